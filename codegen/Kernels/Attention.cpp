@@ -15,6 +15,8 @@
 #include "device_dialect/IR/DeviceComputeOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 
@@ -26,6 +28,34 @@ AttentionShape::AttentionShape(KernelBuilder &kb) : kb(kb) {
   q = {op.view(0)}, k = {op.view(1)}, v = {op.view(2)}, y = {op.view(3)};
   queries = *(q.sizes.end() - 2), depth = q.sizes.back();
   keys = *(k.sizes.end() - 2), features = v.sizes.back();
+  if (op.isOfIntegers()) {
+    levels = *op.getLevels(), valueScale = op.getValueScale()->convertToDouble();
+  }
+}
+
+Type AttentionShape::sumType(int64_t count, int64_t reach) const {
+  constexpr int64_t kExact = int64_t(1) << 24;
+  return count * reach * 128 <= kExact ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
+}
+
+Value AttentionShape::convert(Value value, Type type) const {
+  Type from = getElementTypeOrSelf(value.getType()), to = type;
+  if (auto vector = dyn_cast<VectorType>(value.getType())) {
+    to = vector.clone(type);
+  }
+  return from == type           ? value
+         : isa<FloatType>(from) ? Value(arith::FPToSIOp::create(kb.b, to, value))
+         : isa<FloatType>(type) ? Value(arith::SIToFPOp::create(kb.b, to, value))
+                                : Value(arith::ExtSIOp::create(kb.b, to, value));
+}
+
+Value AttentionShape::rounded(Value power) const {
+  Value steps = kb.floatConstant(power.getType(), double(levels));
+  return math::RoundEvenOp::create(kb.b, arith::MulFOp::create(kb.b, power, steps));
+}
+
+Value AttentionShape::factorOf(Value total) const {
+  return arith::DivFOp::create(kb.b, kb.floatConstant(total.getType(), valueScale), total);
 }
 
 Value AttentionShape::stored(Value value) const {
@@ -76,7 +106,8 @@ class AttentionEmitter : AttentionShape {
 public:
   explicit AttentionEmitter(const AttentionShape &shape)
       : AttentionShape(shape), rowsAtOnce(kb.exact && kb.target.hasMasks() ? 8 : 4),
-        element(kb.resultType().getElementType()), type(registerType(element)) {
+        element(isOfIntegers() ? kb.b.getF32Type() : kb.resultType().getElementType()), type(registerType(element)),
+        scoreSum(isOfIntegers() ? scoreSumType() : type), valueSum(isOfIntegers() ? valueSumType() : type) {
     lanes = kb.exact ? kExactLanes : 2 * kb.target.lanes(type.getIntOrFloatBitWidth());
     keysPadded = llvm::alignTo(keys, lanes);
   }
@@ -101,7 +132,12 @@ public:
   }
 
 private:
-  VectorType vectorType() { return VectorType::get({int64_t(lanes)}, type); }
+  VectorType vectorType() { return vectorOf(type); }
+  VectorType vectorOf(Type of) { return VectorType::get({int64_t(lanes)}, of); }
+  /// A factor of products whose sums are of |of|, which are as wide as scores.
+  Value factor(Value loaded, Type of) { return isOfIntegers() ? convert(loaded, of) : loaded; }
+  /// Sums of |products| as scores and results are computed.
+  Value single(Value sum) { return isOfIntegers() ? convert(sum, type) : sum; }
   Type elementOf(unsigned operand) { return kb.operandType(operand).getElementType(); }
 
   /// scratch[e][t] = k[t][e]; columns up to keysPadded are zero.
@@ -111,7 +147,7 @@ private:
       overRow(kb, keys, lanes, [&](Value t, Value mask) {
         Value from = kb.add(base, kb.add(kb.mul(t, k.rowStride()), e));
         Value column = loadLanes(kb, elementOf(1), kb.operand(1), k.rowStride(), VectorStep{{}, mask, lanes}, from);
-        kb.store(column, kb.scratch(), kb.add(to, t));
+        kb.store(factor(column, scoreSum), kb.scratch(), kb.add(to, t));
       });
     });
   }
@@ -122,21 +158,21 @@ private:
   void emitRows(ArrayRef<Value> at, Value row) {
     Value qBase = matrixBase(q, at);
     kb.forLoop(0, keysPadded, lanes, [&](Value t) {
-      SmallVector<Value> sums(rowsAtOnce, kb.zero(vectorType()));
+      SmallVector<Value> sums(rowsAtOnce, kb.zero(vectorOf(scoreSum)));
       sums = kb.forLoop(kb.constant(0), kb.constant(depth), 1, sums, [&](Value e, ValueRange old) {
-        Value keysVector = kb.load(vectorType(), kb.scratch(), kb.add(kb.mul(e, keysPadded), t));
+        Value keysVector = kb.load(vectorOf(scoreSum), kb.scratch(), kb.add(kb.mul(e, keysPadded), t));
         SmallVector<Value> next;
         for (int64_t r = 0; r < rowsAtOnce; ++r) {
           Value offset = kb.add(qBase, kb.add(kb.mul(clampedRow(row, r), q.rowStride()), e));
-          Value factor = kb.splat(kb.loadElements(elementOf(0), 0, kb.operand(0), offset), lanes);
-          next.push_back(emitFma(kb, factor, keysVector, old[r]));
+          Value query = factor(kb.loadElements(elementOf(0), 0, kb.operand(0), offset), scoreSum);
+          next.push_back(addProduct(kb.splat(query, lanes), keysVector, old[r]));
         }
         return next;
       });
       Value mask = keys % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(keys), t)) : Value();
       Value scales = kb.floatConstant(vectorType(), scale);
       for (int64_t r = 0; r < rowsAtOnce; ++r) {
-        Value score = arith::MulFOp::create(kb.b, sums[r], scales);
+        Value score = arith::MulFOp::create(kb.b, single(sums[r]), scales);
         if (isMasked) {
           score = arith::AddFOp::create(kb.b, score, loadMask(at, clampedRow(row, r), t, lanes, mask));
         }
@@ -160,32 +196,39 @@ private:
     })[0];
     best = kb.splat(reduceLanes(kb, best, maximum), lanes);
     Value total = overRow(kb, keys, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
-      Value power = keepActive(kb, mask, emitExpOfNegative(kb, arith::SubFOp::create(kb.b, load(i), best)), zeros);
-      kb.store(power, scores, kb.add(base, i));
+      Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, load(i), best));
+      power = keepActive(kb, mask, isOfIntegers() ? rounded(power) : power, zeros);
+      kb.store(factor(power, valueSum), scores, kb.add(base, i));
       return SmallVector<Value>{arith::AddFOp::create(kb.b, old[0], power)};
     })[0];
     total = reduceLanes(kb, total, [&](Value a, Value b) { return arith::AddFOp::create(kb.b, a, b); });
-    return arith::DivFOp::create(kb.b, kb.floatConstant(type, 1.0), total);
+    return isOfIntegers() ? factorOf(total) : Value(arith::DivFOp::create(kb.b, kb.floatConstant(type, 1.0), total));
+  }
+
+  /// x y + sum, of integers in whichever type they are exact.
+  Value addProduct(Value x, Value y, Value sum) {
+    return isOfIntegers() ? emitMultiplyAdd(kb, x, y, sum) : emitFma(kb, x, y, sum);
   }
 
   void multiplyValues(ArrayRef<Value> at, Value row, ArrayRef<Value> factors) {
     Value vBase = matrixBase(v, at), yBase = matrixBase(y, at);
     overRow(kb, features, lanes, [&](Value f, Value mask) {
-      SmallVector<Value> sums(rowsAtOnce, kb.zero(vectorType()));
+      SmallVector<Value> sums(rowsAtOnce, kb.zero(vectorOf(valueSum)));
       sums = kb.forLoop(kb.constant(0), kb.constant(keys), 1, sums, [&](Value t, ValueRange old) {
         Value values = kb.loadElements(elementOf(2), lanes, kb.operand(2),
                                        kb.add(vBase, kb.add(kb.mul(t, v.rowStride()), f)), mask);
+        values = factor(values, valueSum);
         SmallVector<Value> next;
         for (int64_t r = 0; r < rowsAtOnce; ++r) {
-          Value factor = kb.splat(kb.load(type, scores, kb.add(t, r * keysPadded)), lanes);
-          next.push_back(emitFma(kb, factor, values, old[r]));
+          Value power = kb.splat(kb.load(valueSum, scores, kb.add(t, r * keysPadded)), lanes);
+          next.push_back(addProduct(power, values, old[r]));
         }
         return next;
       });
       for (int64_t r = 0; r < rowsAtOnce; ++r) {
         Value target = kb.add(row, r);
         auto store = [&] {
-          Value value = arith::MulFOp::create(kb.b, sums[r], kb.splat(factors[r], lanes));
+          Value value = arith::MulFOp::create(kb.b, single(sums[r]), kb.splat(factors[r], lanes));
           kb.storeElements(resultElement(), stored(value), kb.result(),
                            kb.add(yBase, kb.add(kb.mul(target, y.rowStride()), f)), mask);
         };
@@ -196,6 +239,7 @@ private:
 
   const int64_t rowsAtOnce;
   Type element, type;
+  Type scoreSum, valueSum; ///< in which products are added up
   int64_t keysPadded;
   unsigned lanes;
   Value scores;

@@ -26,8 +26,10 @@ constexpr int64_t kMostRuns = 8;                       ///< of features that a t
 class SharedAttention : AttentionShape {
 public:
   explicit SharedAttention(const AttentionShape &shape)
-      : AttentionShape(shape), element(kb.operandType(0).getElementType()), type(registerType(element)),
-        chunks(llvm::divideCeil(keys, kRowThreads)), batch(product(batchDims())) {
+      : AttentionShape(shape), element(isOfIntegers() ? kb.b.getF32Type() : kb.operandType(0).getElementType()),
+        type(registerType(element)), scoreSum(isOfIntegers() ? scoreSumType() : type),
+        valueSum(isOfIntegers() ? valueSumType() : type), chunks(llvm::divideCeil(keys, kRowThreads)),
+        batch(product(batchDims())) {
     while (rows < 4 && batch * llvm::divideCeil(queries, 2 * rows) * kRowThreads >= kWantedThreads) {
       rows *= 2;
     }
@@ -70,7 +72,7 @@ private:
     Value kBase = kb.add(matrixBase(k, at), kb.mul(key, k.rowStride())), qBase = matrixBase(q, at);
     unsigned width = depth % 4 == 0 && q.begin(4) && k.begin(4) ? 4 : 1;
     Values sums = kb.forLoop(
-        kb.constant(0), kb.constant(depth), width, Values(rows, kb.zero(type)), [&](Value e, ValueRange old) {
+        kb.constant(0), kb.constant(depth), width, Values(rows, kb.zero(scoreSum)), [&](Value e, ValueRange old) {
           Value keyRun = kb.loadRun(elementOf(1), width, kb.operand(1), kb.add(kBase, e));
           Values next;
           for (int64_t r = 0; r < rows; ++r) {
@@ -80,7 +82,7 @@ private:
           return next;
         });
     for (int64_t r = 0; r < rows; ++r) {
-      sums[r] = arith::MulFOp::create(kb.b, sums[r], kb.floatConstant(type, scale));
+      sums[r] = arith::MulFOp::create(kb.b, single(sums[r]), kb.floatConstant(type, scale));
       if (isMasked) {
         sums[r] = arith::AddFOp::create(kb.b, sums[r], loadMask(at, clampedRow(r), first, kRowThreads, mask));
       }
@@ -90,10 +92,18 @@ private:
 
   Value addProducts(Value x, Value y, unsigned width, Value sum) {
     for (int64_t i = 0; i < width; ++i) {
-      sum = emitFma(kb, vector::ExtractOp::create(kb.b, x, i), vector::ExtractOp::create(kb.b, y, i), sum);
+      sum = addProduct(vector::ExtractOp::create(kb.b, x, i), vector::ExtractOp::create(kb.b, y, i), sum);
     }
     return sum;
   }
+
+  /// x y + sum; of integers in the type of the sum, in which they are exact.
+  Value addProduct(Value x, Value y, Value sum) {
+    return isOfIntegers() ? emitMultiplyAdd(kb, convert(x, sum.getType()), convert(y, sum.getType()), sum)
+                          : emitFma(kb, x, y, sum);
+  }
+  /// A sum of products as scores and results are computed.
+  Value single(Value sum) { return isOfIntegers() ? convert(sum, type) : sum; }
 
   /// Where the scores of row |r| for the keys from |first| on lie.
   Value slot(int64_t r, Value first) { return kb.add(first, r * chunks * kRowThreads); }
@@ -122,22 +132,26 @@ private:
     Value vBase = matrixBase(v, at);
     // Per row: this thread's part of the sum of powers, then the sums of its features.
     int64_t perRow = 1 + runs * run;
-    Values sums =
-        overRow(kb, keys, kRowThreads, Values(rows * perRow, kb.zero(type)), [&](Value t, Value mask, ValueRange old) {
-          Values next(old), powers = powersAt(t, mask, best);
-          for (int64_t r = 0; r < rows; ++r) {
-            next[r * perRow] = arith::AddFOp::create(kb.b, next[r * perRow], powers[r]);
-          }
-          int64_t count = mask ? keys % kRowThreads : kRowThreads;
-          return overKeys(count, next, [&](Value j, Values &inner) {
-            Value at = kb.add(vBase, kb.mul(kb.add(t, j), v.rowStride()));
-            addKey(at, j, powers, from, runs, inner);
-          });
-        });
+    Values zeros(rows * perRow, kb.zero(valueSum));
+    for (int64_t r = 0; r < rows; ++r) {
+      zeros[r * perRow] = kb.zero(type);
+    }
+    Values sums = overRow(kb, keys, kRowThreads, zeros, [&](Value t, Value mask, ValueRange old) {
+      Values next(old), powers = powersAt(t, mask, best);
+      for (int64_t r = 0; r < rows; ++r) {
+        next[r * perRow] = arith::AddFOp::create(kb.b, next[r * perRow], powers[r]);
+      }
+      int64_t count = mask ? keys % kRowThreads : kRowThreads;
+      return overKeys(count, next, [&](Value j, Values &inner) {
+        Value at = kb.add(vBase, kb.mul(kb.add(t, j), v.rowStride()));
+        addKey(at, j, powers, from, runs, inner);
+      });
+    });
     for (int64_t r = 0; r < rows; ++r) {
       Value total = reduceLanes(kb, sums[r * perRow],
                                 [&](Value a, Value b) { return arith::AddFOp::create(kb.b, a, b).getResult(); });
-      Value factor = arith::DivFOp::create(kb.b, kb.floatConstant(type, 1.0), total);
+      Value factor =
+          isOfIntegers() ? factorOf(total) : Value(arith::DivFOp::create(kb.b, kb.floatConstant(type, 1.0), total));
       storeRow(r, from, factor, ArrayRef(sums).slice(r * perRow + 1, perRow - 1));
     }
   }
@@ -159,7 +173,7 @@ private:
     for (int64_t r = 0; r < rows; ++r) {
       Value score = keepsScores ? kb.loadElements(type, kRowThreads, scores, slot(r, first)) : powers[r];
       Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, score, best[r]));
-      power = keepActive(kb, mask, power, kb.zero(type));
+      power = keepActive(kb, mask, isOfIntegers() ? rounded(power) : power, kb.zero(type));
       keepsScores ? powers.push_back(power) : void(powers[r] = power);
     }
     return powers;
@@ -186,7 +200,7 @@ private:
         Value value = vector::ExtractOp::create(kb.b, values, n);
         for (int64_t r = 0; r < rows; ++r) {
           Value &sum = sums[r * (1 + runs * run) + 1 + i * run + n];
-          sum = emitFma(kb, factors[r], value, sum);
+          sum = addProduct(factors[r], value, sum);
         }
       }
     }
@@ -201,7 +215,7 @@ private:
         auto storeRun = [&] {
           Values products;
           for (Value sum : sums.slice(i * run, run)) {
-            products.push_back(stored(arith::MulFOp::create(kb.b, sum, factor)));
+            products.push_back(stored(arith::MulFOp::create(kb.b, single(sum), factor)));
           }
           kb.storeRun(resultElement(), products, kb.result(), kb.add(base, feature));
         };
@@ -212,6 +226,7 @@ private:
   }
 
   Type element, type;
+  Type scoreSum, valueSum; ///< in which products are added up
   int64_t chunks, batch;
   int64_t rows = 1; ///< of q that threads take together
   int64_t run = 1;  ///< neighbouring features of a thread

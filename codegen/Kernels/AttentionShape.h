@@ -30,13 +30,27 @@ struct AttentionShape {
                        mlir::Value active) const;
   llvm::ArrayRef<int64_t> batchDims() const { return llvm::ArrayRef(q.sizes).drop_back(2); }
 
+  bool isOfIntegers() const { return levels != 0; }
+  /// The type of sums of |count| products of integers up to |reach| with bytes: f32 where that is exact, which vectors
+  /// multiply and add at once.
+  mlir::Type sumType(int64_t count, int64_t reach) const;
+  mlir::Type scoreSumType() const { return sumType(depth, 128); }
+  mlir::Type valueSumType() const { return sumType(keys, levels); }
+  /// |value| of a register type as |type|, f32 or i32; integers have signs. Scalar or vector.
+  mlir::Value convert(mlir::Value value, mlir::Type type) const;
+  /// Of integers: |power|, at most 1, in so many steps, as a whole f32.
+  mlir::Value rounded(mlir::Value power) const;
+  /// What sums over v are multiplied by, where that of the powers is |total|.
+  mlir::Value factorOf(mlir::Value total) const;
+
   /// What is stored of |value|, results in f32: the op's epilogue runs.
   mlir::Value stored(mlir::Value value) const;
   mlir::Type resultElement() const { return kb.resultType().getElementType(); }
 
   KernelBuilder &kb;
-  double scale;
-  bool isMasked; ///< operand 3 is a mask
+  double scale, valueScale = 1; ///< the latter of integers
+  int64_t levels = 0;           ///< of powers where products are of integers
+  bool isMasked;                ///< operand 3 is a mask
   Matrices q, k, v, y;
   int64_t queries, depth, keys, features;
 };

@@ -14,6 +14,13 @@ struct AttentionSizes {
   int64_t batches, queries, depth, keys, features, group = 1;
   bool hasMask;
   int64_t runs = 0; ///< of batches whose operands lie evenly; 0: all do
+  bool ofIntegers = false;
+};
+
+/// What scores and results are multiplied by.
+struct AttentionScales {
+  float scores, values = 1;
+  float levels = 0; ///< of powers, where products are of integers
 };
 
 /// Into how many blocks the queries of a batch are cut such that lanes have about as much to do.
@@ -24,11 +31,12 @@ AttentionWay chooseWay(const AttentionSizes &sizes, int64_t blocks, const Chip &
 /// Makes the tiles of one attention.
 class AttentionTiles {
 public:
-  AttentionTiles(const AttentionSizes &sizes, AttentionWay way, uint32_t blocks, Tiler &tiler, float scale)
+  AttentionTiles(const AttentionSizes &sizes, AttentionWay way, uint32_t blocks, Tiler &tiler,
+                 const AttentionScales &scales)
       : sizes(sizes), byMatrix(way == AttentionWay::matrix), byBatch(way == AttentionWay::batches),
-        blocks(way == AttentionWay::blocks ? blocks : 0), scale(scale), stream(tiler.stream), chip(stream.chip),
+        blocks(way == AttentionWay::blocks ? blocks : 0), scales(scales), stream(tiler.stream), chip(stream.chip),
         budget(tiler.budget), overlaps(tiler.overlaps) {
-    scaled = {{bmodel::npu::Op::constant, 4, 0, 0, llvm::bit_cast<uint32_t>(scale)},
+    scaled = {{bmodel::npu::Op::constant, 4, 0, 0, llvm::bit_cast<uint32_t>(scales.scores)},
               {bmodel::npu::Op::mul, 4, 0, 4, 0}};
     if (sizes.hasMask) {
       scaled.push_back({bmodel::npu::Op::add, 4, 4, 1, 0});
@@ -71,13 +79,16 @@ private:
 
   TileView loadRows(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, LocalBudget &localBudget,
                     Tile &tile);
-  void multiplyAll(const TileView &y, const TileView &a, const TileView &b, float factor, Tile &tile);
+  void makeIntegerTile(const Shape &begin, const Shape &part);
+  void multiplyAll(const TileView &y, const TileView &a, const TileView &b, float factor, Tile &tile,
+                   const TileView *added = nullptr);
   void addPowers(const TileView &scores, const TileView &best, const TileView &total, Tile &tile);
+  void loadMask(const TileView &scores, const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile);
 
   const AttentionSizes &sizes;
   bool byMatrix, byBatch;
   uint32_t blocks; ///< of a batch; 0: lanes have something else
-  float scale;
+  AttentionScales scales;
   Stream &stream;
   const Chip &chip;
   uint64_t budget;

@@ -34,12 +34,17 @@ void dot(const TileView &y, const TileView &a, const TileView &b, bool goesOn, T
 
 /// The same of one n and h by the matrix unit, which gets b's rows from the lanes that they are in: y[c,w] = factor
 /// times the sum over k of a[c,k] * b[k,w], fused as in dot.
-void multiply(const TileView &y, const TileView &a, const TileView &b, float factor, Tile &tile) {
+/// |added|, if any, has y's places. Of integers sums are exact.
+void multiply(const TileView &y, const TileView &a, const TileView &b, float factor, const TileView *added,
+              Tile &tile) {
   hw::conv_command command;
   command.y = y.tensor, command.w = a.tensor, command.x = b.tensor;
   command.y.strides[2] = y.tensor.strides[3], command.shape = {{1, y.dim(1), y.dim(3), 1}};
   command.channels = b.dim(1), command.rows = uint16_t(b.dim(2)), command.columns = 1;
-  command.output.factor = factor, command.output.flags = hw::Output::fused;
+  command.output.factor = factor, command.output.flags = hw::isFloat(b.tensor.type) ? hw::Output::fused : 0;
+  if (added) {
+    command.r = added->tensor, command.r.strides[2] = added->tensor.strides[3], command.output.residualScale = 1;
+  }
   tile.computes.push_back(hw::encode(command));
 }
 
@@ -81,6 +86,11 @@ uint64_t AttentionTiles::requirementOf(const Shape &tile, uint32_t chunk) const 
     const int32_t *strides = masks[0].tensor.strides;
     added = groups * (strides[0] ? tile.dims[0] : 1) * (strides[2] || blocks ? tile.dims[2] : 1) * uint64_t(sizes.keys);
   }
+  if (sizes.ofIntegers) { // the powers are a copy of the scores
+    held = rows * uint64_t(chunks * sizes.depth + kFloat * ((sumsAreApart() ? 2 : 1) * sizes.features + 2) +
+                           (kFloat + 1) * sizes.keys);
+    return held + moved + kFloat * chunks * added;
+  }
   return kFloat * (held + moved + chunks * added);
 }
 
@@ -113,7 +123,7 @@ bool AttentionTiles::choose() {
       return false;
     }
   }
-  uint64_t each = kFloat * uint64_t(sizes.keys) * uint64_t(sizes.depth + sizes.features);
+  uint64_t each = (sizes.ofIntegers ? 1 : kFloat) * uint64_t(sizes.keys) * uint64_t(sizes.depth + sizes.features);
   while (!blocks && size.dims[0] > 1 && size.dims[0] * each > kGoodBytes && whole.dims[0] < kGoodTiles * size.dims[0]) {
     size.dims[0] = (size.dims[0] + 1) / 2;
   }
@@ -156,15 +166,17 @@ TileView AttentionTiles::loadRows(ArrayRef<TileView> of, const Shape &begin, con
   for (int dim : {1, 2}) {
     from.shape.dims[dim] = from.shape.dims[dim + 1], from.tensor.strides[dim] = from.tensor.strides[dim + 1];
   }
-  from.shape.dims[3] = 1, from.tensor.strides[3] = int32_t(kFloat);
+  from.shape.dims[3] = 1, from.tensor.strides[3] = int32_t(hw::sizeOf(from.tensor.type));
   return load(from, localBudget, tile);
 }
 
-void AttentionTiles::multiplyAll(const TileView &y, const TileView &a, const TileView &b, float factor, Tile &tile) {
+void AttentionTiles::multiplyAll(const TileView &y, const TileView &a, const TileView &b, float factor, Tile &tile,
+                                 const TileView *added) {
   for (uint32_t n = 0; n < y.dim(0); ++n) {
     for (uint32_t h = 0; h < y.dim(2); ++h) {
       auto one = [&](const TileView &of) { return slice(slice(of, 0, n, 1, chip), 2, h, 1, chip); };
-      multiply(one(y), one(a), slice(b, 0, n, 1, chip), factor, tile);
+      TileView addend = added ? one(*added) : TileView();
+      multiply(one(y), one(a), slice(b, 0, n, 1, chip), factor, added ? &addend : nullptr, tile);
     }
   }
 }
@@ -256,6 +268,59 @@ void AttentionTiles::finish(const TileView &sums, const TileView &total, const S
   }
 }
 
+/// What is added to |scores|, loaded unless the tile before has the same.
+void AttentionTiles::loadMask(const TileView &scores, const Shape &begin, const Shape &part, LocalBudget &localBudget,
+                              Tile &tile) {
+  bool isSame = mask && begin.dims[0] > 0 && masks.size() == 1 && masks[0].tensor.strides[0] == 0;
+  if (blocks) {
+    mask = loadMaskOfBlocks(begin, part, localBudget, tile);
+  } else if (!isSame) {
+    mask = load(partOf(masks, begin, part, true), localBudget, tile);
+  }
+  mask->shape = scores.shape;
+}
+
+/// Products of bytes by the matrix unit, the mask added in its output stage where each score has its own.
+void AttentionTiles::makeIntegerTile(const Shape &begin, const Shape &part) {
+  TileView to = partOf(y, begin, part, true);
+  lane = laneOf({to, partOf(q, begin, part, true)});
+  LocalBudget localBudget(stream);
+  localBudget.lane = lane;
+  Tile &first = tiles.emplace_back();
+  TileView from = loadQueries(begin, part, localBudget, first);
+  Shape all = part, row = part, of = part;
+  all.dims[3] = uint32_t(sizes.keys), row.dims[3] = 1, of.dims[3] = uint32_t(sizes.features);
+  TileView scores = localBudget.allocate(all, Type::f32), powers = localBudget.allocate(all, Type::u8);
+  TileView best = localBudget.allocate(row, Type::f32), total = localBudget.allocate(row, Type::f32);
+  TileView result = !sumsAreApart() && to.isLocal() ? to : localBudget.allocate(of, Type::f32);
+  bool isWhole = false;
+  if (!masks.empty()) {
+    loadMask(scores, begin, part, localBudget, first);
+    isWhole = mask->tensor.strides[3] || sizes.keys == 1; // one query of one batch at a time is multiplied
+  }
+  multiplyAll(scores, from, loadRows(keys, begin, part, localBudget, first), scales.scores, first,
+              isWhole ? &*mask : nullptr);
+  if (!masks.empty() && !isWhole) {
+    compute(stream, {{Op::add, 4, 0, 1, 0}}, scores, {scores, *mask}, first);
+  }
+  auto constant = [](uint8_t to, float value) {
+    return hw::Instruction{Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(value)};
+  };
+  reduce(best, scores, Reduction::largest, first);
+  compute(stream,
+          {{Op::sub, 4, 0, 1, 0},
+           {Op::expNegative, 4, 4, 0, 0},
+           constant(5, scales.levels),
+           {Op::mul, 4, 4, 5, 0},
+           {Op::roundEven, 4, 4, 0, 0}},
+          powers, {scores, repeated(best)}, first);
+  reduce(total, powers, Reduction::sum, first);
+  compute(stream, {constant(4, scales.values), {Op::div, 4, 4, 0, 0}}, total, {total}, first);
+  Tile &last = tiles.emplace_back();
+  multiplyAll(result, powers, loadRows(values, begin, part, localBudget, last), 1, last);
+  finish(result, total, begin, part, localBudget, last);
+}
+
 void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
   TileView to = blocks && y.size() > 1 ? y[0] : partOf(y, begin, part, true);
   lane = laneOf({to, blocks && q.size() > 1 ? q[0] : partOf(q, begin, part, true)});
@@ -270,19 +335,13 @@ void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
   TileView result = !sumsAreApart() && to.isLocal() ? to : localBudget.allocate(of, Type::f32);
   SmallVector<TileView> operands = {scores};
   if (!masks.empty()) {
-    bool isSame = mask && begin.dims[0] > 0 && masks.size() == 1 && masks[0].tensor.strides[0] == 0;
-    if (blocks) {
-      mask = loadMaskOfBlocks(begin, part, localBudget, first);
-    } else if (!isSame) {
-      mask = load(partOf(masks, begin, part, true), localBudget, first);
-    }
-    mask->shape = scores.shape;
+    loadMask(scores, begin, part, localBudget, first);
     operands.push_back(*mask);
   }
   tiles.push_back(std::move(first));
   if (byMatrix) {
     TileView rows = loadRows(keys, begin, part, localBudget, tiles.back());
-    multiplyAll(scores, from, rows, masks.empty() ? scale : 1, tiles.back());
+    multiplyAll(scores, from, rows, masks.empty() ? scales.scores : 1, tiles.back());
   }
   for (uint32_t key = 0; key < sizes.keys && !byMatrix; key += chunk) {
     uint32_t count = std::min(chunk, uint32_t(sizes.keys) - key);
@@ -328,7 +387,7 @@ std::vector<Tile> AttentionTiles::make() {
         for (int i = 0; i < 3; ++i) {
           part.dims[i] = std::min(size.dims[i], all[i] - begin.dims[i]);
         }
-        makeTile(begin, part);
+        sizes.ofIntegers ? makeIntegerTile(begin, part) : makeTile(begin, part);
       }
     }
   }

@@ -743,6 +743,33 @@ TEST(Recurrent, Sizes) {
   }
 }
 
+/// Integer products and the float chain between them, to the bit; rows in views where heads lie side by side.
+TEST(Attention, OfBytes) {
+  CheckOptions options;
+  options.allBytes = true, options.relative = 0;
+  for (auto [s, t, e, f, levels] : {std::tuple(1, 1, 1, 1, 255),
+                                    {5, 7, 9, 3, 255},
+                                    {33, 40, 64, 64, 255},
+                                    {4, 100, 32, 16, 7},
+                                    {70, 33, 8, 24, 255},
+                                    {3, 600, 1030, 5, 255}}) {
+    std::string q = tensor({2, 3, s, e}, "i8"), k = tensor({2, 3, t, e}, "i8"), v = tensor({1, 3, t, f}, "i8"),
+                m = tensor({2, 1, s, t}), y = tensor({2, 3, s, f});
+    std::string attributes =
+        formatv("{{scale = {0:e6} : f64, levels = {1} : i64, valueScale = 0.03 : f64}", 1.0 / (4096.0 * e), levels);
+    check(formatv(
+              "(%q: {0}, %k: {1}, %v: {2}, %m: {3}) -> {4} attributes {{device.exact} {{ %y = device.attention %q, %k, "
+              "%v, %m {5} : ({0}, {1}, {2}, {3}) -> {4} return %y : {4} }",
+              q, k, v, m, y, attributes),
+          options);
+    check(
+        formatv("(%q: {0}, %k: {1}, %v: {2}) -> {3} attributes {{device.exact} {{ %y = device.attention %q, %k, %v {4} "
+                ": ({0}, {1}, {2}) -> {3} return %y : {3} }",
+                q, k, v, y, attributes),
+        options);
+  }
+}
+
 TEST(Recurrent, Kinds) {
   struct Kind {
     const char *name;

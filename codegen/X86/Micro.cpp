@@ -24,6 +24,12 @@ bool isMicro(device::AttentionOp op, const KernelBuilder &kb) {
          isSingle(op.getY().getType());
 }
 
+/// Sums of integers have no order.
+bool isOfBytes(device::AttentionOp op) {
+  auto isEmpty = [](Value value) { return cast<RankedTensorType>(value.getType()).getNumElements() == 0; };
+  return op.isOfIntegers() && llvm::none_of(op->getOperands(), isEmpty) && !isEmpty(op.getY());
+}
+
 } // namespace
 
 FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
@@ -34,13 +40,13 @@ FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
     return failed(emitMicroMatMul(matmul, kb)) ? FailureOr<bool>(failure()) : true;
   }
   auto attention = dyn_cast<device::AttentionOp>(op);
-  if (!attention || !isMicro(attention, kb)) {
+  if (!attention || !(isOfBytes(attention) || isMicro(attention, kb))) {
     return false;
   }
   if (failed(requireRowMajor(op))) {
     return failure();
   }
-  emitMicroAttention(AttentionShape(kb));
+  attention.isOfIntegers() ? emitMicroIntegerAttention(AttentionShape(kb)) : emitMicroAttention(AttentionShape(kb));
   return true;
 }
 

@@ -25,6 +25,8 @@ bool hasMicroMatMul(device::MatMulOp op);
 
 /// Attention on register tiles; every operand is f32.
 void emitMicroAttention(const AttentionShape &shape);
+/// The same of bytes.
+void emitMicroIntegerAttention(const AttentionShape &shape);
 
 } // namespace tessera::x86
 

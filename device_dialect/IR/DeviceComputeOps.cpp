@@ -412,8 +412,12 @@ bool NormOp::canReadExtra(Value) { return false; }
 Region &AttentionOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange AttentionOp::getEpilogueOperands() { return getOperation()->getOperands().take_front(0); }
 void AttentionOp::setEpilogueOperands(ValueRange operands) { assert(operands.empty() && "canReadExtra says so"); }
-Type AttentionOp::getAccumulatorType() { return sumType(tensorType(getQ()).getElementType()); }
+Type AttentionOp::getAccumulatorType() {
+  return isOfIntegers() ? Float32Type::get(getContext()) : sumType(tensorType(getQ()).getElementType());
+}
 bool AttentionOp::canReadExtra(Value) { return false; }
+int64_t AttentionOp::mostKeys(int64_t levels) { return std::numeric_limits<int32_t>::max() / (levels * 128); }
+int64_t AttentionOp::mostDepth() { return std::numeric_limits<int32_t>::max() / (128 * 128); }
 
 AttentionOp::View AttentionOp::view(unsigned index) {
   RankedTensorType type = tensorType(index < 3 ? getOperand(index) : getY());
@@ -467,15 +471,44 @@ static LogicalResult verifyView(AttentionOp op, unsigned index) {
   return success();
 }
 
+/// (C7), (C8) of the kinds of numbers that products are of.
+static LogicalResult verifyIntegers(AttentionOp op) {
+  auto isByte = [](Value value) { return tensorType(value).getElementType().isSignlessInteger(8); };
+  auto isF32 = [](Value value) { return tensorType(value).getElementType().isF32(); };
+  SmallVector<Value> factors = {op.getQ(), op.getK(), op.getV()};
+  int64_t levels = op.getLevels().value_or(0);
+  bool fits = op.getValueScale() && llvm::all_of(factors, isByte) && (!op.getMask() || isF32(op.getMask())) &&
+              levels >= 1 && levels <= 255 && (!op.getEpilogue().empty() || isF32(op.getY()));
+  bool isFloat = !op.getLevels() && !op.getValueScale() && llvm::none_of(factors, isByte);
+  if (!fits && !isFloat) { // attention_c7
+    return op.emitOpError()
+           << "has levels = " << levels << " and operands of " << tensorType(op.getQ()).getElementType() << ", "
+           << tensorType(op.getK()).getElementType() << ", " << tensorType(op.getV()).getElementType()
+           << ", allowed levels from 1 to 255 and a valueScale, of i8 with a mask and a result of f32, "
+              "or neither (attention_c7)";
+  }
+  int64_t keys = op.view(2).sizes.end()[-2], depth = op.view(0).sizes.back();
+  if (fits && (keys > AttentionOp::mostKeys(levels) || depth > AttentionOp::mostDepth())) { // attention_c8
+    return op.emitOpError() << "sums " << keys << " keys and a depth of " << depth << ", allowed are "
+                            << AttentionOp::mostKeys(levels) << " and " << AttentionOp::mostDepth()
+                            << ": sums of more may exceed 32 bits (attention_c8)";
+  }
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
   if (getViews()) {
-    auto isPlain = [](Type type) { return isSummedInF32(cast<RankedTensorType>(type).getElementType()); };
+    auto isPlain = [](Type type) {
+      Type element = cast<RankedTensorType>(type).getElementType();
+      return isSummedInF32(element) || element.isSignlessInteger(8);
+    };
     auto isKnown = [](Type type) { return cast<RankedTensorType>(type).hasStaticShape(); };
     Operation *op = getOperation();
     if (getViews()->size() != 4 || !llvm::all_of(op->getOperandTypes(), isPlain) ||
         (getEpilogue().empty() && !isPlain(getY().getType())) || !llvm::all_of(op->getOperandTypes(), isKnown) ||
         !isKnown(getY().getType())) { // attention_c5
-      return emitOpError() << "has " << getViews()->size() << " views, allowed 4 of tensors of f32, f16 or bf16 whose "
+      return emitOpError() << "has " << getViews()->size()
+                           << " views, allowed 4 of tensors of f32, f16, bf16 or i8 whose "
                            << "dims are known (attention_c5)";
     }
     for (unsigned i = 0; i < 4; ++i) {
@@ -515,7 +548,7 @@ LogicalResult AttentionOp::verify() {
     return emitOpError() << "result has dims " << verify::printDims(y) << ", expected " << verify::printDims(result)
                          << " (attention_c4)";
   }
-  return success();
+  return verifyIntegers(*this);
 }
 
 int64_t AttentionOp::countFlops() { return 2 * countProducts(); }

@@ -167,10 +167,16 @@ def Device_AttentionOp : Device_EpilogueOp<"attention", [], ["canReadExtra"], ["
     (C1) E and T agree. (C2) ranks. (C3) leading dims and mask broadcast to q's. (C4) result dims. (C5) views: four; those of q, k and v
     lie within their operands and fill what they make, y's moves all of it as it permutes dims; elements of a row are neighbours.
     (C6) epilogue as EpilogueInterface says, without extra operands.
+
+    With `levels` and `valueScale` q, k and v are i8 and both products are exact sums of integers; all else is f32, one rounding an
+    operation: score = f32(sum q k) scale + mask, u = round(e^(score - largest of the row) levels), halves to even,
+    y = f32(sum u v) (valueScale / f32(sum u)). A NaN that is rounded is 0.
+    (C7) both attributes where q, k and v are i8, and only there, with a mask of f32; levels are from 1 to 255. (C8) sums fit i32, and those
+    of u are exact in f32.
   }];
   let assemblyFormat = "operands (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)";
   let arguments = (ins Device_Tensor:$q, Device_Tensor:$k, Device_Tensor:$v, Optional<Device_Tensor>:$mask, F64Attr:$scale,
-      OptionalAttr<Device_PieceArrayAttr>:$views);
+      OptionalAttr<Device_PieceArrayAttr>:$views, OptionalAttr<I64Attr>:$levels, OptionalAttr<F64Attr>:$valueScale);
   let results = (outs Device_Tensor:$y);
   let extraClassDeclaration = [{
     /// Dims of which the last two are a matrix; element i lies at |offset| + the sum of |strides| times i, in elements.
@@ -180,6 +186,11 @@ def Device_AttentionOp : Device_EpilogueOp<"attention", [], ["canReadExtra"], ["
     };
     /// Of q, k, v (0, 1, 2) and y (3).
     View view(unsigned index);
+    /// Whether products are of integers.
+    bool isOfIntegers() { return getLevels().has_value(); }
+    /// Keys and depth up to which sums of products fit i32.
+    static int64_t mostKeys(int64_t levels);
+    static int64_t mostDepth();
   }];
 }
 

@@ -319,4 +319,59 @@ void attentionF32(float factorOfScores, Inputs inputs, HostTensor &y) {
   });
 }
 
+/// Makes integers of a row of scores; their sum.
+static int32_t roundPowers(ArrayRef<float> scores, float levels, MutableArrayRef<int32_t> rounded) {
+  float best = largest(scores.data(), int64_t(scores.size()), 1);
+  int32_t total = 0;
+  for (auto [score, u] : llvm::zip_equal(scores, rounded)) {
+    Single power = numerics::expOfNegative(Single{score} - Single{best}) * Single{levels};
+    u = power.v != power.v ? 0 : static_cast<int32_t>(std::nearbyint(power.v));
+    total += u;
+  }
+  return total;
+}
+
+void attentionI8(AttentionOp op, Inputs inputs, HostTensor &y) {
+  const HostTensor &q = *inputs[0], &k = *inputs[1], &v = *inputs[2];
+  ref::DimsRef batch = q.getShape().drop_back(2);
+  int64_t queries = q.getShape()[batch.size()], depth = q.getShape().back();
+  int64_t keys = k.getShape()[k.getShape().size() - 2], features = v.getShape().back();
+  ref::Dims scoreShape(batch);
+  scoreShape.append({queries, keys});
+  bool isMasked = inputs.size() > 3;
+  std::vector<double> masks = isMasked ? ref::readBroadcast<double>(*inputs[3], scoreShape) : std::vector<double>();
+  ref::Dims kBatch = ref::broadcastStrides(k.getShape().drop_back(2), batch);
+  ref::Dims vBatch = ref::broadcastStrides(v.getShape().drop_back(2), batch);
+  Single scale{static_cast<float>(op.getScale().convertToDouble())};
+  Single valueScale{static_cast<float>(op.getValueScale()->convertToDouble())};
+  std::vector<float> scores(keys);
+  std::vector<int32_t> rounded(keys);
+  const int8_t *queryRows = q.data<int8_t>().data();
+  float *result = floats(y).data();
+  int64_t row = 0; // of all batches' queries
+  ref::forEachIndex(batch, [&](ref::DimsRef index) {
+    const int8_t *keyRows = k.data<int8_t>().data() + ref::dot(index, kBatch) * keys * depth;
+    const int8_t *valueRows = v.data<int8_t>().data() + ref::dot(index, vBatch) * keys * features;
+    for (int64_t s = 0; s < queries; ++s, ++row) {
+      for (int64_t t = 0; t < keys; ++t) {
+        int32_t sum = 0;
+        for (int64_t e = 0; e < depth; ++e) {
+          sum += int32_t(queryRows[row * depth + e]) * keyRows[t * depth + e];
+        }
+        Single score = Single{static_cast<float>(sum)} * scale;
+        scores[t] = (isMasked ? score + Single{static_cast<float>(masks[row * keys + t])} : score).v;
+      }
+      auto total = static_cast<float>(roundPowers(scores, float(*op.getLevels()), rounded));
+      Single factor = valueScale / Single{total};
+      for (int64_t f = 0; f < features; ++f) {
+        int32_t sum = 0;
+        for (int64_t t = 0; t < keys; ++t) {
+          sum += rounded[t] * valueRows[t * features + f];
+        }
+        result[row * features + f] = (Single{static_cast<float>(sum)} * factor).v;
+      }
+    }
+  });
+}
+
 } // namespace tessera::device::reference

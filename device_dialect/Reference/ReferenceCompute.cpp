@@ -238,7 +238,11 @@ static void evaluateViews(AttentionOp op, Inputs inputs, HostTensor &y) {
   }
   HostTensor result(y.getElementType(), op.view(3).sizes);
   auto scale = static_cast<float>(op.getScale().convertToDouble());
-  inSingle(result, [&](HostTensor &single) { attentionF32(scale, Singles(own), single); });
+  if (op.isOfIntegers()) {
+    attentionI8(op, own, result);
+  } else {
+    inSingle(result, [&](HostTensor &single) { attentionF32(scale, Singles(own), single); });
+  }
   y = viewOf(pieces[3], result, y.getShape());
 }
 
@@ -248,12 +252,17 @@ LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
       evaluateViews(*this, inputs, sums);
       return success();
     }
+    if (isOfIntegers()) {
+      attentionI8(*this, inputs, sums);
+      return success();
+    }
     if (fitSingle(inputs)) {
       auto scale = static_cast<float>(getScale().convertToDouble());
       inSingle(sums, [&](HostTensor &y) { attentionF32(scale, Singles(inputs), y); });
       return success();
     }
-    return evaluateAs<top::AttentionOp>(*this, inputs, sums, getQ(), getK(), getV(), getMask(), getScaleAttr());
+    return evaluateAs<top::AttentionOp>(*this, inputs, sums, getQ(), getK(), getV(), getMask(), getScaleAttr(),
+                                        IntegerAttr());
   });
 }
 

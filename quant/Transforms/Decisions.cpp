@@ -8,11 +8,18 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
 
 using namespace mlir;
 
 namespace tessera::quant {
 namespace {
+
+/// Attention whose q, k and v in 8 bits alone, each by itself, change the outputs by more than this share stays float:
+/// there is no wider form. Squares of the three add up.
+constexpr double kMostOfAttention = 0.05;
 
 class Decider {
 public:
@@ -82,12 +89,18 @@ private:
     } else if (kind == OpKind::product && multipliesActivations(op) &&
                !(choice && choice->precision == Precision::INT8)) {
       against = "both of its operands are computed (an INT8 line of a quantise table makes them integers)";
+    } else if (kind == OpKind::attention && wanted == Precision::INT16) {
+      against = "attention multiplies integers of 8 bits, and INT16 is asked for";
     } else if (kind == OpKind::other) {
       against = op->getName().getStringRef().str() + " has no integer form";
-    } else if (std::optional<std::string> reason = kind == OpKind::product ? reasonAgainst(op) : std::nullopt) {
+    } else if (std::optional<std::string> reason = isContraction(kind) ? reasonAgainst(op) : std::nullopt) {
       against = *reason;
     } else if (Value lost = rangelessOperand(op, kind)) {
       against = lacking(lost);
+    } else if (double error = kind == OpKind::attention && !choice ? errorOfAttention(op) : 0;
+               error > kMostOfAttention) {
+      against = llvm::formatv("q, k and v in int8 would change the outputs by {0:P1}, allowed are {1:P0}", error,
+                              kMostOfAttention);
     } else if (isPieceWithFinerStep(op)) {
       against = "its values are much smaller than others of what it is cut from, and get a range of their own";
     }
@@ -96,10 +109,27 @@ private:
     reasons[op] = against;
   }
 
+  static bool isContraction(OpKind kind) { return kind == OpKind::product || kind == OpKind::attention; }
+
+  /// What 8 bits of q, k and v do to the outputs, as was measured of them or of what they are moved from.
+  double errorOfAttention(Operation *op) const {
+    double squares = 0;
+    for (Value operand : op->getOperands().take_front(3)) {
+      double most = 0;
+      for (Value v = operand; v; v = kindAt(v) == OpKind::move ? v.getDefiningOp()->getOperand(0) : Value()) {
+        const Range *range = table.find(names.lookup(v));
+        most = std::max(most, range ? range->error.value_or(0) : 0);
+      }
+      squares += most * most;
+    }
+    return std::sqrt(squares);
+  }
+
   /// A product reads integers; what has the same parameters on both sides needs those of what it moves.
   Value rangelessOperand(Operation *op, OpKind kind) {
     bool two = kind == OpKind::product && multipliesActivations(op);
-    unsigned count = two                                               ? 2
+    unsigned count = kind == OpKind::attention                         ? 3
+                     : two                                             ? 2
                      : kind == OpKind::product || kind == OpKind::move ? 1
                      : kind == OpKind::concat                          ? op->getNumOperands()
                                                                        : 0;
@@ -142,7 +172,8 @@ private:
     OpKind kind = kinds.at(op);
     Value result = op->getNumResults() == 1 ? op->getResult(0) : Value();
     const Choice *choice = pinned.lookup(op);
-    bool asked = choice && kind != OpKind::other && kind != OpKind::pairwise && hasRange(result) &&
+    bool multiplies = kind == OpKind::product || kind == OpKind::pairwise || kind == OpKind::attention;
+    bool asked = choice && kind != OpKind::other && (!multiplies || kind == OpKind::product) && hasRange(result) &&
                  (choice->precision == Precision::INT8 ||
                   (choice->precision == Precision::INT16 && kind != OpKind::product)); // which is about its operand
     for (Value each : op->getResults()) {                                              // a recurrent op has several
@@ -151,7 +182,7 @@ private:
       }
     }
     std::string &reason = reasons[op];
-    if (reason.empty() && kind != OpKind::product && kind != OpKind::pairwise && !quantized.contains(result) &&
+    if (reason.empty() && !multiplies && !quantized.contains(result) &&
         !(kind == OpKind::elementwise && isChained(result))) {
       reason = hasRange(result) ? "nothing that runs on integers reads it" : lacking(result);
     }
@@ -207,9 +238,12 @@ private:
         return use.getOperandNumber() == 0;
       case OpKind::pairwise:
         return true;
+      case OpKind::attention:
+        return use.getOperandNumber() < 3;
       case OpKind::elementwise:
         // What softmax and the like make, or what is there in float for others, stays float if only such an op asks.
-        return kindAt(originOf(v)) != OpKind::other && !isReadAsFloat(v) && !fusesInto(v, user);
+        return kindAt(originOf(v)) != OpKind::other && kindAt(originOf(v)) != OpKind::attention && !isReadAsFloat(v) &&
+               !fusesInto(v, user);
       default:
         return true;
       }

@@ -33,7 +33,7 @@ constexpr float kSmallestMagnitude = 1e-8f; // as run_calibration has it
 /// Tensors that have the same integers up to their places.
 struct Group {
   std::optional<Range> range; ///< of those that are computed; the others only pass them on
-  bool isRight = false;       ///< of a product of two activations
+  bool isRight = false;       ///< of a product of two activations, or an operand of attention
   double error = 0;           ///< largest of its tensors, of those that 16 bits are allowed for
   Value worst;                ///< the tensor of that error
   int64_t products = 0;       ///< multiplications of the ops that read it
@@ -108,10 +108,11 @@ private:
       const Range &own = *question.rangeOf(v);
       group.range = group.range ? Range::merged(*group.range, own) : own;
     }
-    // The second operand of a product is multiplied as weights are: symmetric, in 8 bits.
+    // The second operand of a product is multiplied as weights are: symmetric, in 8 bits. So is all of attention's.
     group.isRight |= llvm::any_of(v.getUses(), [&](OpOperand &use) {
-      return use.getOperandNumber() == 1 && decisions.integers.contains(use.getOwner()) &&
-             question.kindOf(use.getOwner()) == OpKind::pairwise;
+      OpKind kind = decisions.integers.contains(use.getOwner()) ? question.kindOf(use.getOwner()) : OpKind::other;
+      return (use.getOperandNumber() == 1 && kind == OpKind::pairwise) ||
+             (use.getOperandNumber() < 3 && kind == OpKind::attention);
     });
   }
 

@@ -58,6 +58,11 @@ OpKind kindOf(Operation *op) {
   if (isElementwise(op)) {
     return OpKind::elementwise;
   }
+  if (auto attention = dyn_cast<top::AttentionOp>(op)) {
+    bool isComputed = llvm::none_of(op->getOperands().take_front(3), top::isConstant);
+    return isComputed && !attention.getLevels() && llvm::all_of(op->getOperands(), isF32) ? OpKind::attention
+                                                                                          : OpKind::other;
+  }
   if (llvm::any_of(op->getOperands(), [](Value v) { return isF32(v) && top::isConstant(v); })) {
     return OpKind::other; // A table that is looked up, or a constant part of a concat: no activations.
   }
@@ -139,6 +144,16 @@ std::optional<std::string> reasonAgainst(Operation *op) {
                              : std::optional("sums of " + std::to_string(length) +
                                              " products may exceed 32 bits, allowed are " + std::to_string(longest));
   };
+  if (auto attention = dyn_cast<top::AttentionOp>(op)) {
+    // |q| and |k| are at most 127, as is |v|.
+    int64_t depth = typeOf(attention.getQ()).getShape().back(), keys = typeOf(attention.getV()).getShape().end()[-2];
+    int64_t most = std::numeric_limits<int32_t>::max();
+    return ShapedType::isDynamic(depth) || ShapedType::isDynamic(keys)
+               ? std::optional<std::string>("its number of keys is not known")
+           : depth > most / (128 * 128)         ? tooLong(depth)
+           : keys > most / (128 * kPowerLevels) ? tooLong(keys)
+                                                : std::nullopt;
+  }
   if (multipliesActivations(op)) {
     return biasOf(op) ? std::optional<std::string>("it adds a bias to a product of two activations")
                       : tooLong(countBlended(op));

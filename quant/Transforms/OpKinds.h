@@ -11,12 +11,16 @@ namespace tessera::quant {
 enum class OpKind {
   product,     ///< conv, conv_transpose, matmul: operand 0 and constant operand 1 in integers, sums in i32
   pairwise,    ///< matmul of two activations, both in integers; only where it is asked for
+  attention,   ///< q, k and v in integers of 8 bits, powers rounded to kPowerLevels, scores and result in float
   elementwise, ///< reads and writes integers, computes in float
   move,        ///< only moves operand 0, or picks from it by size: its result has the same parameters
   concat,      ///< only moves: all operands and the result have the same parameters
   blend,       ///< means and sums of integers, with parameters of their own: avg_pool, reduce, interpolating resize
   other,       ///< has no integer form
 };
+
+/// What powers of attention, at most 1, are rounded to: bytes without sign.
+inline constexpr int64_t kPowerLevels = 255;
 
 OpKind kindOf(mlir::Operation *op);
 
@@ -42,7 +46,8 @@ int64_t reductionLength(mlir::Operation *op);
 /// Multiplications of a product with static dims; 0 for other ops.
 int64_t countProducts(mlir::Operation *op);
 
-/// Why a product (or pairwise op) cannot run on integers whatever its inputs' ranges are; nothing if it can.
+/// Why a product (or pairwise op, or attention) cannot run on integers whatever its inputs' ranges are; nothing if it
+/// can.
 std::optional<std::string> reasonAgainst(mlir::Operation *op);
 
 } // namespace tessera::quant

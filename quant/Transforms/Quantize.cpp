@@ -308,6 +308,11 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
       quantizeWeight(builder, &op, decisions->tensors.find(op.getOperand(0))->second.finestScale, *own);
     }
   }
+  for (Operation *op : decisions->integers) {
+    if (auto attention = dyn_cast<top::AttentionOp>(op)) {
+      attention.setLevels(kPowerLevels);
+    }
+  }
   for (auto &[value, form] : decisions->tensors) {
     top::QuantizeOp q = insertPair(builder, value, form, *decisions);
     if (StringRef name = top::getTensorName(q); !name.empty()) {

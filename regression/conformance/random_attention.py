@@ -3,10 +3,12 @@
 transpositions, shared by groups of queries or not; masks of every broadcast; the result left as it is or put back.
 
     build/bin/tessera-python regression/conformance/random_attention.py --seeds 0:500 [--isa cuda] [--keep FOLDER]
-F32, F16 and BF16 against f32 on x86, within a tolerance; where bytes surround it, x86's bits.
+F32, F16 and BF16 against f32 on x86, within a tolerance; where bytes surround it, x86's bits. INT8, by ranges that
+values exceed now and then, and on x86 and NPUs nothing else: the bits of the device reference.
 """
 from __future__ import annotations
 
+import json
 import random
 import sys
 import tempfile
@@ -17,6 +19,8 @@ import onnx
 import random_graphs
 from engines import GPUS, Compiler, StageError, deploy, run_bmodel
 from onnx import TensorProto, helper, numpy_helper
+from random_quantized import NPUS, VARIANTS
+from tessera import safetensors_io
 
 PRECISIONS = ("F16", "BF16", "F16", "F32", "BF16", "BYTES")
 MULTIPROCESSORS = (1, 4, 40)  # of the GPU, by which it chooses its tiles
@@ -24,11 +28,11 @@ TOLERANCE = {"F32": 2e-5, "F16": 5e-3, "BF16": 4e-2, "BYTES": 0.0}
 
 
 class AttentionNet:
-    """One network by a seed; |precision| says how it is to be deployed."""
+    """One network by a seed; |precision| says how it is to be deployed, if not as the seed does."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, precision: str = "") -> None:
         self.rng, self.arrays = random.Random(seed), np.random.default_rng(seed)
-        self.precision = PRECISIONS[seed % len(PRECISIONS)]
+        self.precision = precision or PRECISIONS[seed % len(PRECISIONS)]
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, np.ndarray] = {}
         self.inputs: dict[str, np.ndarray] = {}
@@ -158,6 +162,49 @@ class AttentionNet:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
+def reference(compiler: Compiler, top: Path, net: AttentionNet, *flags: object) -> dict[str, np.ndarray]:
+    given, results = top.with_name("in.safetensors"), top.with_name("out.safetensors")
+    safetensors_io.save(given, net.inputs)
+    compiler("reference", "reference", "--mlir", top, "--input", given, "--output", results, *flags)
+    return safetensors_io.load(results)
+
+
+def write_table(path: Path, model_hash: str, tensors: dict[str, np.ndarray], seed: int) -> None:
+    """Ranges of tensors, a part of which is less than what their values have."""
+    rng, entries = random.Random(seed), []
+    for name, value in tensors.items():
+        finite = value[np.isfinite(value)] if value.dtype == np.float32 else np.zeros(0)
+        share = rng.choice([0.3, 0.8, 1.0, 1.0, 1.5])
+        low, high = (float(share * each) for each in (finite.min(initial=0), finite.max(initial=0)))
+        threshold = max(high, -low, 1e-6)
+        entries.append(
+            {"name": name, "threshold": threshold, "min": low, "max": max(high, low + 1e-6), "symmetric": True}
+            | {"method": "max", "dtype": "int8"}
+        )
+    head = {"format": "tessera-calibration", "version": 1, "model": "model", "method": "max"}
+    head |= {"model_hash": model_hash, "samples": 1, "sample_hash": "0", "tool": "test", "tensors": entries}
+    path.write_text(json.dumps(head))
+
+
+def check_integers(compiler: Compiler, seed: int, chip: str, folder: Path) -> None:
+    """Raises StageError where |chip| has other bits than the device reference in INT8."""
+    net, top, table = AttentionNet(seed, "INT8"), folder / "integers_top.mlir", folder / "table.json"
+    (folder / "integers.onnx").write_bytes(net.model().SerializeToString())
+    compiler("import", "import", "--onnx", folder / "integers.onnx", "--output", top)
+    model_hash = str(compiler("info", "info", "--mlir", top)["model_hash"])
+    write_table(table, model_hash, reference(compiler, top, net, "--all"), seed)
+    flags = ("--quantize", "INT8", "--calibration-table", str(table))
+    want = next(iter(reference(compiler, top, net, "--device", *flags).values()))
+    got = next(iter(run_bmodel(deploy(compiler, top, chip, *flags), net.inputs).values()))
+    if compiler.told["bit_equal_except"]:
+        raise StageError("compare", f"bits are not told of {compiler.told['bit_equal_except']}")
+    floats = [op for op in compiler.told["quantization"]["ops"] if op["op"] == "top.attention" and op["type"] == "F32"]
+    if floats:
+        raise StageError("compare", f"attention stays float: {floats}")
+    if not np.array_equal(want, got, equal_nan=True):
+        raise StageError("compare", f"{int((want != got).sum())} of {want.size} elements differ from the reference")
+
+
 def check_network(compiler: Compiler, seed: int, chip: str, folder: Path) -> None:
     """Raises StageError. Leaves the IR of |chip| in folder / "ir"."""
     net = AttentionNet(seed)
@@ -184,17 +231,19 @@ def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
         folder = (keep or Path(temporary)) / f"attention_{seed}"
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            check_network(random_graphs.compiler_of_process(), seed, chip, folder)
+            check_integers(random_graphs.compiler_of_process(), seed, chip, folder)
+            if chip in GPUS:
+                check_network(random_graphs.compiler_of_process(), seed, chip, folder)
         except StageError as fault:
             return f"seed {seed}, {fault.stage}: {fault}"
     return ""
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, GPUS)
+    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS, *GPUS))
     faults = 0
     for fault in random_graphs.map_seeds(
-        run_seed, GPUS, arguments.seeds, arguments.jobs, arguments.isa, arguments.keep
+        run_seed, VARIANTS, arguments.seeds, arguments.jobs, arguments.isa, arguments.keep
     ):
         if fault:
             print(fault, flush=True)

@@ -15,10 +15,13 @@ std::string floatsText(const Dims &dims) {
 }
 
 /// A function of one op: arguments a0, a1 ... of f32.
-std::string functionText(const std::vector<Dims> &arguments, const Dims &y, const std::string &body) {
+/// |elements| of the arguments: f32 where there are none.
+std::string functionText(const std::vector<Dims> &arguments, const Dims &y, const std::string &body,
+                         const std::vector<std::string> &elements = {}) {
   std::string text = "func.func @main(";
   for (size_t i = 0; i < arguments.size(); ++i) {
-    text += formatv("{0}%a{1}: {2} {{top.name = \"a{1}\"}", i ? ", " : "", i, typeText(arguments[i], "f32"));
+    text += formatv("{0}%a{1}: {2} {{top.name = \"a{1}\"}", i ? ", " : "", i,
+                    typeText(arguments[i], elements.empty() ? "f32" : elements[i]));
   }
   return text + formatv(") -> ({0} {{top.name = \"y\"}) attributes {{device.exact} {{\n{1}\n  return %y : {0}\n}\n",
                         typeText(y, "f32"), body)
@@ -41,6 +44,7 @@ std::string normText(const Dims &dims, int64_t axis, bool scale, bool bias, bool
 
 struct Attention {
   Dims q, k, v, mask;
+  bool ofBytes = false;
 };
 
 std::string attentionText(const Attention &a) {
@@ -52,11 +56,16 @@ std::string attentionText(const Attention &a) {
   }
   std::string names, types;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    names += formatv("{0}%a{1}", i ? ", " : "", i), types += (i ? ", " : "") + typeText(arguments[i], "f32");
+    std::string type = typeText(arguments[i], a.ofBytes && i < 3 ? "i8" : "f32");
+    names += formatv("{0}%a{1}", i ? ", " : "", i), types += (i ? ", " : "") + type;
   }
-  return functionText(
-      arguments, y,
-      formatv("  %y = device.attention {0} {{scale = 0.3 : f64} : ({1}) -> {2}", names, types, typeText(y, "f32")));
+  std::string attributes = a.ofBytes ? formatv("scale = {0:e6} : f64, levels = 255 : i64, valueScale = 0.03 : f64",
+                                               1.0 / (4096.0 * double(a.q.back())))
+                                           .str()
+                                     : "scale = 0.3 : f64";
+  std::string body =
+      formatv("  %y = device.attention {0} {{{1}} : ({2}) -> {3}", names, attributes, types, typeText(y, "f32"));
+  return a.ofBytes ? functionText(arguments, y, body, {"i8", "i8", "i8", "f32"}) : functionText(arguments, y, body);
 }
 
 Dims turned(const Dims &dims, const Dims &order) {
@@ -368,6 +377,24 @@ TEST_F(Emission, AttentionOfManyHeads) {
   EXPECT_EQ(check(attentionText({{3, 2, 4, 8}, {3, 1, 11, 8}, {3, 1, 11, 8}, {4, 11}})), "");
   EXPECT_EQ(check(attentionText({{2, 3, 64, 5}, {2, 1, 70, 5}, {1, 3, 70, 5}, {2, 1, 1, 70}})), "");
   EXPECT_EQ(check(attentionText({{16, 32, 64}, {16, 400, 64}, {16, 400, 64}, {32, 400}})), ""); // cut several ways
+}
+
+/// Both products on the matrix unit, to the bit; masks that are added in its output stage and others.
+TEST_F(Emission, AttentionOfBytes) {
+  for (const Attention &each : std::vector<Attention>{{{1, 1, 40, 12}, {1, 1, 40, 12}, {1, 1, 40, 12}, {}},
+                                                      {{5, 3}, {7, 3}, {7, 9}, {}},
+                                                      {{1, 8, 5, 8}, {1, 8, 11, 8}, {1, 8, 11, 8}, {1, 1, 5, 11}},
+                                                      {{2, 4, 1, 8}, {2, 1, 17, 8}, {1, 4, 17, 3}, {1, 1, 1, 17}},
+                                                      {{2, 3, 37, 5}, {1, 3, 37, 5}, {2, 1, 37, 6}, {3, 37, 1}},
+                                                      {{3, 70, 6}, {3, 9, 6}, {3, 9, 6}, {3, 70, 9}},
+                                                      {{65, 1, 4}, {65, 3, 4}, {65, 3, 4}, {3}},
+                                                      {{4, 2, 49, 32}, {4, 2, 49, 32}, {4, 2, 49, 32}, {4, 1, 49, 49}},
+                                                      {{1, 4, 2, 48, 20}, {1, 4, 1, 90, 20}, {1, 4, 1, 90, 20}, {}},
+                                                      {{16, 32, 64}, {16, 400, 64}, {16, 400, 64}, {32, 400}}}) {
+    Attention bytes = each;
+    bytes.ofBytes = true;
+    EXPECT_EQ(check(attentionText(bytes)), "");
+  }
 }
 
 TEST_F(Emission, AttentionOverManyKeysComesInChunks) {

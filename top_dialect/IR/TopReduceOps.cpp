@@ -208,6 +208,9 @@ LogicalResult AttentionOp::inferShapes(Types &types) {
                            << formatShape(scores) << " (C4)";
     }
   }
+  if (int64_t levels = getLevels().value_or(1); levels < 1 || levels > 255) { // attention_c5
+    return emitOpError() << "has levels = " << levels << ", allowed are 1 to 255 (C5)";
+  }
   SmallVector<int64_t> shape(batch);
   shape.append({q[rank - 2], v[rank - 1]});
   return addType(*this, shape, elementOf(getQ()), types);

@@ -93,9 +93,10 @@ def Top_AttentionOp : Top_Op<"attention"> {
   let description = [{
     q [B..., S, E], k [B..., T, E], v [B..., T, F], mask broadcast to [B..., S, T], added ->
     softmax(scale q k^T + mask) v : [B..., S, F]. Leading dims of k and v broadcast against q's. (C1) E dims agree, T dims agree. (C2) same rank, at least 2.
-    (C3) leading dims broadcast. (C4) the mask broadcasts.
+    (C3) leading dims broadcast. (C4) the mask broadcasts. With `levels`, as a quantised model has it: each power
+    p = e^(score - largest of the row) becomes u = round(p * levels), and a row of y is the sum of u v over that of u. (C5) levels are from 1 to 255.
   }];
-  let arguments = (ins Top_Tensor:$q, Top_Tensor:$k, Top_Tensor:$v, Optional<Top_Tensor>:$mask, F64Attr:$scale);
+  let arguments = (ins Top_Tensor:$q, Top_Tensor:$k, Top_Tensor:$v, Optional<Top_Tensor>:$mask, F64Attr:$scale, OptionalAttr<I64Attr>:$levels);
   let results = (outs Top_Tensor:$y);
 }
 def Top_RopeOp : Top_Op<"rope"> {

@@ -134,6 +134,18 @@ LogicalResult LrnOp::evaluate(Inputs inputs, Outputs outputs) {
   return success();
 }
 
+/// Rounds a row of powers, whose largest is 1, to |levels| steps, and divides them by their sum.
+static void roundPowers(llvm::MutableArrayRef<double> row, int64_t levels) {
+  double largest = *llvm::max_element(row), sum = 0;
+  for (double &power : row) {
+    power = std::nearbyint(std::exp(power - largest) * static_cast<double>(levels));
+    sum += power;
+  }
+  for (double &power : row) {
+    power /= sum;
+  }
+}
+
 LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
   const HostTensor &q = *inputs[0], &k = *inputs[1], &v = *inputs[2];
   const HostTensor *mask = operand(*this, inputs, 3);
@@ -164,7 +176,11 @@ LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
       for (int64_t t = 0; t < keys; ++t) {
         scores[t] = scores[t] * factor + (mask ? masks[row * keys + t] : 0.0);
       }
-      softmaxInPlace(scores.data(), keys, 1, /*logarithm=*/false);
+      if (getLevels() && keys) {
+        roundPowers(scores, *getLevels());
+      } else {
+        softmaxInPlace(scores.data(), keys, 1, /*logarithm=*/false);
+      }
       multiplyPanel(scores.data(), valueRows, keys, valueWidth, &y[row * valueWidth]);
     });
     first += queries;

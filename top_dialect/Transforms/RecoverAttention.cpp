@@ -261,7 +261,8 @@ class RecoverAttentionPass : public impl::RecoverAttentionPassBase<RecoverAttent
     SmallVector<int64_t> dims(dimsOf(match->q).drop_back());
     dims.push_back(type.getShape().back());
     auto attention =
-        AttentionOp::create(rewriter, loc, type.clone(dims), match->q, k, match->v, match->mask, llvm::APFloat(scale));
+        AttentionOp::create(rewriter, loc, type.clone(dims), match->q, k, match->v, match->mask, llvm::APFloat(scale),
+                            /*levels=*/IntegerAttr());
     Value result = createReshape(rewriter, loc, attention, type.getShape());
     replaceFused(rewriter, matmul, result.getDefiningOp());
     attention->setLoc(result.getLoc());

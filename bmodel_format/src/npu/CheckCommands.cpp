@@ -82,7 +82,7 @@ const char *faultOfProducts(const Tensor &x, const Tensor &w, const Chip &chip) 
     return "x: the matrix unit multiplies floats and integers of 8 and 16 bits";
   }
   if (!isFloat(x.type)) {
-    return w.type == Type::i8 ? nullptr : "w: must be i8";
+    return w.type == Type::i8 || w.type == Type::u8 ? nullptr : "w: must be i8 or u8";
   }
   // f32 goes through the multipliers of bf16 and f16.
   bool narrow = x.type != Type::f32 && w.type != Type::f32;

@@ -132,7 +132,8 @@ TEST(CheckCommands, Products) {
   EXPECT_EQ(faultAfter<C>([](C &c) { c.x.type = c.w.type = Type::f32; }, chipNamed("npu-edge")),
             "x: f32, which the chip's matrix unit does not multiply");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.x.type = Type::bf16, c.w.type = Type::u8; }), "w: must be a float or i8");
-  EXPECT_EQ(faultAfter<C>([](C &c) { c.w.type = Type::u8; }), "w: must be i8");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.w.type = Type::u8; }), "");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.w.type = Type::i16; }), "w: must be i8 or u8");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.window.padValue = 128; }), "window: the value outside is none of x's type");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.p.type = Type::f32; }), "p: must be i32");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::fused; }), "output: fused sums are those of floats");
@@ -143,7 +144,7 @@ TEST(CheckCommands, Products) {
             "window: more than 256 taps");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.x.type = Type::u8, c.window.padValue = -1; }),
             "window: the value outside is none of x's type");
-  EXPECT_EQ(faultAfter<D>([](D &c) { c.w.type = Type::i16; }), "w: must be i8");
+  EXPECT_EQ(faultAfter<D>([](D &c) { c.w.type = Type::i16; }), "w: must be i8 or u8");
   using P = pool_command;
   EXPECT_EQ(faultAfter<P>([](P &c) { c.output.flags |= Output::fused; }), "output: only a conv has fused sums");
   EXPECT_EQ(faultAfter<P>([](P &c) { c.columns = 0; }), "x: a dim is 0");

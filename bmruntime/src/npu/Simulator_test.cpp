@@ -252,9 +252,10 @@ public:
                    uint32_t(between(3, 40))}},
                  lowOf(type), highOf(type))),
         shape{{x.shape.dims[0], uint32_t(between(1, 19)), uint32_t(between(1, 6)), uint32_t(between(1, 37))}},
-        w(random({{1, shape.dims[1], taps(), x.shape.dims[1]}}, -127, 127)), r(random(shape, -128, 127)),
-        integral(chip.requantise != "float" && to != Type::f32), gains(!integral && between(0, 1)),
-        p(Shape{{1, shape.dims[1], 1, integral || gains ? 3u : 2u}}) {
+        weight(between(0, 2) ? Type::i8 : Type::u8),
+        w(random({{1, shape.dims[1], taps(), x.shape.dims[1]}}, lowOf(weight), highOf(weight))),
+        r(random(shape, -128, 127)), integral(chip.requantise != "float" && to != Type::f32),
+        gains(!integral && between(0, 1)), p(Shape{{1, shape.dims[1], 1, integral || gains ? 3u : 2u}}) {
     window.padValue = int16_t(between(std::max(-5.0f, lowOf(type)), 5));
     for (uint32_t o = 0; o < shape.dims[1]; ++o) {
       p.at(0, o, 0, 0) = std::bit_cast<float>(int32_t(between(-100000, 100000)));
@@ -274,7 +275,7 @@ public:
     c.shape = shape, c.window = window, c.output = output;
     c.channels = x.shape.dims[1], c.rows = uint16_t(x.shape.dims[2]), c.columns = uint16_t(x.shape.dims[3]);
     Bench bench(chip);
-    c.x = bench.input(x, type, true), c.w = bench.input(w, Type::i8), c.p = bench.input(p, Type::i32);
+    c.x = bench.input(x, type, true), c.w = bench.input(w, weight), c.p = bench.input(p, Type::i32);
     if (!integral) {
       c.r = bench.input(r, Type::i8);
     }
@@ -327,6 +328,7 @@ public:
   const Shape shape;
 
 private:
+  const Type weight;
   Values w, r;
   const bool integral, gains;
   Values p;

@@ -188,7 +188,8 @@ private:
   void replace() {
     OpBuilder builder(last);
     auto made = device::AttentionOp::create(builder, op.getLoc(), result, operands[0], operands[1], operands[2],
-                                            op.getMask(), op.getScaleAttr(), builder.getArrayAttr(views));
+                                            op.getMask(), op.getScaleAttr(), builder.getArrayAttr(views),
+                                            op.getLevelsAttr(), op.getValueScaleAttr());
     Value value = made.getY(), old = last->getResult(0);
     top::copyNames(last, made);
     if (written) {

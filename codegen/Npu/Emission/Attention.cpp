@@ -8,6 +8,7 @@
 #include "codegen/Npu/Emission/Models.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
 
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -77,6 +78,15 @@ int64_t runsOf(ArrayRef<int64_t> begins) {
   return runs;
 }
 
+/// Every |period|-th batch from |first| on.
+SmallVector<int64_t> everyOf(ArrayRef<int64_t> begins, int64_t first, int64_t period) {
+  SmallVector<int64_t> made;
+  for (size_t i = size_t(first); i < begins.size(); i += size_t(period)) {
+    made.push_back(begins[i]);
+  }
+  return made;
+}
+
 /// Whether the batches of each group lie evenly.
 bool hasEvenGroups(const Matrices &of, int64_t group) {
   for (size_t first = 0; first < of.begins.size(); first += size_t(group)) {
@@ -111,6 +121,8 @@ private:
   };
 
   void findCommon();
+  int64_t findPeriod() const;
+  AttentionEmission partOf(int64_t first, int64_t period) const;
   bool canWorkByBatch() const;
   bool worksByBatch() const;
   llvm::Error placeKeys(AttentionTiles &tiles);
@@ -147,7 +159,8 @@ AttentionEmission::AttentionEmission(device::AttentionOp op, EmissionContext &co
            .keys = kDims[kDims.size() - 2],
            .features = npu::typeOf(op.getV()).getShape().back(),
            .group = groupOf(k.begins, v.begins),
-           .hasMask = bool(op.getMask())};
+           .hasMask = bool(op.getMask()),
+           .ofIntegers = op.isOfIntegers()};
   if (sizes.hasMask) {
     mask = matrices(op.getMask());
     sizes.group = affineOf(mask.begins, sizes.group) ? sizes.group : 1;
@@ -166,6 +179,33 @@ void AttentionEmission::findCommon() {
   if (!qAt || !yAt) {
     sizes.runs = std::max({runsOf(q.begins), runsOf(k.begins), runsOf(v.begins), runsOf(y.begins)});
   }
+}
+
+/// The least number of parts, each of them every so manyth batch, whose batches lie evenly: heads of windows, say. 1:
+/// there is none.
+int64_t AttentionEmission::findPeriod() const {
+  auto areEven = [&](const Matrices &of, int64_t period) {
+    return llvm::all_of(llvm::seq(int64_t(0), period),
+                        [&](int64_t first) { return affineOf(everyOf(of.begins, first, period), 1).has_value(); });
+  };
+  for (int64_t period = 2; period <= sizes.batches / 2; ++period) {
+    bool isEven = sizes.batches % period == 0 && areEven(q, period) && areEven(k, period) && areEven(v, period) &&
+                  areEven(y, period) && (!sizes.hasMask || areEven(mask, period));
+    if (isEven) {
+      return period;
+    }
+  }
+  return 1;
+}
+
+AttentionEmission AttentionEmission::partOf(int64_t first, int64_t period) const {
+  AttentionEmission part = *this;
+  for (Matrices *of : {&part.q, &part.k, &part.v, &part.y, &part.mask}) {
+    of->begins = everyOf(of->begins, first, period);
+  }
+  part.sizes.batches /= period, part.sizes.group = 1, part.sizes.runs = 0;
+  part.findCommon();
+  return part;
 }
 
 /// Whether lanes can have batches: where these lie evenly.
@@ -269,11 +309,22 @@ llvm::Error AttentionEmission::placeEachBatch(SmallVector<TileView> &to, const M
 
 AttentionAttr AttentionEmission::choose() {
   int64_t most = blocksOf(sizes, context.chip);
-  AttentionWay way = worksByBatch() ? AttentionWay::batches : chooseWay(sizes, most, context.chip);
+  AttentionWay way = sizes.ofIntegers ? AttentionWay::matrix
+                     : worksByBatch() ? AttentionWay::batches
+                                      : chooseWay(sizes, most, context.chip);
   return AttentionAttr::get(op.getContext(), way, most);
 }
 
 llvm::Error AttentionEmission::run() {
+  bool isUneven = sizes.runs || !kAt || !vAt || !maskAt;
+  if (int64_t period = sizes.ofIntegers && isUneven ? findPeriod() : 1; period > 1) {
+    for (int64_t first = 0; first < period; ++first) {
+      if (llvm::Error error = partOf(first, period).run()) {
+        return error;
+      }
+    }
+    return llvm::Error::success();
+  }
   Tiler &tiler = context.tiler;
   auto form = op->getAttrOfType<AttentionAttr>(NpuDialect::kAttentionAttr);
   if (!form) {
@@ -284,7 +335,14 @@ llvm::Error AttentionEmission::run() {
   if ((byBatch && !canWorkByBatch()) || (isBlocked && sizes.queries % blocks != 0)) {
     return refuse("has an npu.attention that its batches or queries do not allow");
   }
-  AttentionTiles tiles(sizes, way, uint32_t(blocks), tiler, float(op.getScale().convertToDouble()));
+  AttentionScales scales = {.scores = float(op.getScale().convertToDouble())};
+  if (sizes.ofIntegers) {
+    scales.values = float(op.getValueScale()->convertToDouble()), scales.levels = float(*op.getLevels());
+  }
+  if (sizes.ofIntegers && (way != AttentionWay::matrix || std::max(sizes.keys, sizes.features) > UINT16_MAX)) {
+    return refuse("multiplies integers, which the matrix unit does, of at most 65535 keys and features");
+  }
+  AttentionTiles tiles(sizes, way, uint32_t(blocks), tiler, scales);
   if (device::MapOp map = consumers ? consumers->map : device::MapOp()) {
     tiles.mapped = consumers->program, tiles.mappedOperands = map.getInputs().size();
   }
@@ -310,20 +368,21 @@ llvm::Error AttentionEmission::run() {
   return llvm::Error::success();
 }
 
-bool isOfFloats(Operation *op) {
+bool hasForm(Operation *op) {
   auto attention = cast<device::AttentionOp>(op);
   return !attention.getViews() && attention.getEpilogue().empty() &&
-         llvm::all_of(op->getOperands(), [](Value each) { return npu::typeOf(each).getElementType().isF32(); });
+         (attention.isOfIntegers() ||
+          llvm::all_of(op->getOperands(), [](Value each) { return npu::typeOf(each).getElementType().isF32(); }));
 }
 
 struct AttentionModel : EmissionInterface::ExternalModel<AttentionModel, device::AttentionOp> {
   void chooseForm(Operation *op, EmissionContext &context) const {
-    if (isOfFloats(op)) {
+    if (hasForm(op)) {
       op->setAttr(NpuDialect::kAttentionAttr, AttentionEmission(cast<device::AttentionOp>(op), context).choose());
     }
   }
   llvm::Error emit(Operation *op, EmissionContext &context) const {
-    if (!isOfFloats(op)) {
+    if (!hasForm(op)) {
       return refuse(
           "is attention of narrow floats, has a mask of other numbers, views or an epilogue, which is not emitted yet");
     }
@@ -343,7 +402,7 @@ struct AttentionFusion : RowFusionInterface::ExternalModel<AttentionFusion, devi
     RankedTensorType type = npu::typeOf(use.get());
     int64_t columns = type.getShape().back(), burst = chip.burstBytes;
     int64_t bytes = columns * int64_t(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
-    int64_t apart = bytes % burst == 0 ? 0 : burst; // a row that begins inside a burst
+    int64_t apart = bytes % burst == 0 || burst % bytes == 0 ? 0 : burst; // a row that begins inside a burst
     return *view.strideOf(1, columns) == 1 && int64_t(llvm::alignTo(bytes, burst)) + apart <= kMostWasted * bytes;
   }
   bool canStore(Operation *op, const StridedView &view) const {

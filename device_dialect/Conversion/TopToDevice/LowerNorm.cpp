@@ -160,7 +160,8 @@ struct LowerAttentionOp : OpRewritePattern<top::AttentionOp> {
   LogicalResult matchAndRewrite(top::AttentionOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
     return lower.replace(AttentionOp::create(rewriter, lower.loc, op.getY().getType(), op.getQ(), op.getK(), op.getV(),
-                                             op.getMask(), op.getScale(), /*views=*/nullptr)
+                                             op.getMask(), op.getScale(), /*views=*/nullptr, /*levels=*/nullptr,
+                                             /*valueScale=*/nullptr)
                              .getY());
   }
 };

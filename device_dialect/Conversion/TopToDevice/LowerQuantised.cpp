@@ -81,7 +81,7 @@ LogicalResult lowerQuantised(Operation *function, Requantisation requantisation)
   }
   SmallVector<Operation *> products;
   function->walk([&](Operation *op) {
-    if (isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp, top::ReduceOp, top::AvgPoolOp>(op)) {
+    if (isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp, top::ReduceOp, top::AvgPoolOp, top::AttentionOp>(op)) {
       products.push_back(op);
     }
   });
@@ -91,6 +91,8 @@ LogicalResult lowerQuantised(Operation *function, Requantisation requantisation)
       lowerIntegerResult(rewriter, op);
     } else if (isa<top::ReduceOp, top::AvgPoolOp>(op)) {
       lowerIntegerMean(rewriter, op, requantisation);
+    } else if (isa<top::AttentionOp>(op)) {
+      lowerIntegerAttention(rewriter, op);
     } else if (isa<top::MatMulOp>(op)) {
       lowerIntegerMatMul(rewriter, op, requantisation);
     } else {

@@ -120,6 +120,8 @@ void replaceTail(Lowering &lower, const ProductTail &tail, mlir::Value result);
 void lowerIntegerConv(mlir::PatternRewriter &rewriter, mlir::Operation *conv, Requantisation requantisation);
 void lowerIntegerMatMul(mlir::PatternRewriter &rewriter, mlir::Operation *matmul, Requantisation requantisation);
 void lowerIntegerMean(mlir::PatternRewriter &rewriter, mlir::Operation *reduceOrPool, Requantisation requantisation);
+/// Attention with levels: as one of floats, with powers that are not rounded, where an operand is no symmetric i8.
+void lowerIntegerAttention(mlir::PatternRewriter &rewriter, mlir::Operation *attention);
 /// For a product whose result is i32.
 void lowerIntegerResult(mlir::PatternRewriter &rewriter, mlir::Operation *product);
 

@@ -312,7 +312,7 @@ func.func @attention_c4(%q: tensor<2x3x4xf32>) -> tensor<2x4x3xf32> {
 // -----
 
 func.func @attention_c5_count(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
-  // expected-error @+1 {{has 0 views, allowed 4 of tensors of f32, f16 or bf16 whose dims are known (attention_c5)}}
+  // expected-error @+1 {{has 0 views, allowed 4 of tensors of f32, f16, bf16 or i8 whose dims are known (attention_c5)}}
   %y = device.attention %q, %q, %q {scale = 1.0, views = []} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
   return %y : tensor<2x3x4xf32>
 }
@@ -346,6 +346,38 @@ func.func @attention_c6(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xi8> {
     device.yield %a : f32
   } {scale = 1.0} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xi8>
   return %y : tensor<2x3x4xi8>
+}
+
+// -----
+
+func.func @attention_c7_floats(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  // expected-error @+1 {{has levels = 255 and operands of 'f32', 'f32', 'f32', allowed levels from 1 to 255 and a valueScale, of i8 with a mask and a result of f32, or neither (attention_c7)}}
+  %y = device.attention %q, %q, %q {scale = 1.0, levels = 255 : i64, valueScale = 0.5 : f64} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
+func.func @attention_c7_levels(%q: tensor<2x3x4xi8>) -> tensor<2x3x4xf32> {
+  // expected-error @+1 {{has levels = 256 and operands of 'i8', 'i8', 'i8'}}
+  %y = device.attention %q, %q, %q {scale = 1.0, levels = 256 : i64, valueScale = 0.5 : f64} : (tensor<2x3x4xi8>, tensor<2x3x4xi8>, tensor<2x3x4xi8>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
+func.func @attention_c7_bytes(%q: tensor<2x3x4xi8>) -> tensor<2x3x4xf32> {
+  // expected-error @+1 {{has levels = 0 and operands of 'i8', 'i8', 'i8'}}
+  %y = device.attention %q, %q, %q {scale = 1.0} : (tensor<2x3x4xi8>, tensor<2x3x4xi8>, tensor<2x3x4xi8>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
+func.func @attention_c8(%q: tensor<1x4xi8>, %k: tensor<65794x4xi8>) -> tensor<1x4xf32> {
+  // expected-error @+1 {{sums 65794 keys and a depth of 4, allowed are 65793 and 131071: sums of more may exceed 32 bits (attention_c8)}}
+  %y = device.attention %q, %k, %k {scale = 1.0, levels = 255 : i64, valueScale = 0.5 : f64} : (tensor<1x4xi8>, tensor<65794x4xi8>, tensor<65794x4xi8>) -> tensor<1x4xf32>
+  return %y : tensor<1x4xf32>
 }
 
 // -----

@@ -87,7 +87,7 @@ Value groupedAttention(NodeImporter &n, Value q, Value k, Value v, Value mask, d
   Ints dims(NodeImporter::shape(q));
   int64_t keyHeads = NodeImporter::dim(k, 1);
   if (dims[1] == keyHeads) {
-    return n.create<AttentionOp>(q, k, v, mask, llvm::APFloat(scale));
+    return n.create<AttentionOp>(q, k, v, mask, llvm::APFloat(scale), /*levels=*/mlir::IntegerAttr());
   }
   if (keyHeads <= 0 || dims[1] % keyHeads != 0) {
     n.fail(llvm::formatv("{0} query heads are no multiple of {1} key heads", dims[1], keyHeads));
@@ -103,7 +103,8 @@ Value groupedAttention(NodeImporter &n, Value q, Value k, Value v, Value mask, d
     shape.insert(shape.begin() + heads + 1, shared ? 1 : repeats);
     mask = n.reshape(mask, shape);
   }
-  Value y = n.create<AttentionOp>(grouped, insertDim(n, k, 2), insertDim(n, v, 2), mask, llvm::APFloat(scale));
+  Value y = n.create<AttentionOp>(grouped, insertDim(n, k, 2), insertDim(n, v, 2), mask, llvm::APFloat(scale),
+                                  /*levels=*/mlir::IntegerAttr());
   dims[3] = NodeImporter::dim(v, 3);
   return n.reshape(y, dims);
 }

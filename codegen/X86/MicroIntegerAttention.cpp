@@ -1,0 +1,321 @@
+//===- MicroIntegerAttention.cpp - Attention of bytes on register tiles ---===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A tile of the launch is some rows of q under one k and v, which it packs four numbers of a sum to a step: as bytes
+// for VNNI, else as words. Then it walks its rows in groups of one register tile: sums of q k, their softmax in bytes,
+// sums of these times v, and the results. VNNI multiplies q + 128, whose 128 times the sums of k are taken off again.
+//===----------------------------------------------------------------------===//
+#include "codegen/Kernels/AttentionShape.h"
+#include "codegen/Kernels/LoopNest.h"
+#include "codegen/Kernels/MathApprox.h"
+#include "codegen/Kernels/Reduction.h"
+#include "codegen/Kernels/Rows.h"
+#include "codegen/Kernels/Transpose.h"
+#include "codegen/X86/MatrixTile.h"
+#include "codegen/X86/Micro.h"
+#include "codegen/X86/MicroShape.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+namespace {
+
+class MicroIntegerAttention {
+public:
+  explicit MicroIntegerAttention(const AttentionShape &shape)
+      : kb(shape.kb), s(shape), vnni(targetOf(kb).vnni), step(vnni ? PackedStep::i8x4 : PackedStep::i16x4),
+        stepBytes(stepBytesOfB(step)), panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)),
+        depthSteps(ceilDiv(s.depth, 4)), keySteps(ceilDiv(s.keys, 4)),
+        keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
+        featuresPadded(llvm::alignTo(s.features, panelBlocks * kBlock)),
+        // A stride of whole pages would put all rows into the same cache sets.
+        scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), powerStride(llvm::alignTo(s.keys, lanes) + 64),
+        rows(s.queries, maxTileRows(targetOf(kb), panelBlocks)), tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
+
+  void emit();
+
+private:
+  void layOutScratch();
+  void packKeys(Value from);
+  void packValues(Value from);
+  void storeStep(Value bytes, Value to, Value index);
+  void correct();
+  void emitRows(Value first, int64_t count);
+  void copyQueries(Value first, int64_t count);
+  void multiply(TileKind kind, Value a, int64_t aStride, int64_t steps, Value b, int64_t columns, Value c,
+                int64_t cStride, int64_t count);
+  Value score(Value row, Value base, Value i, Value mask);
+  void softmax(Value row, Value base, Value to, Value factor);
+  void storeRow(Value row, Value from, Value factor);
+  Value words(Value base, Value index) { return kb.element(kb.b.getI32Type(), base, index); }
+  Value words(Value base, int64_t index) { return words(base, kb.constant(index)); }
+  VectorType floats() { return VectorType::get({int64_t(lanes)}, kb.b.getF32Type()); }
+  VectorType integers() { return VectorType::get({int64_t(lanes)}, kb.b.getI32Type()); }
+  void clear(Value to, int64_t bytes, int8_t value = 0) {
+    Value byte = LLVM::ConstantOp::create(kb.b, kb.b.getI8Type(), kb.b.getI8IntegerAttr(value));
+    LLVM::MemsetOp::create(kb.b, to, byte, kb.constant(bytes), /*isVolatile=*/false);
+  }
+
+  KernelBuilder &kb;
+  AttentionShape s;
+  bool vnni;
+  PackedStep step;
+  int64_t stepBytes; ///< of a block of columns
+  int64_t panelBlocks;
+  unsigned lanes;
+  int64_t depthSteps, keySteps, keysPadded, featuresPadded, scoreStride, powerStride;
+  EvenSplit rows;
+  Region noEpilogue;
+  TileFunctions tiles;
+  // Of the tile at hand.
+  SmallVector<Value> at;  ///< batch indices
+  Value query, result;    ///< offsets of the matrices, in elements
+  Value keys, values;     ///< scratch: panels
+  Value raw, corrections; ///< scratch: bytes of keys before they are words; what the sums of each key have too much
+  Value queries, scores, powers, sums, factors; ///< scratch: of some rows
+};
+
+void MicroIntegerAttention::layOutScratch() {
+  int64_t most = rows.length(0), bytes = 0;
+  auto take = [&](int64_t size) {
+    Value place = byteOffset(kb, kb.scratch(), bytes);
+    bytes += llvm::alignTo(size, 64);
+    return place;
+  };
+  keys = take(keysPadded / kBlock * depthSteps * stepBytes);
+  values = take(featuresPadded / kBlock * keySteps * stepBytes);
+  raw = vnni ? keys : take(keysPadded * depthSteps * 4);
+  corrections = take(keysPadded * 4 + 64);
+  queries = take(most * depthSteps * 4);
+  scores = take(most * scoreStride * 4);
+  powers = take(most * powerStride);
+  sums = take(most * featuresPadded * 4 + 64);
+  factors = take(most * 4);
+  kb.setScratchBytes(bytes);
+}
+
+void MicroIntegerAttention::emit() {
+  SmallVector<int64_t> space(s.batchDims());
+  int64_t batch = product(space);
+  // As of floats: few batches have their rows cut, at the price of packing k and v again.
+  constexpr int64_t kWantedTiles = 8, kRowsWorthPacking = 64;
+  int64_t parts = std::clamp<int64_t>(kWantedTiles / std::max<int64_t>(1, batch), 1,
+                                      std::max<int64_t>(1, std::min(s.queries / kRowsWorthPacking, rows.pieces)));
+  parts -= parts > 1 && parts % 2;
+  space.push_back(parts);
+  layOutScratch();
+  kb.forTiles(batch * parts, [&](Value tile) {
+    at = delinearize(kb, tile, space);
+    Value part = at.pop_back_val();
+    query = s.matrixBase(s.q, at), result = s.matrixBase(s.y, at);
+    packKeys(byteOffset(kb, kb.operand(1), s.matrixBase(s.k, at)));
+    packValues(byteOffset(kb, kb.operand(2), s.matrixBase(s.v, at)));
+    if (vnni) {
+      correct();
+    }
+    Value begin = kb.div(kb.mul(part, rows.pieces), parts), end = kb.div(kb.mul(kb.add(part, 1), rows.pieces), parts);
+    Value wide = kb.constant(rows.wide);
+    if (rows.wide) {
+      kb.forLoop(begin, kb.min(end, wide), 1,
+                 [&](Value piece) { emitRows(kb.mul(piece, rows.size + 1), rows.size + 1); });
+    }
+    if (rows.wide < rows.pieces) {
+      kb.forLoop(kb.max(begin, wide), end, 1,
+                 [&](Value piece) { emitRows(kb.add(kb.mul(piece, rows.size), rows.wide), rows.size); });
+    }
+  });
+}
+
+/// Stores a step of a block, whose bytes are |bytes| as i32: as they are, or the even and then the odd ones as words.
+void MicroIntegerAttention::storeStep(Value bytes, Value to, Value index) {
+  Value place = byteOffset(kb, to, kb.mul(index, stepBytes));
+  if (vnni) {
+    return kb.store(bytes, place, kb.constant(0));
+  }
+  auto halves = VectorType::get({2 * kBlock}, kb.b.getI16Type());
+  Value pairs = vector::BitCastOp::create(kb.b, halves, bytes);
+  Value eight = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(halves, int16_t(8)));
+  Value even = arith::ShRSIOp::create(kb.b, arith::ShLIOp::create(kb.b, pairs, eight), eight);
+  kb.store(even, place, kb.constant(0));
+  kb.store(arith::ShRSIOp::create(kb.b, pairs, eight), byteOffset(kb, place, kBlockBytes), kb.constant(0));
+}
+
+/// keys[panel][step][key][4] = from[panel's first + key][4 step ...]; numbers that do not exist are zero.
+void MicroIntegerAttention::packKeys(Value from) {
+  int64_t width = panelBlocks * kBlock, whole = s.keys / width, tail = s.keys % width, stride = s.k.rowStride();
+  if (s.keys != keysPadded || s.depth % 4) {
+    clear(raw, keysPadded * depthSteps * 4);
+  }
+  if (s.depth % 4 == 0 && s.k.begin(4)) {
+    auto move = [&](int64_t panels, int64_t first, int64_t count) {
+      LoopNest nest;
+      nest.bases = {first * stride / 4, first * depthSteps};
+      nest.dims = {
+          {panels, {width * stride / 4, width * depthSteps}}, {depthSteps, {1, width}}, {count, {stride / 4, 1}}};
+      TiledMove moved = planMove(kb, nest, from, raw, kb.b.getI32Type());
+      kb.forLoop(0, moved.tiles, 1, [&](Value tile) { moved.body(tile); });
+    };
+    if (whole) {
+      move(whole, 0, width);
+    }
+    if (tail) {
+      move(1, whole * width, tail);
+    }
+  } else {
+    Type byte = kb.b.getI8Type();
+    kb.forLoop(0, s.keys, 1, [&](Value key) {
+      Value panel = kb.mul(kb.div(key, width), width * depthSteps * 4), column = kb.mul(kb.rem(key, width), 4);
+      kb.forLoop(0, s.depth, 1, [&](Value e) {
+        Value to = kb.add(kb.add(panel, column), kb.add(kb.mul(kb.div(e, 4), width * 4), kb.rem(e, 4)));
+        kb.store(kb.load(byte, from, kb.add(kb.mul(key, stride), e)), raw, to);
+      });
+    });
+  }
+  if (!vnni) {
+    auto block = VectorType::get({kBlock}, kb.b.getI32Type());
+    kb.forLoop(0, keysPadded / kBlock * depthSteps, 1,
+               [&](Value i) { storeStep(kb.load(block, raw, kb.mul(i, kBlock)), keys, i); });
+  }
+}
+
+/// values[panel][step][feature][4] = from[4 step ...][panel's first + feature], zero where there is none.
+void MicroIntegerAttention::packValues(Value from) {
+  auto bytes = VectorType::get({kBlock}, kb.b.getI8Type()), block = VectorType::get({kBlock}, kb.b.getI32Type());
+  for (int64_t first = 0; first < featuresPadded; first += kBlock) {
+    int64_t count = std::clamp<int64_t>(s.features - first, 0, kBlock), panel = first / kBlock / panelBlocks;
+    auto pack = [&](Value at, int64_t rowsOfStep) {
+      SmallVector<Value> four;
+      for (int64_t i = 0; i < 4; ++i) {
+        Value offset = kb.add(kb.mul(kb.add(kb.mul(at, 4), i), s.v.rowStride()), first);
+        Value mask = count < kBlock ? kb.maskBelow(kBlock, kb.constant(count)) : Value();
+        bool exists = count && i < rowsOfStep;
+        four.push_back(!exists ? kb.zero(bytes)
+                       : mask  ? kb.maskedLoad(bytes, from, offset, mask)
+                               : kb.load(bytes, from, offset));
+      }
+      Value all = interleave(kb, interleave(kb, four[0], four[2]), interleave(kb, four[1], four[3]));
+      Value index = kb.add(kb.mul(at, panelBlocks), panel * panelBlocks * keySteps + first / kBlock % panelBlocks);
+      storeStep(vector::BitCastOp::create(kb.b, block, all), values, index);
+    };
+    kb.forLoop(0, s.keys / 4, 1, [&](Value at) { pack(at, 4); });
+    if (s.keys % 4) {
+      pack(kb.constant(s.keys / 4), s.keys % 4);
+    }
+  }
+}
+
+/// 128 times the sums of each key, by a row of 128.
+void MicroIntegerAttention::correct() {
+  clear(queries, depthSteps * 4, int8_t(-128));
+  int64_t width = panelBlocks * kBlock;
+  kb.forLoop(0, keysPadded / width, 1, [&](Value panel) {
+    multiply(TileKind::U8, queries, 0, depthSteps,
+             byteOffset(kb, keys, kb.mul(panel, panelBlocks * depthSteps * stepBytes)), panelBlocks,
+             words(corrections, kb.mul(panel, width)), 0, 1);
+  });
+}
+
+/// c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]; the stride of a in bytes, that of c in words.
+void MicroIntegerAttention::multiply(TileKind kind, Value a, int64_t aStride, int64_t steps, Value b, int64_t blocks,
+                                     Value c, int64_t cStride, int64_t count) {
+  TileShape shape;
+  shape.kind = kind, shape.step = step, shape.blocks = blocks;
+  shape.panelRowBytes = blocks * stepBytes, shape.groupBytes = 4 * kBlock;
+  shape.groups = {{steps / kBlock, kBlock}, {steps % kBlock ? 1 : 0, steps % kBlock}};
+  TileResult to;
+  to.blocked = false;
+  for (int64_t row = 0; row < count; ++row) {
+    shape.rows.push_back(row * aStride);
+    to.rows.push_back(row * cStride);
+  }
+  tiles.call(shape, to, {a, b, c, {}, {}, {}});
+}
+
+/// Rows of q side by side, for VNNI with 128 added.
+void MicroIntegerAttention::copyQueries(Value first, int64_t count) {
+  kb.forLoop(0, count, 1, [&](Value row) {
+    Value from = byteOffset(kb, kb.operand(0), kb.add(query, kb.mul(kb.add(first, row), s.q.rowStride())));
+    Value to = byteOffset(kb, queries, kb.mul(row, depthSteps * 4));
+    if (vnni) {
+      flipBytes(kb, from, to, kb.constant(s.depth));
+    } else {
+      LLVM::MemcpyOp::create(kb.b, to, from, kb.constant(s.depth), /*isVolatile=*/false);
+    }
+  });
+}
+
+void MicroIntegerAttention::emitRows(Value first, int64_t count) {
+  int64_t width = panelBlocks * kBlock;
+  copyQueries(first, count);
+  kb.forLoop(0, keysPadded / width, 1, [&](Value panel) {
+    multiply(vnni ? TileKind::U8 : TileKind::S8, queries, depthSteps * 4, depthSteps,
+             byteOffset(kb, keys, kb.mul(panel, panelBlocks * depthSteps * stepBytes)), panelBlocks,
+             words(scores, kb.mul(panel, width)), scoreStride, count);
+  });
+  kb.forLoop(0, count, 1, [&](Value row) {
+    softmax(kb.add(first, row), kb.mul(row, scoreStride), byteOffset(kb, powers, kb.mul(row, powerStride)),
+            words(factors, row));
+  });
+  kb.forLoop(0, featuresPadded / width, 1, [&](Value panel) {
+    multiply(TileKind::U8, powers, powerStride, keySteps,
+             byteOffset(kb, values, kb.mul(panel, panelBlocks * keySteps * stepBytes)), panelBlocks,
+             words(sums, kb.mul(panel, width)), featuresPadded, count);
+  });
+  kb.forLoop(0, count, 1, [&](Value row) {
+    storeRow(kb.add(first, row), words(sums, kb.mul(row, featuresPadded)), words(factors, row));
+  });
+}
+
+/// Scores of keys |i|... of the row whose sums stand at |base|.
+Value MicroIntegerAttention::score(Value row, Value base, Value i, Value mask) {
+  Value sum = kb.load(integers(), scores, kb.add(base, i));
+  if (vnni) {
+    sum = arith::SubIOp::create(kb.b, sum, kb.load(integers(), corrections, i));
+  }
+  Value value = arith::MulFOp::create(kb.b, s.convert(sum, kb.b.getF32Type()), kb.floatConstant(floats(), s.scale));
+  return s.isMasked ? Value(arith::AddFOp::create(kb.b, value, s.loadMask(at, row, i, lanes, mask))) : value;
+}
+
+/// Stores the rounded powers of the sums at |base|, and what a row of the result is multiplied by.
+void MicroIntegerAttention::softmax(Value row, Value base, Value to, Value factor) {
+  Type f32 = kb.b.getF32Type();
+  Value lowest = lowestValue(kb, f32, floats(), false), zeros = kb.zero(floats());
+  auto maximum = [&](Value a, Value b) { return emitExtremum(kb, f32, a, b, false); };
+  Value best = overRow(kb, s.keys, lanes, lowest, [&](Value i, Value mask, ValueRange old) {
+    Value value = score(row, base, i, mask);
+    kb.store(value, scores, kb.add(base, i));
+    return SmallVector<Value>{maximum(old[0], keepActive(kb, mask, value, lowest))};
+  })[0];
+  best = kb.splat(reduceLanes(kb, best, maximum), lanes);
+  Value total = overRow(kb, s.keys, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
+    Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, kb.load(floats(), scores, kb.add(base, i)), best));
+    power = keepActive(kb, mask, s.rounded(power), zeros);
+    Value bytes = arith::TruncIOp::create(kb.b, VectorType::get({int64_t(lanes)}, kb.b.getI8Type()),
+                                          s.convert(power, kb.b.getI32Type()));
+    kb.store(bytes, to, i);
+    return SmallVector<Value>{arith::AddFOp::create(kb.b, old[0], power)};
+  })[0];
+  total = reduceLanes(kb, total, [&](Value a, Value b) { return arith::AddFOp::create(kb.b, a, b); });
+  kb.store(s.factorOf(total), factor, kb.constant(0));
+}
+
+void MicroIntegerAttention::storeRow(Value row, Value from, Value factor) {
+  Type f32 = kb.b.getF32Type();
+  Value splat = kb.splat(kb.load(f32, factor, kb.constant(0)), lanes);
+  Value base = kb.add(result, kb.mul(row, s.y.rowStride()));
+  overRow(kb, s.features, lanes, [&](Value i, Value mask) {
+    Value sum = s.convert(kb.load(integers(), from, i), f32);
+    Value value = arith::MulFOp::create(kb.b, sum, splat);
+    kb.storeElements(s.resultElement(), s.stored(value), kb.result(), kb.add(base, i), mask);
+  });
+}
+
+} // namespace
+
+void emitMicroIntegerAttention(const AttentionShape &shape) { MicroIntegerAttention(shape).emit(); }
+
+} // namespace tessera::x86
