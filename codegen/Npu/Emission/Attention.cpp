@@ -4,6 +4,7 @@
 // What batches have in common becomes dims and strides; the rest is in AttentionTiles.cpp.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Attention.h"
+#include "codegen/Npu/Emission/AttentionBatches.h"
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
@@ -15,37 +16,6 @@ using namespace mlir;
 
 namespace tessera::npu {
 namespace {
-
-/// Where batch outer * group + inner of an operand begins, in elements.
-struct Affine {
-  int64_t base, byOuter, byInner;
-};
-
-/// Nothing where batches lie otherwise.
-std::optional<Affine> affineOf(ArrayRef<int64_t> begins, int64_t group) {
-  int64_t count = int64_t(begins.size());
-  Affine made = {begins[0], count > group ? begins[size_t(group)] - begins[0] : 0,
-                 group > 1 ? begins[1] - begins[0] : 0};
-  for (int64_t i = 0; i < count; ++i) {
-    if (begins[size_t(i)] != made.base + i / group * made.byOuter + i % group * made.byInner) {
-      return std::nullopt;
-    }
-  }
-  return made;
-}
-
-/// How many batches one after another have the same keys and values: 1 unless all do it alike.
-int64_t groupOf(ArrayRef<int64_t> keys, ArrayRef<int64_t> values) {
-  int64_t group = 1, count = int64_t(keys.size());
-  while (group < count && keys[size_t(group)] == keys[0] && values[size_t(group)] == values[0]) {
-    ++group;
-  }
-  auto isShared = [&](ArrayRef<int64_t> begins) {
-    std::optional<Affine> found = affineOf(begins, group);
-    return found && found->byInner == 0;
-  };
-  return count % group == 0 && isShared(keys) && isShared(values) ? group : 1;
-}
 
 /// Of an operand of attention: where each batch begins, and the strides of a matrix's rows and columns.
 struct Matrices {
@@ -63,26 +33,6 @@ Matrices matricesOf(const StridedView &seen, Value of, ArrayRef<int64_t> batch) 
                 *seen.strideOf(1, width)};
   for (int64_t &begin : made.begins) {
     begin = seen.at(begin * height * width);
-  }
-  return made;
-}
-
-/// Into how many runs batches fall that lie evenly.
-int64_t runsOf(ArrayRef<int64_t> begins) {
-  int64_t runs = 1;
-  for (size_t first = 0, i = 1; i < begins.size(); ++i) {
-    if (begins[i] - begins[i - 1] != begins[first + 1] - begins[first]) {
-      ++runs, first = i;
-    }
-  }
-  return runs;
-}
-
-/// Every |period|-th batch from |first| on.
-SmallVector<int64_t> everyOf(ArrayRef<int64_t> begins, int64_t first, int64_t period) {
-  SmallVector<int64_t> made;
-  for (size_t i = size_t(first); i < begins.size(); i += size_t(period)) {
-    made.push_back(begins[i]);
   }
   return made;
 }
