@@ -198,6 +198,15 @@ llvm::Expected<std::optional<LearnedWeight>> findLearned(const std::optional<Lea
   return learned->find(top::getTensorName(op->getResult(0)), type, countChannels(op));
 }
 
+/// Attention of integers has powers of so many levels.
+void roundPowers(const Decisions &decisions) {
+  for (Operation *op : decisions.integers) {
+    if (auto attention = dyn_cast<top::AttentionOp>(op)) {
+      attention.setLevels(kPowerLevels);
+    }
+  }
+}
+
 class QuantizePass : public impl::QuantizePassBase<QuantizePass> {
   using QuantizePassBase::QuantizePassBase;
 
@@ -308,11 +317,7 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
       quantizeWeight(builder, &op, decisions->tensors.find(op.getOperand(0))->second.finestScale, *own);
     }
   }
-  for (Operation *op : decisions->integers) {
-    if (auto attention = dyn_cast<top::AttentionOp>(op)) {
-      attention.setLevels(kPowerLevels);
-    }
-  }
+  roundPowers(*decisions);
   for (auto &[value, form] : decisions->tensors) {
     top::QuantizeOp q = insertPair(builder, value, form, *decisions);
     if (StringRef name = top::getTensorName(q); !name.empty()) {
