@@ -26,18 +26,14 @@ COMMANDS = (
     "run_calibration",
     "model_deploy",
     "model_runner",
+    "tessera",
     "npz_tool",
     "model_tool",
-    "tessera run",
-    "tessera estimate",
-    "tessera accuracy",
-    "tessera bench",
-    "tessera report",
     "bmrt_bench",
 )
 
 # page -> (title, generator, (.td files of one table of contents))
-OTHERS = ("zoo.md", "cuda-models.md")
+OTHERS = ("zoo.md", "models.md", "cuda-models.md")
 TABLEGEN_PAGES = {
     "top-ops.md": ("Operators of the Top dialect", "-gen-op-doc", ("top_dialect/IR/TopOps.td",)),
     "device-ops.md": ("Operators of the Device dialect", "-gen-op-doc", ("device_dialect/IR/DeviceOps.td",)),
@@ -99,21 +95,33 @@ def tablegen_page(page: str, tblgen: str) -> str | None:
     return f"# {title}\n\n{NOTE}{text}\n" if text else None
 
 
+def help_of(build: Path, command: str) -> str:
+    """What a command prints for --help."""
+    name, *verb = command.split()
+    result = subprocess.run(
+        [str(build / "bin" / name), *verb, "--help"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "120"},
+    )
+    if result.returncode != 0:
+        raise SystemExit(f"gen_docs: {command} --help failed:\n{result.stderr}")
+    return result.stdout.replace(f"{build}/bin/", "").rstrip()
+
+
+def verbs_in(text: str) -> list[str]:
+    """The verbs that a command's help lists."""
+    listed = re.search(r"^  VERB\n((?: {4}.*\n)+)", text, re.M)
+    return re.findall(r"^ {4}(\w+)\b", listed[1], re.M) if listed else []
+
+
 def commands_page(build: Path) -> str:
-    """The --help of every command."""
+    """The --help of every command and of every verb."""
     parts = []
     for command in COMMANDS:
-        name, *verb = command.split()
-        result = subprocess.run(
-            [str(build / "bin" / name), *verb, "--help"],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "COLUMNS": "120"},
-        )
-        if result.returncode != 0:
-            raise SystemExit(f"gen_docs: {command} --help failed:\n{result.stderr}")
-        text = result.stdout.replace(f"{build}/bin/", "").rstrip()
-        parts.append(f"## {command}\n\n```\n{text}\n```\n")
+        texts = {command: help_of(build, command)}
+        texts |= {f"{command} {verb}": help_of(build, f"{command} {verb}") for verb in verbs_in(texts[command])}
+        parts += [f"## {name}\n\n```\n{text}\n```\n" for name, text in texts.items()]
     return f"# Commands\n\n{NOTE}" + "\n".join(parts)
 
 
@@ -237,7 +245,7 @@ def pages(build: Path) -> dict[str, str]:
 
 
 def written_here() -> list[Path]:
-    """The pages that this script makes: ./dev zoo and regression/cuda/prove.py write their own."""
+    """The pages that this script makes: ./dev zoo, ./dev models and regression/cuda/prove.py write their own."""
     return [path for path in OUTPUT.glob("*.md") if path.name not in OTHERS]
 
 
