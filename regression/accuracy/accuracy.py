@@ -81,9 +81,9 @@ def together(files: list[Path], scratch: Path) -> Path:
     return folder
 
 
-def row_of(case: Case, columns: list[str], with_peers: bool, report: Report, scratch: Path) -> list[Cell]:
+def row_of(build: builds.Build, columns: list[str], with_peers: bool, report: Report, scratch: Path) -> list[Cell]:
     """All precisions of one model."""
-    build = builds.Build(case, scratch)
+    case = build.case
     like = any_model.open_model(build.deploy("F32").bmodel, report, 2)
     figures, points = judge_of(case, like, scratch)
     cells = [cell_of("F32", lambda: (like, build.deploy("F32")), figures)]
@@ -162,7 +162,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as scratch:
             try:
                 data_path(case.model)
-                rows[case.name] = row_of(case, columns, not args.no_peers, Report(0, quiet=True), Path(scratch))
+                build, quiet = builds.Build(case, Path(scratch)), Report(0, quiet=True)
+                rows[case.name] = row_of(build, columns, not args.no_peers, quiet, Path(scratch))
             except DataMissing as missing:
                 print(f"{case.name}: skipped: {missing}", flush=True)
                 continue

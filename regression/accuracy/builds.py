@@ -11,6 +11,9 @@ from pathlib import Path
 from case_file import REGRESSION, Case, data_path
 from judges import JUDGES
 
+from tessera import top_model
+from tessera.inputs import InputSpec
+from tessera.progress import Report
 from tessera.tasks import TASKS
 
 BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", REGRESSION.parent / "build"))
@@ -46,22 +49,25 @@ DROP_TARGET, COSINE_TARGET = "drop<=0.5", "cos>=0.9995"
 
 @dataclass(frozen=True)
 class Built:
-    """note: what the command says of the quantisation."""
+    """note: what the command says of the quantisation; told: all that it says."""
 
     bmodel: Path
     note: str
+    told: dict
 
 
 class Build:
-    """Transforms once, calibrates once, deploys once a column; everything in `folder`."""
+    """Transforms once, calibrates once, deploys once a column; everything in `folder`. commands: what was run."""
 
     def __init__(self, case: Case, folder: Path) -> None:
         self.case, self._folder = case, folder
-        self.samples = data_path(case.quantised["calibration"])
-        self.count = int(case.quantised.get("samples", DEFAULT_SAMPLES))
-        self._built: dict[str, Built] = {}
+        told = case.quantised or {}
+        self.samples = data_path(told["calibration"]) if told else None
+        self.count = int(told.get("samples", DEFAULT_SAMPLES))
+        self.commands: list[list[str]] = []
+        self._built: dict[tuple[str, str], Built] = {}
         self._mlir = folder / f"{case.name}_top.mlir"
-        sizes = case.quantised.get("input_shapes", case.input_shapes)
+        sizes = told.get("input_shapes", case.input_shapes)
         shapes = ["--input_shapes", sizes] if sizes else []
         self._run(
             "model_transform",
@@ -76,25 +82,30 @@ class Build:
             *shapes,
         )
 
-    def deploy(self, column: str) -> Built:
+    def deploy(self, column: str, chip: str = "x86") -> Built:
         """The case in a precision; raises RuntimeError with what the command said."""
-        if column not in self._built:
+        if (column, chip) not in self._built:
             flags = COLUMNS[column] + (self._search() if column == TARGET else [])
             table = self._calibrated(column if column in ALONE else "INT8") if "{table}" in flags else None
-            bmodel = self._folder / f"{self.case.name}_{column}.bmodel"
+            bmodel = self._folder / f"{self.case.name}_{column}{'' if chip == 'x86' else '_' + chip}.bmodel"
             told = self._run(
                 "model_deploy",
                 "--mlir",
                 self._mlir,
                 "--chip",
-                "x86",
+                chip,
                 "--model",
                 bmodel,
                 "--skip_validation",
                 *(str(table) if flag == "{table}" else flag for flag in flags),
             )
-            self._built[column] = Built(bmodel, _note(told))
-        return self._built[column]
+            self._built[column, chip] = Built(bmodel, _note(told), told)
+        return self._built[column, chip]
+
+    @property
+    def inputs(self) -> tuple[InputSpec, ...]:
+        """What the model takes, with the sizes of the case."""
+        return top_model.open_top(self._mlir, Report(1, quiet=True)).inputs
 
     def _calibrated(self, precision: str) -> Path:
         """The table for a precision, made once."""
@@ -138,9 +149,9 @@ class Build:
         return path
 
     def _run(self, tool: str, *arguments: object) -> dict:
-        done = subprocess.run(
-            [str(BUILD / "bin" / tool), *map(str, arguments), "--json"], capture_output=True, text=True
-        )
+        words = [tool, *map(str, arguments)]
+        self.commands.append(words)
+        done = subprocess.run([str(BUILD / "bin" / tool), *words[1:], "--json"], capture_output=True, text=True)
         document = json.loads(done.stdout) if done.stdout.strip().startswith("{") else {}
         if done.returncode:
             raise RuntimeError(document.get("error", {}).get("message") or done.stderr.strip() or f"{tool} failed")

@@ -193,7 +193,8 @@ def test_a_check_that_answers_by_chance(tmp_path: Path) -> None:
     """Fails whenever the whole network is given and every second time else."""
     script = tmp_path / "mine.py"
     script.write_text(
-        "import pathlib, sys, onnx\ncount = pathlib.Path('count')\nseen = len(count.read_text()) if count.exists() else 0\n"
+        "import pathlib, sys, onnx\ncount = pathlib.Path('count')\n"
+        "seen = len(count.read_text()) if count.exists() else 0\n"
         "count.write_text('.' * (seen + 1))\nsys.exit(len(onnx.load(sys.argv[1]).graph.node) == 10 or seen % 2)\n"
     )
     model = Net().blocks(2).file(tmp_path / "m.onnx")
