@@ -16,7 +16,7 @@ launcher=${launcher:+env;CCACHE_SLOPPINESS=pch_defines,time_macros;$launcher}
 if [ -n "${TESSERA_PRESET_TESTS:-}" ]; then
   targets=all
 else
-  targets="bmrt bmrt_npu bmrt_cuda bmrt_bench" # what is installed
+  targets="bmrt bmrt_npu bmrt_cuda bmrt_bench bmrt_peak" # what is installed
 fi
 
 cd "$source"

@@ -8,11 +8,14 @@
 // Usage: bmrt_peak [THREADS]
 //
 //===----------------------------------------------------------------------===//
+#include "bmodel_format/tools/Program.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -142,19 +145,27 @@ void printReads(int threads) {
   printf("}");
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-  const int threads = argc > 1 ? std::max(1, atoi(argv[1])) : 1;
+void printAll(int threads) {
   printf("{");
   printProducts(threads);
   printReads(threads);
   printf("}\n");
-  return 0;
 }
+
+} // namespace
 #else
-int main() {
-  puts("{\"reads\":{}}");
+static void printAll(int) { puts("{\"reads\":{}}"); }
+#endif
+
+int main(int argc, char **argv) {
+  constexpr long kMostThreads = 1024;
+  const std::vector<std::string> arguments = bmodel::program::begin("bmrt_peak", argc, argv);
+  char *end = nullptr;
+  const long threads = arguments.empty() ? 1 : strtol(arguments[0].c_str(), &end, 10);
+  if (arguments.size() > 1 || (end && *end) || threads < 1 || threads > kMostThreads) {
+    fprintf(stderr, "usage: bmrt_peak [THREADS], of 1 to %ld threads\n", kMostThreads);
+    return 2;
+  }
+  printAll(int(threads));
   return 0;
 }
-#endif

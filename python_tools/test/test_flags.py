@@ -68,6 +68,7 @@ def test_all_commands_were_found() -> None:
         (["npz_tool", "compare", "--per_channel", "x", "none.npz", "none.npz"], ["--per-channel"], 1),
         (["tessera", "run", "--input_shapes=x=1x3", "none.onnx"], ["--input-shapes=x=1x3"], 1),
         (["bmrt_bench", "none.bmodel", "--iters", "1"], [], 1),
+        (["bmrt_peak", "many"], [], 2),
         (["tessera-compile", "info", "--mlir", "none.mlir"], [], 1),
         (["npu-perf", "none.bmodel", "--chip-set", "lanes=8"], ["--chip_set"], 1),
         (["tessera-compile", "deploy", "--chip-set", "x", "--mlir", "none.mlir", "--output", "o"], ["--chip_set"], 2),

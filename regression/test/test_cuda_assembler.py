@@ -123,5 +123,5 @@ def test_the_second_compilation_assembles_nothing(builder: Builder, tmp_path: Pa
 def test_machine_code_is_in_the_file(chip: str, builder: Builder, tmp_path: Path) -> None:
     skip_if_missing(CASES[0])
     deploy(builder.top(CASES[0]), chip, tmp_path / "m.bmodel")
-    ptx_of(tmp_path / "m.bmodel", tmp_path)
+    sass.ptx_of(tmp_path / "m.bmodel", tmp_path)
     assert b"\x7fELF" in (tmp_path / "code").read_bytes()

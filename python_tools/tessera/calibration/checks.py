@@ -68,7 +68,7 @@ def load(path: str | Path, specs: Sequence[InputSpec]) -> list[Check]:
             {name.removeprefix(kind): array for name, array in arrays.items() if name.startswith(kind)}
             for kind in ("input:", "output:")
         )
-        found = []
+        found: list[Check] = []
         for i in range(min(map(len, arrays.values()))):
             given = check_inputs({name: array[i] for name, array in inputs.items()}, specs, str(beside))
             if digest(given, specs)[: tables.DIGEST_LENGTH] in digests:

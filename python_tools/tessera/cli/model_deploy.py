@@ -367,9 +367,10 @@ def _warn_by_table(context: Context) -> None:
     if text := checks.answers_warning(table.same_answers):
         warn(text)
     as_measured = args.quantize == "INT8" and not args.quantize_table
-    if as_measured and args.skip_validation and None not in (table.output_error, table.max_error):
-        if text := checks.error_warning(table.output_error, table.max_error, args.quantize, args.calibration_table):
-            warn(text)
+    if not as_measured or not args.skip_validation or table.output_error is None or table.max_error is None:
+        return
+    if text := checks.error_warning(table.output_error, table.max_error, args.quantize, args.calibration_table):
+        warn(text)
 
 
 def _judge(

@@ -102,7 +102,8 @@ def _calibrate(context: Context) -> None:
         if args.histograms:
             text = histograms.as_json(observed, state.histograms, choices)
             context.outputs.path(args.histograms).write_text(text, encoding="utf-8")
-        learned, left = {}, None
+        learned: dict[str, Rounded] = {}
+        left = None
         if methods:
             learned, left = _learn(context, observed, dataset, state, methods, folder, choices, table)
         table = replace(

@@ -24,7 +24,8 @@ def score(model: Model, golden: Model, samples: Iterable[Mapping[str, np.ndarray
     (answers.py), of the output where it is least; absent where no output gives answers. cos_others: of golden's
     outputs for a sample with those for the one before, which says what a cosine is worth; absent with one sample.
     """
-    cosines, distances, same, positions, others = [], [], 0, 0, []
+    cosines, distances, same, positions = [], [], 0, 0
+    others: list[float] = []
     noise: dict[str, np.ndarray] = {}
     answers: dict[str, np.ndarray] = {}
     size, before = picture_size(golden.inputs), None
