@@ -17,12 +17,13 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Sequence
+
+from make_cases import Failed, tool
 
 CHIPS = Path(__file__).resolve().parents[2] / "device_dialect" / "chips"
 SHARED_PASS = 128  # bytes, of 32 banks
@@ -30,17 +31,6 @@ SHARED_PASS = 128  # bytes, of 32 banks
 MMA = re.compile(r"^([HI])MMA\.(16)(8)(8|16|32)\.")
 RATES = {"H": "f16", "I": "int8"}
 BYTES = {"": 4, "U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
-
-
-class Failed(Exception):
-    """A tool that failed, and what it said."""
-
-
-def tool(*words: object) -> str:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Failed(f"{words[0]}: {(done.stderr or done.stdout)[-2000:]}")
-    return done.stdout
 
 
 def ptx_of(model: Path, folder: Path) -> Path:
