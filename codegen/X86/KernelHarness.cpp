@@ -477,7 +477,9 @@ std::vector<float> sumPairs(device::ConvOp conv, const Case &data) {
       auto column = [&](int64_t v) {
         return ow * conv.getStrides()[1] - conv.getPads()[1] + v * conv.getDilations()[1];
       };
-      auto input = [&](int64_t c, int64_t kw) { return c < k[1] ? pixel(n, first + c, h, column(kw)) : 0; };
+      auto input = [&](int64_t c, int64_t kw) {
+        return c < k[1] && kw < k[3] ? pixel(n, first + c, h, column(kw)) : 0;
+      };
       float xs[] = {input(c, kw), input(c + nextC, kw + nextW)};
       float ws[] = {weight(oc, c, kh, kw), weight(oc, c + nextC, kh, kw + nextW)};
       sum.add(xs, ws);

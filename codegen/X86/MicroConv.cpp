@@ -182,6 +182,7 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
   shape.blocks = blocks;
   weights.describe(shape);
   shape.groupBytes = flat ? plane : 0;
+  shape.oddGroups = packing.getOrder() == PackedOrder::taps && shape.kind == TileKind::BF16 && s.kw % 2 != 0;
   if (channelsLast) {
     int64_t taps = s.dilationW == 1 ? s.kw : 1;
     shape.groups = {{s.kh * s.kw / taps, taps * elementBytes / 4}};

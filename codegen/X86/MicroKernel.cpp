@@ -127,7 +127,7 @@ private:
       } else if (!sumsFloats(shape.kind)) {
         shape.step == PackedStep::i8x4 ? emitStepVnni(k) : emitStepPairs(k);
       } else if (target.hasMasks()) {
-        emitStepAvx512(k);
+        emitStepAvx512(k, shape.oddGroups && k + 1 == run.size);
       } else if (target.hasFma()) {
         emitStepAvx2(k);
       } else {
@@ -194,16 +194,18 @@ private:
     }
   }
 
-  void emitStepAvx512(int64_t k) {
+  /// |single|: the second of each pair of A is zero. A weight of zero alone would make NaN of an infinity beside.
+  void emitStepAvx512(int64_t k, bool single) {
     int64_t firstB = accumulators(), a = firstB + width;
     const char *multiply = shape.kind == TileKind::BF16 ? "vdpbf16ps" : "vfmadd231ps";
     emitLoadsOfB(k);
     for (int64_t row = 0; row < rows; ++row) {
-      if (width == 1) {
+      if (width == 1 && !single) {
         line(llvm::formatv("{0} {1}{{1to16}, {2}, {3}", multiply, aAt(row, k), reg(firstB), reg(row)));
         continue;
       }
-      line(llvm::formatv("vbroadcastss {0}, {1}", aAt(row, k), reg(a)));
+      line(single ? llvm::formatv("vpbroadcastw {0}, {1} {{%k1} {{z}", aAt(row, k), reg(a)).str()
+                  : llvm::formatv("vbroadcastss {0}, {1}", aAt(row, k), reg(a)).str());
       for (int64_t column = 0; column < width; ++column) {
         line(llvm::formatv("{0} {1}, {2}, {3}", multiply, reg(firstB + column), reg(a), reg(row * width + column)));
       }
@@ -236,11 +238,20 @@ private:
     }
   }
 
-  //--- 8-bit integers ---
+  //--- Constants ---
 
-  /// The last register holds what A is changed with: 0x80 in every byte (VNNI, signed: A + 128 is multiplied), or the
-  /// even bytes (without VNNI, unsigned).
+  /// The mask of the first elements of pairs.
+  void emitMaskOfFirst() {
+    line("movl $$0x55555555, %r11d");
+    line("kmovd %r11d, %k1");
+  }
+
+  /// Of bytes the last register holds what A is changed with: 0x80 in every byte (VNNI, signed: A + 128 is multiplied),
+  /// or the even bytes (without VNNI, unsigned).
   void emitConstants() {
+    if (shape.oddGroups) {
+      return emitMaskOfFirst();
+    }
     bool dots = shape.step == PackedStep::i8x4;
     bool flips = dots && shape.kind == TileKind::S8, masks = !dots && shape.kind == TileKind::U8;
     if (!flips && !masks) {
@@ -259,6 +270,8 @@ private:
       line(llvm::formatv("pshufd $$0, {0}, {0}", last));
     }
   }
+
+  //--- 8-bit integers ---
 
   void emitStepVnni(int64_t k) {
     int64_t firstB = accumulators(), a = firstB + width;
@@ -371,6 +384,9 @@ void addClobbers(const X86Target &target, const TileShape &shape, char letter, i
   if (shape.runsPerScale) {
     constraints.push_back("~{rcx}");
     constraints.push_back("~{rax}");
+  }
+  if (shape.oddGroups) {
+    constraints.push_back("~{k1}");
   }
   constraints.push_back("~{r10}");
   constraints.push_back("~{r11}");

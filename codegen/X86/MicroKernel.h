@@ -64,6 +64,7 @@ struct TileShape {
   int64_t chunk = 0;                    ///< bytes of K that AMX multiplies at a time; 0: vectors do
   int64_t rowStride = 0;                ///< with a chunk: from one row of A to the next in a tile register
   int64_t windowRows = 0;               ///< with a chunk: rows of a tile register
+  bool oddGroups = false; ///< of bf16: the last step of a group has one element of A, that behind it is not read
 
   int64_t steps() const;
 };

@@ -66,8 +66,8 @@ static std::string describe(const TileShape &shape, const TileResult &result) {
       llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10} {11}", shape.blocks, shape.stepBytes,
                     shape.groupBytes, shape.panelRowBytes, shape.prefetchLines, result.blockStride, result.tailLanes,
                     result.blocked, shape.rows.size(), shape.aheadBytes, static_cast<int>(shape.step), shape.scalesAt);
-  text +=
-      llvm::formatv(" {0} {1} {2} {3}", shape.chunk, shape.rowStride, shape.windowRows, static_cast<int>(shape.kind));
+  text += llvm::formatv(" {0} {1} {2} {3} {4}", shape.chunk, shape.rowStride, shape.windowRows,
+                        static_cast<int>(shape.kind), shape.oddGroups);
   for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {
     text += llvm::formatv(" {0}:{1}", a, c);
   }

@@ -20,7 +20,7 @@ constexpr float kLargestF16 = 65504;
 
 /// Up to so many products are few: roundings of them to 16 bits hardly average out, and such weights are few. f16's
 /// roundings are an eighth of bf16's.
-int64_t fewProducts(Type type) { return type.isBF16() ? 64 : 32; }
+int64_t fewProducts(Type type) { return type.isBF16() ? 63 : 32; }
 
 bool isF32(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());

@@ -22,7 +22,7 @@ def QuantizePass : Pass<"top-quantize", "::mlir::ModuleOp"> {
 
     Ops of precision BF16 or F16 hold their weights and their stored results in 16 bits: weights as constants of the type,
     cast to f32; results as pairs of casts. Ops compute on f32, and the network's outputs are not rounded, inputs only to bf16 where convolutions alone read them, nor
-    results of which, moved or not, nothing is computed that reads 16 bits. Convolutions that sum at most 64
+    results of which, moved or not, nothing is computed that reads 16 bits. Convolutions that sum fewer than 64
     products (depthwise ones, first layers) have f32 weights and read f32. In BF16 a result that by the calibration table moves
     the outputs by more than 5 % with 8 bits alone is not rounded.
     ```

@@ -123,3 +123,27 @@ def test_not_a_number_stays_so(engine: str, function: str, compiler: Compiler, t
     wanted = np.isnan(spoilt) if function != "Softmax" else np.isnan(spoilt).any(axis=1, keepdims=True) | (x != x)
     np.testing.assert_array_equal(np.isnan(got), wanted)
     np.testing.assert_array_equal(got[~wanted], clean[~wanted])
+
+
+@pytest.mark.parametrize("chip", supported_isas("x86-avx512bf16", "x86-amx"))
+@pytest.mark.parametrize("kernel", (4, 5, 7))
+def test_infinities_of_other_windows_are_not_read(kernel: int, chip: str, compiler: Compiler, tmp_path: Path) -> None:
+    """In bf16 rows of an image are multiplied in pairs of columns: the last of an odd number has none beside it."""
+    shape, stride = [1, 4, 15, 40], 2
+    size = [(each - kernel) // stride + 1 for each in shape[2:]]
+    weights = np.random.default_rng(3).standard_normal((16, 4, kernel, kernel)).astype(np.float32)
+    path = save(
+        tmp_path / "m.onnx",
+        [helper.make_node("Conv", ["x", "w"], ["y"], name="y", strides=[stride, stride])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 16, *size])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    x = np.random.default_rng(5).standard_normal(shape).astype(np.float32)
+    x[0, 1, 7, [9, 20, 39]] = np.inf
+    windows = np.lib.stride_tricks.sliding_window_view(x, (kernel, kernel), axis=(2, 3))[:, :, ::stride, ::stride]
+    sees = np.isinf(windows).any(axis=(1, 4, 5))
+    compiler("import", "import", "--onnx", path, "--output", tmp_path / "m_top.mlir")
+    (got,) = run_bmodel(deploy(compiler, tmp_path / "m_top.mlir", chip, "--quantize=BF16"), {"x": x}, []).values()
+    np.testing.assert_array_equal(np.isfinite(got), np.broadcast_to(~sees[:, None], got.shape))
+    assert sees.any() and not sees.all()

@@ -22,7 +22,7 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 //===----------------------------------------------------------------------===//
 
 /// What a K step of a register tile or depthwise kernel holds of |weights| that elements |x| are multiplied with.
-/// |pairs|: whether elements of x that follow each other in K do so in memory, and no more than those are read.
+/// |pairs|: whether elements of x that follow each other in K do so in memory.
 static PackedStep stepOf(Type x, const top::TensorData &weights, PackingTarget target, bool pairs) {
   Type w = weights.type.getElementType();
   if (pairs && hasBf16Dots(x, w, target)) {
@@ -91,8 +91,7 @@ PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, P
                       : conv.getDilations().back() != 1          ? PackedOrder::apart
                                                                  : PackedOrder::taps;
   Type x = typeOf(conv.getX()).getElementType();
-  // Zero weights make no zero of an infinity that is read beside an odd number of taps.
-  bool pairs = order == PackedOrder::blocks || (order == PackedOrder::taps && conv.getWeightShape().back() % 2 == 0);
+  bool pairs = order == PackedOrder::blocks || order == PackedOrder::taps;
   PackedStep step = winograd ? PackedStep::f32 : stepOf(x, weights, target, pairs);
   int64_t blocks = choosePanelBlocks(conv, {algorithm.getValue(), algorithm.getOutputTile()}, target);
   return PackingAttr::get(conv.getContext(), order, step, weights.type.getShape(),

@@ -149,11 +149,10 @@ func.func @bf16_pairs(%x: tensor<4x3xbf16>, %f: tensor<4x3xf32>) -> (tensor<4x3x
 
 // -----
 
-// Rows of an image are read in pairs where the kernel has an even number of columns: a pair that begins in an odd one
-// would end in the next pixel.
+// Rows of an image are read in pairs of columns, of which the last of an odd number is one alone.
 // PAIRS-LABEL: func.func @bf16_rows
 // PAIRS: packing = #x86.packing<taps, bf16x2, shape = [16, 3, 2, 2]
-// PAIRS: packing = #x86.packing<taps, bf16, shape = [16, 3, 3, 3]
+// PAIRS: packing = #x86.packing<taps, bf16x2, shape = [16, 3, 3, 3]
 // PAIRS: packing = #x86.packing<blocks, bf16x2, shape = [16, 16, 1, 2]
 func.func @bf16_rows(%x: tensor<1x3x8x8xbf16>, %d: tensor<1x16x6x6xbf16>) -> (tensor<1x16x7x7xf32>, tensor<1x16x6x6xf32>, tensor<1x16x6x5xf32>) {
   %w2 = top.constant dense<1.0> : tensor<16x3x2x2xbf16> : tensor<16x3x2x2xbf16>
