@@ -1,9 +1,9 @@
 //===- Recurrent.cpp - Kernels of RNN, GRU and LSTM -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile is one sequence in one direction. The products of weights and inputs of some steps come first, so that
-// a weight serves several steps; then step by step those of weights and the state, and the activations in vectors over
-// the hidden units. State and gates lie in scratch.
+// A tile is some sequences of one direction, which take their steps together, so that a weight serves all of them; or
+// one, whose products of weights and inputs come first for some steps. Then step by step come those of weights and the
+// state, and the activations in vectors over the hidden units. State and gates lie in scratch.
 // Where threads share rows, a sequence has the threads of kBlockRows rows: units are dealt out to the rows, and
 // barriers stand between what one row stores and others load.
 //===----------------------------------------------------------------------===//
@@ -49,16 +49,16 @@ public:
     // Rows of scratch, each of |hidden| rounded up to whole vectors. One vector a row of threads, so that all of them
     // go the same way.
     rowSize = llvm::alignTo(hidden, isShared ? kBlockRows * lanes : lanes);
-    together = isShared ? 1 : std::clamp<int64_t>(steps, 1, kb.target.hasMasks() ? 4 : 2);
-    int64_t numbers = scratchRows() * rowSize, bytes = type.getIntOrFloatBitWidth() / 8;
+    int64_t groups = isShared ? batch : chooseTogether();
+    int64_t bytes = type.getIntOrFloatBitWidth() / 8;
     if (isShared) {
-      return emitShared(llvm::divideCeil(numbers, kBlockRows * kRowThreads), bytes);
+      return emitShared(llvm::divideCeil(sequenceNumbers(), kBlockRows * kRowThreads), bytes);
     }
-    kb.setScratchBytes(numbers * bytes);
-    kb.forTiles(directions * batch, [&](Value tile) {
-      SmallVector<Value> at = delinearize(kb, tile, {directions, batch});
-      direction = at[0], sequence = at[1], rows = kb.scratch();
-      emitSequence();
+    kb.setScratchBytes(sequences * sequenceNumbers() * bytes);
+    kb.forTiles(directions * groups, [&](Value tile) {
+      SmallVector<Value> at = delinearize(kb, tile, {directions, groups});
+      direction = at[0], sequence = kb.mul(at[1], sequences), rows = kb.scratch();
+      emitSequences();
     });
   }
 
@@ -68,6 +68,32 @@ private:
 
   /// h, c, reset * h, the sums over the state, and those over the inputs of |together| steps.
   int64_t scratchRows() const { return kHiddenSums + (1 + together) * gates; }
+  /// Of scratch, for a sequence.
+  int64_t sequenceNumbers() const { return scratchRows() * rowSize; }
+
+  /// How many sequences, or steps of one, are multiplied at once; returns the number of groups of sequences. Those of
+  /// lengths of their own are apart. There are two tiles at least, for two threads.
+  int64_t chooseTogether() {
+    int64_t most = kb.target.hasMasks() ? 4 : 2;
+    int64_t groups = operands[kLens] >= 0 ? batch : std::max<int64_t>(llvm::divideCeil(batch, most), 2 / directions);
+    sequences = std::max<int64_t>(1, llvm::divideCeil(batch, std::max<int64_t>(groups, 1)));
+    together = std::clamp<int64_t>(steps, 1, most / sequences);
+    return llvm::divideCeil(batch, sequences);
+  }
+
+  /// |body| for each sequence of the tile. Where they do not come out even, the last tile has its last one twice.
+  void overSequences(function_ref<void()> body) {
+    if (sequences == 1) {
+      return body();
+    }
+    Value base = rows, first = sequence;
+    kb.forLoop(0, sequences, 1, [&](Value i) {
+      sequence = kb.min(kb.add(first, i), kb.constant(batch - 1));
+      rows = kb.element(type, base, kb.mul(i, sequenceNumbers()));
+      body();
+    });
+    rows = base, sequence = first;
+  }
 
   /// |numbers| of scratch for each thread, of |bytes| each.
   void emitShared(int64_t numbers, int64_t bytes) {
@@ -77,7 +103,7 @@ private:
       direction = at[0], sequence = at[1], team = at[2];
       Value thread = kb.add(kb.mul(team, kRowThreads), kb.sharedLane());
       rows = kb.element(type, kb.scratch(), kb.mul(thread, -numbers)); // the scratch of the block's first thread
-      emitSequence();
+      emitSequences();
     });
   }
 
@@ -129,17 +155,11 @@ private:
   Value plus(Value a, Value b) { return arith::AddFOp::create(kb.b, a, b); }
   Value times(Value a, Value b) { return arith::MulFOp::create(kb.b, a, b); }
 
-  void emitSequence() {
-    for (int64_t row = 0; hidden % lanes && !team && row < scratchRows();
-         ++row) { // lanes beyond |hidden| are read, too
-      storeRow(kb.zero(vectorType()), row, kb.constant(rowSize - lanes));
-    }
-    for (int64_t row = 0; team && row < scratchRows(); ++row) {
-      overUnits([&](Value i, Value) { storeRow(kb.zero(vectorType()), row, i); });
-    }
-    Value state = kb.mul(kb.add(kb.mul(direction, batch), sequence), hidden); // in [directions, batch, hidden]
-    loadState(kInitialH, kH, state);
-    loadState(kInitialC, kC, state);
+  /// The sequence's place in [directions, batch, hidden].
+  Value stateOffset() { return kb.mul(kb.add(kb.mul(direction, batch), sequence), hidden); }
+
+  void emitSequences() {
+    overSequences([&] { initialise(); });
     Value length = kb.constant(steps);
     if (operands[kLens] >= 0) {
       Type lensType = kb.operandType(operands[kLens]).getElementType();
@@ -165,10 +185,26 @@ private:
       overUnits(
           [&](Value i, Value mask) { storeUnits(kb.zero(vectorType()), kb.result(0), outputRow(time), i, mask); });
     });
-    overUnits([&](Value i, Value mask) {
-      storeUnits(loadRow(kH, i), kb.result(1), state, i, mask);
-      storeUnits(loadRow(isLstm ? kC : kH, i), kb.result(2), state, i, mask);
+    overSequences([&] {
+      Value state = stateOffset();
+      overUnits([&](Value i, Value mask) {
+        storeUnits(loadRow(kH, i), kb.result(1), state, i, mask);
+        storeUnits(loadRow(isLstm ? kC : kH, i), kb.result(2), state, i, mask);
+      });
     });
+  }
+
+  void initialise() {
+    for (int64_t row = 0; hidden % lanes && !team && row < scratchRows();
+         ++row) { // lanes beyond |hidden| are read, too
+      storeRow(kb.zero(vectorType()), row, kb.constant(rowSize - lanes));
+    }
+    for (int64_t row = 0; team && row < scratchRows(); ++row) {
+      overUnits([&](Value i, Value) { storeRow(kb.zero(vectorType()), row, i); });
+    }
+    Value state = stateOffset();
+    loadState(kInitialH, kH, state);
+    loadState(kInitialC, kC, state);
   }
 
   Value timeOf(Value step, Value length) {
@@ -183,19 +219,27 @@ private:
   /// The sums over the inputs of |together| steps from |first| on; beyond the last step they are its own again.
   void inputSums(Value first, Value length) {
     SmallVector<Value> begins;
-    for (int64_t i = 0; i < together; ++i) {
-      Value step = kb.min(kb.add(first, i), kb.sub(length, kb.constant(1)));
-      begins.push_back(kb.mul(kb.add(kb.mul(timeOf(step, length), batch), sequence), inputs));
+    for (int64_t i = 0; i < sequences * together; ++i) {
+      Value step = kb.min(kb.add(first, i % together), kb.sub(length, kb.constant(1)));
+      Value own = kb.min(kb.add(sequence, i / together), kb.constant(batch - 1));
+      begins.push_back(kb.mul(kb.add(kb.mul(timeOf(step, length), batch), own), inputs));
     }
     tileSums(0, gates, kW, inputs, inputRow(0), together,
              [&](int64_t row, Value i, Value mask) { return loadOperand(kX, kb.add(begins[row], i), mask); });
   }
 
-  /// The same sums as gateSums() where one thread has the sequence: of |left| vectors at once, the rows of one behind
-  /// those of all gates of the one before.
-  void tileSums(int64_t gate, int64_t count, Operand weights, int64_t depth, int64_t row, int64_t left,
+  /// The sums over the states of all sequences, or what they have in row |from|.
+  void stateSums(int64_t gate, int64_t count, Row from) {
+    tileSums(gate, count, kR, hidden, hiddenRow(gate), 1, [&](int64_t index, Value i, Value) {
+      return kb.load(vectorType(), rows, kb.add(i, index * sequenceNumbers() + from * rowSize));
+    });
+  }
+
+  /// The same sums as gateSums() where one thread has the sequences: of |vectors| vectors of each at once, the rows of
+  /// one behind those of all gates of the one before.
+  void tileSums(int64_t gate, int64_t count, Operand weights, int64_t depth, int64_t row, int64_t vectors,
                 RowVectorFn vector) {
-    int64_t units = rightRows(hidden, lanes, left == 1 ? 8 : 4);
+    int64_t left = sequences * vectors, units = rightRows(hidden, lanes, left == 1 ? 8 : 4);
     Value first = kb.mul(direction, gates * hidden);
     kb.forLoop(gate, gate + count, 1, [&](Value g) {
       Value own = kb.mul(g, hidden), target = kb.mul(kb.add(kb.sub(g, kb.constant(gate)), row), rowSize);
@@ -208,7 +252,8 @@ private:
             });
         for (auto [index, sum] : llvm::enumerate(sums)) {
           Value total = operands[kBias] >= 0 ? plus(sum, biasOf(weights, kb.add(own, u), units)) : sum;
-          kb.store(total, rows, kb.add(kb.add(target, u), int64_t(index) * gates * rowSize));
+          int64_t place = int64_t(index) / vectors * sequenceNumbers() + int64_t(index) % vectors * gates * rowSize;
+          kb.store(total, rows, kb.add(kb.add(target, u), place));
         }
       });
     });
@@ -241,27 +286,27 @@ private:
       gateSums(0, gates, kW, inputs, inputRow(0), input);
       gateSums(0, resetsFirst ? 2 : gates, kR, hidden, hiddenRow(0), state);
       barrier();
-    }
-    if (!team) {
-      tileSums(0, resetsFirst ? 2 : gates, kR, hidden, hiddenRow(0), 1,
-               [&](int64_t, Value i, Value) { return loadRow(kH, i); });
+    } else {
+      stateSums(0, resetsFirst ? 2 : gates, kH);
     }
     if (resetsFirst) {
-      overUnits([&](Value i, Value) {
-        storeRow(times(activate(1, 0, plus(loadInputSum(1, i), loadRow(hiddenRow(1), i))), loadRow(kH, i)), kResetH, i);
+      overSequences([&] {
+        overUnits([&](Value i, Value) { storeRow(times(activate(1, 0, sumOf(1, i)), loadRow(kH, i)), kResetH, i); });
       });
       barrier();
       if (team) {
         gateSums(2, 1, kR, hidden, hiddenRow(2), [&](Value i, Value) { return loadRow(kResetH, i); });
       } else {
-        tileSums(2, 1, kR, hidden, hiddenRow(2), 1, [&](int64_t, Value i, Value) { return loadRow(kResetH, i); });
+        stateSums(2, 1, kResetH);
       }
       barrier();
     }
-    overUnits([&](Value i, Value mask) {
-      Value next = isLstm ? lstmUnits(i, mask) : isGru ? gruUnits(i) : activate(0, 0, sumOf(0, i));
-      storeRow(next, kH, i);
-      storeUnits(next, kb.result(0), outputRow(time), i, mask);
+    overSequences([&] {
+      overUnits([&](Value i, Value mask) {
+        Value next = isLstm ? lstmUnits(i, mask) : isGru ? gruUnits(i) : activate(0, 0, sumOf(0, i));
+        storeRow(next, kH, i);
+        storeUnits(next, kb.result(0), outputRow(time), i, mask);
+      });
     });
     barrier();
   }
@@ -405,11 +450,13 @@ private:
   device::RecurrentOp op;
   Type element, type;
   int64_t steps, batch, inputs, hidden, directions, gates, rowSize = 0;
-  int64_t together = 1; ///< steps whose inputs are multiplied at once
+  int64_t together = 1;  ///< steps whose inputs are multiplied at once
+  int64_t sequences = 1; ///< of a tile
   bool isLstm, isGru;
   unsigned lanes;
   int operands[8];
-  Value direction, sequence;
+  Value direction;
+  Value sequence;   ///< at hand, or the tile's first
   Value team;       ///< of the rows of threads that share the sequence; null: one thread has it
   Value rows;       ///< base of the rows in scratch
   Value stepOffset; ///< from the sums over the inputs of the first step of those taken together to this one's

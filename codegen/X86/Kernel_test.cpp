@@ -716,30 +716,32 @@ TEST(Attention, Shapes) {
   }
 }
 
-/// Sizes around those of vectors and tiles, and sequences of their own lengths.
+/// Sizes around those of vectors and tiles, sequences of their own lengths, and of one, which are taken together.
 TEST(Recurrent, Sizes) {
   std::mt19937 random(11);
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < 28; ++i) {
     auto draw = [&](int64_t least, int64_t most) { return least + int64_t(random() % (most - least + 1)); };
     bool isGru = i % 2, isReverse = random() % 2;
-    int64_t steps = draw(1, 9), batch = draw(1, 3), input = draw(1, 50), hidden = draw(1, 40), gates = isGru ? 3 : 4;
+    int64_t steps = draw(1, 9), batch = draw(1, i < 14 ? 3 : 11), input = draw(1, 50), hidden = draw(1, 40),
+            gates = isGru ? 3 : 4;
     int64_t length = draw(0, steps);
     const char *element = i % 5 == 4 ? "f16" : "f32";
     std::string lengths;
     for (int64_t b = 0; b < batch; ++b) {
       lengths += (b ? ", " : "") + std::to_string(b ? steps : length);
     }
+    std::string lens = i < 14 ? "lens %l " : "", lensType = i < 14 ? formatv(", tensor<{0}xi32>", batch).str() : "";
     check(formatv("(%x: {0}, %w: {1}, %r: {2}, %b: {3}) -> ({4}, {5}, {5}) {{ "
                   "%l = top.constant dense<[{6}]> : tensor<{7}xi32> : tensor<{7}xi32> "
-                  "%y, %yh, %yc = device.recurrent %x, %w, %r bias %b lens %l {{kind = \"{8}\", direction = "
+                  "%y, %yh, %yc = device.recurrent %x, %w, %r bias %b {13}{{kind = \"{8}\", direction = "
                   "\"{9}\", hiddenSize = {10} : i64, activations = [\"Sigmoid\", \"Tanh\"{11}], "
-                  "linearBeforeReset = {12}} : ({0}, {1}, {2}, {3}, tensor<{7}xi32>) -> ({4}, {5}, {5}) "
+                  "linearBeforeReset = {12}} : ({0}, {1}, {2}, {3}{14}) -> ({4}, {5}, {5}) "
                   "return %y, %yh, %yc : {4}, {5}, {5} }",
                   tensor({steps, batch, input}, element), tensor({1, gates * hidden, input}, element),
                   tensor({1, gates * hidden, hidden}, element), tensor({1, 2 * gates * hidden}, element),
                   tensor({steps, 1, batch, hidden}, element), tensor({1, batch, hidden}, element), lengths, batch,
                   isGru ? "gru" : "lstm", isReverse ? "reverse" : "forward", hidden, isGru ? "" : ", \"Tanh\"",
-                  i % 4 > 1));
+                  i % 4 > 1, lens, lensType));
   }
 }
 
