@@ -191,4 +191,31 @@ TEST_F(Bf16Pairs, Conv) {
   }
 }
 
+/// Few rows and many; keys, depth and features below, at and beyond whole blocks, odd keys, and a mask.
+TEST_F(Bf16Pairs, Attention) {
+  CheckOptions options;
+  options.relative = 1e-2; // powers have 8 bits
+  for (auto [s, t, e, f] : {std::tuple(1, 1, 2, 1),
+                            {5, 7, 10, 3},
+                            {33, 41, 64, 64},
+                            {4, 100, 32, 16},
+                            {150, 33, 8, 24},
+                            {29, 64, 18, 48}}) {
+    auto tensor = [](llvm::ArrayRef<int64_t> shape, const char *element) { return tensorText(shape, element); };
+    std::string q = tensor({2, 3, s, e}, "bf16"), k = tensor({2, 3, t, e}, "bf16"), v = tensor({2, 3, t, f}, "bf16"),
+                m = tensor({2, 1, s, t}, "f32"), y = tensor({2, 3, s, f}, "f32");
+    for (const std::string &text :
+         {formatv("(%q: {0}, %k: {1}, %v: {2}, %m: {3}) -> {4} {{ %y = device.attention %q, %k, %v, %m {{scale = 0.3 : "
+                  "f64} : ({0}, {1}, {2}, {3}) -> {4} return %y : {4} }",
+                  q, k, v, m, y)
+              .str(),
+          formatv("(%q: {0}, %k: {1}, %v: {2}) -> {3} {{ %y = device.attention %q, %k, %v {{scale = 0.3 : f64} : ({0}, "
+                  "{1}, {2}) -> {3} return %y : {3} }",
+                  q, k, v, y)
+              .str()}) {
+      EXPECT_EQ(checkKernel(text, X86Target::native(), options), "") << text;
+    }
+  }
+}
+
 } // namespace

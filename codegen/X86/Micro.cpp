@@ -17,11 +17,19 @@ bool isMicro(device::MatMulOp op, const X86Target &target) {
   return op.getPacking() || (fuses && hasMicroMatMul(op));
 }
 
-/// The register tile adds fused products, whose order depends on it.
-bool isMicro(device::AttentionOp op, const KernelBuilder &kb) {
-  auto isSingle = [](Type type) { return cast<RankedTensorType>(type).getElementType().isF32(); };
-  return !kb.exact && !op.getViews() && op.getEpilogue().empty() && llvm::all_of(op->getOperandTypes(), isSingle) &&
-         isSingle(op.getY().getType());
+/// The register tile adds fused products, whose order depends on it. Of bf16 it takes pairs of q, k and v.
+bool isMicro(device::AttentionOp op, const X86KernelBuilder &kb) {
+  auto are = [](ValueRange values, auto isElement) {
+    return llvm::all_of(values.getTypes(),
+                        [&](Type type) { return isElement(cast<RankedTensorType>(type).getElementType()); });
+  };
+  auto isSingle = [](Type element) { return element.isF32(); };
+  ValueRange operands = op->getOperands();
+  bool pairs = kb.x86.bf16 && cast<RankedTensorType>(op.getQ().getType()).getShape().back() % 2 == 0 &&
+               are(operands.take_front(3), [](Type element) { return element.isBF16(); }) &&
+               are(operands.drop_front(3), isSingle);
+  return !kb.exact && !op.getViews() && op.getEpilogue().empty() && (pairs || are(operands, isSingle)) &&
+         are(op.getY(), isSingle);
 }
 
 /// Sums of integers have no order.

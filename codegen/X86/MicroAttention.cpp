@@ -3,6 +3,8 @@
 //
 // A tile of the launch is some rows of q under one k and v. It packs k transposed into panels, then walks its rows in
 // groups of one register tile: scores = q k^T, softmax without the final factor, y = scores v, and y times the factor.
+// Of bf16 a number of the packed matrices and of q is a pair, that of v of two keys, and what softmax makes is rounded
+// to such.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/AttentionShape.h"
 #include "codegen/Kernels/LoopNest.h"
@@ -23,7 +25,9 @@ namespace {
 class MicroAttention {
 public:
   explicit MicroAttention(const AttentionShape &shape)
-      : kb(shape.kb), s(shape), panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)),
+      : kb(shape.kb), s(shape), pairs(kb.operandType(0).getElementType().isBF16()),
+        depth(pairs ? shape.depth / 2 : shape.depth), keySteps(pairs ? ceilDiv(shape.keys, 2) : shape.keys),
+        panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)),
         keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
         // A stride of whole pages would put all rows into the same cache sets.
         scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), featuresPadded(llvm::alignTo(s.features, kBlock)),
@@ -34,6 +38,8 @@ public:
 private:
   void packKeys(Value from);
   void packValues(Value from);
+  void packPairs(Value from);
+  Value rowOfFeatures(Value from, Value key, int64_t first, Type type);
   void emitRows(Value first, int64_t count);
   void multiply(Value a, int64_t aStride, int64_t steps, Value b, int64_t bStride, int64_t blocks, Value c,
                 int64_t cStride, int64_t tailLanes, int64_t count);
@@ -42,10 +48,15 @@ private:
   void scaleResult(Value to, Value factor);
   Value floats(Value base, Value elements) { return kb.element(kb.b.getF32Type(), base, elements); }
   Value floats(Value base, int64_t elements) { return floats(base, kb.constant(elements)); }
+  Value matrix(unsigned operand, const AttentionShape::Matrices &matrices) {
+    return kb.element(kb.operandType(operand).getElementType(), kb.operand(operand), s.matrixBase(matrices, at));
+  }
   VectorType vectorType() { return VectorType::get({int64_t(lanes)}, kb.b.getF32Type()); }
 
   KernelBuilder &kb;
   AttentionShape s;
+  bool pairs;              ///< of bf16 are multiplied
+  int64_t depth, keySteps; ///< numbers of 32 bits that are summed: f32, or pairs
   int64_t panelBlocks;
   unsigned lanes;
   int64_t keysPadded, scoreStride, featuresPadded;
@@ -69,8 +80,8 @@ void MicroAttention::emit() {
   parts -= parts > 1 && parts % 2;
   space.push_back(parts);
   int64_t most = rows.length(0);
-  bool packsValues = s.features != featuresPadded;
-  int64_t keyFloats = keysPadded * s.depth, valueFloats = packsValues ? s.keys * featuresPadded : 0;
+  bool packsValues = pairs || s.features != featuresPadded;
+  int64_t keyFloats = keysPadded * depth, valueFloats = packsValues ? keySteps * featuresPadded : 0;
   kb.setScratchBytes(4 * (keyFloats + valueFloats + most * scoreStride + llvm::alignTo(most, kBlock)));
   packedKeys = kb.scratch();
   packed = floats(packedKeys, keyFloats);
@@ -79,12 +90,12 @@ void MicroAttention::emit() {
   kb.forTiles(batch * parts, [&](Value tile) {
     at = delinearize(kb, tile, space);
     Value part = at.pop_back_val();
-    query = floats(kb.operand(0), s.matrixBase(s.q, at));
-    values = floats(kb.operand(2), s.matrixBase(s.v, at));
+    query = matrix(0, s.q);
+    values = matrix(2, s.v);
     result = floats(kb.result(), s.matrixBase(s.y, at));
-    packKeys(floats(kb.operand(1), s.matrixBase(s.k, at)));
+    packKeys(matrix(1, s.k));
     if (packsValues) {
-      packValues(values);
+      pairs ? packPairs(values) : packValues(values);
       values = packed;
     }
     Value begin = kb.div(kb.mul(part, rows.pieces), parts), end = kb.div(kb.mul(kb.add(part, 1), rows.pieces), parts);
@@ -105,8 +116,8 @@ void MicroAttention::packKeys(Value from) {
   int64_t width = panelBlocks * kBlock, whole = s.keys / width, tail = s.keys % width;
   auto move = [&](int64_t panels, int64_t first, int64_t keys) {
     LoopNest nest;
-    nest.bases = {first * s.depth, first * s.depth};
-    nest.dims = {{panels, {width * s.depth, width * s.depth}}, {s.depth, {1, width}}, {keys, {s.depth, 1}}};
+    nest.bases = {first * depth, first * depth};
+    nest.dims = {{panels, {width * depth, width * depth}}, {depth, {1, width}}, {keys, {depth, 1}}};
     TiledMove move = planMove(kb, nest, from, packedKeys, kb.b.getF32Type());
     kb.forLoop(0, move.tiles, 1, [&](Value tile) { move.body(tile); });
   };
@@ -115,7 +126,7 @@ void MicroAttention::packKeys(Value from) {
   }
   if (tail) {
     Value zero = LLVM::ConstantOp::create(kb.b, kb.b.getI8Type(), kb.b.getI8IntegerAttr(0));
-    LLVM::MemsetOp::create(kb.b, floats(packedKeys, whole * width * s.depth), zero, kb.constant(4 * width * s.depth),
+    LLVM::MemsetOp::create(kb.b, floats(packedKeys, whole * width * depth), zero, kb.constant(4 * width * depth),
                            /*isVolatile=*/false);
     move(1, whole * width, tail);
   }
@@ -137,11 +148,45 @@ void MicroAttention::packValues(Value from) {
   });
 }
 
-/// c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]; strides in floats, of the last block only
-/// |tailLanes| columns are written.
+/// |type|'s elements of v, from |first| on; zeros where there are no such features.
+Value MicroAttention::rowOfFeatures(Value from, Value key, int64_t first, Type type) {
+  int64_t count = std::min(kBlock, s.features - first);
+  auto vector = VectorType::get({kBlock}, type);
+  Value at = kb.add(kb.mul(key, s.features), first);
+  return count < kBlock ? kb.maskedLoad(vector, from, at, kb.maskBelow(kBlock, kb.constant(count)))
+                        : kb.load(vector, from, at);
+}
+
+/// packed[key / 2][feature] = the bf16 of two keys, with zeros up to whole blocks and behind an odd number of keys.
+void MicroAttention::packPairs(Value from) {
+  auto wide = VectorType::get({kBlock}, kb.b.getI32Type());
+  auto pack = [&](Value pair, bool isWhole) {
+    for (int64_t first = 0; first < featuresPadded; first += kBlock) {
+      auto row = [&](int64_t of) -> Value {
+        Value half = rowOfFeatures(from, kb.add(kb.mul(pair, 2), of), first, kb.b.getI16Type());
+        return arith::ExtUIOp::create(kb.b, wide, half);
+      };
+      Value value = row(0);
+      if (isWhole) {
+        Value bits = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(wide, int32_t(16)));
+        value = arith::OrIOp::create(kb.b, value, arith::ShLIOp::create(kb.b, row(1), bits));
+      }
+      kb.store(value, packed, kb.add(kb.mul(pair, featuresPadded), first));
+    }
+  };
+  kb.forLoop(0, s.keys / 2, 1, [&](Value pair) { pack(pair, true); });
+  if (s.keys % 2) {
+    pack(kb.constant(s.keys / 2), false);
+  }
+}
+
+/// c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]; strides in numbers of 32 bits, of the last block
+/// only |tailLanes| columns are written.
 void MicroAttention::multiply(Value a, int64_t aStride, int64_t steps, Value b, int64_t bStride, int64_t blocks,
                               Value c, int64_t cStride, int64_t tailLanes, int64_t count) {
   TileShape shape;
+  shape.kind = pairs ? TileKind::BF16 : TileKind::F32;
+  shape.step = pairs ? PackedStep::bf16x2 : PackedStep::f32;
   shape.blocks = blocks;
   shape.panelRowBytes = 4 * bStride;
   shape.groupBytes = 4 * kBlock;
@@ -158,20 +203,20 @@ void MicroAttention::multiply(Value a, int64_t aStride, int64_t steps, Value b, 
 
 void MicroAttention::emitRows(Value first, int64_t count) {
   int64_t width = panelBlocks * kBlock;
-  Value a = floats(query, kb.mul(first, s.depth));
+  Value a = floats(query, kb.mul(first, depth));
   kb.forLoop(0, keysPadded / width, 1, [&](Value panel) {
-    multiply(a, s.depth, s.depth, floats(packedKeys, kb.mul(panel, width * s.depth)), width, panelBlocks,
+    multiply(a, depth, depth, floats(packedKeys, kb.mul(panel, width * depth)), width, panelBlocks,
              floats(scores, kb.mul(panel, width)), scoreStride, kBlock, count);
   });
   kb.forLoop(0, count, 1,
              [&](Value row) { softmax(kb.add(first, row), kb.mul(row, scoreStride), floats(factors, row)); });
   Value y = floats(result, kb.mul(first, s.features));
-  int64_t valueStride = s.features == featuresPadded ? s.features : featuresPadded;
+  int64_t valueStride = featuresPadded; // those of v itself where it is not packed
   for (int64_t block = 0; block < featuresPadded / kBlock; block += panelBlocks) {
     int64_t blocks = std::min(panelBlocks, featuresPadded / kBlock - block);
     bool last = (block + blocks) * kBlock == featuresPadded;
     int64_t tail = last && s.features % kBlock ? s.features % kBlock : kBlock;
-    multiply(scores, scoreStride, s.keys, floats(values, block * kBlock), valueStride, blocks,
+    multiply(scores, scoreStride, keySteps, floats(values, block * kBlock), valueStride, blocks,
              floats(y, block * kBlock), s.features, tail, count);
   }
   kb.forLoop(0, count, 1, [&](Value row) { scaleResult(floats(y, kb.mul(row, s.features)), floats(factors, row)); });
@@ -184,7 +229,7 @@ Value MicroAttention::score(Value row, Value base, Value i, Value mask) {
   return s.isMasked ? Value(arith::AddFOp::create(kb.b, value, s.loadMask(at, row, i, lanes, mask))) : value;
 }
 
-/// Replaces the products at |base| by e^(score - maximum); stores 1 / their sum.
+/// Replaces the products at |base| by e^(score - maximum), from the row's begin on; stores 1 / their sum.
 void MicroAttention::softmax(Value row, Value base, Value factor) {
   Type f32 = kb.b.getF32Type();
   Value lowest = lowestValue(kb, f32, vectorType(), false), zeros = kb.zero(vectorType());
@@ -196,7 +241,11 @@ void MicroAttention::softmax(Value row, Value base, Value factor) {
   Value total = overRow(kb, s.keys, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
     Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, score(row, base, i, mask), best));
     power = keepActive(kb, mask, power, zeros);
-    kb.store(power, scores, kb.add(base, i));
+    if (pairs) { // takes half the room, so that no product is lost that is still to be read
+      kb.storeElements(kb.b.getBF16Type(), power, scores, kb.add(kb.mul(base, 2), i));
+    } else {
+      kb.store(power, scores, kb.add(base, i));
+    }
     return SmallVector<Value>{arith::AddFOp::create(kb.b, old[0], power)};
   })[0];
   total = reduceLanes(kb, total, [&](Value a, Value b) { return arith::AddFOp::create(kb.b, a, b); });

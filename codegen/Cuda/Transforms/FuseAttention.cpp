@@ -6,6 +6,7 @@
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/IR/Pieces.h"
+#include "device_dialect/Transforms/RoundOperands.h"
 #include "device_dialect/Transforms/ScalarBodies.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
@@ -96,15 +97,6 @@ bool permutes(PieceAttr piece) {
          llvm::all_of(piece.getSrcSteps(), [](int64_t step) { return step == 1; });
 }
 
-/// The type to which |map| rounds its operand, if it does nothing else; null for others.
-Type roundedBy(device::MapOp map) {
-  Block &body = map.getBody().front();
-  auto round = dyn_cast<arith::TruncFOp>(body.front());
-  bool isOnly = round && round->getNextNode() == body.getTerminator() && map.getInputs().size() == 1 &&
-                round.getIn() == body.getArgument(0) && body.getTerminator()->getOperand(0) == round.getOut();
-  return isOnly && device::isNarrowFloat(round.getType()) ? round.getType() : Type();
-}
-
 /// An attention while its neighbours become part of it.
 class AttentionFuser {
 public:
@@ -153,7 +145,7 @@ private:
 
   void absorbRounding() {
     auto map = onlyUserOf<device::MapOp>(op.getY());
-    if (Type type = map ? roundedBy(map) : Type()) {
+    if (Type type = map ? device::roundedBy(map) : Type()) {
       result = result.clone(type), last = map;
     }
   }
@@ -239,59 +231,6 @@ private:
   SmallVector<Attribute> views;
 };
 
-/// Whether attentions alone read |value|, as q, k or v.
-bool onlyAttentionReads(Value value) {
-  return llvm::all_of(value.getUses(), [](OpOperand &use) {
-    if (auto reshape = dyn_cast<device::ReshapeOp>(use.getOwner())) {
-      return onlyAttentionReads(reshape.getY());
-    }
-    return isa<device::AttentionOp>(use.getOwner()) && use.getOperandNumber() < 3;
-  });
-}
-
-void retype(Value value, Type element) {
-  value.setType(typeOf(value).clone(element));
-  for (Operation *user : value.getUsers()) {
-    if (auto reshape = dyn_cast<device::ReshapeOp>(user)) {
-      retype(reshape.getY(), element);
-    }
-  }
-}
-
-/// A map behind |value|, of f32, that rounds it.
-device::MapOp roundByMap(Value value, Type element) {
-  OpBuilder builder(value.getContext());
-  builder.setInsertionPointAfterValue(value);
-  auto map = device::MapOp::create(builder, value.getLoc(), typeOf(value).clone(element), value);
-  Block *body = builder.createBlock(&map.getBody(), {}, builder.getF32Type(), value.getLoc());
-  Value narrow = arith::TruncFOp::create(builder, value.getLoc(), element, body->getArgument(0));
-  device::YieldOp::create(builder, value.getLoc(), narrow);
-  return map;
-}
-
-/// Makes an operand of 16-bit floats: what makes it rounds it where attention alone reads it, or else a map behind it.
-void roundOperand(OpOperand &operand, Type element) {
-  if (typeOf(operand.get()).getElementType() == element) {
-    return;
-  }
-  Value root = operand.get();
-  while (auto reshape = root.getDefiningOp<device::ReshapeOp>()) {
-    root = reshape.getX();
-  }
-  if (!onlyAttentionReads(root)) {
-    return operand.set(roundByMap(operand.get(), element).getY());
-  }
-  device::MapOp map = roundByMap(root, element);
-  root.replaceAllUsesExcept(map.getY(), map);
-  retype(map.getY(), element);
-  if (auto sum = root.getDefiningOp<device::EpilogueInterface>()) {
-    device::appendToEpilogue(sum, map);
-  } else if (auto producer = root.getDefiningOp<device::MapOp>()) {
-    device::inlineProducer(producer, map);
-    producer.erase();
-  }
-}
-
 struct FuseAttention : impl::FuseAttentionPassBase<FuseAttention> {
   using FuseAttentionPassBase::FuseAttentionPassBase;
 
@@ -314,7 +253,7 @@ struct FuseAttention : impl::FuseAttentionPassBase<FuseAttention> {
         continue;
       }
       for (unsigned i = 0; i < 3; ++i) {
-        roundOperand(op->getOpOperand(i), type);
+        device::roundOperand(op->getOpOperand(i), type);
       }
       ++numNarrow;
     }

@@ -30,6 +30,19 @@ def ConvToMatMulPass : Pass<"x86-conv-to-matmul", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"numReplaced", "replaced", "Convolutions made matrix products">];
 }
 
+def NarrowAttentionPass : Pass<"x86-narrow-attention", "::mlir::func::FuncOp"> {
+  let summary = "Round to bf16 what attention multiplies, where its result is rounded so";
+  let description = [{
+    Before: attention of f32, the result of which a map alone reads that rounds it to bf16. After: its q, k and v are bf16, whose products the
+    chip sums in pairs; the kernel rounds e^(score - maximum) as well, and sums and softmax stay f32 (docs/numerics.md). Rounded is what makes
+    them, where attention alone reads it.
+
+    Leaves alone attention of integers, of an odd depth, and functions that are exact.
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numNarrow", "narrow", "Attentions made of bf16">];
+}
+
 def AssignLayoutsPass : Pass<"x86-assign-layouts", "::mlir::func::FuncOp"> {
   let summary = "Choose channel-blocked or row-major per tensor and an algorithm per convolution";
   let description = [{

@@ -17,6 +17,9 @@ namespace tessera::x86 {
 void buildPackingPipeline(OpPassManager &manager, const X86Target &target) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
   int64_t bytes = target.vectorBytes();
+  if (target.bf16) {
+    functions.addPass(createNarrowAttentionPass());
+  }
   functions.addPass(createFlattenVolumesPass());
   functions.addPass(createConvToMatMulPass());
   functions.addPass(createAssignLayoutsPass({.vectorBytes = bytes, .bf16Dots = target.bf16, .amx = target.amx}));
