@@ -132,4 +132,8 @@ def nncf_network(onnx_file: Path, shapes: Shapes, arrays: Arrays) -> Any:
 
     model = ov.Core().read_model(str(onnx_file))
     model.reshape({name: ov.PartialShape(list(shape)) for name, shape in shapes.items()})
-    return nncf.quantize(model, nncf.Dataset([dict(a) for a in arrays]), subset_size=len(arrays))
+    data = nncf.Dataset([dict(a) for a in arrays])
+    try:
+        return nncf.quantize(model, data, subset_size=len(arrays))
+    except KeyError:  # its default setting does not take tables that constants index, as BERT has for positions
+        return nncf.quantize(model, data, subset_size=len(arrays), model_type=nncf.ModelType.TRANSFORMER)

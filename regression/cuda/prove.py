@@ -31,7 +31,7 @@ from make_cases import SAMPLES, Failed, noise, tool
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from case_file import Case, all_cases, data_path  # noqa: E402
+from case_file import Case, DataMissing, all_cases, data_path  # noqa: E402
 
 from tessera.compare import Tolerance, compare  # noqa: E402
 from tessera.tolerances import DEFAULT  # noqa: E402
@@ -230,8 +230,12 @@ def main() -> int:
             right &= row["verdict"] in RIGHT
         return right
 
-    with ThreadPoolExecutor(args.jobs) as pool:
-        is_right = bool(cases) and all(list(pool.map(run_case, cases)))
+    try:
+        with ThreadPoolExecutor(args.jobs) as pool:
+            is_right = bool(cases) and all(list(pool.map(run_case, cases)))
+    except DataMissing as error:
+        print(f"prove: {error}", file=sys.stderr)
+        return 1
     if args.write:
         try:
             write_page(rows)
