@@ -39,6 +39,8 @@ public:
   const VectorTarget target;
   /// The op's function computes with integers: float arithmetic is that of bmodel/numerics_float.h, to the bit.
   const bool exact;
+  /// f32 is rounded to bf16 by the machine's instruction, which takes subnormal numbers for zeros.
+  bool hasBf16Rounding = false;
   mlir::ImplicitLocOpBuilder b;
 
   mlir::Operation *op() const { return sourceOp; }

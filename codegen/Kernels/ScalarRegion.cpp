@@ -135,10 +135,10 @@ static Value narrowToF32(KernelBuilder &kb, Type elementType, Value bits) {
 }
 
 static Value f32ToNarrow(KernelBuilder &kb, Type elementType, Value value) {
-  if (elementType.isBF16()) {
+  if (elementType.isBF16() && !kb.hasBf16Rounding) {
     return f32ToBf16(kb, value);
   }
-  if (!kb.target.hasFma()) {
+  if (elementType.isF16() && !kb.target.hasFma()) {
     return f32ToF16(kb, value);
   }
   Value half = arith::TruncFOp::create(kb.b, withLanesOf(elementType, value.getType()), value);

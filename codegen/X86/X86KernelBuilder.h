@@ -5,6 +5,7 @@
 
 #include "codegen/Kernels/KernelBuilder.h"
 #include "codegen/X86/X86Target.h"
+#include "device_dialect/IR/DeviceOps.h"
 
 namespace tessera::x86 {
 
@@ -14,7 +15,10 @@ using namespace kernels;
 /// vectors.
 struct X86KernelBuilder : KernelBuilder {
   X86KernelBuilder(const X86Target &x86, mlir::Operation *op, llvm::StringRef symbol)
-      : KernelBuilder(x86.vectors(), op, symbol), x86(x86) {}
+      : KernelBuilder(x86.vectors(), op, symbol), x86(x86) {
+    // Maps and copies store what the reference stores, to the bit.
+    hasBf16Rounding = x86.bf16 && !exact && !llvm::isa<device::MapOp, device::CopyOp>(op);
+  }
 
   const X86Target x86;
 };
