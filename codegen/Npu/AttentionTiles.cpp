@@ -159,15 +159,15 @@ TileView AttentionTiles::loadChunk(ArrayRef<TileView> of, const Shape &begin, co
   return made;
 }
 
-/// Rows of keys' depth or of values, spread over lanes as channels.
+/// Rows of keys' depth or of values, spread over lanes as channels, as they may lie already.
 TileView AttentionTiles::loadRows(ArrayRef<TileView> of, const Shape &begin, const Shape &part,
                                   LocalBudget &localBudget, Tile &tile) {
   TileView from = partOf(of, begin, part, false);
-  for (int dim : {1, 2}) {
+  for (int dim = from.dim(2) == 1 ? 2 : 1; dim <= 2; ++dim) {
     from.shape.dims[dim] = from.shape.dims[dim + 1], from.tensor.strides[dim] = from.tensor.strides[dim + 1];
   }
   from.shape.dims[3] = 1, from.tensor.strides[3] = int32_t(hw::sizeOf(from.tensor.type));
-  return load(from, localBudget, tile);
+  return loadAnyLane(from, localBudget, tile);
 }
 
 void AttentionTiles::multiplyAll(const TileView &y, const TileView &a, const TileView &b, float factor, Tile &tile,

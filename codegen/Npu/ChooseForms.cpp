@@ -29,6 +29,7 @@ struct ChooseForms : ChipPass<impl::ChooseFormsPassBase<ChooseForms>> {
     for (Operation &op : function.getBody().front()) {
       op.removeAttr(NpuDialect::kTapsAttr);
       op.removeAttr(NpuDialect::kAttentionAttr);
+      op.removeAttr(NpuDialect::kRowLanesAttr);
       if (auto model = dyn_cast<EmissionInterface>(op)) {
         operands.enter(&op, 0);
         model.chooseForm(context);

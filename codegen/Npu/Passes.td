@@ -40,7 +40,7 @@ def FuseCopiesPass : Npu_ChipPass<"npu-fuse-copies"> {
 def ChooseFormsPass : Npu_ChipPass<"npu-choose-forms"> {
   let summary = "Decide which of several forms ops take on the chip";
   let description = [{
-    Before: `npu.fused` is there. After: `npu.taps` on convolutions, `npu.attention` on attentions, by estimates that the model of each
+    Before: `npu.fused` is there. After: `npu.taps` on convolutions, `npu.attention` on attentions, `npu.row_lanes` on products, by estimates that the model of each
     op makes (EmissionInterface::chooseForm). An op that has no form on the chip gets no attribute; whoever emits it says why. Earlier
     choices are replaced.
 

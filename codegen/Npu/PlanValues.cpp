@@ -35,8 +35,17 @@ int64_t planeOf(const View &view) {
   return columns && rows ? view.sizes[2] * view.sizes[3] : 0;
 }
 
+/// Parts of the same rows, side by side: heads of attention, say.
+bool sharesRows(const View &view) {
+  return view.sizes[0] > 1 && view.sizes[1] > 1 && view.sizes[2] == 1 && planeOf(view) == view.strides[0] &&
+         view.strides[1] == view.sizes[0] * view.strides[0];
+}
+
 /// What a write is a part of: elements that lie between those of others belong to planes of images.
 View wholeOf(const View &write, Value value) {
+  if (sharesRows(write)) {
+    return plain({{1, write.sizes[1], 1, write.strides[1]}, {0, write.strides[1], 0, 1}});
+  }
   ArrayRef<int64_t> dims = cast<RankedTensorType>(value.getType()).getShape();
   if (planeOf(write) || dims.size() != 4) {
     return write;
@@ -129,6 +138,10 @@ void ValuePlan::noteOp(uint32_t number, Operation *op, const Shape &whole, uint3
   byOp[number] = {op, whole, appends, requirement, used, liveAcross, {}};
 }
 
+bool ValuePlan::isInsidePlanes(const AliasSet &aliasSet, const View &view) {
+  return aliasSet.dense && aliasSet.view.sizes[0] == 1 && view.sizes[0] > 1 && view.strides[0] != 0;
+}
+
 /// Whether a view, |offset| bytes into the alias set, can be had of its local form.
 bool ValuePlan::matches(const AliasSet &aliasSet, int64_t offset, const View &view, bool isWrite) const {
   int64_t size = int64_t(hw::sizeOf(aliasSet.type));
@@ -141,9 +154,12 @@ bool ValuePlan::matches(const AliasSet &aliasSet, int64_t offset, const View &vi
   }
   int64_t plane = planeOf(whole), channel = offset / (plane * size), inPlane = offset / size % plane;
   bool channels = view.sizes[1] == 1 || view.strides[1] == plane;
+  bool inside = isInsidePlanes(aliasSet, view);
   bool images = view.strides[0] == 0 ? !isWrite || whole.sizes[0] == 1
+                : inside             ? view.strides[0] > 0
                                      : view.strides[0] == whole.strides[0] && view.sizes[0] == whole.sizes[0];
-  int64_t last = inPlane + (view.sizes[2] - 1) * view.strides[2] + (view.sizes[3] - 1) * view.strides[3];
+  int64_t last = inPlane + (view.sizes[2] - 1) * view.strides[2] + (view.sizes[3] - 1) * view.strides[3] +
+                 (inside ? (view.sizes[0] - 1) * view.strides[0] : 0);
   bool forward = view.strides[2] >= 0 && view.strides[3] >= 0;
   return channels && images && forward && last < plane && channel + view.sizes[1] <= whole.sizes[1];
 }

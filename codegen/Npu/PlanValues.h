@@ -76,6 +76,8 @@ public:
     uint64_t spared = 0; ///< bytes of traffic
   };
   const std::vector<AliasSet> &aliasSets() const { return known; }
+  /// Whether what a view has as images are parts of the planes of one: heads of attention, say.
+  static bool isInsidePlanes(const AliasSet &aliasSet, const View &view);
 
   /// Where a value that stays is within its alias set.
   struct Resident {

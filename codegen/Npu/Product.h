@@ -46,6 +46,7 @@ struct Product {
   bmodel::npu::Window window;     ///< paddings of the whole x
   Depth depth;
   uint32_t groups = 1;
+  unsigned outputsDim = 1; ///< the dim of y and of operands of the epilogue that outputs are; 3 where lanes have rows
   Fold fold; ///< then weights have taps of columns alone, or a single one, and channels of all that is folded
   std::vector<int32_t> bias; ///< one per output, or none; of floats their bits
 

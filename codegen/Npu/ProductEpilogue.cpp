@@ -23,15 +23,16 @@ bool isWhole(const TileView &place) {
   return llvm::none_of(llvm::seq(0u, 4u), [&](unsigned dim) { return isRepeated(place, dim); });
 }
 
-/// One value for each channel.
-bool isPerChannel(const TileView &place) {
-  const int32_t *strides = place.tensor.strides;
-  return strides[0] == 0 && strides[2] == 0 && strides[3] == 0 && !isRepeated(place, 1);
+/// One value for each output, which |outputsDim| tells apart.
+bool isPerOutput(const TileView &place, unsigned outputsDim) {
+  return !isRepeated(place, outputsDim) && llvm::all_of(llvm::seq(0u, 4u), [&](unsigned dim) {
+    return dim == outputsDim || place.tensor.strides[dim] == 0;
+  });
 }
 
-/// The numbers of a constant extra that has one for each channel of this product; none where it has not.
-llvm::Expected<std::vector<int32_t>> perChannel(ValueRange extras, int index, const Constants &constants,
-                                                PlaceExtra placeExtra) {
+/// The numbers of a constant extra that has one for each output of this product; none where it has not.
+llvm::Expected<std::vector<int32_t>> perOutput(ValueRange extras, int index, const Constants &constants,
+                                               unsigned outputsDim, PlaceExtra placeExtra) {
   if (index < 0) {
     return std::vector<int32_t>();
   }
@@ -40,13 +41,13 @@ llvm::Expected<std::vector<int32_t>> perChannel(ValueRange extras, int index, co
     return place.takeError();
   }
   std::vector<int32_t> numbers;
-  if (place->tensor.region != bmodel::npu::Region::constants || !isPerChannel(*place)) {
+  if (place->tensor.region != bmodel::npu::Region::constants || !isPerOutput(*place, outputsDim)) {
     return numbers;
   }
   // From where this product's are: other batches have others.
   const char *first = constants.bytes.data() + place->tensor.offset;
-  for (uint32_t channel = 0; channel < place->dim(1); ++channel) {
-    std::memcpy(&numbers.emplace_back(), first + int64_t(channel) * place->tensor.strides[1], sizeof(int32_t));
+  for (uint32_t output = 0; output < place->dim(outputsDim); ++output) {
+    std::memcpy(&numbers.emplace_back(), first + int64_t(output) * place->tensor.strides[outputsDim], sizeof(int32_t));
   }
   return numbers;
 }
@@ -66,7 +67,8 @@ llvm::Expected<bool> useStage(Product &product, mlir::Region &epilogue, ValueRan
   }
   for (auto [extra, numbers] :
        {std::pair(form->factorExtra, &product.factors), std::pair(form->gainExtra, &product.gains)}) {
-    llvm::Expected<std::vector<int32_t>> values = perChannel(extras, extra, stream.constants, placeExtra);
+    llvm::Expected<std::vector<int32_t>> values =
+        perOutput(extras, extra, stream.constants, product.outputsDim, placeExtra);
     if (!values) {
       return values.takeError();
     }

@@ -92,7 +92,7 @@ const char *faultOfProducts(const Tensor &x, const Tensor &w, const Chip &chip) 
                                                 : "x: f32, which the chip's matrix unit does not multiply";
 }
 
-constexpr const char *kOnlyConvFuses = "output: only a conv has fused sums";
+constexpr const char *kOnlyConvFuses = "output: only a conv and a matmul have fused sums";
 
 const char *faultOf(const conv_command &c, const Chip &chip) {
   if (!c.channels || !c.rows || !c.columns) {
@@ -133,6 +133,25 @@ const char *faultOf(const pool_command &c, const Chip &chip) {
     return kOnlyConvFuses;
   }
   return firstOf(faultOf(c.window, c.x.type), faultOf(c.output, c.x, c.y, nullptr, nullptr, chip));
+}
+
+const char *faultOf(const matmul_command &c, const Chip &chip) {
+  if (!c.channels) {
+    return "a: a dim is 0";
+  }
+  if (c.shape.dims[2] != 1) {
+    return "shape: h must be 1";
+  }
+  if (c.shape.dims[3] > UINT16_MAX) {
+    return "shape: more than 65535 columns";
+  }
+  if (isFloat(c.a.type) != isFloat(c.b.type)) {
+    return "b: must be of floats where a is, of integers elsewhere";
+  }
+  if (c.output.flags & Output::fused && !isFloat(c.a.type)) {
+    return "output: fused sums are those of floats";
+  }
+  return firstOf(faultOfProducts(c.a, c.b, chip), faultOf(c.output, c.a, c.y, &c.r, &c.p, chip));
 }
 
 //--- DMA ---

@@ -48,6 +48,16 @@ depthwise_command good<depthwise_command>() {
   return c;
 }
 template <>
+matmul_command good<matmul_command>() {
+  matmul_command c;
+  c.y = tensor(Region::local, 0, Type::i8), c.a = tensor(Region::local, 1024, Type::i8);
+  c.b = tensor(Region::local, 2048, Type::i8), c.p = tensor(Region::local, 4096, Type::i32);
+  c.r = tensor(Region::local, 8192, Type::i8);
+  c.shape = {{1, 16, 1, 8}}, c.channels = 8;
+  c.output.flags = Output::perChannel;
+  return c;
+}
+template <>
 pool_command good<pool_command>() {
   pool_command c;
   c.y = tensor(Region::local, 0, Type::i8), c.x = tensor(Region::local, 1024, Type::i8);
@@ -138,7 +148,8 @@ TEST(CheckCommands, Products) {
   EXPECT_EQ(faultAfter<C>([](C &c) { c.p.type = Type::f32; }), "p: must be i32");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::fused; }), "output: fused sums are those of floats");
   using D = depthwise_command;
-  EXPECT_EQ(faultAfter<D>([](D &c) { c.output.flags |= Output::fused; }), "output: only a conv has fused sums");
+  EXPECT_EQ(faultAfter<D>([](D &c) { c.output.flags |= Output::fused; }),
+            "output: only a conv and a matmul have fused sums");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.rows = 0; }), "x: a dim is 0");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.window.kernel[0] = 17, c.window.kernel[1] = 16; }),
             "window: more than 256 taps");
@@ -146,10 +157,28 @@ TEST(CheckCommands, Products) {
             "window: the value outside is none of x's type");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.w.type = Type::i16; }), "w: must be i8 or u8");
   using P = pool_command;
-  EXPECT_EQ(faultAfter<P>([](P &c) { c.output.flags |= Output::fused; }), "output: only a conv has fused sums");
+  EXPECT_EQ(faultAfter<P>([](P &c) { c.output.flags |= Output::fused; }),
+            "output: only a conv and a matmul have fused sums");
   EXPECT_EQ(faultAfter<P>([](P &c) { c.columns = 0; }), "x: a dim is 0");
   EXPECT_EQ(faultAfter<P>([](P &c) { c.x.type = Type::i32; }), "x: the matrix unit takes 8 and 16 bits and f32");
   EXPECT_EQ(faultAfter<P>([](P &c) { c.largest = 2; }), "largest: neither 0 nor 1");
+}
+
+TEST(CheckCommands, ProductsOfRows) {
+  using C = matmul_command;
+  EXPECT_EQ(faultAfter<C>([](C &) {}), "");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.channels = 0; }), "a: a dim is 0");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.shape.dims[2] = 2; }), "shape: h must be 1");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.shape.dims[3] = 65536; }), "shape: more than 65535 columns");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.a.type = Type::i32; }),
+            "x: the matrix unit multiplies floats and integers of 8 and 16 bits");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.b.type = Type::bf16; }),
+            "b: must be of floats where a is, of integers elsewhere");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.b.type = Type::i16; }), "w: must be i8 or u8");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::fused; }), "output: fused sums are those of floats");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.p = {}; }), "output: factors of each channel, but no p");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.a.lane = 1; }), "operand a begins in another lane than the result");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.b.lane = c.p.lane = 1; }), ""); // sent to all lanes
 }
 
 TEST(CheckCommands, OutputStages) {

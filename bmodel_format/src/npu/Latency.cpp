@@ -171,6 +171,40 @@ Cost cost(const conv_command &c, const Chip &chip) {
   return made;
 }
 
+/// Rows over lanes are what weights are to a conv, and columns its positions. What each column has of its own goes the
+/// way of b, to all lanes.
+Cost cost(const matmul_command &c, const Chip &chip) {
+  Cost made;
+  uint64_t chunk = std::min(chip.reduction, chip.lanes), columns = c.shape.dims[3];
+  uint64_t groups = c.shape.dims[0] * ceilDiv(c.y.lane + c.shape.dims[1], chip.lanes);
+  uint64_t taps = ceilDiv(c.channels, chunk), blocks = ceilDiv(columns, chip.accumulators);
+  double divisor = divisorOf(c.a.type, chip) * passesOf(c.a.type, c.b.type);
+  double loadRows = double(chunk * sizeOf(c.a.type)) / chip.portBytes;
+  double perColumn = c.p.region == Region::none                            ? 0
+                     : c.output.flags & (Output::integral | Output::gains) ? 3 * sizeof(int32_t)
+                                                                           : 2 * sizeof(int32_t);
+  double multiply = 0, store = 0;
+  auto addBlocks = [&](uint64_t size, uint64_t count) {
+    double sums = double(taps) * std::max(double(ceilDiv(size, chip.pixels)) * divisor, loadRows) +
+                  double(size) * perColumn / double(chunk * chip.pixels);
+    double results = double(size) / outputRate(c.output, chip);
+    (sums >= results ? multiply : store) += double(count * groups) * std::max(sums, results);
+  };
+  addBlocks(chip.accumulators, blocks - 1);
+  addBlocks(columns - (blocks - 1) * chip.accumulators, 1);
+  made.products = elementsOf(c.shape) * c.channels;
+  atLeast(made, multiply + store, multiply >= store ? Bound::multiply : Bound::output);
+  Shape a{{c.shape.dims[0], c.shape.dims[1], 1, c.channels}}, b{{1, c.channels, 1, c.shape.dims[3]}};
+  usePorts(made, c.a, a, chip, double(blocks * groups * taps) * loadRows);
+  usePorts(made, c.b, b, chip, double(columns * groups * taps) * double(sizeOf(c.b.type)) / chip.portBytes);
+  usePorts(made, c.p, {{1, c.shape.dims[3], 1, 2}}, chip,
+           double(groups * ceilDiv(columns, chip.lanes)) * perColumn / chip.portBytes);
+  addStore(made, c.y, c.r.region == Region::none ? nullptr : &c.r, c.shape, chip, double(columns * groups));
+  addPorts(made);
+  made.cycles += chip.matrixFill + chip.issueCycles;
+  return made;
+}
+
 /// A window over each channel by itself.
 Cost sliding(const Tensor &y, const Tensor &x, uint32_t passes, const Tensor *r, const Shape &shape,
              const Window &window, uint16_t rows, uint16_t columns, const Output &output, const Chip &chip) {

@@ -88,6 +88,27 @@ TEST(Latency, GainsAreASecondWayThroughTheMultiplier) {
   EXPECT_EQ(costOf(encode(c), base).cycles - 64, 2 * (plain - 64));
 }
 
+TEST(Latency, RowsOverLanesAreMultipliedAtThePeak) {
+  // 64 rows of 96 by 128 columns: 2 groups of rows, 3 taps, 32 blocks of 4 columns. Operands in banks of their own.
+  matmul_command c{.shape = {{1, 64, 1, 128}}, .channels = 96};
+  c.a = local(0, 1, 96), c.b = local(32768, 1, 128), c.y = local(65536, 1, 128);
+  Cost cost = costOf(encode(c), base);
+  EXPECT_EQ(cost.products, 64u * 96 * 128);
+  EXPECT_EQ(cost.cycles, 2 * 3 * 32 + 64);
+  EXPECT_EQ(cost.bound, Bound::multiply);
+  // Bias and factor of a column go the way of b, 128 bytes a cycle.
+  c.p = {.offset = 98304, .strides = {0, 8, 0, 4}, .region = Region::local, .type = Type::i32};
+  EXPECT_EQ(costOf(encode(c), base).cycles, 2 * (3 * 32 + 128 * 8 / 128) + 64);
+  c.output.flags = Output::gains;
+  EXPECT_EQ(costOf(encode(c), base).cycles, 2 * (3 * 32 + 128 * 12 / 128) + 64);
+  c.p = {}, c.output.flags = 0, c.a.type = Type::i16; // at half the rate
+  EXPECT_EQ(costOf(encode(c), base).cycles, 2 * 2 * 3 * 32 + 64);
+  c.a.type = Type::i8, c.shape.dims[0] = 3;
+  EXPECT_EQ(costOf(encode(c), base).cycles, 3 * 2 * 3 * 32 + 64);
+  c.shape.dims[0] = 1, c.shape.dims[1] = 33; // one row more than lanes is as much as all of them
+  EXPECT_EQ(costOf(encode(c), base).cycles, 2 * 3 * 32 + 64);
+}
+
 TEST(Latency, DepthwiseIsAnEighth) {
   depthwise_command c;
   c.shape = {{1, 32, 32, 32}};

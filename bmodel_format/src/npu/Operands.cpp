@@ -33,9 +33,9 @@ private:
   Operand (&out)[kMostOperands];
 };
 
-/// Bias, factor and what else there is of each output channel.
-Shape parametersOf(const Shape &y, const Output &output) {
-  return {{1, y.dims[1], 1, output.flags & (Output::integral | Output::gains) ? 3u : 2u}};
+/// Bias, factor and what else there is of each of so many output channels, or columns.
+Shape parametersOf(uint32_t outputs, const Output &output) {
+  return {{1, outputs, 1, output.flags & (Output::integral | Output::gains) ? 3u : 2u}};
 }
 
 void list(const copy_command &c, Operands &operands) {
@@ -55,18 +55,27 @@ void list(const conv_command &c, Operands &operands) {
   operands.reads("x", c.x, {{c.shape.dims[0], c.channels, c.rows, c.columns}}, anyLane);
   operands.reads("w", c.w, {{1, c.shape.dims[1], taps, c.channels}});
   operands.reads("r", c.r, c.shape, optional);
-  operands.reads("p", c.p, parametersOf(c.shape, c.output), optional);
+  operands.reads("p", c.p, parametersOf(c.shape.dims[1], c.output), optional);
 }
 void list(const depthwise_command &c, Operands &operands) {
   operands.writes("y", c.y, c.shape);
   operands.reads("x", c.x, {{c.shape.dims[0], c.shape.dims[1], c.rows, c.columns}});
   operands.reads("w", c.w, {{1, c.shape.dims[1], c.window.kernel[0], c.window.kernel[1]}});
   operands.reads("r", c.r, c.shape, optional);
-  operands.reads("p", c.p, parametersOf(c.shape, c.output), optional);
+  operands.reads("p", c.p, parametersOf(c.shape.dims[1], c.output), optional);
 }
 void list(const pool_command &c, Operands &operands) {
   operands.writes("y", c.y, c.shape);
   operands.reads("x", c.x, {{c.shape.dims[0], c.shape.dims[1], c.rows, c.columns}});
+}
+
+void list(const matmul_command &c, Operands &operands) {
+  const uint32_t *dims = c.shape.dims;
+  operands.writes("y", c.y, c.shape);
+  operands.reads("a", c.a, {{dims[0], dims[1], 1, c.channels}});
+  operands.reads("b", c.b, {{1, c.channels, 1, dims[3]}}, anyLane);
+  operands.reads("r", c.r, c.shape, optional);
+  operands.reads("p", c.p, parametersOf(dims[3], c.output), optional | anyLane);
 }
 
 void list(const map_command &c, Operands &operands) {

@@ -27,6 +27,9 @@ double idealOf(const conv_command &c, const Chip &chip) {
   double passes = passesOf(c.x.type, c.w.type);
   return elementsOf(c.shape) * tapsOf(c.window) * c.channels * passes / productsPerCycle(c.x.type, chip);
 }
+double idealOf(const matmul_command &c, const Chip &chip) {
+  return elementsOf(c.shape) * c.channels * passesOf(c.a.type, c.b.type) / productsPerCycle(c.a.type, chip);
+}
 double idealOf(const depthwise_command &c, const Chip &chip) {
   double passes = passesOf(c.x.type, c.w.type);
   return elementsOf(c.shape) * tapsOf(c.window) * passes * chip.depthwiseDivisor / productsPerCycle(c.x.type, chip);
@@ -54,7 +57,8 @@ double idealOf(const Descriptor &command, const Chip &chip) {
 
 double &partOf(Roofline &roofline, Opcode opcode) {
   bool slides = opcode == Opcode::depthwise || opcode == Opcode::pool;
-  return opcode == Opcode::conv ? roofline.dense : slides ? roofline.depthwise : roofline.vector;
+  bool isDense = opcode == Opcode::conv || opcode == Opcode::matmul;
+  return isDense ? roofline.dense : slides ? roofline.depthwise : roofline.vector;
 }
 
 } // namespace

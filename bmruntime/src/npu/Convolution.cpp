@@ -23,9 +23,9 @@ constexpr uint64_t kPanelBytes = 512 << 10;
 template <typename Element>
 class Convolution {
 public:
-  Convolution(const conv_command &command, Machine &machine)
+  Convolution(const conv_command &command, Machine &machine, Parameters parameters)
       : c(command), x(machine.memories.rows(c.x)), w(machine.memories.rows(c.w)), scratch(machine.scratch),
-        stage(c.output, machine, c.shape, c.y, c.r, c.p) {
+        stage(c.output, machine, c.shape, c.y, c.r, c.p, parameters) {
     height = c.shape.dims[2], width = c.shape.dims[3], columns = c.columns;
     if (seesAllOnce()) {
       width *= height, columns = width, height = 1;
@@ -155,11 +155,33 @@ private:
   Sum *sums = nullptr;
 };
 
+const char *convolve(const conv_command &command, Machine &machine, Parameters parameters) {
+  return isFloat(command.x.type) ? Convolution<float>(command, machine, parameters).run()
+                                 : Convolution<int16_t>(command, machine, parameters).run();
+}
+
 } // namespace
 
 const char *execute(const conv_command &command, Machine &machine) {
-  return isFloat(command.x.type) ? Convolution<float>(command, machine).run()
-                                 : Convolution<int16_t>(command, machine).run();
+  return convolve(command, machine, Parameters::ofChannels);
+}
+
+/// Rows of a are weights, and columns of b positions.
+const char *execute(const matmul_command &command, Machine &machine) {
+  conv_command c;
+  c.y = command.y, c.x = command.b, c.w = command.a, c.r = command.r, c.p = command.p;
+  c.shape = command.shape, c.shape.dims[0] = 1, c.channels = command.channels;
+  c.rows = 1, c.columns = uint16_t(command.shape.dims[3]), c.output = command.output;
+  for (uint32_t n = 0; n < command.shape.dims[0]; ++n) {
+    auto move = [&](Tensor &to, const Tensor &from) {
+      to.offset = from.offset + uint64_t(int64_t(n) * from.strides[0]);
+    };
+    move(c.y, command.y), move(c.w, command.a), move(c.r, command.r);
+    if (const char *fault = convolve(c, machine, Parameters::ofColumns)) {
+      return fault;
+    }
+  }
+  return nullptr;
 }
 
 } // namespace bmrt::npu

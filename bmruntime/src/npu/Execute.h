@@ -56,13 +56,16 @@ inline void joinRows(bmodel::npu::Shape &shape, std::initializer_list<Tensor *> 
   shape.dims[2] = 1;
 }
 
+/// Whose parameters the output stage reads.
+enum class Parameters : uint8_t { ofChannels, ofColumns };
+
 /// The output stage: sums of one channel become elements of y. Sums of integers are int32, those of floats float.
 /// Positions count through the rows of the command's shape.
 class OutputStage {
 public:
   /// r and p may be absent.
   OutputStage(const bmodel::npu::Output &output, const Machine &machine, const bmodel::npu::Shape &shape,
-              const Tensor &y, const Tensor &r, const Tensor &p);
+              const Tensor &y, const Tensor &r, const Tensor &p, Parameters parameters = Parameters::ofChannels);
 
   void store(const int32_t *sums, uint32_t n, uint32_t c, uint64_t at, uint32_t count) const {
     split(sums, n, c, at, count);
@@ -86,9 +89,13 @@ private:
   template <typename Sum>
   void split(const Sum *sums, uint32_t n, uint32_t c, uint64_t at, uint32_t count) const;
   Channel channel(uint32_t c) const;
+  template <typename Sum>
+  void storeColumns(const Sum *sums, const Place &place, uint32_t count) const;
   void storeRow(const int32_t *sums, const Channel &channel, const Place &place, uint32_t count) const;
   void storeRow(const float *sums, const Channel &channel, const Place &place, uint32_t count) const;
   void requantise(const int32_t *sums, float *v, const Channel &channel, uint32_t count) const;
+  template <typename Scale, typename Gain>
+  void finish(float *v, Scale scaleAll, Gain gainAll, const Place &place, uint32_t count) const;
   void finish(float *v, const Channel &channel, const Place &place, uint32_t count) const;
   void addResidual(float *v, const Place &place, uint32_t count) const;
 
@@ -96,6 +103,7 @@ private:
   const bool twice; ///< integral stages round as TensorFlow Lite
   uint32_t width;   ///< of rows; all of them are one where y and r let them
   Rows y, r, p;
+  const Parameters parameters;
 };
 
 } // namespace bmrt::npu

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 namespace bmrt::npu {
 
@@ -25,9 +26,9 @@ bool joinsRows(const Tensor &tensor, uint32_t width) {
 } // namespace
 
 OutputStage::OutputStage(const Output &output, const Machine &machine, const Shape &shape, const Tensor &y,
-                         const Tensor &r, const Tensor &p)
+                         const Tensor &r, const Tensor &p, Parameters parameters)
     : output(output), twice(machine.chip.requantise == "tflite"), width(shape.dims[3]), y(machine.memories.rows(y)),
-      r(machine.memories.rows(r)), p(machine.memories.rows(p)) {
+      r(machine.memories.rows(r)), p(machine.memories.rows(p)), parameters(parameters) {
   if (joinsRows(y, width) && joinsRows(r, width)) {
     width *= shape.dims[2];
   }
@@ -67,18 +68,15 @@ void OutputStage::addResidual(float *v, const Place &place, uint32_t count) cons
   addScaled(v, addend, float(output.residualZero), output.residualScale, count);
 }
 
-void OutputStage::finish(float *v, const Channel &channel, const Place &place, uint32_t count) const {
+template <typename Scale, typename Gain>
+void OutputStage::finish(float *v, Scale scaleAll, Gain gainAll, const Place &place, uint32_t count) const {
   bool isLate = output.flags & Output::late, isStored = output.flags & Output::stored;
-  if (channel.factor != 1) {
-    scale(v, channel.factor, count);
-  }
+  scaleAll(v);
   if (r && !isLate) {
     addResidual(v, place, count);
   }
   apply(output.function, output.alpha, v, count);
-  if (channel.gain != 1) {
-    scale(v, channel.gain, count);
-  }
+  gainAll(v);
   if (r && isLate) {
     addResidual(v, place, count);
   }
@@ -92,6 +90,47 @@ void OutputStage::finish(float *v, const Channel &channel, const Place &place, u
     clamp(v, output.lower, output.upper, count);
   }
   y.store(v, place.n, place.c, place.h, place.w, count);
+}
+
+void OutputStage::finish(float *v, const Channel &channel, const Place &place, uint32_t count) const {
+  auto times = [count](float factor) {
+    return [=](float *of) {
+      if (factor != 1) {
+        scale(of, factor, count);
+      }
+    };
+  };
+  finish(v, times(channel.factor), times(channel.gain), place, count);
+}
+
+/// Each with what its column has.
+template <typename Sum>
+void OutputStage::storeColumns(const Sum *sums, const Place &place, uint32_t count) const {
+  float v[kChunk], factors[kChunk], gains[kChunk];
+  for (uint32_t i = 0; i < count; ++i) {
+    Channel own = channel(place.w + i);
+    factors[i] = own.factor, gains[i] = own.gain;
+    if constexpr (std::is_same_v<Sum, float>) {
+      v[i] = own.bias ? sums[i] + std::bit_cast<float>(own.bias) : sums[i];
+    } else if (output.flags & Output::raw) {
+      int32_t sum = biased(sums[i], own.bias);
+      memcpy(y.at(place.n, place.c, place.h) + int64_t(place.w + i) * y.step(), &sum, sizeof sum);
+    } else if (output.flags & Output::integral) {
+      requantise(sums + i, v + i, own, 1);
+    } else {
+      toFloats(v + i, sums + i, own.bias, 1);
+    }
+  }
+  if (output.flags & Output::raw) {
+    return;
+  }
+  if (output.flags & Output::integral) {
+    return y.store(v, place.n, place.c, place.h, place.w, count);
+  }
+  auto times = [count](const float *by) {
+    return [=](float *of) { apply({.op = bmodel::npu::Op::mul}, of, of, by, of, count); };
+  };
+  finish(v, times(factors), times(gains), place, count);
 }
 
 void OutputStage::storeRow(const int32_t *sums, const Channel &channel, const Place &place, uint32_t count) const {
@@ -122,11 +161,12 @@ void OutputStage::storeRow(const float *sums, const Channel &channel, const Plac
 
 template <typename Sum>
 void OutputStage::split(const Sum *sums, uint32_t n, uint32_t c, uint64_t at, uint32_t count) const {
-  Channel own = channel(c);
+  bool ofColumns = parameters == Parameters::ofColumns;
+  Channel own = channel(ofColumns ? 0 : c);
   for (uint32_t done = 0, part; done < count; done += part) {
     Place place{n, c, uint32_t((at + done) / width), uint32_t((at + done) % width)};
     part = std::min({kChunk, count - done, width - place.w});
-    storeRow(sums + done, own, place, part);
+    ofColumns ? storeColumns(sums + done, place, part) : storeRow(sums + done, own, place, part);
   }
 }
 

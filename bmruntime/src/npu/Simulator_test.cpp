@@ -354,6 +354,57 @@ TEST(Simulator, ConvolutionsAreTheirDefinition) {
   }
 }
 
+TEST(Simulator, ProductsOfRowsAreTheirDefinition) {
+  constexpr Type types[] = {Type::i8, Type::u8, Type::i16}, results[] = {Type::i8, Type::i16, Type::f32, Type::i32};
+  for (int round = 0; round < 80; ++round) {
+    const Chip &chip = *chips[round % 2];
+    Type type = types[between(0, 2)], to = results[between(0, 3)];
+    bool isRaw = to == Type::i32, integral = !isRaw && to != Type::f32 && chip.requantise != "float";
+    bool gains = !isRaw && !integral && between(0, 1), hasResidual = !isRaw && !integral && between(0, 1);
+    // More columns than the simulator stores at once, now and then.
+    Shape shape{{uint32_t(between(1, 3)), uint32_t(between(1, 19)), 1, uint32_t(between(1, round % 8 ? 40 : 600))}};
+    auto channels = uint32_t(between(1, 50));
+    Values a = random({{shape.dims[0], shape.dims[1], 1, channels}}, type == Type::u8 ? 0 : -128, 127);
+    Values b = random({{1, channels, 1, shape.dims[3]}}, -127, 127), r = random(shape, -128, 127);
+    Values p(Shape{{1, shape.dims[3], 1, integral || gains ? 3u : 2u}});
+    for (uint32_t j = 0; j < shape.dims[3]; ++j) {
+      p.at(0, j, 0, 0) = std::bit_cast<float>(int32_t(between(-9000, 9000)));
+      p.at(0, j, 0, 1) =
+          integral ? std::bit_cast<float>(int32_t(between(1 << 30, INT32_MAX))) : float(between(1, 1000)) * 1e-6f;
+      if (integral || gains) {
+        p.at(0, j, 0, 2) = integral ? std::bit_cast<float>(int32_t(between(30, 50))) : float(between(-9, 9)) * 0.3f;
+      }
+    }
+    matmul_command c;
+    c.shape = shape, c.channels = channels, c.output.zeroPoint = float(between(-9, 9));
+    c.output.flags = uint8_t(isRaw      ? Output::raw
+                             : integral ? Output::perChannel | Output::integral | Output::clamps
+                                        : Output::perChannel | (gains ? Output::gains : 0));
+    c.output.lower = integral ? -20.0f : 0, c.output.upper = integral ? 30.0f : 0;
+    Bench bench(chip);
+    c.a = bench.input(a, type), c.b = bench.input(b, Type::i8, true), c.p = bench.input(p, Type::i32, true);
+    if (hasResidual) {
+      c.r = bench.input(r, Type::i8), c.output.residualScale = 0.05f, c.output.residualZero = 3;
+      c.output.flags |= between(0, 1) ? Output::late : 0;
+    }
+    c.y = bench.result(shape, to);
+    Values got = bench.run(encode(c));
+    for (size_t at = 0; at < got.data.size(); ++at) {
+      auto j = uint32_t(at % shape.dims[3]), i = uint32_t(at / shape.dims[3] % shape.dims[1]),
+           n = uint32_t(at / shape.dims[3] / shape.dims[1]);
+      int64_t sum = 0;
+      for (uint32_t k = 0; k < channels; ++k) {
+        sum += int64_t(a.at(n, i, 0, k)) * int64_t(b.at(0, k, 0, j));
+      }
+      auto bias = std::bit_cast<int32_t>(p.at(0, j, 0, 0));
+      Parameters own{bias, p.at(0, j, 0, 1), integral ? std::bit_cast<int32_t>(p.at(0, j, 0, 2)) : 0,
+                     gains ? p.at(0, j, 0, 2) : 1.0f};
+      float wanted = isRaw ? float(sum + bias) : finished(c.output, sum, own, hasResidual ? r.at(n, i, 0, j) : 0, to);
+      ASSERT_EQ(got.data[at], wanted) << "round " << round << " at " << n << "," << i << "," << j;
+    }
+  }
+}
+
 TEST(Simulator, FloatsAreMultipliedByFloatsOfOtherTypes) {
   const Chip chip = changedEdge({R"(types=["int8", "bf16", "f16", "f32"])"});
   constexpr Type types[] = {Type::bf16, Type::f16, Type::f32, Type::i8};

@@ -76,6 +76,7 @@ private:
   bool canWorkByBatch() const;
   bool worksByBatch() const;
   llvm::Error placeKeys(AttentionTiles &tiles);
+  llvm::Error placeValueRows(SmallVector<TileView> &to);
   llvm::Error placeAll(SmallVector<TileView> &to, const Matrices &of, std::optional<Affine> at, const Layout &layout);
   llvm::Error placeRows(SmallVector<TileView> &to, const Matrices &of, std::optional<Affine> at, int64_t byRow,
                         int64_t width);
@@ -190,7 +191,13 @@ llvm::Error AttentionEmission::placeAll(SmallVector<TileView> &to, const Matrice
   return llvm::Error::success();
 }
 
-/// Keys, values and the mask, which come from outside.
+/// Values whose rows are over lanes, as products leave them.
+llvm::Error AttentionEmission::placeValueRows(SmallVector<TileView> &to) {
+  int64_t view[] = {outer, sizes.keys, 1, sizes.features};
+  return addRows(to, v, view, {vAt->byOuter, v.byRow, 0, v.byColumn}, vAt->base, false);
+}
+
+/// Keys, values and the mask, which come from outside, but for values of integers.
 llvm::Error AttentionEmission::placeKeys(AttentionTiles &tiles) {
   int64_t over = byBatch ? outer : 1, kStep = byBatch ? kAt->byOuter : 0, vStep = byBatch ? vAt->byOuter : 0;
   if (llvm::Error error =
@@ -198,7 +205,9 @@ llvm::Error AttentionEmission::placeKeys(AttentionTiles &tiles) {
     return error;
   }
   if (llvm::Error error =
-          placeAll(tiles.values, v, vAt, {{over, sizes.keys, sizes.features}, {vStep, v.byRow, v.byColumn}})) {
+          sizes.ofIntegers && vAt
+              ? placeValueRows(tiles.values)
+              : placeAll(tiles.values, v, vAt, {{over, sizes.keys, sizes.features}, {vStep, v.byRow, v.byColumn}})) {
     return error;
   }
   if (!sizes.hasMask) {

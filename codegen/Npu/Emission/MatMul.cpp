@@ -8,6 +8,7 @@
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
+#include "codegen/Npu/Emission/RowLanes.h"
 #include "codegen/Npu/Product.h"
 
 #include "device_dialect/Transforms/Addresses.h"
@@ -180,8 +181,16 @@ llvm::Expected<TileView> BatchedProducts::placeExtra(Value value, int64_t index)
 }
 
 struct MatMulModel : EmissionInterface::ExternalModel<MatMulModel, device::MatMulOp> {
+  void chooseForm(Operation *op, EmissionContext &context) const {
+    if (paysRowLanes(cast<device::MatMulOp>(op), context)) {
+      op->setAttr(NpuDialect::kRowLanesAttr, UnitAttr::get(op->getContext()));
+    }
+  }
   llvm::Error emit(Operation *op, EmissionContext &context) const {
     auto matmul = cast<device::MatMulOp>(op);
+    if (op->hasAttr(NpuDialect::kRowLanesAttr)) {
+      return emitRowLanes(matmul, context);
+    }
     bool hasWeights = npu::typeOf(matmul.getB()).getRank() == 2 && device::getConstantRoot(matmul.getB());
     if (matmul.getTransA() || !hasWeights) {
       return BatchedProducts(matmul, context).emit();

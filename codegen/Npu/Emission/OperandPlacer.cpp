@@ -94,7 +94,7 @@ std::optional<TileView> OperandPlacer::placeLocal(Value value, const View &view,
   int64_t size = int64_t(hw::sizeOf(aliasSet.type));
   for (int i = 0; i < 4; ++i) {
     bool repeats = view.sizes[i] > 1 && view.strides[i] == 0;
-    bool asOutside = aliasSet.dense && i >= 2;
+    bool asOutside = aliasSet.dense && (i >= 2 || (i == 0 && ValuePlan::isInsidePlanes(aliasSet, view)));
     made.shape.dims[i] = uint32_t(view.sizes[i]);
     made.tensor.strides[i] = repeats ? 0 : asOutside ? int32_t(view.strides[i] * size) : made.tensor.strides[i];
   }

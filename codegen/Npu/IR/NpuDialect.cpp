@@ -144,6 +144,10 @@ LogicalResult NpuDialect::verifyOperationAttribute(Operation *op, NamedAttribute
                ? success()
                : wrongType("#npu.attention, on a device.attention");
   }
+  if (attribute.getName() == kRowLanesAttr) {
+    return isa<UnitAttr>(attribute.getValue()) && isa<device::MatMulOp>(op) ? success()
+                                                                            : wrongType("nothing, on a device.matmul");
+  }
   if (attribute.getName() == kResidentAttr) {
     return isa<ResidentAttr>(attribute.getValue()) ? success() : wrongType("#npu.resident");
   }

@@ -32,3 +32,11 @@ func.func @no_attention(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = device.softmax %x {axis = 0 : i64, npu.attention = #npu.attention<queries, blocks = 1>} : (tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+func.func @no_matmul(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{expected nothing, on a device.matmul}}
+  %y = device.softmax %x {axis = 0 : i64, npu.row_lanes} : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
