@@ -32,18 +32,16 @@ void dot(const TileView &y, const TileView &a, const TileView &b, bool goesOn, T
   tile.computes.push_back(hw::encode(command));
 }
 
-/// The same of one n and h by the matrix unit, which gets b's rows from the lanes that they are in: y[c,w] = factor
-/// times the sum over k of a[c,k] * b[k,w], fused as in dot.
-/// |added|, if any, has y's places. Of integers sums are exact.
+/// The same of one h by the matrix unit, which gets b's rows from the lanes that they are in: y[n,c,w] = factor times
+/// the sum over k of a[n,c,k] * b[n,k,w], fused as in dot. |added|, if any, has y's places. Of integers sums are exact.
 void multiply(const TileView &y, const TileView &a, const TileView &b, float factor, const TileView *added,
               Tile &tile) {
-  hw::conv_command command;
-  command.y = y.tensor, command.w = a.tensor, command.x = b.tensor;
-  command.y.strides[2] = y.tensor.strides[3], command.shape = {{1, y.dim(1), y.dim(3), 1}};
-  command.channels = b.dim(1), command.rows = uint16_t(b.dim(2)), command.columns = 1;
+  hw::matmul_command command;
+  command.y = y.tensor, command.a = a.tensor, command.b = b.tensor, command.shape = y.shape;
+  command.b.strides[3] = b.tensor.strides[2], command.channels = b.dim(1);
   command.output.factor = factor, command.output.flags = hw::isFloat(b.tensor.type) ? hw::Output::fused : 0;
   if (added) {
-    command.r = added->tensor, command.r.strides[2] = added->tensor.strides[3], command.output.residualScale = 1;
+    command.r = added->tensor, command.output.residualScale = 1;
   }
   tile.computes.push_back(hw::encode(command));
 }
@@ -124,7 +122,9 @@ bool AttentionTiles::choose() {
     }
   }
   uint64_t each = (sizes.ofIntegers ? 1 : kFloat) * uint64_t(sizes.keys) * uint64_t(sizes.depth + sizes.features);
-  while (!blocks && size.dims[0] > 1 && size.dims[0] * each > kGoodBytes && whole.dims[0] < kGoodTiles * size.dims[0]) {
+  // What is there already needs no tiles beside which it could be loaded.
+  while (!blocks && !keys[0].isLocal() && size.dims[0] > 1 && size.dims[0] * each > kGoodBytes &&
+         whole.dims[0] < kGoodTiles * size.dims[0]) {
     size.dims[0] = (size.dims[0] + 1) / 2;
   }
   return true;
@@ -172,12 +172,10 @@ TileView AttentionTiles::loadRows(ArrayRef<TileView> of, const Shape &begin, con
 
 void AttentionTiles::multiplyAll(const TileView &y, const TileView &a, const TileView &b, float factor, Tile &tile,
                                  const TileView *added) {
-  for (uint32_t n = 0; n < y.dim(0); ++n) {
-    for (uint32_t h = 0; h < y.dim(2); ++h) {
-      auto one = [&](const TileView &of) { return slice(slice(of, 0, n, 1, chip), 2, h, 1, chip); };
-      TileView addend = added ? one(*added) : TileView();
-      multiply(one(y), one(a), slice(b, 0, n, 1, chip), factor, added ? &addend : nullptr, tile);
-    }
+  for (uint32_t h = 0; h < y.dim(2); ++h) {
+    auto one = [&](const TileView &of) { return slice(of, 2, h, 1, chip); };
+    TileView addend = added ? one(*added) : TileView();
+    multiply(one(y), one(a), b, factor, added ? &addend : nullptr, tile);
   }
 }
 
@@ -296,7 +294,7 @@ void AttentionTiles::makeIntegerTile(const Shape &begin, const Shape &part) {
   bool isWhole = false;
   if (!masks.empty()) {
     loadMask(scores, begin, part, localBudget, first);
-    isWhole = mask->tensor.strides[3] || sizes.keys == 1; // one query of one batch at a time is multiplied
+    isWhole = mask->tensor.strides[3] || sizes.keys == 1;
   }
   multiplyAll(scores, from, loadRows(keys, begin, part, localBudget, first), scales.scores, first,
               isWhole ? &*mask : nullptr);

@@ -28,7 +28,7 @@ def FoldConstantsPass : Top_Pass<"top-fold-constants"> {
     Does not merge equal constants (top-cse).
   }];
   let options = [
-    Option<"maxGrowth", "max-growth", "int64_t", /*default=*/"1 << 20",
+    Option<"maxGrowth", "max-growth", "int64_t", /*default=*/"1 << 21",
            "Bytes a folded result may have beyond its constant operands">,
     Option<"maxFill", "max-fill", "int64_t", /*default=*/"int64_t(1) << 30",
            "Bytes of a folded constant_of_shape, which stands for a weight">,

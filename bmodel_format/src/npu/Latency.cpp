@@ -194,7 +194,7 @@ Cost cost(const matmul_command &c, const Chip &chip) {
   addBlocks(columns - (blocks - 1) * chip.accumulators, 1);
   made.products = elementsOf(c.shape) * c.channels;
   atLeast(made, multiply + store, multiply >= store ? Bound::multiply : Bound::output);
-  Shape a{{c.shape.dims[0], c.shape.dims[1], 1, c.channels}}, b{{1, c.channels, 1, c.shape.dims[3]}};
+  Shape a{{c.shape.dims[0], c.shape.dims[1], 1, c.channels}}, b{{c.shape.dims[0], c.channels, 1, c.shape.dims[3]}};
   usePorts(made, c.a, a, chip, double(blocks * groups * taps) * loadRows);
   usePorts(made, c.b, b, chip, double(columns * groups * taps) * double(sizeOf(c.b.type)) / chip.portBytes);
   usePorts(made, c.p, {{1, c.shape.dims[3], 1, 2}}, chip,

@@ -73,8 +73,8 @@ void list(const matmul_command &c, Operands &operands) {
   const uint32_t *dims = c.shape.dims;
   operands.writes("y", c.y, c.shape);
   operands.reads("a", c.a, {{dims[0], dims[1], 1, c.channels}});
-  operands.reads("b", c.b, {{1, c.channels, 1, dims[3]}}, anyLane);
-  operands.reads("r", c.r, c.shape, optional);
+  operands.reads("b", c.b, {{dims[0], c.channels, 1, dims[3]}}, repeats | anyLane);
+  operands.reads("r", c.r, c.shape, optional | repeats);
   operands.reads("p", c.p, parametersOf(dims[3], c.output), optional | anyLane);
 }
 

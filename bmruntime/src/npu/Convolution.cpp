@@ -176,7 +176,7 @@ const char *execute(const matmul_command &command, Machine &machine) {
     auto move = [&](Tensor &to, const Tensor &from) {
       to.offset = from.offset + uint64_t(int64_t(n) * from.strides[0]);
     };
-    move(c.y, command.y), move(c.w, command.a), move(c.r, command.r);
+    move(c.y, command.y), move(c.w, command.a), move(c.x, command.b), move(c.r, command.r);
     if (const char *fault = convolve(c, machine, Parameters::ofColumns)) {
       return fault;
     }

@@ -365,7 +365,9 @@ TEST(Simulator, ProductsOfRowsAreTheirDefinition) {
     Shape shape{{uint32_t(between(1, 3)), uint32_t(between(1, 19)), 1, uint32_t(between(1, round % 8 ? 40 : 600))}};
     auto channels = uint32_t(between(1, 50));
     Values a = random({{shape.dims[0], shape.dims[1], 1, channels}}, type == Type::u8 ? 0 : -128, 127);
-    Values b = random({{1, channels, 1, shape.dims[3]}}, -127, 127), r = random(shape, -128, 127);
+    bool isShared = between(0, 1);
+    Values b = random({{isShared ? 1 : shape.dims[0], channels, 1, shape.dims[3]}}, -127, 127),
+           r = random(shape, -128, 127);
     Values p(Shape{{1, shape.dims[3], 1, integral || gains ? 3u : 2u}});
     for (uint32_t j = 0; j < shape.dims[3]; ++j) {
       p.at(0, j, 0, 0) = std::bit_cast<float>(int32_t(between(-9000, 9000)));
@@ -383,6 +385,7 @@ TEST(Simulator, ProductsOfRowsAreTheirDefinition) {
     c.output.lower = integral ? -20.0f : 0, c.output.upper = integral ? 30.0f : 0;
     Bench bench(chip);
     c.a = bench.input(a, type), c.b = bench.input(b, Type::i8, true), c.p = bench.input(p, Type::i32, true);
+    c.b.strides[0] = isShared ? 0 : c.b.strides[0];
     if (hasResidual) {
       c.r = bench.input(r, Type::i8), c.output.residualScale = 0.05f, c.output.residualZero = 3;
       c.output.flags |= between(0, 1) ? Output::late : 0;
@@ -394,7 +397,7 @@ TEST(Simulator, ProductsOfRowsAreTheirDefinition) {
            n = uint32_t(at / shape.dims[3] / shape.dims[1]);
       int64_t sum = 0;
       for (uint32_t k = 0; k < channels; ++k) {
-        sum += int64_t(a.at(n, i, 0, k)) * int64_t(b.at(0, k, 0, j));
+        sum += int64_t(a.at(n, i, 0, k)) * int64_t(b.at(isShared ? 0 : n, k, 0, j));
       }
       auto bias = std::bit_cast<int32_t>(p.at(0, j, 0, 0));
       Parameters own{bias, p.at(0, j, 0, 1), integral ? std::bit_cast<int32_t>(p.at(0, j, 0, 2)) : 0,

@@ -3,9 +3,7 @@
 //
 // What batches have in common becomes dims and strides; the rest is in AttentionTiles.cpp.
 //===----------------------------------------------------------------------===//
-#include "codegen/Npu/Attention.h"
-#include "codegen/Npu/Emission/AttentionBatches.h"
-#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/AttentionEmission.h"
 #include "codegen/Npu/Emission/Models.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
 
@@ -16,13 +14,6 @@ using namespace mlir;
 
 namespace tessera::npu {
 namespace {
-
-/// Of an operand of attention: where each batch begins, and the strides of a matrix's rows and columns.
-struct Matrices {
-  Value value;
-  SmallVector<int64_t> begins;
-  int64_t byRow, byColumn;
-};
 
 /// |of|: the value that |seen| tells of, as the op has it.
 Matrices matricesOf(const StridedView &seen, Value of, ArrayRef<int64_t> batch) {
@@ -56,46 +47,7 @@ std::optional<int64_t> rowsOfGroup(const Matrices &of, const AttentionSizes &siz
   return sizes.queries == 1 ? std::optional(byInner) : std::nullopt;
 }
 
-/// One attention: what its operands have in common, how lanes share the work, and where all of it is.
-class AttentionEmission {
-public:
-  AttentionEmission(device::AttentionOp op, EmissionContext &context);
-  llvm::Error run();
-  /// The fastest way, and the blocks of a batch.
-  AttentionAttr choose();
-
-private:
-  /// An operand as n, c, h, w places: how many n, c, h have and how far these are apart, in elements.
-  struct Layout {
-    SmallVector<int64_t, 3> sizes, strides; ///< of c, h, w
-  };
-
-  void findCommon();
-  int64_t findPeriod() const;
-  AttentionEmission partOf(int64_t first, int64_t period) const;
-  bool canWorkByBatch() const;
-  bool worksByBatch() const;
-  llvm::Error placeKeys(AttentionTiles &tiles);
-  llvm::Error placeValueRows(SmallVector<TileView> &to);
-  llvm::Error placeAll(SmallVector<TileView> &to, const Matrices &of, std::optional<Affine> at, const Layout &layout);
-  llvm::Error placeRows(SmallVector<TileView> &to, const Matrices &of, std::optional<Affine> at, int64_t byRow,
-                        int64_t width);
-  llvm::Error placeEachBatch(SmallVector<TileView> &to, const Matrices &of, int64_t width);
-  llvm::Error addRows(SmallVector<TileView> &to, const Matrices &of, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides,
-                      int64_t offset, bool outside);
-
-  device::AttentionOp op;
-  EmissionContext &context;
-  const FusedOps::FusedConsumers *consumers;
-  Matrices q, k, v, mask{}, y;
-  AttentionSizes sizes;
-  int64_t group = 1, outer = 1; ///< batches that share keys, and how many such groups there are
-  std::optional<Affine> qAt, kAt, vAt, yAt, maskAt;
-  std::optional<int64_t> qRows, yRows; ///< distances of rows where those of a group are one dim
-  bool byBatch = false, isBlocked = false;
-  int64_t blocks = 1;          ///< of queries of a batch
-  int64_t rows = 0, inner = 0; ///< of queries: over lanes, and inside
-};
+} // namespace
 
 AttentionEmission::AttentionEmission(device::AttentionOp op, EmissionContext &context)
     : op(op), context(context), consumers(context.fusedOps.consumersOf(op)) {
@@ -130,33 +82,6 @@ void AttentionEmission::findCommon() {
   if (!qAt || !yAt) {
     sizes.runs = std::max({runsOf(q.begins), runsOf(k.begins), runsOf(v.begins), runsOf(y.begins)});
   }
-}
-
-/// The least number of parts, each of them every so manyth batch, whose batches lie evenly: heads of windows, say. 1:
-/// there is none.
-int64_t AttentionEmission::findPeriod() const {
-  auto areEven = [&](const Matrices &of, int64_t period) {
-    return llvm::all_of(llvm::seq(int64_t(0), period),
-                        [&](int64_t first) { return affineOf(everyOf(of.begins, first, period), 1).has_value(); });
-  };
-  for (int64_t period = 2; period <= sizes.batches / 2; ++period) {
-    bool isEven = sizes.batches % period == 0 && areEven(q, period) && areEven(k, period) && areEven(v, period) &&
-                  areEven(y, period) && (!sizes.hasMask || areEven(mask, period));
-    if (isEven) {
-      return period;
-    }
-  }
-  return 1;
-}
-
-AttentionEmission AttentionEmission::partOf(int64_t first, int64_t period) const {
-  AttentionEmission part = *this;
-  for (Matrices *of : {&part.q, &part.k, &part.v, &part.y, &part.mask}) {
-    of->begins = everyOf(of->begins, first, period);
-  }
-  part.sizes.batches /= period, part.sizes.group = 1, part.sizes.runs = 0;
-  part.findCommon();
-  return part;
 }
 
 /// Whether lanes can have batches: where these lie evenly.
@@ -210,6 +135,10 @@ llvm::Error AttentionEmission::placeKeys(AttentionTiles &tiles) {
               : placeAll(tiles.values, v, vAt, {{over, sizes.keys, sizes.features}, {vStep, v.byRow, v.byColumn}})) {
     return error;
   }
+  return placeMasks(tiles);
+}
+
+llvm::Error AttentionEmission::placeMasks(AttentionTiles &tiles) {
   if (!sizes.hasMask) {
     return llvm::Error::success();
   }
@@ -274,15 +203,24 @@ AttentionAttr AttentionEmission::choose() {
   return AttentionAttr::get(op.getContext(), way, most);
 }
 
+AttentionScales AttentionEmission::scales() {
+  AttentionScales made = {.scores = float(op.getScale().convertToDouble())};
+  if (sizes.ofIntegers) {
+    made.values = float(op.getValueScale()->convertToDouble()), made.levels = float(*op.getLevels());
+  }
+  return made;
+}
+
+void AttentionEmission::setMapped(AttentionTiles &tiles) const {
+  if (device::MapOp map = consumers ? consumers->map : device::MapOp()) {
+    tiles.mapped = consumers->program, tiles.mappedOperands = map.getInputs().size();
+  }
+}
+
 llvm::Error AttentionEmission::run() {
   bool isUneven = sizes.runs || !kAt || !vAt || !maskAt;
   if (int64_t period = sizes.ofIntegers && isUneven ? findPeriod() : 1; period > 1) {
-    for (int64_t first = 0; first < period; ++first) {
-      if (llvm::Error error = partOf(first, period).run()) {
-        return error;
-      }
-    }
-    return llvm::Error::success();
+    return runInParts(period);
   }
   Tiler &tiler = context.tiler;
   auto form = op->getAttrOfType<AttentionAttr>(NpuDialect::kAttentionAttr);
@@ -294,17 +232,11 @@ llvm::Error AttentionEmission::run() {
   if ((byBatch && !canWorkByBatch()) || (isBlocked && sizes.queries % blocks != 0)) {
     return refuse("has an npu.attention that its batches or queries do not allow");
   }
-  AttentionScales scales = {.scores = float(op.getScale().convertToDouble())};
-  if (sizes.ofIntegers) {
-    scales.values = float(op.getValueScale()->convertToDouble()), scales.levels = float(*op.getLevels());
-  }
   if (sizes.ofIntegers && (way != AttentionWay::matrix || std::max(sizes.keys, sizes.features) > UINT16_MAX)) {
     return refuse("multiplies integers, which the matrix unit does, of at most 65535 keys and features");
   }
-  AttentionTiles tiles(sizes, way, uint32_t(blocks), tiler, scales);
-  if (device::MapOp map = consumers ? consumers->map : device::MapOp()) {
-    tiles.mapped = consumers->program, tiles.mappedOperands = map.getInputs().size();
-  }
+  AttentionTiles tiles(sizes, way, uint32_t(blocks), tiler, scales());
+  setMapped(tiles);
   rows = byBatch ? outer : sizes.queries, inner = byBatch ? group * sizes.queries : group;
   if (isBlocked) {
     rows = blocks, inner = sizes.queries / blocks;
@@ -326,6 +258,8 @@ llvm::Error AttentionEmission::run() {
   tiler.appendTiles(tiler.surveys ? std::vector<Tile>() : tiles.make(), tiles.minimum(), tiles.requirement());
   return llvm::Error::success();
 }
+
+namespace {
 
 bool hasForm(Operation *op) {
   auto attention = cast<device::AttentionOp>(op);

@@ -1,0 +1,77 @@
+//===- AttentionEmission.h - How one attention is emitted -------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_NPU_EMISSION_ATTENTIONEMISSION_H
+#define TESSERA_CODEGEN_NPU_EMISSION_ATTENTIONEMISSION_H
+
+#include "codegen/Npu/Attention.h"
+#include "codegen/Npu/Emission/AttentionBatches.h"
+#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "device_dialect/IR/DeviceOps.h"
+
+namespace tessera::npu {
+
+/// Of an operand of attention: where each batch begins, and the strides of a matrix's rows and columns.
+struct Matrices {
+  mlir::Value value;
+  llvm::SmallVector<int64_t> begins;
+  int64_t byRow, byColumn;
+};
+
+/// One attention: what its operands have in common, how lanes share the work, and where all of it is.
+class AttentionEmission {
+public:
+  AttentionEmission(device::AttentionOp op, EmissionContext &context);
+  llvm::Error run();
+  /// The fastest way, and the blocks of a batch.
+  AttentionAttr choose();
+
+private:
+  /// An operand as n, c, h, w places: how many n, c, h have and how far these are apart, in elements.
+  struct Layout {
+    llvm::SmallVector<int64_t, 3> sizes, strides; ///< of c, h, w
+  };
+
+  void findCommon();
+  int64_t findPeriod() const;
+  AttentionEmission partOf(int64_t first, int64_t period) const;
+  bool canWorkByBatch() const;
+  bool worksByBatch() const;
+  /// Heads side by side in the same rows, of some batches at a time.
+  struct Whole;
+
+  AttentionScales scales();
+  void setMapped(AttentionTiles &tiles) const;
+  llvm::Error runInParts(int64_t period);
+  bool isSideBySide(int64_t period) const;
+  llvm::Error placeWhole(Whole &whole, llvm::MutableArrayRef<AttentionEmission> parts);
+  uint64_t bytesOfBatch(const Whole &whole) const;
+  llvm::Expected<std::vector<Tile>> tilesOf(const Whole &whole, llvm::ArrayRef<AttentionEmission> parts, uint32_t first,
+                                            uint32_t count);
+  llvm::Expected<bool> runSideBySide(llvm::MutableArrayRef<AttentionEmission> parts);
+  llvm::Error placeKeys(AttentionTiles &tiles);
+  llvm::Error placeMasks(AttentionTiles &tiles);
+  llvm::Error placeValueRows(llvm::SmallVector<TileView> &to);
+  llvm::Error placeAll(llvm::SmallVector<TileView> &to, const Matrices &of, std::optional<Affine> at,
+                       const Layout &layout);
+  llvm::Error placeRows(llvm::SmallVector<TileView> &to, const Matrices &of, std::optional<Affine> at, int64_t byRow,
+                        int64_t width);
+  llvm::Error placeEachBatch(llvm::SmallVector<TileView> &to, const Matrices &of, int64_t width);
+  llvm::Error addRows(llvm::SmallVector<TileView> &to, const Matrices &of, llvm::ArrayRef<int64_t> sizes,
+                      llvm::ArrayRef<int64_t> strides, int64_t offset, bool outside);
+
+  device::AttentionOp op;
+  EmissionContext &context;
+  const FusedOps::FusedConsumers *consumers;
+  Matrices q, k, v, mask{}, y;
+  AttentionSizes sizes;
+  int64_t group = 1, outer = 1; ///< batches that share keys, and how many such groups there are
+  std::optional<Affine> qAt, kAt, vAt, yAt, maskAt;
+  std::optional<int64_t> qRows, yRows; ///< distances of rows where those of a group are one dim
+  bool byBatch = false, isBlocked = false;
+  int64_t blocks = 1;          ///< of queries of a batch
+  int64_t rows = 0, inner = 0; ///< of queries: over lanes, and inside
+};
+
+} // namespace tessera::npu
+
+#endif // TESSERA_CODEGEN_NPU_EMISSION_ATTENTIONEMISSION_H
