@@ -182,8 +182,8 @@ llvm::Expected<TileView> BatchedProducts::placeExtra(Value value, int64_t index)
 
 struct MatMulModel : EmissionInterface::ExternalModel<MatMulModel, device::MatMulOp> {
   void chooseForm(Operation *op, EmissionContext &context) const {
-    if (paysRowLanes(cast<device::MatMulOp>(op), context)) {
-      op->setAttr(NpuDialect::kRowLanesAttr, UnitAttr::get(op->getContext()));
+    if (std::optional<int64_t> batches = chooseRowLanes(cast<device::MatMulOp>(op), context)) {
+      op->setAttr(NpuDialect::kRowLanesAttr, Builder(op->getContext()).getI64IntegerAttr(*batches));
     }
   }
   llvm::Error emit(Operation *op, EmissionContext &context) const {

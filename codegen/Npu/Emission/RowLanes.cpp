@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/RowLanes.h"
 
+#include "codegen/Npu/Emission/RowFusionInterface.h"
 #include "codegen/Npu/Product.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/Transforms/Addresses.h"
@@ -26,14 +27,31 @@ constexpr int32_t kOne = 0x3f800000; // the bits of 1.0f
 /// Tiles have multiples of so many columns: whole bursts.
 constexpr uint32_t kColumns = 64;
 
+/// So many batches, each of whose rows begin in the first lane again.
 struct Sizes {
-  int64_t rows, inner, outputs;
+  int64_t batches, rows, inner, outputs;
+
+  int64_t allRows() const { return batches * rows; }
+  int64_t groups(const Chip &chip) const { return batches * int64_t(llvm::divideCeil(rows, chip.lanes)); }
 };
 
-Sizes sizesOf(device::MatMulOp op) {
+Sizes sizesOf(device::MatMulOp op, int64_t batches) {
   RankedTensorType y = npu::typeOf(op.getY());
   int64_t outputs = y.getShape().back();
-  return {y.getNumElements() / outputs, npu::typeOf(op.getA()).getShape().back(), outputs};
+  return {batches, y.getNumElements() / outputs / batches, npu::typeOf(op.getA()).getShape().back(), outputs};
+}
+
+/// As the op says.
+Sizes sizesOf(device::MatMulOp op) {
+  int64_t batches = op->getAttrOfType<IntegerAttr>(NpuDialect::kRowLanesAttr).getInt();
+  return sizesOf(op, batches);
+}
+
+llvm::Expected<TileView> placeRowsOf(const StridedView &seen, const Sizes &sizes, int64_t width,
+                                     EmissionContext &context) {
+  int64_t byRow = *seen.strideOf(width, sizes.allRows());
+  return context.operands.place(seen.value, {sizes.batches, sizes.rows, 1, width},
+                                {sizes.rows * byRow, byRow, 0, *seen.strideOf(1, width)}, seen.offset);
 }
 
 /// An operand of the epilogue; all leading dims are rows.
@@ -41,16 +59,17 @@ llvm::Expected<TileView> placeExtra(Value value, const Sizes &sizes, EmissionCon
   RankedTensorType type = npu::typeOf(value);
   int64_t count = type.getNumElements(), last = type.getRank() ? type.getShape().back() : 1;
   StridedView seen = context.fusedOps.viewOf(value);
-  SmallVector<int64_t> view = {1, sizes.rows, 1, sizes.outputs};
-  if (count == sizes.rows * sizes.outputs) {
-    return context.operands.placeRows(seen, sizes.rows, sizes.outputs);
+  SmallVector<int64_t> view = {sizes.batches, sizes.rows, 1, sizes.outputs};
+  if (count == sizes.allRows() * sizes.outputs) {
+    return placeRowsOf(seen, sizes, sizes.outputs, context);
   }
   if (count == 1 || (last == sizes.outputs && count == sizes.outputs)) {
     int64_t step = count == 1 ? 0 : *seen.strideOf(1, sizes.outputs);
     return context.operands.placeOutside(seen.value, view, {0, 0, 0, step}, seen.offset);
   }
-  if (last == 1 && count == sizes.rows) {
-    return context.operands.place(seen.value, view, {0, *seen.strideOf(1, sizes.rows), 0, 0}, seen.offset);
+  if (last == 1 && count == sizes.allRows()) {
+    int64_t byRow = *seen.strideOf(1, sizes.allRows());
+    return context.operands.place(seen.value, view, {sizes.rows * byRow, byRow, 0, 0}, seen.offset);
   }
   return refuse("has an epilogue that broadcasts over some of the leading dims, which is not emitted yet");
 }
@@ -176,13 +195,15 @@ uint16_t RowLanes::laneOfTile(const Shape &begin, const Shape &size) const {
 void RowLanes::build(Fixed fixed, const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
   hw::matmul_command c;
   localBudget.lane = laneOfTile(begin, size);
-  TileView rows = slice(product.x, 1, begin.dims[1], size.dims[1], chip);
+  TileView rows = slice(product.x, 0, begin.dims[0], size.dims[0], chip);
+  rows = slice(rows, 1, begin.dims[1], size.dims[1], chip);
   c.a = loadShared(rows, fixed == Fixed::rows, begin, keptRows, rowBytes, localBudget, tile).tensor;
   // Weights go to all lanes from wherever they are.
   uint16_t lane = std::exchange(localBudget.lane, 0);
   bool sharesWeights = fixed == Fixed::columns;
   TileView part = slice(weights, 3, begin.dims[3], size.dims[3], chip);
   c.b = loadShared(part, sharesWeights, begin, keptWeights, weightBytes, localBudget, tile).tensor;
+  c.b.strides[0] = 0; // the same for all batches
   if (parameters) {
     TileView own = slice(*parameters, 1, begin.dims[3], size.dims[3], chip);
     c.p = loadShared(own, sharesWeights, begin, keptParameters, parameterBytes, localBudget, tile).tensor;
@@ -212,7 +233,7 @@ void RowLanes::build(Fixed fixed, const Shape &begin, const Shape &size, LocalBu
 }
 
 llvm::Error RowLanes::append(Fixed fixed) {
-  Shape granule = fixed == Fixed::rows ? Shape{{0, 0, 0, kColumns}} : Shape{{0, chip.lanes, 0, 0}};
+  Shape granule = fixed == Fixed::rows ? Shape{{0, 0, 0, kColumns}} : Shape{{1, chip.lanes, 0, 0}};
   return context.tiler.append(product.y.shape, granule,
                               [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
                                 build(fixed, begin, size, localBudget, tile);
@@ -220,17 +241,16 @@ llvm::Error RowLanes::append(Fixed fixed) {
 }
 
 /// Bytes of a lane for all rows, and for all weights.
-std::pair<uint64_t, uint64_t> bytesOf(device::MatMulOp op, const Chip &chip) {
-  Sizes sizes = sizesOf(op);
+std::pair<uint64_t, uint64_t> bytesOf(device::MatMulOp op, const Sizes &sizes, const Chip &chip) {
   auto bitsOf = [](Value value) { return uint64_t(npu::typeOf(value).getElementTypeBitWidth()); };
-  uint64_t groups = llvm::divideCeil(uint64_t(sizes.rows), chip.lanes);
+  auto groups = uint64_t(sizes.groups(chip));
   uint64_t columns = std::min<uint64_t>(kColumns, uint64_t(sizes.outputs));
   uint64_t rows = groups * (uint64_t(sizes.inner) * bitsOf(op.getA()) / 8 + columns * 3 * sizeof(int32_t));
   return {rows, llvm::divideCeil(uint64_t(sizes.inner), chip.lanes) * uint64_t(sizes.outputs)};
 }
 
 llvm::Error RowLanes::append() {
-  Fixed first = bytesOf(op, chip).first <= chip.laneBytes / 2 ? Fixed::rows : Fixed::columns;
+  Fixed first = bytesOf(op, sizes, chip).first <= chip.laneBytes / 2 ? Fixed::rows : Fixed::columns;
   if (context.surveys()) {
     return append(first);
   }
@@ -242,34 +262,55 @@ llvm::Error RowLanes::append() {
   return append(first == Fixed::rows ? Fixed::columns : Fixed::rows);
 }
 
-} // namespace
-
-llvm::Error checkRowLanes(device::MatMulOp op, EmissionContext &context) {
+/// Why a product by constant weights cannot have its rows over lanes, as norms and attention have theirs, or success.
+llvm::Error check(device::MatMulOp op, const Sizes &sizes, EmissionContext &context) {
   bool hasWeights = npu::typeOf(op.getB()).getRank() == 2 && device::getConstantRoot(op.getB());
   if (op.getTransA() || !hasWeights || op.getScales() || !npu::typeOf(op.getA()).getElementType().isInteger() ||
       !npu::typeOf(op.getB()).getElementType().isInteger(8)) {
     return refuse("has its rows over lanes, which only products of integers by constant weights have");
   }
-  auto [rows, weights] = bytesOf(op, context.chip);
-  Sizes sizes = sizesOf(op);
+  if (sizes.allRows() * sizes.outputs != npu::typeOf(op.getY()).getNumElements()) {
+    return refuse("has its rows over lanes in batches that are not whole");
+  }
+  auto [rows, weights] = bytesOf(op, sizes, context.chip);
   if (std::min(rows, weights) > context.chip.laneBytes / 2 || sizes.outputs > UINT16_MAX) {
     return refuse("has its rows over lanes, which do not hold all rows, or all weights");
   }
   StridedView from = context.fusedOps.viewOf(op.getA());
   const FusedOps::FusedConsumers *consumers = context.fusedOps.consumersOf(op);
   StridedView to = consumers ? consumers->targets.front() : context.fusedOps.viewOf(op.getY());
-  bool lieEvenly = from.strideOf(1, sizes.inner) && from.strideOf(sizes.inner, sizes.rows) &&
-                   to.strideOf(1, sizes.outputs) && to.strideOf(sizes.outputs, sizes.rows);
+  bool lieEvenly = from.strideOf(1, sizes.inner) && from.strideOf(sizes.inner, sizes.allRows()) &&
+                   to.strideOf(1, sizes.outputs) && to.strideOf(sizes.outputs, sizes.allRows());
   return lieEvenly ? llvm::Error::success() : refuse("has its rows over lanes, but they do not lie evenly");
 }
 
-bool paysRowLanes(device::MatMulOp op, EmissionContext &context) {
-  if (llvm::Error error = checkRowLanes(op, context)) {
+/// Batches of an attention that reads the result as queries or values, and so has the rows of each from the first lane
+/// on; else all rows are one.
+int64_t batchesBehind(device::MatMulOp op) {
+  SmallVector<OpOperand *> readers;
+  fusion::findReaders(op.getY(), readers);
+  for (size_t i = 0; i < readers.size(); ++i) {
+    Operation *user = readers[i]->getOwner();
+    if (auto attention = dyn_cast<device::AttentionOp>(user); attention && attention.isOfIntegers()) {
+      ArrayRef<int64_t> dims = npu::typeOf(readers[i]->get()).getShape();
+      int64_t all = npu::typeOf(op.getY()).getNumElements() / npu::typeOf(op.getY()).getShape().back();
+      bool isKeys = readers[i]->get() == attention.getK();
+      return isKeys || dims.size() < 2 || all % dims[dims.size() - 2] ? 1 : all / dims[dims.size() - 2];
+    }
+    if (isa<device::CopyOp>(user) && fusion::getFused(user)) {
+      fusion::findReaders(user->getResult(0), readers);
+    }
+  }
+  return 1;
+}
+
+/// Whether it is faster so: what need not pass outside memory, against lanes that the last rows leave idle.
+bool pays(device::MatMulOp op, const Sizes &sizes, EmissionContext &context) {
+  if (llvm::Error error = check(op, sizes, context)) {
     llvm::consumeError(std::move(error));
     return false;
   }
   const Chip &chip = context.chip;
-  Sizes sizes = sizesOf(op);
   auto bytesIn = [](Value value) {
     RankedTensorType type = npu::typeOf(value);
     return double(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
@@ -280,25 +321,37 @@ bool paysRowLanes(device::MatMulOp op, EmissionContext &context) {
   }
   double moved = bytesIn(op.getA()) + bytesIn(op.getY());
   for (Value extra : op.getExtras()) {
-    moved += npu::typeOf(extra).getNumElements() == sizes.rows * sizes.outputs ? bytesIn(extra) : 0;
+    moved += npu::typeOf(extra).getNumElements() == sizes.allRows() * sizes.outputs ? bytesIn(extra) : 0;
   }
   double taps = double(llvm::divideCeil(sizes.inner, std::min(chip.reduction, chip.lanes)));
-  auto cycles = [&](int64_t overLanes, int64_t positions) {
-    return taps * double(llvm::divideCeil(overLanes, chip.lanes)) * double(llvm::divideCeil(positions, chip.pixels));
+  auto cycles = [&](int64_t groups, int64_t positions) {
+    return taps * double(groups) * double(llvm::divideCeil(positions, chip.pixels));
   };
-  double more = cycles(sizes.rows, sizes.outputs) - cycles(sizes.outputs, sizes.rows);
+  int64_t columnGroups = int64_t(llvm::divideCeil(sizes.outputs, chip.lanes));
+  double more = cycles(sizes.groups(chip), sizes.outputs) - cycles(columnGroups, sizes.allRows());
   return more < moved / chip.ddrBytesPerCycle();
 }
 
+} // namespace
+
+std::optional<int64_t> chooseRowLanes(device::MatMulOp op, EmissionContext &context) {
+  for (int64_t batches : {batchesBehind(op), int64_t(1)}) {
+    if (pays(op, sizesOf(op, batches), context)) {
+      return batches;
+    }
+  }
+  return std::nullopt;
+}
+
 llvm::Error emitRowLanes(device::MatMulOp op, EmissionContext &context) {
-  if (llvm::Error error = checkRowLanes(op, context)) {
+  Sizes sizes = sizesOf(op);
+  if (llvm::Error error = check(op, sizes, context)) {
     return error;
   }
-  Sizes sizes = sizesOf(op);
   const FusedOps::FusedConsumers *consumers = context.fusedOps.consumersOf(op);
-  llvm::Expected<TileView> x = context.operands.placeRows(context.fusedOps.viewOf(op.getA()), sizes.rows, sizes.inner);
-  llvm::Expected<TileView> y = context.operands.placeRows(
-      consumers ? consumers->targets.front() : context.fusedOps.viewOf(op.getY()), sizes.rows, sizes.outputs);
+  llvm::Expected<TileView> x = placeRowsOf(context.fusedOps.viewOf(op.getA()), sizes, sizes.inner, context);
+  llvm::Expected<TileView> y = placeRowsOf(consumers ? consumers->targets.front() : context.fusedOps.viewOf(op.getY()),
+                                           sizes, sizes.outputs, context);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }

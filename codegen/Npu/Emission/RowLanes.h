@@ -7,11 +7,10 @@
 
 namespace tessera::npu {
 
-/// Why a product by constant weights cannot have its rows over lanes, as norms and attention have theirs, or success.
-llvm::Error checkRowLanes(device::MatMulOp op, EmissionContext &context);
-/// Whether it is faster so: what need not pass outside memory, against lanes that the last rows leave idle.
-bool paysRowLanes(device::MatMulOp op, EmissionContext &context);
-/// Emits it so, by the command `matmul`.
+/// Whether a product by constant weights is faster with its rows over lanes, as norms and attention have theirs, and in
+/// how many batches, the rows of each of which begin in the first lane again; nothing: it has columns over lanes.
+std::optional<int64_t> chooseRowLanes(device::MatMulOp op, EmissionContext &context);
+/// Emits it as npu.row_lanes says, by the command `matmul`.
 llvm::Error emitRowLanes(device::MatMulOp op, EmissionContext &context);
 
 } // namespace tessera::npu

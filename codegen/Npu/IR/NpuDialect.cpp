@@ -145,8 +145,10 @@ LogicalResult NpuDialect::verifyOperationAttribute(Operation *op, NamedAttribute
                : wrongType("#npu.attention, on a device.attention");
   }
   if (attribute.getName() == kRowLanesAttr) {
-    return isa<UnitAttr>(attribute.getValue()) && isa<device::MatMulOp>(op) ? success()
-                                                                            : wrongType("nothing, on a device.matmul");
+    auto batches = dyn_cast<IntegerAttr>(attribute.getValue());
+    return batches && batches.getType().isInteger(64) && batches.getInt() > 0 && isa<device::MatMulOp>(op)
+               ? success()
+               : wrongType("a number of batches, on a device.matmul");
   }
   if (attribute.getName() == kResidentAttr) {
     return isa<ResidentAttr>(attribute.getValue()) ? success() : wrongType("#npu.resident");

@@ -19,7 +19,7 @@ def Npu_Dialect : Dialect {
     | `npu.pieces` | copy | when each piece of a result of the model leaves the chip | `npu-choose-direct-stores` |
     | `npu.taps` | conv | whether taps of the kernel are input channels | `npu-choose-forms` |
     | `npu.attention` | attention | what lanes have, and which unit multiplies | `npu-choose-forms` |
-    | `npu.row_lanes` | matmul | lanes have rows of its result, not columns | `npu-choose-forms` |
+    | `npu.row_lanes` | matmul | lanes have rows of its result, not columns; in how many batches, each of which begins in the first lane | `npu-choose-forms` |
     | `npu.resident` | ops whose results stay in local memory | from which layer to which | `npu-schedule` |
     | `npu.slices` | ops of a slice group | the rows of each slice | `npu-schedule` |
     | `npu.single_buffered` | any | no two tiles of the op are in local memory at once | `npu-schedule` |

@@ -50,7 +50,7 @@ func.func @narrow(%q: tensor<8x4x32xf16>, %k: tensor<8x24x32xf16>, %v: tensor<8x
 // Many rows: lanes have these, which need not be turned then. Of a single one columns are over lanes. An earlier choice is
 // replaced.
 // CHECK-LABEL: func.func @rows
-// CHECK: device.matmul {{.*}}npu.row_lanes
+// CHECK: device.matmul {{.*}}npu.row_lanes = 1 : i64
 func.func @rows(%a: tensor<1x64x16xi8>) -> tensor<1x64x32xi32> {
   %b = top.constant dense<3> : tensor<16x32xi8> : tensor<16x32xi8>
   %c = device.matmul %a, %b : (tensor<1x64x16xi8>, tensor<16x32xi8>) -> tensor<1x64x32xi32>
@@ -61,6 +61,6 @@ func.func @rows(%a: tensor<1x64x16xi8>) -> tensor<1x64x32xi32> {
 // CHECK-NOT: npu.row_lanes
 func.func @one_row(%a: tensor<1x4xi8>) -> tensor<1x256xi32> {
   %b = top.constant dense<3> : tensor<4x256xi8> : tensor<4x256xi8>
-  %c = device.matmul %a, %b {npu.row_lanes} : (tensor<1x4xi8>, tensor<4x256xi8>) -> tensor<1x256xi32>
+  %c = device.matmul %a, %b {npu.row_lanes = 1 : i64} : (tensor<1x4xi8>, tensor<4x256xi8>) -> tensor<1x256xi32>
   return %c : tensor<1x256xi32>
 }

@@ -36,7 +36,16 @@ func.func @no_attention(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @no_matmul(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{expected nothing, on a device.matmul}}
-  %y = device.softmax %x {axis = 0 : i64, npu.row_lanes} : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error @below {{expected a number of batches, on a device.matmul}}
+  %y = device.softmax %x {axis = 0 : i64, npu.row_lanes = 1 : i64} : (tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @no_batches(%a: tensor<1x4xi8>) -> tensor<1x8xi32> {
+  %b = top.constant dense<3> : tensor<4x8xi8> : tensor<4x8xi8>
+  // expected-error @below {{expected a number of batches, on a device.matmul}}
+  %c = device.matmul %a, %b {npu.row_lanes = 0 : i64} : (tensor<1x4xi8>, tensor<4x8xi8>) -> tensor<1x8xi32>
+  return %c : tensor<1x8xi32>
 }
