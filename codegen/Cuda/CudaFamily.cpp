@@ -5,6 +5,7 @@
 #include "codegen/Cuda/HostDevice.h"
 #include "codegen/Cuda/SubnetEmitter.h"
 #include "codegen/Cuda/Transforms/Passes.h"
+#include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Target/Registry.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -151,17 +152,18 @@ llvm::Expected<std::optional<Program>> CudaTarget::compile(ArrayRef<codegen::Sub
       }
     }
   }
-  llvm::Expected<std::string> compiled = kernels.compile(observer.progress);
+  kernels::KernelCache cache(options.cacheFolder.value_or(codegen::FileCache::defaultFolder()));
+  llvm::Expected<std::string> compiled = kernels.compile(cache, observer.progress);
   if (!compiled) {
     return compiled.takeError();
   }
   observer.begin("emit");
-  codegen::FileCache cache(options.cacheFolder.value_or(codegen::FileCache::defaultFolder()));
-  llvm::Expected<std::vector<char>> directory = directoryOf(kernels, *compiled, cache);
+  const bool isTold = !cache.fault().empty();
+  llvm::Expected<std::vector<char>> directory = directoryOf(kernels, *compiled, cache.fileCache());
   if (!directory) {
     return directory.takeError();
   }
-  if (std::string fault = cache.fault(); !fault.empty() && !subnets.empty()) {
+  if (std::string fault = cache.fault(); !isTold && !fault.empty() && !subnets.empty()) {
     emitWarning(UnknownLoc::get(mlir::func::FuncOp(subnets.front().function).getContext())) << fault;
   }
   program->sections.emplace_back(bmodel::SegmentKind::Code);
@@ -182,8 +184,10 @@ llvm::Expected<std::optional<Program>> CudaTarget::compile(ArrayRef<codegen::Sub
   if (!options.layers) {
     report.erase("layers");
   }
-  program->report = llvm::json::Object{
-      {"steps", int64_t(launches)}, {"kernels", int64_t(kernels.size())}, {"estimate", std::move(report)}};
+  program->report = llvm::json::Object{{"steps", int64_t(launches)},
+                                       {"kernels", int64_t(kernels.size())},
+                                       {"cache_hits", int64_t(kernels.cacheHits())},
+                                       {"estimate", std::move(report)}};
   return program;
 }
 

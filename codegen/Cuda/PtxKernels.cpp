@@ -7,15 +7,16 @@
 #include "codegen/Cuda/IR/CudaDialect.h"
 #include "codegen/Cuda/TensorAttention.h"
 #include "codegen/Cuda/TiledProduct.h"
+#include "codegen/Kernels/KernelInterface.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Linker/Linker.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
@@ -177,92 +178,169 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1).run(module, modules);
 }
 
-} // namespace
-
-void PtxKernels::add(Operation *op) {
-  std::string machine = "ptx";
-  if (TileAttr tile = tileOf(op)) {
-    llvm::raw_string_ostream(machine) << ' ' << tile;
-  }
-  if (AttentionTileAttr tile = attentionTileOf(op)) {
-    llvm::raw_string_ostream(machine) << ' ' << tile;
-  }
-  if (GemvAttr gemv = gemvOf(op)) {
-    llvm::raw_string_ostream(machine) << ' ' << gemv;
-  }
-  std::string key = kernels::kernelKey(op, machine);
-  auto [it, isNew] = byKey.try_emplace(key, kernels.size());
-  if (isNew) {
-    kernels.push_back({key, op, {}});
-  }
-  indices[op] = it->second;
-  if (TileAttr tile = tileOf(op); tile && tile.getSplitK() > 1 && !clearingIndex) {
-    clearingIndex = kernels.size();
-    kernels.push_back({"", nullptr, {.symbol = "clear_counters"}});
-  }
-}
-
-llvm::Error PtxKernels::addTo(llvm::Module &module, PtxKernel &kernel) const {
-  if (!kernel.op) {
-    addClearing(module, kernel);
-    return llvm::Error::success();
-  }
-  auto fail = [&](const char *how) {
-    kernel.op->emitError("internal error: the kernel of '") << kernel.op->getName() << "' does not " << how;
-    return llvm::createStringError("failed to compile kernels");
-  };
-  std::string symbol = (kernel.op->getName().stripDialect() + "_" + StringRef(kernel.key).take_front(16)).str();
-  kernels::KernelBuilder kb(threads(), kernel.op, symbol);
-  PackingAttr packing = packingOf(kernel.op);
-  if (tileOf(kernel.op)) {
-    emitTiledProduct(kb);
-  } else if (attentionTileOf(kernel.op)) {
-    emitTensorAttention(kb);
-  } else if (gemvOf(kernel.op)) {
-    emitGemv(kb);
-  } else if (packing && packing.getOrder() == PackedOrder::depthwise) {
-    emitDepthwise(kb);
-  } else if (failed(kernels::emitLoops(kb))) {
-    return llvm::createStringError("failed to compile kernels");
-  }
-  FailureOr<OwningOpRef<ModuleOp>> loops = kernels::takeKernel(kb, kernel.frame);
-  if (failed(loops)) {
-    return llvm::createStringError("failed to compile kernels");
-  }
-  if (failed(kernels::lowerKernelModule(**loops))) {
-    return fail("lower to LLVM");
-  }
-  std::unique_ptr<llvm::Module> own = translateModuleToLLVMIR(**loops, module.getContext(), symbol);
-  if (!own) {
-    return fail("translate to LLVM IR");
-  }
-  own->setTargetTriple(module.getTargetTriple());
-  own->setDataLayout(module.getDataLayout());
-  addEntry(*own->getFunction(symbol), kernel);
-  return llvm::Linker::linkModules(module, std::move(own)) ? fail("link") : llvm::Error::success();
-}
-
-llvm::Expected<std::string> PtxKernels::compile(llvm::function_ref<void(const codegen::Progress &)> progress) {
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(computeCapability);
-  llvm::Module module("kernels", context);
-  module.setTargetTriple(machine->getTargetTriple());
-  module.setDataLayout(machine->createDataLayout());
-  for (auto [i, kernel] : llvm::enumerate(kernels)) {
-    if (llvm::Error error = addTo(module, kernel)) {
-      return std::move(error);
+/// Text of PTX. Names of |module| that other modules do not see are its own all the same, for texts are joined.
+llvm::Expected<std::string> textOf(llvm::Module &module, llvm::TargetMachine &machine) {
+  optimize(module, machine);
+  for (llvm::GlobalVariable &global : module.globals()) {
+    if (global.hasLocalLinkage()) {
+      global.setName(module.getName() + "_" + global.getName());
     }
-    progress({.done = i + 1, .total = kernels.size()});
   }
-  optimize(module, *machine);
   SmallVector<char, 0> text;
   llvm::raw_svector_ostream os(text);
   llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
+  if (machine.addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
     return llvm::createStringError("internal error: LLVM cannot emit PTX");
   }
   passes.run(module);
   return std::string(text.begin(), text.end());
+}
+
+void setTarget(llvm::Module &module, llvm::TargetMachine &machine) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+}
+
+LogicalResult emit(kernels::KernelBuilder &kb) {
+  PackingAttr packing = packingOf(kb.op());
+  if (tileOf(kb.op())) {
+    emitTiledProduct(kb);
+  } else if (attentionTileOf(kb.op())) {
+    emitTensorAttention(kb);
+  } else if (gemvOf(kb.op())) {
+    emitGemv(kb);
+  } else if (packing && packing.getOrder() == PackedOrder::depthwise) {
+    emitDepthwise(kb);
+  } else {
+    return kernels::emitLoops(kb);
+  }
+  return success();
+}
+
+FailureOr<kernels::Kernel> compileKernel(Operation *op, StringRef symbol, unsigned computeCapability) {
+  PtxKernel kernel{op, {}};
+  auto fail = [&](const llvm::Twine &how) {
+    return op->emitError("internal error: the kernel of '") << op->getName() << "' " << how.str();
+  };
+  kernels::KernelBuilder kb(threads(), op, symbol);
+  if (failed(emit(kb))) {
+    return failure();
+  }
+  FailureOr<OwningOpRef<ModuleOp>> loops = kernels::takeKernel(kb, kernel.frame);
+  if (failed(loops)) {
+    return failure();
+  }
+  if (failed(kernels::lowerKernelModule(**loops))) {
+    return fail("does not lower to LLVM");
+  }
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(**loops, context, symbol);
+  if (!module) {
+    return fail("does not translate to LLVM IR");
+  }
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(computeCapability);
+  setTarget(*module, *machine);
+  addEntry(*module->getFunction(symbol), kernel);
+  llvm::Expected<std::string> text = textOf(*module, *machine);
+  if (!text) {
+    return fail("has no code: " + llvm::toString(text.takeError()));
+  }
+  return kernels::Kernel{std::move(kernel.frame), {text->begin(), text->end()}};
+}
+
+/// One module of the texts of kernels' modules: what stands before their entries, lines of version, target and
+/// declarations, once.
+llvm::Expected<std::string> join(ArrayRef<StringRef> texts) {
+  std::string declarations, entries;
+  llvm::StringSet<> seen;
+  for (StringRef text : texts) {
+    auto [head, entry] =
+        std::pair(text.take_front(text.find(".visible .entry")), text.substr(text.find(".visible .entry")));
+    if (head.contains('{') || entry.empty()) {
+      return llvm::createStringError("internal error: functions stand before the entry of a kernel");
+    }
+    for (StringRef line : llvm::split(head, '\n')) {
+      if (!line.trim().empty() && !line.ltrim().starts_with("//") && seen.insert(line).second) {
+        declarations += (line + "\n").str();
+      }
+    }
+    entries += ("\n" + entry.rtrim() + "\n").str();
+  }
+  return declarations + entries;
+}
+
+} // namespace
+
+std::string PtxKernels::machine() const { return "ptx-sm_" + std::to_string(computeCapability); }
+
+void PtxKernels::add(Operation *op) {
+  std::string decided = machine();
+  llvm::raw_string_ostream os(decided);
+  if (TileAttr tile = tileOf(op)) {
+    os << ' ' << tile;
+    clears |= tile.getSplitK() > 1;
+  }
+  if (AttentionTileAttr tile = attentionTileOf(op)) {
+    os << ' ' << tile;
+  }
+  if (GemvAttr gemv = gemvOf(op)) {
+    os << ' ' << gemv;
+  }
+  set.add(op, kernels::kernelKey(op, decided));
+}
+
+llvm::Expected<kernels::Kernel> PtxKernels::compileClearing(kernels::KernelCache &cache) {
+  const PtxKernel kernel{nullptr, {.symbol = "clear_counters", .tiles = 1}};
+  const std::string key = "clear_counters-" + machine();
+  if (std::optional<kernels::Kernel> known = cache.lookup(key)) {
+    ++clearingHits;
+    return std::move(*known);
+  }
+  llvm::LLVMContext context;
+  llvm::Module module(kernel.frame.symbol, context);
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(computeCapability);
+  setTarget(module, *machine);
+  addClearing(module, kernel);
+  llvm::Expected<std::string> text = textOf(module, *machine);
+  if (!text) {
+    return text.takeError();
+  }
+  kernels::Kernel made{kernel.frame, {text->begin(), text->end()}};
+  cache.insert(key, made);
+  return made;
+}
+
+llvm::Expected<std::string> PtxKernels::compile(kernels::KernelCache &cache,
+                                                llvm::function_ref<void(const codegen::Progress &)> progress) {
+  auto compileOne = [&](Operation *op, StringRef symbol) { return compileKernel(op, symbol, computeCapability); };
+  if (failed(set.compile(cache, compileOne, progress))) {
+    return llvm::createStringError("failed to compile kernels");
+  }
+  SmallVector<StringRef> texts;
+  auto append = [&](Operation *op, const kernels::Kernel &kernel) {
+    compiled.push_back({op, kernel.frame});
+    texts.emplace_back(kernel.code.data(), kernel.code.size());
+  };
+  for (size_t i = 0; i < set.size(); ++i) {
+    append(set.opOf(i), set[i]);
+  }
+  kernels::Kernel clear;
+  if (clears) {
+    llvm::Expected<kernels::Kernel> made = compileClearing(cache);
+    if (!made) {
+      return made.takeError();
+    }
+    clear = std::move(*made);
+    append(nullptr, clear);
+  }
+  if (texts.empty()) {
+    llvm::LLVMContext context;
+    llvm::Module module("none", context);
+    std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(computeCapability);
+    setTarget(module, *machine);
+    return textOf(module, *machine);
+  }
+  return join(texts);
 }
 
 } // namespace tessera::cuda

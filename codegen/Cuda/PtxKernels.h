@@ -3,18 +3,9 @@
 #ifndef TESSERA_CODEGEN_CUDA_PTXKERNELS_H
 #define TESSERA_CODEGEN_CUDA_PTXKERNELS_H
 
-#include "codegen/Kernels/KernelInterface.h"
-#include "codegen/Target/FileCache.h"
-#include "codegen/Target/Phases.h"
+#include "codegen/Kernels/KernelSet.h"
 
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
-
-namespace llvm {
-class LLVMContext;
-class Module;
-} // namespace llvm
 
 namespace tessera::cuda {
 
@@ -29,7 +20,6 @@ inline constexpr unsigned kBlock = 128;
 /// Each thread computes one tile of the loops that the op emits, on its own frame.scratchBytes behind |scratch|; or
 /// each block of frame.blockThreads.
 struct PtxKernel {
-  std::string key;
   mlir::Operation *op; ///< the first one that needs it; null: clears counters, of which each thread has one
   kernels::KernelFrame frame;
 
@@ -41,30 +31,35 @@ struct PtxKernel {
   int64_t blocks() const { return frame.blockThreads ? frame.tiles : (frame.tiles + kBlock - 1) / kBlock; }
 };
 
-/// The kernels that ops need, equal ones once, in order of first use.
+/// The kernels that ops need, equal ones once, in order of first use; what clears counters is the last.
 class PtxKernels {
 public:
   /// PTX for devices of |computeCapability| and newer.
   explicit PtxKernels(unsigned computeCapability) : computeCapability(computeCapability) {}
 
   void add(mlir::Operation *op);
-  const PtxKernel &operator[](size_t index) const { return kernels[index]; }
-  size_t indexOf(mlir::Operation *op) const { return indices.at(op); }
-  /// The kernel that clears counters, where an op needs some.
-  std::optional<size_t> clearing() const { return clearingIndex; }
-  size_t size() const { return kernels.size(); }
+  /// The text of one module with all of them, each from |cache| or compiled on a thread of the context. Errors in an
+  /// op are emitted there.
+  llvm::Expected<std::string> compile(kernels::KernelCache &cache,
+                                      llvm::function_ref<void(const codegen::Progress &)> progress);
 
-  /// The text of one module with all of them. Errors in an op are emitted there.
-  llvm::Expected<std::string> compile(llvm::function_ref<void(const codegen::Progress &)> progress);
+  //--- of compiled ones ---
+  const PtxKernel &operator[](size_t index) const { return compiled[index]; }
+  size_t indexOf(mlir::Operation *op) const { return set.indexOf(op); }
+  /// The kernel that clears counters, where an op needs some.
+  std::optional<size_t> clearing() const { return clears ? std::optional(set.size()) : std::nullopt; }
+  size_t size() const { return compiled.size(); }
+  size_t cacheHits() const { return set.cacheHits() + clearingHits; }
 
 private:
-  llvm::Error addTo(llvm::Module &module, PtxKernel &kernel) const;
+  std::string machine() const;
+  llvm::Expected<kernels::Kernel> compileClearing(kernels::KernelCache &cache);
 
   unsigned computeCapability;
-  std::vector<PtxKernel> kernels;
-  llvm::StringMap<size_t> byKey;
-  llvm::DenseMap<mlir::Operation *, size_t> indices;
-  std::optional<size_t> clearingIndex;
+  kernels::KernelSet set;
+  std::vector<PtxKernel> compiled;
+  bool clears = false;
+  size_t clearingHits = 0;
 };
 
 /// Machine code of |ptx| by NVIDIA's assembler, if it is found (`ptxas` on the path); nothing where there is none. What

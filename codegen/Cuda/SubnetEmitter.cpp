@@ -3,6 +3,7 @@
 #include "codegen/Cuda/SubnetEmitter.h"
 
 #include "bmodel/cuda/program.h"
+#include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Target/Tensors.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceInterfaces.h"

@@ -144,7 +144,7 @@ FailureOr<Kernel> compileKernel(Operation *op, const X86Target &target, StringRe
     return op->emitError("internal error: LLVM cannot emit x86 objects");
   }
   codegen.run(*llvmModule);
-  kernel.object.assign(object.begin(), object.end());
+  kernel.code.assign(object.begin(), object.end());
   return kernel;
 }
 

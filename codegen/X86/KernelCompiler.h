@@ -3,15 +3,10 @@
 #ifndef TESSERA_CODEGEN_X86_KERNELCOMPILER_H
 #define TESSERA_CODEGEN_X86_KERNELCOMPILER_H
 
+#include "codegen/Kernels/KernelCache.h"
 #include "codegen/X86/X86KernelBuilder.h"
 
 namespace tessera::x86 {
-
-/// One compiled kernel: its frame and the relocatable object that defines frame.symbol.
-struct Kernel {
-  KernelFrame frame;
-  std::vector<char> object;
-};
 
 /// Content address of the kernel of |op| for |target|. What the compiler makes of it depends on the compiler, too
 /// (BuildIdentity.h). 32 hex digits.
@@ -21,8 +16,8 @@ std::string kernelKey(mlir::Operation *op, const X86Target &target);
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitKernelModule(mlir::Operation *op, const X86Target &target,
                                                                     llvm::StringRef symbol, KernelFrame &frame);
 
-/// Emits and compiles the kernel of |op|. |symbol| names the exported function. Thread-safe for ops of
-/// one context with multithreading enabled.
+/// Emits the kernel of |op| and compiles it to a relocatable object. |symbol| names the exported function. Thread-safe
+/// for ops of one context with multithreading enabled.
 mlir::FailureOr<Kernel> compileKernel(mlir::Operation *op, const X86Target &target, llvm::StringRef symbol);
 
 /// Lets every device op emit its kernel when the device dialect is loaded.

@@ -272,7 +272,7 @@ std::string runKernel(Operation *op, const X86Target &target, const CheckOptions
   if (failed(kernel)) {
     return "no kernel";
   }
-  llvm::Expected<std::vector<char>> image = linkSharedObject({llvm::ArrayRef<char>(kernel->object)});
+  llvm::Expected<std::vector<char>> image = linkSharedObject({llvm::ArrayRef<char>(kernel->code)});
   if (!image) {
     return llvm::toString(image.takeError());
   }
@@ -558,7 +558,7 @@ double packAndTime(Operation *op, const X86Target &target) {
     return -1;
   }
   FailureOr<Kernel> kernel = compileKernel(op, target, "kernel");
-  llvm::Expected<std::vector<char>> image = linkSharedObject({llvm::ArrayRef<char>(kernel->object)});
+  llvm::Expected<std::vector<char>> image = linkSharedObject({llvm::ArrayRef<char>(kernel->code)});
   LoadedKernel loaded(*image, "kernel");
   buffers.emplace_back(device::physicalBytes(cast<RankedTensorType>(op->getResult(0).getType())));
   buffers.emplace_back(kernel->frame.scratchBytes);

@@ -16,6 +16,8 @@ using namespace mlir;
 
 namespace tessera::x86 {
 
+using namespace kernels;
+
 bool needsKernel(Operation *op) { return isa<KernelInterface>(op) && !device::isElided(op); }
 
 namespace {

@@ -3,7 +3,8 @@
 #include "bmodel/kernel_abi.h"
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Target/Registry.h"
-#include "codegen/X86/KernelSet.h"
+#include "codegen/X86/KernelCompiler.h"
+#include "codegen/X86/Linker.h"
 #include "codegen/X86/Passes.h"
 #include "codegen/X86/PlanSubnet.h"
 #include "codegen/X86/Transforms/Passes.h"
@@ -117,6 +118,15 @@ double X86Chip::secondsOf(Operation *op) const {
   return host.launch + std::max(computes, bytes / host.bandwidth);
 }
 
+/// All kernels as one shared object.
+llvm::Expected<std::vector<char>> link(const KernelSet &kernels) {
+  std::vector<ArrayRef<char>> objects;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    objects.push_back(kernels[i].code);
+  }
+  return linkSharedObject(objects);
+}
+
 llvm::Error X86Chip::compileKernels(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &options,
                                     const codegen::PhaseObserver &observer, KernelSet &kernels,
                                     Program &program) const {
@@ -125,18 +135,19 @@ llvm::Error X86Chip::compileKernels(ArrayRef<codegen::Subnet> subnets, const cod
     func::FuncOp function = subnet.function;
     for (Operation &op : function.getBody().front()) {
       if (needsKernel(&op)) {
-        kernels.add(&op);
+        kernels.add(&op, kernelKey(&op, variant));
       }
     }
   }
   KernelCache cache(options.cacheFolder.value_or(codegen::FileCache::defaultFolder()));
-  if (failed(kernels.compile(cache, observer.progress))) {
+  auto compileKernel = [&](Operation *op, StringRef symbol) { return x86::compileKernel(op, variant, symbol); };
+  if (failed(kernels.compile(cache, compileKernel, observer.progress))) {
     return llvm::createStringError("failed to compile kernels");
   }
   program.memory.emplace_back();
   if (kernels.size()) {
     observer.begin("link");
-    llvm::Expected<std::vector<char>> linked = kernels.link();
+    llvm::Expected<std::vector<char>> linked = link(kernels);
     if (!linked) {
       return linked.takeError();
     }
@@ -172,7 +183,7 @@ llvm::Expected<std::optional<Program>> X86Chip::compile(ArrayRef<codegen::Subnet
                                                         const codegen::PhaseObserver &observer,
                                                         std::vector<Refusal> &) const {
   std::optional<Program> program(std::in_place);
-  KernelSet kernels(variant);
+  KernelSet kernels;
   if (llvm::Error error = compileKernels(subnets, options, observer, kernels, *program)) {
     return std::move(error);
   }

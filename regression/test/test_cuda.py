@@ -338,3 +338,27 @@ def test_failures_are_told(fault: str, small_model: tuple[Path, Path], tmp_path:
     )
     assert told.returncode == (71 if fault == "memory" else 1) and message in told.stderr, told.stderr
     assert "Traceback" not in told.stderr
+
+
+def test_the_second_compilation_makes_no_ptx(builder: Builder, tmp_path: Path) -> None:
+    """Every kernel comes from the cache; damaged files count as absent, and other chips' are other kernels."""
+    case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
+    cache = tmp_path / "cache"
+
+    def hits(chip: str = "cuda") -> tuple[int, int]:
+        told = deploy(builder.top(case), chip, tmp_path / f"{len(made)}.bmodel", "--cache-dir", cache)
+        made.append((tmp_path / f"{len(made)}.bmodel").read_bytes())
+        return told["cache_hits"], told["kernels"]
+
+    made: list[bytes] = []
+    assert hits()[0] == 0
+    found, kernels = hits()
+    assert found == kernels > 5
+    assert hits("cuda-sm90")[0] == 0
+    for kept in [path for path in cache.rglob("*") if path.is_file()]:
+        content = bytearray(kept.read_bytes())
+        content[len(content) // 2] ^= 1
+        kept.write_bytes(content)
+    assert hits()[0] == 0, "damaged"
+    assert hits()[0] == kernels, "mended"
+    assert made[0] == made[1] == made[3] == made[4]

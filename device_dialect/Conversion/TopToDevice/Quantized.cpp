@@ -94,17 +94,24 @@ std::optional<QuantizedWeights> matchWeights(Value value, int64_t axis) {
   for (int64_t dim : type.getShape().drop_front(axis + 1)) {
     inner *= dim;
   }
-  bool isUnsigned = Lowering::element(op.getX()).isUnsignedInteger();
-  for (auto [i, byte] : llvm::enumerate(data->bytes)) {
-    int64_t channel = static_cast<int64_t>(i) / inner % type.getDimSize(axis);
-    int64_t stored = isUnsigned ? int64_t(static_cast<uint8_t>(byte)) : int64_t(static_cast<int8_t>(byte));
-    int64_t centred = stored - static_cast<int64_t>(zeros->size() == 1 ? zeros->front() : (*zeros)[channel]);
-    if (centred < -128 || centred > 127) {
-      return std::nullopt;
+  // Millions of weights: what holds for a run of one channel is asked once.
+  const bool isUnsigned = Lowering::element(op.getX()).isUnsignedInteger();
+  const auto channels = static_cast<int64_t>(weights.sums.size()), count = static_cast<int64_t>(data->bytes.size());
+  for (int64_t begin = 0, channel = 0; begin < count; begin += inner, channel = (channel + 1) % channels) {
+    const auto zero = static_cast<int64_t>(zeros->size() == 1 ? zeros->front() : (*zeros)[channel]);
+    int64_t sum = 0;
+    for (int64_t i = begin; i < begin + inner; ++i) {
+      const char byte = data->bytes[i];
+      int64_t stored = isUnsigned ? int64_t(static_cast<uint8_t>(byte)) : int64_t(static_cast<int8_t>(byte));
+      int64_t centred = stored - zero;
+      if (centred < -128 || centred > 127) {
+        return std::nullopt;
+      }
+      weights.values[i] = static_cast<char>(centred);
+      weights.largest = std::max(weights.largest, std::abs(centred));
+      sum += std::abs(centred);
     }
-    weights.values[i] = static_cast<char>(centred);
-    weights.largest = std::max(weights.largest, std::abs(centred));
-    weights.sums[channel] += std::abs(centred);
+    weights.sums[channel] += sum;
   }
   return weights;
 }

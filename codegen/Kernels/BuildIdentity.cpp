@@ -1,6 +1,6 @@
 //===- BuildIdentity.cpp - Which build of the compiler this is ------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/X86/BuildIdentity.h"
+#include "codegen/Kernels/BuildIdentity.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -13,7 +13,7 @@
 
 using namespace llvm;
 
-namespace tessera::x86 {
+namespace tessera::kernels {
 
 namespace {
 struct Search {
@@ -80,4 +80,4 @@ const std::string &buildIdentity() {
   return identity;
 }
 
-} // namespace tessera::x86
+} // namespace tessera::kernels

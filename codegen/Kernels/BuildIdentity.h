@@ -1,11 +1,11 @@
 //===- BuildIdentity.h - Which build of the compiler this is ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_X86_BUILDIDENTITY_H
-#define TESSERA_CODEGEN_X86_BUILDIDENTITY_H
+#ifndef TESSERA_CODEGEN_KERNELS_BUILDIDENTITY_H
+#define TESSERA_CODEGEN_KERNELS_BUILDIDENTITY_H
 
 #include <string>
 
-namespace tessera::x86 {
+namespace tessera::kernels {
 
 /// Names the code that this process compiles kernels with: the linker's build ids (a hash over all that it linked) of
 /// the object that holds this compiler and of the LLVM and MLIR libraries. Two builds that could make different code of
@@ -13,6 +13,6 @@ namespace tessera::x86 {
 /// nobody can tell, and nothing that another build made may be used.
 const std::string &buildIdentity();
 
-} // namespace tessera::x86
+} // namespace tessera::kernels
 
-#endif // TESSERA_CODEGEN_X86_BUILDIDENTITY_H
+#endif // TESSERA_CODEGEN_KERNELS_BUILDIDENTITY_H

@@ -1,13 +1,19 @@
 //===- KernelCache.h - Compiled kernels kept between runs -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_X86_KERNELCACHE_H
-#define TESSERA_CODEGEN_X86_KERNELCACHE_H
+#ifndef TESSERA_CODEGEN_KERNELS_KERNELCACHE_H
+#define TESSERA_CODEGEN_KERNELS_KERNELCACHE_H
 
+#include "codegen/Kernels/BuildIdentity.h"
+#include "codegen/Kernels/KernelBuilder.h"
 #include "codegen/Target/FileCache.h"
-#include "codegen/X86/BuildIdentity.h"
-#include "codegen/X86/KernelCompiler.h"
 
-namespace tessera::x86 {
+namespace tessera::kernels {
+
+/// One compiled kernel: its frame, and the code that defines frame.symbol: an object file, or text of PTX.
+struct Kernel {
+  KernelFrame frame;
+  std::vector<char> code;
+};
 
 /// Kernels in a FileCache, one file each, named by kernelKey and by the build that compiled them: many folders' code
 /// decides what a kernel reads (packing, layouts, numerics), so another build never gets them. Thread-safe.
@@ -23,6 +29,8 @@ public:
   /// As FileCache has them.
   void prune() { files.prune(); }
   std::string fault() const { return files.fault(); }
+  /// For what is made of kernels by others than this build.
+  codegen::FileCache &fileCache() { return files; }
 
 private:
   std::string nameOf(llvm::StringRef key) const;
@@ -31,6 +39,6 @@ private:
   std::string build;
 };
 
-} // namespace tessera::x86
+} // namespace tessera::kernels
 
-#endif // TESSERA_CODEGEN_X86_KERNELCACHE_H
+#endif // TESSERA_CODEGEN_KERNELS_KERNELCACHE_H

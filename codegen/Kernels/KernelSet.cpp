@@ -1,23 +1,21 @@
 //===- KernelSet.cpp - The kernels of one model ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/X86/KernelSet.h"
+#include "codegen/Kernels/KernelSet.h"
 
-#include "codegen/X86/Linker.h"
-
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Threading.h"
 #include <atomic>
 
 using namespace mlir;
 
-namespace tessera::x86 {
+namespace tessera::kernels {
 
-void KernelSet::add(Operation *op) {
-  std::string key = kernelKey(op, target);
+void KernelSet::add(Operation *op, std::string key) {
   auto [it, isNew] = byKey.try_emplace(key, entries.size());
   if (isNew) {
-    entries.push_back({key, op, {}});
+    entries.push_back({std::move(key), op, {}});
   }
-  indexOf[op] = it->second;
+  indices[op] = it->second;
 }
 
 /// "conv_3fa94c10d2e85b67": readable in a disassembly, and unique.
@@ -25,7 +23,8 @@ static std::string symbolOf(Operation *op, StringRef key) {
   return (op->getName().stripDialect() + "_" + key.take_front(16)).str();
 }
 
-LogicalResult KernelSet::compile(KernelCache &cache, llvm::function_ref<void(const codegen::Progress &)> progress) {
+LogicalResult KernelSet::compile(KernelCache &cache, Compiler compileKernel,
+                                 llvm::function_ref<void(const codegen::Progress &)> progress) {
   std::vector<Entry *> missing;
   for (Entry &entry : entries) {
     if (std::optional<Kernel> found = cache.lookup(entry.key)) {
@@ -40,7 +39,7 @@ LogicalResult KernelSet::compile(KernelCache &cache, llvm::function_ref<void(con
   }
   std::atomic<size_t> done = 0;
   LogicalResult result = failableParallelForEach(missing.front()->op->getContext(), missing, [&](Entry *entry) {
-    FailureOr<Kernel> kernel = compileKernel(entry->op, target, symbolOf(entry->op, entry->key));
+    FailureOr<Kernel> kernel = compileKernel(entry->op, symbolOf(entry->op, entry->key));
     if (failed(kernel)) {
       return failure();
     }
@@ -56,12 +55,4 @@ LogicalResult KernelSet::compile(KernelCache &cache, llvm::function_ref<void(con
   return result;
 }
 
-llvm::Expected<std::vector<char>> KernelSet::link() const {
-  std::vector<ArrayRef<char>> objects;
-  for (const Entry &entry : entries) {
-    objects.push_back(entry.kernel.object);
-  }
-  return x86::linkSharedObject(objects);
-}
-
-} // namespace tessera::x86
+} // namespace tessera::kernels

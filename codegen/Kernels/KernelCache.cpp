@@ -1,17 +1,16 @@
 //===- KernelCache.cpp - Compiled kernels kept between runs ---------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/X86/KernelCache.h"
+#include "codegen/Kernels/KernelCache.h"
 
 using namespace llvm;
 
-namespace tessera::x86 {
+namespace tessera::kernels {
 
 namespace {
-/// Start of a cache file's contents; then the symbol, then the object.
+/// Start of a cache file's contents, the frame's numbers; then the symbol, then the code.
 struct EntryHeader {
-  int64_t tiles;
-  int64_t scratchBytes;
-  uint64_t symbolBytes;
+  int64_t tiles, scratchBytes, sharedBytes, counters;
+  uint64_t blockThreads, symbolBytes;
 };
 } // namespace
 
@@ -28,20 +27,27 @@ std::optional<Kernel> KernelCache::lookup(StringRef key) {
   if (header.symbolBytes > rest.size()) {
     return std::nullopt;
   }
-  StringRef object = rest.drop_front(header.symbolBytes);
-  return Kernel{{rest.take_front(header.symbolBytes).str(), header.tiles, header.scratchBytes},
-                {object.begin(), object.end()}};
+  StringRef code = rest.drop_front(header.symbolBytes);
+  KernelFrame frame = {rest.take_front(header.symbolBytes).str(),
+                       header.tiles,
+                       header.scratchBytes,
+                       unsigned(header.blockThreads),
+                       header.sharedBytes,
+                       header.counters};
+  return Kernel{std::move(frame), {code.begin(), code.end()}};
 }
 
 void KernelCache::insert(StringRef key, const Kernel &kernel) {
   if (files.isOff()) {
     return;
   }
-  EntryHeader header = {kernel.frame.tiles, kernel.frame.scratchBytes, kernel.frame.symbol.size()};
+  const KernelFrame &frame = kernel.frame;
+  EntryHeader header = {frame.tiles,    frame.scratchBytes, frame.sharedBytes,
+                        frame.counters, frame.blockThreads, frame.symbol.size()};
   std::string contents(reinterpret_cast<const char *>(&header), sizeof(header));
   contents += kernel.frame.symbol;
-  contents.append(kernel.object.begin(), kernel.object.end());
+  contents.append(kernel.code.begin(), kernel.code.end());
   files.insert(nameOf(key), contents);
 }
 
-} // namespace tessera::x86
+} // namespace tessera::kernels

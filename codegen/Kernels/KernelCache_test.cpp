@@ -1,8 +1,9 @@
 //===- KernelCache_test.cpp - What the cache gives back, and to whom ------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/X86/KernelCache.h"
+#include "codegen/Kernels/KernelCache.h"
 
 #include "codegen/Kernels/KernelInterface.h"
+#include "codegen/X86/KernelCompiler.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "top_dialect/IR/TopDialect.h"
@@ -23,17 +24,20 @@ protected:
 
   llvm::SmallString<128> folder;
   const std::string key = "0123456789abcdef0123456789abcdef";
-  const Kernel kernel = {{"map_0123", 3, 64}, {'c', 'o', 'd', 'e'}};
+  const Kernel kernel = {{"map_0123", 3, 64, 128, 4096, 2}, {'c', 'o', 'd', 'e'}};
 };
 
 TEST_F(KernelCacheTest, GivesBackWhatTheSameBuildMade) {
   KernelCache(folder.str().str()).insert(key, kernel);
   std::optional<Kernel> found = KernelCache(folder.str().str()).lookup(key);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->object, kernel.object);
+  EXPECT_EQ(found->code, kernel.code);
   EXPECT_EQ(found->frame.symbol, "map_0123");
   EXPECT_EQ(found->frame.tiles, 3);
   EXPECT_EQ(found->frame.scratchBytes, 64);
+  EXPECT_EQ(found->frame.blockThreads, 128u);
+  EXPECT_EQ(found->frame.sharedBytes, 4096);
+  EXPECT_EQ(found->frame.counters, 2);
 }
 
 TEST_F(KernelCacheTest, AnotherBuildMissesIt) {
