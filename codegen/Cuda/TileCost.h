@@ -15,9 +15,9 @@ struct ProductRate {
 };
 
 /// Cycles of the chip for |product| by |tile|: of its busiest multiprocessor, or of one block behind another that waits
-/// for memory. A model, compared with no card: copies from L2, the latency of a step and of a block's begin and
-/// end are of the order that is published for an A100. Clearing the counters of tiles that blocks share is a launch of
-/// the whole stream, and not in it.
+/// for memory. A model, compared with no card: copies from L2, passes over shared memory, the latency of a step and of
+/// a block's begin and end are of the order that is published for an A100. Clearing the counters of tiles that blocks
+/// share is a launch of the whole stream, and not in it.
 double cyclesOf(const TiledProduct &product, TileAttr tile, const ProductRate &rate);
 
 } // namespace tessera::cuda

@@ -70,8 +70,9 @@ def test_a_loop_unrolled_whole_is_all_from_the_first_to_the_last() -> None:
 
 
 @needs_tools
+@pytest.mark.parametrize("chip", ["cuda-sm80", "cuda-sm86", "cuda-sm89", "cuda-sm90"])
 @pytest.mark.parametrize("precision", ["F16", "INT8"])
-def test_a_large_product_keeps_tensor_cores_busy(precision: str, tmp_path: Path) -> None:
+def test_a_large_product_keeps_tensor_cores_busy(precision: str, chip: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     rows, columns, k = 4096, 1024, 1024
     weights = rng.standard_normal((k, columns)).astype(np.float32) * np.float32(0.02)
@@ -81,6 +82,6 @@ def test_a_large_product_keeps_tensor_cores_busy(precision: str, tmp_path: Path)
     flags = ("--model_name", "m", "--model_def", "m.onnx", "--mlir", "m_top.mlir", "--not_inference")
     check(run_tool("model_transform", *flags, cwd=tmp_path))
     more = ("--calibration-table", calibrate(tmp_path / "m_top.mlir", tmp_path)[0]) if precision == "INT8" else ()
-    deploy(tmp_path / "m_top.mlir", "cuda-sm80", tmp_path / "m.bmodel", "--quantize", precision, *more)
-    loops = sass.main_loops(tmp_path / "m.bmodel", "cuda-sm80")
+    deploy(tmp_path / "m_top.mlir", chip, tmp_path / "m.bmodel", "--quantize", precision, *more)
+    loops = sass.main_loops(tmp_path / "m.bmodel", chip)
     assert loops and all(each["busy"] >= LEAST for each in loops.values()), loops

@@ -36,7 +36,7 @@ def ChooseTilesPass : Pass<"cuda-choose-tiles", "::mlir::func::FuncOp"> {
   let summary = "Choose the tiles by which products are computed";
   let description = [{
     Before: layouts are assigned, weights lie in logical order. After: convolutions and matrix products that tiles can compute carry
-    `cuda.tile`, the one of a list of shapes that a model of the chip finds fastest: products, copies to shared memory and the
+    `cuda.tile`, the one of a list of shapes that a model of the chip finds fastest: products, copies to shared memory, passes over it and the
     latency of a step, on as many multiprocessors as there are blocks. Where they are few, several share a tile along K (`split_k`), if the
     function gains more by that than the launch that clears their counters takes. Attention that fits them carries `cuda.attention`, of the most
     rows of q a block with which all multiprocessors have work. Products of few rows by integer weights carry `cuda.gemv`.
