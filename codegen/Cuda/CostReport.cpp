@@ -106,6 +106,9 @@ struct Sums {
                             {"launch_microseconds", micros(cost.launch)},
                             {"products", cost.products},
                             {"dram_bytes", cost.dramBytes}});
+    if (auto product = op->getAttrOfType<StringAttr>(CudaDialect::kProductAttr)) {
+      (*layers.back().getAsObject())["product"] = product.getValue();
+    }
   }
 };
 

@@ -3,7 +3,9 @@
 #include "bmodel/cuda/program.h"
 #include "codegen/Cuda/CostReport.h"
 #include "codegen/Cuda/HostDevice.h"
+#include "codegen/Cuda/PlanReport.h"
 #include "codegen/Cuda/SubnetEmitter.h"
+#include "codegen/Cuda/TilePlan.h"
 #include "codegen/Cuda/Transforms/Passes.h"
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Target/Registry.h"
@@ -36,7 +38,18 @@ public:
 
   bool runsHere() const override { return hasDevice(chip.computeCapability); }
 
+  bool canTune() const override { return true; }
   bool canRoundToTf32() const override { return true; }
+  llvm::Error check(const codegen::CompileOptions &options) const override {
+    codegen::CompileOptions others = options;
+    if (!options.plan.empty()) {
+      if (llvm::Expected<TilePlan> plan = readTilePlan(options.plan); !plan) {
+        return plan.takeError();
+      }
+      others.plan.clear();
+    }
+    return Target::check(others);
+  }
   std::vector<std::string> requantisations() const override { return {"float", "fixed", "tflite"}; }
 
   std::vector<Refusal> survey(func::FuncOp function) const override {
@@ -65,7 +78,9 @@ public:
                                              .tf32Rate = int64_t(chip.tensorTf32 * chip.mmaSync),
                                              .f32Rate = int64_t(chip.f32),
                                              .launchCycles = int64_t(chip.launchMicros * chip.clockGhz * 1e3),
+                                             .candidates = int64_t(options.candidates),
                                              .tf32 = options.tf32}));
+    functions.addPass(createFollowPlanPass({.plan = options.plan}));
     functions.addPass(createPackWeightsPass());
     functions.addPass(device::createAssignAddressesPass());
     functions.addPass(device::createVerifyAddressesPass());
@@ -159,6 +174,10 @@ llvm::Expected<std::optional<Program>> CudaTarget::compile(ArrayRef<codegen::Sub
   }
   observer.begin("emit");
   const bool isTold = !cache.fault().empty();
+  llvm::Expected<llvm::json::Object> plan = planReport(subnets, options, cache.fileCache());
+  if (!plan) {
+    return plan.takeError();
+  }
   llvm::Expected<std::vector<char>> directory = directoryOf(kernels, *compiled, cache.fileCache());
   if (!directory) {
     return directory.takeError();
@@ -187,6 +206,7 @@ llvm::Expected<std::optional<Program>> CudaTarget::compile(ArrayRef<codegen::Sub
   program->report = llvm::json::Object{{"steps", int64_t(launches)},
                                        {"kernels", int64_t(kernels.size())},
                                        {"cache_hits", int64_t(kernels.cacheHits())},
+                                       {"plan", std::move(*plan)},
                                        {"estimate", std::move(report)}};
   return program;
 }
@@ -206,7 +226,7 @@ llvm::Expected<std::unique_ptr<codegen::Target>> createChip(const codegen::ChipR
   return std::make_unique<CudaTarget>(std::move(*chip), std::move(description));
 }
 
-constexpr StringRef kFlags[] = {"chip_set", "tf32"};
+constexpr StringRef kFlags[] = {"chip_set", "tf32", "plan", "plan_out", "tune"};
 
 void registerDialects(DialectRegistry &registry) {
   registry.insert<CudaDialect, device::DeviceDialect, top::TopDialect, func::FuncDialect>();

@@ -12,6 +12,9 @@ llvm::Error Target::check(const CompileOptions &options) const {
   if (!options.plan.empty()) {
     return llvm::make_error<UsageError>("--plan: '" + name() + "' has no decisions that a plan could hold");
   }
+  if ((options.candidates || options.isMeasured) && !canTune()) {
+    return llvm::make_error<UsageError>("--candidates, --measured: '" + name() + "' decides nothing by measuring");
+  }
   if (options.tf32 && !canRoundToTf32()) {
     return llvm::make_error<UsageError>("--tf32: '" + name() + "' multiplies f32 as it is");
   }

@@ -37,9 +37,12 @@ struct CompileOptions {
   unsigned opt = 2; ///< effort, 0 to 3
   std::string plan; ///< file of decisions to be followed, as Program::report tells them; empty: none
   std::optional<std::string> cacheFolder; ///< of compiled kernels; empty: none; not set: the family's own
-  bool tf32 = false;    ///< products of f32 may round their factors to tf32, which the chip multiplies faster
-  bool observe = false; ///< every Top result stays in memory of its own, which no later step overwrites
-  bool layers = false;  ///< the report tells of every layer
+  unsigned candidates =
+      0; ///< of each decision that the plan tells and that can be measured, so many that could be taken
+  bool isMeasured = false; ///< |plan| was measured on this machine's device: the cache keeps its decisions
+  bool tf32 = false;       ///< products of f32 may round their factors to tf32, which the chip multiplies faster
+  bool observe = false;    ///< every Top result stays in memory of its own, which no later step overwrites
+  bool layers = false;     ///< the report tells of every layer
   /// What every step of an accelerator makes leaves the chip for memory of its own, and is a tensor of the file; the
   /// steps are those of the model without. The report lists them as "kept".
   bool keepLayers = false;
@@ -82,6 +85,8 @@ public:
   virtual bool runsHere() const { return false; }
   /// Whether Top results can be kept (CompileOptions::observe).
   virtual bool canObserve() const { return false; }
+  /// Whether its decisions can be measured by running programs (CompileOptions::candidates).
+  virtual bool canTune() const { return false; }
   /// Whether products of f32 may have factors of tf32 (CompileOptions::tf32).
   virtual bool canRoundToTf32() const { return false; }
   /// How integer sums become integers of few bits: the modes of numerics.h the chip has, the preferred one first.

@@ -339,6 +339,10 @@ void addPlanning(CLI::App &sub, Options &options) {
                  "several such plans, 3 searches for better ones")
       ->check(CLI::Range(0, 3));
   sub.add_option("--plan", options.deploy.compile.plan, "Follow this plan, as 'plan' in the result tells it");
+  sub.add_option("--candidates", options.deploy.compile.candidates,
+                 "'plan' in the result tells so many tiles of each product that the cache knows no measured one of");
+  sub.add_flag("--measured", options.deploy.compile.isMeasured,
+               "--plan was measured on this machine's device: the cache keeps its tiles");
   sub.add_flag("--tf32", options.deploy.compile.tf32,
                "Products of f32 round their factors to 10 bits of fraction, for tensor cores");
   sub.add_flag("--strict", options.deploy.strict, "What the chip cannot run is an error; else it runs on the host");

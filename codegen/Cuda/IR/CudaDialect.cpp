@@ -72,6 +72,16 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       !getElementTypeOrSelf(op->getOperand(0)).isF32()) { // tile_c6
     return op->emitOpError() << "has a tile of tf32, allowed for factors of f32 (tile_c6)";
   }
+  auto candidates = dyn_cast<ArrayAttr>(attribute.getValue());
+  bool areTiles = candidates && llvm::all_of(candidates, [](Attribute each) { return isa<TileAttr>(each); });
+  if (attribute.getName() == kCandidatesAttr && (!areTiles || !fitsTile(op))) {
+    return op->emitOpError() << "has " << kCandidatesAttr << " = " << attribute.getValue()
+                             << ", allowed a list of #cuda.tile on an op that may have such";
+  }
+  if (attribute.getName() == kProductAttr && (!isa<StringAttr>(attribute.getValue()) || !tileOf(op))) {
+    return op->emitOpError() << "has " << kProductAttr << " = " << attribute.getValue()
+                             << ", allowed a string beside cuda.tile";
+  }
   if (attribute.getName() == kGemvAttr && (!isa<GemvAttr>(attribute.getValue()) || !fitsGemv(op))) { // gemv_c3
     return op->emitOpError() << "has " << attribute.getName() << " = " << attribute.getValue()
                              << ", allowed a #cuda.gemv on a device.matmul of at most " << kMostGemvRows

@@ -15,11 +15,15 @@ def Cuda_Dialect : Dialect {
   let description = [{
     No ops: attributes of device ops. `cuda.tile` on a `device.conv` or `device.matmul` says that blocks of threads compute it by tiles,
     and how; `cuda.attention` on a `device.attention` the same, and `cuda.gemv` on a `device.matmul` of few rows by integer weights.
+    `cuda.candidates`, a list of tiles that could be taken instead, and `cuda.product`, by which a plan names the product, stand beside
+    `cuda.tile`.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kTileAttr = "cuda.tile";
+    static constexpr ::llvm::StringLiteral kCandidatesAttr = "cuda.candidates"; ///< tiles, beside cuda.tile
+    static constexpr ::llvm::StringLiteral kProductAttr = "cuda.product";       ///< content address, beside cuda.tile
     static constexpr ::llvm::StringLiteral kAttentionAttr = "cuda.attention";
     static constexpr ::llvm::StringLiteral kGemvAttr = "cuda.gemv";
   }];

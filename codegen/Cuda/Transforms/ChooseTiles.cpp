@@ -116,7 +116,11 @@ private:
     ProductRate rate{multiprocessors, bytesRate(element)};
     TileAttr whole, shared;
     auto cycles = [&](TileAttr tile) { return cyclesOf(product, tile, rate); };
-    auto keepFaster = [&](TileAttr &best, TileAttr tile) { best = !best || cycles(tile) < cycles(best) ? tile : best; };
+    SmallVector<TileAttr> all;
+    auto keepFaster = [&](TileAttr &best, TileAttr tile) {
+      best = !best || cycles(tile) < cycles(best) ? tile : best;
+      all.push_back(tile);
+    };
     for (const Shape &shape : kShapes) {
       TileAttr tile = tileOf(shape, element.isF32() && !tf32, asTf32);
       keepFaster(whole, tile);
@@ -126,6 +130,11 @@ private:
           keepFaster(shared, tile.withSplit(split));
         }
       }
+    }
+    if (candidates > 0) {
+      llvm::stable_sort(all, [&](TileAttr a, TileAttr b) { return cycles(a) < cycles(b); });
+      all.truncate(std::min<size_t>(all.size(), size_t(candidates)));
+      op->setAttr(CudaDialect::kCandidatesAttr, ArrayAttr::get(&getContext(), {all.begin(), all.end()}));
     }
     double gained = shared ? cycles(whole) - cycles(shared) : 0;
     bool pays = gained > kLeastGain * cycles(whole);

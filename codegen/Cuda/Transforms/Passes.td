@@ -48,10 +48,23 @@ def ChooseTilesPass : Pass<"cuda-choose-tiles", "::mlir::func::FuncOp"> {
     Option<"tf32Rate", "tf32-rate", "int64_t", "512", "The same of tf32">,
     Option<"f32Rate", "f32-rate", "int64_t", "64", "The same of f32, by cores">,
     Option<"launchCycles", "launch-cycles", "int64_t", "1410", "Cycles before a launch begins">,
+    Option<"candidates", "candidates", "int64_t", "0", "Of so many tiles, the fastest by the model, ops tell (`cuda.candidates`)">,
     Option<"tf32", "tf32", "bool", "false", "Factors of f32 are rounded to tf32">,
   ];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::cuda::CudaDialect"];
   let statistics = [Statistic<"numTiles", "tiles", "Products by tiles">];
+}
+
+def FollowPlanPass : Pass<"cuda-follow-plan", "::mlir::func::FuncOp"> {
+  let summary = "Give products the tiles of a plan";
+  let description = [{
+    Before: products carry `cuda.tile`, weights lie in logical order. After: each carries `cuda.product` as well, its content address: op,
+    attributes, types and whether its factors are tf32. Those that the plan has by it carry the plan's tile. A tile that does not suit
+    its op, and one that changes what is computed (tf32), is an error.
+  }];
+  let options = [Option<"plan", "plan", "std::string", "\"\"", "File of a plan (TilePlan.h); none: no tile changes">];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::cuda::CudaDialect"];
+  let statistics = [Statistic<"numPlanned", "planned", "Products whose tile the plan says">];
 }
 
 def PackWeightsPass : Pass<"cuda-pack-weights", "::mlir::func::FuncOp"> {

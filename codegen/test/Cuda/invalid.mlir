@@ -126,3 +126,19 @@ func.func @taps_of_rows(%x: tensor<1x2x4x4xi8>) -> tensor<1x1x4x4xi32> {
   %y = device.conv %x, %w {packing = #cuda.packing<taps, shape = [1, 2, 1, 1]>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x4x4xi8>, tensor<1x32xi8>) -> tensor<1x1x4x4xi32>
   return %y : tensor<1x1x4x4xi32>
 }
+
+// -----
+
+func.func @candidates(%x: tensor<32x64xf16>, %w: tensor<64x32xf16>) -> tensor<32x32xf32> {
+  // expected-error @+1 {{has cuda.candidates = ["128 x 128"], allowed a list of #cuda.tile on an op that may have such}}
+  %y = device.matmul %x, %w {cuda.candidates = ["128 x 128"]} : (tensor<32x64xf16>, tensor<64x32xf16>) -> tensor<32x32xf32>
+  return %y : tensor<32x32xf32>
+}
+
+// -----
+
+func.func @product(%x: tensor<32x64xf16>, %w: tensor<64x32xf16>) -> tensor<32x32xf32> {
+  // expected-error @+1 {{has cuda.product = "3f", allowed a string beside cuda.tile}}
+  %y = device.matmul %x, %w {cuda.product = "3f"} : (tensor<32x64xf16>, tensor<64x32xf16>) -> tensor<32x32xf32>
+  return %y : tensor<32x32xf32>
+}

@@ -13,6 +13,7 @@ from .common import Parser, add_chip_set
 
 NAME = "model_deploy"
 PURPOSE = "NAME_top.mlir becomes one .bmodel for a chip, checked layer by layer against the Top reference."
+TILES_TUNED = 8
 PIXELS = ("packed", "planar", "rgb_packed", "rgb_planar", "bgr_packed", "bgr_planar")
 EPILOG = """examples:
   model_deploy --mlir m_top.mlir --chip x86 --quantize F32 --model m.bmodel
@@ -94,12 +95,24 @@ def _add_planning(parser: Parser) -> None:
         "plans, 3 searches for better ones (default: 2)",
     )
     parser.add_argument(
-        "--plan", metavar="FILE", help="for NPUs: follow this plan, which --plan_out wrote and you may have edited"
+        "--plan",
+        metavar="FILE",
+        help="for NPUs and GPUs: follow this plan, which --plan_out wrote and you may have edited",
     )
     parser.add_argument(
         "--plan_out",
         metavar="FILE",
-        help="for NPUs: write the plan there: which tensors stay in local memory, and which layers run slice by slice",
+        help="for NPUs and GPUs: write the plan there: which tensors stay in local memory, and which layers run slice "
+        "by slice; or the tile of each product",
+    )
+    parser.add_argument(
+        "--tune",
+        type=int,
+        nargs="?",
+        const=TILES_TUNED,
+        metavar="N",
+        help="for GPUs: measure the N tiles of each product that a model of the chip finds fastest, on this machine's "
+        f"GPU, and take the fastest ones; the cache keeps them (default N: {TILES_TUNED})",
     )
     parser.add_argument(
         "--report",
@@ -231,7 +244,7 @@ def _refuse_foreign(args: argparse.Namespace, known: Targets) -> None:
 
     if args.report and is_foreign("report"):
         raise usage_error(f"--report is for NPUs; for --chip {args.chip} bmrt_bench measures")
-    if args.layers and is_foreign("plan"):
+    if args.layers and is_foreign("opt"):
         raise usage_error(f"--layers is for NPUs; for --chip {args.chip} --compare_all shows every tensor there is")
     if args.plan and args.opt is not None:
         raise usage_error("--plan says all that --opt would decide: give one of them")
@@ -239,6 +252,10 @@ def _refuse_foreign(args: argparse.Namespace, known: Targets) -> None:
         raise usage_error(f"--chip_set is for NPUs and GPUs; --chip {args.chip} is neither")
     if args.tf32 and is_foreign("tf32"):
         raise usage_error(f"--tf32 is for GPUs; --chip {args.chip} multiplies f32 as it is")
+    if args.tune is not None and is_foreign("tune"):
+        raise usage_error(f"--tune is for GPUs; --chip {args.chip} decides nothing by measuring")
+    if args.tune is not None and (args.tune < 1 or args.plan):
+        raise usage_error("--tune takes a number from 1 on, and makes a plan: --plan gives one")
     for flag, given in (
         ("--strict", args.strict or None),
         ("--host_chip", args.host_chip),
@@ -265,7 +282,7 @@ def _refuse_for_f32(args: argparse.Namespace) -> None:
 
 def _refuse_for_several(args: argparse.Namespace) -> None:
     """What is about one model."""
-    for flag in ("device_mlir", "dump_ir", "plan", "plan_out", "target", "test_input", "test_reference"):
+    for flag in ("device_mlir", "dump_ir", "plan", "plan_out", "tune", "target", "test_input", "test_reference"):
         if getattr(args, flag):
             raise TesseraError(
                 f"--{flag} is for one model; --mlir names {len(args.mlirs)}",

@@ -18,12 +18,12 @@ from ..calibration import checks, sample
 from ..calibration import table as tables
 from ..compile_driver import beside
 from ..errors import ExitCode, TesseraError, usage_error
-from ..files import atomic_write, load_npz, require_file, staging_folder
+from ..files import load_npz, require_file, staging_folder
 from ..progress import Report
 from ..scratch import scratch_folder
 from ..targets import targets
 from ..top_model import TopModel
-from . import precision
+from . import precision, tune
 from .common import Context, run_command
 from .deploy_arguments import NAME, parse, refuse_unsupported
 from .single_check import check_each_op
@@ -48,6 +48,7 @@ def work(context: Context) -> None:
         (2 if args.skip_validation else 6 if args.calibration_table else 5) * len(args.mlirs)
         + (2 if args.target else 0)
         + several
+        + bool(args.tune)
     )
     missed = _deploy_stages(context, staged, tolerance) if several else _deploy(context, staged, tolerance)
     report.finish(
@@ -114,8 +115,8 @@ def _deploy(context: Context, output: Path, tolerance: compare.Tolerance) -> Tes
         )
     if args.calibration_table and not args.target:
         _warn_by_table(context)
-    with _reference_meanwhile(context, model) as reference:
-        _compile(context, model, output)
+    with scratch_folder() as folder, _reference_meanwhile(context, model) as reference:
+        _compile(context, model, output, _tune(context, model, folder) if args.tune else None)
         if args.skip_validation:
             report.warn("not checked: --skip_validation was given")
         elif not bmodel.can_run(args.chip):
@@ -134,12 +135,31 @@ def _open(args: argparse.Namespace, report: Report) -> TopModel:
     return model
 
 
-def _compile(context: Context, model: TopModel, output: Path) -> None:
-    """The .bmodel, and what there is to say of it."""
+def _tune(context: Context, model: TopModel, folder: Path) -> dict[str, Any]:
+    """The plan of the tiles that this machine's GPU was fastest with; --plan of what follows."""
+    args = context.args
+    if not bmodel.can_run(args.chip):
+        raise tune.no_device()
+
+    def deploy(output: Path, flags: Sequence[str]) -> dict[str, Any]:
+        extra = [*_deploy_flags(args), *flags]
+        return top_model.deploy(model, output, context.report, chip=args.chip, quantize=args.quantize, extra=extra)
+
+    def inputs_of(net: bmodel.Net) -> dict[str, np.ndarray]:
+        return _test_input(args, net.inputs)[0]
+
+    plan = tune.tuned_plan(deploy, inputs_of, args.tune, context.report, folder)
+    args.plan = str(folder / "tuned.json")
+    tune.write_plan(plan, args.plan)
+    return plan
+
+
+def _compile(context: Context, model: TopModel, output: Path, plan: Mapping[str, Any] | None = None) -> None:
+    """The .bmodel, and what there is to say of it. `plan`: a tuned one, which args.plan names."""
     args, report = context.args, context.report
     with report.step(f"compile for {args.chip}, {args.quantize}") as step:
-        extra = _deploy_flags(args)
-        extra += _compiler_flags(args, ("device_mlir", "plan", "dump_ir"))
+        extra = _deploy_flags(args) + _compiler_flags(args, ("device_mlir", "plan", "dump_ir"))
+        extra += ["--measured"] * bool(args.tune)
         result = top_model.deploy(model, output, report, chip=args.chip, quantize=args.quantize, extra=extra)
         step.note = f"{output.stat().st_size / 1e6:.2f} MB"
         if "kernels" in result:
@@ -156,10 +176,11 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
     if "partition" in result:
         partition.tell(report, result["partition"], result["chip"])
     told: dict[str, Any] = {}
+    if plan:
+        context.result["model"]["plan"] = plan
+    if args.plan_out:
+        tune.write_plan(plan or result["plan"], args.plan_out)
     if targets().is_npu(args.chip):
-        if args.plan_out:
-            with atomic_write(args.plan_out) as file:
-                file.write((json.dumps(result["plan"], indent=1) + "\n").encode())
         context.result["perf"] = told = npu_perf.measure(
             output, folder=args.report and context.outputs.folder(args.report)
         )

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <numeric>
 #include <unistd.h>
 
 namespace ptx {
@@ -160,6 +161,18 @@ CUresult findStream(CUcontext context, CUstream &stream) {
   return stream->context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/// Of the device's clock. By issue: what the SM with the most blocks takes, were each instruction of a warp one cycle
+/// of one of four schedulers at 1 GHz.
+static uint64_t nanosecondsOf(const Launch &launch, const Counts &counts, Options::Clock clock) {
+  if (clock == Options::Blocks) {
+    return 1000 * launch.blocks();
+  }
+  constexpr uint64_t kSchedulers = 4;
+  const uint64_t instructions = std::accumulate(counts.executed.begin(), counts.executed.end(), uint64_t(0));
+  const uint64_t rounds = (launch.blocks() + launch.sms - 1) / launch.sms;
+  return instructions * rounds / launch.blocks() / kSchedulers;
+}
+
 void runKernel(CUcontext context, const KernelCall &call) {
   Driver &machine = driver();
   if (++machine.executed == machine.options.faultLaunch) {
@@ -181,7 +194,8 @@ void runKernel(CUcontext context, const KernelCall &call) {
   auto isElsewhere = [&](const AllocationRef &each) { return !each->isHost && each->device != context->device; };
   launch.allocations.erase(std::remove_if(launch.allocations.begin(), launch.allocations.end(), isElsewhere),
                            launch.allocations.end());
-  execute(launch, machine.options, perSm * launch.sms, machine.counts);
+  const Counts counts = execute(launch, machine.options, perSm * launch.sms, machine.counts);
+  machine.nanoseconds += nanosecondsOf(launch, counts, machine.options.clock);
 }
 
 } // namespace ptx

@@ -139,8 +139,9 @@ struct Driver {
   std::map<uint64_t, CUcontext> owners; ///< of device memory
   std::string lastFinding;
   uint64_t allocations = 0, launches = 0;
-  std::atomic<uint64_t> executed{0}; ///< kernels
-  Scheduler scheduler;               ///< last, so that it ends first
+  std::atomic<uint64_t> executed{0};    ///< kernels
+  std::atomic<uint64_t> nanoseconds{0}; ///< of the device's clock (Options::Clock)
+  Scheduler scheduler;                  ///< last, so that it ends first
 };
 
 Driver &driver();

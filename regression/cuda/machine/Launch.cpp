@@ -87,7 +87,7 @@ private:
 
 } // namespace
 
-void execute(Launch &launch, const Options &options, uint32_t residentBlocks, CountTable &counts) {
+Counts execute(Launch &launch, const Options &options, uint32_t residentBlocks, CountTable &counts) {
   launch.options = options;
   launch.id = ++launches & 0xffffff;
   launch.order = std::make_unique<BlockOrder>(launch.blocks());
@@ -111,6 +111,7 @@ void execute(Launch &launch, const Options &options, uint32_t residentBlocks, Co
   if (grid.first) {
     throw *grid.first;
   }
+  return sum;
 }
 
 } // namespace ptx

@@ -61,8 +61,8 @@ struct Launch {
   uint32_t sharedBytes() const { return (kernel->sharedBytes + 15) / 16 * 16 + dynamicShared; }
 };
 
-/// Runs all blocks on |options.threads| host threads. Throws Fault.
-void execute(Launch &launch, const Options &options, uint32_t residentBlocks, CountTable &counts);
+/// Runs all blocks on |options.threads| host threads; what they cost, which is added to |counts|, too. Throws Fault.
+Counts execute(Launch &launch, const Options &options, uint32_t residentBlocks, CountTable &counts);
 
 } // namespace ptx
 

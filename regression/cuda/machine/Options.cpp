@@ -28,6 +28,12 @@ int capability(const char *name, int otherwise) {
   return int(major < 10 ? 10 * major : major);
 }
 
+Options::Clock clockOf(const char *name) {
+  const char *text = std::getenv(name);
+  const std::string wanted = text ? text : "";
+  return wanted == "issue" ? Options::Issue : wanted == "blocks" ? Options::Blocks : Options::Host;
+}
+
 } // namespace
 
 Options readOptions() {
@@ -50,6 +56,7 @@ Options readOptions() {
   made.hasDevice = number("PTX_MACHINE_NO_DEVICE", 0) == 0 && made.devices > 0;
   made.driverVersion = int(number("PTX_MACHINE_DRIVER_VERSION", uint64_t(made.driverVersion)));
   made.capability = capability("PTX_MACHINE_COMPUTE_CAPABILITY", made.capability);
+  made.clock = clockOf("PTX_MACHINE_CLOCK");
   const char *counts = std::getenv("PTX_MACHINE_COUNTS");
   made.countsFile = counts ? counts : "";
   return made;

@@ -10,6 +10,9 @@ namespace ptx {
 
 /// Read once, at cuInit. README.md lists the variables.
 struct Options {
+  /// What events tell the time of: the host, or a clock of the device that its kernels alone move on: by the time that
+  /// their busiest SM takes to issue their instructions, or by a microsecond a block.
+  enum Clock : uint8_t { Host, Issue, Blocks } clock = Host;
   bool bounds = true, initialised = true, alignment = true, races = true, divergence = true, async = true;
   uint64_t seed = 1;
   unsigned threads = 0;     ///< host threads that execute blocks

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""model_deploy --tune: tiles of products by how long the GPU takes for them, as a step of model_deploy.
+
+The compiler names products by their content and tells the tiles that its model of the chip finds fastest. As many
+models as a product has such tiles are compiled, each of other tiles; the GPU's events time their launches; and the plan
+of the fastest tiles is what the model is compiled by. The kernel cache keeps it for that GPU, driver and compiler, so
+that a product is measured once.
+"""
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from .. import bmodel
+from ..errors import TesseraError
+from ..files import atomic_write
+from ..progress import Report
+
+RUNS = 5
+"""Of each tile; the least time counts."""
+Deploy = Callable[[Path, Sequence[str]], dict[str, Any]]
+"""Compiles to that file, with those flags as well; the compiler's result."""
+
+
+def tuned_plan(
+    deploy: Deploy,
+    inputs: Callable[[bmodel.Net], Mapping[str, np.ndarray]],
+    candidates: int,
+    report: Report,
+    folder: Path,
+) -> dict[str, Any]:
+    """The plan, each of its products with the microseconds of the tiles that were measured; the others the cache knew.
+    Raises TesseraError where there is no GPU to measure on."""
+    with report.step("measure tiles on the GPU") as step:
+        model = folder / "tune.bmodel"
+        plan: dict[str, Any] = deploy(model, ["--candidates", str(candidates)])["plan"]
+        if not plan["device"]:
+            raise no_device()
+        unknown = [entry for entry in plan["products"] if "candidates" in entry]
+        times: dict[str, dict[str, float]] = defaultdict(dict)
+        for turn in range(max((len(entry["candidates"]) for entry in unknown), default=0)):
+            for entry in plan["products"]:
+                tiles = entry.get("candidates", [entry.get("measured", entry["tile"])])
+                entry["tile"] = tiles[min(turn, len(tiles) - 1)]
+            write_plan(plan, folder / "plan.json")
+            told = deploy(model, ["--plan", str(folder / "plan.json"), "--layers"])
+            net = bmodel.open_net(model)
+            measured = _by_product(told["estimate"]["layers"], net.profile(inputs(net), RUNS))
+            for entry in unknown:
+                times[entry["product"]].setdefault(entry["tile"], measured[entry["product"]])
+        for entry in plan["products"]:
+            tried = times.get(entry["product"], {})
+            entry["tile"] = min(tried, key=lambda tile: tried[tile]) if tried else entry.get("measured", entry["tile"])
+            if tried:
+                entry["microseconds"] = {tile: round(time, 3) for tile, time in tried.items()}
+            entry.pop("candidates", None)
+        step.note = f"{len(unknown)} products, {len(plan['products']) - len(unknown)} known from the cache"
+    return plan
+
+
+def no_device() -> TesseraError:
+    return TesseraError(
+        "--tune measures on this machine's GPU, and NVIDIA's driver tells of none that could run the model",
+        hint="BMRT_LIBCUDA=FILE names another driver than libcuda.so.1; without --tune a model of the chip chooses",
+    )
+
+
+def write_plan(plan: Mapping[str, Any], file: Path | str) -> None:
+    """As --plan takes it."""
+    with atomic_write(file) as out:
+        out.write((json.dumps(plan, indent=1) + "\n").encode())
+
+
+def _by_product(layers: Sequence[Mapping[str, Any]], steps: Sequence[Any]) -> dict[str, float]:
+    """Microseconds of all launches of each product. Layers are told in the order in which they are launched."""
+    launches = [part for step in steps for part in step.parts]
+    if len(launches) != len(layers):
+        raise TesseraError(f"internal error: {len(launches)} launches were timed, of {len(layers)} layers")
+    sums: dict[str, float] = defaultdict(float)
+    for layer, launch in zip(layers, launches):
+        if "product" in layer:
+            sums[layer["product"]] += launch.min_ns / 1e3
+    return sums
