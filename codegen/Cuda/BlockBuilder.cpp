@@ -31,6 +31,9 @@ Value BlockBuilder::exclusiveOr(Value x, Value y) { return kb.b.createOrFold<ari
 Value BlockBuilder::less(Value x, int64_t y) {
   return kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, x, constant(y));
 }
+Value BlockBuilder::equal(Value x, int64_t y) {
+  return kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, x, constant(y));
+}
 Value BlockBuilder::below(Value x, int64_t limit) {
   return kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ult, x, constant(limit));
 }
@@ -170,8 +173,8 @@ std::array<Value, 4> BlockBuilder::loadMatrices(Value address, bool transpose) {
   return fieldsOf(kb, intrinsic(name, fourOf(kb.b.getI32Type()), address));
 }
 
-std::array<Value, 4> BlockBuilder::multiply(Type elementA, Type elementB, std::array<Value, 4> a,
-                                            std::array<Value, 2> b, std::array<Value, 4> sums) {
+std::array<Value, 4> BlockBuilder::multiply(Type elementA, Type elementB, ArrayRef<Value> a, ArrayRef<Value> b,
+                                            std::array<Value, 4> sums) {
   SmallVector<Value> operands(a.begin(), a.end());
   operands.append(b.begin(), b.end());
   if (elementA.isF16()) {
@@ -181,13 +184,14 @@ std::array<Value, 4> BlockBuilder::multiply(Type elementA, Type elementB, std::a
     }
   }
   operands.append(sums.begin(), sums.end());
-  std::string name = "32.row.col.";
+  auto depth = int64_t(b.size() * kChunk * 8 / elementA.getIntOrFloatBitWidth());
+  std::string name = std::to_string(depth) + ".row.col.";
   if (elementA.isF16()) {
-    name = "16.row.col.f32.f32";
+    name += "f32.f32";
   } else if (elementA.isBF16()) {
-    name = "16.row.col.bf16";
+    name += "bf16";
   } else if (elementA.isF32()) {
-    name = "8.row.col.tf32";
+    name += "tf32";
   } else {
     bool unsignedA = elementA.isUnsignedInteger(), unsignedB = elementB.isUnsignedInteger();
     name += unsignedA ? "u8" : "s8";

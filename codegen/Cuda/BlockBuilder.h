@@ -33,6 +33,7 @@ public:
   Value rem(Value x, int64_t y); ///< x >= 0, y > 0
   Value exclusiveOr(Value x, Value y);
   Value less(Value x, int64_t y);      ///< signed, i1
+  Value equal(Value x, int64_t y);     ///< i1
   Value below(Value x, int64_t limit); ///< 0 <= x < limit, i1
   Value both(Value x, Value y);        ///< i1; null stands for true
   Value toIndex(Value x);              ///< i64 of a value that is not negative
@@ -67,10 +68,10 @@ public:
   /// 4 g + t gets bytes 4 t to 4 t + 3 of row g of each, as i32.
   /// With |transpose|, elements of 2 bytes 2 t and 2 t + 1 of column g.
   std::array<Value, 4> loadMatrices(Value address, bool transpose = false);
-  /// sums + a * b of a warp: 16 x 8 sums of 32 bytes of K of elements |a| and |b| (i8, ui8, f16, bf16, or f32 rounded
-  /// to tf32) of PTX's fragments for m16n8k32, m16n8k16 and m16n8k8.
-  std::array<Value, 4> multiply(mlir::Type elementA, mlir::Type elementB, std::array<Value, 4> a,
-                                std::array<Value, 2> b, std::array<Value, 4> sums);
+  /// sums + a * b of a warp: 16 x 8 sums of 32 bytes of K of elements |a| (4 i32) and |b| (2) (i8, ui8, f16, bf16, or
+  /// f32 rounded to tf32) of PTX's fragments for m16n8k32, m16n8k16 and m16n8k8; with half of the i32, of 16 bytes.
+  std::array<Value, 4> multiply(mlir::Type elementA, mlir::Type elementB, llvm::ArrayRef<Value> a,
+                                llvm::ArrayRef<Value> b, std::array<Value, 4> sums);
 
   /// The bits of an f32 (i32), rounded to the 10 bits of fraction of tf32.
   Value roundToTf32(Value bits);

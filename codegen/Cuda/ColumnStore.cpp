@@ -47,6 +47,11 @@ void ColumnStore::storeZeros(ArrayRef<Value> indices, Value column, int64_t lane
   });
 }
 
+void ColumnStore::storePadding(SmallVector<Value> indices, Value column, int64_t lanes, int64_t end) {
+  indices[dim] = b.toIndex(column);
+  storeZeros(indices, column, lanes, end);
+}
+
 void ColumnStore::store(SmallVector<Value> indices, Value column, Value sums, int64_t end) {
   int64_t lanes = cast<VectorType>(sums.getType()).getNumElements();
   if (columns % lanes == 0) {

@@ -20,6 +20,9 @@ public:
   /// channel-blocked result. No thread has a column from |end| on.
   void store(llvm::SmallVector<Value> indices, Value column, Value sums, int64_t end);
 
+  /// Of |lanes| columns that are beyond the last: zeros where the result has them.
+  void storePadding(llvm::SmallVector<Value> indices, Value column, int64_t lanes, int64_t end);
+
 private:
   Value addBias(Value sums, Value column, unsigned lanes);
   void storeZeros(llvm::ArrayRef<Value> indices, Value column, int64_t lanes, int64_t end);

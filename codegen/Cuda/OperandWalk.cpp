@@ -43,7 +43,7 @@ WindowWalk::WindowWalk(Operation *op) : OperandWalk(kChunk, false) {
     bytesOfUnit = bytes, byRows = true;
   }
   positionBytes = block * bytes, blockBytes = positions * positionBytes, imageBytes = blocks * blockBytes;
-  unitsOfBlock = positionBytes / bytesOfUnit, channelUnits = blocks * unitsOfBlock;
+  unitsOfBlock = positionBytes / bytesOfUnit, channelUnits = llvm::divideCeil(x.getDimSize(1) * bytes, bytesOfUnit);
 }
 
 OperandWalk::Place WindowWalk::row(BlockBuilder &b, Value, Value row) const {

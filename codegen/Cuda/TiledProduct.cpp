@@ -55,8 +55,8 @@ TiledProduct TiledProduct::of(Operation *op) {
   if (auto conv = dyn_cast<device::ConvOp>(op)) {
     RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
     int64_t taps = productOf(conv.getWeightShape().drop_front(2)), channels = x.getDimSize(1);
-    if (device::BlockedAttr layout = device::getBlockedLayout(x)) {
-      channels = llvm::alignTo(channels, layout.getBlock());
+    if (device::isBlocked(x)) {
+      channels = llvm::alignTo(channels, kChunk / bytes);
     }
     product.columns = product.columnsWritten = y.getDimSize(1);
     product.rows = y.getNumElements() / y.getDimSize(1);
@@ -116,7 +116,7 @@ std::unique_ptr<OperandWalk> walkOfA(Operation *op) {
 }
 
 std::unique_ptr<OperandWalk> walkOfB(Operation *op, const TiledProduct &product) {
-  if (packingOf(op)) {
+  if (packingOf(op)) { // of rows as long as K
     int64_t chunks = product.kBytes / kChunk;
     return std::make_unique<MatrixWalk>(kChunk, product.columns, chunks, product.kBytes, kChunk,
                                         ArrayRef<std::pair<int64_t, int64_t>>());
@@ -134,8 +134,8 @@ public:
   ProductEmitter(kernels::KernelBuilder &kb, TileAttr tile)
       : kb(kb), op(kb.op()), tile(tile), product(TiledProduct::of(op)), b(kb, unsigned(tile.threads())),
         tileA{tile.getRows(), tile.getKBytes()}, tileB{tile.getColumns(), tile.getKBytes()},
-        elementA(kb.operandType(0).getElementType()), elementB(kb.operandType(1).getElementType()), warp(tile),
-        joined(std::min<int64_t>(4, warp.fragmentsN)), columns(b) {
+        elementA(kb.operandType(0).getElementType()), elementB(kb.operandType(1).getElementType()), warp(tile, product),
+        columns(b) {
     sumType = kernels::registerType(cast<device::EpilogueInterface>(*op).getAccumulatorType());
   }
 
@@ -164,6 +164,8 @@ public:
 
 private:
   SmallVector<Value> sumSteps();
+  SmallVector<Value> multiplyStep(WarpProduct &multiplier, Value stage, ValueRange sums, int64_t bytes);
+  Value hasResults();
   void joinWarps(ArrayRef<Value> sums, function_ref<void(ArrayRef<Value>)> finish);
   Value partAddress(Value block, int64_t group);
   void leaveSums(ArrayRef<Value> sums);
@@ -185,7 +187,6 @@ private:
   SharedTile tileA, tileB;
   Type elementA, elementB, sumType;
   WarpTile warp;
-  int64_t joined; ///< fragments whose columns are dealt so that a thread's are neighbours
   ColumnStore columns;
   int64_t columnTiles = 1, tiles = 1;
   Value shared, firstColumn, firstRow, batch;
@@ -199,38 +200,43 @@ SmallVector<Value> ProductEmitter::sumSteps() {
   TileLoader left(b, tileA, walkOfA(op), elementA, kb.operand(0), conv ? conv.getPadValue() : 0);
   TileLoader right(b, tileB, walkOfB(op, product), elementB, kb.operand(1), 0);
   left.begin(batch, firstRow, nullptr);
-  // Column c of fragment j of those joined is column (c / 2) * 2 joined + 2 j + c % 2 of the result: the sums that a
-  // thread has of them are neighbours.
-  right.begin(batch, firstColumn, [&](Value row) {
-    Value group = b.div(row, 8 * joined), fragment = b.rem(b.div(row, 8), joined), column = b.rem(row, 8);
-    Value place = b.add(b.mul(b.div(column, 2), 2 * joined), b.add(b.mul(fragment, 2), b.rem(column, 2)));
-    return b.add(b.mul(group, 8 * joined), place);
-  });
-  std::unique_ptr<WarpProduct> multiplier = WarpProduct::create(b, tile, at, tileA, tileB, elementA, elementB);
-  // All blocks take as many steps; those beyond K add zeros.
-  int64_t steps = tile.stepsOf(product.kBytes), ahead = tile.getStages() - 1;
+  right.begin(batch, firstColumn, [&](Value row) { return warp.columnAt(b, row); });
+  auto multiplier = WarpProduct::create(b, tile, warp, at, tileA, tileB, elementA, elementB);
+  const int64_t steps = tile.stepsOf(product.kBytes), ahead = tile.getStages() - 1;
+  // The last step of all may be one of fewer bytes.
+  const int64_t whole = product.kBytes / tile.getKBytes(), tail = product.kBytes % tile.getKBytes();
   Value firstStep = b.mul(part, steps);
+  // Of |count| steps of the tile, this block's.
+  auto ofBlock = [&](int64_t count) -> Value {
+    if (tile.getSplitK() == 1 || count == steps * tile.getSplitK()) {
+      return b.constant(std::min(count, steps));
+    }
+    Value left = arith::MaxSIOp::create(kb.b, b.sub(b.constant(count), firstStep), b.constant(0));
+    return arith::MinSIOp::create(kb.b, left, b.constant(steps));
+  };
+  Value ownSteps = ofBlock(whole + (tail ? 1 : 0));
   auto load = [&](Value index, Value stage) {
     Value step = b.add(firstStep, index);
     left.load(step, b.at(shared, stage));
     right.load(step, b.at(shared, b.add(stage, tileA.bytes())));
   };
-  for (int64_t step = 0; step < ahead; ++step) {
-    if (step < steps) {
-      load(b.constant(step), b.constant(step * tile.stageBytes()));
-    }
+  auto loadIfAny = [&](Value step, Value stage) {
+    Value isThere = kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, step, ownSteps);
+    kb.ifThen(isThere, [&] { load(step, stage); });
     b.commitCopies();
+  };
+  for (int64_t step = 0; step < ahead; ++step) {
+    step < steps ? loadIfAny(b.constant(step), b.constant(step * tile.stageBytes())) : b.commitCopies();
   }
   SmallVector<Value> carried(warp.sumCount(), kb.zero(sumType));
   carried.append({b.constant(0), b.constant(ahead * tile.stageBytes())});
-  carried = kb.forLoop(kb.constant(0), kb.constant(steps), 1, carried, [&](Value index, ValueRange old) {
+  Value wholeSteps = b.toIndex(ofBlock(whole));
+  carried = kb.forLoop(kb.constant(0), wholeSteps, 1, carried, [&](Value index, ValueRange old) {
     Value reading = old[warp.sumCount()], writing = old[warp.sumCount() + 1];
     b.waitForCopies(ahead - 1);
     b.barrier();
-    Value step = b.add(b.fromIndex(index), ahead);
-    kb.ifThen(b.less(step, steps), [&] { load(step, writing); });
-    b.commitCopies();
-    SmallVector<Value> next = multiplier->multiply(b.at(shared, reading), old.take_front(warp.sumCount()));
+    loadIfAny(b.add(b.fromIndex(index), ahead), writing);
+    SmallVector<Value> next = multiplyStep(*multiplier, reading, old.take_front(warp.sumCount()), tile.getKBytes());
     for (Value stage : {reading, writing}) {
       Value following = b.add(stage, tile.stageBytes());
       Value isInside = b.less(following, tile.getStages() * tile.stageBytes());
@@ -238,8 +244,37 @@ SmallVector<Value> ProductEmitter::sumSteps() {
     }
     return next;
   });
+  Value reading = carried[warp.sumCount()];
   carried.truncate(warp.sumCount());
-  return carried;
+  auto finish = [&] {
+    b.waitForCopies(ahead - 1);
+    b.barrier();
+    return multiplyStep(*multiplier, reading, carried, tail);
+  };
+  return !tail                   ? carried
+         : tile.getSplitK() == 1 ? finish()
+                                 : kb.ifElseAll(b.equal(part, whole / steps), finish, carried);
+}
+
+/// Whether this warp's rows and columns reach into the result; null: each warp's do.
+Value ProductEmitter::hasResults() {
+  Value has;
+  auto check = [&](int64_t size, int64_t tileSize, int64_t warps, Value first, Value own) {
+    int64_t warpSize = tileSize / warps, last = size % tileSize;
+    if (last && last <= tileSize - warpSize) {
+      has = b.both(has, b.less(b.add(first, b.mul(own, warpSize)), size));
+    }
+  };
+  check(product.rows, tile.getRows(), tile.getWarpRows(), firstRow, at.row);
+  check(product.columns, tile.getColumns(), tile.getWarpColumns(), firstColumn, at.column);
+  return has;
+}
+
+/// Of a stage with |bytes| of K.
+SmallVector<Value> ProductEmitter::multiplyStep(WarpProduct &multiplier, Value stage, ValueRange sums, int64_t bytes) {
+  auto multiply = [&] { return multiplier.multiply(b.at(shared, stage), sums, bytes); };
+  Value has = hasResults();
+  return has ? kb.ifElseAll(has, multiply, sums) : multiply();
 }
 
 /// Adds the sums of the warps along K, in their order, in those of the first one, which goes on with them.
@@ -331,7 +366,7 @@ void ProductEmitter::joinBlocks() {
 
 void ProductEmitter::storeSums(ArrayRef<Value> sums) {
   Value first = b.add(b.add(firstRow, b.mul(at.row, warp.fragmentsM * kFragmentRows)), b.div(at.lane, 4));
-  for (int64_t m = 0; m < warp.fragmentsM; ++m) {
+  for (int64_t m = 0; m < warp.usedM; ++m) {
     for (int64_t half = 0; half < 2; ++half) {
       Value row = b.add(first, m * kFragmentRows + 8 * half);
       auto store = [&] {
@@ -367,15 +402,19 @@ SmallVector<Value> ProductEmitter::indicesOf(Value row) {
 
 void ProductEmitter::storeRow(Value row, function_ref<Value(int64_t, int64_t)> sum) {
   SmallVector<Value> indices = indicesOf(row);
-  int64_t lanes = 2 * joined;
-  Value first =
-      b.add(b.add(firstColumn, b.mul(at.column, warp.fragmentsN * kFragmentColumns)), b.mul(b.rem(at.lane, 4), lanes));
-  for (int64_t n = 0; n < warp.fragmentsN; n += joined) {
+  Value warpColumn = b.add(firstColumn, b.mul(at.column, warp.fragmentsN * kFragmentColumns));
+  for (const WarpTile::Group &group : warp.groups) {
+    int64_t lanes = 2 * group.count, end = columnTiles * tile.getColumns();
+    Value first = b.add(b.add(warpColumn, group.first * kFragmentColumns), b.mul(b.rem(at.lane, 4), lanes));
+    if (group.first >= warp.usedN) {
+      columns.storePadding(indices, first, lanes, end);
+      continue;
+    }
     Value values = LLVM::UndefOp::create(kb.b, VectorType::get({lanes}, sumType));
     for (int64_t i = 0; i < lanes; ++i) {
-      values = LLVM::InsertElementOp::create(kb.b, values, sum(n + i / 2, i % 2), b.constant(i));
+      values = LLVM::InsertElementOp::create(kb.b, values, sum(group.first + i / 2, i % 2), b.constant(i));
     }
-    columns.store(indices, b.add(first, n * kFragmentColumns), values, columnTiles * tile.getColumns());
+    columns.store(indices, first, values, end);
   }
 }
 

@@ -19,17 +19,71 @@ WarpPlace::WarpPlace(BlockBuilder &b, TileAttr tile) {
   k = b.div(warp, tile.getWarpColumns() * tile.getWarpRows());
 }
 
+WarpTile::WarpTile(TileAttr tile, const TiledProduct &product)
+    : fragmentsM(tile.getRows() / tile.getWarpRows() / kFragmentRows),
+      fragmentsN(tile.getColumns() / tile.getWarpColumns() / kFragmentColumns), usedM(fragmentsM), usedN(fragmentsN) {
+  constexpr int64_t kMostJoined = 4;
+  if (tile.getWarpRows() == 1 && product.rows <= tile.getRows()) {
+    usedM = llvm::divideCeil(product.rows, kFragmentRows);
+  }
+  if (tile.getWarpColumns() == 1 && product.columnsWritten <= tile.getColumns()) {
+    usedN = llvm::divideCeil(product.columns, kFragmentColumns);
+  }
+  for (int64_t first = 0; first < fragmentsN;) {
+    int64_t end = first < usedN ? usedN : fragmentsN, count = kMostJoined;
+    while (count > end - first) {
+      count /= 2;
+    }
+    groups.push_back({first, count});
+    first += count;
+  }
+}
+
+Value WarpTile::columnAt(BlockBuilder &b, Value row) const {
+  Value fragment = b.div(row, kFragmentColumns), column = b.rem(row, kFragmentColumns);
+  auto placeIn = [&](int64_t count, Value first, Value next) {
+    Value place = b.add(b.mul(b.div(column, 2), 2 * count), b.add(b.mul(next, 2), b.rem(column, 2)));
+    return b.add(b.mul(first, kFragmentColumns), place);
+  };
+  int64_t count = groups.front().count;
+  if (llvm::all_of(groups, [&](const Group &group) { return group.count == count; })) {
+    return placeIn(count, b.mul(b.div(fragment, count), count), b.rem(fragment, count));
+  }
+  Value place; // of a warp that has all columns
+  for (const Group &group : groups) {
+    Value own = placeIn(group.count, b.constant(group.first), b.add(fragment, -group.first));
+    place = place ? Value(arith::SelectOp::create(b.kb.b, b.less(fragment, group.first), place, own)) : own;
+  }
+  return place;
+}
+
+SmallVector<Value> WarpProduct::multiply(Value base, ValueRange sums, int64_t bytes) {
+  kernels::KernelBuilder &kb = b.kb;
+  int64_t own = units(), whole = bytes / unitBytes, rest = bytes % unitBytes, warps = tile.getWarpK();
+  Values next(sums);
+  for (int64_t unit = 0; unit < own && unit < whole; ++unit) {
+    // Of the warps along K, the first ones have it.
+    int64_t having = std::min<int64_t>(warps, llvm::divideCeil(whole - unit, own));
+    auto add = [&] { return addUnit(base, unit, next, unitBytes); };
+    next = having == warps ? add() : kb.ifElseAll(b.less(at.k, having), add, next);
+  }
+  if (rest) {
+    auto add = [&] { return addUnit(base, whole % own, next, rest); };
+    next = warps == 1 ? add() : kb.ifElseAll(b.equal(at.k, whole / own), add, next);
+  }
+  return next;
+}
+
 namespace {
 
 /// By mma.sync.
 class OnTensorCores final : public WarpProduct {
 public:
-  OnTensorCores(BlockBuilder &b, TileAttr tile, const WarpPlace &at, SharedTile tileA, SharedTile tileB, Type elementA,
-                Type elementB);
-
-  SmallVector<Value> multiply(Value base, ValueRange sums) override;
+  OnTensorCores(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at, SharedTile tileA,
+                SharedTile tileB, Type elementA, Type elementB);
 
 private:
+  Values addUnit(Value base, int64_t unit, ValueRange sums, int64_t bytes) override;
   std::array<Value, 4> load(Value address);
 
   Type elementA, elementB;
@@ -38,11 +92,10 @@ private:
 
 /// Where this thread's part of ldmatrix lies: A's matrices are (rows 0-7, 8-15) of the first 16 bytes, then of the
 /// second; B's are both halves of columns 0-7, then of 8-15.
-OnTensorCores::OnTensorCores(BlockBuilder &b, TileAttr tile, const WarpPlace &at, SharedTile tileA, SharedTile tileB,
-                             Type elementA, Type elementB)
-    : WarpProduct(b, tile), elementA(elementA), elementB(elementB) {
-  constexpr int64_t kFragmentBytes = 32;
-  int64_t steps = tile.getKBytes() / tile.getWarpK() / kFragmentBytes;
+OnTensorCores::OnTensorCores(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at,
+                             SharedTile tileA, SharedTile tileB, Type elementA, Type elementB)
+    : WarpProduct(b, tile, warp, at, /*unitBytes=*/32), elementA(elementA), elementB(elementB) {
+  int64_t steps = units();
   Value within = b.rem(at.lane, 8), matrix = b.div(at.lane, 8);
   Value low = b.rem(matrix, 2), high = b.div(matrix, 2);
   Value rowA = b.add(b.mul(at.row, warp.fragmentsM * kFragmentRows), b.add(b.mul(low, 8), within));
@@ -62,25 +115,25 @@ std::array<Value, 4> OnTensorCores::load(Value address) {
   return words;
 }
 
-SmallVector<Value> OnTensorCores::multiply(Value base, ValueRange sums) {
-  SmallVector<Value> next(sums);
-  for (auto [offsetA, offsetB] : llvm::zip_equal(fragmentA, fragmentB)) {
-    SmallVector<std::array<Value, 4>> left, right;
-    Value baseA = b.at(base, offsetA), baseB = b.at(base, offsetB);
-    for (int64_t m = 0; m < warp.fragmentsM; ++m) {
-      left.push_back(load(b.at(baseA, b.constant(m * kFragmentRows * tile.getKBytes()))));
-    }
-    for (int64_t n = 0; n < warp.fragmentsN; n += 2) {
-      right.push_back(load(b.at(baseB, b.constant(n * kFragmentColumns * tile.getKBytes()))));
-    }
-    for (int64_t m = 0; m < warp.fragmentsM; ++m) {
-      for (int64_t n = 0; n < warp.fragmentsN; ++n) {
-        const std::array<Value, 4> &pair = right[n / 2];
-        std::array<Value, 2> column{pair[n % 2 * 2], pair[n % 2 * 2 + 1]};
-        std::array<Value, 4> old;
-        std::copy_n(next.begin() + warp.sumIndex(m, n, 0), 4, old.begin());
-        llvm::copy(b.multiply(elementA, elementB, left[m], column, old), next.begin() + warp.sumIndex(m, n, 0));
-      }
+OnTensorCores::Values OnTensorCores::addUnit(Value base, int64_t unit, ValueRange sums, int64_t bytes) {
+  Values next(sums);
+  SmallVector<std::array<Value, 4>> left, right;
+  Value baseA = b.at(base, fragmentA[unit]), baseB = b.at(base, fragmentB[unit]);
+  for (int64_t m = 0; m < warp.usedM; ++m) {
+    left.push_back(load(b.at(baseA, b.constant(m * kFragmentRows * tile.getKBytes()))));
+  }
+  for (int64_t n = 0; n < warp.usedN; n += 2) {
+    right.push_back(load(b.at(baseB, b.constant(n * kFragmentColumns * tile.getKBytes()))));
+  }
+  // Of half of the bytes, matrices of the first 16.
+  bool isHalf = bytes <= kChunk;
+  for (int64_t m = 0; m < warp.usedM; ++m) {
+    ArrayRef<Value> rows = ArrayRef(left[m]).take_front(isHalf ? 2 : 4);
+    for (int64_t n = 0; n < warp.usedN; ++n) {
+      ArrayRef<Value> columns = ArrayRef(right[n / 2]).slice(n % 2 * 2, isHalf ? 1 : 2);
+      std::array<Value, 4> old;
+      std::copy_n(next.begin() + warp.sumIndex(m, n, 0), 4, old.begin());
+      llvm::copy(b.multiply(elementA, elementB, rows, columns, old), next.begin() + warp.sumIndex(m, n, 0));
     }
   }
   return next;
@@ -90,13 +143,13 @@ SmallVector<Value> OnTensorCores::multiply(Value base, ValueRange sums) {
 /// threads of one row or column read the same bytes.
 class OnCores final : public WarpProduct {
 public:
-  OnCores(BlockBuilder &b, TileAttr tile, const WarpPlace &at, SharedTile tileA, SharedTile tileB);
-
-  SmallVector<Value> multiply(Value base, ValueRange sums) override;
+  OnCores(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at, SharedTile tileA,
+          SharedTile tileB);
 
 private:
   using Four = std::array<Value, 4>; ///< neighbours along K
 
+  Values addUnit(Value base, int64_t unit, ValueRange sums, int64_t bytes) override;
   Four load(Value base, Value offset, int64_t row);
   void addProducts(MutableArrayRef<Value> sums, int64_t m, int64_t half, const Four &row, ArrayRef<Four> columns);
 
@@ -106,9 +159,10 @@ private:
   SmallVector<Chunk> chunks;
 };
 
-OnCores::OnCores(BlockBuilder &b, TileAttr tile, const WarpPlace &at, SharedTile tileA, SharedTile tileB)
-    : WarpProduct(b, tile) {
-  int64_t count = tileA.chunks() / tile.getWarpK();
+OnCores::OnCores(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at, SharedTile tileA,
+                 SharedTile tileB)
+    : WarpProduct(b, tile, warp, at, /*unitBytes=*/kChunk) {
+  int64_t count = units();
   Value row = b.add(b.mul(at.row, warp.fragmentsM * kFragmentRows), b.div(at.lane, 4));
   Value column = b.add(b.mul(at.column, warp.fragmentsN * kFragmentColumns), b.mul(b.rem(at.lane, 4), 2));
   for (int64_t i = 0; i < count; ++i) {
@@ -142,19 +196,18 @@ void OnCores::addProducts(MutableArrayRef<Value> sums, int64_t m, int64_t half, 
   }
 }
 
-SmallVector<Value> OnCores::multiply(Value base, ValueRange sums) {
-  SmallVector<Value> next(sums);
-  for (const Chunk &chunk : chunks) {
-    SmallVector<Four> columns;
-    for (int64_t n = 0; n < warp.fragmentsN; ++n) {
-      for (Value offset : chunk.columns) {
-        columns.push_back(load(base, offset, n * kFragmentColumns));
-      }
+OnCores::Values OnCores::addUnit(Value base, int64_t unit, ValueRange sums, int64_t) {
+  const Chunk &chunk = chunks[unit];
+  Values next(sums);
+  SmallVector<Four> columns;
+  for (int64_t n = 0; n < warp.usedN; ++n) {
+    for (Value offset : chunk.columns) {
+      columns.push_back(load(base, offset, n * kFragmentColumns));
     }
-    for (int64_t m = 0; m < warp.fragmentsM; ++m) {
-      for (int64_t half = 0; half < 2; ++half) {
-        addProducts(next, m, half, load(base, chunk.row, m * kFragmentRows + 8 * half), columns);
-      }
+  }
+  for (int64_t m = 0; m < warp.usedM; ++m) {
+    for (int64_t half = 0; half < 2; ++half) {
+      addProducts(next, m, half, load(base, chunk.row, m * kFragmentRows + 8 * half), columns);
     }
   }
   return next;
@@ -162,12 +215,13 @@ SmallVector<Value> OnCores::multiply(Value base, ValueRange sums) {
 
 } // namespace
 
-std::unique_ptr<WarpProduct> WarpProduct::create(BlockBuilder &b, TileAttr tile, const WarpPlace &at, SharedTile tileA,
-                                                 SharedTile tileB, Type elementA, Type elementB) {
+std::unique_ptr<WarpProduct> WarpProduct::create(BlockBuilder &b, TileAttr tile, const WarpTile &warp,
+                                                 const WarpPlace &at, SharedTile tileA, SharedTile tileB, Type elementA,
+                                                 Type elementB) {
   if (isOnTensorCores(b.kb.op(), tile)) {
-    return std::make_unique<OnTensorCores>(b, tile, at, tileA, tileB, elementA, elementB);
+    return std::make_unique<OnTensorCores>(b, tile, warp, at, tileA, tileB, elementA, elementB);
   }
-  return std::make_unique<OnCores>(b, tile, at, tileA, tileB);
+  return std::make_unique<OnCores>(b, tile, warp, at, tileA, tileB);
 }
 
 } // namespace tessera::cuda

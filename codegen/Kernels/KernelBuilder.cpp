@@ -308,13 +308,18 @@ Value KernelBuilder::gather(VectorType type, Value base, Value index, Value offs
 //===----------------------------------------------------------------------===//
 
 Value KernelBuilder::ifElse(Value condition, function_ref<Value()> then, Value otherwise) {
-  auto chosen = scf::IfOp::create(b, otherwise.getType(), condition, /*addElseBlock=*/true);
+  return ifElseAll(condition, [&] { return SmallVector<Value>{then()}; }, otherwise).front();
+}
+
+SmallVector<Value> KernelBuilder::ifElseAll(Value condition, function_ref<SmallVector<Value>()> then,
+                                            ValueRange otherwise) {
+  auto chosen = scf::IfOp::create(b, otherwise.getTypes(), condition, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(&chosen.getThenRegion().front());
   scf::YieldOp::create(b, then());
   b.setInsertionPointToEnd(&chosen.getElseRegion().front());
   scf::YieldOp::create(b, otherwise);
-  return chosen.getResult(0);
+  return SmallVector<Value>(chosen.getResults());
 }
 
 Value KernelBuilder::maskBelow(unsigned lanes, Value count) {

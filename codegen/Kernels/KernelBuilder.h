@@ -102,6 +102,10 @@ public:
   void ifThen(mlir::Value condition, llvm::function_ref<void()> then);
   /// condition ? then() : otherwise, where |then| is only computed if the condition holds.
   mlir::Value ifElse(mlir::Value condition, llvm::function_ref<mlir::Value()> then, mlir::Value otherwise);
+  /// The same of several values.
+  llvm::SmallVector<mlir::Value> ifElseAll(mlir::Value condition,
+                                           llvm::function_ref<llvm::SmallVector<mlir::Value>()> then,
+                                           mlir::ValueRange otherwise);
 
   //--- memory ---
   /// |type|: scalar or 1-D vector in registers, integers signless; i1 is converted from and to bytes 0 and 1.

@@ -287,7 +287,8 @@ RankedTensorType tessera::cuda::packedType(PackingAttr packing, Operation *op, T
   case PackedOrder::depthwise:
     return RankedTensorType::get({taps, int64_t(llvm::alignTo(shape[0], kBlockChannels))}, element);
   case PackedOrder::taps:
-    return RankedTensorType::get({shape[0], taps * int64_t(llvm::alignTo(shape[1], kBlockChannels))}, element);
+    return RankedTensorType::get(
+        {shape[0], taps * int64_t(llvm::alignTo(shape[1], 16 / device::elementBytes(element)))}, element);
   case PackedOrder::rows:
   case PackedOrder::bytes:
   case PackedOrder::nibbles:

@@ -115,7 +115,7 @@ def Cuda_PackingAttr : AttrDef<Cuda_Dialect, "Packing", [DeclareAttrInterfaceMet
   let description = [{
     `shape`: the logical dims of the weights. They lie as
     - `rows`: [N][K], K of a matrix, or (channel, kernel position) of a convolution that reads row-major x;
-    - `taps`: [N][K], K being (kernel position, channel) with channels up to a multiple of the block of a channel-blocked x;
+    - `taps`: [N][K], K being (kernel position, channel) of a channel-blocked x, with channels up to a multiple of 16 bytes;
     - `depthwise`: [kernel position][channel], channels up to a multiple of a block;
     - `bytes`, `nibbles`: [N][K] of integers of 8 or 4 bits in the order of `cuda.gemv` (GemvRows.h), and behind each row the
       scales of its `group`s of K; without a group there are none.

@@ -15,9 +15,9 @@ func.func @matrix(%x: tensor<4x3xi8>) -> tensor<4x2xi32> {
 
 // -----
 
-// Weights of a channel-blocked x: a kernel position is a block of channels, as x has them.
+// Weights of a channel-blocked x: a kernel position is a run of channels, padded with zeros to 16 bytes.
 // CHECK-LABEL: func.func @taps
-// CHECK: %[[W:.*]] = top.constant dense<{{\[}}[1, 3, 0, {{.*}} 0, 2, 4, 0, {{.*}}]]> : tensor<1x64xi8>
+// CHECK: %[[W:.*]] = top.constant dense<{{\[}}[1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 4, 0, {{.*}}]]> : tensor<1x32xi8>
 // CHECK: device.conv %arg0, %[[W]] {cuda.tile = {{.*}}packing = #cuda.packing<taps, shape = [1, 2, 1, 2]>
 func.func @taps(%x: tensor<1x2x4x4xi8, #device.blocked<32>>) -> tensor<1x1x4x3xi32, #device.blocked<32>> {
   %w = top.constant dense<[[[[1, 2]], [[3, 4]]]]> : tensor<1x2x1x2xi8> : tensor<1x2x1x2xi8>

@@ -33,6 +33,24 @@ Place b16(unsigned lane, unsigned i) {
   unsigned group = lane >> 2, inGroup = lane % 4;
   return {i < 2 ? inGroup * 2 + (i & 1) : inGroup * 2 + (i & 1) + 8, group};
 }
+// m16n8k16, s8.
+Place a16Bytes(unsigned lane, unsigned i) {
+  unsigned group = lane >> 2, inGroup = lane % 4;
+  return {i < 4 ? group : group + 8, inGroup * 4 + (i & 3)};
+}
+Place b16Bytes(unsigned lane, unsigned i) { return {(lane % 4) * 4 + i, lane >> 2}; }
+// m16n8k8, f16 and bf16.
+Place a8Halves(unsigned lane, unsigned i) {
+  unsigned group = lane >> 2, inGroup = lane % 4;
+  return {i < 2 ? group : group + 8, inGroup * 2 + (i & 1)};
+}
+Place b8Halves(unsigned lane, unsigned i) { return {(lane % 4) * 2 + i, lane >> 2}; }
+// m16n8k4, tf32.
+Place a4(unsigned lane, unsigned i) {
+  unsigned group = lane >> 2, inGroup = lane % 4;
+  return {i == 0 ? group : group + 8, inGroup};
+}
+Place b4(unsigned lane, unsigned) { return {lane % 4, lane >> 2}; }
 // m16n8k8, tf32.
 Place a8(unsigned lane, unsigned i) {
   unsigned group = lane >> 2, inGroup = lane % 4;
@@ -44,8 +62,9 @@ Place sums(unsigned lane, unsigned i) {
   return {i < 2 ? group : group + 8, inGroup * 2 + (i & 1)};
 }
 
-/// One mma: registers of A (4 a lane), B (2) and C (4) to those of D.
-Words multiply(const std::string &variant, const Words &a, const Words &b, const Words &c) {
+/// One mma: registers of A (4 a lane), B (2) and C (4) to those of D. |half|: of half of K, by the first registers of
+/// A and B alone.
+Words multiply(const std::string &variant, const Words &a, const Words &b, const Words &c, bool half = false) {
   Gpu gpu;
   gpu.load(R"(
 .visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d) {
@@ -56,7 +75,8 @@ Words multiply(const std::string &variant, const Words &a, const Words &b, const
   ld.global.v4.b32 {%a0, %a1, %a2, %a3}, [%p0]; ld.global.v2.b32 {%b0, %b1}, [%p1];
   ld.global.v4.b32 {%c0, %c1, %c2, %c3}, [%p2];
   mma.sync.aligned.)" +
-           variant + R"( {%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}, {%b0, %b1}, {%c0, %c1, %c2, %c3};
+           variant + " {%d0, %d1, %d2, %d3}, " + (half ? "{%a0, %a1}, {%b0}" : "{%a0, %a1, %a2, %a3}, {%b0, %b1}") +
+           R"(, {%c0, %c1, %c2, %c3};
   st.global.v4.b32 [%p3], {%d0, %d1, %d2, %d3};
   ret;
 })");
@@ -65,7 +85,8 @@ Words multiply(const std::string &variant, const Words &a, const Words &b, const
   return gpu.download<uint32_t>(d, 128);
 }
 
-TEST(Mma, multipliesBytesByNvidiasLayout) {
+/// Random bytes of |depth| along K, and of sums.
+void checkBytes(unsigned depth, Place (*placeA)(unsigned, unsigned), Place (*placeB)(unsigned, unsigned)) {
   int8_t a[16][32], b[32][8];
   int32_t c[16][8];
   uint32_t state = 1;
@@ -82,12 +103,12 @@ TEST(Mma, multipliesBytesByNvidiasLayout) {
   }
   Words wordsA(128), wordsB(64), wordsC(128);
   for (unsigned lane = 0; lane < 32; ++lane) {
-    for (unsigned i = 0; i < 16; ++i) {
-      Place at = a32(lane, i);
+    for (unsigned i = 0; i < depth / 2; ++i) {
+      Place at = placeA(lane, i);
       wordsA[lane * 4 + i / 4] |= uint32_t(uint8_t(a[at.row][at.column])) << (8 * (i % 4));
     }
-    for (unsigned i = 0; i < 8; ++i) {
-      Place at = b32(lane, i);
+    for (unsigned i = 0; i < depth / 4; ++i) {
+      Place at = placeB(lane, i);
       wordsB[lane * 2 + i / 4] |= uint32_t(uint8_t(b[at.row][at.column])) << (8 * (i % 4));
     }
     for (unsigned i = 0; i < 4; ++i) {
@@ -96,20 +117,26 @@ TEST(Mma, multipliesBytesByNvidiasLayout) {
       wordsC[lane * 4 + i] = uint32_t(c[at.row][at.column]);
     }
   }
-  Words signs = multiply("m16n8k32.row.col.s32.s8.s8.s32", wordsA, wordsB, wordsC);
-  Words mixed = multiply("m16n8k32.row.col.s32.u8.s8.s32", wordsA, wordsB, wordsC);
+  std::string shape = "m16n8k" + std::to_string(depth);
+  Words signs = multiply(shape + ".row.col.s32.s8.s8.s32", wordsA, wordsB, wordsC, depth == 16);
+  Words mixed = multiply(shape + ".row.col.s32.u8.s8.s32", wordsA, wordsB, wordsC, depth == 16);
   for (unsigned lane = 0; lane < 32; ++lane) {
     for (unsigned i = 0; i < 4; ++i) {
       Place at = sums(lane, i);
       int32_t sum = c[at.row][at.column], unsignedSum = sum;
-      for (unsigned k = 0; k < 32; ++k) {
+      for (unsigned k = 0; k < depth; ++k) {
         sum += a[at.row][k] * b[k][at.column];
         unsignedSum += uint8_t(a[at.row][k]) * b[k][at.column];
       }
-      EXPECT_EQ(int32_t(signs[lane * 4 + i]), sum) << lane << ", " << i;
-      EXPECT_EQ(int32_t(mixed[lane * 4 + i]), unsignedSum) << lane << ", " << i;
+      EXPECT_EQ(int32_t(signs[lane * 4 + i]), sum) << shape << ": " << lane << ", " << i;
+      EXPECT_EQ(int32_t(mixed[lane * 4 + i]), unsignedSum) << shape << ": " << lane << ", " << i;
     }
   }
+}
+
+TEST(Mma, multipliesBytesByNvidiasLayout) {
+  checkBytes(32, a32, b32);
+  checkBytes(16, a16Bytes, b16Bytes);
 }
 
 TEST(Mma, saturatesIfAsked) {
@@ -122,21 +149,21 @@ TEST(Mma, saturatesIfAsked) {
 template <class Encode>
 void checkFloats(const char *variant, unsigned depth, unsigned bits, Place (*placeA)(unsigned, unsigned),
                  Place (*placeB)(unsigned, unsigned), Encode encode) {
-  unsigned perWord = 32 / bits;
+  unsigned perWord = 32 / bits, words = depth * bits / 128; // of B; of A twice as many
   auto a = [](unsigned row, unsigned k) { return int(row * 7 + k * 3) % 11 - 5; };
   auto b = [](unsigned k, unsigned column) { return int(column * 5 + k) % 7 - 3; };
   Words wordsA(128), wordsB(64), wordsC(128, bitsOf(0.5f));
   for (unsigned lane = 0; lane < 32; ++lane) {
-    for (unsigned i = 0; i < 4 * perWord; ++i) {
+    for (unsigned i = 0; i < 2 * words * perWord; ++i) {
       Place at = placeA(lane, i);
       wordsA[lane * 4 + i / perWord] |= encode(float(a(at.row, at.column))) << (bits * (i % perWord) % 32);
     }
-    for (unsigned i = 0; i < 2 * perWord; ++i) {
+    for (unsigned i = 0; i < words * perWord; ++i) {
       Place at = placeB(lane, i);
       wordsB[lane * 2 + i / perWord] |= encode(float(b(at.row, at.column))) << (bits * (i % perWord) % 32);
     }
   }
-  Words result = multiply(variant, wordsA, wordsB, wordsC);
+  Words result = multiply(variant, wordsA, wordsB, wordsC, words == 1);
   for (unsigned lane = 0; lane < 32; ++lane) {
     for (unsigned i = 0; i < 4; ++i) {
       Place at = sums(lane, i);
@@ -160,8 +187,12 @@ uint32_t half(float value) {
 
 TEST(Mma, multipliesFloatsByNvidiasLayout) {
   checkFloats("m16n8k16.row.col.f32.f16.f16.f32", 16, 16, a16, b16, half);
-  checkFloats("m16n8k16.row.col.f32.bf16.bf16.f32", 16, 16, a16, b16, [](float value) { return bitsOf(value) >> 16; });
-  checkFloats("m16n8k8.row.col.f32.tf32.tf32.f32", 8, 32, a8, b8, [](float value) { return bitsOf(value); });
+  checkFloats("m16n8k8.row.col.f32.f16.f16.f32", 8, 16, a8Halves, b8Halves, half);
+  auto brain = [](float value) { return bitsOf(value) >> 16; };
+  checkFloats("m16n8k16.row.col.f32.bf16.bf16.f32", 16, 16, a16, b16, brain);
+  checkFloats("m16n8k8.row.col.f32.bf16.bf16.f32", 8, 16, a8Halves, b8Halves, brain);
+  checkFloats("m16n8k8.row.col.f32.tf32.tf32.f32", 8, 32, a8, b8, bitsOf);
+  checkFloats("m16n8k4.row.col.f32.tf32.tf32.f32", 4, 32, a4, b4, bitsOf);
 }
 
 Words loadMatrices(const std::string &variant, const std::string &registers) {
