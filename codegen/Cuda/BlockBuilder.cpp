@@ -162,6 +162,18 @@ Value BlockBuilder::takeBytes(Value low, Value high, int64_t selector) {
   return intrinsic("llvm.nvvm.prmt", kb.b.getI32Type(), {low, high, constant(selector)});
 }
 
+/// A byte below the exponent of 2^23 is a float beyond it by that byte.
+std::array<Value, 4> BlockBuilder::bytesToFloats(Value word, int64_t bias) {
+  constexpr int64_t kExponent = 0x4b000000;
+  std::array<Value, 4> floats;
+  for (int64_t i = 0; i < 4; ++i) {
+    Value bits = takeBytes(word, constant(kExponent), 0x7650 + i);
+    Value number = arith::BitcastOp::create(kb.b, kb.b.getF32Type(), bits);
+    floats[i] = arith::SubFOp::create(kb.b, number, kb.floatConstant(kb.b.getF32Type(), 8388608.0 + double(bias)));
+  }
+  return floats;
+}
+
 Value BlockBuilder::roundToTf32(Value bits) {
   Value number = arith::BitcastOp::create(kb.b, kb.b.getF32Type(), bits);
   return intrinsic("llvm.nvvm.f2tf32.rna", kb.b.getI32Type(), number);

@@ -80,6 +80,8 @@ public:
 
   /// The bytes that |selector| names of |low| (0 to 3) and |high| (4 to 7), the lowest by its lowest 4 bits (i32).
   Value takeBytes(Value low, Value high, int64_t selector);
+  /// The bytes of |word| (i32) without sign, each less |bias| (up to 255), as f32.
+  std::array<Value, 4> bytesToFloats(Value word, int64_t bias);
 
 private:
   Value intrinsic(llvm::StringRef name, mlir::Type type, mlir::ValueRange operands);

@@ -149,9 +149,8 @@ GemvEmitter::Values GemvEmitter::addChunk(Value chunk, ValueRange sums) {
   return next;
 }
 
-/// Run |run| of a chunk as floats. A byte below the exponent of 2^23 is a float beyond it by that byte.
+/// Run |run| of a chunk as floats.
 GemvEmitter::Values GemvEmitter::unpack(Value words, int64_t run) {
-  constexpr int64_t kExponent = 0x4b000000;
   bool isNibbles = weights.bits == 4;
   Value word = LLVM::ExtractElementOp::create(kb.b, words, b.constant(isNibbles ? run / 2 : run));
   if (isNibbles) {
@@ -162,13 +161,7 @@ GemvEmitter::Values GemvEmitter::unpack(Value words, int64_t run) {
   }
   // From signed to what is above the least.
   word = b.exclusiveOr(word, b.constant(int32_t(isNibbles ? 0x08080808u : 0x80808080u)));
-  Values floats;
-  for (int64_t i = 0; i < GemvRows::kRun; ++i) {
-    Value bits = b.takeBytes(word, b.constant(kExponent), 0x7650 + i);
-    Value number = arith::BitcastOp::create(kb.b, kb.b.getF32Type(), bits);
-    floats.push_back(arith::SubFOp::create(kb.b, number, float32(8388608.0 + (isNibbles ? 8 : 128))));
-  }
-  return floats;
+  return llvm::to_vector(b.bytesToFloats(word, isNibbles ? 8 : 128));
 }
 
 Value GemvEmitter::loadScale(Value column, Type type, Value index) {

@@ -26,7 +26,8 @@ void TileLoader::begin(Value batch, Value first, function_ref<Value(Value)> rowA
   chunk = byRows ? b.div(thread, atOnce) : b.rem(thread, tile.chunks());
   for (int64_t i = 0; i < tile.rows; i += atOnce) {
     tileRows.push_back(b.add(row, i));
-    rows.push_back(walk->row(b, batch, b.add(first, rowAt ? rowAt(tileRows.back()) : tileRows.back())));
+    operandRows.push_back(b.add(first, rowAt ? rowAt(tileRows.back()) : tileRows.back()));
+    rows.push_back(walk->row(b, batch, operandRows.back()));
   }
 }
 
@@ -76,6 +77,80 @@ void TileLoader::loadUnits(const OperandWalk::Place &row, ArrayRef<OperandWalk::
     chunkValue = LLVM::InsertElementOp::create(b.kb.b, chunkValue, value, b.constant(int64_t(i)));
   }
   b.storeShared(chunkValue, to, kChunk);
+}
+
+//===----------------------------------------------------------------------===//
+// Weights that become f32
+//===----------------------------------------------------------------------===//
+
+/// Of the four elements that make a chunk of f32.
+Type WideningLoader::rawType() {
+  OpBuilder &builder = b.kb.b;
+  return element.isInteger(8) ? Type(builder.getI32Type()) : Type(VectorType::get({4}, element));
+}
+
+SmallVector<Type> WideningLoader::fetched() {
+  SmallVector<Type> types(tileRows.size(), rawType());
+  types.append(scales.base ? tileRows.size() : 0, b.kb.b.getF32Type());
+  return types;
+}
+
+/// Of the element |k| (i32) of operand row |row|; the first scale where there is no such element.
+Value WideningLoader::scaleAt(Value row, Value valid, Value k) {
+  Value index = row;
+  if (!scales.isOne()) {
+    index = b.add(index, b.mul(b.div(b.rem(k, scales.period), scales.group), scales.columns));
+  }
+  index = valid ? Value(arith::SelectOp::create(b.kb.b, valid, index, b.constant(0))) : index;
+  return LLVM::LoadOp::create(b.kb.b, b.kb.b.getF32Type(),
+                              b.kb.element(b.kb.b.getF32Type(), scales.base, b.toIndex(index)), /*alignment=*/4);
+}
+
+SmallVector<Value> WideningLoader::fetch(Value step) {
+  constexpr int64_t kElements = kChunk / 4;
+  kernels::KernelBuilder &kb = b.kb;
+  Value number = b.add(b.mul(step, tile.chunks()), chunk);
+  OperandWalk::Place unit = walk->unit(b, number);
+  SmallVector<Value> raw, factors;
+  for (auto [index, row] : llvm::zip_equal(operandRows, rows)) {
+    Value inside, valid = validity(row, unit, inside), offset = b.add(row.offset, unit.offset);
+    Value safe = valid ? Value(arith::SelectOp::create(kb.b, valid, offset, b.constant(0))) : offset;
+    Value loaded = LLVM::LoadOp::create(kb.b, rawType(), address(safe), walk->unitBytes());
+    Value none = arith::ConstantOp::create(kb.b, kb.b.getZeroAttr(rawType()));
+    raw.push_back(valid ? Value(arith::SelectOp::create(kb.b, valid, loaded, none)) : loaded);
+    if (scales.base) {
+      factors.push_back(scaleAt(index, valid, b.mul(number, kElements)));
+    }
+  }
+  raw.append(factors);
+  return raw;
+}
+
+std::array<Value, 4> WideningLoader::widen(Value raw) {
+  kernels::KernelBuilder &kb = b.kb;
+  if (element.isInteger(8)) { // from signed to what is above the least
+    return b.bytesToFloats(b.exclusiveOr(raw, b.constant(int32_t(0x80808080u))), 128);
+  }
+  std::array<Value, 4> floats;
+  for (int64_t i = 0; i < 4; ++i) {
+    Value narrow = LLVM::ExtractElementOp::create(kb.b, raw, b.constant(i));
+    floats[i] = arith::ExtFOp::create(kb.b, kb.b.getF32Type(), narrow);
+  }
+  return floats;
+}
+
+void WideningLoader::put(ValueRange fetched, Value shared) {
+  kernels::KernelBuilder &kb = b.kb;
+  for (auto [i, row] : llvm::enumerate(tileRows)) {
+    std::array<Value, 4> floats = widen(fetched[i]);
+    Value four = LLVM::UndefOp::create(kb.b, VectorType::get({4}, kb.b.getF32Type()));
+    for (auto [lane, value] : llvm::enumerate(floats)) {
+      Value scaled =
+          scales.base ? Value(arith::MulFOp::create(kb.b, value, fetched[tileRows.size() + i])) : Value(value);
+      four = LLVM::InsertElementOp::create(kb.b, four, scaled, b.constant(int64_t(lane)));
+    }
+    b.storeShared(four, b.at(shared, tile.offset(b, row, chunk)), kChunk);
+  }
 }
 
 } // namespace tessera::cuda

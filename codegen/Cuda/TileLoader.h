@@ -35,7 +35,7 @@ public:
   /// branches: tensor cores want the threads of a warp together.
   void load(Value step, Value shared);
 
-private:
+protected:
   int64_t rowsAtOnce() const { return b.threads / tile.chunks(); }
   void loadUnits(const OperandWalk::Place &row, llvm::ArrayRef<OperandWalk::Place> units, Value to);
   Value validity(const OperandWalk::Place &row, const OperandWalk::Place &unit, Value &inside);
@@ -50,6 +50,37 @@ private:
   Value chunk;                                ///< of this thread's rows
   llvm::SmallVector<Value> tileRows;          ///< of this thread
   llvm::SmallVector<OperandWalk::Place> rows; ///< where they are
+  llvm::SmallVector<Value> operandRows;       ///< which they are
+};
+
+/// Copies weights of bytes, f16 or bf16 as f32, integers times their scales: through registers, where a step's wait
+/// for memory while the warp multiplies another one.
+class WideningLoader final : public TileLoader {
+public:
+  /// Of the weights' scales, one for |group| elements of K each of |period| that repeat (channels of each kernel
+  /// position), and |columns| neighbours for each group. |base| null: there are none.
+  struct Scales {
+    Value base;
+    int64_t group, period, columns;
+    bool isOne() const { return group >= period; } ///< for all of K
+  };
+
+  WideningLoader(BlockBuilder &b, SharedTile tile, std::unique_ptr<OperandWalk> walk, mlir::Type element, Value base,
+                 Scales scales)
+      : TileLoader(b, tile, std::move(walk), element, base, 0), scales(scales) {}
+
+  /// What this thread loads of step |step| (i32), and the types of that.
+  llvm::SmallVector<Value> fetch(Value step);
+  llvm::SmallVector<mlir::Type> fetched();
+  /// To |shared|, there after a barrier.
+  void put(mlir::ValueRange fetched, Value shared);
+
+private:
+  mlir::Type rawType();
+  Value scaleAt(Value row, Value valid, Value k);
+  std::array<Value, 4> widen(Value raw);
+
+  Scales scales;
 };
 
 } // namespace tessera::cuda

@@ -115,10 +115,14 @@ std::unique_ptr<OperandWalk> walkOfA(Operation *op) {
   return matrixWalk(matmul, matmul.getA(), !matmul.getTransA(), joinsBatch(matmul));
 }
 
+int64_t elementBytesOf(Operation *op, unsigned operand) {
+  return device::elementBytes(typeOf(op->getOperand(operand)).getElementType());
+}
+
 std::unique_ptr<OperandWalk> walkOfB(Operation *op, const TiledProduct &product) {
-  if (packingOf(op)) { // of rows as long as K
-    int64_t chunks = product.kBytes / kChunk;
-    return std::make_unique<MatrixWalk>(kChunk, product.columns, chunks, product.kBytes, kChunk,
+  if (packingOf(op)) { // of rows as long as K, of which a unit becomes a chunk
+    int64_t chunks = product.kBytes / kChunk, unit = kChunk * elementBytesOf(op, 1) / elementBytesOf(op, 0);
+    return std::make_unique<MatrixWalk>(unit, product.columns, chunks, chunks * unit, unit,
                                         ArrayRef<std::pair<int64_t, int64_t>>());
   }
   auto matmul = cast<device::MatMulOp>(op);
@@ -163,7 +167,10 @@ public:
   }
 
 private:
+  struct Loaders;
   SmallVector<Value> sumSteps();
+  Value stepsOfBlock(int64_t count);
+  SmallVector<Value> addTail(WarpProduct &multiplier, Value stage, ArrayRef<Value> sums);
   SmallVector<Value> multiplyStep(WarpProduct &multiplier, Value stage, ValueRange sums, int64_t bytes);
   Value hasResults();
   void joinWarps(ArrayRef<Value> sums, function_ref<void(ArrayRef<Value>)> finish);
@@ -194,49 +201,130 @@ private:
   WarpPlace at;
 };
 
+/// Both sides on their way.
+struct ProductEmitter::Loaders {
+  explicit Loaders(ProductEmitter &own);
+
+  /// Starts step |step| (i32) for the stage that is |stage| bytes from the first.
+  SmallVector<Value> start(Value step, Value stage) {
+    left.load(step, own.b.at(own.shared, stage));
+    if (widening) {
+      return widening->fetch(step);
+    }
+    plain->load(step, rightOf(stage));
+    return {};
+  }
+  void finish(ValueRange fetched, Value stage) {
+    if (widening) {
+      widening->put(fetched, rightOf(stage));
+    }
+  }
+  /// What finish() gets where nothing was started.
+  SmallVector<Value> none() {
+    SmallVector<Value> values;
+    for (Type type : widening ? widening->fetched() : SmallVector<Type>()) {
+      values.push_back(arith::ConstantOp::create(own.kb.b, own.kb.b.getZeroAttr(type)));
+    }
+    return values;
+  }
+
+private:
+  Value rightOf(Value stage) { return own.b.at(own.shared, own.b.add(stage, own.tileA.bytes())); }
+  WideningLoader::Scales scales();
+
+  ProductEmitter &own;
+  TileLoader left;
+  std::unique_ptr<TileLoader> plain;
+  std::unique_ptr<WideningLoader> widening;
+};
+
+ProductEmitter::Loaders::Loaders(ProductEmitter &own)
+    : own(own), left(own.b, own.tileA, walkOfA(own.op), own.elementA, own.kb.operand(0),
+                     isa<device::ConvOp>(own.op) ? cast<device::ConvOp>(own.op).getPadValue() : 0) {
+  left.begin(own.batch, own.firstRow, nullptr);
+  auto walk = walkOfB(own.op, own.product);
+  TileLoader *right = nullptr;
+  if (widensWeights(own.op)) {
+    widening =
+        std::make_unique<WideningLoader>(own.b, own.tileB, std::move(walk), own.elementB, own.kb.operand(1), scales());
+    right = widening.get();
+  } else {
+    plain = std::make_unique<TileLoader>(own.b, own.tileB, std::move(walk), own.elementB, own.kb.operand(1), 0);
+    right = plain.get();
+  }
+  right->begin(own.batch, own.firstColumn, [&](Value row) { return own.warp.columnAt(own.b, row); });
+}
+
+WideningLoader::Scales ProductEmitter::Loaders::scales() {
+  auto conv = dyn_cast<device::ConvOp>(own.op);
+  auto matmul = dyn_cast<device::MatMulOp>(own.op);
+  if (conv ? !conv.getScales() : !matmul.getScales()) {
+    return {nullptr, 0, 0, 0};
+  }
+  Value base = own.kb.operand(own.op->getNumOperands() - 1);
+  int64_t group = std::max<int64_t>(1, conv ? conv.getWeightGroup() : matmul.getWeightGroup());
+  int64_t elements = conv ? conv.getWeightShape()[1] : depthOf(matmul);
+  // Channels of a kernel position are padded (TiledProduct::of).
+  bool isOne = group >= elements;
+  int64_t period = llvm::alignTo(elements, kChunk / elementBytesOf(own.op, 0));
+  return {base, isOne ? period : group, period, own.product.columns};
+}
+
+/// Of |count| steps of the tile along K, this block's (i32).
+Value ProductEmitter::stepsOfBlock(int64_t count) {
+  int64_t steps = tile.stepsOf(product.kBytes);
+  if (tile.getSplitK() == 1 || count == steps * tile.getSplitK()) {
+    return b.constant(std::min(count, steps));
+  }
+  Value left = arith::MaxSIOp::create(kb.b, b.sub(b.constant(count), b.mul(part, steps)), b.constant(0));
+  return arith::MinSIOp::create(kb.b, left, b.constant(steps));
+}
+
 /// The loop over K.
 SmallVector<Value> ProductEmitter::sumSteps() {
-  auto conv = dyn_cast<device::ConvOp>(op);
-  TileLoader left(b, tileA, walkOfA(op), elementA, kb.operand(0), conv ? conv.getPadValue() : 0);
-  TileLoader right(b, tileB, walkOfB(op, product), elementB, kb.operand(1), 0);
-  left.begin(batch, firstRow, nullptr);
-  right.begin(batch, firstColumn, [&](Value row) { return warp.columnAt(b, row); });
+  Loaders loaders(*this);
   auto multiplier = WarpProduct::create(b, tile, warp, at, tileA, tileB, elementA, elementB);
   const int64_t steps = tile.stepsOf(product.kBytes), ahead = tile.getStages() - 1;
   // The last step of all may be one of fewer bytes.
   const int64_t whole = product.kBytes / tile.getKBytes(), tail = product.kBytes % tile.getKBytes();
   Value firstStep = b.mul(part, steps);
-  // Of |count| steps of the tile, this block's.
-  auto ofBlock = [&](int64_t count) -> Value {
-    if (tile.getSplitK() == 1 || count == steps * tile.getSplitK()) {
-      return b.constant(std::min(count, steps));
+  Value ownSteps = stepsOfBlock(whole + (tail ? 1 : 0));
+  auto isThere = [&](Value step) -> Value {
+    return kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, step, ownSteps);
+  };
+  auto start = [&](Value step, Value stage) {
+    SmallVector<Value> fetched = loaders.none();
+    auto load = [&] { return loaders.start(b.add(firstStep, step), stage); };
+    if (fetched.empty()) {
+      kb.ifThen(isThere(step), [&] { load(); });
+    } else {
+      fetched = kb.ifElseAll(isThere(step), load, fetched);
     }
-    Value left = arith::MaxSIOp::create(kb.b, b.sub(b.constant(count), firstStep), b.constant(0));
-    return arith::MinSIOp::create(kb.b, left, b.constant(steps));
-  };
-  Value ownSteps = ofBlock(whole + (tail ? 1 : 0));
-  auto load = [&](Value index, Value stage) {
-    Value step = b.add(firstStep, index);
-    left.load(step, b.at(shared, stage));
-    right.load(step, b.at(shared, b.add(stage, tileA.bytes())));
-  };
-  auto loadIfAny = [&](Value step, Value stage) {
-    Value isThere = kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, step, ownSteps);
-    kb.ifThen(isThere, [&] { load(step, stage); });
     b.commitCopies();
+    return fetched;
   };
-  for (int64_t step = 0; step < ahead; ++step) {
-    step < steps ? loadIfAny(b.constant(step), b.constant(step * tile.stageBytes())) : b.commitCopies();
+  for (int64_t i = 0; i < ahead; ++i) {
+    Value step = b.constant(i), stage = b.constant(i * tile.stageBytes());
+    if (i < steps) {
+      SmallVector<Value> fetched = start(step, stage);
+      kb.ifThen(isThere(step), [&] { loaders.finish(fetched, stage); });
+    } else {
+      b.commitCopies();
+    }
   }
   SmallVector<Value> carried(warp.sumCount(), kb.zero(sumType));
   carried.append({b.constant(0), b.constant(ahead * tile.stageBytes())});
-  Value wholeSteps = b.toIndex(ofBlock(whole));
+  Value wholeSteps = b.toIndex(stepsOfBlock(whole));
   carried = kb.forLoop(kb.constant(0), wholeSteps, 1, carried, [&](Value index, ValueRange old) {
     Value reading = old[warp.sumCount()], writing = old[warp.sumCount() + 1];
     b.waitForCopies(ahead - 1);
     b.barrier();
-    loadIfAny(b.add(b.fromIndex(index), ahead), writing);
+    Value step = b.add(b.fromIndex(index), ahead);
+    SmallVector<Value> fetched = start(step, writing);
     SmallVector<Value> next = multiplyStep(*multiplier, reading, old.take_front(warp.sumCount()), tile.getKBytes());
+    if (!fetched.empty()) {
+      kb.ifThen(isThere(step), [&] { loaders.finish(fetched, writing); });
+    }
     for (Value stage : {reading, writing}) {
       Value following = b.add(stage, tile.stageBytes());
       Value isInside = b.less(following, tile.getStages() * tile.stageBytes());
@@ -246,14 +334,19 @@ SmallVector<Value> ProductEmitter::sumSteps() {
   });
   Value reading = carried[warp.sumCount()];
   carried.truncate(warp.sumCount());
-  auto finish = [&] {
-    b.waitForCopies(ahead - 1);
+  return tail ? addTail(*multiplier, reading, carried) : carried;
+}
+
+/// |sums| and the products of the step of few bytes at the end of K, which the block that has it finds at |stage|.
+SmallVector<Value> ProductEmitter::addTail(WarpProduct &multiplier, Value stage, ArrayRef<Value> sums) {
+  int64_t step = product.kBytes / tile.getKBytes(), bytes = product.kBytes % tile.getKBytes();
+  auto add = [&] {
+    b.waitForCopies(tile.getStages() - 2);
     b.barrier();
-    return multiplyStep(*multiplier, reading, carried, tail);
+    return multiplyStep(multiplier, stage, sums, bytes);
   };
-  return !tail                   ? carried
-         : tile.getSplitK() == 1 ? finish()
-                                 : kb.ifElseAll(b.equal(part, whole / steps), finish, carried);
+  Value isOwn = b.equal(part, step / tile.stepsOf(product.kBytes));
+  return tile.getSplitK() == 1 ? add() : kb.ifElseAll(isOwn, add, sums);
 }
 
 /// Whether this warp's rows and columns reach into the result; null: each warp's do.

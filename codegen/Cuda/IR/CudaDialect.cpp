@@ -65,7 +65,8 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (attribute.getName() == kTileAttr && !fitsTile(op)) {
     return op->emitOpError()
            << "has " << kTileAttr << ", allowed for products of bytes, and of f32, f16 or bf16 whose order "
-           << "of sums is not stated, of one group, with constant weights of a convolution, and of at "
+           << "of sums is not stated, of one group, with constant weights of a convolution, of f32 by "
+           << "constant weights of 8 or 16 bits of one matrix, whose scales are the same for four along K, and of at "
            << "most 1 GiB an operand";
   }
   if (attribute.getName() == kTileAttr && cast<TileAttr>(attribute.getValue()).getTf32() &&
@@ -111,6 +112,36 @@ static bool isSmall(Value value) {
   return tensorType(value).getNumElements() > 0 && tessera::device::physicalBytes(tensorType(value)) < kMostBytes;
 }
 
+/// Of four neighbours along K all have the same scale; none is of a weight that is computed.
+static bool scalesFit(Value scales, int64_t group, int64_t period) {
+  return !scales || (tessera::top::isConstant(scales) && (group % 4 == 0 || group >= period));
+}
+
+bool tessera::cuda::widensWeights(Operation *op) {
+  return getElementTypeOrSelf(op->getOperand(0)).isF32() && !getElementTypeOrSelf(op->getOperand(1)).isF32();
+}
+
+/// Constant weights of one matrix, whose four neighbours along K are widened at once.
+static bool fitsWidening(Operation *op) {
+  using namespace tessera;
+  Type weights = tensorType(op->getOperand(1)).getElementType();
+  if (!top::isConstant(op->getOperand(1)) || (!weights.isInteger(8) && !device::isNarrowFloat(weights))) {
+    return false;
+  }
+  if (auto conv = dyn_cast<device::ConvOp>(op)) {
+    // The elements of K of a row-major x are kernel positions first.
+    int64_t channels = conv.getWeightShape()[1];
+    bool isOne = int64_t(conv.getWeightGroup()) >= channels;
+    return scalesFit(conv.getScales(), conv.getWeightGroup(), channels) &&
+           (isOne || !conv.getScales() || device::isBlocked(conv.getX().getType()));
+  }
+  auto matmul = cast<device::MatMulOp>(op);
+  RankedTensorType a = tensorType(matmul.getA());
+  bool isOne = ShapedType::getNumElements(matmul.getWeightShape().drop_back(2)) == 1;
+  return isOne && scalesFit(matmul.getScales(), matmul.getWeightGroup(),
+                            a.getDimSize(a.getRank() - (matmul.getTransA() ? 2 : 1)));
+}
+
 bool tessera::cuda::fitsTile(Operation *op) {
   using namespace tessera;
   auto conv = dyn_cast<device::ConvOp>(op);
@@ -118,12 +149,13 @@ bool tessera::cuda::fitsTile(Operation *op) {
   if (!conv && !matmul) {
     return false;
   }
-  if (conv ? conv.getGroups() != 1 || conv.getScales() || !top::isConstant(conv.getW()) : bool(matmul.getScales())) {
+  if (conv && (conv.getGroups() != 1 || !top::isConstant(conv.getW()))) {
     return false;
   }
   Type a = tensorType(op->getOperand(0)).getElementType(), b = tensorType(op->getOperand(1)).getElementType();
   bool integers = a.isInteger(8) && b.isInteger(8);
-  bool floats = device::isSummedInF32(a) && a == b && !device::isOrderedProduct(op);
+  bool floats =
+      device::isSummedInF32(a) && !device::isOrderedProduct(op) && (a == b || (a.isF32() && fitsWidening(op)));
   return (integers || floats) && llvm::all_of(op->getOperands(), isSmall) && isSmall(op->getResult(0));
 }
 
@@ -269,6 +301,8 @@ LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 
 RankedTensorType tessera::cuda::packedType(PackingAttr packing, Operation *op, Type element) {
   ArrayRef<int64_t> shape = packing.getShape();
+  // Of the left side: what narrower weights become.
+  int64_t chunk = 16 / device::elementBytes(getElementTypeOrSelf(op->getOperand(0)));
   auto matmul = dyn_cast<device::MatMulOp>(op);
   if (matmul) {
     int64_t n = shape[shape.size() - (matmul.getTransB() ? 2 : 1)];
@@ -277,7 +311,7 @@ RankedTensorType tessera::cuda::packedType(PackingAttr packing, Operation *op, T
       GemvRows rows{k, packing.getOrder() == PackedOrder::bytes ? 8 : 4, packing.getGroup()};
       return RankedTensorType::get({n, rows.rowBytes()}, element);
     }
-    return RankedTensorType::get({n, int64_t(llvm::alignTo(k, 16 / device::elementBytes(element)))}, element);
+    return RankedTensorType::get({n, int64_t(llvm::alignTo(k, chunk))}, element);
   }
   int64_t taps = 1;
   for (int64_t dim : shape.drop_front(2)) {
@@ -287,15 +321,13 @@ RankedTensorType tessera::cuda::packedType(PackingAttr packing, Operation *op, T
   case PackedOrder::depthwise:
     return RankedTensorType::get({taps, int64_t(llvm::alignTo(shape[0], kBlockChannels))}, element);
   case PackedOrder::taps:
-    return RankedTensorType::get(
-        {shape[0], taps * int64_t(llvm::alignTo(shape[1], 16 / device::elementBytes(element)))}, element);
+    return RankedTensorType::get({shape[0], taps * int64_t(llvm::alignTo(shape[1], chunk))}, element);
   case PackedOrder::rows:
   case PackedOrder::bytes:
   case PackedOrder::nibbles:
     break;
   }
-  return RankedTensorType::get({shape[0], int64_t(llvm::alignTo(taps * shape[1], 16 / device::elementBytes(element)))},
-                               element);
+  return RankedTensorType::get({shape[0], int64_t(llvm::alignTo(taps * shape[1], chunk))}, element);
 }
 
 LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights) const {

@@ -25,8 +25,13 @@ inline constexpr int64_t kBlockChannels = 32;
 mlir::RankedTensorType packedType(PackingAttr packing, mlir::Operation *op, mlir::Type element);
 
 /// Whether blocks of threads can compute |op| by tiles, with constant weights packed for that, if it has some: a
-/// convolution of one group or a product of 8-bit integers, or of f32, f16 or bf16 whose order of sums is not stated.
+/// convolution of one group or a product of 8-bit integers, or of f32, f16 or bf16 whose order of sums is not stated,
+/// or of f32 by constant weights of integers, f16 or bf16.
 bool fitsTile(mlir::Operation *op);
+
+/// Whether the right side of |op|, which fitsTile(), has another type than the f32 of the left one: constant weights of
+/// bytes, f16 or bf16, which become f32 on their way to shared memory.
+bool widensWeights(mlir::Operation *op);
 
 /// Whether tensor cores can compute |op|: attention of f16 or bf16 whose order of sums is not stated, of rows of q
 /// enough for a tile, of up to kMostFeatures of q and of v, in whole runs of 16 bytes. With |element|: were q, k and v

@@ -34,7 +34,8 @@ def Cuda_TileAttr : AttrDef<Cuda_Dialect, "Tile"> {
   let summary = "The part of a product that a block of threads computes";
   let description = [{
     `rows` x `columns` sums of `kBytes` bytes of K a step, of which `stages` are on their way or in use in shared memory. Warps share
-    rows, columns and K as `warps` says. Tensor cores multiply, but for f32, whose products the cores add by fused multiply-adds; with
+    rows, columns and K as `warps` says; kBytes are of the left side's elements, which weights of other types become on their way.
+    Tensor cores multiply, but for f32, whose products the cores add by fused multiply-adds; with
     `tf32` the factors of those are rounded to 10 bits of fraction, and tensor cores multiply them. `split_k` blocks share the steps of
     a tile (1 is not printed): each leaves its sums in scratch, and the last one to arrive adds all of them, in the order of K, and
     goes through the epilogue.
@@ -115,11 +116,12 @@ def Cuda_PackingAttr : AttrDef<Cuda_Dialect, "Packing", [DeclareAttrInterfaceMet
   let description = [{
     `shape`: the logical dims of the weights. They lie as
     - `rows`: [N][K], K of a matrix, or (channel, kernel position) of a convolution that reads row-major x;
-    - `taps`: [N][K], K being (kernel position, channel) of a channel-blocked x, with channels up to a multiple of 16 bytes;
+    - `taps`: [N][K], K being (kernel position, channel) of a channel-blocked x, a run of channels each;
     - `depthwise`: [kernel position][channel], channels up to a multiple of a block;
     - `bytes`, `nibbles`: [N][K] of integers of 8 or 4 bits in the order of `cuda.gemv` (GemvRows.h), and behind each row the
       scales of its `group`s of K; without a group there are none.
-    Rows, but for `depthwise`, are padded with zeros to a multiple of 16 bytes.
+    Rows of `rows` and runs of channels of `taps` are padded with zeros to a multiple of 16 bytes of the left side's elements:
+    weights that are narrower than these become such as they are read.
 
     (C1) shape: 2 or more dims, none negative. (C2) group: of `bytes` and `nibbles` alone, not negative.
   }];

@@ -126,6 +126,21 @@ func.func @bytes(%x: tensor<1x512xf32>) -> tensor<1x1xf32> {
 
 // -----
 
+// More rows: weights of bytes become f32 on tiles, and stay packed as bytes, rows of whole chunks of f32; scales stay.
+// CHECK-LABEL: func.func @widened
+// CHECK: device.matmul %arg0, %{{.*}} scales %{{.*}} {cuda.tile = #cuda.tile<{{.*}}>, packing = #cuda.packing<rows, shape = [70, 4]>, weightGroup = 32 : i64} : (tensor<16x70xf32>, tensor<4x72xi8>, tensor<3x4xf32>)
+// CHECK: device.matmul %arg1, %{{.*}} {cuda.tile = {{.*}} : (tensor<16x64xf32>, tensor<4x64xbf16>)
+func.func @widened(%x: tensor<16x70xf32>, %z: tensor<16x64xf32>) -> (tensor<16x4xf32>, tensor<16x4xf32>) {
+  %w = top.constant dense<1> : tensor<70x4xi8> : tensor<70x4xi8>
+  %s = top.constant dense<0.5> : tensor<3x4xf32> : tensor<3x4xf32>
+  %v = top.constant dense<0.5> : tensor<64x4xbf16> : tensor<64x4xbf16>
+  %y = device.matmul %x, %w scales %s {weightGroup = 32 : i64} : (tensor<16x70xf32>, tensor<70x4xi8>, tensor<3x4xf32>) -> tensor<16x4xf32>
+  %u = device.matmul %z, %v : (tensor<16x64xf32>, tensor<64x4xbf16>) -> tensor<16x4xf32>
+  return %y, %u : tensor<16x4xf32>, tensor<16x4xf32>
+}
+
+// -----
+
 // Groups that no thread's chunk is whole runs of.
 // CHECK-LABEL: func.func @odd_groups
 // CHECK-NOT: cuda.gemv
