@@ -21,6 +21,11 @@ ColumnStore::ColumnStore(BlockBuilder &b)
   columns = kb.resultType().getDimSize(dim);
 }
 
+void ColumnStore::setGroup(Value group, int64_t count) {
+  columns /= count;
+  first = b.mul(group, columns), isLast = b.equal(group, count - 1);
+}
+
 Value ColumnStore::addBias(Value sums, Value column, unsigned lanes) {
   if (!bias) {
     return sums;
@@ -36,11 +41,11 @@ Value ColumnStore::addBias(Value sums, Value column, unsigned lanes) {
 /// Where |lanes| columns from |column| on are padding of a channel-blocked result; |lanes| 0: one, as a scalar.
 void ColumnStore::storeZeros(ArrayRef<Value> indices, Value column, int64_t lanes, int64_t end) {
   device::BlockedAttr layout = device::getBlockedLayout(kb.resultType());
-  int64_t written = layout ? int64_t(llvm::alignTo(columns, layout.getBlock())) : columns;
-  if (std::min(written, end) <= columns) {
+  int64_t all = kb.resultType().getDimSize(dim), padding = layout ? llvm::alignTo(all, layout.getBlock()) - all : 0;
+  if (std::min(columns + padding, end) <= columns) {
     return;
   }
-  kb.ifThen(b.below(b.add(column, -columns), written - columns), [&] {
+  kb.ifThen(b.both(b.below(b.add(column, -columns), padding), isLast), [&] {
     Type element = kb.resultType().getElementType(), type = kernels::registerType(element);
     Value zeros = kb.zero(lanes ? Type(VectorType::get({lanes}, type)) : type);
     kb.storeElements(element, zeros, kb.result(), kernels::Strides(kb.resultType()).offset(kb, indices));
@@ -48,14 +53,21 @@ void ColumnStore::storeZeros(ArrayRef<Value> indices, Value column, int64_t lane
 }
 
 void ColumnStore::storePadding(SmallVector<Value> indices, Value column, int64_t lanes, int64_t end) {
-  indices[dim] = b.toIndex(column);
-  storeZeros(indices, column, lanes, end);
+  if (columns % lanes == 0) {
+    indices[dim] = place(column);
+    return storeZeros(indices, column, lanes, end);
+  }
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    Value own = b.add(column, lane);
+    indices[dim] = place(own);
+    storeZeros(indices, own, 0, end);
+  }
 }
 
 void ColumnStore::store(SmallVector<Value> indices, Value column, Value sums, int64_t end) {
   int64_t lanes = cast<VectorType>(sums.getType()).getNumElements();
   if (columns % lanes == 0) {
-    indices[dim] = b.toIndex(column);
+    indices[dim] = place(column);
     auto storeAll = [&] {
       epilogue.store(addBias(sums, indices[dim], unsigned(lanes)), indices, dim, nullptr, false, /*aligned=*/true);
     };
@@ -64,7 +76,7 @@ void ColumnStore::store(SmallVector<Value> indices, Value column, Value sums, in
   }
   for (int64_t lane = 0; lane < lanes; ++lane) {
     Value own = b.add(column, lane);
-    indices[dim] = b.toIndex(own);
+    indices[dim] = place(own);
     kb.ifThen(b.less(own, columns), [&] {
       Value sum = LLVM::ExtractElementOp::create(kb.b, sums, b.constant(lane));
       epilogue.store(addBias(sum, indices[dim], 0), indices, -1, nullptr);

@@ -4,6 +4,8 @@
 
 #include "device_dialect/IR/Layout.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace tessera::cuda {
@@ -26,7 +28,7 @@ OperandWalk::Place MatrixWalk::unit(BlockBuilder &b, Value unit) const {
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-WindowWalk::WindowWalk(Operation *op) : OperandWalk(kChunk, false) {
+WindowWalk::WindowWalk(BlockBuilder &b, Operation *op, Value group) : OperandWalk(kChunk, false) {
   auto conv = cast<device::ConvOp>(op);
   RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
   windows = kernels::windowDims(x, y, conv.getWeightShape().drop_front(2), conv.getStrides(), conv.getPads(),
@@ -39,11 +41,15 @@ WindowWalk::WindowWalk(Operation *op) : OperandWalk(kChunk, false) {
   device::BlockedAttr layout = device::getBlockedLayout(x);
   blocked = static_cast<bool>(layout);
   int64_t block = blocked ? layout.getBlock() : 1, blocks = llvm::divideCeil(x.getDimSize(1), block);
+  int64_t channels = conv.getWeightShape()[1];
   if (!blocked) {
     bytesOfUnit = bytes, byRows = true;
+  } else if (conv.getGroups() != 1) {
+    bytesOfUnit = std::gcd(kChunk, channels * bytes);
   }
   positionBytes = block * bytes, blockBytes = positions * positionBytes, imageBytes = blocks * blockBytes;
-  unitsOfBlock = positionBytes / bytesOfUnit, channelUnits = llvm::divideCeil(x.getDimSize(1) * bytes, bytesOfUnit);
+  unitsOfBlock = positionBytes / bytesOfUnit, channelUnits = llvm::divideCeil(channels * bytes, bytesOfUnit);
+  firstUnit = conv.getGroups() == 1 ? b.constant(0) : b.mul(group, channelUnits);
 }
 
 OperandWalk::Place WindowWalk::row(BlockBuilder &b, Value, Value row) const {
@@ -76,13 +82,14 @@ OperandWalk::Place WindowWalk::tap(BlockBuilder &b, Value kernelPosition) const 
 OperandWalk::Place WindowWalk::unit(BlockBuilder &b, Value unit) const {
   if (!blocked) { // (channel, kernel position)
     Place place = tap(b, b.rem(unit, taps));
-    place.offset = b.add(place.offset, b.mul(b.div(unit, taps), blockBytes));
+    place.offset = b.add(place.offset, b.mul(b.add(b.div(unit, taps), firstUnit), blockBytes));
     place.valid = b.below(unit, channelUnits * taps);
     return place;
   }
-  Value channel = b.rem(unit, channelUnits);
+  Value channel = b.add(b.rem(unit, channelUnits), firstUnit);
   Place place = tap(b, b.div(unit, channelUnits));
-  Value within = b.add(b.mul(b.div(channel, unitsOfBlock), blockBytes), b.mul(b.rem(channel, unitsOfBlock), kChunk));
+  Value within =
+      b.add(b.mul(b.div(channel, unitsOfBlock), blockBytes), b.mul(b.rem(channel, unitsOfBlock), bytesOfUnit));
   place.offset = b.add(place.offset, within);
   place.valid = b.below(unit, channelUnits * taps);
   return place;

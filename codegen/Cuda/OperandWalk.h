@@ -59,9 +59,11 @@ private:
 };
 
 /// The windows of a convolution: rows are output positions; K is (kernel position, channel) in chunks of a
-/// channel-blocked x, or (channel, kernel position) in elements of a row-major one.
+/// channel-blocked x (of several groups in what these are whole runs of), or (channel, kernel position) in elements of
+/// a row-major one.
 struct WindowWalk final : OperandWalk {
-  explicit WindowWalk(mlir::Operation *conv);
+  /// Of group |group| (i32) of its channels.
+  WindowWalk(BlockBuilder &b, mlir::Operation *conv, Value group);
 
   Place row(BlockBuilder &b, Value batch, Value row) const override;
   Place unit(BlockBuilder &b, Value unit) const override;
@@ -75,6 +77,7 @@ private:
   int64_t imageBytes = 0, positionBytes = 0; ///< between images, and between neighbouring positions
   int64_t unitsOfBlock = 1, blockBytes = 0;  ///< of channels: of a block, or of one channel
   bool blocked;
+  Value firstUnit; ///< of the group, among those of all channels
 };
 
 } // namespace tessera::cuda

@@ -65,7 +65,9 @@ void TileLoader::loadUnits(const OperandWalk::Place &row, ArrayRef<OperandWalk::
   int64_t bytes = walk->unitBytes();
   Type unit = builder.getIntegerType(bytes * 8);
   auto type = VectorType::get({kChunk / bytes}, unit);
-  Value filled = arith::ConstantOp::create(b.kb.b, builder.getIntegerAttr(unit, fill));
+  // |fill| is none of wider elements; a unit may be several bytes.
+  Value filled = arith::ConstantOp::create(
+      b.kb.b, builder.getIntegerAttr(unit, llvm::APInt::getSplat(unsigned(bytes * 8), llvm::APInt(8, fill & 0xff))));
   Value chunkValue = LLVM::UndefOp::create(b.kb.b, type);
   for (auto [i, place] : llvm::enumerate(units)) {
     Value valid = validity(row, place, inside);

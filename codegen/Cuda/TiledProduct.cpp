@@ -55,14 +55,14 @@ TiledProduct TiledProduct::of(Operation *op) {
   if (auto conv = dyn_cast<device::ConvOp>(op)) {
     RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
     int64_t taps = productOf(conv.getWeightShape().drop_front(2)), channels = x.getDimSize(1);
-    if (device::isBlocked(x)) {
-      channels = llvm::alignTo(channels, kChunk / bytes);
-    }
-    product.columns = product.columnsWritten = y.getDimSize(1);
+    auto groups = int64_t(conv.getGroups());
+    channels = device::isBlocked(x) ? channelRun(conv) : channels / groups;
+    product.batch = groups;
+    product.columns = product.columnsWritten = y.getDimSize(1) / groups;
     product.rows = y.getNumElements() / y.getDimSize(1);
     product.kBytes = taps * channels * bytes;
     if (device::BlockedAttr layout = device::getBlockedLayout(y)) {
-      product.columnsWritten = llvm::alignTo(product.columns, layout.getBlock());
+      product.columnsWritten += llvm::alignTo(y.getDimSize(1), layout.getBlock()) - y.getDimSize(1); // the last group's
     }
   } else {
     auto matmul = cast<device::MatMulOp>(op);
@@ -107,10 +107,10 @@ std::unique_ptr<OperandWalk> matrixWalk(device::MatMulOp op, Value operand, bool
                  : std::make_unique<MatrixWalk>(bytes, rows, k, bytes, pitch, batches);
 }
 
-std::unique_ptr<OperandWalk> walkOfA(Operation *op) {
+std::unique_ptr<OperandWalk> walkOfA(BlockBuilder &b, Operation *op, Value batch) {
   auto matmul = dyn_cast<device::MatMulOp>(op);
   if (!matmul) {
-    return std::make_unique<WindowWalk>(op);
+    return std::make_unique<WindowWalk>(b, op, batch);
   }
   return matrixWalk(matmul, matmul.getA(), !matmul.getTransA(), joinsBatch(matmul));
 }
@@ -122,8 +122,8 @@ int64_t elementBytesOf(Operation *op, unsigned operand) {
 std::unique_ptr<OperandWalk> walkOfB(Operation *op, const TiledProduct &product) {
   if (packingOf(op)) { // of rows as long as K, of which a unit becomes a chunk
     int64_t chunks = product.kBytes / kChunk, unit = kChunk * elementBytesOf(op, 1) / elementBytesOf(op, 0);
-    return std::make_unique<MatrixWalk>(unit, product.columns, chunks, chunks * unit, unit,
-                                        ArrayRef<std::pair<int64_t, int64_t>>());
+    std::pair<int64_t, int64_t> groups(product.batch, isa<device::ConvOp>(op) ? product.columns * chunks * unit : 0);
+    return std::make_unique<MatrixWalk>(unit, product.columns, chunks, chunks * unit, unit, groups);
   }
   auto matmul = cast<device::MatMulOp>(op);
   return matrixWalk(matmul, matmul.getB(), matmul.getTransB(), false);
@@ -156,6 +156,9 @@ public:
     rest = b.div(rest, columnTiles);
     firstRow = b.mul(b.rem(rest, rowTiles), tile.getRows());
     batch = b.div(rest, rowTiles);
+    if (isa<device::ConvOp>(op) && product.batch > 1) {
+      columns.setGroup(batch, product.batch);
+    }
     at = WarpPlace(b, tile);
     bool splits = tile.getSplitK() > 1;
     SmallVector<Value> sums = sumSteps();
@@ -239,7 +242,7 @@ private:
 };
 
 ProductEmitter::Loaders::Loaders(ProductEmitter &own)
-    : own(own), left(own.b, own.tileA, walkOfA(own.op), own.elementA, own.kb.operand(0),
+    : own(own), left(own.b, own.tileA, walkOfA(own.b, own.op, own.batch), own.elementA, own.kb.operand(0),
                      isa<device::ConvOp>(own.op) ? cast<device::ConvOp>(own.op).getPadValue() : 0) {
   left.begin(own.batch, own.firstRow, nullptr);
   auto walk = walkOfB(own.op, own.product);

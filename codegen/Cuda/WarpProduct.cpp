@@ -26,7 +26,7 @@ WarpTile::WarpTile(TileAttr tile, const TiledProduct &product)
   if (tile.getWarpRows() == 1 && product.rows <= tile.getRows()) {
     usedM = llvm::divideCeil(product.rows, kFragmentRows);
   }
-  if (tile.getWarpColumns() == 1 && product.columnsWritten <= tile.getColumns()) {
+  if (tile.getWarpColumns() == 1 && product.columns <= tile.getColumns()) {
     usedN = llvm::divideCeil(product.columns, kFragmentColumns);
   }
   for (int64_t first = 0; first < fragmentsN;) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions by tiles: random ones, of bytes against x86's integers, of floats by small integers whose sums are exact
-in any order; and that padding of tiles is not multiplied."""
+in any order, with groups and without; and that padding of tiles is not multiplied."""
 from __future__ import annotations
 
 import json
@@ -15,34 +15,38 @@ from test_cuda_tiles import FORMS, IS_WHOLE, answers, import_model, machine, til
 
 from conftest import check, run_tool
 
-CASES = 300 if IS_WHOLE else 5
+CASES = 300 if IS_WHOLE else 8
 CHANNELS = [1, 3, 8, 12, 16, 17, 24, 32, 40, 48, 64, 72, 80, 96, 120]
 CHIPS = [1, 4, 108]
 
 
-def random_conv(rng: np.random.Generator, channels: int) -> tuple[tuple[int, ...], dict]:
-    """Dims of the weights, attributes."""
+def random_conv(rng: np.random.Generator, channels: int, word: int) -> tuple[tuple[int, ...], dict]:
+    """Dims of the weights, attributes. Half of them have groups, where these can have channels in words of `word`."""
     kernel = [int(k) for k in rng.choice([1, 1, 2, 3], 2)]
+    groups = [g for g in range(2, channels) if channels % g == 0 and channels // g % word == 0]
+    group = int(rng.choice(groups)) if groups and rng.integers(2) else 1
     attributes = {
+        "group": group,
         "strides": [int(s) for s in rng.integers(1, 3, 2)],
         "pads": [int(p) for p in rng.integers(0, 2, 4)],
         "dilations": [int(d) for d in rng.integers(1, 3, 2)],
     }
-    return (int(rng.choice(CHANNELS)), channels, *kernel), attributes
+    columns = group * int(rng.choice([3, 8, 12, 16, 24])) if group > 1 else int(rng.choice(CHANNELS))
+    return (columns, channels // group, *kernel), attributes
 
 
 @pytest.mark.parametrize("seed", range(CASES))
 def test_convolutions_of_bytes(seed: int, tmp_path: Path) -> None:
     """Two, so that the second one reads what the first one has stored, padding of channels included."""
     rng = np.random.default_rng([seed, 1])
-    shape = (int(rng.integers(1, 3)), int(rng.choice(CHANNELS)), *(int(size) for size in rng.integers(7, 22, 2)))
+    shape = (int(rng.integers(1, 3)), int(rng.choice(CHANNELS)), *(int(size) for size in rng.integers(15, 24, 2)))
     x = rng.integers(-128, 128, shape).astype(np.int8)
     constants: dict[str, np.ndarray] = {"zero": np.array(int(rng.integers(-5, 6)), np.int8)}
     nodes: list[NodeProto] = []
     name, channels = "x", shape[1]
     constants["one"] = np.array(1, np.float32)
     for i in range(2):
-        dims, attributes = random_conv(rng, channels)
+        dims, attributes = random_conv(rng, channels, 4)
         w = rng.integers(-128, 128, dims).astype(np.int8)
         scale = np.float32(1 / (74 * 74 * np.sqrt(np.prod(dims[1:]))) * 50)
         constants |= {f"w{i}": w, f"s{i}": np.array(scale), f"z{i}": np.array(0, np.int8)}
@@ -65,7 +69,7 @@ def test_convolutions_of_bytes(seed: int, tmp_path: Path) -> None:
 def test_convolutions_of_floats(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng([seed, 2])
     shape = (int(rng.integers(1, 3)), int(rng.choice(CHANNELS)), *(int(size) for size in rng.integers(7, 18, 2)))
-    dims, attributes = random_conv(rng, shape[1])
+    dims, attributes = random_conv(rng, shape[1], 2)
     x, w = (rng.integers(-4, 5, size).astype(np.float32) for size in (shape, dims))
     nodes = [helper.make_node("Neg", ["x"], ["n"]), helper.make_node("Conv", ["n", "w"], ["y"], **attributes)]
     import_model(tmp_path, nodes, x, w, TensorProto.FLOAT)

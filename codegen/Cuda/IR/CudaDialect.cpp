@@ -65,7 +65,8 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (attribute.getName() == kTileAttr && !fitsTile(op)) {
     return op->emitOpError()
            << "has " << kTileAttr << ", allowed for products of bytes, and of f32, f16 or bf16 whose order "
-           << "of sums is not stated, of one group, with constant weights of a convolution, of f32 by "
+           << "of sums is not stated, of groups of several channels in words, with constant weights of a convolution, "
+              "of f32 by "
            << "constant weights of 8 or 16 bits of one matrix, whose scales are the same for four along K, and of at "
            << "most 1 GiB an operand";
   }
@@ -121,6 +122,20 @@ bool tessera::cuda::widensWeights(Operation *op) {
   return getElementTypeOrSelf(op->getOperand(0)).isF32() && !getElementTypeOrSelf(op->getOperand(1)).isF32();
 }
 
+int64_t tessera::cuda::channelRun(tessera::device::ConvOp conv) {
+  int64_t channels = conv.getWeightShape()[1];
+  Type element = getElementTypeOrSelf(conv.getX());
+  return conv.getGroups() == 1 ? llvm::alignTo(channels, 16 / tessera::device::elementBytes(element)) : channels;
+}
+
+/// Whether groups have channels enough for words of 4 bytes. What computes single ones is no product of matrices.
+static bool groupsFit(tessera::device::ConvOp conv) {
+  constexpr int64_t kWord = 4;
+  int64_t channels = conv.getWeightShape()[1];
+  return conv.getGroups() == 1 ||
+         (channels > 1 && channels * tessera::device::elementBytes(getElementTypeOrSelf(conv.getX())) % kWord == 0);
+}
+
 /// Constant weights of one matrix, whose four neighbours along K are widened at once.
 static bool fitsWidening(Operation *op) {
   using namespace tessera;
@@ -132,7 +147,7 @@ static bool fitsWidening(Operation *op) {
     // The elements of K of a row-major x are kernel positions first.
     int64_t channels = conv.getWeightShape()[1];
     bool isOne = int64_t(conv.getWeightGroup()) >= channels;
-    return scalesFit(conv.getScales(), conv.getWeightGroup(), channels) &&
+    return conv.getGroups() == 1 && scalesFit(conv.getScales(), conv.getWeightGroup(), channels) &&
            (isOne || !conv.getScales() || device::isBlocked(conv.getX().getType()));
   }
   auto matmul = cast<device::MatMulOp>(op);
@@ -149,7 +164,7 @@ bool tessera::cuda::fitsTile(Operation *op) {
   if (!conv && !matmul) {
     return false;
   }
-  if (conv && (conv.getGroups() != 1 || !top::isConstant(conv.getW()))) {
+  if (conv && (!groupsFit(conv) || !top::isConstant(conv.getW()))) {
     return false;
   }
   Type a = tensorType(op->getOperand(0)).getElementType(), b = tensorType(op->getOperand(1)).getElementType();
@@ -321,7 +336,8 @@ RankedTensorType tessera::cuda::packedType(PackingAttr packing, Operation *op, T
   case PackedOrder::depthwise:
     return RankedTensorType::get({taps, int64_t(llvm::alignTo(shape[0], kBlockChannels))}, element);
   case PackedOrder::taps:
-    return RankedTensorType::get({shape[0], taps * int64_t(llvm::alignTo(shape[1], chunk))}, element);
+    return RankedTensorType::get({shape[0], int64_t(llvm::alignTo(taps * channelRun(cast<device::ConvOp>(op)), chunk))},
+                                 element);
   case PackedOrder::rows:
   case PackedOrder::bytes:
   case PackedOrder::nibbles:
@@ -347,7 +363,7 @@ LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights
   if (conv && getOrder() == PackedOrder::rows && blocked) {
     return refuse() << "it is a convolution of a channel-blocked tensor, which reads taps";
   }
-  if (conv && getOrder() != PackedOrder::depthwise && conv.getGroups() != 1) {
+  if (conv && getOrder() != PackedOrder::depthwise && !groupsFit(conv)) {
     return refuse() << "it is a convolution of " << conv.getGroups() << " groups";
   }
   RankedTensorType expected = packedType(*this, op, weights.getElementType());

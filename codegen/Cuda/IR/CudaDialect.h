@@ -25,9 +25,13 @@ inline constexpr int64_t kBlockChannels = 32;
 mlir::RankedTensorType packedType(PackingAttr packing, mlir::Operation *op, mlir::Type element);
 
 /// Whether blocks of threads can compute |op| by tiles, with constant weights packed for that, if it has some: a
-/// convolution of one group or a product of 8-bit integers, or of f32, f16 or bf16 whose order of sums is not stated,
-/// or of f32 by constant weights of integers, f16 or bf16.
+/// convolution whose groups have more than a channel or a product of 8-bit integers, or of f32, f16 or bf16 whose order
+/// of sums is not stated, or of f32 by constant weights of integers, f16 or bf16.
 bool fitsTile(mlir::Operation *op);
+
+/// Channels of a kernel position in weights of order `taps`, or of x by these: of one group up to 16 bytes of x's
+/// elements, of several what each has.
+int64_t channelRun(tessera::device::ConvOp conv);
 
 /// Whether the right side of |op|, which fitsTile(), has another type than the f32 of the left one: constant weights of
 /// bytes, f16 or bf16, which become f32 on their way to shared memory.

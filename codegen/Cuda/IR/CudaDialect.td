@@ -38,7 +38,7 @@ def Cuda_TileAttr : AttrDef<Cuda_Dialect, "Tile"> {
     Tensor cores multiply, but for f32, whose products the cores add by fused multiply-adds; with
     `tf32` the factors of those are rounded to 10 bits of fraction, and tensor cores multiply them. `split_k` blocks share the steps of
     a tile (1 is not printed): each leaves its sums in scratch, and the last one to arrive adds all of them, in the order of K, and
-    goes through the epilogue.
+    goes through the epilogue. Groups of a convolution are products of their own.
 
     (C1) each warp has a multiple of 16 rows, at most 64, and 16, 32 or 64 columns. (C2) kBytes is 32, 64, 128 or 256, a multiple
     of 32 for each warp along K. (C3) at most 16 warps. (C4) 2 to 8 stages, and 48 KiB of shared memory suffice for them and
@@ -116,11 +116,11 @@ def Cuda_PackingAttr : AttrDef<Cuda_Dialect, "Packing", [DeclareAttrInterfaceMet
   let description = [{
     `shape`: the logical dims of the weights. They lie as
     - `rows`: [N][K], K of a matrix, or (channel, kernel position) of a convolution that reads row-major x;
-    - `taps`: [N][K], K being (kernel position, channel) of a channel-blocked x, a run of channels each;
+    - `taps`: [N][K], K being (kernel position, channel) of a channel-blocked x, a run of channels (of the group) each;
     - `depthwise`: [kernel position][channel], channels up to a multiple of a block;
     - `bytes`, `nibbles`: [N][K] of integers of 8 or 4 bits in the order of `cuda.gemv` (GemvRows.h), and behind each row the
       scales of its `group`s of K; without a group there are none.
-    Rows of `rows` and runs of channels of `taps` are padded with zeros to a multiple of 16 bytes of the left side's elements:
+    Rows, and of one group the runs of channels of `taps`, are padded with zeros to a multiple of 16 bytes of the left side's elements:
     weights that are narrower than these become such as they are read.
 
     (C1) shape: 2 or more dims, none negative. (C2) group: of `bytes` and `nibbles` alone, not negative.

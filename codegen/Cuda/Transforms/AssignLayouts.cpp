@@ -32,7 +32,7 @@ std::optional<LayoutPolicy::ConvInput> chooseConv(device::ConvOp conv) {
   if (fitsTile(conv)) {
     // Of few channels, blocks would be mostly padding.
     constexpr int64_t kFewChannels = 8;
-    bool few = conv.getWeightShape()[1] <= kFewChannels;
+    bool few = conv.getWeightShape()[1] * int64_t(conv.getGroups()) <= kFewChannels;
     return few ? LayoutPolicy::ConvInput::RowMajor : LayoutPolicy::ConvInput::Blocked;
   }
   return isRead && isDepthwise(conv) ? std::optional(LayoutPolicy::ConvInput::Blocked) : std::nullopt;

@@ -40,7 +40,15 @@ Order orderOf(Operation *op, PackingAttr packing, RankedTensorType packed) {
   for (int64_t dim : shape.drop_front(2)) {
     taps *= dim;
   }
-  Order order{shape[0], shape[1], taps, shape[1] * taps, taps, 1, packed.getDimSize(1), 1, packed.getDimSize(1) / taps};
+  Order order{shape[0],
+              shape[1],
+              taps,
+              shape[1] * taps,
+              taps,
+              1,
+              packed.getDimSize(1),
+              1,
+              channelRun(cast<device::ConvOp>(op))};
   if (packing.getOrder() == PackedOrder::rows) {
     order.toChannel = taps, order.toTap = 1;
   } else if (packing.getOrder() == PackedOrder::depthwise) {

@@ -27,6 +27,18 @@ func.func @taps(%x: tensor<1x2x4x4xi8, #device.blocked<32>>) -> tensor<1x1x4x3xi
 
 // -----
 
+// Two groups of four channels: what each has of a kernel position, without padding between these.
+// CHECK-LABEL: func.func @groups
+// CHECK: %[[W:.*]] = top.constant dense<{{\[}}[1, 3, 5, 7, 2, 4, 6, 8, 0, {{.*}}], [9, {{.*}}]]> : tensor<2x16xi8>
+// CHECK: device.conv %arg0, %[[W]] {cuda.tile = {{.*}}groups = 2 : i64, packing = #cuda.packing<taps, shape = [2, 4, 1, 2]>
+func.func @groups(%x: tensor<1x8x4x4xi8, #device.blocked<32>>) -> tensor<1x2x4x3xi32, #device.blocked<32>> {
+  %w = top.constant dense<[[[[1, 2]], [[3, 4]], [[5, 6]], [[7, 8]]], [[[9, 9]], [[9, 9]], [[9, 9]], [[9, 9]]]]> : tensor<2x4x1x2xi8> : tensor<2x4x1x2xi8>
+  %y = device.conv %x, %w {groups = 2 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x8x4x4xi8, #device.blocked<32>>, tensor<2x4x1x2xi8>) -> tensor<1x2x4x3xi32, #device.blocked<32>>
+  return %y : tensor<1x2x4x3xi32, #device.blocked<32>>
+}
+
+// -----
+
 // A depthwise filter of f16: kernel positions outermost.
 // CHECK-LABEL: func.func @depthwise
 // CHECK: top.constant dense<{{\[}}[1.000000e+00, 3.000000e+00, 0.000000e+00, {{.*}}], [2.000000e+00, 4.000000e+00, {{.*}}]]> : tensor<2x32xf16>
@@ -61,7 +73,7 @@ func.func @large(%x: tensor<512x512xi8>, %w: tensor<512x512xi8>) -> tensor<512x5
 
 // -----
 
-// A stated order of sums, f32, and groups are no tensor core's.
+// A stated order of sums, f32, and groups of less than a word are no tensor core's.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: cuda.tile
 func.func @others(%x: tensor<4x8xf16>, %f: tensor<4x8xf32>, %i: tensor<1x4x4x4xi8>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<1x4x4x4xi32>) attributes {device.exact} {
