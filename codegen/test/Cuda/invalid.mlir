@@ -137,8 +137,27 @@ func.func @candidates(%x: tensor<32x64xf16>, %w: tensor<64x32xf16>) -> tensor<32
 
 // -----
 
+func.func @odd_scales(%x: tensor<16x8xf32>) -> tensor<16x4xf32> {
+  %w = top.constant dense<1> : tensor<8x4xi8> : tensor<8x4xi8>
+  %s = top.constant dense<0.5> : tensor<4x4xf32> : tensor<4x4xf32>
+  // expected-error @below {{of f32 by constant weights of 8 or 16 bits of one matrix, whose scales are the same for four along K}}
+  %y = device.matmul %x, %w scales %s {weightGroup = 2 : i64, cuda.tile = #cuda.tile<16 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 4>} : (tensor<16x8xf32>, tensor<8x4xi8>, tensor<4x4xf32>) -> tensor<16x4xf32>
+  return %y : tensor<16x4xf32>
+}
+
+// -----
+
 func.func @product(%x: tensor<32x64xf16>, %w: tensor<64x32xf16>) -> tensor<32x32xf32> {
   // expected-error @+1 {{has cuda.product = "3f", allowed a string beside cuda.tile}}
   %y = device.matmul %x, %w {cuda.product = "3f"} : (tensor<32x64xf16>, tensor<64x32xf16>) -> tensor<32x32xf32>
   return %y : tensor<32x32xf32>
+}
+
+// -----
+
+func.func @half_words(%x: tensor<1x4x4x4xi8>) -> tensor<1x4x4x4xi32> {
+  %w = top.constant dense<1> : tensor<4x2x1x1xi8> : tensor<4x2x1x1xi8>
+  // expected-error @below {{of groups of several channels in words}}
+  %y = device.conv %x, %w {groups = 2 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, cuda.tile = #cuda.tile<16 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 4>} : (tensor<1x4x4x4xi8>, tensor<4x2x1x1xi8>) -> tensor<1x4x4x4xi32>
+  return %y : tensor<1x4x4x4xi32>
 }
