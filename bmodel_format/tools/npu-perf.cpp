@@ -128,7 +128,7 @@ std::string join(const ModelStream &stream, const Chip &chip, Joined &joinedStre
   const Descriptor *commands = stream.commands;
   std::vector<Span> spans = schedule(commands, costs.data(), stream.count, chip);
   Report made = reportOf(commands, costs.data(), spans.data(), stream.count, stream.sizes.inputs);
-  MemoryReport memory = memoryReportOf(commands, spans.data(), stream.count, chip);
+  MemoryReport memory = memoryReportOf(commands, spans.data(), stream.count, chip, stream.layers);
   Roofline roofline = rooflineOf(commands, stream.count, memory, chip);
   pictures = {memorySvg(memory.local, chip.name + ", local memory of a lane", chip.laneBytes, chip.banks, commands,
                         chip, stream.layers),
@@ -149,6 +149,9 @@ std::string join(const ModelStream &stream, const Chip &chip, Joined &joinedStre
   all.roofline.compute += roofline.compute, all.roofline.ddr += roofline.ddr;
   all.roofline.dense += roofline.dense, all.roofline.depthwise += roofline.depthwise;
   all.roofline.vector += roofline.vector;
+  for (auto [each, cycles] : roofline.matrixOfLayer) {
+    all.roofline.matrixOfLayer[layer + each] = cycles;
+  }
   all.memory.ddrLowerBound += memory.ddrLowerBound;
   for (auto [each, bytes] : memory.leastDdrBytes) {
     all.memory.leastDdrBytes[layer + each] = bytes;

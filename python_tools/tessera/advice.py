@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is odd about a compiled model, what it costs and what to try: findings with codes that stay, explained in
-docs/advice.md."""
+docs/advice/, a page each."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any, Iterable, Mapping, Sequence
 
 TRAFFIC, HOST, INPUT, SMALL, WIDE, SAMPLES = "TA101", "TA102", "TA103", "TA104", "TA105", "TA106"
-CODES = (TRAFFIC, HOST, INPUT, SMALL, WIDE, SAMPLES)
+FLOAT, WEIGHTS, LANES, SPILLED = "TA107", "TA108", "TA109", "TA110"
+CODES = (TRAFFIC, HOST, INPUT, SMALL, WIDE, SAMPLES, FLOAT, WEIGHTS, LANES, SPILLED)
 """A code is never given another meaning."""
 MOST_TIMES_LEAST = 3.0  # a layer's traffic
 LEAST_SHARE = 0.02  # of the time of a run: what costs less is not told
@@ -15,11 +16,16 @@ MOST_INPUT_SHARE = 0.4  # of the traffic
 MOST_LATENCY_SHARE = 0.3  # of the time
 MOST_WIDE_SHARE = 0.3  # of the multiplications
 FEWEST_SAMPLES = 16
+MOST_FLOAT_SHARE = 0.05  # of the multiplications of a quantised model
+MOST_WEIGHTS_TIME = 0.2  # of the time, waiting for weights
+MOST_SPILLED_TIME = 0.1  # of the time, waiting for intermediate results
+MOST_TIMES_PEAK = 3.0  # a layer's time in the matrix unit over that with all lanes busy
+MOST_IDLE_SHARE = 0.1  # of the time of a run, in one layer
 
 
 @dataclass(frozen=True)
 class Advice:
-    """code: see docs/advice.md. layer: its name, "" for the whole model. microseconds: what it costs, at most; None
+    """code: see docs/advice/CODE.md. layer: its name, "" for the whole model. microseconds: what it costs at most; None
     where that is not known. command: what to try."""
 
     code: str
@@ -28,15 +34,18 @@ class Advice:
     microseconds: float | None
     command: str
 
+    @property
+    def page(self) -> str:
+        return f"docs/advice/{self.code}.md"
+
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "page": self.page}
 
 
 def of_perf(told: Mapping[str, Any]) -> list[Advice]:
     """From a report of npu_perf, the dearest first."""
-    if not told.get("cycles"):
-        return []
-    found = [*_traffic(told), *_host(told), *_input(told), *_small(told)]
+    looks = (_traffic, _input, _small, _weights, _lanes, _spilled) if told.get("cycles") else ()
+    found = [*_host(told), *(each for look in looks for each in look(told))]
     return sorted(found, key=lambda each: -(each.microseconds or 0))
 
 
@@ -49,14 +58,22 @@ def _moved(layer: Mapping[str, Any]) -> int:
     return sum(traffic["moved"] for traffic in layer["ddr_bytes"].values())
 
 
+def _ops(told: Mapping[str, Any]) -> Iterable[tuple[str, list[Mapping[str, Any]]]]:
+    """Name and layers of each op: layers of one name are its parts."""
+    ops: dict[object, list[Mapping[str, Any]]] = {}
+    for number, layer in enumerate(told["layers"]):
+        ops.setdefault(layer["name"] or number, []).append(layer)
+    return ((parts[0]["name"], parts) for parts in ops.values())
+
+
 def _traffic(told: Mapping[str, Any]) -> Iterable[Advice]:
-    for layer in told["layers"]:
-        moved, least = _moved(layer), layer.get("ddr_least_bytes", 0)
-        cycles = layer["time_cycles"].get("ddr", 0.0)
+    for name, parts in _ops(told):
+        moved, least = sum(map(_moved, parts)), sum(layer.get("ddr_least_bytes", 0) for layer in parts)
+        cycles = sum(layer["time_cycles"].get("ddr", 0.0) for layer in parts)
         if least and moved > MOST_TIMES_LEAST * least and cycles > LEAST_SHARE * told["cycles"]:
             yield Advice(
                 TRAFFIC,
-                layer["name"],
+                name,
                 f"moves {moved} bytes to and from DDR, {moved / least:.1f} times the least",
                 cycles * (1 - least / moved) * _micro(told),
                 "model_deploy --opt 3, or --plan with other slices of this layer",
@@ -72,19 +89,25 @@ def _host(told: Mapping[str, Any]) -> Iterable[Advice]:
             "",
             f"the host runs {host['steps']} ops in {host['subnets']} subnets",
             cost,
-            "tessera estimate model.onnx names each op and why; docs/partition.md",
+            "tessera estimate model.onnx, which names each op and why",
         )
+
+
+def _waits(told: Mapping[str, Any], purpose: str) -> float:
+    """The share of the time in which DDR is waited for that is for such bytes, by their share of the traffic."""
+    moved, of_it = told["ddr_moved_bytes"], told["ddr_bytes"].get(purpose, {}).get("moved", 0)
+    return float(told["time_cycles"].get("ddr", 0.0) / told["cycles"] * of_it / moved) if moved else 0.0
 
 
 def _input(told: Mapping[str, Any]) -> Iterable[Advice]:
     moved, given = told["ddr_moved_bytes"], told["ddr_bytes"].get("input", {}).get("moved", 0)
-    share = told["time_cycles"].get("ddr", 0.0) / told["cycles"]
-    if moved and given > MOST_INPUT_SHARE * moved and share * given / moved > LEAST_SHARE:
+    share = _waits(told, "input")
+    if given > MOST_INPUT_SHARE * moved and share > LEAST_SHARE:
         yield Advice(
             INPUT,
             "",
             f"{100 * given / moved:.0f} % of the DDR traffic is the model's input",
-            share * given / moved * told["microseconds"],
+            share * told["microseconds"],
             "model_deploy --quant_input, or pixels as u8 by --fuse_preprocess",
         )
 
@@ -101,13 +124,87 @@ def _small(told: Mapping[str, Any]) -> Iterable[Advice]:
         )
 
 
-def of_quantization(told: Mapping[str, Any]) -> list[Advice]:
-    """From what the compiler tells of precisions ('quantization' of model_deploy --json); {}: of a model without."""
-    wide, products = told.get("wide_products", 0), told.get("products", 0)
-    if not products or wide <= MOST_WIDE_SHARE * products:
-        return []
-    text = f"{100 * wide / products:.0f} % of the multiplications have int16 activations"
-    return [Advice(WIDE, "", text, None, "run_calibration with more samples, or model_deploy --target")]
+def _weights(told: Mapping[str, Any]) -> Iterable[Advice]:
+    if (share := _waits(told, "weights")) > MOST_WEIGHTS_TIME:
+        yield Advice(
+            WEIGHTS,
+            "",
+            f"{100 * share:.0f} % of the time it waits for weights, {told['ddr_bytes']['weights']['moved'] / 1e6:.1f} "
+            "MB a run",
+            share * told["microseconds"],
+            "weights of fewer bits (model_deploy --quantize INT8 or W8), or a larger batch, which reads them once",
+        )
+
+
+def _spilled(told: Mapping[str, Any]) -> Iterable[Advice]:
+    if (share := _waits(told, "intermediate")) > MOST_SPILLED_TIME:
+        moved = told["ddr_bytes"]["intermediate"]["moved"]
+        yield Advice(
+            SPILLED,
+            "",
+            f"{100 * share:.0f} % of the time it waits for results of layers that go through DDR, {moved / 1e6:.1f} "
+            "MB a run",
+            share * told["microseconds"],
+            "a smaller batch or picture, results of fewer bits, or a chip with more local memory",
+        )
+
+
+def _lanes(told: Mapping[str, Any]) -> Iterable[Advice]:
+    for name, parts in _ops(told):
+        spent = sum(layer["time_cycles"].get("multiply", 0.0) for layer in parts)
+        least = sum(layer.get("matrix_least_cycles", 0.0) for layer in parts)
+        if least and spent > MOST_TIMES_PEAK * least and spent - least > MOST_IDLE_SHARE * told["cycles"]:
+            yield Advice(
+                LANES,
+                name,
+                f"its multiplications take {spent / least:.1f} times as long as with all lanes busy",
+                (spent - least) * _micro(told),
+                f"channels in multiples of the lanes of {told.get('chip', 'the chip')}, or tessera estimate for a "
+                "smaller chip",
+            )
+
+
+def of_quantization(told: Mapping[str, Any], perf: Mapping[str, Any] | None = None) -> list[Advice]:
+    """From what the compiler tells of precisions ('quantization' of model_deploy --json); {}: of a model without.
+    perf: a report of npu_perf, of which the cost is."""
+    products = told.get("products", 0)
+    return [*_wide(told, products, perf or {}), *_float(told, products, perf or {})] if products else []
+
+
+def _wide(told: Mapping[str, Any], products: int, perf: Mapping[str, Any]) -> Iterable[Advice]:
+    wide = told.get("wide_products", 0)
+    if wide > MOST_WIDE_SHARE * products:
+        spent = [layer["time_cycles"].get("multiply", 0.0) for layer in _layers(told.get("wide_ops", []), perf)]
+        yield Advice(
+            WIDE,
+            "",
+            f"{100 * wide / products:.0f} % of the multiplications have int16 activations",
+            sum(spent) / 2 * _micro(perf) if spent else None,  # int8 has twice the rate
+            "run_calibration with more samples, or model_deploy --target",
+        )
+
+
+def _float(told: Mapping[str, Any], products: int, perf: Mapping[str, Any]) -> Iterable[Advice]:
+    """Of a model that multiplies integers, too."""
+    kept = [op for op in told.get("float_ops", []) if op["products"]]
+    share = sum(op["products"] for op in kept) / products
+    if told.get("integer_products", 0) and share > MOST_FLOAT_SHARE:
+        first = max(kept, key=lambda op: op["products"])
+        spent = [layer["cycles"] for layer in _layers(kept, perf)]
+        yield Advice(
+            FLOAT,
+            "",
+            f"{100 * share:.0f} % of the multiplications stay float, {len(kept)} ops, first of all "
+            f"'{first['name'] or first['op']}': {first['reason']}",
+            sum(spent) * _micro(perf) if spent else None,
+            "calibrate what has no range, take ops off --quantize_table, or model_deploy --target",
+        )
+
+
+def _layers(ops: Iterable[Mapping[str, Any]], perf: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Those that such ops are part of."""
+    names = {node for op in ops for node in op["name"].split("+") if node}
+    return [layer for layer in perf.get("layers", []) if names & set(layer["name"].split("+"))]
 
 
 def of_table(samples: int) -> list[Advice]:
@@ -119,10 +216,17 @@ def of_table(samples: int) -> list[Advice]:
 
 
 def lines(found: Sequence[Advice]) -> list[str]:
-    """For people, a line each."""
-    return [
-        f"{each.code}: {each.layer + ': ' if each.layer else ''}{each.text}"
-        + (f" (about {each.microseconds:.1f} us)" if each.microseconds is not None else "")
-        + f"; try {each.command}"
-        for each in found
-    ]
+    """For people, a line each code: of several layers that are odd in the same way the dearest, and how many more."""
+    by_code: dict[str, list[Advice]] = {}
+    for each in found:
+        by_code.setdefault(each.code, []).append(each)
+    return [_line(same[0], same[1:]) for same in by_code.values()]
+
+
+def _line(first: Advice, more: Sequence[Advice]) -> str:
+    text = f"{first.code}: {first.layer + ': ' if first.layer else ''}{first.text}"
+    if first.microseconds is not None:
+        text += f" (about {first.microseconds:.1f} us"
+        rest = sum(each.microseconds or 0.0 for each in more)
+        text += f"; {rest:.1f} us more in {len(more)} other layers)" if more else ")"
+    return f"{text}; try {first.command} ({first.page})"

@@ -15,6 +15,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "advice").glob("*.md")),
     *sorted(ROOT.glob("[a-z]*/README.md")),
     *sorted(ROOT.glob("[a-z]*/[a-z]*/README.md")),
 ]

@@ -17,6 +17,7 @@ from browser import BROWSER, ENTER, RIGHT, Driver, needs_browser, needs_driver
 from case_file import all_cases
 from conftest import Builder, check, run_tool
 from onnx import TensorProto, helper, numpy_helper
+from tessera.report.gather import accuracy, verdict
 from tessera.report.page import page
 
 TABS = ["Overview", "Graph", "Accuracy", "Partition", "Performance", "Timeline", "Memory", "Advice", "Comparison"]
@@ -100,7 +101,7 @@ def test_times_of_x86_are_measured_where_asked(made: Made, tmp_path: Path) -> No
 
     assert stage_of()["time"] is None and all(layer["us"] is None for layer in stage_of()["layers"])
     stage = stage_of("--measure", 2)
-    assert stage["time"]["how"] == "measured, mean of 2 runs, 1 thread" and stage["time"]["us"] > 0
+    assert stage["time"]["how"] == "measured, median of 2 runs, 1 thread" and stage["time"]["us"] > 0
     assert sum(layer["us"] for layer in stage["layers"]) == pytest.approx(stage["time"]["us"])
     assert run_tool("tessera", "report", made.x86, "--measure", -1).returncode == 2
 
@@ -139,6 +140,63 @@ def test_several_sizes_and_a_gpu(made: Made, tmp_path: Path) -> None:
             assert stage["time"]["us"] == perf.get("total_microseconds", perf["microseconds"])
             assert stage["inputs"][0]["shape"][0] == (1, 3)[number]
             assert [layer["products"] for layer in stage["layers"]] == [layer["products"] for layer in perf["layers"]]
+
+
+@needs_driver
+def test_sizes_and_chips_of_a_file_are_gone_through(made: Made, tmp_path: Path) -> None:
+    """By its Overview, by Advice, and side by side."""
+    other = tmp_path / "other.bmodel"
+    case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
+    words = ("--mlir", Builder(tmp_path).top(case), "--chip", "npu-pro", "--quantize", "F16", "--skip_validation")
+    check(run_tool("model_deploy", *words, "--model", other))
+    check(run_tool("model_tool", "combine", made.npu, made.x86, other, "-o", tmp_path / "all.bmodel"))
+    check(run_tool("tessera", "report", tmp_path / "all.bmodel", "-o", tmp_path / "r.html"))
+    found = re.search(r'id="data">(.*?)</script>', (tmp_path / "r.html").read_text(), re.S)
+    assert found
+    model = json.loads(found[1])[0]
+    assert {each["stage"] for each in model["advice"]} == {0, 2}
+    window = Driver(1280)
+    try:
+        window.ask("/url", url=f"file://{tmp_path / 'r.html'}")
+        titles = [f"1x3x32x32, {chip}" for chip in ("npu-base", "x86-avx2", "npu-pro")]
+        options = "[...document.querySelectorAll('#choice option')].map(each => each.textContent)"
+        assert window.script(options) == titles
+        rows = "[...document.querySelectorAll('#sizes-table tbody tr')].map(row => row.innerText.split('\\t'))"
+        times = [stage["time"]["us"] if stage["time"] else None for stage in model["stages"]]
+        assert [(row[0], row[2]) for row in window.script(rows)] == [
+            (title, "–" if time is None else f"{time:.1f}") for title, time in zip(titles, times)
+        ]
+        window.script("document.querySelector('#sizes-table tbody tr:nth-child(2) button').click()")
+        assert window.script("document.querySelector('#choice select').value") == "1"
+        assert window.script("document.querySelector('#sizes-table [aria-pressed=true]').textContent") == titles[1]
+        window.script("document.getElementById('to-Advice').click()")
+        texts = window.script("[...document.querySelectorAll('.advice')].map(each => each.innerText)")
+        assert len(texts) == len(model["advice"])
+        for text, each in zip(texts, model["advice"]):
+            assert each["page"] in text and f"({titles[each['stage']]})" in text
+            assert f"{100 * each['microseconds'] / times[each['stage']]:.1f} % of a run" in text
+        last = next(at for at, each in enumerate(model["advice"]) if each["stage"] == 2 and each["layer"])
+        window.script(f"document.querySelectorAll('.advice')[{last}].click()")
+        assert window.script("document.querySelector('#choice select').value") == "2"
+        assert window.script("document.getElementById('picked').textContent").startswith(model["advice"][last]["layer"])
+        window.script("document.getElementById('to-Comparison').click()")
+        totals = window.script("document.querySelector('#compared-totals tbody tr').innerText.split('\\t')")
+        assert totals == ["time, us", *("–" if time is None else f"{time:.2f}" for time in times)]
+        assert window.ask("/se/log", type="browser") == []
+    finally:
+        window.close()
+
+
+def test_verdict_and_own_errors_are_those_of_the_comparison(tmp_path: Path) -> None:
+    def row(name: str, passed: bool) -> dict:
+        return {"name": name, "passed": passed, "excuse": "", "rel_l2": 0.5, "own_rel_l2": 0.25}
+
+    told = {"exit_code": 0, "comparison": {"tensors": [row("a", True), row("b", False)]}}
+    assert [each["own"] for each in accuracy(told)] == [{"rel_l2": 0.25}] * 2
+    assert verdict(told) == "1 of 2 tensors outside"  # accepted, but not right
+    assert verdict({**told, "exit_code": 3}) == "wrong: exit code 3" and verdict({}) == "not checked"
+    told["comparison"]["tensors"].pop()
+    assert verdict(told) == "right"
 
 
 def test_asks_nobody(made: Made) -> None:

@@ -140,12 +140,14 @@ private:
 /// What each layer has to move at the least.
 class LeastTraffic {
 public:
+  explicit LeastTraffic(const std::vector<std::string> &names) : names(names) {}
+
   /// One operand of a DMA command of |layer| outside the chip, but for what it reads of the workspace.
   void touch(uint32_t layer, Region region, bool writes, Interval bytes) { seen[{layer, region, writes}].add(bytes); }
 
   /// Bytes of a value of the workspace; those that the layer itself has put there need not have left the chip.
   void readValue(uint32_t layer, const Descriptor &writer, Rectangle &value, Interval bytes) {
-    if (writer.header.layer != layer) {
+    if (!isSame(writer.header.layer, layer)) {
       value.isReadByOthers = true;
       touch(layer, Region::workspace, false, bytes);
     }
@@ -169,6 +171,12 @@ public:
   }
 
 private:
+  bool isSame(uint32_t a, uint32_t b) const {
+    bool named = a < names.size() && b < names.size() && !names[a].empty();
+    return a == b || (named && names[a] == names[b]);
+  }
+
+  const std::vector<std::string> &names;
   std::map<std::tuple<uint32_t, Region, bool>, Seen> seen;
 };
 
@@ -193,9 +201,10 @@ MemoryUse joined(MemoryUse use, const Descriptor *commands) {
   return use;
 }
 
-MemoryReport memoryReportOf(const Descriptor *commands, const Span *spans, size_t count, const Chip &chip) {
+MemoryReport memoryReportOf(const Descriptor *commands, const Span *spans, size_t count, const Chip &chip,
+                            const std::vector<std::string> &names) {
   Living local, workspace;
-  LeastTraffic least;
+  LeastTraffic least(names);
   std::map<std::pair<Region, uint32_t>, Seen> once; // constants by layer
   std::map<uint32_t, LayerLinks> links;
   auto touch = [&](size_t i, const Operand &operand, Interval bytes) {

@@ -157,6 +157,13 @@ TEST(MemoryReport, LayersNeedEachByteOfOthersOnce) {
   assignWaits(commands, chip);
   Timed timed(commands, chip);
   EXPECT_EQ(timed.report.leastDdrBytes, (std::map<uint32_t, uint64_t>{{0, 768 + 512}, {1, 512 + 512}}));
+  auto leastOf = [&](const std::vector<std::string> &names) {
+    return memoryReportOf(timed.commands.data(), timed.spans.data(), timed.commands.size(), chip, names).leastDdrBytes;
+  };
+  std::map<uint32_t, uint64_t> parted = {{0, 768 + 512}, {1, 512 + 512}}, whole = {{0, 768}, {1, 512}};
+  EXPECT_EQ(leastOf({"a", "b"}), parted);
+  EXPECT_EQ(leastOf({"a", "a"}), whole) << "two parts of one op";
+  EXPECT_EQ(leastOf({"", ""}), parted) << "without a name each is one of its own";
 }
 
 TEST(MemoryReport, LinksAreWhoReadsWhoseBytes) {

@@ -128,6 +128,13 @@ Json jsonOf(const Counters &counters) {
   return made;
 }
 
+void addMatrixCycles(Json &entry, const Roofline *roofline, uint32_t layer) {
+  if (roofline) {
+    auto found = roofline->matrixOfLayer.find(layer);
+    entry["matrix_least_cycles"] = found == roofline->matrixOfLayer.end() ? 0 : rounded(found->second);
+  }
+}
+
 void addLinks(Json &entry, const std::map<uint32_t, LayerLinks> &links, uint32_t layer) {
   auto found = links.find(layer);
   const LayerLinks &known = found == links.end() ? LayerLinks() : found->second;
@@ -253,6 +260,7 @@ std::string reportJson(const Report &report, const Chip &chip, const std::vector
                   {"end_cycle", rounded(counters.end)},
                   {"mac_utilisation", utilisation(counters.products, counters.cycles(), chip)}};
     entry.update(jsonOf(counters));
+    addMatrixCycles(entry, roofline, layer);
     if (memory) {
       auto least = memory->leastDdrBytes.find(layer);
       // A gather is asked for less than the table that it may touch.

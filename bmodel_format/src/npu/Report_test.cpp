@@ -103,6 +103,7 @@ TEST(Report, RooflinesAreWorkedOutByHand) {
   EXPECT_NEAR(got.depthwise, 32.0 * 64 * 3 * edge.depthwiseDivisor / products, 1e-9);
   EXPECT_NEAR(got.vector, wanted - got.dense - got.depthwise, 1e-9);
   EXPECT_EQ(got.ddr, 4000 * edge.clockGhz / edge.ddrGbps);
+  EXPECT_NEAR(got.matrixOfLayer.at(0), got.dense + got.depthwise, 1e-9) << "all three are of layer 0";
   EXPECT_EQ(got.cycles(), std::max(wanted, got.ddr));
   conv.x.type = Type::i16;
   commands[0] = encode(conv);

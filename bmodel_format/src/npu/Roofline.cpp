@@ -68,7 +68,11 @@ Roofline rooflineOf(const Descriptor *commands, size_t count, const MemoryReport
   for (size_t i = 0; i < count; ++i) {
     double ideal = idealOf(commands[i], chip);
     roofline.compute += ideal;
-    partOf(roofline, commands[i].header.opcode) += ideal;
+    double &part = partOf(roofline, commands[i].header.opcode);
+    part += ideal;
+    if (&part != &roofline.vector) {
+      roofline.matrixOfLayer[commands[i].header.layer] += ideal;
+    }
   }
   roofline.ddr = double(memory.ddrLowerBound) * chip.clockGhz / chip.ddrGbps;
   return roofline;

@@ -40,7 +40,7 @@ def work(context: Context) -> None:
         stage = told["stages"][number]
         layer = dict(stage["layers"][index])
         layer["reasons"] = [each["reason"] for each in stage["subnets"] if each["reason"] and layer["on"] == "host"]
-        layer["advice"] = [each for each in told["advice"] if each["layer"] == layer["name"]]
+        layer["advice"] = [each for each in told["advice"] if (each["layer"], each["stage"]) == (layer["name"], number)]
         layer["commands"] = _commands(path, stage, number, index)
         context.result["layers"].append(layer)
         _tell(context, stage, layer)
@@ -89,7 +89,7 @@ def _tell(context: Context, stage: Mapping[str, Any], layer: Mapping[str, Any]) 
     least = f", {layer['moved'] / layer['least']:.2f} times the least" if layer["least"] else ""
     say(f"  {size(layer['moved'])} {'to and from DDR' if layer['us'] is not None else 'read and written'}{least}")
     for each in layer["advice"]:
-        say(f"  {each['code']}: {each['text']}; try {each['command']}")
+        say(f"  {each['code']}: {each['text']}; try {each['command']} ({each['page']})")
     for line in layer["commands"][:COMMANDS_SHOWN]:
         say(f"    {line}")
     if len(layer["commands"]) > COMMANDS_SHOWN:

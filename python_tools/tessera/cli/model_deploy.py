@@ -426,7 +426,7 @@ def _judge(
 def _tell_advice(context: Context, told: Mapping[str, Any], precisions: Mapping[str, Any]) -> None:
     """What the times of a model for an NPU tell stands below them."""
     table = context.args.calibration_table
-    found = advice.of_quantization(precisions) + (advice.of_table(tables.load(table).samples) if table else [])
+    found = advice.of_quantization(precisions, told) + (advice.of_table(tables.load(table).samples) if table else [])
     for line in advice.lines(found):
         context.report.say(line)
     context.result["advice"] = [each.as_dict() for each in [*advice.of_perf(told), *found]]

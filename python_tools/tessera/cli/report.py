@@ -80,5 +80,8 @@ def work(context: Context) -> None:
     context.result["report"] = {"html": str(output), "advice": [model["advice"] for model in models]}
     for model in models:
         for each in model["advice"]:
-            report.say(f"{each['code']} {each['layer'] or model['file']}: {each['text']}; try {each['command']}")
+            stage = model["stages"][each["stage"]]["name"] if each["stage"] is not None else ""
+            where = each["layer"] or model["file"]
+            where += f" ({stage})" if len(model["stages"]) > 1 and stage else ""
+            report.say(f"{each['code']} {where}: {each['text']}; try {each['command']} ({each['page']})")
     report.say(f"{output}: {len(models)} models, {len(json.dumps(models)) // 1024} KiB of data")

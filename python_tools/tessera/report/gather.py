@@ -26,10 +26,10 @@ def gather(
     stages = [_stage(path, dump, stage, number, runs) for number, stage in enumerate(_stages(dump))]
     model = told["model"] if isinstance(told.get("model"), dict) else {}
     partition = model.get("partition", {})
-    found = [each for stage in stages for each in advice.of_perf(stage["perf"] or {})]
-    found += advice.of_quantization(model.get("quantization", {})) + (
-        [] if samples is None else advice.of_table(samples)
-    )
+    top_ops = {op["name"]: op["op"] for op in model.get("quantization", {}).get("ops", [])}
+    for layer in (layer for stage in stages for layer in stage["layers"]):
+        named = (top_ops[node] for node in layer["nodes"] if node in top_ops)
+        layer["top"] = layer.get("top") or ", ".join(dict.fromkeys(named))
     return {
         "file": path.name,
         "bytes": path.stat().st_size,
@@ -41,16 +41,34 @@ def gather(
         "chips": [{key: chip.get(key, "") for key in ("name", "family", "fingerprint")} for chip in dump["chips"]],
         "stages": stages,
         "accuracy": accuracy(told),
-        "verdict": _verdict(told),
+        "verdict": verdict(told),
         "partition": partition,
-        "advice": [each.as_dict() for each in found],
+        "advice": _advice(stages, model.get("quantization", {}), samples),
     }
 
 
-def _verdict(told: Mapping[str, Any]) -> str:
-    if not accuracy(told):
+def _advice(
+    stages: Sequence[Mapping[str, Any]], precisions: Mapping[str, Any], samples: int | None
+) -> list[dict[str, Any]]:
+    """stage: the number of the one that it is about, or None."""
+    found = [
+        {**each.as_dict(), "stage": number}
+        for number, stage in enumerate(stages)
+        for each in advice.of_perf(stage["perf"] or {})
+    ]
+    whole = advice.of_quantization(precisions, stages[0]["perf"] if len(stages) == 1 else None)
+    whole += [] if samples is None else advice.of_table(samples)
+    return found + [{**each.as_dict(), "stage": None} for each in whole]
+
+
+def verdict(told: Mapping[str, Any]) -> str:
+    rows = accuracy(told)
+    if not rows:
         return "not checked"
-    return "right" if told.get("exit_code") == 0 else f"wrong: exit code {told.get('exit_code')}"
+    if told.get("exit_code") != 0:
+        return f"wrong: exit code {told.get('exit_code')}"
+    wrong = sum(row["wrong"] for row in rows)
+    return f"{wrong} of {len(rows)} tensors outside" if wrong else "right"
 
 
 def read_told(path: str | Path | None) -> dict[str, Any]:
@@ -75,7 +93,9 @@ def accuracy(told: Mapping[str, Any]) -> list[dict[str, Any]]:
     known = {row["tensor"] for row in rows}
     for row in comparison.get("tensors", comparison.get("rows", [])):
         if row["name"] not in known:
-            rows.append({"name": row["name"], "tensor": row["name"], "whole": row, "own": None,
+            own = row.get("own_rel_l2")
+            rows.append({"name": row["name"], "tensor": row["name"], "whole": row,
+                         "own": None if own is None else {"rel_l2": own},
                          "wrong": not row["passed"] and not row.get("excuse")})  # fmt: skip
     return rows
 
@@ -163,7 +183,7 @@ def _on_gpu(dump: Mapping[str, Any], subnet: Mapping[str, Any]) -> bool:
 
 
 def _measure(path: Path, stage: Mapping[str, Any], tensors: Any, runs: int) -> list[float]:
-    """Microseconds of each step of a run on zeros by one thread, mean of `runs`, in the order of the plan."""
+    """Microseconds of each step of a run on zeros by one thread, median of `runs`, in the order of the plan."""
     from .. import runtime
 
     net = runtime.load(path).net()
@@ -172,7 +192,9 @@ def _measure(path: Path, stage: Mapping[str, Any], tensors: Any, runs: int) -> l
     zeros = {
         each["name"]: np.zeros([dim["value"] for dim in each.get("shape", [])], types[each["name"]]) for each in given
     }
-    return [step.total_ns / step.runs / 1e3 if step.runs else 0.0 for step in net.profile(zeros, runs)]
+    seen = [[step.total_ns / step.runs / 1e3 if step.runs else 0.0 for step in net.profile(zeros, 1)]
+            for _ in range(runs)]  # fmt: skip
+    return [float(each) for each in np.median(seen, axis=0)]
 
 
 def _time(
@@ -185,7 +207,7 @@ def _time(
     if gpu:
         shares = {name: us / gpu["microseconds"] for name, us in gpu["time_microseconds"].items()}
         return {"how": "estimated", "us": gpu["microseconds"], "shares": shares}
-    return {"how": f"measured, mean of {runs} runs, 1 thread", "us": sum(times), "shares": {}} if times else None
+    return {"how": f"measured, median of {runs} runs, 1 thread", "us": sum(times), "shares": {}} if times else None
 
 
 def _layers(

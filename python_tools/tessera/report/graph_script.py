@@ -155,7 +155,8 @@ class GraphView {
     const [x0, y0, x1, y1] = this.bounds(), [width] = this.size();
     this.svg.style.height = `clamp(180px, ${Math.ceil(y1 - y0 + 8)}px, 66vh)`;
     this.scale = Math.max(0.6, Math.min(1, width / (x1 - x0)));
-    this.left = this.at.x[this.inOrder[0]] - width / 2 / this.scale;
+    const middle = (x1 - x0) * this.scale <= width ? (x0 + x1) / 2 : this.at.x[this.inOrder[0]];
+    this.left = middle - width / 2 / this.scale;
     this.top = y0;
     this.draw();
   }
@@ -250,8 +251,9 @@ function graph() {
     note((s.edges.length ? '' : 'Who reads what is not known here: in the order of the run. ') +
       'Drag or scroll to move, Ctrl and the wheel or + and − to zoom; arrow keys go from layer to layer.'),
     el('h2', {}, 'From ONNX to the device'),
-    table([['ONNX nodes', r => r.nodes.join(', '), null, 'long'], ['Top op', r => r.top || ''],
-      ['on', r => r.on], ['device op, commands', r => r.op, null, 'long']], s.layers, (row, index) => index,
+    table([['ONNX nodes', r => r.nodes.join(', '), null, 'long'],
+      ...(s.layers.some(r => r.top) ? [['Top ops', r => r.top || '', null, 'long']] : []), ['on', r => r.on],
+      ['device op, commands', r => r.op, null, 'long']], s.layers, (row, index) => index,
     'graph-table')];
 }
 """

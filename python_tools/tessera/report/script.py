@@ -9,6 +9,9 @@ const SVG = 'http://www.w3.org/2000/svg', HUES = {multiply: 210, output: 190, ve
 let which = 0, stage = 0, picked = null;
 const followers = new Map(); // of drawings that are not made of elements with data-layer: called with what is picked
 const model = () => models[which], here = () => model().stages[stage];
+const titleOf = stage => (stage.name && stage.name !== 'static' ? stage.name + ', ' : '') + stage.chip;
+const choices = models.flatMap((m, i) => m.stages.map((s, j) => [i, j, m.stages.length === 1 ? m.file :
+  (models.length > 1 ? m.file + ', ' : '') + titleOf(s)]));
 function el(name, attributes, ...inside) {
   const drawn = ['svg', 'rect', 'line', 'circle', 'text', 'path', 'title', 'g'].includes(name);
   const node = drawn ? document.createElementNS(SVG, name) : document.createElement(name);
@@ -95,7 +98,7 @@ function overview() {
     p ? card('local memory of a lane', bytes(p.local_memory.peak_bytes)) : null,
     ...s.workspaces.map(space => card('workspace, ' + space.memory, bytes(space.bytes))),
     card('constants', bytes(total)), card('layers', s.layers.length), card('advice', m.advice.length)),
-    el('h2', {}, 'Types of constants'), note((shares || 'no constants') + (p ?
+    ...sizes(), el('h2', {}, 'Types of constants'), note((shares || 'no constants') + (p ?
       '; those packed for an NPU are bytes (I8)' : '')),
     el('h2', {}, 'Inputs and outputs'), table([['', r => r.way], ['name', r => r.name], ['type', r => r.dtype],
       ['shape', r => r.shape.join('×')]], [...s.inputs.map(t => ({way: 'input', ...t})),
@@ -104,6 +107,18 @@ function overview() {
       [['made by', m.producer], ['schema', m.schema_hash], ['SHA-256', m.sha256],
        ...m.chips.map(chip => ['chip ' + chip.name, chip.fingerprint || '–']), ...m.properties.map(e => [e.key,
          e.value || ''])])];
+}
+
+// Of a file for several sizes or chips: all of them, to go to.
+function sizes() {
+  const m = model();
+  return m.stages.length === 1 ? [] : [el('h2', {}, 'Sizes and chips in this file'), table([
+    ['stage', r => m.stages.indexOf(r), (at, r) => el('button', {'aria-pressed': r === here(), onclick: () =>
+      choose(which, at)}, titleOf(r))],
+    ['inputs', r => r.inputs.map(t => t.name + ' ' + t.shape.join('×')).join(', ')],
+    ['us', r => r.time ? r.time.us : null, v => fixed(v, 1), 'num'],
+    ['DDR bytes', r => r.perf ? r.perf.ddr_moved_bytes : null, v => v === null ? '–' : v, 'num'],
+    ['layers', r => r.layers.length, null, 'num']], m.stages, null, 'sizes-table')];
 }
 
 /* graph */
@@ -236,7 +251,8 @@ function timelineTab() {
 
 // Time from left to right, addresses upwards, a colour a layer.
 function memoryDrawing(what, memory) {
-  const s = here(), end = memory.rectangles.reduce((most, r) => Math.max(most, r[2]), 0) || 1, parts = [];
+  const s = here(), parts = [], end = Math.max(...['local', 'workspace'].flatMap(key =>
+    s.memory[key].rectangles).map(r => r[2]), 0) || 1; // the same for both memories
   const X = t => 70 + 1190 * t / end, Y = byte => 400 - 380 * byte / memory.bytes;
   for (let i = 0; i <= 8; ++i) parts.push(
     el('line', {x1: X(end * i / 8), x2: X(end * i / 8), y1: 20, y2: 404, stroke: '#8883'}),
@@ -281,45 +297,51 @@ function memoryTab() {
 }
 
 function adviceTab() {
-  const costs = model().advice.filter(each => each.microseconds !== null);
+  const costs = model().advice.filter(each => each.microseconds !== null), several = model().stages.length > 1;
   return model().advice.length ? [note(`${model().advice.length} found, each with what it costs at most` +
     (costs.length ? '' : ', where that is known')), ...model().advice.map(each => {
-    const layer = here().layers.findIndex(l => each.layer && l.name === each.layer);
-    const item = el('div', {class: 'card advice', ...(layer >= 0 ? {'data-layer': layer, tabindex: 0,
-      onclick: () => pick(layer)} : {})}, el('b', {}, each.code + (each.layer ? ', ' + each.layer : '')),
+    const at = each.stage === null ? stage : each.stage, its = model().stages[at];
+    const layer = its.layers.findIndex(l => each.layer && l.name === each.layer);
+    const go = () => { if (at !== stage) choose(which, at); pick(layer); };
+    const item = el('div', {class: 'card advice', ...(layer >= 0 ? {tabindex: 0, onclick: go,
+      ...(at === stage ? {'data-layer': layer} : {})} : {})},
+    el('b', {}, each.code + (each.layer ? ', ' + each.layer : '') +
+      (several && each.stage !== null ? ' (' + titleOf(its) + ')' : '')),
     el('p', {}, each.text), el('p', {class: 'soft'}, each.microseconds === null ? 'cost not known' :
-      `costs ${fixed(each.microseconds, 1)} us at most` + (here().time ?
-      `, ${(100 * each.microseconds / here().time.us).toFixed(1)} % of a run` : '')),
-    el('p', {}, 'try: ', el('code', {}, each.command)));
-    item.onkeydown = event => { if (event.key === 'Enter' && layer >= 0) pick(layer); };
+      `costs ${fixed(each.microseconds, 1)} us at most` + (its.time && its.time.us ?
+      `, ${(100 * each.microseconds / its.time.us).toFixed(1)} % of a run` : '')),
+    el('p', {}, 'try: ', el('code', {}, each.command)), el('p', {class: 'soft'}, 'see ' + each.page));
+    item.onkeydown = event => { if (event.key === 'Enter' && layer >= 0) go(); };
     return item;
-  }), note('docs/advice.md has a page for each code.')] : [note('Nothing odd was found.')];
+  })] : [note('Nothing odd was found.')];
 }
 
+// Of several models, or of several sizes and chips in one file.
 function comparisonTab() {
-  const time = m => m.stages[0].time ? m.stages[0].time.us : null;
-  const all = [['file, bytes', m => m.bytes], ['time, us', time],
-    ['DDR traffic, bytes', m => m.stages[0].perf ? m.stages[0].perf.ddr_moved_bytes : null],
-    ['layers', m => m.stages[0].layers.length], ['advice', m => m.advice.length]];
-  const rows = all.map(([name, value]) => ({name, values: models.map(value)}));
+  const stages = choices.map(([i, j]) => models[i].stages[j]), time = s => s.time ? s.time.us : null;
+  const count = ([i, j]) => models[i].advice.filter(each => each.stage === j || each.stage === null).length;
+  const all = [['time, us', stages.map(time)],
+    ['DDR traffic, bytes', stages.map(s => s.perf ? s.perf.ddr_moved_bytes : null)],
+    ['layers', stages.map(s => s.layers.length)], ['advice', choices.map(count)]];
+  if (models.length > 1) all.unshift(['file, bytes', choices.map(([i]) => models[i].bytes)]);
+  const rows = all.map(([name, values]) => ({name, values}));
   const show = v => v === null ? '–' : Number.isInteger(v) ? v : v.toFixed(2);
-  const column = (i, of) => [models[i].file, r => of(r)[i], show, 'num'];
-  const names = [...new Set(models.flatMap(m => m.stages[0].layers.map(l => l.name)))];
-  const layers = names.map(name => ({name, values: models.map(m => {
-    const found = m.stages[0].layers.find(l => l.name === name);
-    return found && found.us !== null ? found.us : null; })})).filter(row => row.values.some(v => v !== null));
-  return [table([['', r => r.name], ...models.map((m, i) => column(i, r => r.values))], rows),
-    el('h2', {}, 'Layers, us'), table([['layer', r => r.name, null, 'long'], ...models.map((m, i) => column(i,
-      r => r.values)),
-    ['last − first', r => r.values[0] === null || r.values.at(-1) === null ? null : r.values.at(-1) - r.values[0],
-      v =>
-      fixed(v, 2), 'num']], layers, row => here().layers.findIndex(layer => layer.name === row.name),
-    'compared-table')];
+  const columns = choices.map(([, , text], at) => [text, r => r.values[at], show, 'num']);
+  const names = [...new Set(stages.flatMap(s => s.layers.map(l => l.name)))];
+  const sum = (s, name) => s.layers.filter(l => l.name === name && l.us !== null).reduce((us, l) =>
+    (us || 0) + l.us, null);
+  const layers = names.map(name => ({name, values: stages.map(s => sum(s, name))}))
+    .filter(row => row.values.some(v => v !== null));
+  const differ = r => r.values[0] === null || r.values.at(-1) === null ? null : r.values.at(-1) - r.values[0];
+  return [table([['', r => r.name], ...columns], rows, null, 'compared-totals'),
+    el('h2', {}, 'Layers, us'), table([['layer', r => r.name, null, 'long'], ...columns,
+      ['last − first', differ, v => fixed(v, 2), 'num']], layers,
+    row => here().layers.findIndex(layer => layer.name === row.name), 'compared-table')];
 }
 
 const TABS = {Overview: overview, Graph: graph, Accuracy: accuracyTab, Partition: partitionTab,
   Performance: performanceTab,
-  Timeline: timelineTab, Memory: memoryTab, Advice: adviceTab, ...(models.length > 1 ?
+  Timeline: timelineTab, Memory: memoryTab, Advice: adviceTab, ...(choices.length > 1 ?
     {Comparison: comparisonTab} : {})};
 function show(name) {
   for (const [each, draw] of Object.entries(TABS)) {
@@ -333,18 +355,21 @@ function show(name) {
   history.replaceState(null, '', '#' + name);
   if (picked !== null) pick(picked);
 }
+function choose(of, at) {
+  which = of;
+  stage = at;
+  document.querySelector('#choice select').value = choices.findIndex(([i, j]) => i === of && j === at);
+  restart();
+}
 function restart() {
   for (const section of document.querySelectorAll('section')) delete section.dataset.drawn;
   followers.clear();
   pick(null);
   show(decodeURIComponent(location.hash.slice(1)) in TABS ? decodeURIComponent(location.hash.slice(1)) : 'Overview');
 }
-const choices = models.flatMap((m, i) => m.stages.map((s, j) => [i, j, m.file + (m.stages.length > 1 ?
-  ', ' + (s.name || 'stage ' + j) : '')]));
 if (choices.length > 1) document.getElementById('choice').append(el('select', {'aria-label': 'model',
-  onchange: event => {
-  [which, stage] = choices[event.target.value]; restart(); }}, ...choices.map(([, , text], at) => el('option',
-    {value: at}, text))));
+  onchange: event => choose(...choices[event.target.value])}, ...choices.map(([, , text], at) =>
+    el('option', {value: at}, text))));
 for (const name of Object.keys(TABS)) {
   document.querySelector('nav').append(el('button', {id: 'to-' + name, role: 'tab', 'aria-controls': 'tab-' + name,
     onclick: () => show(name)}, name));

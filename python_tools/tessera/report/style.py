@@ -18,7 +18,7 @@ nav button[aria-selected=true]{color:var(--ink);border-color:var(--mark)}
 button:focus-visible,tr:focus-visible,select:focus-visible,input:focus-visible{outline:2px solid var(--mark);
 outline-offset:-2px}
 main{padding:6px 20px 90px;max-width:1400px}
-section[hidden]{display:none}
+section[hidden]{display:none}section>.wide:first-child,section>.draw:first-child{margin-top:12px}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:10px;margin:12px 0}
 .card{background:var(--band);border-radius:8px;padding:10px 12px;overflow-wrap:anywhere}
 
@@ -45,7 +45,9 @@ svg.graph .picked rect{stroke:var(--mark);stroke-width:2.5}
 .bar{display:inline-block;height:9px;background:var(--mark);border-radius:2px;vertical-align:middle;margin-right:6px}
 .tools{display:flex;gap:8px;flex-wrap:wrap;align-items:center;margin:8px 0}
 .tools button,select,input{font:inherit;color:inherit;background:var(--band);border:1px solid var(--line);
-border-radius:6px;padding:4px 9px}
+border-radius:6px;padding:4px 9px;max-width:100%}
+td button{font:inherit;color:var(--mark);background:none;border:0;padding:0;cursor:pointer;text-decoration:underline}
+td button[aria-pressed=true]{color:inherit;text-decoration:none;font-weight:600}
 #picked{position:fixed;bottom:0;left:0;right:0;background:var(--band);border-top:1px solid var(--line);padding:8px 20px;
 font-size:13.5px;z-index:3;overflow-wrap:anywhere}
 code{font:12.5px ui-monospace,monospace}

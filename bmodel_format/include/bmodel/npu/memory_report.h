@@ -42,13 +42,16 @@ struct MemoryReport {
   uint64_t ddrLowerBound = 0;
   /// By layer, the bytes of DDR that it cannot do without: each byte that it reads of the caller's buffers, of
   /// constants and of other layers' values once, and each that it writes for the caller or for other layers once.
-  /// Values that a layer parks in DDR for itself count as nothing.
+  /// Values that a layer parks in DDR for itself count as nothing, and so do those that pass between layers of one
+  /// name: they are parts of one op.
   std::map<uint32_t, uint64_t> leastDdrBytes;
   std::map<uint32_t, LayerLinks> links; ///< by layer
 };
 
-/// Of a stream that checkStream has passed, with the spans that schedule gave.
-MemoryReport memoryReportOf(const Descriptor *commands, const Span *spans, size_t count, const Chip &chip);
+/// Of a stream that checkStream has passed, with the spans that schedule gave. names: of layers, by number; those
+/// beyond its end have none.
+MemoryReport memoryReportOf(const Descriptor *commands, const Span *spans, size_t count, const Chip &chip,
+                            const std::vector<std::string> &names = {});
 
 /// Joins what one layer wrote side by side, tile by tile, to what it is for people: a tensor, from its first byte
 /// written to its last one read.

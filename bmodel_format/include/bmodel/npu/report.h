@@ -60,6 +60,7 @@ struct Roofline {
   double compute = 0; ///< every command at its unit's peak rate for its class (dense, depthwise, vector), all summed
   double dense = 0, depthwise = 0, vector = 0; ///< its parts; pools are depthwise
   double ddr = 0;                              ///< MemoryReport::ddrLowerBound at the peak bandwidth
+  std::map<uint32_t, double> matrixOfLayer;    ///< of `dense` and `depthwise`, by Header::layer
   double cycles() const { return compute > ddr ? compute : ddr; }
 };
 /// Of the work that a stream does: what it computes twice counts twice.
