@@ -23,6 +23,10 @@ from .scratch import scratch_folder
 def require_file(path: str | Path, what: str) -> Path:
     """`path` as a Path; TesseraError where it is no readable file. what: 'model', 'test input', …"""
     path = Path(path)
+    try:
+        path.is_dir()
+    except OSError as error:
+        raise TesseraError(f"failed to open {what} {path}: {error.strerror}") from error
     if path.is_dir():
         raise TesseraError(f"failed to open {what} {path}: it is a folder")
     if not path.exists():
@@ -34,10 +38,26 @@ def require_file(path: str | Path, what: str) -> Path:
     return path
 
 
+def _refuse_special(path: Path) -> None:
+    """Raises OSError where a file cannot become `path`: what is renamed to a device or a pipe takes its place, for all
+    programs of the system."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no regular file, but a pipe, device or socket")
+
+
 def require_writable_folder(path: str | Path, shown: str | Path = "") -> Path:
     """The folder that file `path` will be written to, made if missing. shown: what the user knows it by, if not by
     `path`."""
     folder = Path(path).resolve().parent
+    try:
+        if Path(path).exists() and not Path(path).is_dir():
+            _refuse_special(Path(path))
+    except OSError as error:
+        raise TesseraError(
+            f"failed to write {shown or path}: {error.strerror}", hint="choose another output path"
+        ) from error
     path = shown or path
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,8 +78,7 @@ def atomic_write(path: str | Path, size: int = 0) -> Iterator[IO[bytes]]:
     will have at least, if that is known: where there is no room for them this is told at once."""
     path = Path(path)
     try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        _refuse_special(path)
         with scratch_folder(path.resolve().parent) as folder:
             staged = folder / path.name
             with open(staged, "wb") as file:
@@ -77,6 +96,12 @@ def atomic_write(path: str | Path, size: int = 0) -> Iterator[IO[bytes]]:
         ) from error
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """A file of UTF-8. Raises TesseraError."""
+    with atomic_write(path) as file:
+        file.write(text.encode())
+
+
 def _reserve(file: IO[bytes], size: int) -> None:
     """Room for so many bytes on the disk. The file keeps its size: it is cut to what is written where that is less."""
     try:
@@ -87,6 +112,7 @@ def _reserve(file: IO[bytes], size: int) -> None:
             raise
 
 
+NO_NAME = (errno.ENAMETOOLONG, errno.ELOOP)  # no file can have it, whatever it is for
 NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 

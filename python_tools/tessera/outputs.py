@@ -97,6 +97,6 @@ class Outputs:
 
 def require_writable_file(path: str | Path) -> None:
     """Raises TesseraError where `path` is a folder, or in one that cannot be written."""
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         raise TesseraError(f"failed to write {path}: it is a folder", hint=f"name a file in it: {Path(path) / 'NAME'}")
     require_writable_folder(path)

@@ -2,6 +2,7 @@
 """Tensor files: what is written is read back, bad files are refused, nothing is left half-written."""
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 from tessera import safetensors_io
 from tessera.errors import TesseraError
-from tessera.files import atomic_write, load_npz, load_tensors, save_npz
+from tessera.files import atomic_write, load_npz, load_tensors, save_npz, staging_folder
+from tessera.outputs import Outputs
 
 TENSORS = {
     "a/b:0": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -89,6 +91,30 @@ def test_a_failing_write_leaves_the_old_file(tmp_path: Path) -> None:
             file.write(b"half")
             raise KeyboardInterrupt
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("through", ["", "link"])
+def test_pipes_and_devices_are_not_replaced(tmp_path: Path, through: str) -> None:
+    """As root a command could make a file of /dev/null, for all programs of the machine."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    if through:
+        (tmp_path / through).symlink_to(pipe)
+    wanted = tmp_path / (through or "pipe")
+    with Outputs() as outputs, pytest.raises(TesseraError, match="no regular file, but a pipe"):
+        outputs.path(wanted)
+    with pytest.raises(TesseraError, match="no regular file, but a pipe"):
+        save_npz(wanted, TENSORS)
+    with pytest.raises(TesseraError, match="no regular file, but a pipe"), staging_folder(wanted):
+        pass
+    assert pipe.is_fifo() and len(list(tmp_path.iterdir())) == 1 + bool(through)
+
+
+def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
+    with Outputs() as outputs, pytest.raises(TesseraError, match="File name too long"):
+        outputs.path(tmp_path / ("x" * 300))
+    with pytest.raises(TesseraError, match="File name too long"):
+        load_npz(tmp_path / ("x" * 300))
 
 
 def test_unwritable_type_is_named(tmp_path: Path) -> None:

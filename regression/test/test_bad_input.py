@@ -450,6 +450,56 @@ def test_unwritable_folder(good: Path, flags: list[str]) -> None:
     assert_refused(run_tool(*flags, cwd=good), 1, "/proc/none")
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["model_transform", "--model_def", "m.onnx", "--mlir", "pipe.mlir"],
+        ["model_deploy", "--mlir", "m_top.mlir", "--model", "pipe.bmodel"],
+        ["model_runner", "--model", "m.bmodel", "--input", "in.npz", "--output", "pipe.npz"],
+        ["model_tool", "combine", "m.bmodel", "m.bmodel", "-o", "pipe.bmodel"],
+        ["npz_tool", "rename", "in.npz", "pipe", "x=z"],
+        ["run_calibration", "m_top.mlir", "--dataset", "in.npz", "-o", "pipe"],
+        ["tessera", "bench", "m.bmodel", "-o", "pipe"],
+        ["tessera", "reduce", "m.onnx", "--check", "false", "-o", "pipe.onnx"],
+        ["tessera", "report", "m.bmodel", "-o", "pipe.html"],
+    ],
+    ids=lambda flags: "-".join(flags[: 1 + (flags[0] in ("tessera", "model_tool", "npz_tool"))]),
+)
+def test_devices_and_pipes_stay(good: Path, flags: list[str]) -> None:
+    """What a command writes takes the place of what is there: as root, of /dev/null for all programs."""
+    pipe = good / next(word for word in flags if word.startswith("pipe"))
+    os.mkfifo(pipe)
+    before = set(os.listdir(good))
+    assert_refused(run_tool(*flags, cwd=good), 1, pipe.name, "regular file")
+    assert pipe.is_fifo() and set(os.listdir(good)) == before
+
+
+@pytest.mark.parametrize(
+    "flags, code, word",
+    [
+        (["explain", "m.bmodel", " "], 2, "LAYER"),
+        (["explain", "m.onnx", "conv"], 1, "not a bmodel file"),
+        (["report", "m.bmodel", "--accuracy", "table.json"], 1, "table.json: not what model_deploy"),
+        (["report", "m.bmodel", "--accuracy", "told.json"], 1, "told.json: not what model_deploy"),
+        (["report", "m.bmodel", "-o", f"{'x' * 300}.html"], 1, "File name too long"),
+        (["report", "x" * 300], 1, "File name too long"),
+        (["accuracy", "m.bmodel", "m.bmodel", "--task", "agreement", "--data", "x" * 300], 1, "File name too long"),
+        (["bench", "m.bmodel", "--seconds", "nan"], 2, "nan is not a finite number"),
+        (["bench", "m.bmodel", "--warm", "inf"], 2, "inf is not a finite number"),
+        (["bench", "m.bmodel", "--pin", "0-99999999999"], 2, "is not this process's to use"),
+        (["bench", "m.bmodel", "--pin", "3-1"], 2, "3-1 is no range"),
+        (["bench", "m.bmodel", "--pin", ""], 2, "expected numbers of processors"),
+        (["reduce", "m.onnx", "--check", "false", "--seconds", "nan"], 2, "nan is not a finite number"),
+    ],
+)
+def test_verbs_refuse(good: Path, flags: list[str], code: int, word: str) -> None:
+    (good / "table.json").write_text('{"format": "tessera-calibration", "model": "m", "tool": "tessera 0.1.0"}')
+    (good / "told.json").write_text('{"tool": "model_deploy", "model": {"quantization": {"ops": [1]}}}')
+    before = set(os.listdir(good))
+    assert_refused(run_tool("tessera", *flags, cwd=good), code, word)
+    assert set(os.listdir(good)) == before
+
+
 def limit_file_size() -> None:
     """Files may not grow beyond 1 KiB: what a full disk does to a writer."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -467,6 +517,8 @@ def limit_file_size() -> None:
             ["model_deploy", "--mlir", "m_top.mlir", "--model", "o.bmodel", "--skip_validation", "--cache_dir", "none"],
             ["o.bmodel"],
         ),
+        (["tessera", "report", "m.bmodel", "-o", "r.html"], ["r.html"]),
+        (["tessera", "report", "m.bmodel", "-o", "r.html", "--model_explorer", "me"], ["r.html", "me"]),
     ],
 )
 def test_full_disk(good: Path, flags: list[str], absent: list[str]) -> None:

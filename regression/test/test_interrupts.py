@@ -85,6 +85,7 @@ def outputs_of(folder: Path) -> list[str]:
         ("SIGINT", 40, ["model_runner", "--model", "m_top.mlir", "--input", "data/0.npz", "--output", "{out}/o.npz"]),
         ("SIGINT", 100, ["npz_tool", "rename", "data/0.npz", "{out}/o.npz", "x=z"]),
         ("SIGTERM", 20, ["tessera", "run", "m.onnx", "--output_dir", "{out}/kept"]),
+        ("SIGINT", 20, ["tessera", "report", "m.bmodel", "-o", "{out}/r.html", "--model_explorer", "{out}/me"]),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else str(value),
 )
@@ -93,6 +94,8 @@ def test_interrupt_at_any_step(
 ) -> None:
     """Deterministic: at steps of the command that are spread over it evenly."""
     folder = tmp_path_factory.mktemp("runs")
+    if "m.bmodel" in command:
+        check(run_tool("model_deploy", "--mlir", "m_top.mlir", "--model", "m.bmodel", "--skip_validation", cwd=good))
     result = subprocess.run(
         [BUILD / "bin" / "tessera-python", EVERYWHERE, number, str(points // THINNED), folder, *command],
         cwd=good,

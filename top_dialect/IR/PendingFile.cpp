@@ -40,6 +40,11 @@ PendingFile::PendingFile(llvm::StringRef path, llvm::sys::fs::TempFile temporary
       os(std::make_unique<llvm::raw_fd_ostream>(this->temporary.FD, /*shouldClose=*/false)) {}
 
 llvm::Expected<PendingFile> PendingFile::create(llvm::StringRef path) {
+  llvm::sys::fs::file_status status;
+  bool exists = !llvm::sys::fs::status(path, status) && llvm::sys::fs::exists(status);
+  if (exists && !llvm::sys::fs::is_regular_file(status)) {
+    return fail(path, "it exists and is not a regular file"); // renamed to a device it would take its place
+  }
   auto temporary = createTemporary(path);
   if (!temporary) {
     return fail(path, llvm::toString(temporary.takeError()));

@@ -6,6 +6,7 @@
 #include "llvm/Support/Path.h"
 #include "gtest/gtest.h"
 #include <csignal>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +47,18 @@ struct PendingFileTest : testing::Test {
   void TearDown() override { llvm::sys::fs::remove_directories(folder); }
   llvm::SmallString<128> folder;
 };
+
+TEST_F(PendingFileTest, PipesAndDevicesAreNotReplaced) {
+  std::string pipe = (folder + "/a").str();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  llvm::Error error = writeBoth(folder, "text");
+  ASSERT_TRUE(bool(error));
+  EXPECT_NE(llvm::toString(std::move(error)).find("not a regular file"), std::string::npos);
+  EXPECT_EQ(countFiles(folder), 1u);
+  llvm::sys::fs::file_status status;
+  EXPECT_FALSE(llvm::sys::fs::status(pipe, status));
+  EXPECT_EQ(status.type(), llvm::sys::fs::file_type::fifo_file);
+}
 
 TEST_F(PendingFileTest, NothingAppearsUnlessKept) {
   {

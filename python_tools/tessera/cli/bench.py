@@ -17,7 +17,7 @@ from .. import bmodel, compare, cuda_perf, inputs, npu_perf, tolerances, top_mod
 from ..bench import engines, results, statistics, steps
 from ..bench.measure import ROUND_SECONDS, WARM_SECONDS, Result, machine, measure
 from ..errors import TesseraError, usage_error
-from ..files import require_file, save_npz, scratch_folder
+from ..files import require_file, save_npz, scratch_folder, write_text
 from .common import Context, Parser
 from .model_tool import read_model
 
@@ -70,6 +70,8 @@ def work(context: Context) -> None:
         return work_compare(context)
     args = context.args
     check_arguments(args)
+    if args.output:
+        context.outputs.path(args.output)  # one that cannot be written is told of before minutes of measuring
     context.report.total = sum(each.endswith(".onnx") for each in args.models) + 1 + args.ops
     with scratch_folder() as folder:
         models = prepare(context, folder)
@@ -77,7 +79,7 @@ def work(context: Context) -> None:
     context.result["bench"] = told
     tell(context, told)
     if args.output:
-        context.outputs.path(args.output).write_text(json.dumps(told) + "\n")
+        write_text(context.outputs.path(args.output), json.dumps(told) + "\n")
     failed = [each for each in told["results"] if each["error"]]
     if failed:
         raise TesseraError(f"{failed[0]['name']}: {failed[0]['error']}")
@@ -125,13 +127,18 @@ def peers(args: argparse.Namespace) -> list[str]:
 def processors(text: str | None) -> list[int]:
     """Of --pin. Raises TesseraError."""
     found: list[int] = []
-    for part in text.split(",") if text else []:
-        first, _, last = part.partition("-")
-        if not first.isdigit() or not (last or first).isdigit():
+    usable = os.sched_getaffinity(0)
+    for part in [] if text is None else text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or not (last if dash else first).isdecimal():
             raise usage_error(f"--pin {text}: expected numbers of processors, such as 0,2-3")
-        found += range(int(first), int(last or first) + 1)
-    if missing := set(found) - os.sched_getaffinity(0):
-        raise usage_error(f"--pin {text}: processor {min(missing)} is not this process's to use")
+        low, high = int(first), int(last if dash else first)
+        if high < low:
+            raise usage_error(f"--pin {text}: {part} is no range: the first is the larger")
+        missing = next((each for each in range(low, high + 1) if each not in usable), None)
+        if missing is not None:
+            raise usage_error(f"--pin {text}: processor {missing} is not this process's to use")
+        found += range(low, high + 1)
     return found
 
 

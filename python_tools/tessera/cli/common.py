@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import re
 import sys
@@ -17,7 +18,7 @@ from typing import Any, Callable, Sequence
 from .. import __version__, interrupts, memory
 from ..compile_session import session
 from ..errors import ExitCode, TesseraError
-from ..files import room_hint
+from ..files import NO_NAME, NO_ROOM, room_hint
 from ..outputs import Outputs
 from ..progress import Report
 from ..scratch import without_scratch
@@ -50,6 +51,14 @@ class Parser(argparse.ArgumentParser):
                 names.get(name.replace("-", "_"), name) + equals + value if is_flag and word.startswith("--") else word
             )
         return super().parse_known_args(words, namespace)
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """No number of a flag is infinite or no number at all: comparisons with one, and so what a flag may be, would
+        hold or not without a sense."""
+        value = super()._get_values(action, arg_strings)  # type: ignore[misc]
+        if action.type is float and isinstance(value, float) and not math.isfinite(value):
+            raise argparse.ArgumentError(action, f"{arg_strings[0]} is not a finite number")
+        return value
 
 
 class _Changes(argparse.Action):
@@ -166,6 +175,11 @@ def _explain(context: Context, fault: BaseException) -> TesseraError:
     if memory.lacks(fault):
         doing = str(context.report.steps[-1]["name"]) if context.report.steps else ""
         return memory.error(doing, f"{type(fault).__name__}: {fault}" if str(fault) else "")
+    if isinstance(fault, OSError) and fault.errno in NO_ROOM:
+        where = fault.filename or tempfile.gettempdir()
+        return TesseraError(f"failed to write {where}: {fault.strerror}", hint=room_hint(where, fault))
+    if isinstance(fault, OSError) and fault.errno in NO_NAME:
+        return TesseraError(f"{fault.filename}: {fault.strerror}")
     if isinstance(fault, UnicodeError):
         return TesseraError(f"a name or a text is no UTF-8: {_bytes_of(fault)}", hint="give it another name")
     return _internal(context.name, fault)  # the last line of defence: never a stack trace on the screen

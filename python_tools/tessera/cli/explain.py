@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Mapping
 
 from .. import npu_perf
-from ..errors import TesseraError
+from ..errors import TesseraError, usage_error
 from ..files import require_file
 from ..report.gather import gather
 from .common import Context, Parser
@@ -32,7 +32,9 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
 
 
 def work(context: Context) -> None:
-    path, wanted = require_file(context.args.model, "model"), context.args.layer
+    path, wanted = require_file(context.args.model, "model"), context.args.layer.strip()
+    if not wanted:
+        raise usage_error("LAYER: the name of an ONNX node or a layer, or a part of it; it is empty")
     told = gather(path, read_model(path), {}, None)
     found = find(told, wanted)
     context.result["layers"] = []

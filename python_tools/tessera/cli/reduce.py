@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .. import inputs, onnx_runner, reduction_checks
 from ..errors import TesseraError, usage_error
-from ..files import require_file, save_npz, scratch_folder
+from ..files import atomic_write, require_file, save_npz, scratch_folder
 from ..inputs import InputSpec
 from ..onnx_runner import OnnxModel
 from ..progress import Report
@@ -81,6 +81,7 @@ def work(context: Context) -> None:
     if not args.seconds > 0:
         raise usage_error(f"--seconds {args.seconds:g}: more than 0")
     report.total = 2
+    context.outputs.path(output)  # one that cannot be written is told of at once
     with scratch_folder() as folder:
         with report.step("run it in onnxruntime") as step:
             network = _open(context, path, folder)
@@ -163,7 +164,8 @@ def _check(context: Context, network: Network) -> reduction_checks.Check:
 
 def _write(context: Context, found: Candidate, output: Path, before: int, seen: str, checks: int) -> None:
     report, beside = context.report, output.with_name(f"{output.stem}_inputs.npz")
-    context.outputs.path(output).write_bytes(found.model.SerializeToString())
+    with atomic_write(context.outputs.path(output)) as file:
+        file.write(found.model.SerializeToString())
     save_npz(context.outputs.path(beside), found.inputs)
     nodes = [{"name": node.name, "op": node.op_type, "outputs": list(node.output)} for node in found.model.graph.node]
     context.result["reduced"] = {

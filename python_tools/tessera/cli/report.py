@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..calibration import histograms, table as tables
 from ..errors import usage_error
-from ..files import require_file
+from ..files import require_file, write_text
 from ..report import model_explorer
 from ..report.gather import gather, read_told
 from ..report.page import page
@@ -72,16 +72,18 @@ def work(context: Context) -> None:
         if made.get("bmodel") and Path(made["bmodel"]).name != path.name:
             report.warn(f"{given[index]} is of {made['bmodel']}, not of {path}")
         models.append({**gather(path, read_model(path), told, samples, args.measure), "histograms": seen})
-    context.outputs.path(output).write_text(page(models), encoding="utf-8")
+    write_text(context.outputs.path(output), page(models))
     if args.model_explorer:
         folder = context.outputs.folder(args.model_explorer)
         for name, text in model_explorer.files(models).items():
-            (folder / name).write_text(text, encoding="utf-8")
+            write_text(folder / name, text)
     context.result["report"] = {"html": str(output), "advice": [model["advice"] for model in models]}
     for model in models:
         for each in model["advice"]:
             stage = model["stages"][each["stage"]]["name"] if each["stage"] is not None else ""
-            where = each["layer"] or model["file"]
-            where += f" ({stage})" if len(model["stages"]) > 1 and stage else ""
-            report.say(f"{each['code']} {where}: {each['text']}; try {each['command']} ({each['page']})")
+            where = f" ({stage})" if len(model["stages"]) > 1 and stage else ""
+            report.say(
+                f"{each['code']} {each['layer'] or model['file']}{where}: {each['text']}; try {each['command']} "
+                f"({each['page']})"
+            )
     report.say(f"{output}: {len(models)} models, {len(json.dumps(models)) // 1024} KiB of data")

@@ -26,7 +26,7 @@ from ..calibration.rounding import Rounded
 from ..calibration.thresholds import METHODS
 from ..calibration.worker import Worker
 from ..errors import TesseraError
-from ..files import require_writable_folder, scratch_folder
+from ..files import require_writable_folder, scratch_folder, write_text
 from ..tasks.answers import mostly_alike
 from .calibration_arguments import NAME, TUNED, check_usage, chosen_methods, parse
 from .common import Context, run_command
@@ -101,7 +101,7 @@ def _calibrate(context: Context) -> None:
         table = _table(args, observed, state, choices)
         if args.histograms:
             text = histograms.as_json(observed, state.histograms, choices)
-            context.outputs.path(args.histograms).write_text(text, encoding="utf-8")
+            write_text(context.outputs.path(args.histograms), text)
         learned: dict[str, Rounded] = {}
         left = None
         if methods:

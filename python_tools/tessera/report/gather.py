@@ -18,15 +18,16 @@ from ..files import load_json, scratch_folder
 from . import edges
 
 
+TELLERS = ("model_deploy", "model_tool")  # commands whose --json tells of a model
+
+
 def gather(
     path: Path, dump: Mapping[str, Any], told: Mapping[str, Any], samples: int | None, runs: int = 0
 ) -> dict[str, Any]:
     """dump: the file's, of bmodel-dump. told: what model_deploy or model_tool layers printed with --json, or {}. runs:
     of what wholly runs on this machine's processor, to time each layer; 0: none."""
     stages = [_stage(path, dump, stage, number, runs) for number, stage in enumerate(_stages(dump))]
-    model = told["model"] if isinstance(told.get("model"), dict) else {}
-    partition = model.get("partition", {})
-    top_ops = {op["name"]: op["op"] for op in model.get("quantization", {}).get("ops", [])}
+    model, top_ops = _model(told), _top_ops(told)
     for layer in (layer for stage in stages for layer in stage["layers"]):
         named = (top_ops[node] for node in layer["nodes"] if node in top_ops)
         layer["top"] = layer.get("top") or ", ".join(dict.fromkeys(named))
@@ -42,9 +43,19 @@ def gather(
         "stages": stages,
         "accuracy": accuracy(told),
         "verdict": verdict(told),
-        "partition": partition,
+        "partition": model.get("partition", {}),
         "advice": _advice(stages, model.get("quantization", {}), samples),
     }
+
+
+def _model(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What model_deploy tells of a model; {} for what other commands call one."""
+    return told["model"] if isinstance(told.get("model"), dict) else {}
+
+
+def _top_ops(told: Mapping[str, Any]) -> dict[str, str]:
+    """By ONNX node, where that is told."""
+    return {op["name"]: op["op"] for op in _model(told).get("quantization", {}).get("ops", [])}
 
 
 def _advice(
@@ -56,7 +67,7 @@ def _advice(
         for number, stage in enumerate(stages)
         for each in advice.of_perf(stage["perf"] or {})
     ]
-    whole = advice.of_quantization(precisions, stages[0]["perf"] if len(stages) == 1 else None)
+    whole = advice.of_quantization(precisions, stages[0]["perf"] if len(stages) == 1 else {})
     whole += [] if samples is None else advice.of_table(samples)
     return found + [{**each.as_dict(), "stage": None} for each in whole]
 
@@ -76,8 +87,17 @@ def read_told(path: str | Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     told = load_json(path, "--accuracy file", "make it with model_deploy --json > FILE")
-    if not isinstance(told, dict) or "tool" not in told:
-        raise TesseraError(f"{path} is not what a command prints with --json")
+    try:
+        if told["tool"] not in TELLERS:
+            raise ValueError
+        # All that is read of it is looked at here, where the file can be named.
+        verdict(told), _top_ops(told), _advice([], _model(told).get("quantization", {}), None)
+        [op["name"] or op["op"] for op in _model(told).get("partition", {}).get("host_ops", [])]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise TesseraError(
+            f"--accuracy {path}: not what {' or '.join(TELLERS)} prints with --json",
+            hint="make it with model_deploy --json > FILE",
+        ) from error
     return told
 
 
