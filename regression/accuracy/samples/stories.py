@@ -6,16 +6,30 @@ from pathlib import Path
 import numpy as np
 from tessera.onnx_runner import OnnxModel
 
-LENGTH, BOS = 512, 1
+LENGTH, BOS, LAYERS, HEADS, WIDTH = 512, 1, 5, 4, 8
 
 
 def samples():
-    model = OnnxModel(Path(os.environ["TESSERA_DATA"]) / "models/llm/stories260k.onnx")
+    # The graph that keeps keys and values: the other one would compute all tokens before anew for each.
+    model = OnnxModel(Path(os.environ["TESSERA_DATA"]) / "models/llm/stories260k_kv.onnx")
     generator = np.random.default_rng(0)
     while True:
-        ids = np.array([[BOS]], np.int64)
-        while ids.shape[1] < LENGTH:
-            logits = model.run({"input_ids": ids})["logits"][0, -1].astype(np.float64)
-            odds = np.exp(logits - logits.max())
-            ids = np.append(ids, [[generator.choice(len(odds), p=odds / odds.sum())]], axis=1)
-        yield {"input_ids": ids}
+        yield {"input_ids": np.array([story(model, generator)], np.int64)}
+
+
+def story(model: OnnxModel, generator: np.random.Generator) -> list[int]:
+    ids = [BOS]
+    kept = {f"{layer}.{kind}": np.zeros((1, HEADS, 0, WIDTH), np.float32)
+            for layer in range(LAYERS) for kind in ("key", "value")}  # fmt: skip
+    while len(ids) < LENGTH:
+        told = model.run({
+            "input_ids": np.array([ids[-1:]], np.int64),
+            "position_ids": np.array([[len(ids) - 1]], np.int64),
+            "attention_bias": np.zeros((1, 1, 1, len(ids)), np.float32),  # all of them are before this one
+            **{f"past_key_values.{name}": value for name, value in kept.items()},
+        })  # fmt: skip
+        kept = {name: told[f"present.{name}"] for name in kept}
+        logits = told["logits"][0, -1].astype(np.float64)
+        odds = np.exp(logits - logits.max())
+        ids.append(int(generator.choice(len(odds), p=odds / odds.sum())))
+    return ids
