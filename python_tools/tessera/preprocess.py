@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Mapping
@@ -20,6 +21,7 @@ from .errors import TesseraError, usage_error
 if TYPE_CHECKING:
     from PIL import Image
 
+MOST_PIXELS = 1 << 16  # of a side: no memory has room for the square of more
 PICTURE_SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".webp", ".gif", ".tif", ".tiff"}
 PIXEL_FORMATS = ("rgb", "bgr", "gray")
 RATIO_MODES = ("letterbox", "short_side_scale")
@@ -92,6 +94,11 @@ class Preprocess:
                 )
         if self.resize_dims is not None and (len(self.resize_dims) != 2 or min(self.resize_dims) < 1):
             raise usage_error(f"--resize_dims {self.resize_dims}: expected height,width, both at least 1")
+        if max(self.resize_dims or (1,)) > MOST_PIXELS:
+            raise usage_error(f"--resize_dims {self.resize_dims}: a side has at most {MOST_PIXELS} pixels")
+        for flag, values in (("--mean", self.mean), ("--scale", self.scale), ("--pad_value", (self.pad_value,))):
+            if not all(map(math.isfinite, values)):
+                raise usage_error(f"{flag} {','.join(map(str, values))}: expected finite numbers")
         for flag, value, allowed in (
             ("--pixel_format", self.pixel_format, PIXEL_FORMATS),
             ("--channel_format", self.channel_format, CHANNEL_FORMATS),

@@ -56,6 +56,18 @@ def test_a_transposed_convolution_moves_many_times_the_least(tmp_path: Path) -> 
     assert costs[1] > 5 * costs[0] > 0
 
 
+def test_a_model_that_its_host_runs_alone(tmp_path: Path) -> None:
+    """npu-edge computes with no f16: also the report tells of it, which has no command to draw."""
+    top = transposed(tmp_path)
+    words = ["--mlir", top, "--chip", "npu-edge", "--quantize", "F16", "--model", tmp_path / "m.bmodel"]
+    told = json.loads(check(run_tool("model_deploy", *words, "--skip_validation", "--json")))
+    assert [each["code"] for each in told["advice"]] == [advice.HOST] and told["perf"]["cycles"] == 0
+    words = ["-o", tmp_path / "r.html", "--json"]
+    report = json.loads(check(run_tool("tessera", "report", tmp_path / "m.bmodel", *words)))
+    (found,) = report["report"]["advice"][0]
+    assert found["code"] == advice.HOST and found["microseconds"] == told["advice"][0]["microseconds"]
+
+
 @pytest.mark.parametrize("code, name, chip, precision", PROVOKED, ids=[row[0] for row in PROVOKED])
 def test_told_of(code: str, name: str, chip: str, precision: str, builder: Builder, tmp_path: Path) -> None:
     case = next((case for case in all_cases() if case.name == name), None)

@@ -22,6 +22,7 @@ from .common import Context, Parser
 from .model_tool import read_model
 
 SECONDS = 5.0
+MOST_STREAMS = 1024
 EPILOG = """examples:
   tessera bench m.bmodel --threads 2 --streams 2
   tessera bench model.onnx --against onnxruntime,openvino -o new.json
@@ -109,6 +110,8 @@ def check_arguments(args: argparse.Namespace) -> None:
     for flag, least in (("threads", 1), ("streams", 0), ("seconds", 0), ("warm", 0)):
         if getattr(args, flag) < least:
             raise usage_error(f"--{flag} {getattr(args, flag)}: at least {least}")
+    if args.streams > MOST_STREAMS:
+        raise usage_error(f"--streams {args.streams}: at most {MOST_STREAMS}, each has a network in memory")
     for name in peers(args):
         if name not in engines.PEERS:
             raise usage_error(f"--against {name}: expected {', '.join(engines.PEERS)}")

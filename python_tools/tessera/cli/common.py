@@ -24,6 +24,9 @@ from ..progress import Report
 from ..scratch import without_scratch
 
 
+MOST = 2**31 - 1  # of what a flag counts
+
+
 class Parser(argparse.ArgumentParser):
     """argparse with our exit code for wrong flags, no guessing of abbreviated ones, '-' as good as '_' in their
     names, and --version. Parsers of verbs are of the same class."""
@@ -54,10 +57,12 @@ class Parser(argparse.ArgumentParser):
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """No number of a flag is infinite or no number at all: comparisons with one, and so what a flag may be, would
-        hold or not without a sense."""
+        hold or not without a sense. None counts more than the programs behind the commands can."""
         value = super()._get_values(action, arg_strings)  # type: ignore[misc]
         if action.type is float and isinstance(value, float) and not math.isfinite(value):
             raise argparse.ArgumentError(action, f"{arg_strings[0]} is not a finite number")
+        if action.type is int and isinstance(value, int) and abs(value) > MOST:
+            raise argparse.ArgumentError(action, f"{arg_strings[0]} is too large, {MOST} is the most there can be")
         return value
 
 

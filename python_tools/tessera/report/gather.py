@@ -126,7 +126,7 @@ def _stages(dump: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _stage(path: Path, dump: Mapping[str, Any], stage: Mapping[str, Any], number: int, runs: int) -> dict[str, Any]:
     tensors, subnets = stage.get("tensors", []), stage.get("subnets", [])
-    on_npu = any(subnet["kind"] == "Npu" for subnet in subnets)
+    on_npu = dump["chips"][stage["chip"]].get("family") == "npu"  # also where its host runs all of it
     perf, drawn = _perf(path, number) if on_npu else (None, {})
     gpu = cuda_perf.measure(path, stage=number) if number in cuda_perf.stages(dump) else None
     on_host = all(subnet["kind"] in ("X86", "Host") for subnet in subnets)
@@ -223,7 +223,8 @@ def _time(
     """Of a whole run: how it is known, microseconds, and what bounds it in shares of the time."""
     if perf:
         shares = {name: cycles / perf["cycles"] for name, cycles in perf["time_cycles"].items() if perf["cycles"]}
-        return {"how": "estimated", "us": perf.get("total_microseconds", perf["microseconds"]), "shares": shares}
+        how = "estimated" if perf["cycles"] else "estimated, by a rough model of the host"
+        return {"how": how, "us": perf.get("total_microseconds", perf["microseconds"]), "shares": shares}
     if gpu:
         shares = {name: us / gpu["microseconds"] for name, us in gpu["time_microseconds"].items()}
         return {"how": "estimated", "us": gpu["microseconds"], "shares": shares}

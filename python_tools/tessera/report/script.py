@@ -203,7 +203,9 @@ function performanceTab() {
   const shares = s.time ? Object.entries(s.time.shares).sort((a, b) => b[1] - a[1]) : [];
   const bounds = s.time ? [s.time.how, ...shares.map(([name, share]) => name + ' ' + (100 * share).toFixed(1) + ' %')]
     .join(', ') : '';
-  return [timed ? s.perf ? roofline() : null : note('No times: tessera report --measure 20 times x86.'),
+  const none = s.perf ? 'No times op by op: the host runs all of it.' :
+    'No times: tessera report --measure 20 times x86.';
+  return [timed ? s.perf ? roofline() : null : note(none),
     bounds ? note('time: ' + bounds) : null,
     table([['layer', r => r.name, null, 'long'], ['on', r => r.on], ['us', r => r.us, time], ['bound by',
       r => r.bound],

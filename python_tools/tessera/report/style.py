@@ -44,6 +44,7 @@ svg.graph .picked rect{stroke:var(--mark);stroke-width:2.5}
 .host{color:var(--warm);font-weight:600}.soft{color:var(--soft)}
 .bar{display:inline-block;height:9px;background:var(--mark);border-radius:2px;vertical-align:middle;margin-right:6px}
 .tools{display:flex;gap:8px;flex-wrap:wrap;align-items:center;margin:8px 0}
+.tools label{min-width:0;max-width:100%}
 .tools button,select,input{font:inherit;color:inherit;background:var(--band);border:1px solid var(--line);
 border-radius:6px;padding:4px 9px;max-width:100%}
 td button{font:inherit;color:var(--mark);background:none;border:0;padding:0;cursor:pointer;text-decoration:underline}
