@@ -479,6 +479,7 @@ def test_devices_and_pipes_stay(good: Path, flags: list[str]) -> None:
     [
         (["explain", "m.bmodel", " "], 2, "LAYER"),
         (["explain", "m.onnx", "conv"], 1, "not a bmodel file"),
+        (["report", "m_top.mlir"], 1, "this is about compiled models: model_transform and model_deploy"),
         (["report", "m.bmodel", "--accuracy", "table.json"], 1, "table.json: not what model_deploy"),
         (["report", "m.bmodel", "--accuracy", "told.json"], 1, "told.json: not what model_deploy"),
         (["report", "m.bmodel", "-o", f"{'x' * 300}.html"], 1, "File name too long"),

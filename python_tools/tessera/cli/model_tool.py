@@ -75,10 +75,11 @@ def dump(*arguments: str) -> str:
     """Output of bmodel-dump. Raises TesseraError with its message."""
     result = run_program("bmodel-dump", *arguments)
     if result.returncode == ExitCode.ERROR:
-        raise TesseraError(
-            f"{arguments[-1] if arguments[0] != '--segment' else arguments[2]}: {result.stderr.strip()}",
-            hint="get a fresh copy of the file, or compile it again",
-        )
+        file = arguments[-1] if arguments[0] != "--segment" else arguments[2]
+        hint = "get a fresh copy of the file, or compile it again"
+        if file.endswith((".onnx", ".mlir")):
+            hint = "this is about compiled models: model_transform and model_deploy make one of it"
+        raise TesseraError(f"{file}: {result.stderr.strip()}", hint=hint)
     if result.returncode != 0:
         raise TesseraError(
             f"bmodel-dump ended with exit code {result.returncode}",

@@ -44,7 +44,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         type=int,
         default=0,
         metavar="RUNS",
-        help="time the layers of what wholly runs on x86 here: the mean of RUNS runs of one thread, on zeros",
+        help="time the layers of what wholly runs on x86 here: the median of RUNS runs of one thread, on zeros",
     )
     sub.add_argument("--histograms", metavar="FILE", help="what run_calibration --histograms wrote")
     sub.add_argument("--model_explorer", metavar="DIR", help="also write the graphs as JSON for Model Explorer")
