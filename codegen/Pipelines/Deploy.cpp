@@ -276,6 +276,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   if (observeIr) {
     observeIr(module, "top");
   }
+  quant::Undo undo(*function);
   auto quantization = prepareModel(*function, options.quantization, options.inputsOutputs, observer);
   if (!quantization) {
     return quantization.takeError();
@@ -287,8 +288,10 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   result.quantization = std::move(*quantization);
   observer.begin("lower");
   if (options.compile.observe) {
+    result.forms = undo.run();
     top::nameEveryTensor(*function);
     result.observed = listObserved(*function);
+    result.logits = listLogits(*function);
   }
   PassManager passes(module.getContext());
   watch(passes, "lower", observeIr);

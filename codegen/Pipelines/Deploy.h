@@ -10,6 +10,7 @@
 #include "codegen/Pipelines/Observe.h"
 #include "codegen/Pipelines/Prepare.h"
 #include "codegen/Target/Target.h"
+#include "quant/Transforms/Undo.h"
 
 namespace tessera::codegen {
 
@@ -54,6 +55,8 @@ struct DeployResult {
   uint64_t transferredBytes = 0;                      ///< that one target leaves for another
   std::optional<std::vector<std::string>> exceptions; ///< nodes whose bits may differ between engines, see addExactness
   std::optional<quant::QuantizeReport> quantization;  ///< with |quantization|: what runs on integers
+  std::vector<quant::TensorForm> forms;               ///< with |compile.observe| and a quantisation, which is undone
+  std::vector<std::pair<std::string, std::string>> logits; ///< with |compile.observe|: see listLogits
   std::vector<ObservedTensor> observed; ///< with |compile.observe|: float inputs and Top results, in program order
 };
 

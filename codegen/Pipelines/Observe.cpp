@@ -115,6 +115,27 @@ std::vector<ObservedTensor> listObserved(func::FuncOp function) {
   return observed;
 }
 
+std::vector<std::pair<std::string, std::string>> listLogits(func::FuncOp function) {
+  std::vector<std::pair<std::string, std::string>> logits;
+  for (auto [i, value] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
+    Operation *op = value.getDefiningOp();
+    while (isa_and_nonnull<top::ReshapeOp, top::TransposeOp>(op)) {
+      op = op->getOperand(0).getDefiningOp();
+    }
+    auto output = function.getResultAttrOfType<StringAttr>(i, top::TopDialect::kNameAttr);
+    if (!isa_and_nonnull<top::SigmoidOp>(op) || !output) {
+      continue;
+    }
+    Value read = op->getOperand(0);
+    auto argument = dyn_cast<BlockArgument>(read);
+    StringRef name = argument ? inputName(function, argument.getArgNumber()) : top::getTensorName(read);
+    if (!name.empty()) {
+      logits.emplace_back(output.str(), name.str());
+    }
+  }
+  return logits;
+}
+
 void nameEveryLayer(func::FuncOp function) {
   llvm::StringSet<> known;
   for (BlockArgument argument : function.getArguments()) {

@@ -23,6 +23,10 @@ struct ObservedTensor {
 /// sources, but for inputs. Others than those that INT8 holds in integers are marked where that is certain.
 std::vector<ObservedTensor> listObserved(mlir::func::FuncOp function);
 
+/// For outputs that a sigmoid made, moved or not, the name of the tensor that it read: where probabilities are 0 or 1
+/// in f32, logits still tell models apart.
+std::vector<std::pair<std::string, std::string>> listLogits(mlir::func::FuncOp function);
+
 /// Gives every result of the function that is no constant a tensor name that no other one has: its own, or that of its
 /// ONNX nodes. The same function always gets the same names.
 void nameEveryLayer(mlir::func::FuncOp function);

@@ -161,8 +161,9 @@ llvm::Error checkFlags(quant::Precision precision, const Options &options) {
   if (options.groupSize < 16 || options.groupSize % 16) {
     return fail(kUsage, "--group-size " + llvm::Twine(options.groupSize) + ": allowed are multiples of 16");
   }
-  if (precision != quant::Precision::F32 && observe) {
-    return fail(kUsage, "--observe is for F32: it shows what the ranges are measured on");
+  if (precision != quant::Precision::F32 && observe && !integers) {
+    return fail(kUsage, "--observe is for F32, and for INT8 and INT16, of which it shows the float model with their "
+                        "weights and tells the forms of tensors");
   }
   if (!observe && !(options.weights.empty() && options.replacedWeights.empty())) {
     return fail(kUsage, "--weights and --replaced-weights are for --observe");
@@ -309,6 +310,12 @@ llvm::Error Deployment::run() {
   if (deploy.compile.observe) {
     told["network"] = top::networkOf(module);
     told["tensors"] = describe(result->observed);
+    llvm::json::Object logits;
+    for (const auto &[output, tensor] : result->logits) {
+      logits[llvm::json::fixUTF8(output)] = llvm::json::fixUTF8(tensor);
+    }
+    told["logits"] = std::move(logits);
+    told["forms"] = describe(result->forms);
     for (auto &[key, value] : observed) {
       told[key] = std::move(value);
     }

@@ -132,6 +132,18 @@ llvm::json::Object describeResult(const codegen::DeployResult &result, const cod
   return told;
 }
 
+llvm::json::Array describe(ArrayRef<quant::TensorForm> forms) {
+  llvm::json::Array list;
+  for (const quant::TensorForm &form : forms) {
+    list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(form.name)},
+                                      {"scale", form.scale},
+                                      {"zero_point", form.zeroPoint},
+                                      {"lowest", form.lowest},
+                                      {"highest", form.highest}});
+  }
+  return list;
+}
+
 llvm::json::Array describe(ArrayRef<codegen::ObservedTensor> tensors) {
   llvm::json::Array list;
   for (const codegen::ObservedTensor &tensor : tensors) {

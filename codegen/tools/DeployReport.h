@@ -13,6 +13,7 @@ llvm::json::Object describeResult(const codegen::DeployResult &result, const cod
 
 /// The float tensors of an observed model.
 llvm::json::Array describe(llvm::ArrayRef<codegen::ObservedTensor> tensors);
+llvm::json::Array describe(llvm::ArrayRef<quant::TensorForm> forms);
 
 /// Along which of their dims the tensors that products read and make have their channels.
 llvm::json::Object describeChannels(mlir::ModuleOp module);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of several ranges is taken: all are measured on few samples, the best two on all."""
+"""Which of several ranges is taken: where it matters all are measured on few samples, the best two on all."""
 from __future__ import annotations
 
 import math
@@ -9,7 +9,9 @@ from typing import Iterator
 import numpy as np
 import pytest
 
-from tessera.calibration.choose import FINALISTS, SCREENED, Choice, measure
+from tessera import _calibration
+from tessera.calibration import choose
+from tessera.calibration.choose import FINALISTS, SCREENED, Choice, cautious
 from tessera.calibration.dataset import Dataset, Sample
 from tessera.calibration.thresholds import Range
 from tessera.calibration.worker import Result
@@ -41,6 +43,14 @@ class Measuring:
             yield result
 
 
+def measure(engine, samples, numbers, count, options, progress):
+    """With the first of the options as the range that stays where nothing is measured."""
+    defaults = {source: choices[0] for source, choices in options.items()}
+    return choose.measure(
+        engine, samples, numbers, count, defaults, lambda some: {source: options[source] for source in some}, progress
+    )
+
+
 def dataset(count: int) -> Dataset:
     return Dataset(lambda: iter([Sample(i, str(i)) for i in range(count)]), count, count, "", "")
 
@@ -65,7 +75,7 @@ def test_uneven_samples_are_split_among_the_workers() -> None:
     for workers in (1, 2):
         engine = Measuring({i: 1.0 + 0.4 * i for i in range(5)}, workers)
         found.append(measure(engine, dataset(5), range(5), 5, options, lambda done, count: None))
-        assert engine.tasks == [2, 3 * workers]
+        assert engine.tasks == [2, 2, 3 * workers]
     assert found[0] == found[1] and found[0]["c"].method == "2.0"
 
 
@@ -76,7 +86,7 @@ def test_few_samples(count: int) -> None:
     options = {"a": [option("far", 3.0), option("near", 1.1)]}
     chosen = measure(engine, dataset(5), range(5), count, options, lambda done, of: seen.append((done, of)))
     assert chosen["a"].method == "near" and chosen["a"].error == pytest.approx(math.sqrt(0.1), rel=1e-3)
-    assert seen[-1] == (count, count)
+    assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_nothing_to_choose() -> None:
@@ -94,3 +104,25 @@ def test_the_widest_of_the_good_ones_wins() -> None:
             Measuring({i: best for i in range(8)}), dataset(8), range(8), 8, options, lambda done, count: None
         )
         assert chosen["a"].method == wanted
+
+
+def test_ranges_that_hardly_matter_are_not_compared() -> None:
+    """Of 20 tensors one carries nearly all of the error: only its other range is measured."""
+    engine = Measuring({i: 1.0 for i in range(4)})
+    options = {str(i): [option("near", 1.0 + i / 1e5), option("far", 2.0 + i / 1e5)] for i in range(19)}
+    options["bad"] = [option("worst", 9.0), option("better", 3.0)]
+    chosen = measure(engine, dataset(4), range(4), 4, options, lambda done, count: None)
+    assert chosen["bad"].method == "better" and all(chosen[str(i)].method == "near" for i in range(19))
+    assert not any(2.0 <= threshold < 2.1 for threshold in engine.asked)
+
+
+def test_without_a_measurement_ranges_are_wide_where_that_costs_little() -> None:
+    generator = np.random.default_rng(0)
+
+    def threshold_of(values: np.ndarray) -> float:
+        histogram = _calibration.Histogram()
+        histogram.observe(values.astype(np.float32), 0)
+        return cautious(histogram, "symmetric", 99.99).symmetric_range.threshold
+
+    assert threshold_of(generator.uniform(-1, 1, 100000)) == pytest.approx(1.0, rel=1e-3)
+    assert threshold_of(np.append(generator.normal(size=1000000), 20.0)) < 10

@@ -44,9 +44,10 @@ Range readRange(ObjectReader &line) {
   if (range.largest && *range.largest < 0) {
     line.fail("largest " + std::to_string(*range.largest) + " is negative");
   }
-  if (dtype != "int8") {
-    line.fail("dtype '" + dtype + "'; allowed: int8");
+  if (dtype != "int8" && dtype != "int16") {
+    line.fail("dtype '" + dtype + "'; allowed: int8, int16");
   }
+  range.isWide = dtype == "int16";
   range.derive();
   static constexpr StringLiteral kAdvice =
       "; after changing threshold, min or max delete scale and zero_point: they are derived";

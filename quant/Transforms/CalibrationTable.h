@@ -19,6 +19,7 @@ struct Range {
   bool symmetric = true;
   float scale = 1;
   int8_t zeroPoint = 0;
+  bool isWide = false;         ///< the table wants 16 bits
   std::optional<double> error; ///< of the outputs, relative, with this tensor alone in 8 bits; where it was measured
 
   /// Sets scale and zero point to what follows from the range, as run_calibration does.

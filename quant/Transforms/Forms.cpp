@@ -39,6 +39,7 @@ struct Group {
   int64_t products = 0;       ///< multiplications of the ops that read it
   int64_t elements = 0;       ///< of its tensors, to be stored and loaded in twice as many bytes
   std::string wide;           ///< why it has 16 bits, empty if it has 8
+  bool isAsked = false;       ///< a table wants them: not of what may be chosen here
   int64_t levels = kMostLevels;
 
   /// What 16 bits would mend for what they cost. An element costs about as much as this many multiplications.
@@ -62,6 +63,7 @@ public:
         group.range->derive();
       } else {
         group.wide = group.wide.empty() ? reasonForWide(v) : group.wide;
+        group.isAsked |= isWideByTable(v);
         weigh(v, group);
       }
     });
@@ -125,6 +127,11 @@ private:
     return range ? range->error.value_or(0) : 0;
   }
 
+  bool isWideByTable(Value v) const {
+    const Range *range = question.rangeOf(v);
+    return range && range->isWide;
+  }
+
   bool isNarrowByTable(ArrayRef<Operation *> readers) const {
     return !readers.empty() && llvm::all_of(readers, [&](Operation *op) {
       const Choice *choice = question.choiceOf(op);
@@ -155,7 +162,7 @@ private:
       }
       all += group->products;
       if (!group->wide.empty()) {
-        wide += group->products;
+        wide += group->isAsked ? 0 : group->products;
       } else if (group->error > kNothing) {
         left += group->error * group->error;
         candidates.push_back(group);
@@ -222,6 +229,9 @@ private:
     }
     if (isNarrowByTable(readers)) {
       return "";
+    }
+    if (isWideByTable(v)) {
+      return "the calibration table says int16";
     }
     if (double error = errorOf(v); error > kMostError) {
       return llvm::formatv("tensor '{0}' alone would change the outputs by {1:P0} in int8, allowed are {2:P0}",

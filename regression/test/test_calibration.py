@@ -170,7 +170,7 @@ def own_temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_killed_at_half_and_resumed(top: Path, tmp_path: Path) -> None:
     stop = tmp_path / "stop"
     (tmp_path / "make.py").write_text(GENERATOR.format(stop=str(stop)))
-    flags = ["--input_num", "40", "--workers", "2", "--tune_num", "2", "--checkpoint_every", "0"]
+    flags = ["--input_num", "40", "--workers", "2", "--tune_num", "2", "--checkpoint_every", "0", "--methods", "gptq"]
     check(calibrate(top, tmp_path / "make.py", tmp_path / "whole.json", *flags))
     stop.touch()
     assert calibrate(top, tmp_path / "make.py", tmp_path / "t.json", *flags).returncode == -signal.SIGKILL
@@ -186,7 +186,7 @@ def test_killed_at_half_and_resumed(top: Path, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("own_temporary")
 def test_resume_over_other_samples_is_refused(top: Path, tmp_path: Path) -> None:
     (tmp_path / "make.py").write_text(GENERATOR.format(stop=str(tmp_path)))
-    flags = ["--input_num", "40", "--workers", "1", "--checkpoint_every", "0"]
+    flags = ["--input_num", "40", "--workers", "1", "--checkpoint_every", "0", "--methods", "gptq"]
     assert calibrate(top, tmp_path / "make.py", tmp_path / "t.json", *flags).returncode == -signal.SIGKILL
     flags[1] = "39"
     assert_refused(

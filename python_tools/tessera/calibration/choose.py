@@ -14,7 +14,7 @@ from .dataset import Dataset, Sample, spread
 from .distribution import Distribution
 from .engine import Engine
 from .output_error import relative
-from .thresholds import METHODS, Range, asymmetric_pays, asymmetric_quant, find_range, symmetric_quant
+from .thresholds import METHODS, Range, asymmetric_pays, asymmetric_quant, find_range, squared_error, symmetric_quant
 from .worker import Candidate
 
 # In order of preference where two give the same range.
@@ -24,8 +24,14 @@ SAME_SCALE = 0.04
 """Candidates whose scales differ by less than this share are one."""
 SCREENED, FINALISTS = 2, 2
 """Samples on which all options are measured; options that are measured on the others too."""
+MATTERS = 0.95
+"""Share of the squares of all tensors' errors: the other tensors keep a range that is not measured against others."""
 CLEARLY = 1.1
 """A narrower range, which clips what the samples hardly show, has to be better than a wider one by this factor."""
+
+
+_Errors = dict[str, list[dict[int, np.ndarray]]]
+"""By sources, options and samples: squares (output_error.py)."""
 
 
 @dataclass(frozen=True)
@@ -72,16 +78,36 @@ def _alike(a: Choice, b: Choice) -> bool:
     )
 
 
+def cautious(histogram: "_calibration.Histogram", scheme: str, percentile: float) -> Choice:
+    """Without a measurement: the widest range that rounds and clips hardly more than the one of the least error."""
+    values = Distribution.from_histogram(histogram)
+    least = choice_by("mse", values, scheme, percentile)
+    allowed = CLEARLY**2 * _local_error(values, least)
+    for method in ("max", "percentile9999"):
+        choice = choice_by(method, values, scheme, percentile)
+        if choice.symmetric == least.symmetric and _local_error(values, choice) <= allowed:
+            return choice
+    return least
+
+
+def _local_error(values: Distribution, choice: Choice) -> float:
+    return squared_error(
+        values, choice.symmetric_range if choice.symmetric else choice.asymmetric_range, choice.symmetric
+    )
+
+
 def measure(
     engine: Engine,
     dataset: Dataset,
     numbers: Sequence[int],
     count: int,
-    options: dict[str, list[Choice]],
+    defaults: Mapping[str, Choice],
+    find: Callable[[Sequence[str]], Mapping[str, Sequence[Choice]]],
     progress: Callable[[int, int], None],
 ) -> dict[str, Choice]:
-    """Of each source's options the one with the least output error, measured on `count` of the samples `numbers`: all
-    options on SCREENED of them, the FINALISTS best ones on all; sources without a choice on SCREENED.
+    """The sources of `defaults` with their output errors, measured on SCREENED of the samples `numbers`. Those that
+    carry MATTERS of all error get of the options that `find` has for them the one with the least: all options on
+    SCREENED, the FINALISTS best ones on `count` samples.
 
     The error of an option is that of these samples together, added in their order, so that it does not depend on who
     measured which.
@@ -89,19 +115,47 @@ def measure(
     ordered = sorted(numbers)
     wanted = [ordered[i] for i in spread(len(ordered), count)]
     screened = {wanted[i] for i in spread(len(wanted), SCREENED)}
-    first = _errors(engine, dataset, screened, options, lambda done: progress(done, len(wanted)))
-    chosen = {source: replace(choices[0], error=_error(first[source][0])) for source, choices in options.items()}
-    left = {source: choices for source, choices in options.items() if len(choices) > 1}
-    finalists = {source: _finalists(choices, [_error(e) for e in first[source]]) for source, choices in left.items()}
-    left = {source: [left[source][i] for i in finalists[source]] for source in left}
-    more = _errors(
-        engine, dataset, set(wanted) - screened, left, lambda done: progress(len(screened) + done, len(wanted))
-    )
+    rounds = iter(range(1, 4))
+
+    def errors(samples: set[int], options: Mapping[str, Sequence[Choice]]) -> _Errors:
+        found = _errors(engine, dataset, samples, options)
+        progress(next(rounds), 3)
+        return found
+
+    first = errors(screened, {source: [choice] for source, choice in defaults.items()})
+    chosen = {source: replace(choice, error=_error(first[source][0])) for source, choice in defaults.items()}
+    options = {source: list(found) for source, found in find(_that_matter(chosen)).items() if len(found) > 1}
+    second = errors(screened, {source: _others(choices, defaults[source]) for source, choices in options.items()})
+    for source, choices in options.items():
+        measured = iter(second[source])
+        alike = defaults[source].candidate()
+        second[source] = [first[source][0] if c.candidate() == alike else next(measured) for c in choices]
+    finalists = {
+        source: _finalists(choices, [_error(e) for e in second[source]]) for source, choices in options.items()
+    }
+    left = {source: [options[source][i] for i in finalists[source]] for source in options}
+    more = errors(set(wanted) - screened, left)
     for source, choices in left.items():
-        errors = [_error({**first[source][i], **more[source][place]}) for place, i in enumerate(finalists[source])]
-        best = widest_of_the_best(choices, errors)
-        chosen[source] = replace(choices[best], error=errors[best])
+        found = [_error({**second[source][i], **more[source][place]}) for place, i in enumerate(finalists[source])]
+        best = widest_of_the_best(choices, found)
+        chosen[source] = replace(choices[best], error=found[best])
     return chosen
+
+
+def _others(choices: Sequence[Choice], measured: Choice) -> list[Choice]:
+    return [choice for choice in choices if choice.candidate() != measured.candidate()]
+
+
+def _that_matter(chosen: Mapping[str, Choice]) -> list[str]:
+    """Those of the largest errors, whose squares add up to MATTERS of all."""
+    squares = {source: (choice.error or 0.0) ** 2 for source, choice in chosen.items()}
+    left = sum(squares.values()) * (1 - MATTERS)
+    found = []
+    for source in sorted(squares, key=lambda source: squares[source]):
+        left -= squares[source]
+        if left < 0:
+            found.append(source)
+    return [source for source in chosen if source in set(found)]
 
 
 def _finalists(choices: Sequence[Choice], errors: Sequence[float]) -> list[int]:
@@ -123,30 +177,21 @@ def _error(samples: Mapping[int, np.ndarray]) -> float:
     return math.sqrt(relative(samples[number] for number in sorted(samples)))
 
 
-def _errors(
-    engine: Engine,
-    dataset: Dataset,
-    wanted: set[int],
-    options: dict[str, list[Choice]],
-    progress: Callable[[int], None],
-) -> dict[str, list[dict[int, np.ndarray]]]:
+def _errors(engine: Engine, dataset: Dataset, wanted: set[int], options: Mapping[str, Sequence[Choice]]) -> _Errors:
     """Of every option in every sample `wanted`. Where the workers would not all have the same number of samples, each
     sample's options are split among several of them."""
-    found: dict[str, list[dict[int, np.ndarray]]] = {
-        source: [{} for _ in choices] for source, choices in options.items()
-    }
+    found: _Errors = {source: [{} for _ in choices] for source, choices in options.items()}
     if not options or not wanted:
         return found
     candidates = [(source, [choice.candidate() for choice in choices]) for source, choices in options.items()]
     split = min(engine.workers // math.gcd(engine.workers, len(wanted)), len(candidates))
     # Every so many: later tensors have less to run again.
     parts = [candidates[i::split] for i in range(split)]
-    for done, result in enumerate(engine.run(_one_by_one(dataset, wanted), parts), 1):
+    for result in engine.run(_one_by_one(dataset, wanted), parts):
         for number, of_sources in result.errors.items():
             for source, errors in of_sources.items():
                 for of_option, error in zip(found[source], errors):
                     of_option[number] = error
-        progress(done // split)
     return found
 
 

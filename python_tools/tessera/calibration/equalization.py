@@ -16,7 +16,6 @@ from .. import safetensors_io
 from ..errors import TesseraError
 from ..progress import Report
 from .choose import choice_by
-from .collect import State
 from .dataset import Dataset, readable, spread
 from .distribution import Distribution
 from .learn import read_products, share_of
@@ -61,7 +60,6 @@ Histograms = Mapping[str, "_calibration.Histogram"]
 def equalize(
     observed: Observed,
     dataset: Dataset,
-    state: State,
     kinds: Sequence[str],
     always: bool,
     flags: Sequence[str],
@@ -69,11 +67,10 @@ def equalize(
     progress: Callable[[int, int], None],
 ) -> Found:
     """The model with factors for the inputs of `kinds` (values of METHODS) of products; unless `always` only if that
-    lowers the quantised model's output error clearly. state: what was seen of the model without them."""
+    lowers the quantised model's output error clearly."""
     if not (always or is_coarsened(observed)):
         return Found(None)
-    numbers = sorted(state.digests)
-    wanted = {numbers[i] for i in spread(len(numbers), SAMPLES)}
+    wanted = set(spread(dataset.count, SAMPLES))
     channels = _channels(observed, dataset, wanted)
     progress(1, 3)
     if not channels:
@@ -85,25 +82,29 @@ def equalize(
         return Found(None)
     if always:
         return Found(scaled, told["tensors"])
-    ways = [
-        Way(_plain_table(observed, state.histograms), {}, {}),
-        Way(_plain_table(scaled, _histograms(scaled, dataset, wanted)), {}, scaled.factors),
-    ]
     try:
-        eight, sixteen = [], [0.0, 0.0]
-        for precision in ("INT8", "INT16"):
-            trial = Trial(observed.model, precision, tuple(flags), folder)
-            errors = trial.output_errors(observed.job(), dataset, wanted, ways)
-            if precision == "INT16":
-                sixteen = errors
-            elif (eight := errors)[0] <= EXACT_ENOUGH:
-                break  # whatever the weights' part is
+        without, with_them = _output_errors(observed, scaled, dataset, wanted, flags, folder)
     except TesseraError as error:
         return Found(None, failure=error.message)
-    without, with_them = (math.sqrt(max(a * a - LEARNED * b * b, 0.0)) for a, b in zip(eight, sixteen))
     progress(3, 3)
     pays = without > EXACT_ENOUGH and with_them < CLEARLY * without
     return Found(scaled if pays else None, told["tensors"], without, with_them)
+
+
+def _output_errors(
+    observed: Observed, scaled: Observed, dataset: Dataset, wanted: set[int], flags: Sequence[str], folder: Path
+) -> list[float]:
+    """Of int8 without and with factors, once the samples will have chosen the weights."""
+    ways = [Way(_plain_table(one, _histograms(one, dataset, wanted)), {}, one.factors) for one in (observed, scaled)]
+
+    def errors(precision: str, ways: Sequence[Way]) -> list[float]:
+        trial = Trial(observed.model, precision, tuple(flags), folder)
+        return trial.output_errors(observed.job(), dataset, wanted, ways)
+
+    eight = errors("INT8", ways)
+    if eight[0] <= EXACT_ENOUGH:
+        return eight  # whatever the weights' part is
+    return [math.sqrt(max(a * a - LEARNED * b * b, 0.0)) for a, b in zip(eight, errors("INT16", ways))]
 
 
 def is_coarsened(observed: Observed) -> bool:
@@ -152,7 +153,8 @@ def _histograms(observed: Observed, dataset: Dataset, wanted: set[int]) -> Histo
     worker = Worker(observed.job())
     histograms: dict[str, _calibration.Histogram] = {}
     for number, arrays in readable(dataset, wanted, observed.model.inputs):
-        worker.observe(arrays, number, histograms)
+        worker.run(arrays)
+        worker.add_to(histograms, number, observed.integers)
     return histograms
 
 

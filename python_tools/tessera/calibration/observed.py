@@ -49,7 +49,14 @@ class Observed:
             self.model.inputs,
             tuple(self.sources),
             self.model.probabilities,
+            self.logits,
         )
+
+    @property
+    def logits(self) -> tuple[tuple[str, str], ...]:
+        """Outputs that a sigmoid made and the sources of what it read."""
+        sources = self.source_of
+        return tuple((output, sources[name]) for output, name in self.info["logits"].items() if sources.get(name))
 
     @property
     def sources(self) -> list[str]:

@@ -10,7 +10,7 @@ threshold is the magnitude that symmetric quantisation keeps (scale = threshold 
 that asymmetric quantisation keeps (scale = (max - min) / 255). To change one, delete scale and zero_point in
 its line: they are derived. largest is the magnitude of all values seen: what int16 keeps. error, where it was measured,
 is the relative error of the outputs with this tensor alone in int8: deploy gives tensors of large error int16, and
-those whose error is deleted not.
+those whose error is deleted not. dtype int16 asks for 16 bits, whatever the error.
 """
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .observed import Observed
 
 FORMAT, VERSION = "tessera-calibration", 1
-DTYPES = ("int8",)
+DTYPES = ("int8", "int16")
 DIGEST_LENGTH = 8
 _MAY_MISS = ("sample_digests", "weights_hash", "network", "tensors_hash", "max_error", "output_error", "same_answers")
 _DERIVED = ("scale", "zero_point")
@@ -316,7 +316,7 @@ def _with_quant(record: dict[str, Any], where: str) -> Entry:
             f"{where}: zero_point {zero_point} does not follow from the range, {derived.zero_point} does",
             hint="after changing threshold, min or max delete scale and zero_point of the line: they are derived",
         )
-    return replace(derived, scale=scale, zero_point=zero_point)
+    return replace(derived, scale=scale, zero_point=zero_point, dtype=record["dtype"])
 
 
 def _is_integer(value: object) -> bool:

@@ -132,6 +132,13 @@ def _squared_error(values: Distribution, low: np.ndarray, high: np.ndarray, step
     return np.array(_calibration.squared_errors(values.centres, values.counts, low.tolist(), high.tolist(), steps))
 
 
+def squared_error(values: Distribution, found: Range, symmetric: bool) -> float:
+    """Of rounding and clipping all values to such a range, summed up."""
+    if symmetric:
+        return float(_squared_error(values.magnitudes, np.zeros(1), np.array([found.threshold]), 127)[0])
+    return float(_squared_error(values, np.array([found.low]), np.array([found.high]), 255)[0])
+
+
 # Kullback-Leibler divergence.
 
 _KL_BINS = 2048

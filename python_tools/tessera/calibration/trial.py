@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quantised model compiled in several ways, and how far their outputs are from those of the f32 model."""
+"""The quantised model in several ways, and how far their outputs are from those of the f32 model.
+
+INT8 and INT16 are not compiled, which takes longer than all samples: the f32 model is, with the rounded weights (its
+kernels are there), and its tensors are rounded as it runs. The sums are those of floats, and attention's powers are
+not rounded; otherwise it computes what the compiled one does.
+"""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Collection, Mapping, Sequence
+from typing import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -17,10 +22,13 @@ from ..progress import Report
 from ..top_model import TopModel
 from .dataset import Dataset, readable
 from .learn import save
-from .output_error import relative, squares
+from .output_error import judged, relative, squares_between
 from .rounding import Rounded
 from .table import Table
-from .worker import Job, Worker
+from .worker import Form, Job, Worker
+
+SIMULATED = ("INT8", "INT16")
+Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,14 @@ class Way:
     table: Table
     weights: Mapping[str, Rounded]
     factors: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """error: relative, of the outputs. narrow: tensors in 8 bits; of models that are simulated."""
+
+    error: float
+    narrow: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -43,25 +59,44 @@ class Trial:
 
     def output_errors(self, job: Job, dataset: Dataset, numbers: Collection[int], ways: Sequence[Way]) -> list[float]:
         """Relative errors of the outputs against f32 on the samples `numbers`, one for each way."""
-        nets = side_by_side([partial(self._open, f"trial{i}", way) for i, way in enumerate(ways)])
-        worker = Worker(job)
+        return [tried.error for tried in self.run(job, dataset, numbers, ways)]
+
+    def run(self, job: Job, dataset: Dataset, numbers: Collection[int], ways: Sequence[Way]) -> list[Tried]:
+        """The same, and what was decided."""
+        simulated = self.precision in SIMULATED
+        open_one = self._simulate if simulated else self._open
+        nets = side_by_side([partial(open_one, job, f"trial{i}", way) for i, way in enumerate(ways)])
+        worker = Worker(job if simulated else replace(job, logits=()))
         errors: list[list[np.ndarray]] = [[] for _ in nets]
         for _, arrays in readable(dataset, numbers, job.specs):
             worker.run(arrays)
-            golden = worker.outputs()
-            for net, found in zip(nets, errors):
-                found.append(squares(golden, net.run(arrays), job.probabilities))
-        return [math.sqrt(relative(found)) for found in errors]
+            golden = worker.judged()
+            for (run, _), found in zip(nets, errors):
+                found.append(squares_between(golden, run(arrays), job.probabilities))
+        return [Tried(math.sqrt(relative(found)), narrow) for found, (_, narrow) in zip(errors, nets)]
 
-    def _open(self, name: str, way: Way) -> Net:
+    def _deploy(self, name: str, way: Way, *flags: str) -> tuple[Path, dict]:
+        """The .bmodel and what the compiler tells of it."""
         path = self.folder / f"{name}.json"
         save(path, way.table, way.weights, way.factors)
-        top_model.deploy(
-            self.model,
-            path.with_suffix(".bmodel"),
-            Report(1, quiet=True),
-            chip="x86",
-            quantize=self.precision,
-            extra=["--calibration-table", str(path), *self.flags],
-        )
-        return Net(path.with_suffix(".bmodel"))
+        bmodel = path.with_suffix(".bmodel")
+        extra = ["--calibration-table", str(path), *flags, *self.flags]
+        quiet = Report(1, quiet=True)
+        return bmodel, top_model.deploy(self.model, bmodel, quiet, chip="x86", quantize=self.precision, extra=extra)
+
+    def _open(self, job: Job, name: str, way: Way) -> tuple[Run, frozenset[str]]:
+        net = Net(self._deploy(name, way)[0])
+        return (lambda arrays: judged(net.run(arrays), job.probabilities)), frozenset()
+
+    def _simulate(self, job: Job, name: str, way: Way) -> tuple[Run, frozenset[str]]:
+        bmodel, told = self._deploy(name, way, "--observe")
+        sources = {tensor["name"]: tensor["source"] for tensor in told["tensors"]}
+        forms = {
+            sources[form["name"]]: Form(form["scale"], form["zero_point"], form["lowest"], form["highest"])
+            for form in told["forms"]
+            if sources.get(form["name"])
+        }
+        # Of the same path there may be an older one.
+        worker = Worker(replace(job, key=f"{job.key} {name} {self.precision}", model=str(bmodel)))
+        narrow = frozenset(form["name"] for form in told["forms"] if form["highest"] == 127)
+        return partial(worker.simulate, forms=forms), narrow

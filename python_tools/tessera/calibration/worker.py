@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Mapping, Sequence
+from typing import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -20,19 +20,20 @@ from ..files import scratch_folder
 from ..inputs import InputSpec
 from ..tasks.answers import only_answer
 from .dataset import Sample, Unreadable
-from .output_error import judged, squares, squares_between
+from .output_error import judged, squares_between
 
 
 @dataclass(frozen=True)
 class Job:
     """What a worker needs to know. model: path of the .bmodel, or its bytes for a worker that may not see the path.
-    probabilities: outputs, see output_error.py."""
+    probabilities: outputs, see output_error.py; logits: of some of them, the sources of what their sigmoids read."""
 
     key: str
     model: "str | bytes"
     specs: tuple[InputSpec, ...]
     sources: tuple[str, ...]
     probabilities: frozenset[str] = frozenset()
+    logits: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,16 @@ class Candidate:
     scale: float
     zero_point: int
     lowest: int
+
+
+@dataclass(frozen=True)
+class Form:
+    """The integers of one source."""
+
+    scale: float
+    zero_point: int
+    lowest: int
+    highest: int
 
 
 @dataclass
@@ -124,7 +135,7 @@ class Worker:
                 self._probe = runtime.load(job.model, trust=True).net().probe()
         except self._error as error:
             raise told(error, "a worker failed to open the compiled model") from error
-        self._sources, self._probabilities = job.sources, job.probabilities
+        self._sources, self._probabilities, self._logits = job.sources, job.probabilities, dict(job.logits)
         self._inputs = {spec.name for spec in job.specs}
         self._places: dict = {}
 
@@ -144,7 +155,11 @@ class Worker:
     ) -> None:
         """Runs one sample and adds all its tensors."""
         self.run(arrays)
-        for source in self._sources:
+        self.add_to(histograms, number, self._sources)
+
+    def add_to(self, histograms: dict[str, "_calibration.Histogram"], number: int, sources: Collection[str]) -> None:
+        """Adds these tensors, as the last run, of sample `number`, left them."""
+        for source in sources:
             if source not in histograms:
                 histograms[source] = _calibration.Histogram()
             histograms[source].observe(np.ascontiguousarray(self.values(source), np.float32), number)
@@ -165,6 +180,13 @@ class Worker:
         """Copies of the outputs."""
         return self._probe.outputs()
 
+    def judged(self) -> dict[str, np.ndarray]:
+        """The outputs as errors are measured of them (output_error.py), as the last run left them. What a sigmoid read
+        is taken as it is."""
+        outputs = self._probe.outputs()
+        logits = {name: self.array(source).astype(np.float64) for name, source in self._logits.items()}
+        return {**judged({n: a for n, a in outputs.items() if n not in logits}, self._probabilities), **logits}
+
     def answers(self) -> dict[str, int | None]:
         """Of the outputs that hold probabilities the one answer that they give (answers.py), as the last run left
         them."""
@@ -180,10 +202,10 @@ class Worker:
         float run left it, and only the steps after it run again.
         """
         self.run(arrays)
-        golden = judged(self._probe.outputs(), self._probabilities)
+        golden = self.judged()
         found: dict[str, list[np.ndarray]] = {}
         for source, ways in sorted(question, key=lambda candidate: -self._step(candidate[0])):
-            data = self._probe.input(source) if source in self._inputs else self._places[source].data
+            data = self._data(source)
             if data.dtype != np.float32:
                 found[source] = [squares_between(golden, golden, self._probabilities)] * len(ways)
                 continue
@@ -193,26 +215,50 @@ class Worker:
                 data[:] = saved
                 _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, 127)
                 self._probe.run_steps(self._step(source) + 1)
-                got = judged(self._probe.outputs(), self._probabilities)
-                found[source].append(squares_between(golden, got, self._probabilities))
+                found[source].append(squares_between(golden, self.judged(), self._probabilities))
             data[:] = saved
         return found
+
+    def simulate(self, arrays: Mapping[str, np.ndarray], forms: Mapping[str, Form]) -> dict[str, np.ndarray]:
+        """What is judged of the outputs with the sources rounded to their forms, each where it is made, for whatever
+        reads it."""
+        if not self._places:
+            self.run(arrays)
+        for name in self._inputs:
+            data = self._probe.input(name)
+            data[:] = np.asarray(arrays[name], data.dtype).ravel()
+        done = 0
+        for source in sorted(forms, key=self._step):
+            end = self._step(source) + 1
+            if end > done:
+                self._probe.run_steps(done, end)
+                done = end
+            data = self._data(source)
+            if data.dtype == np.float32:
+                form = forms[source]
+                _calibration.fake_quantise(data, form.scale, form.zero_point, form.lowest, form.highest)
+        self._probe.run_steps(done)
+        return self.judged()
 
     def disturb(self, arrays: Mapping[str, np.ndarray], power: Mapping[str, float]) -> dict[str, np.ndarray]:
         """The outputs' squares (output_error.py) with noise of such a power added to one tensor and all others as
         they are, by the tensors' sources. Those that hold no f32 are left out."""
         self.run(arrays)
-        golden, found, random = self._probe.outputs(), {}, np.random.default_rng(0)
+        golden, found, random = self.judged(), {}, np.random.default_rng(0)
         for source in sorted(power, key=lambda source: -self._step(source)):
-            data = self._probe.input(source) if source in self._inputs else self._places[source].data
+            data = self._data(source)
             if data.dtype == np.float32:
                 saved = data.copy()
                 noise = random.normal(scale=power[source] ** 0.5, size=data.shape).astype(np.float32)
                 data += np.where(data == 0, np.float32(0), noise)  # where a rectifier or padding made zeros they stay
                 self._probe.run_steps(self._step(source) + 1)
-                found[source] = squares(golden, self._probe.outputs(), self._probabilities)
+                found[source] = squares_between(golden, self.judged(), self._probabilities)
                 data[:] = saved
         return found
+
+    def _data(self, source: str) -> np.ndarray:
+        """A tensor's elements as they lie, to be changed."""
+        return self._probe.input(source) if source in self._inputs else self._places[source].data
 
     def _step(self, source: str) -> int:
         return -1 if source in self._inputs else self._places[source].step

@@ -17,7 +17,7 @@ from .common import Parser
 
 NAME = "run_calibration"
 PURPOSE = "runs sample data through the compiled f32 model and writes the table of ranges for int8"
-TUNED = 8
+TUNED = 4
 EPILOG = """--dataset is one of
   DIR        pictures (pre-processed as model_transform was told), or .npz files with one array per input
   LIST.txt   one sample a line: FILE, or NAME=FILE,NAME=FILE; paths relative to the list

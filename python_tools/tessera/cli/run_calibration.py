@@ -8,22 +8,23 @@ import hashlib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Collection, Sequence
+from typing import Collection, Mapping, Sequence
 
 from .. import top_model
 from ..background import usable_cores
 from ..calibration import table as tables
-from ..calibration import checks, equalization, histograms, sample, tpu_mlir_table, weights
-from ..calibration.choose import Choice, candidates_for, measure
+from ..calibration import checks, equalization, histograms, repair, sample, tpu_mlir_table, weights
+from ..calibration.choose import Choice, candidates_for, cautious, measure
 from ..calibration.collect import Checkpoint, State, collect
 from ..calibration.dataset import Dataset, open_dataset
 from ..calibration.distribution import Distribution
 from ..calibration.engine import DaskEngine, Engine, PoolEngine
-from ..calibration.learn import check_beside, save as save_table
+from ..calibration.learn import check_beside, read_products, save as save_table, tried
 from ..calibration.observed import Observed
 from ..calibration.pool import Pool
 from ..calibration.rounding import Rounded
 from ..calibration.thresholds import METHODS
+from ..calibration.trial import Trial, Way
 from ..calibration.worker import Worker
 from ..errors import TesseraError
 from ..files import require_writable_folder, scratch_folder, write_text
@@ -91,12 +92,9 @@ def _calibrate(context: Context) -> None:
             pool = _pool(args, dataset, at_end)
             observed = Observed.compile(model, folder, report, _compiler_flags(args))
             step.note = f"{len(observed.info['tensors'])} tensors"
+        observed = _equalize(context, observed, dataset, kinds, folder) if kinds else observed
         engine = _engine(args, observed, pool, at_end)
         state = _collect(context, engine, dataset, observed, output)
-        if kinds and (scaled := _equalize(context, observed, dataset, state, kinds, folder)):
-            observed, engine = scaled, _engine(args, scaled, pool, at_end)
-            report.total += 1
-            state = _collect(context, engine, dataset, observed, output)
         choices = _choose(context, engine, dataset, state, observed.integers)
         table = _table(args, observed, state, choices)
         if args.histograms:
@@ -106,12 +104,10 @@ def _calibrate(context: Context) -> None:
         left = None
         if methods:
             learned, left = _learn(context, observed, dataset, state, methods, folder, choices, table)
-        table = replace(
-            table,
-            max_error=args.max_error,
-            output_error=None if left is None else float(f"{left:.4g}"),
-            same_answers=tuple(mostly_alike(state.answers)),
-        )
+        table = replace(table, max_error=args.max_error, same_answers=tuple(mostly_alike(state.answers)))
+        if left is not None and left > args.max_error and args.quantize == "INT8" and auto:
+            table, left = _repair(context, observed, dataset, state, folder, table, learned)
+        table = replace(table, output_error=None if left is None else float(f"{left:.4g}"))
         _keep_sample(context, output, dataset, state, observed)
     with report.step("write table") as step:
         context.outputs.path(output.with_suffix(".safetensors"))
@@ -220,22 +216,29 @@ def _choose(
     args, report = context.args, context.report
     auto = args.cali_method == "auto"
     scheme = "symmetric" if args.symmetric else "asymmetric" if args.asymmetric else "best"
+    find = partial(candidates_for, scheme=scheme, percentile=args.percentile)
     with report.step("thresholds") as step:
-        options: dict[str, list[Choice]] = {}
-        find = partial(candidates_for, scheme=scheme, percentile=args.percentile)
-        methods = ["mse" if auto and source not in integers else args.cali_method for source in state.histograms]
-        for source, choices in zip(state.histograms, engine.map(find, list(state.histograms.values()), methods)):
-            options[source] = choices
-            step.progress(len(options), len(state.histograms))
-        plain = {source: choices[0] for source, choices in options.items()}
+        plain: dict[str, Choice] = {}
+        method = "mse" if auto else args.cali_method
+        for source, (choice,) in zip(
+            state.histograms, engine.map(find, list(state.histograms.values()), [method] * len(state.histograms))
+        ):
+            plain[source] = choice
+            step.progress(len(plain), len(state.histograms))
         if not auto:
             return plain
-        options = {source: choices for source, choices in options.items() if source in integers}
-        several = sum(len(choices) > 1 for choices in options.values())
-        step.note = f"{several} of {len(options)} tensors have a choice, of {sum(map(len, options.values()))} in all"
     with report.step("measure output errors") as step:
+        wide = partial(cautious, scheme=scheme, percentile=args.percentile)
+        sources = [source for source in plain if source in integers]
+        defaults = dict(zip(sources, engine.map(wide, [state.histograms[source] for source in sources])))
+
+        def options_for(some: Sequence[str]) -> dict[str, list[Choice]]:
+            found = engine.map(find, [state.histograms[source] for source in some], ["auto"] * len(some))
+            return dict(zip(some, found))
+
         count = args.tune_num or max(1, min(TUNED, len(state.digests) // 4))
-        chosen = {**plain, **measure(engine, dataset, list(state.digests), count, options, step.progress)}
+        measured = measure(engine, dataset, list(state.digests), count, defaults, options_for, step.progress)
+        chosen = {**plain, **measured}
         counts = {method: sum(c.method == method for c in chosen.values()) for method in METHODS}
         step.note = ", ".join(f"{method} {count}" for method, count in counts.items() if count)
     return chosen
@@ -256,14 +259,12 @@ def _table(args: argparse.Namespace, observed: Observed, state: State, choices: 
     )
 
 
-def _equalize(
-    context: Context, observed: Observed, dataset: Dataset, state: State, kinds: Sequence[str], folder: Path
-) -> Observed | None:
-    """The model with like ranges of channels, where that is asked for or lowers the output error."""
+def _equalize(context: Context, observed: Observed, dataset: Dataset, kinds: Sequence[str], folder: Path) -> Observed:
+    """The model, with like ranges of channels where that is asked for or lowers the output error."""
     args, report = context.args, context.report
     with report.step("equalise channels") as step:
         found = equalization.equalize(
-            observed, dataset, state, kinds, args.methods != "auto", _compiler_flags(args), folder, step.progress
+            observed, dataset, kinds, args.methods != "auto", _compiler_flags(args), folder, step.progress
         )
         step.note = f"{found.tensors} tensors" if found.observed else "left out"
         if found.without:
@@ -275,7 +276,7 @@ def _equalize(
         "error_without": found.without or None,
         "error_with": found.with_them or None,
     }
-    return found.observed
+    return found.observed or observed
 
 
 def _learn(
@@ -331,6 +332,34 @@ def _learn(
             f"{found.with_them:.4f}"
         )
     return found.weights, found.left
+
+
+def _repair(
+    context: Context,
+    observed: Observed,
+    dataset: Dataset,
+    state: State,
+    folder: Path,
+    table: tables.Table,
+    learned: Mapping[str, Rounded],
+) -> tuple[tables.Table, float]:
+    """The table with 16 bits where 8 leave more than --max_error, and the output error that is left then."""
+    args, report = context.args, context.report
+    report.total += 1
+    with report.step("16 bits where they pay") as step:
+        products = read_products(observed.info["products"], observed.weights)
+        found = repair.repair(
+            Trial(observed.model, args.quantize, tuple(_compiler_flags(args)), folder),
+            observed,
+            dataset,
+            tried(sorted(state.digests)),
+            products,
+            Way(table, learned, observed.factors),
+            args.max_error,
+        )
+        step.note = repair.told(found) or "none do"
+    context.result["repair"] = {"tensors": list(found.tensors), "error_before": found.before, "floor": found.floor}
+    return found.table, found.after
 
 
 def _names(names: list[str]) -> str:

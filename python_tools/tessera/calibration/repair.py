@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""16 bits for the tensors that carry the error, where int8 leaves more than is allowed.
+
+What 8 bits of each tensor do to the outputs was measured, and their squares add up; what is left with all tensors in
+16 bits is the weights' part, which 16 bits do not mend. So those that gain most for what they cost are taken until the
+error expected is small enough, and the quantised model says whether it is.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Collection, Mapping, Sequence
+
+import numpy as np
+
+from .dataset import Dataset
+from .observed import Observed
+from .products import Product
+from .table import Table
+from .trial import Tried, Trial, Way
+
+PAYS = 10.0
+"""Least share of the squares left that a tensor takes away for its share of the cost. So all of them cost a tenth of
+the multiplications at most, a twentieth of the time; more is bought only where the samples do not show what the model
+looks for."""
+CARRIES = 0.5
+"""A tensor that takes away so much is worth whatever it costs."""
+ROUNDS = 3
+FLOOR = 1.15
+"""The error of the weights alone cannot be undercut; so near to it is enough."""
+ELEMENT = 32
+"""Storing an element in 16 bits costs about as much as so many multiplications (quant/Transforms/Forms.cpp)."""
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """table: with int16 where it is worth it. before, after: output errors; floor: of the weights alone. tensors:
+    that got 16 bits."""
+
+    table: Table
+    before: float
+    after: float
+    floor: float
+    tensors: tuple[str, ...] = ()
+
+
+def repair(
+    trial: Trial,
+    observed: Observed,
+    dataset: Dataset,
+    numbers: Collection[int],
+    products: Sequence[Product],
+    way: Way,
+    max_error: float,
+) -> Repaired:
+    """The table of `way`, changed where its model's output error is above `max_error`."""
+
+    def tried(table: Table, precision: str = trial.precision) -> Tried:
+        return replace(trial, precision=precision).run(observed.job(), dataset, numbers, [replace(way, table=table)])[0]
+
+    now = tried(way.table)
+    if now.error <= max_error:
+        return Repaired(way.table, now.error, now.error, 0.0)
+    before, floor = now.error, tried(way.table, "INT16").error
+    goal = max(max_error, FLOOR * floor)
+    table, pays = way.table, 0.0 if way.table.same_answers else PAYS
+    costs = _costs(observed, products)
+    for _ in range(ROUNDS):
+        if now.error <= goal:
+            break
+        chosen = _worth(table, now, costs, floor, goal, pays)
+        if not chosen:
+            break
+        wider = _with_int16(table, chosen)
+        then = tried(wider)
+        if then.error > now.error:
+            break
+        table, now = wider, then
+    changed = tuple(new.name for old, new in zip(way.table.tensors, table.tensors) if old.dtype != new.dtype)
+    return Repaired(table, before, now.error, floor, changed)
+
+
+def _with_int16(table: Table, names: Collection[str]) -> Table:
+    return replace(table, tensors=tuple(replace(e, dtype="int16") if e.name in names else e for e in table.tensors))
+
+
+def _costs(observed: Observed, products: Sequence[Product]) -> dict[str, float]:
+    """Of 16 bits, by tensors: multiplications of what reads it, and its elements."""
+    shapes = observed.shape_of
+    costs = {name: ELEMENT * float(np.prod(shape)) for name, shape in shapes.items()}
+    for product in products:
+        if product.input in costs and product.name in shapes:
+            costs[product.input] += float(np.prod(shapes[product.name])) * product.depth
+    return costs
+
+
+def _worth(table: Table, now: Tried, costs: Mapping[str, float], floor: float, goal: float, pays: float) -> set[str]:
+    """Of the tensors in 8 bits those to widen."""
+    squares = {e.name: (e.error or 0.0) ** 2 for e in table.tensors if e.name in now.narrow and e.name in costs}
+    total, cost = sum(squares.values()), sum(costs.values())
+    if not total:
+        return set()
+    # Errors of several tensors add up to what is measured only roughly: their shares count.
+    left, wanted = now.error**2 - floor**2, goal**2 - floor**2
+    chosen: set[str] = set()
+    for name in sorted(squares, key=lambda name: -squares[name] / costs[name]):
+        share = squares[name] / total
+        if left <= wanted or share < min(pays * costs[name] / cost, CARRIES) or not share:
+            break
+        chosen.add(name)
+        left -= share * (now.error**2 - floor**2)
+    return chosen
+
+
+def told(found: Repaired) -> str:
+    """Of what was done, for the user; "" where nothing was."""
+    if not found.tensors or math.isclose(found.before, found.after):
+        return ""
+    return f"{len(found.tensors)} tensors in 16 bits: output error {found.before:.4f} without, {found.after:.4f} with"

@@ -1,0 +1,94 @@
+//===- Undo.cpp - The float model that a quantised one stands for ----------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/Undo.h"
+
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopOps.h"
+
+using namespace mlir;
+
+namespace tessera::quant {
+namespace {
+
+template <typename T>
+int64_t first(Value constant) {
+  return top::getConstantData(constant)->data<T>()[0];
+}
+
+TensorForm formOf(top::QuantizeOp q, StringRef name) {
+  TensorForm form{name.str(), top::getConstantData(q.getScale())->data<float>()[0], 0, -128, 127};
+  if (auto levels = static_cast<int64_t>(q.getLevels())) {
+    form.lowest = -levels, form.highest = levels;
+  } else {
+    form.zeroPoint = first<int8_t>(q.getZeroPoint());
+    form.lowest = form.zeroPoint ? -128 : -127;
+  }
+  return form;
+}
+
+/// The i8 constant that `op` makes real numbers of, with a scale for each place along one dim, as f32.
+Value dequantized(OpBuilder &builder, top::DequantizeOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  std::optional<top::TensorData> integers = top::getConstantData(op.getX()),
+                                 scale = top::getConstantData(op.getScale());
+  ArrayRef<int8_t> q = integers->data<int8_t>();
+  ArrayRef<float> scales = scale->data<float>();
+  int64_t inner = 1;
+  for (int64_t i = type.getRank() - 1; i >= 0 && scale->type.getDimSize(i) == 1; --i) {
+    inner *= type.getDimSize(i);
+  }
+  std::vector<float> real(q.size());
+  for (size_t i = 0; i < real.size(); ++i) {
+    real[i] = static_cast<float>(q[i]) * scales[i / inner % scales.size()];
+  }
+  return top::createConstant(builder, op.getLoc(), type,
+                             ArrayRef(reinterpret_cast<const char *>(real.data()), real.size() * sizeof(float)),
+                             "rounded");
+}
+
+bool isPair(Operation &op) { return isa<top::QuantizeOp, top::DequantizeOp>(op); }
+
+} // namespace
+
+Undo::Undo(func::FuncOp function) : function(function) {
+  for (Operation &op : function.getBody().front()) {
+    if (isPair(op)) {
+      own.insert(&op);
+    }
+  }
+}
+
+std::vector<TensorForm> Undo::run() {
+  std::vector<TensorForm> forms;
+  OpBuilder builder(function.getContext());
+  for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
+    if (own.contains(&op)) {
+      continue;
+    }
+    if (auto attention = dyn_cast<top::AttentionOp>(op)) {
+      attention.removeLevelsAttr();
+    } else if (auto dq = dyn_cast<top::DequantizeOp>(op)) {
+      auto q = dq.getX().getDefiningOp<top::QuantizeOp>();
+      builder.setInsertionPoint(dq);
+      dq.replaceAllUsesWith(q ? q.getX() : dequantized(builder, dq));
+      dq.erase();
+      if (!q) {
+        continue;
+      }
+      Value v = q.getX();
+      auto argument = dyn_cast<BlockArgument>(v);
+      if (Attribute names = q->getAttr(top::TopDialect::kOutputsAttr); names && !argument) {
+        v.getDefiningOp()->setAttr(top::TopDialect::kOutputsAttr, names);
+      }
+      StringRef name = argument ? top::getInputName(argument) : top::getTensorName(v);
+      if (!name.empty()) {
+        forms.push_back(formOf(q, name));
+      }
+      q.erase();
+    }
+  }
+  return forms;
+}
+
+} // namespace tessera::quant
