@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import runpy
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Callable, Collection, Iterator, Mapping, Sequence
 
@@ -18,6 +19,8 @@ from ..inputs import InputSpec, check_inputs
 from ..preprocess import Preprocess, is_picture
 
 GENERATOR_FUNCTION = "samples"
+KEPT = 256 << 20
+"""Bytes of samples that are made or decoded once; of more, again for each pass over them."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,20 @@ class Dataset:
     available: int
     identity: str
     kind: str
+    _loaded: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)
+
+    def load(self, sample: Sample, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
+        """Sample.load; what fits into KEPT is read once, however often it is asked for."""
+        if sample.number in self._loaded:
+            return self._loaded[sample.number]
+        arrays = sample.load(specs)
+        if (len(self._loaded) + 1) * _bytes_of(arrays) <= KEPT:
+            self._loaded[sample.number] = arrays
+        return arrays
+
+
+def _bytes_of(arrays: Mapping[str, Any]) -> int:
+    return sum(getattr(array, "nbytes", 0) for array in arrays.values())
 
 
 def readable(
@@ -78,7 +95,7 @@ def readable(
     for sample in dataset.samples():
         if sample.number in numbers:
             with contextlib.suppress(Unreadable):
-                yield sample.number, sample.load(specs)
+                yield sample.number, dataset.load(sample, specs)
 
 
 def open_dataset(given: str, specs: Sequence[InputSpec], input_num: int) -> Dataset:
@@ -244,7 +261,49 @@ def _from_generator(path: Path, specs: Sequence[InputSpec], input_num: int) -> D
         except Exception as error:
             raise user_fault(path, error) from error
 
-    return Dataset(samples, input_num, input_num, f"{path.name} {path.read_text(errors='replace')}", "generator")
+    identity = f"{path.name} {path.read_text(errors='replace')}"
+    return Dataset(Remembered(samples).samples, input_num, input_num, identity, "generator")
+
+
+class Remembered:
+    """What `make` yields, which is called once where all of it fits into KEPT: a generator may take its time, and
+    calibration passes over its samples a dozen times."""
+
+    def __init__(self, make: Callable[[], Iterator[Sample]]) -> None:
+        self._make = make
+        self._source: Iterator[Sample] | None = None
+        self._seen: list[Sample] = []
+        self._size, self._too_many = 0, False
+
+    def samples(self) -> Iterator[Sample]:
+        """From the first on, whatever other passes have taken."""
+        place = 0
+        while not self._too_many:
+            if place == len(self._seen) and not self._take():
+                return
+            if not self._too_many:
+                yield self._seen[place]
+                place += 1
+        yield from itertools.islice(self._make(), place, None)
+
+    def _take(self) -> bool:
+        """One more; False where there is none."""
+        self._source = self._source or self._make()
+        try:
+            sample = next(self._source, None)
+        except BaseException:
+            self._source, self._seen, self._size = None, [], 0  # a generator that has failed has ended
+            raise
+        if sample is None:
+            return False
+        # The generator may fill the same array again.
+        arrays = {n: a.copy() if isinstance(a, np.ndarray) else a for n, a in (sample.arrays or {}).items()}
+        self._size += _bytes_of(arrays)
+        if self._size > KEPT:
+            self._too_many, self._source, self._seen = True, None, []
+        else:
+            self._seen.append(replace(sample, arrays=arrays))
+        return True
 
 
 def user_function(path: Path, flag: str, wanted: str, example: str) -> Callable[..., Any]:
