@@ -23,16 +23,23 @@ class Model:
 
     weights: float
     precision: str = "INT8"
+    groups: dict[str, int] | None = None
 
     def run(self, job, dataset, numbers, ways) -> list[Tried]:
         left = [e for e in ways[0].table.tensors if e.dtype == "int8"] if self.precision == "INT8" else []
         error = (self.weights**2 + sum(e.error**2 for e in left)) ** 0.5
-        return [Tried(error, frozenset(e.name for e in left))]
+        groups = self.groups or {}
+        return [Tried(error, {e.name: (float(groups.get(e.name, i)), 0) for i, e in enumerate(left, 100)})]
 
 
-def repaired(weights: float, table: Table, sizes: dict[str, int], max_error: float = 0.03) -> repair.Repaired:
-    observed = SimpleNamespace(shape_of={name: (size,) for name, size in sizes.items()}, job=lambda: None)
-    return repair.repair(Model(weights), observed, None, [0], [], Way(table, {}, {}), max_error)
+def repaired(
+    weights: float, table: Table, sizes: dict[str, int], max_error: float = 0.03, groups: dict[str, int] | None = None
+) -> repair.Repaired:
+    """sizes: multiplications that read each tensor, of one element."""
+    shapes = {name: (1,) for name in sizes} | {f"{name}'": (1,) for name in sizes}
+    observed = SimpleNamespace(shape_of=shapes, job=lambda: None)
+    products = [SimpleNamespace(name=f"{name}'", input=name, depth=size) for name, size in sizes.items()]
+    return repair.repair(Model(weights, groups=groups), observed, None, [0], products, Way(table, {}, {}), max_error)
 
 
 def test_what_is_exact_enough_stays() -> None:
@@ -47,10 +54,18 @@ def test_one_tensor_that_carries_the_error_gets_16_bits_whatever_it_costs(size: 
 
 
 def test_error_that_lies_everywhere_alike_is_bought_off_only_where_samples_say_nothing() -> None:
-    errors, sizes = {str(i): 0.02 for i in range(25)}, {str(i): 10 for i in range(25)}
-    assert not repaired(0.0, table_of(errors), sizes).tensors
+    """Else for a twentieth of the multiplications, in however many rounds."""
+    errors, sizes = {str(i): 0.02 for i in range(100)}, {str(i): 10 for i in range(100)}
+    assert len(repaired(0.0, table_of(errors), sizes).tensors) == 5
     found = repaired(0.0, table_of(errors, ("out",)), sizes)
-    assert found.after <= 0.03 and len(found.tensors) in (23, 24)
+    assert found.after <= 0.03 and len(found.tensors) in (97, 98)
+
+
+def test_what_is_widened_together_is_paid_together() -> None:
+    """A tensor that nothing multiplies, but that is joined with one that costs much, is not for free."""
+    table, sizes = table_of({n: 0.02 for n in "abcd"}), {"a": 0, "b": 30, "c": 30, "d": 30}
+    assert repaired(0.0, table, sizes).tensors == ("a",)
+    assert not repaired(0.0, table, sizes, groups={"a": 1, "b": 1}).tensors
 
 
 def test_the_weights_part_cannot_be_undercut() -> None:

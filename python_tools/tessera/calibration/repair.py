@@ -19,10 +19,9 @@ from .products import Product
 from .table import Table
 from .trial import Tried, Trial, Way
 
-PAYS = 10.0
-"""Least share of the squares left that a tensor takes away for its share of the cost. So all of them cost a tenth of
-the multiplications at most, a twentieth of the time; more is bought only where the samples do not show what the model
-looks for."""
+EXTRA = 0.05
+"""Share of the multiplications that may read 16 bits for it: more is bought only where the samples do not show what the
+model looks for."""
 CARRIES = 0.5
 """A tensor that takes away so much is worth whatever it costs."""
 ROUNDS = 3
@@ -63,12 +62,12 @@ def repair(
         return Repaired(way.table, now.error, now.error, 0.0)
     before, floor = now.error, tried(way.table, "INT16").error
     goal = max(max_error, FLOOR * floor)
-    table, pays = way.table, 0.0 if way.table.same_answers else PAYS
-    costs = _costs(observed, products)
+    table, costs = way.table, _costs(observed, products)
+    budget = math.inf if table.same_answers else EXTRA * sum(cost.products for cost in costs.values())
     for _ in range(ROUNDS):
         if now.error <= goal:
             break
-        chosen = _worth(table, now, costs, floor, goal, pays)
+        chosen, budget = _worth(table, now, costs, floor, goal, budget)
         if not chosen:
             break
         wider = _with_int16(table, chosen)
@@ -84,32 +83,61 @@ def _with_int16(table: Table, names: Collection[str]) -> Table:
     return replace(table, tensors=tuple(replace(e, dtype="int16") if e.name in names else e for e in table.tensors))
 
 
-def _costs(observed: Observed, products: Sequence[Product]) -> dict[str, float]:
-    """Of 16 bits, by tensors: multiplications of what reads it, and its elements."""
+@dataclass
+class Cost:
+    """Of 16 bits for one tensor: multiplications of what reads it, and elements."""
+
+    elements: float
+    products: float = 0.0
+
+    @property
+    def all(self) -> float:
+        return self.products + ELEMENT * self.elements
+
+
+def _costs(observed: Observed, products: Sequence[Product]) -> dict[str, Cost]:
+    """By tensors."""
     shapes = observed.shape_of
-    costs = {name: ELEMENT * float(np.prod(shape)) for name, shape in shapes.items()}
+    costs = {name: Cost(float(np.prod(shape))) for name, shape in shapes.items()}
     for product in products:
         if product.input in costs and product.name in shapes:
-            costs[product.input] += float(np.prod(shapes[product.name])) * product.depth
+            costs[product.input].products += float(np.prod(shapes[product.name])) * product.depth
     return costs
 
 
-def _worth(table: Table, now: Tried, costs: Mapping[str, float], floor: float, goal: float, pays: float) -> set[str]:
-    """Of the tensors in 8 bits those to widen."""
-    squares = {e.name: (e.error or 0.0) ** 2 for e in table.tensors if e.name in now.narrow and e.name in costs}
-    total, cost = sum(squares.values()), sum(costs.values())
-    if not total:
-        return set()
+def _groups(now: Tried, costs: Mapping[str, Cost]) -> list[tuple[list[str], Cost]]:
+    """Tensors that become integers together, as concat and what moves values have them: their forms are equal. What
+    happens to have the same makes a group look dearer than it is."""
+    names: dict[tuple[float, int], list[str]] = {}
+    for name, form in now.narrow.items():
+        if name in costs:
+            names.setdefault(form, []).append(name)
+    return [
+        (some, Cost(sum(costs[n].elements for n in some), sum(costs[n].products for n in some)))
+        for some in names.values()
+    ]
+
+
+def _worth(
+    table: Table, now: Tried, costs: Mapping[str, Cost], floor: float, goal: float, budget: float
+) -> tuple[set[str], float]:
+    """Of the tensors in 8 bits those to widen, for at most `budget` multiplications but for what CARRIES; and what is
+    left of these."""
+    errors = {entry.name: entry.error or 0.0 for entry in table.tensors}
+    groups = [(max(errors.get(n, 0.0) for n in some) ** 2, some, cost) for some, cost in _groups(now, costs)]
+    total = sum(square for square, _, _ in groups)
     # Errors of several tensors add up to what is measured only roughly: their shares count.
     left, wanted = now.error**2 - floor**2, goal**2 - floor**2
     chosen: set[str] = set()
-    for name in sorted(squares, key=lambda name: -squares[name] / costs[name]):
-        share = squares[name] / total
-        if left <= wanted or share < min(pays * costs[name] / cost, CARRIES) or not share:
+    for square, some, cost in sorted((g for g in groups if g[0]), key=lambda group: -group[0] / group[2].all):
+        if left <= wanted:
             break
-        chosen.add(name)
-        left -= share * (now.error**2 - floor**2)
-    return chosen
+        if cost.products > budget and square / total < CARRIES:
+            continue
+        chosen.update(name for name in some if name in errors)
+        left -= square / total * (now.error**2 - floor**2)
+        budget -= cost.products
+    return chosen, budget
 
 
 def told(found: Repaired) -> str:

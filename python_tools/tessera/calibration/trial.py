@@ -42,10 +42,11 @@ class Way:
 
 @dataclass(frozen=True)
 class Tried:
-    """error: relative, of the outputs. narrow: tensors in 8 bits; of models that are simulated."""
+    """error: relative, of the outputs. narrow: scale and zero point of tensors in 8 bits; of models that are
+    simulated."""
 
     error: float
-    narrow: frozenset[str]
+    narrow: Mapping[str, tuple[float, int]]
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,11 @@ class Trial:
         quiet = Report(1, quiet=True)
         return bmodel, top_model.deploy(self.model, bmodel, quiet, chip="x86", quantize=self.precision, extra=extra)
 
-    def _open(self, job: Job, name: str, way: Way) -> tuple[Run, frozenset[str]]:
+    def _open(self, job: Job, name: str, way: Way) -> tuple[Run, dict[str, tuple[float, int]]]:
         net = Net(self._deploy(name, way)[0])
-        return (lambda arrays: judged(net.run(arrays), job.probabilities)), frozenset()
+        return (lambda arrays: judged(net.run(arrays), job.probabilities)), {}
 
-    def _simulate(self, job: Job, name: str, way: Way) -> tuple[Run, frozenset[str]]:
+    def _simulate(self, job: Job, name: str, way: Way) -> tuple[Run, dict[str, tuple[float, int]]]:
         bmodel, told = self._deploy(name, way, "--observe")
         sources = {tensor["name"]: tensor["source"] for tensor in told["tensors"]}
         forms = {
@@ -98,5 +99,5 @@ class Trial:
         }
         # Of the same path there may be an older one.
         worker = Worker(replace(job, key=f"{job.key} {name} {self.precision}", model=str(bmodel)))
-        narrow = frozenset(form["name"] for form in told["forms"] if form["highest"] == 127)
+        narrow = {f["name"]: (f["scale"], f["zero_point"]) for f in told["forms"] if f["highest"] == 127}
         return partial(worker.simulate, forms=forms), narrow
