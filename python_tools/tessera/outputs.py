@@ -3,6 +3,7 @@
 does."""
 from __future__ import annotations
 
+import contextlib
 import filecmp
 import os
 from pathlib import Path
@@ -23,6 +24,7 @@ class Outputs:
         self._whole_folders: dict[Path, Path] = {}  # of which all files are outputs
         self._kept: dict[Path, Path] = {}  # files that others made -> their new names
         self._obsolete: list[Path] = []
+        self._made: list[Path] = []  # folders for outputs that were not there, the outer one first
 
     def __enter__(self) -> "Outputs":
         return self
@@ -31,11 +33,15 @@ class Outputs:
         """To be called where interrupts wait."""
         for scratch in self._folders.values():
             scratch.remove()
+        for folder in reversed(self._made):
+            with contextlib.suppress(OSError):  # that something is in
+                folder.rmdir()
 
     def path(self, wanted: str | Path) -> Path:
         """Where to write what becomes the file `wanted`. Raises TesseraError where it cannot become one."""
         final = Path(wanted).absolute()
         if final not in self._files:
+            self._note_folders(final.parent)
             require_writable_file(wanted)
             self._files[final] = self._aside(final.parent) / final.name
         return self._files[final]
@@ -43,6 +49,7 @@ class Outputs:
     def folder(self, wanted: str | Path) -> Path:
         """Where to write files of any names that come into the folder `wanted`."""
         final = Path(wanted).absolute()
+        self._note_folders(final)
         require_writable_folder(final / "x", shown=wanted)
         if final not in self._whole_folders:
             self._whole_folders[final] = self._aside(final) / "files"
@@ -87,6 +94,11 @@ class Outputs:
 
         for path in self._obsolete:
             path.unlink(missing_ok=True)
+
+    def _note_folders(self, folder: Path) -> None:
+        """Those that are made for an output: where nothing comes into them they go again."""
+        missing = [each for each in (folder, *folder.parents) if not os.path.lexists(each)]
+        self._made += [each for each in reversed(missing) if each not in self._made]
 
     def _aside(self, folder: Path) -> Path:
         if folder not in self._folders:

@@ -110,6 +110,19 @@ def test_pipes_and_devices_are_not_replaced(tmp_path: Path, through: str) -> Non
     assert pipe.is_fifo() and len(list(tmp_path.iterdir())) == 1 + bool(through)
 
 
+def test_folders_that_nothing_came_into_go(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with Outputs() as outputs:
+        outputs.path(tmp_path / "new" / "deep" / "x.json").write_text("1")
+        outputs.folder(tmp_path / "there" / "rep")
+        outputs.folder(tmp_path / "there")
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
+    with Outputs() as outputs:
+        outputs.path(tmp_path / "new" / "deep" / "x.json").write_text("1")
+        outputs.publish()
+    assert (tmp_path / "new" / "deep" / "x.json").read_text() == "1"
+
+
 def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
     with Outputs() as outputs, pytest.raises(TesseraError, match="File name too long"):
         outputs.path(tmp_path / ("x" * 300))
