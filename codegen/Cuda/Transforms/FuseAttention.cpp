@@ -266,7 +266,7 @@ private:
            llvm::all_of(llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()), [](Type type) {
              Type element = cast<RankedTensorType>(type).getElementType();
              return cast<RankedTensorType>(type).hasStaticShape() &&
-                    (element.isF32() || device::isNarrowFloat(element));
+                    (element.isF32() || device::isNarrowFloat(element) || element.isInteger(8));
            });
   }
 };

@@ -81,3 +81,20 @@ func.func @columns(%q: tensor<2x16x12xf32>, %x: tensor<2x12x20xf32>) -> tensor<2
   } : (tensor<2x16x12xf32>) -> tensor<2x16x12xbf16>
   return %n : tensor<2x16x12xbf16>
 }
+
+// -----
+
+// Attention of integers reads and writes heads where projections have them, too.
+// CHECK-LABEL: func.func @integers
+// CHECK-NOT: device.copy
+// CHECK: device.attention %{{.*}}, %{{.*}}, %{{.*}} {levels = 255 : i64, {{.*}}views = [
+// CHECK-SAME: src_dims = [0, 3, 1, 4], src_offsets = [0, 0, 2, 0, 0]
+func.func @integers(%x: tensor<1x32x48xi8>) -> tensor<1x32x2x8xf32> attributes {device.exact} {
+  %h = device.reshape %x : (tensor<1x32x48xi8>) -> tensor<1x32x3x2x8xi8>
+  %q = device.copy %h {pieces = [#device.piece<source = 0, sizes = [1, 2, 32, 8], dst_offsets = [0, 0, 0, 0], dst_steps = [1, 1, 1, 1], src_dims = [0, 3, 1, 4], src_offsets = [0, 0, 0, 0, 0], src_steps = [1, 1, 1, 1]>]} : (tensor<1x32x3x2x8xi8>) -> tensor<1x2x32x8xi8>
+  %k = device.copy %h {pieces = [#device.piece<source = 0, sizes = [1, 2, 32, 8], dst_offsets = [0, 0, 0, 0], dst_steps = [1, 1, 1, 1], src_dims = [0, 3, 1, 4], src_offsets = [0, 0, 1, 0, 0], src_steps = [1, 1, 1, 1]>]} : (tensor<1x32x3x2x8xi8>) -> tensor<1x2x32x8xi8>
+  %v = device.copy %h {pieces = [#device.piece<source = 0, sizes = [1, 2, 32, 8], dst_offsets = [0, 0, 0, 0], dst_steps = [1, 1, 1, 1], src_dims = [0, 3, 1, 4], src_offsets = [0, 0, 2, 0, 0], src_steps = [1, 1, 1, 1]>]} : (tensor<1x32x3x2x8xi8>) -> tensor<1x2x32x8xi8>
+  %a = device.attention %q, %k, %v {levels = 255 : i64, scale = 0.001 : f64, valueScale = 0.015 : f64} : (tensor<1x2x32x8xi8>, tensor<1x2x32x8xi8>, tensor<1x2x32x8xi8>) -> tensor<1x2x32x8xf32>
+  %y = device.copy %a {pieces = [#device.piece<source = 0, sizes = [1, 32, 2, 8], dst_offsets = [0, 0, 0, 0], dst_steps = [1, 1, 1, 1], src_dims = [0, 2, 1, 3], src_offsets = [0, 0, 0, 0], src_steps = [1, 1, 1, 1]>]} : (tensor<1x2x32x8xf32>) -> tensor<1x32x2x8xf32>
+  return %y : tensor<1x32x2x8xf32>
+}
