@@ -149,7 +149,8 @@ def _write(folder: Path, told: Mapping[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / FILES[0]).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
         with (folder / FILES[1]).open("w", newline="", encoding="utf-8") as file:
-            rows = csv.DictWriter(file, list(told["layers"][0]) if told["layers"] else ["layer"])
+            columns = dict.fromkeys(["layer", *(key for layer in told["layers"] for key in layer)])
+            rows = csv.DictWriter(file, list(columns))
             rows.writeheader()
             rows.writerows(told["layers"])
     except OSError as error:
