@@ -20,7 +20,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "codegen/Cuda/Transforms/ChooseTi
 # Rows, K and columns of products; the chips that take them differ in their multiprocessors.
 SHAPES = [(130, 96, 130), (300, 520, 70), (61, 333, 190), (40, 1100, 33), (7, 2050, 65), (16, 64, 24), (300, 100, 9)]
 SHAPES += [(190, 90, 9), (4, 60, 90), (3, 60, 250), (30, 100, 120), (120, 60, 10), (3, 100, 120), (30, 250, 20)]
-SHAPES += [(250, 250, 250), (100, 90, 7), (100, 30, 90)]
+SHAPES += [(250, 250, 250), (100, 90, 7), (100, 30, 90), (29, 132, 266), (87, 268, 22)]
 CHIPS = (1, 12, 108)
 chosen: set[tuple[str, ...]] = set()
 splits: set[int] = set()

@@ -235,7 +235,8 @@ def test_what_it_refuses(tmp_path: Path) -> None:
     assert "is no NPU" in failed(2, "--mode", "npu-vs-reference", "--chip", "x86")
     assert "names no command" in failed(2, "--check", " ")
     assert "No closing quotation" in failed(2, "--check", "echo 'open")
-    assert "more than 0" in failed(2, "--check", "false", "--seconds", "nan")
+    assert "more than 0" in failed(2, "--check", "false", "--seconds", "0")
+    assert "not a finite number" in failed(2, "--check", "false", "--seconds", "nan")
     assert "had not ended after 1 seconds" in failed(1, "--check", "sh -c 'sleep 60'", "--seconds", "1")
     for mode in ("deploy-fails", "x86-vs-ort"):  # a chip that is none would be a failure of every part
         assert "--chip 'tpu'" in failed(2, "--mode", mode, "--chip", "tpu")
