@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from case_file import REGRESSION, machine_isas
 from conftest import check, run_tool
+from onnx import helper, numpy_helper
+from small_models import save, tensor
 from test_bad_input import assert_refused
 
 from tessera import safetensors_io
@@ -534,3 +536,26 @@ def test_bad_quantize_table(folder: Path, tmp_path: Path, content: str, words: l
 def test_missing_tables(folder: Path, tmp_path: Path) -> None:
     assert_refused(deploy(folder, tmp_path / "m.bmodel", table="absent.json"), 1, "absent.json")
     assert_refused(deploy(folder, tmp_path / "m.bmodel", "--quantize_table", "absent.json"), 1, "absent.json")
+
+
+def test_what_bf16_loses_without_a_table_is_told(tmp_path: Path) -> None:
+    """Small differences of large numbers: bf16's 8 bits hold little of them. With a table they stay f32."""
+    identity, offset = np.eye(16, dtype=np.float32), np.float32(60)
+    nodes = [
+        helper.make_node("Add", ["x", "offset"], ["large"]),
+        helper.make_node("MatMul", ["large", "w"], ["moved"]),
+        helper.make_node("Sub", ["moved", "offset"], ["y"]),
+    ]
+    constants = [numpy_helper.from_array(identity, "w"), numpy_helper.from_array(offset, "offset")]
+    save(tmp_path / "m.onnx", nodes, [tensor("x", [4, 16])], [tensor("y", [4, 16])], constants)
+    flags = ("--model_name", "m", "--model_def", "m.onnx", "--mlir", "m_top.mlir", "--not_inference")
+    check(run_tool("model_transform", *flags, cwd=tmp_path))
+    save_npz(tmp_path / "samples.npz", {"x": np.random.default_rng(1).normal(size=(16, 4, 16)).astype(np.float32)})
+    check(run_tool("run_calibration", "m_top.mlir", "--dataset", "samples.npz", "-o", "t.json", cwd=tmp_path))
+    told = {}
+    for name, table in (("without", ()), ("with", ("--calibration_table", "t.json"))):
+        flags = ("--mlir", "m_top.mlir", "--chip", "x86", "--quantize", "BF16", "--model", "m.bmodel", "--json", *table)
+        told[name] = json.loads(check(run_tool("model_deploy", *flags, cwd=tmp_path)))
+    (warning,) = [text for text in told["without"]["warnings"] if "BF16 changes the outputs by" in text]
+    assert "run_calibration" in warning and told["without"]["output_error"]["error"] > 0.03
+    assert told["with"]["output_error"]["error"] < 0.003

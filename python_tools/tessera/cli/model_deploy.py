@@ -29,6 +29,7 @@ from .deploy_arguments import NAME, parse, refuse_unsupported
 from .single_check import check_each_op
 
 OPS_SHOWN = 8
+NARROW = ("BF16", "F16")
 
 
 def work(context: Context) -> None:
@@ -313,9 +314,12 @@ def _check(
             hint="make it anew with model_transform --test_result",
         )
 
+    outputs: dict[str, np.ndarray] = {}
+
     def run_net(take: Callable[[str, np.ndarray], None]) -> None:
-        """Runs the .bmodel; its tensors are taken as they are computed, so that none stays in memory."""
-        for name, array in net.run_every_tensor(given, take).items():
+        """Runs the .bmodel; its tensors are taken as they are computed, so that none but outputs stays in memory."""
+        outputs.update(net.run_every_tensor(given, take))
+        for name, array in outputs.items():
             take(name, array)
 
     with _own_errors_meanwhile(context, model, arrays, reference) as own:
@@ -329,6 +333,8 @@ def _check(
     )
     if targets().is_npu(args.chip) and (args.compare_all or args.layers):
         _look_at_layers(context, model, net, given)
+    if args.quantize in NARROW and not args.calibration_table:
+        _check_narrow(context, model, outputs, reference, what)
     _judge(context, model, comparison, tolerance, bool(strict))
     _check_outputs(context, model, net)
 
@@ -360,6 +366,24 @@ def _compared(
             compare.add_own_errors(comparison, own.result(), reference)
         step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"
     return comparison
+
+
+def _check_narrow(
+    context: Context, model: TopModel, outputs: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray], what: str
+) -> None:
+    """A warning where 16-bit floats alone change the outputs by more than is left without a word: a calibration table
+    tells what bf16 is too coarse for."""
+    quantize = context.args.quantize
+    wanted = {spec.name: reference[spec.name] for spec in model.outputs if spec.name in outputs}
+    error = checks.output_error(lambda _: outputs, [({}, wanted)], model.probabilities)
+    context.result["output_error"] = {"samples": 1, "error": error}
+    if error > checks.MAX_ERROR:
+        kept = "that bf16 is too coarse for" if quantize == "BF16" else "beyond what f16 holds"
+        context.report.warn(
+            f"{quantize} changes the outputs by {error:.1%} (relative, root mean square) on one input, {what}: what "
+            "that costs, 'tessera accuracy' tells; with a --calibration_table, which run_calibration makes, results "
+            f"{kept} stay f32"
+        )
 
 
 def _check_outputs(context: Context, model: TopModel, net: bmodel.Net) -> None:
