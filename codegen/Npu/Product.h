@@ -63,6 +63,10 @@ struct Product {
   bool isDepthwise() const { return groups > 1 && groups == x.dim(1) && groups == y.dim(1); }
 };
 
+/// The lane that the columns of a tile of results begin in, as far as they are in local memory already: those of y, of
+/// x if it |hasColumns|, of the residual or of extras.
+uint16_t laneOfTile(const Product &product, bool hasColumns, const Shape &begin, const Shape &size, const Chip &chip);
+
 /// The place of an operand of an epilogue, broadcast to y.
 using PlaceExtra = llvm::function_ref<llvm::Expected<TileView>(mlir::Value)>;
 

@@ -91,7 +91,7 @@ private:
   }
 
   void build(const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
-    localBudget.lane = laneOfTile(begin, size);
+    localBudget.lane = laneOfTile(product, product.isDepthwise(), begin, size, chip);
     TileView x = loadX(begin, size, localBudget, tile);
     auto [w, p] = loadWeights(begin, size, localBudget, tile);
     TileView to = tileOf(product.y, begin, size, chip);
@@ -114,22 +114,6 @@ private:
       compute(stream, product.program, y, operands, tile);
     }
     store(y, to, tile);
-  }
-
-  /// The lane that the channels of the tile begin in, as far as they are in local memory already.
-  uint16_t laneOfTile(const Shape &begin, const Shape &size) const {
-    llvm::SmallVector<TileView> whole = {product.y};
-    if (product.isDepthwise()) {
-      whole.push_back(product.x);
-    }
-    if (product.residual) {
-      whole.push_back(*product.residual);
-    }
-    whole.append(product.extras);
-    for (TileView &each : whole) {
-      each = slice(each, 1, begin.dims[1], size.dims[1], chip);
-    }
-    return laneOf(whole);
   }
 
   /// What the tile sees of x, in local memory.
@@ -269,5 +253,20 @@ private:
 } // namespace
 
 llvm::Error appendProduct(Product &product, Tiler &tiler) { return ProductTiles(product, tiler).run(); }
+
+uint16_t laneOfTile(const Product &product, bool hasColumns, const Shape &begin, const Shape &size, const Chip &chip) {
+  llvm::SmallVector<TileView> whole = {product.y};
+  if (hasColumns) {
+    whole.push_back(product.x);
+  }
+  if (product.residual) {
+    whole.push_back(*product.residual);
+  }
+  whole.append(product.extras);
+  for (TileView &each : whole) {
+    each = slice(each, 1, begin.dims[1], size.dims[1], chip);
+  }
+  return laneOf(whole);
+}
 
 } // namespace tessera::npu

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import random
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -225,31 +224,20 @@ def check_network(compiler: Compiler, seed: int, chip: str, folder: Path) -> Non
         raise StageError("compare", f"{net.precision}: off by {error:.1e} of the largest value")
 
 
+def check(compiler: Compiler, seed: int, chip: str, folder: Path) -> None:
+    check_integers(compiler, seed, chip, folder)
+    if chip in GPUS:
+        check_network(compiler, seed, chip, folder)
+
+
 def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
     """What is wrong with the network of a seed, "" if nothing is."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = (keep or Path(temporary)) / f"attention_{seed}"
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            check_integers(random_graphs.compiler_of_process(), seed, chip, folder)
-            if chip in GPUS:
-                check_network(random_graphs.compiler_of_process(), seed, chip, folder)
-        except StageError as fault:
-            return f"seed {seed}, {fault.stage}: {fault}"
-    return ""
+    return random_graphs.run_in_folder(check, "attention", seed, chip, keep)
 
 
 def main() -> int:
     arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS, *GPUS))
-    faults = 0
-    for fault in random_graphs.map_seeds(
-        run_seed, VARIANTS, arguments.seeds, arguments.jobs, arguments.isa, arguments.keep
-    ):
-        if fault:
-            print(fault, flush=True)
-        faults += bool(fault)
-    print(f"{faults} of {len(arguments.seeds)} networks fail")
-    return 1 if faults else 0
+    return random_graphs.tell_faults(run_seed, VARIANTS, arguments)
 
 
 if __name__ == "__main__":

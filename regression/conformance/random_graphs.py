@@ -698,6 +698,33 @@ def parse_arguments(description: str | None, variants: Sequence[str]) -> argpars
     return parser.parse_args()
 
 
+def run_in_folder(
+    check: Callable[[Compiler, int, str, Path], object], name: str, seed: int, isa: str, keep: Path | None
+) -> str:
+    """What `check` finds wrong with the network of a seed, in a folder `name`_SEED of its own; "" if nothing is."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (keep or Path(temporary)) / f"{name}_{seed}"
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            check(compiler_of_process(), seed, isa, folder)
+        except StageError as fault:
+            return f"seed {seed}, {fault.stage}: {fault}"
+    return ""
+
+
+def tell_faults(
+    run: Callable[[int, str, Path | None], str], variants: Sequence[str], arguments: argparse.Namespace
+) -> int:
+    """Prints what `run` finds of the seeds on the command line; the exit code."""
+    faults = 0
+    for fault in map_seeds(run, variants, arguments.seeds, arguments.jobs, arguments.isa, arguments.keep):
+        if fault:
+            print(fault, flush=True)
+        faults += bool(fault)
+    print(f"{faults} of {len(arguments.seeds)} networks fail")
+    return 1 if faults else 0
+
+
 def count_operators(make: Callable[[int], tuple[onnx.ModelProto, object]], seeds: Sequence[int]) -> str:
     """How often each operator stands in the networks, the most frequent first."""
     operators = collections.Counter(node.op_type for seed in seeds for node in make(seed)[0].graph.node)

@@ -92,13 +92,7 @@ def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Pat
 
 def main() -> int:
     arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *GPUS))
-    faults = 0
-    for fault in run_seeds(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep):
-        if fault:
-            print(fault, flush=True)
-        faults += bool(fault)
-    print(f"{faults} of {len(arguments.seeds)} networks fail")
-    return 1 if faults else 0
+    return random_graphs.tell_faults(run_seed, VARIANTS, arguments)
 
 
 if __name__ == "__main__":

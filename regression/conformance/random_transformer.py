@@ -8,7 +8,6 @@ INT8, by ranges that values exceed now and then: the bits of the device referenc
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -104,27 +103,12 @@ def check(compiler: Compiler, seed: int, chip: str, folder: Path) -> None:
 
 def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
     """What is wrong with the network of a seed, "" if nothing is."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = (keep or Path(temporary)) / f"transformer_{seed}"
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            check(random_graphs.compiler_of_process(), seed, chip, folder)
-        except StageError as fault:
-            return f"seed {seed}, {fault.stage}: {fault}"
-    return ""
+    return random_graphs.run_in_folder(check, "transformer", seed, chip, keep)
 
 
 def main() -> int:
     arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS))
-    faults = 0
-    for fault in random_graphs.map_seeds(
-        run_seed, VARIANTS, arguments.seeds, arguments.jobs, arguments.isa, arguments.keep
-    ):
-        if fault:
-            print(fault, flush=True)
-        faults += bool(fault)
-    print(f"{faults} of {len(arguments.seeds)} networks fail")
-    return 1 if faults else 0
+    return random_graphs.tell_faults(run_seed, VARIANTS, arguments)
 
 
 if __name__ == "__main__":

@@ -93,7 +93,6 @@ private:
   TileView operandOf(const TileView &extra, const Shape &begin, const Shape &size, LocalBudget &localBudget,
                      Tile &tile);
   llvm::Error append(Fixed fixed);
-  uint16_t laneOfTile(const Shape &begin, const Shape &size) const;
 
   device::MatMulOp op;
   Product &product;
@@ -180,21 +179,9 @@ TileView RowLanes::operandOf(const TileView &extra, const Shape &begin, const Sh
   return loadPerLane(part, first, size.dims[1], chip, localBudget, tile, kept);
 }
 
-uint16_t RowLanes::laneOfTile(const Shape &begin, const Shape &size) const {
-  llvm::SmallVector<TileView> whole = {product.y, product.x};
-  if (product.residual) {
-    whole.push_back(*product.residual);
-  }
-  whole.append(product.extras);
-  for (TileView &each : whole) {
-    each = slice(each, 1, begin.dims[1], size.dims[1], chip);
-  }
-  return laneOf(whole);
-}
-
 void RowLanes::build(Fixed fixed, const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
   hw::matmul_command c;
-  localBudget.lane = laneOfTile(begin, size);
+  localBudget.lane = laneOfTile(product, true, begin, size, chip);
   TileView rows = slice(product.x, 0, begin.dims[0], size.dims[0], chip);
   rows = slice(rows, 1, begin.dims[1], size.dims[1], chip);
   c.a = loadShared(rows, fixed == Fixed::rows, begin, keptRows, rowBytes, localBudget, tile).tensor;
