@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from case_file import REGRESSION, machine_isas
 from conftest import check, run_tool
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from small_models import save, tensor
 from test_bad_input import assert_refused
 
@@ -559,3 +559,28 @@ def test_what_bf16_loses_without_a_table_is_told(tmp_path: Path) -> None:
     (warning,) = [text for text in told["without"]["warnings"] if "BF16 changes the outputs by" in text]
     assert "run_calibration" in warning and told["without"]["output_error"]["error"] > 0.03
     assert told["with"]["output_error"]["error"] < 0.003
+
+
+@pytest.mark.parametrize("quantize", ("BF16", "INT8"))
+def test_outputs_of_integers_have_no_error(quantize: str, tmp_path: Path) -> None:
+    """Nothing that is measured as a share of floats; the document stays one of JSON."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("ArgMax", ["m"], ["y"], axis=1)]
+    constants = [numpy_helper.from_array(np.eye(16, dtype=np.float32), "w")]
+    save(tmp_path / "m.onnx", nodes, [tensor("x", [4, 16])], [tensor("y", [4, 1], TensorProto.INT64)], constants)
+    flags: tuple[object, ...] = (
+        "--model_name",
+        "m",
+        "--model_def",
+        "m.onnx",
+        "--mlir",
+        "m_top.mlir",
+        "--not_inference",
+    )
+    check(run_tool("model_transform", *flags, cwd=tmp_path))
+    flags = ("--mlir", "m_top.mlir", "--chip", "x86", "--quantize", quantize, "--model", "m.bmodel", "--json")
+    if quantize == "INT8":
+        save_npz(tmp_path / "samples.npz", {"x": np.random.default_rng(1).normal(size=(16, 4, 16)).astype(np.float32)})
+        check(run_tool("run_calibration", "m_top.mlir", "--dataset", "samples.npz", "-o", "t.json", cwd=tmp_path))
+        flags += ("--calibration_table", "t.json")
+    told = json.loads(check(run_tool("model_deploy", *flags, cwd=tmp_path)))
+    assert told.get("output_error", {"error": None})["error"] is None

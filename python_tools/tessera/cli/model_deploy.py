@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Sequence
@@ -368,6 +369,11 @@ def _compared(
     return comparison
 
 
+def _note_output_error(context: Context, samples: int, error: float) -> None:
+    """NaN, of a model without outputs of floats, is null in JSON."""
+    context.result["output_error"] = {"samples": samples, "error": error if math.isfinite(error) else None}
+
+
 def _check_narrow(
     context: Context, model: TopModel, outputs: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray], what: str
 ) -> None:
@@ -376,7 +382,7 @@ def _check_narrow(
     quantize = context.args.quantize
     wanted = {spec.name: reference[spec.name] for spec in model.outputs if spec.name in outputs}
     error = checks.output_error(lambda _: outputs, [({}, wanted)], model.probabilities)
-    context.result["output_error"] = {"samples": 1, "error": error}
+    _note_output_error(context, 1, error)
     if error > checks.MAX_ERROR:
         kept = "that bf16 is too coarse for" if quantize == "BF16" else "beyond what f16 holds"
         context.report.warn(
@@ -397,8 +403,9 @@ def _check_outputs(context: Context, model: TopModel, net: bmodel.Net) -> None:
         return
     with report.step("outputs on calibration samples") as step:
         error = checks.output_error(net.run, kept, model.probabilities)
-        step.note = f"{len(kept)} samples, {error:.2%} off f32's"
-    context.result["output_error"] = {"samples": len(kept), "error": error}
+        told = "integers" if math.isnan(error) else f"{error:.2%} off f32's"
+        step.note = f"{len(kept)} samples, {told}"
+    _note_output_error(context, len(kept), error)
     table = tables.load(args.calibration_table)
     limit = checks.MAX_ERROR if table.max_error is None else table.max_error
     if text := checks.error_warning(error, limit, args.quantize, args.calibration_table):
