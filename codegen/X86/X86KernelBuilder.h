@@ -16,8 +16,9 @@ using namespace kernels;
 struct X86KernelBuilder : KernelBuilder {
   X86KernelBuilder(const X86Target &x86, mlir::Operation *op, llvm::StringRef symbol)
       : KernelBuilder(x86.vectors(), op, symbol), x86(x86) {
-    // Maps and copies store what the reference stores, to the bit.
-    hasBf16Rounding = x86.bf16 && !exact && !llvm::isa<device::MapOp, device::CopyOp>(op);
+    // What sums no products keeps subnormals, as the reference does: a gather moves them.
+    bool sums = llvm::isa<device::ConvOp, device::MatMulOp, device::PoolOp, device::NormOp, device::AttentionOp>(op);
+    hasBf16Rounding = x86.bf16 && !exact && sums;
   }
 
   const X86Target x86;
