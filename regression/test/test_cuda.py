@@ -113,7 +113,8 @@ def test_the_table_of_the_docs_is_of_todays_models() -> None:
     for name, *cells in rows:
         for precision, cell in zip(prove.PRECISIONS, cells):
             number = cell.rstrip("*")
-            assert number in ("-", "equal") or float(number) < 0.1, f"{name} {precision}: {cell}"
+            most = 0.3 if precision == "BF16" else 0.1  # one element, of noise: bf16 itself is off by that from f32
+            assert number in ("-", "equal") or float(number) < most, f"{name} {precision}: {cell}"
             assert precision != "INT8" or cell in ("-", "equal") or cell.endswith("*"), f"{name}: {cell}"
 
 
