@@ -169,14 +169,22 @@ def volume_conv_of(net: Network, x: str) -> str:
     return net.node("Conv", operands, [(n, m, *out)], group=group, **attributes)[0]
 
 
+WINDOW_KEYS = ("kernel_shape", "strides", "dilations", "pads")
+
+
+def _holds_elements(size: int, positions: int, kernel: int, stride: int, dilation: int, before: int) -> bool:
+    """Whether every window over a dim reads an element, not padding alone."""
+    starts = (position * stride - before for position in range(positions))
+    return all(any(0 <= start + tap * dilation < size for tap in range(kernel)) for start in starts)
+
+
 def volume_pool_of(net: Network, x: str) -> str:
     window = volume_window(net.rng, net.values[x][2:])
     if not window:
         return ""
     attributes, out = window
-    limits = [k * d for k, d in zip(attributes["kernel_shape"], attributes["dilations"])] * 2
-    if any(p >= limit for p, limit in zip(attributes["pads"], limits)):
-        return ""  # a window without a position
+    if not all(map(_holds_elements, net.values[x][2:], out, *(attributes[key] for key in WINDOW_KEYS))):
+        return ""  # nothing is the largest of no elements: refused
     return net.node("MaxPool", [x], [(*net.values[x][:2], *out)], **attributes)[0]
 
 
