@@ -309,27 +309,33 @@ static int64_t evenRows(ArrayRef<int64_t> rows, int64_t first, int64_t count) {
 void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &result, const TileSums &sums, Value c,
                                  ValueRange extraPointers) {
   int64_t rows = shape.rows.size();
+  bool isShort = rows * epilogueOps(epilogue) < 60, isEven = evenRows(result.rows, 0, rows) == rows;
+  SmallVector<int64_t> places;
+  if (std::optional<RoundedGate> gate = RoundedGate::match(epilogue, targetOf(kb));
+      gate && (sums.inMemory() || isEven)) {
+    TileSums memory = sums.inMemory() ? sums : sums.spilled(kb, rows, places);
+    return emitGatedRows(*gate, shape, result, memory, c, extraPointers);
+  }
   if (result.blocked && result.elementBytes == 1 && packedEnd(epilogue) && epilogueOps(epilogue) <= 40) {
     return emitPackedEpilogue(shape, result, sums, c, extraPointers);
   }
-  bool isShort = rows * epilogueOps(epilogue) < 60;
   if (sums.inMemory() && !isShort) {
     return emitRowLoops(shape, result, sums, c, extraPointers);
   }
-  if (isShort || evenRows(result.rows, 0, rows) < rows) {
+  if (isShort || !isEven) {
+    auto exact = [&](auto... arguments) { return exactEpilogue(arguments...); };
     for (int64_t row = 0; row < rows; ++row) {
-      emitEpilogueRow(shape, result, sums.row(kb, row), c, extraPointers, result.rows[row], row);
+      emitEpilogueRow(shape, result, sums.row(kb, row), c, extraPointers, result.rows[row], row, exact);
     }
     return;
   }
   // A long epilogue on all accumulators would be a long function that spills them anyway.
-  SmallVector<int64_t> places;
   emitRowLoops(shape, result, sums.spilled(kb, rows, places), c, extraPointers);
 }
 
-/// The epilogue of sums in memory as loops over rows.
-void TileFunctions::emitRowLoops(const TileShape &shape, const TileResult &result, const TileSums &sums, Value c,
-                                 ValueRange extraPointers) {
+/// Loops over the rows of sums in memory.
+void TileFunctions::forRows(const TileShape &shape, const TileResult &result, const TileSums &sums, Value c,
+                            ValueRange extraPointers, RowBody body) {
   int64_t rows = shape.rows.size();
   for (int64_t first = 0, count; first < rows; first += count) {
     count = evenRows(result.rows, first, sums.neighbours(first, rows - first));
@@ -341,9 +347,47 @@ void TileFunctions::emitRowLoops(const TileShape &shape, const TileResult &resul
         bases.push_back(step ? byteOffset(kb, base, kb.mul(row, step * extra.elementBytes)) : base);
       }
       Value to = byteOffset(kb, c, kb.mul(row, stride * result.elementBytes));
-      emitEpilogueRow(shape, result, sums.rowBehind(kb, first, row), to, bases, result.rows[first], first);
+      body(sums.rowBehind(kb, first, row), to, bases, result.rows[first], first, kb.add(row, first));
     });
   }
+}
+
+/// The epilogue of sums in memory as loops over rows.
+void TileFunctions::emitRowLoops(const TileShape &shape, const TileResult &result, const TileSums &sums, Value c,
+                                 ValueRange extraPointers) {
+  auto exact = [&](auto... arguments) { return exactEpilogue(arguments...); };
+  forRows(shape, result, sums, c, extraPointers,
+          [&](ArrayRef<Value> own, Value to, ValueRange bases, int64_t rowOffset, int64_t row, Value) {
+            emitEpilogueRow(shape, result, own, to, bases, rowOffset, row, exact);
+          });
+}
+
+/// The same of an epilogue that ends in |gate|: all rows by its table, then those again that are not sure.
+void TileFunctions::emitGatedRows(const RoundedGate &gate, const TileShape &shape, const TileResult &result,
+                                  const TileSums &sums, Value c, ValueRange extraPointers) {
+  Type word = kb.b.getI16Type();
+  Value flags = stackBytes(kb, llvm::alignTo(shape.rows.size() * 2, 64));
+  forRows(shape, result, sums, c, extraPointers,
+          [&](ArrayRef<Value> own, Value to, ValueRange bases, int64_t rowOffset, int64_t row, Value before) {
+            Value worst;
+            auto gated = [&](Value sum, ValueRange pointers, const VectorPlace &place, Value mask) {
+              Value x = emitVectorEpilogue(kb, epilogue, extras, pointers, sum, place, mask, gate.argument());
+              return gate.emit(kb, x, worst);
+            };
+            emitEpilogueRow(shape, result, own, to, bases, rowOffset, row, gated);
+            kb.store(gate.emitUnsure(kb, worst), flags, before);
+          });
+  auto exact = [&](auto... arguments) { return exactEpilogue(arguments...); };
+  forRows(shape, result, sums, c, extraPointers,
+          [&](ArrayRef<Value> own, Value to, ValueRange bases, int64_t rowOffset, int64_t row, Value before) {
+            Value zero = arith::ConstantOp::create(kb.b, kb.b.getI16IntegerAttr(0));
+            Value unsure = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, kb.load(word, flags, before), zero);
+            kb.ifThen(unsure, [&] { emitEpilogueRow(shape, result, own, to, bases, rowOffset, row, exact); });
+          });
+}
+
+Value TileFunctions::exactEpilogue(Value sum, ValueRange extraPointers, const VectorPlace &place, Value mask) {
+  return emitVectorEpilogue(kb, epilogue, extras, extraPointers, sum, place, mask);
 }
 
 /// The epilogue of a blocked result of bytes: runs of rows that are consecutive positions, block by block.
@@ -371,7 +415,8 @@ void TileFunctions::emitPackedEpilogue(const TileShape &shape, const TileResult 
 
 /// The epilogue of one row, |rowOffset| elements and |row| rows behind what the pointers point at.
 void TileFunctions::emitEpilogueRow(const TileShape &shape, const TileResult &result, ArrayRef<Value> sums, Value c,
-                                    ValueRange extraPointers, int64_t rowOffset, int64_t row) {
+                                    ValueRange extraPointers, int64_t rowOffset, int64_t row,
+                                    VectorEpilogue epilogueOf) {
   int64_t lanes = targetOf(kb).lanes(32), parts = vectorsPerBlock(targetOf(kb));
   for (int64_t block = 0; block < shape.blocks; ++block) {
     for (int64_t part = 0; part < parts; ++part) {
@@ -383,7 +428,7 @@ void TileFunctions::emitEpilogueRow(const TileShape &shape, const TileResult &re
       VectorPlace place{rowOffset + block * result.blockStride + part * lanes, block * kBlock + part * lanes, row};
       Value to = byteOffset(kb, c, place.element * result.elementBytes);
       Value mask = cut && !result.blocked ? tailMask(kb, part, tail) : Value();
-      Value value = emitVectorEpilogue(kb, epilogue, extras, extraPointers, sums[block * parts + part], place, mask);
+      Value value = epilogueOf(sums[block * parts + part], extraPointers, place, mask);
       if (mask) {
         Type element = result.element ? result.element : getElementTypeOrSelf(value.getType());
         kb.storeElements(element, value, to, kb.constant(0), mask);

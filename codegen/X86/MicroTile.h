@@ -4,6 +4,7 @@
 #define TESSERA_CODEGEN_X86_MICROTILE_H
 
 #include "codegen/X86/MicroKernel.h"
+#include "codegen/X86/RoundedGate.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace tessera::x86 {
@@ -114,12 +115,26 @@ private:
   mlir::func::FuncOp build(const TileShape &shape, const TileResult &result, llvm::StringRef name);
   void emitEpilogue(const TileShape &shape, const TileResult &result, const TileSums &sums, mlir::Value c,
                     mlir::ValueRange extraPointers);
+  /// Makes of a vector of sums what is stored.
+  using VectorEpilogue = llvm::function_ref<mlir::Value(mlir::Value sum, mlir::ValueRange extras,
+                                                        const VectorPlace &place, mlir::Value mask)>;
+  mlir::Value exactEpilogue(mlir::Value sum, mlir::ValueRange extraPointers, const VectorPlace &place,
+                            mlir::Value mask);
+  /// One row of a loop over rows: its sums, pointers, offset and index as emitEpilogueRow() has them, and how many rows
+  /// of the tile are before it.
+  using RowBody = llvm::function_ref<void(llvm::ArrayRef<mlir::Value> sums, mlir::Value c, mlir::ValueRange extras,
+                                          int64_t rowOffset, int64_t row, mlir::Value before)>;
+  void forRows(const TileShape &shape, const TileResult &result, const TileSums &sums, mlir::Value c,
+               mlir::ValueRange extraPointers, RowBody body);
   void emitRowLoops(const TileShape &shape, const TileResult &result, const TileSums &sums, mlir::Value c,
                     mlir::ValueRange extraPointers);
+  void emitGatedRows(const RoundedGate &gate, const TileShape &shape, const TileResult &result, const TileSums &sums,
+                     mlir::Value c, mlir::ValueRange extraPointers);
   void emitPackedEpilogue(const TileShape &shape, const TileResult &result, const TileSums &sums, mlir::Value c,
                           mlir::ValueRange extraPointers);
   void emitEpilogueRow(const TileShape &shape, const TileResult &result, llvm::ArrayRef<mlir::Value> sums,
-                       mlir::Value c, mlir::ValueRange extraPointers, int64_t rowOffset, int64_t row);
+                       mlir::Value c, mlir::ValueRange extraPointers, int64_t rowOffset, int64_t row,
+                       VectorEpilogue epilogueOf);
 
   KernelBuilder &kb;
   mlir::Region &epilogue;

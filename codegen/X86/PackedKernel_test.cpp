@@ -20,7 +20,28 @@ using llvm::formatv;
 namespace {
 
 /// How sums become results.
-enum class Result { Requantised, Residual, Float, Sums };
+enum class Result { Requantised, Residual, Float, Sums, Gelu, GeluTanh, Silu };
+
+/// The activation of sums %f times a constant, since a factor from outside may be NaN, divided by a scale: %q0.
+std::string gate(Result result) {
+  std::string text =
+      "%shrink = arith.constant 1.0e-4 : f32 %v = arith.mulf %f, %shrink : f32 %one = arith.constant 1.0 : "
+      "f32 %half = arith.constant 0.5 : f32 %so = arith.constant 0.0234 : f32 ";
+  if (result == Result::Silu) {
+    return text + "%neg = arith.negf %v : f32 %power = math.exp %neg : f32 %down = arith.addf %one, %power : f32 "
+                  "%share = arith.divf %one, %down : f32 %act = arith.mulf %v, %share : f32 %q0 = arith.divf %act, %so "
+                  ": f32 ";
+  }
+  text +=
+      result == Result::Gelu
+          ? "%root = arith.constant 0.707106769 : f32 %inner = arith.mulf %v, %root : f32 %curve = math.erf %inner : "
+            "f32 "
+          : "%root = arith.constant 0.797884583 : f32 %small = arith.constant 0.044715 : f32 %square = arith.mulf "
+            "%v, %v : f32 %cube = arith.mulf %square, %v : f32 %part = arith.mulf %small, %cube : f32 %whole = "
+            "arith.addf %v, %part : f32 %inner = arith.mulf %root, %whole : f32 %curve = math.tanh %inner : f32 ";
+  return text + "%lift = arith.addf %one, %curve : f32 %own = arith.mulf %half, %v : f32 %act = arith.mulf %own, %lift "
+                ": f32 %q0 = arith.divf %act, %so : f32 ";
+}
 
 /// Integers that are read beside results of element type |y|.
 std::string residualElement(const std::string &y) { return y == "i16" ? "i16" : "i8"; }
@@ -47,6 +68,9 @@ std::string epilogue(Result result, const std::string &y, int64_t zero, bool rel
             "%zs = arith.constant 0.0 : f32 %act = arith.maximumf %sum, %zs : f32 %so = arith.constant 0.21 : f32 %q0 "
             "= arith.divf %act, %so : f32 ";
     value = "%q0";
+  }
+  if (result >= Result::Gelu) {
+    text += gate(result), value = "%q0", relu = false;
   }
   bool isUnsigned = y == "ui8", words = y == "i16";
   int64_t low = relu ? zero : isUnsigned ? 0 : words ? -kLevels : -128, high = isUnsigned ? 255 : words ? kLevels : 127;
@@ -206,7 +230,7 @@ TEST(QuantConv, Random) {
                pick(1, 3), pick(1, 3),  pick(1, 2),  pick(1, 2),  pick(0, 2),
                1};
     s.x = kElements[pick(0, 2)], s.y = kElements[pick(0, 2)];
-    s.result = static_cast<Result>(pick(0, 3)), s.relu = pick(0, 1), s.bias = pick(0, 3);
+    s.result = static_cast<Result>(pick(0, 6)), s.relu = pick(0, 1), s.bias = pick(0, 3);
     s.h += 4, s.w += 4;
     s.padValue = std::string(s.x) == "i16" ? 0 : s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
     checkConv(s);
@@ -248,7 +272,7 @@ TEST(QuantDepthwise, Random) {
     ConvCase s{pick(1, 2), c,          pick(9, 20), pick(9, 50), c, pick(1, 5),
                pick(1, 5), pick(1, 3), pick(1, 2),  pick(0, 2),  c};
     s.x = kElements[pick(0, 2)], s.y = kElements[pick(0, 2)];
-    s.result = static_cast<Result>(pick(0, 3)), s.relu = pick(0, 1), s.bias = pick(0, 3);
+    s.result = static_cast<Result>(pick(0, 6)), s.relu = pick(0, 1), s.bias = pick(0, 3);
     s.padValue = std::string(s.x) == "i16" ? 0 : s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
     checkConv(s);
   }
@@ -339,6 +363,14 @@ TEST(QuantMatMul, Shapes) {
   }
 }
 
+TEST(QuantMatMul, Gates) {
+  for (Result result : {Result::Gelu, Result::GeluTanh, Result::Silu}) {
+    check(matMulText(67, 64, 70, false, "i8", result == Result::Gelu ? "i8" : "ui8", result), 64);
+    checkConv({1, 24, 9, 13, 44, 3, 3, 1, 1, 1, 1, "ui8", "i8", result});
+    check(matMulText(5, 64, 33, false, "i8", "i16", result), 64);
+  }
+}
+
 /// A product of two activations, of |batch| matrices; |factors|: the shape of what multiplies the sums.
 std::string activationsText(std::vector<int64_t> batch, int64_t m, int64_t k, int64_t n, bool transposed, const char *x,
                             const char *y, Result result, std::vector<int64_t> factors) {
@@ -387,7 +419,7 @@ TEST(QuantMatMul, RandomActivations) {
                                    : kind == 2 ? std::vector<int64_t>{batch, 1, n}
                                                : std::vector<int64_t>{batch, m, 1};
     checkActivations(activationsText({batch}, m, k, n, transposed, kElements[pick(0, 1)], kElements[pick(0, 1)],
-                                     static_cast<Result>(pick(0, 3)), factors),
+                                     static_cast<Result>(pick(0, 6)), factors),
                      k);
   }
 }

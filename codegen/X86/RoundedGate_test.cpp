@@ -1,0 +1,69 @@
+//===- RoundedGate_test.cpp - Tables of activations are near enough -------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/RoundedGate.h"
+
+#include "bmodel/numerics_float.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace tessera::x86;
+using bmodel::numerics::Single;
+
+namespace {
+
+/// As the scalar regions have them, rounded step by step.
+float exactGate(GateKind kind, float value) {
+  Single x{value}, half = Single{0.5f} * x, one{1.0f};
+  if (kind == GateKind::Silu) {
+    return (x * bmodel::numerics::sigmoid(x)).v;
+  }
+  if (kind == GateKind::Gelu) {
+    return (half * (one + bmodel::numerics::erf(x * Single{0.707106769f}))).v;
+  }
+  Single cube = Single{0.044715f} * (x * (x * x));
+  return (half * (one + bmodel::numerics::tanh(Single{0.797884583f} * (x + cube)))).v;
+}
+
+/// The largest share of its error that |table| uses up, over numbers of all sizes whose results are in [-512, 512].
+double shareUsed(GateKind kind, const GateTable &table, std::mt19937 &random, int64_t count) {
+  double share = 0;
+  float end = 512 / table.factor, divisor = 1 / table.factor;
+  for (int64_t i = 0; i < count; ++i) {
+    float unit = float(random()) * 0x1p-31f - 1;
+    float x = i % 4 == 0   ? unit * end
+              : i % 4 == 1 ? unit * table.reach * 1.01f
+              : i % 4 == 2 ? std::copysign(table.reach, unit) + unit * 0.01f
+                           : std::copysign(std::exp2(unit * 30), unit);
+    float expected = exactGate(kind, x) / divisor;
+    if (std::fabs(expected) <= 512) {
+      share = std::max(share, std::fabs(double(table.value(x)) - expected) / table.error);
+    }
+  }
+  return share;
+}
+
+TEST(RoundedGate, TablesAreAsNearAsTheySay) {
+  std::mt19937 random(3);
+  int made = 0;
+  for (GateKind kind : {GateKind::Gelu, GateKind::GeluTanh, GateKind::Silu}) {
+    for (int i = 0; i < 16; ++i) {
+      float divisor = std::exp2(float(random() % 1000) / 1000 * 14 - 10);
+      if (std::optional<GateTable> table = GateTable::make(kind, 1 / divisor)) {
+        EXPECT_LT(shareUsed(kind, *table, random, 40000), 1) << "kind " << int(kind) << ", scale " << divisor;
+        ++made;
+      }
+    }
+  }
+  EXPECT_GE(made, 40);
+}
+
+/// Where a step is as small as the table's error, there is none.
+TEST(RoundedGate, RefusesFineSteps) {
+  EXPECT_TRUE(GateTable::make(GateKind::Gelu, 100));
+  EXPECT_FALSE(GateTable::make(GateKind::Gelu, 1e6f));
+  EXPECT_FALSE(GateTable::make(GateKind::Silu, 1e5f));
+  EXPECT_FALSE(GateTable::make(GateKind::Gelu, -1));
+}
+
+} // namespace
