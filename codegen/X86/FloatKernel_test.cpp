@@ -138,6 +138,14 @@ TEST(NarrowMatMul, Shapes) {
   }
 }
 
+/// Rows of A are whole pages apart and are copied to where they share no cache sets; cut by rows, and by columns too.
+TEST(NarrowMatMul, RowsOfPages) {
+  for (const Types &types : {Types{"f32", "f32", "f32", "f32"}, Types{"bf16", "bf16", "", "bf16"}}) {
+    check(matMulText(37, 1024, 200, true, types), relativeError(types.y) * 10);
+    check(matMulText(15, 2048, 480, false, types), relativeError(types.y) * 10);
+  }
+}
+
 /// Sums of pairs of bf16, which nothing rounds or changes, against their arithmetic.
 void checkPairs(const std::string &text, double largest) {
   CheckOptions options;
@@ -173,6 +181,12 @@ TEST_F(Bf16Pairs, MatMul) {
         checkPairs(plain(matMulText(1 + (k + n) % 31, k, n, n % 2, {"bf16", "bf16", "", "f32"})), largest);
       }
     }
+  }
+}
+
+TEST_F(Bf16Pairs, RowsOfPages) {
+  for (auto [m, k] : {std::pair(37, 2048), {11, 2047}}) {
+    checkPairs(plain(matMulText(m, k, 193, false, {"bf16", "bf16", "", "f32"})), 1);
   }
 }
 

@@ -34,6 +34,7 @@ private:
   void packBytes(Value matrix, Value panel, Value to, int64_t blocks);
   Value stepOfBytes(Value matrix, Value step, Value column, Value mask, int64_t count);
   void storeStep(Value step, Value to, Value index, int64_t block, int64_t blocks);
+  void setApart();
   void copyRows(Value matrix, Value firstRow, Value lastRow);
   void emitPanels(Value panelBegin, Value panelEnd, Value rowBegin, Value rowEnd);
   void emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last);
@@ -51,6 +52,7 @@ private:
   int64_t chunk;          ///< bytes of K that tiles of AMX multiply; 0: vectors do
   int64_t steps;          ///< of K
   bool flipped;           ///< A + 128 is copied
+  bool apart = false;     ///< rows of A would share cache sets and are copied to where they do not
   bool copied;            ///< the rows of A, to scratch
   int64_t rowsOffset = 0; ///< of the rows in scratch, behind a panel
   SmallVector<int64_t> batchDims, batchA, batchB;
@@ -157,6 +159,17 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
                      : chunk ? kMatrixTileRows
                              : maxTileRows(targetOf(kb), panelBlocks);
   rows = std::make_unique<EvenSplit>(m, mostRows);
+  setApart();
+}
+
+/// A stride of whole pages puts all rows of a tile into the same sets of the first level, which then has no room for B.
+/// Copies cost less where enough columns read them.
+void MatMul::setApart() {
+  constexpr int64_t kPage = 4096, kFewRows = 5, kFewColumns = 192;
+  apart = !op.getTransA() && !chunk && rowBytes % kPage == 0 && rows->size > kFewRows && n >= kFewColumns;
+  if (apart) {
+    copied = true, rowBytes += kBlockBytes;
+  }
 }
 
 /// Element offset of the operand's matrix that belongs to |index| of the result's batches.
@@ -258,7 +271,9 @@ void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
 
 void MatMul::emit() {
   int64_t flops = 2 * m * n * k / productsPerStep(weights.panels.step, chunk);
-  work = splitWork(flops, rows->pieces, panels, m * k * (widens ? 4 : aBytes), bBytes() * (packed ? 1 : 3), batch);
+  int64_t readOfB = bBytes() * (packed ? 1 : 3);
+  work = apart ? splitCopiedWork(flops, rows->pieces, panels, m * rowBytes, readOfB, batch)
+               : splitWork(flops, rows->pieces, panels, m * k * (widens ? 4 : aBytes), readOfB, batch);
   int64_t panelBytes = steps * panelBlocks * weights.tileStepBytes;
   int64_t tilesPerPanel = ceilDiv(rows->pieces, work.rowParts);
   if (!panelInScratch() && bBytes() > 256 * 1024) {
@@ -326,8 +341,8 @@ void MatMul::copyRows(Value matrix, Value first, Value last) {
       flipBytes(kb, from, to, kb.constant(k * aBytes));
     } else {
       LLVM::MemcpyOp::create(kb.b, to, from, kb.constant(k * aBytes), /*isVolatile=*/false);
-      if (kind == TileKind::BF16) { // nothing times a zero weight has to be zero
-        int64_t behind = rowBytes - k * aBytes;
+      if (kind == TileKind::BF16 && steps * 4 != k * aBytes) { // nothing times a zero weight has to be zero
+        int64_t behind = steps * 4 - k * aBytes;
         kb.store(kb.zero(VectorType::get({behind}, kb.b.getI8Type())), to, kb.constant(k * aBytes), 1);
       }
     }

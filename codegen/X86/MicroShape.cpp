@@ -169,6 +169,28 @@ WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBy
   return best;
 }
 
+WorkSplit splitCopiedWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes,
+                          int64_t outer) {
+  constexpr int64_t kTileNs = 400'000, kMostTiles = 16, kCacheBytes = 16 * 1024 * 1024;
+  int64_t wanted = std::clamp<int64_t>(flops / 100 * outer / kTileNs, 2, kMostTiles);
+  // Bytes a nanosecond: B comes again while products are made, but from memory slowly.
+  double copies = 28, reads = bBytes > kCacheBytes ? 40 : 800;
+  WorkSplit best;
+  double bestCost = -1;
+  for (int64_t rowParts = 1; rowParts <= std::min(rowSteps, 2 * wanted); ++rowParts) {
+    int64_t panelParts = std::min(panels, ceilDiv(wanted, outer * rowParts)), parts = outer * rowParts * panelParts;
+    double rowWaste = double(ceilDiv(rowSteps, rowParts) * rowParts) / double(rowSteps);
+    double panelWaste = double(ceilDiv(panels, panelParts) * panelParts) / double(panels);
+    double odd = parts % 2 && parts > 1 ? 1.0 + 0.5 / double(parts) : 1.0;
+    double cost = double(flops) / 100 * odd * (1 + (rowWaste * panelWaste - 1) / double(parts)) +
+                  double(aBytes * panelParts) / copies + double(bBytes * rowParts) / reads;
+    if (bestCost < 0 || cost < bestCost) {
+      bestCost = cost, best = {rowParts, panelParts};
+    }
+  }
+  return best;
+}
+
 void forRowsOfBlocks(KernelBuilder &kb, const ConvShape &s, int64_t blocks, int64_t tapsPerTile,
                      llvm::function_ref<void(Value, Value, Value, Value)> body) {
   constexpr int64_t kWanted = 16;

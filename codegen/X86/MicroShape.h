@@ -73,6 +73,10 @@ struct WorkSplit {
 /// half of L2.
 WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes, int64_t outer);
 
+/// The same where each part copies its rows of A, |aBytes| in all: parts share columns only where rows do not suffice.
+WorkSplit splitCopiedWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes,
+                          int64_t outer);
+
 /// The launch of a depthwise convolution: each tile is some output rows of one of |blocks| channel blocks of an image,
 /// enough of them to balance threads, with at least |tapsPerTile| taps. |body| gets image, block, first row and end
 /// row.

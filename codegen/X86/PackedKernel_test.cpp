@@ -371,6 +371,13 @@ TEST(QuantMatMul, Gates) {
   }
 }
 
+/// Rows of A are whole pages apart: they are copied to where they share no cache sets.
+TEST(QuantMatMul, RowsOfPages) {
+  check(matMulText(23, 4096, 208, false, "ui8", "i8", Result::Requantised), 4096);
+  check(matMulText(23, 4095, 208, true, "i8", "ui8", Result::Residual), 4095);
+  check(matMulText(29, 2048, 193, true, "i16", "i8", Result::Float), 2048);
+}
+
 /// A product of two activations, of |batch| matrices; |factors|: the shape of what multiplies the sums.
 std::string activationsText(std::vector<int64_t> batch, int64_t m, int64_t k, int64_t n, bool transposed, const char *x,
                             const char *y, Result result, std::vector<int64_t> factors) {
@@ -404,6 +411,7 @@ TEST(QuantMatMul, Activations) {
   }
   checkActivations(activationsText({}, 1, 64, 16, true, "ui8", "ui8", Result::Requantised, {16}), 64);
   checkActivations(activationsText({2}, 65, 197, 64, false, "ui8", "ui8", Result::Requantised, {1}), 197);
+  checkActivations(activationsText({2}, 17, 4096, 195, false, "i8", "ui8", Result::Float, {1}), 4096);
   checkActivations(activationsText({2}, 3, 7, 1, false, "i8", "ui8", Result::Float, {2, 1, 1}), 7);
 }
 
