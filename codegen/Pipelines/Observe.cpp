@@ -64,6 +64,60 @@ llvm::DenseSet<Value> findIntegers(func::FuncOp function) {
   return found;
 }
 
+/// The immediate post-dominators of the ops of a block in the graph of what reads what.
+class Gates {
+public:
+  explicit Gates(Block &block) : block(block) {
+    for (Operation &op : llvm::reverse(block)) {
+      if (!op.hasTrait<OpTrait::IsTerminator>()) {
+        Operation *gate = meetOfReaders(op.getResults());
+        gates[&op] = gate;
+        depths[&op] = depthOf(gate) + 1;
+      }
+    }
+  }
+
+  /// The name of the nearest float tensor that alone carries on what `values` are.
+  std::string nameOf(ValueRange values) const {
+    for (Operation *gate = meetOfReaders(values); gate; gate = gates.lookup(gate)) {
+      if (gate->getNumResults() == 1 && isFloat(gate->getResult(0))) {
+        if (StringRef name = top::getTensorName(gate->getResult(0)); !name.empty()) {
+          return name.str();
+        }
+      }
+    }
+    return "";
+  }
+
+private:
+  /// Null is what comes after the block.
+  unsigned depthOf(Operation *op) const { return op ? depths.lookup(op) : 0; }
+
+  Operation *meetOfReaders(ValueRange values) const {
+    std::optional<Operation *> met;
+    for (Value value : values) {
+      for (Operation *user : value.getUsers()) {
+        Operation *reader = block.findAncestorOpInBlock(*user);
+        reader = reader->hasTrait<OpTrait::IsTerminator>() ? nullptr : reader;
+        met = met ? meet(*met, reader) : reader;
+      }
+    }
+    return met.value_or(nullptr);
+  }
+
+  Operation *meet(Operation *a, Operation *b) const {
+    while (a != b) {
+      Operation *&deeper = depthOf(a) >= depthOf(b) ? a : b;
+      deeper = gates.lookup(deeper);
+    }
+    return a;
+  }
+
+  Block &block;
+  llvm::DenseMap<Operation *, Operation *> gates;
+  llvm::DenseMap<Operation *, unsigned> depths; ///< from 1, for the last ones, on
+};
+
 ObservedTensor describe(StringRef name, StringRef op, Value value) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
   ObservedTensor tensor;
@@ -97,11 +151,13 @@ std::string nameOf(func::FuncOp function, Value root, unsigned &made) {
 std::vector<ObservedTensor> listObserved(func::FuncOp function) {
   std::vector<ObservedTensor> observed;
   const llvm::DenseSet<Value> integers = findIntegers(function);
+  const Gates gates(function.getBody().front());
   for (BlockArgument argument : function.getArguments()) {
     if (isFloat(argument)) {
       observed.push_back(describe(inputName(function, argument.getArgNumber()), "input", argument));
       observed.back().source = observed.back().name; // whether an op reads it or not
       observed.back().isInteger = integers.contains(argument);
+      observed.back().gate = gates.nameOf(argument);
     }
   }
   for (Operation &op : function.getBody().front()) {
@@ -109,6 +165,7 @@ std::vector<ObservedTensor> listObserved(func::FuncOp function) {
       if (StringRef name = top::getTensorName(result); !name.empty() && isFloat(result) && !top::isConstant(result)) {
         observed.push_back(describe(name, op.getName().getStringRef(), result));
         observed.back().isInteger = integers.contains(result);
+        observed.back().gate = gates.nameOf(result);
       }
     }
   }

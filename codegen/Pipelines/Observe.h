@@ -16,6 +16,7 @@ struct ObservedTensor {
   std::string source; ///< ONNX name of the tensor of the model with the same elements (a reshape has none of its own)
   bool isConstant = false; ///< the same in every run; |source| is empty
   bool isInteger = true;   ///< INT8 may hold it in integers: what its range does to the outputs is worth a measurement
+  std::string gate;        ///< name of the nearest tensor by which all that depends on it reaches the outputs, or empty
   std::vector<int64_t> shape;
 };
 

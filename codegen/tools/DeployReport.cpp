@@ -152,6 +152,7 @@ llvm::json::Array describe(ArrayRef<codegen::ObservedTensor> tensors) {
                                       {"shape", llvm::json::Array(tensor.shape)},
                                       {"constant", tensor.isConstant},
                                       {"integer", tensor.isInteger},
+                                      {"gate", llvm::json::fixUTF8(tensor.gate)},
                                       {"source", llvm::json::fixUTF8(tensor.source)}});
   }
   return list;

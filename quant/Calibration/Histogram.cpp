@@ -53,7 +53,7 @@ Histogram::~Histogram() {
 
 Histogram::Histogram(Histogram &&other) noexcept
     : lowest(other.lowest), highest(other.highest), finite(other.finite), nan(other.nan), infinite(other.infinite),
-      firstBadSample(other.firstBadSample), counts(std::exchange(other.counts, nullptr)) {}
+      firstBadSample(other.firstBadSample), counts(std::exchange(other.counts, nullptr)), isTouched(other.isTouched) {}
 
 float Histogram::min() const { return finite ? fromOrdered(lowest) : 0.0f; }
 float Histogram::max() const { return finite ? fromOrdered(highest) : 0.0f; }
@@ -76,7 +76,7 @@ void Histogram::observeBlock(const float *values, size_t count, uint64_t sample)
     return;
   }
   for (size_t i = 0; i < count; ++i) {
-    ++counts[bitsOf(values[i]) >> kShift];
+    addToBin(bitsOf(values[i]) >> kShift, 1);
   }
   finite += count;
   lowest = std::min(lowest, low);
@@ -91,7 +91,7 @@ void Histogram::observeWithBad(const float *values, size_t count, uint64_t sampl
       ++((bits & kMagnitude) > kInfinity ? nan : infinite);
       continue;
     }
-    ++counts[bits >> kShift];
+    addToBin(bits >> kShift, 1);
     ++finite;
     lowest = std::min(lowest, orderedBits(bits));
     highest = std::max(highest, orderedBits(bits));
@@ -100,7 +100,7 @@ void Histogram::observeWithBad(const float *values, size_t count, uint64_t sampl
 
 void Histogram::merge(const Histogram &other) {
   for (const Bin &bin : other.bins()) {
-    counts[bin.index] += bin.count;
+    addToBin(bin.index, bin.count);
   }
   lowest = std::min(lowest, other.lowest);
   highest = std::max(highest, other.highest);
@@ -112,9 +112,11 @@ void Histogram::merge(const Histogram &other) {
 
 std::vector<Histogram::Bin> Histogram::bins() const {
   std::vector<Bin> result;
-  for (uint32_t i = 0; i < kBins; ++i) {
-    if (counts[i]) {
-      result.push_back({i, counts[i]});
+  for (uint32_t page = 0; page < isTouched.size(); ++page) {
+    for (uint32_t i = page * kPageBins; isTouched[page] && i < (page + 1) * kPageBins; ++i) {
+      if (counts[i]) {
+        result.push_back({i, counts[i]});
+      }
     }
   }
   return result;

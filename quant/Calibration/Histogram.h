@@ -8,6 +8,7 @@
 #ifndef QUANT_CALIBRATION_HISTOGRAM_H
 #define QUANT_CALIBRATION_HISTOGRAM_H
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -44,7 +45,10 @@ public:
   /// All of them, by index: zero and up, then negative zero and down.
   std::vector<Bin> bins() const;
   /// Adds |count| values to a bin whose index is below kBins.
-  void addToBin(uint32_t index, uint64_t count) { counts[index] += count; }
+  void addToBin(uint32_t index, uint64_t count) {
+    counts[index] += count;
+    isTouched[index / kPageBins] = true;
+  }
 
   /// The extremes of the finite values as ordered integers; see orderedBits. Empty: lowest > highest.
   int32_t lowest = INT32_MAX, highest = INT32_MIN;
@@ -58,7 +62,11 @@ private:
   void observeBlock(const float *values, size_t count, uint64_t sample);
   void observeWithBad(const float *values, size_t count, uint64_t sample);
 
+  /// Those of one page: what was never touched need not be looked at, which would cost a page fault each.
+  static constexpr uint32_t kPageBins = 4096 / sizeof(uint64_t);
+
   uint64_t *counts;
+  std::array<bool, kBins / kPageBins> isTouched = {};
 };
 
 /// Rounds every value to the nearest of scale * (q - zeroPoint), q in [lowest, highest]; ties to even

@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVa
 from ..errors import ExitCode, TesseraError
 from .dataset import Sample
 from .pool import Pool
-from .worker import Job, Question, Result, run_chunk
+from .worker import Job, Question, Result, Stretch, run_chunk
 
 R = TypeVar("R")
 OBSERVE: tuple[None] = (None,)
@@ -25,6 +25,10 @@ class Engine:
 
     def __init__(self, job: Job) -> None:
         self._job = job
+
+    def measure_at(self, stretches: Sequence[Stretch]) -> None:
+        """Questions are answered with the gates of `stretches` from now on."""
+        self._job = replace(self._job, stretches=tuple(stretches))
 
     def run(
         self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Optional[Question]] = OBSERVE

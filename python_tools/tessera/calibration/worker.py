@@ -34,6 +34,7 @@ class Job:
     sources: tuple[str, ...]
     probabilities: frozenset[str] = frozenset()
     logits: tuple[tuple[str, str], ...] = ()
+    stretches: "tuple[Stretch, ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class Candidate:
     scale: float
     zero_point: int
     lowest: int
+
+
+Stretch = tuple[str, tuple[tuple[str, Candidate], ...]]
+"""The source of a gate (gates.py) and, in order, the sources before it whose errors are measured there, each with its
+usual way."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,7 @@ def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" =
                 worker.observe(arrays, sample.number, result.histograms)
                 result.answers[sample.number] = worker.answers()
             else:
-                result.errors[sample.number] = worker.measure(arrays, question)
+                result.errors[sample.number] = worker.measure(arrays, question, job.stretches, sample.number)
     except TesseraError as error:
         result.failure = {
             "message": error.message,
@@ -115,6 +121,21 @@ def digest(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec]) -> str:
     for spec in specs:
         state.update(arrays[spec.name].tobytes())
     return state.hexdigest()
+
+
+@dataclass(frozen=True)
+class _Gate:
+    """wanted: what it holds in the float run; share: the outputs' squares for an error of 1."""
+
+    source: str
+    wanted: np.ndarray
+    share: np.ndarray
+
+    def squares(self, got: np.ndarray) -> np.ndarray:
+        """The outputs', with this at the gate."""
+        found = self.share.copy()
+        found[:, 0] *= _calibration.distance(self.wanted, got)[0]
+        return found
 
 
 class Worker:
@@ -138,6 +159,7 @@ class Worker:
         self._sources, self._probabilities, self._logits = job.sources, job.probabilities, dict(job.logits)
         self._inputs = {spec.name for spec in job.specs}
         self._places: dict = {}
+        self._shares: dict[int, dict[str, np.ndarray]] = {}
 
     def run(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Runs one sample; its tensors stay as they are until the next."""
@@ -194,15 +216,18 @@ class Worker:
             return {}
         return {name: only_answer(array) for name, array in self.outputs().items() if name in self._probabilities}
 
-    def measure(self, arrays: Mapping[str, np.ndarray], question: Question) -> dict[str, list[np.ndarray]]:
+    def measure(
+        self, arrays: Mapping[str, np.ndarray], question: Question, stretches: Sequence[Stretch] = (), number: int = 0
+    ) -> dict[str, list[np.ndarray]]:
         """The outputs' squares (output_error.py) with one tensor quantised and all others float, for every candidate
-        of each source.
+        of each source; of those that `stretches` have a gate for as it tells. number: the sample's.
 
         Works from the last tensor to the first: a tensor has memory of its own, so everything before it is still as the
         float run left it, and only the steps after it run again.
         """
         self.run(arrays)
         golden = self.judged()
+        gates = self._gates(arrays, golden, stretches, number)
         found: dict[str, list[np.ndarray]] = {}
         for source, ways in sorted(question, key=lambda candidate: -self._step(candidate[0])):
             data = self._data(source)
@@ -210,13 +235,68 @@ class Worker:
                 found[source] = [squares_between(golden, golden, self._probabilities)] * len(ways)
                 continue
             found[source] = []
-            saved = data.copy()
+            saved, gate = data.copy(), gates.get(source)
             for way in ways:
                 data[:] = saved
                 _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, 127)
-                self._probe.run_steps(self._step(source) + 1)
-                found[source].append(squares_between(golden, self.judged(), self._probabilities))
+                if gate:
+                    self._probe.run_steps(self._step(source) + 1, self._step(gate.source) + 1)
+                    found[source].append(gate.squares(self._data(gate.source)))
+                else:
+                    self._probe.run_steps(self._step(source) + 1)
+                    found[source].append(squares_between(golden, self.judged(), self._probabilities))
             data[:] = saved
+        return found
+
+    def _gates(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        golden: Mapping[str, np.ndarray],
+        stretches: Sequence[Stretch],
+        number: int,
+    ) -> dict[str, "_Gate"]:
+        """By sources the gates that tell their errors in this sample, which ran last and whose tensors are there as
+        they were after it."""
+        if not stretches:
+            return {}
+        wanted = {source: self._data(source).copy() for source, _ in stretches}
+        if number not in self._shares:
+            self._shares[number] = self._measure_shares(golden, wanted, stretches)
+            self.run(arrays)
+        shares = self._shares[number]
+        return {
+            member: _Gate(source, wanted[source], shares[source])
+            for source, members in stretches
+            if source in shares
+            for member, _ in members
+            if self._step(member) < self._step(source)
+        }
+
+    def _measure_shares(
+        self, golden: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray], stretches: Sequence[Stretch]
+    ) -> dict[str, np.ndarray]:
+        """By gates the outputs' squares for an error of 1 there, measured with all tensors before the gate quantised.
+        Left out are gates that no f32 error reaches."""
+        found = {}
+        for gate, members in sorted(stretches, key=lambda stretch: -self._step(stretch[0])):
+            end, done = self._step(gate) + 1, None
+            for source, way in sorted(members, key=lambda member: self._step(member[0])):
+                data, step = self._data(source), self._step(source) + 1
+                if data.dtype != np.float32 or step >= end:
+                    continue
+                if done is not None and step > done:
+                    self._probe.run_steps(done, step)
+                done = step
+                _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, 127)
+            if done is None or wanted[gate].dtype != np.float32:
+                continue
+            self._probe.run_steps(done, end)
+            noise = _calibration.distance(wanted[gate], self._data(gate))[0]
+            self._probe.run_steps(end)
+            squares = squares_between(golden, self.judged(), self._probabilities)
+            if noise > 0 and np.isfinite(squares).all():
+                squares[:, 0] /= noise
+                found[gate] = squares
         return found
 
     def simulate(self, arrays: Mapping[str, np.ndarray], forms: Mapping[str, Form]) -> dict[str, np.ndarray]:

@@ -8,12 +8,12 @@ import hashlib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Collection, Mapping, Sequence
+from typing import Mapping, Sequence
 
 from .. import top_model
 from ..background import usable_cores
 from ..calibration import table as tables
-from ..calibration import checks, equalization, histograms, repair, sample, tpu_mlir_table, weights
+from ..calibration import checks, equalization, gates, histograms, repair, sample, tpu_mlir_table, weights
 from ..calibration.choose import Choice, candidates_for, cautious, measure
 from ..calibration.collect import Checkpoint, State, collect
 from ..calibration.dataset import Dataset, open_dataset
@@ -95,7 +95,7 @@ def _calibrate(context: Context) -> None:
         observed = _equalize(context, observed, dataset, kinds, folder) if kinds else observed
         engine = _engine(args, observed, pool, at_end)
         state = _collect(context, engine, dataset, observed, output)
-        choices = _choose(context, engine, dataset, state, observed.integers)
+        choices = _choose(context, engine, dataset, state, observed)
         table = _table(args, observed, state, choices)
         if args.histograms:
             text = histograms.as_json(observed, state.histograms, choices)
@@ -209,10 +209,8 @@ def _collect(context: Context, engine: Engine, dataset: Dataset, observed: Obser
     return state
 
 
-def _choose(
-    context: Context, engine: Engine, dataset: Dataset, state: State, integers: Collection[str]
-) -> dict[str, Choice]:
-    """The range of each source; auto measures those of `integers`."""
+def _choose(context: Context, engine: Engine, dataset: Dataset, state: State, observed: Observed) -> dict[str, Choice]:
+    """The range of each source; auto measures those that int8 holds in integers."""
     args, report = context.args, context.report
     auto = args.cali_method == "auto"
     scheme = "symmetric" if args.symmetric else "asymmetric" if args.asymmetric else "best"
@@ -229,8 +227,9 @@ def _choose(
             return plain
     with report.step("measure output errors") as step:
         wide = partial(cautious, scheme=scheme, percentile=args.percentile)
-        sources = [source for source in plain if source in integers]
+        sources = [source for source in plain if source in observed.integers]
         defaults = dict(zip(sources, engine.map(wide, [state.histograms[source] for source in sources])))
+        engine.measure_at(gates.stretches(observed, defaults))
 
         def options_for(some: Sequence[str]) -> dict[str, list[Choice]]:
             found = engine.map(find, [state.histograms[source] for source in some], ["auto"] * len(some))
