@@ -45,7 +45,9 @@ public:
 
   // n, c, h: batches, queries, those of a group; or 1, batches, all queries of a group; or 1, blocks of all batches,
   // queries of a block. Keys are [depth, keys]. One place for all n, or one for each; of blocks one for each batch.
+  // Heads side by side have one h each, and keys and values one place each.
   llvm::SmallVector<TileView> q, y, keys, values, masks;
+  bool sideBySide = false;
   Shape whole;               ///< n, c, h of all
   Instructions mapped;       ///< what is computed of the result, or nothing
   size_t mappedOperands = 1; ///< how many of its operands are the result: all
@@ -77,10 +79,10 @@ private:
               LocalBudget &localBudget, Tile &tile);
   TileView loadMaskOfBlocks(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile);
 
-  TileView loadRows(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, LocalBudget &localBudget,
-                    Tile &tile);
+  llvm::SmallVector<TileView> loadRows(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part,
+                                       LocalBudget &localBudget, Tile &tile);
   void makeIntegerTile(const Shape &begin, const Shape &part);
-  void multiplyAll(const TileView &y, const TileView &a, const TileView &b, float factor, Tile &tile,
+  void multiplyAll(const TileView &y, const TileView &a, llvm::ArrayRef<TileView> b, float factor, Tile &tile,
                    const TileView *added = nullptr);
   void addPowers(const TileView &scores, const TileView &best, const TileView &total, Tile &tile);
   void loadMask(const TileView &scores, const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile);
@@ -98,6 +100,7 @@ private:
   uint32_t chunk = 0;
   uint16_t lane = 0;
   std::optional<TileView> mask; ///< of the tile, where the next one may have the same
+  Shape maskBegin, maskPart;    ///< of that tile
   std::vector<Tile> tiles;
 };
 

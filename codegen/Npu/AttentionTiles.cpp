@@ -32,20 +32,6 @@ void dot(const TileView &y, const TileView &a, const TileView &b, bool goesOn, T
   tile.computes.push_back(hw::encode(command));
 }
 
-/// The same of one h by the matrix unit, which gets b's rows from the lanes that they are in: y[n,c,w] = factor times
-/// the sum over k of a[n,c,k] * b[n,k,w], fused as in dot. |added|, if any, has y's places. Of integers sums are exact.
-void multiply(const TileView &y, const TileView &a, const TileView &b, float factor, const TileView *added,
-              Tile &tile) {
-  hw::matmul_command command;
-  command.y = y.tensor, command.a = a.tensor, command.b = b.tensor, command.shape = y.shape;
-  command.b.strides[3] = b.tensor.strides[2], command.channels = b.dim(1);
-  command.output.factor = factor, command.output.flags = hw::isFloat(b.tensor.type) ? hw::Output::fused : 0;
-  if (added) {
-    command.r = added->tensor, command.output.residualScale = 1;
-  }
-  tile.computes.push_back(hw::encode(command));
-}
-
 /// Rows one after another whose places are evenly apart.
 struct Run {
   uint32_t row, count;
@@ -113,8 +99,8 @@ uint64_t AttentionTiles::minimum() const {
 
 bool AttentionTiles::choose() {
   size = whole, chunk = uint32_t(sizes.keys);
-  bool isOne = llvm::any_of(ArrayRef({&q, &y, &keys, &values, &masks}), // each of n has its own
-                            [](const auto *each) { return each->size() > 1; });
+  bool isOne = !sideBySide && llvm::any_of(ArrayRef({&q, &y, &keys, &values, &masks}), // each of n has its own
+                                           [](const auto *each) { return each->size() > 1; });
   size.dims[0] = isOne ? 1 : size.dims[0];
   while (requirementOf(size, chunk) > budget) {
     if (!shrink()) {
@@ -157,26 +143,6 @@ TileView AttentionTiles::loadChunk(ArrayRef<TileView> of, const Shape &begin, co
     made.tensor.strides[1] = 0, made.tensor.lane = lane, made.shape.dims[1] = part.dims[1];
   }
   return made;
-}
-
-/// Rows of keys' depth or of values, spread over lanes as channels, as they may lie already.
-TileView AttentionTiles::loadRows(ArrayRef<TileView> of, const Shape &begin, const Shape &part,
-                                  LocalBudget &localBudget, Tile &tile) {
-  TileView from = partOf(of, begin, part, false);
-  for (int dim = from.dim(2) == 1 ? 2 : 1; dim <= 2; ++dim) {
-    from.shape.dims[dim] = from.shape.dims[dim + 1], from.tensor.strides[dim] = from.tensor.strides[dim + 1];
-  }
-  from.shape.dims[3] = 1, from.tensor.strides[3] = int32_t(hw::sizeOf(from.tensor.type));
-  return loadAnyLane(from, localBudget, tile);
-}
-
-void AttentionTiles::multiplyAll(const TileView &y, const TileView &a, const TileView &b, float factor, Tile &tile,
-                                 const TileView *added) {
-  for (uint32_t h = 0; h < y.dim(2); ++h) {
-    auto one = [&](const TileView &of) { return slice(of, 2, h, 1, chip); };
-    TileView addend = added ? one(*added) : TileView();
-    multiply(one(y), one(a), b, factor, added ? &addend : nullptr, tile);
-  }
 }
 
 /// Blocks one after another whose keys are evenly apart, or the same, get these by one command.
@@ -255,8 +221,12 @@ void AttentionTiles::finish(const TileView &sums, const TileView &total, const S
   if (sumsAreApart()) {
     result = areApart ? localBudget.allocate(to.shape, to.tensor.type) : resultOf(to, localBudget);
   }
-  compute(stream, times, mapped.empty() ? result : sums, {sums, repeated(total)}, tile);
-  if (!mapped.empty()) {
+  if (mappedOperands == 1 && mapped.size() < hw::kMostInstructions) { // at once: the map reads register 0 alone
+    Instructions all = {{Op::mul, uint8_t(mapped.empty() ? 4 : 0), 0, 1, 0}};
+    llvm::append_range(all, mapped);
+    compute(stream, all, result, {sums, repeated(total)}, tile);
+  } else {
+    compute(stream, times, sums, {sums, repeated(total)}, tile);
     compute(stream, mapped, result, SmallVector<TileView>(mappedOperands, sums), tile);
   }
   if (areApart) {
@@ -269,54 +239,17 @@ void AttentionTiles::finish(const TileView &sums, const TileView &total, const S
 /// What is added to |scores|, loaded unless the tile before has the same.
 void AttentionTiles::loadMask(const TileView &scores, const Shape &begin, const Shape &part, LocalBudget &localBudget,
                               Tile &tile) {
-  bool isSame = mask && begin.dims[0] > 0 && masks.size() == 1 && masks[0].tensor.strides[0] == 0;
+  auto isAsBefore = [&](int dim) {
+    return begin.dims[dim] == maskBegin.dims[dim] && part.dims[dim] == maskPart.dims[dim];
+  };
+  bool isSame = mask && masks.size() == 1 && masks[0].tensor.strides[0] == 0 && isAsBefore(1) && isAsBefore(2);
+  maskBegin = begin, maskPart = part;
   if (blocks) {
     mask = loadMaskOfBlocks(begin, part, localBudget, tile);
   } else if (!isSame) {
     mask = load(partOf(masks, begin, part, true), localBudget, tile);
   }
   mask->shape = scores.shape;
-}
-
-/// Products of bytes by the matrix unit, the mask added in its output stage where each score has its own.
-void AttentionTiles::makeIntegerTile(const Shape &begin, const Shape &part) {
-  TileView to = partOf(y, begin, part, true);
-  lane = laneOf({to, partOf(q, begin, part, true)});
-  LocalBudget localBudget(stream);
-  localBudget.lane = lane;
-  Tile &first = tiles.emplace_back();
-  TileView from = loadQueries(begin, part, localBudget, first);
-  Shape all = part, row = part, of = part;
-  all.dims[3] = uint32_t(sizes.keys), row.dims[3] = 1, of.dims[3] = uint32_t(sizes.features);
-  TileView scores = localBudget.allocate(all, Type::f32), powers = localBudget.allocate(all, Type::u8);
-  TileView best = localBudget.allocate(row, Type::f32), total = localBudget.allocate(row, Type::f32);
-  TileView result = !sumsAreApart() && to.isLocal() ? to : localBudget.allocate(of, Type::f32);
-  bool isWhole = false;
-  if (!masks.empty()) {
-    loadMask(scores, begin, part, localBudget, first);
-    isWhole = mask->tensor.strides[3] || sizes.keys == 1;
-  }
-  multiplyAll(scores, from, loadRows(keys, begin, part, localBudget, first), scales.scores, first,
-              isWhole ? &*mask : nullptr);
-  if (!masks.empty() && !isWhole) {
-    compute(stream, {{Op::add, 4, 0, 1, 0}}, scores, {scores, *mask}, first);
-  }
-  auto constant = [](uint8_t to, float value) {
-    return hw::Instruction{Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(value)};
-  };
-  reduce(best, scores, Reduction::largest, first);
-  compute(stream,
-          {{Op::sub, 4, 0, 1, 0},
-           {Op::expNegative, 4, 4, 0, 0},
-           constant(5, scales.levels),
-           {Op::mul, 4, 4, 5, 0},
-           {Op::roundEven, 4, 4, 0, 0}},
-          powers, {scores, repeated(best)}, first);
-  reduce(total, powers, Reduction::sum, first);
-  compute(stream, {constant(4, scales.values), {Op::div, 4, 4, 0, 0}}, total, {total}, first);
-  Tile &last = tiles.emplace_back();
-  multiplyAll(result, powers, loadRows(values, begin, part, localBudget, last), 1, last);
-  finish(result, total, begin, part, localBudget, last);
 }
 
 void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
@@ -338,7 +271,7 @@ void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
   }
   tiles.push_back(std::move(first));
   if (byMatrix) {
-    TileView rows = loadRows(keys, begin, part, localBudget, tiles.back());
+    SmallVector<TileView> rows = loadRows(keys, begin, part, localBudget, tiles.back());
     multiplyAll(scores, from, rows, masks.empty() ? scales.scores : 1, tiles.back());
   }
   for (uint32_t key = 0; key < sizes.keys && !byMatrix; key += chunk) {
@@ -389,7 +322,7 @@ std::vector<Tile> AttentionTiles::make() {
       }
     }
   }
-  return std::move(tiles);
+  return std::exchange(tiles, {});
 }
 
 } // namespace tessera::npu

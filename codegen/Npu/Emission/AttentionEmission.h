@@ -45,8 +45,8 @@ private:
   bool isSideBySide(int64_t period) const;
   llvm::Error placeWhole(Whole &whole, llvm::MutableArrayRef<AttentionEmission> parts);
   uint64_t bytesOfBatch(const Whole &whole) const;
-  llvm::Expected<std::vector<Tile>> tilesOf(const Whole &whole, llvm::ArrayRef<AttentionEmission> parts, uint32_t first,
-                                            uint32_t count);
+  llvm::Expected<bool> placeMasksOf(Whole &whole, llvm::MutableArrayRef<AttentionEmission> parts);
+  llvm::Expected<std::vector<Tile>> tilesOf(const Whole &whole, AttentionTiles &tiles, uint32_t first, uint32_t count);
   llvm::Expected<bool> runSideBySide(llvm::MutableArrayRef<AttentionEmission> parts);
   llvm::Error placeKeys(AttentionTiles &tiles);
   llvm::Error placeMasks(AttentionTiles &tiles);

@@ -9,6 +9,7 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
+#include <cstring>
 
 using namespace mlir;
 namespace hw = bmodel::npu;
@@ -45,7 +46,7 @@ AttentionEmission AttentionEmission::partOf(int64_t first, int64_t period) const
 /// Heads side by side in the same rows, whole: n is what a part has as batches.
 struct AttentionEmission::Whole {
   TileView q, keys, values, y;
-  SmallVector<SmallVector<TileView>> masks; ///< of each part
+  SmallVector<TileView, 1> masks; ///< with a part an h
   int64_t batches = 0, period = 0;
 };
 
@@ -82,14 +83,6 @@ llvm::Error AttentionEmission::placeWhole(Whole &whole, MutableArrayRef<Attentio
     return keys.takeError();
   }
   whole.keys = *keys;
-  for (AttentionEmission &part : parts) {
-    AttentionTiles tiles(part.sizes, AttentionWay::matrix, 1, context.tiler, scales());
-    part.rows = sizes.queries, part.inner = 1;
-    if (llvm::Error error = part.placeMasks(tiles)) {
-      return error;
-    }
-    whole.masks.push_back(std::move(tiles.masks));
-  }
   if (llvm::Error error = place(whole.q, q, sizes.queries, sizes.depth)) {
     return error;
   }
@@ -97,6 +90,36 @@ llvm::Error AttentionEmission::placeWhole(Whole &whole, MutableArrayRef<Attentio
     return error;
   }
   return place(whole.y, y, sizes.queries, sizes.features);
+}
+
+/// One place for the masks of all parts; false where these are not evenly apart.
+llvm::Expected<bool> AttentionEmission::placeMasksOf(Whole &whole, MutableArrayRef<AttentionEmission> parts) {
+  SmallVector<TileView> each;
+  for (AttentionEmission &part : parts) {
+    AttentionTiles tiles(part.sizes, AttentionWay::matrix, 1, context.tiler, scales());
+    part.rows = sizes.queries, part.inner = 1;
+    if (llvm::Error error = part.placeMasks(tiles)) {
+      return error;
+    }
+    if (tiles.masks.size() != 1) {
+      return !sizes.hasMask;
+    }
+    each.push_back(tiles.masks[0]);
+  }
+  int64_t distance = int64_t(each[1].tensor.offset) - int64_t(each[0].tensor.offset);
+  for (auto [index, mask] : llvm::enumerate(each)) {
+    Tensor expected = each[0].tensor;
+    expected.offset += int64_t(index) * distance;
+    if (std::memcmp(&mask.tensor, &expected, sizeof(Tensor)) != 0) {
+      return false;
+    }
+  }
+  if (distance < 0 || distance > INT32_MAX) {
+    return false;
+  }
+  whole.masks = {each[0]};
+  whole.masks[0].shape.dims[2] = uint32_t(parts.size()), whole.masks[0].tensor.strides[2] = int32_t(distance);
+  return true;
 }
 
 /// Bytes of a lane for what a batch has of all parts, as far as it is not there.
@@ -109,13 +132,18 @@ uint64_t AttentionEmission::bytesOfBatch(const Whole &whole) const {
   return bytes + (whole.y.isLocal() ? 0 : llvm::divideCeil(uint64_t(sizes.queries), lanes) * features * size);
 }
 
-/// The work for batches [first, first + count) of all parts.
-llvm::Expected<std::vector<Tile>> AttentionEmission::tilesOf(const Whole &whole, ArrayRef<AttentionEmission> parts,
-                                                             uint32_t first, uint32_t count) {
+/// The work for batches [first, first + count) of all parts, which are an h each.
+llvm::Expected<std::vector<Tile>> AttentionEmission::tilesOf(const Whole &whole, AttentionTiles &tiles, uint32_t first,
+                                                             uint32_t count) {
   const Chip &chip = context.chip;
   Tile around;
   LocalBudget localBudget(context.stream);
   auto batches = [&](const TileView &of) { return slice(of, 0, first, count, chip); };
+  auto parts = [&](TileView of, int64_t width) {
+    of.shape.dims[2] = uint32_t(whole.period), of.shape.dims[3] = uint32_t(width);
+    of.tensor.strides[2] = int32_t(width) * of.tensor.strides[3];
+    return of;
+  };
   TileView to = batches(whole.y);
   localBudget.lane = laneOf({to, whole.q});
   TileView queries = load(batches(whole.q), localBudget, around);
@@ -123,26 +151,21 @@ llvm::Expected<std::vector<Tile>> AttentionEmission::tilesOf(const Whole &whole,
   TileView values = loadAnyLane(batches(whole.values), localBudget, around), result = resultOf(to, localBudget);
   TileView bare = result; // parts of rows are not stored
   bare.copy = Tensor(), bare.directStores = {};
-  std::vector<Tile> made;
-  for (auto [index, part] : llvm::enumerate(parts)) {
-    AttentionTiles tiles(part.sizes, AttentionWay::matrix, 1, context.tiler, scales());
-    setMapped(tiles);
-    auto depth = uint32_t(sizes.depth), features = uint32_t(sizes.features), at = uint32_t(index);
-    tiles.q = {slice(queries, 3, at * depth, depth, chip)}, tiles.keys = {slice(keys, 1, at * depth, depth, chip)};
-    tiles.values = {slice(values, 3, at * features, features, chip)};
-    tiles.y = {slice(bare, 3, at * features, features, chip)};
-    ArrayRef<TileView> masks = whole.masks[index];
-    if (masks.size() == 1) {
-      tiles.masks = {batches(masks[0])};
-    } else if (!masks.empty()) {
-      tiles.masks.assign(masks.slice(first, count));
-    }
-    tiles.whole = Shape{{count, uint32_t(sizes.queries), 1, 1}};
-    if (!tiles.choose()) {
-      return refuse("needs more than the bytes of a lane for all scores of a query");
-    }
-    llvm::append_range(made, tiles.make());
+  tiles.q = {parts(queries, sizes.depth)}, tiles.y = {parts(bare, sizes.features)};
+  tiles.keys.clear(), tiles.values.clear(), tiles.masks.clear();
+  for (uint32_t part = 0; part < whole.period; ++part) {
+    auto depth = uint32_t(sizes.depth), features = uint32_t(sizes.features);
+    tiles.keys.push_back(slice(keys, 1, part * depth, depth, chip));
+    tiles.values.push_back(slice(values, 3, part * features, features, chip));
   }
+  for (const TileView &mask : whole.masks) {
+    tiles.masks.push_back(batches(mask));
+  }
+  tiles.whole = Shape{{count, uint32_t(sizes.queries), uint32_t(whole.period), 1}};
+  if (!tiles.choose()) {
+    return refuse("needs more than the bytes of a lane for all scores of a query");
+  }
+  std::vector<Tile> made = tiles.make();
   made.front().loads.insert(made.front().loads.begin(), around.loads.begin(), around.loads.end());
   store(result, to, made.back());
   return made;
@@ -156,6 +179,9 @@ llvm::Expected<bool> AttentionEmission::runSideBySide(MutableArrayRef<AttentionE
   if (llvm::Error error = placeWhole(whole, parts)) {
     return error;
   }
+  if (llvm::Expected<bool> placed = placeMasksOf(whole, parts); !placed || !*placed) {
+    return placed;
+  }
   uint64_t each = bytesOfBatch(whole), room = tiler.budget / 2;
   auto turn = uint32_t(llvm::divideCeil(whole.batches, int64_t(kGoodTurns)));
   while (turn > 1 && 2 * turn * each > room) {
@@ -166,22 +192,25 @@ llvm::Expected<bool> AttentionEmission::runSideBySide(MutableArrayRef<AttentionE
   }
   uint64_t budget = std::exchange(tiler.budget, tiler.budget - 2 * turn * each);
   llvm::scope_exit restore([&] { tiler.budget = budget; });
-  AttentionTiles first(parts[0].sizes, AttentionWay::matrix, 1, tiler, scales());
-  first.q = {whole.q}, first.y = {whole.y}, first.keys = {whole.keys}, first.masks = whole.masks[0];
-  first.keys[0].tensor.region = Region::local; // as tiles have them
-  first.whole = Shape{{turn, uint32_t(sizes.queries), 1, 1}};
-  if (!first.choose()) {
+  AttentionTiles work(parts[0].sizes, AttentionWay::matrix, 1, tiler, scales());
+  setMapped(work);
+  work.sideBySide = true;
+  work.q = {whole.q}, work.y = {whole.y}, work.keys = {whole.keys}, work.masks = whole.masks;
+  work.keys[0].tensor.region = Region::local; // as tiles have them
+  work.whole = Shape{{turn, uint32_t(sizes.queries), uint32_t(whole.period), 1}};
+  if (!work.choose()) {
     return false;
   }
+  const uint64_t minimum = work.minimum(), requirement = work.requirement();
   std::vector<Tile> all;
   for (uint32_t at = 0; at < whole.batches && !tiler.surveys; at += turn) {
-    llvm::Expected<std::vector<Tile>> tiles = tilesOf(whole, parts, at, std::min(turn, uint32_t(whole.batches) - at));
+    llvm::Expected<std::vector<Tile>> tiles = tilesOf(whole, work, at, std::min(turn, uint32_t(whole.batches) - at));
     if (!tiles) {
       return tiles.takeError();
     }
     llvm::append_range(all, *tiles);
   }
-  tiler.appendTiles(std::move(all), first.minimum() + 2 * each, first.requirement() + 2 * turn * each);
+  tiler.appendTiles(std::move(all), minimum + 2 * each, requirement + 2 * turn * each);
   return true;
 }
 

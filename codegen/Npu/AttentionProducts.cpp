@@ -1,0 +1,147 @@
+//===- AttentionProducts.cpp - Attention by the matrix unit ---------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Attention.h"
+
+using llvm::ArrayRef;
+using llvm::SmallVector;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+using bmodel::npu::Op;
+using bmodel::npu::Type;
+namespace {
+
+/// Of one h: y[n,c,w] = factor times the sum over k of a[n,c,k] * b[n,k,w], fused as in dot; b's rows come from the
+/// lanes that they are in. |added|, if any, has y's places. Of integers sums are exact.
+void multiply(const TileView &y, const TileView &a, const TileView &b, float factor, const TileView *added,
+              Tile &tile) {
+  hw::matmul_command command;
+  command.y = y.tensor, command.a = a.tensor, command.b = b.tensor, command.shape = y.shape;
+  command.b.strides[3] = b.tensor.strides[2], command.channels = b.dim(1);
+  command.output.factor = factor, command.output.flags = hw::isFloat(b.tensor.type) ? hw::Output::fused : 0;
+  if (added) {
+    command.r = added->tensor, command.output.residualScale = 1;
+  }
+  tile.computes.push_back(hw::encode(command));
+}
+
+/// Every |step|-th head from the first on, whose rows begin in the same lane, evenly apart.
+struct HeadRun {
+  uint32_t step = 1, count = 1;
+  int64_t distance = 0; ///< in bytes
+};
+
+HeadRun headRunOf(ArrayRef<TileView> heads) {
+  auto isSame = [&](size_t i) { return heads[i].tensor.lane == heads[0].tensor.lane; };
+  auto offset = [&](size_t i) { return int64_t(heads[i].tensor.offset); };
+  HeadRun run;
+  while (run.step < heads.size() && !isSame(run.step)) {
+    ++run.step;
+  }
+  if (run.step >= heads.size()) {
+    return {};
+  }
+  run.distance = offset(run.step) - offset(0);
+  if (run.distance <= 0 || run.distance > INT32_MAX) {
+    return {};
+  }
+  for (size_t i = run.step; i < heads.size(); i += run.step) {
+    if (!isSame(i) || offset(i) - offset(i - run.step) != run.distance) {
+      break;
+    }
+    ++run.count;
+  }
+  return run;
+}
+
+} // namespace
+
+/// Rows of keys' depth or of values, spread over lanes as channels, as they may lie already: of all h, or of each.
+SmallVector<TileView> AttentionTiles::loadRows(ArrayRef<TileView> of, const Shape &begin, const Shape &part,
+                                               LocalBudget &localBudget, Tile &tile) {
+  SmallVector<TileView> made;
+  auto add = [&](ArrayRef<TileView> some) {
+    TileView from = partOf(some, begin, part, false);
+    for (int dim = from.dim(2) == 1 ? 2 : 1; dim <= 2; ++dim) {
+      from.shape.dims[dim] = from.shape.dims[dim + 1], from.tensor.strides[dim] = from.tensor.strides[dim + 1];
+    }
+    from.shape.dims[3] = 1, from.tensor.strides[3] = int32_t(hw::sizeOf(from.tensor.type));
+    made.push_back(loadAnyLane(from, localBudget, tile));
+  };
+  if (!sideBySide) {
+    add(of);
+    return made;
+  }
+  for (uint32_t h = begin.dims[2]; h < begin.dims[2] + part.dims[2]; ++h) {
+    add(of[h]);
+  }
+  return made;
+}
+
+void AttentionTiles::multiplyAll(const TileView &y, const TileView &a, ArrayRef<TileView> b, float factor, Tile &tile,
+                                 const TileView *added) {
+  std::vector<bool> isDone(y.dim(2));
+  for (uint32_t h = 0; h < y.dim(2); ++h) {
+    auto one = [&](const TileView &of) { return slice(of, 2, h, 1, chip); };
+    if (isDone[h]) {
+      continue;
+    }
+    TileView to = one(y), from = one(a), rows = b[sideBySide ? h : 0], addend = added ? one(*added) : TileView();
+    if (sideBySide && y.dim(0) == 1) {
+      // Of one batch, heads that begin in the same lane are one command as far as their keys are evenly apart.
+      ArrayRef<TileView> left = b.drop_front(h);
+      HeadRun run = headRunOf(left);
+      for (TileView *each : {&to, &from, &addend}) {
+        each->shape.dims[0] = run.count, each->tensor.strides[0] = each->tensor.strides[2] * int32_t(run.step);
+      }
+      rows.shape.dims[0] = run.count, rows.tensor.strides[0] = int32_t(run.distance);
+      for (uint32_t i = 0; i < run.count; ++i) {
+        isDone[h + i * run.step] = true;
+      }
+    }
+    multiply(to, from, rows, factor, added ? &addend : nullptr, tile);
+  }
+}
+
+/// Products of bytes by the matrix unit, the mask added in its output stage where each score has its own.
+void AttentionTiles::makeIntegerTile(const Shape &begin, const Shape &part) {
+  TileView to = partOf(y, begin, part, true);
+  lane = laneOf({to, partOf(q, begin, part, true)});
+  LocalBudget localBudget(stream);
+  localBudget.lane = lane;
+  Tile &first = tiles.emplace_back();
+  TileView from = loadQueries(begin, part, localBudget, first);
+  Shape all = part, row = part, of = part;
+  all.dims[3] = uint32_t(sizes.keys), row.dims[3] = 1, of.dims[3] = uint32_t(sizes.features);
+  TileView scores = localBudget.allocate(all, Type::f32), powers = localBudget.allocate(all, Type::u8);
+  TileView best = localBudget.allocate(row, Type::f32), total = localBudget.allocate(row, Type::f32);
+  TileView result = !sumsAreApart() && to.isLocal() ? to : localBudget.allocate(of, Type::f32);
+  bool isWhole = false;
+  if (!masks.empty()) {
+    loadMask(scores, begin, part, localBudget, first);
+    isWhole = mask->tensor.strides[3] || sizes.keys == 1;
+  }
+  multiplyAll(scores, from, loadRows(keys, begin, part, localBudget, first), scales.scores, first,
+              isWhole ? &*mask : nullptr);
+  if (!masks.empty() && !isWhole) {
+    compute(stream, {{Op::add, 4, 0, 1, 0}}, scores, {scores, *mask}, first);
+  }
+  auto constant = [](uint8_t to, float value) {
+    return hw::Instruction{Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(value)};
+  };
+  reduce(best, scores, Reduction::largest, first);
+  compute(stream,
+          {{Op::sub, 4, 0, 1, 0},
+           {Op::expNegative, 4, 4, 0, 0},
+           constant(5, scales.levels),
+           {Op::mul, 4, 4, 5, 0},
+           {Op::roundEven, 4, 4, 0, 0}},
+          powers, {scores, repeated(best)}, first);
+  reduce(total, powers, Reduction::sum, first);
+  compute(stream, {constant(4, scales.values), {Op::div, 4, 4, 0, 0}}, total, {total}, first);
+  Tile &last = tiles.emplace_back();
+  multiplyAll(result, powers, loadRows(values, begin, part, localBudget, last), 1, last);
+  finish(result, total, begin, part, localBudget, last);
+}
+
+} // namespace tessera::npu
