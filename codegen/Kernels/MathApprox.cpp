@@ -533,9 +533,42 @@ Value emitExpOfNegative(KernelBuilder &kb, Value x) {
   return value.isF64() ? exp(value).v : bmodel::numerics::expOfNegative(value).v;
 }
 
+/// x if |op| is 1 + erf(x) on f32, as GELU has it; else null.
+static Value matchOnePlusErf(arith::AddFOp op) {
+  if (!op || !op.getType().isF32()) {
+    return {};
+  }
+  Value other = matchPattern(op.getRhs(), m_OneFloat())   ? op.getLhs()
+                : matchPattern(op.getLhs(), m_OneFloat()) ? op.getRhs()
+                                                          : Value();
+  auto erf = other ? other.getDefiningOp<math::ErfOp>() : math::ErfOp();
+  return erf ? erf.getOperand() : Value();
+}
+
+/// 1 + erf(x) as 2^(t Q(t)) = 1 - erf(t) of t = |x|, within 1.4e-7: half of the work of erf, whose own small values
+/// vanish beside 1. Beyond 4.2, where 1 - erf is below 3e-9, it is 0 or 2, for it may be multiplied by anything.
+static Value emitOnePlusErf(KernelBuilder &kb, Value argument) {
+  constexpr double kEnd = 4.2;
+  Float x{&kb, argument}, t = abs(x);
+  // Fitted for the least error of 2^(t Q(t)) on [0, kEnd], and of 2^f on [-1/2, 1/2].
+  Float power =
+      t * bmodel::numerics::horner(t, t.lit(-4.535860717e-05), 4.455076996e-04, -1.489441842e-03, -7.746294141e-04,
+                                   2.825368010e-02, -1.484816223e-01, -9.184163809e-01, -1.627908587);
+  Float shifted = power + t.lit(0x1.8p23), f = power - (shifted - t.lit(0x1.8p23));
+  Float rest = bmodel::numerics::horner(f, f.lit(1.535336050e-04), 1.339887502e-03, 9.618436918e-03, 5.550332367e-02,
+                                        2.402264774e-01, 6.931471825e-01, 1.0);
+  Float tail = rest * fromBits(x, (toBits(shifted) << 23) + 0x3f800000);
+  tail = select(t > kEnd, t.lit(0.0), tail);
+  return select(x < 0.0, tail, 2.0 - tail).v;
+}
+
 Value expandPattern(KernelBuilder &kb, Operation &op, const IRMapping &mapping) {
   if (Value x = device::matchSigmoid(dyn_cast<arith::DivFOp>(op))) {
     return emitSigmoid(kb, mapping.lookup(x));
+  }
+  bool isProcessor = !kb.target.tileIsThread;
+  if (Value x = !kb.exact && isProcessor ? matchOnePlusErf(dyn_cast<arith::AddFOp>(op)) : Value()) {
+    return emitOnePlusErf(kb, mapping.lookup(x));
   }
   if (auto divide = dyn_cast<arith::DivFOp>(op)) {
     return emitQuantisedQuotient(kb, divide, mapping.lookup(divide.getLhs()), mayBeNaN(divide.getLhs()));

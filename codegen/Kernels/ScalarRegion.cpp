@@ -275,7 +275,7 @@ Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments, 
       operands.push_back(mapping.lookup(operand));
     }
     Value expanded = castNarrow(kb, op, operands.empty() ? Value() : operands[0]);
-    if (!expanded) {
+    if (!expanded && !(isCoarse && isa<arith::AddFOp>(op))) { // 1 + erf keeps the erf for bf16
       expanded = expandPattern(kb, op, mapping);
     }
     if (auto erf = dyn_cast<math::ErfOp>(op); !expanded && isCoarse && erf && erf.getType().isF32()) {
