@@ -4,21 +4,11 @@
 #define TESSERA_CODEGEN_KERNELS_QUOTIENT_H
 
 #include "codegen/Kernels/KernelBuilder.h"
+#include "device_dialect/IR/Reciprocal.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
-#include <optional>
-
 namespace tessera::kernels {
-
-/// high + low is 1 / divisor to 48 bits, and fma(x, high, x * low) is the rounded x / divisor for every x whose
-/// quotient is neither subnormal nor infinite.
-struct ReciprocalPair {
-  float high, low;
-};
-
-/// The pair, if it holds that for |divisor|. It does for nearly all.
-std::optional<ReciprocalPair> exactReciprocal(float divisor);
 
 /// |x| / constant of |op| where only its integer is wanted, so that subnormals do not matter; null for other divisions
 /// and where |kb|'s target does not fuse. |mayBeInfinite|: or NaN, which stays.

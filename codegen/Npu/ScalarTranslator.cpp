@@ -306,6 +306,10 @@ llvm::Error ScalarTranslator::translate(Operation *op) {
     places[op->getResult(0)] = add(Op::sigmoid, {places[x]}, {0, 1});
     return llvm::Error::success();
   }
+  if (std::optional<unsigned> quotient = quotientOf(dyn_cast<arith::DivFOp>(op))) {
+    places[op->getResult(0)] = *quotient;
+    return llvm::Error::success();
+  }
   std::optional<Op> known = plainOp(op);
   Type type = op->getResult(0).getType();
   if (!known || !(type.isF32() || isa<IntegerType>(type))) {

@@ -14,6 +14,8 @@ namespace tessera::npu {
 class ScalarTranslator {
 public:
   llvm::Expected<Instructions> run(mlir::Region &region, llvm::ArrayRef<Interval> arguments, mlir::Type result);
+  /// Divisions stay as they are: a program may have no room for more instructions and constants.
+  void keepDivisions() { keepsDivisions = true; }
   /// All but the program: what the result lies between.
   llvm::Expected<Interval> bounds(mlir::Region &region, llvm::ArrayRef<Interval> arguments);
 
@@ -39,10 +41,12 @@ private:
   llvm::Error translateCompare(mlir::arith::CmpIOp op);
   llvm::Error translateLogic(mlir::Operation *op);
   llvm::Error translateConversion(mlir::Operation *op);
+  std::optional<unsigned> quotientOf(mlir::arith::DivFOp op);
   unsigned withoutSign(mlir::Operation *op, unsigned from);
   unsigned withoutBounds(unsigned result, Interval allowed) const;
   Instructions assignRegisters(unsigned result);
 
+  bool keepsDivisions = false;
   std::vector<Node> nodes;
   std::map<uint32_t, unsigned> constants; ///< bits -> node
   llvm::DenseMap<mlir::Value, unsigned> places;

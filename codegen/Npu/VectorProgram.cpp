@@ -125,7 +125,17 @@ std::optional<Interval> boundsOf(Region &region, ArrayRef<Interval> arguments) {
 }
 
 llvm::Expected<Instructions> programOf(Region &region, ArrayRef<Interval> arguments, Type result) {
-  return region.empty() ? Instructions() : ScalarTranslator().run(region, arguments, result);
+  if (region.empty()) {
+    return Instructions();
+  }
+  llvm::Expected<Instructions> made = ScalarTranslator().run(region, arguments, result);
+  if (made) {
+    return made;
+  }
+  llvm::consumeError(made.takeError());
+  ScalarTranslator divides;
+  divides.keepDivisions();
+  return divides.run(region, arguments, result);
 }
 
 } // namespace tessera::npu

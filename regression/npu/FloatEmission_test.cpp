@@ -179,6 +179,32 @@ TEST_F(Emission, MapsRoundToNarrowFloatsAndBack) {
   }
 }
 
+/// Divisions by constants are two products where an integer is made of them, whatever they divide: ordinary numbers,
+/// subnormal ones, and infinity, which times two factors would be none. Others stay divisions.
+TEST_F(Emission, DivisionsByConstantsKeepTheirBits) {
+  for (const char *divisor : {"0.0196078438", "-3.3", "0.25", "1.0e-30", "7.0e+20", "0.0117647061"}) {
+    for (const char *factor : {"1.0", "2.5", "3.0e+38", "1.0e-38"}) {
+      std::string x = typeText({1, 37, 5, 7}, "f32"), y = typeText({1, 37, 5, 7}, "i8");
+      std::string quotient =
+          formatv(" %f = arith.constant {0} : f32\n %m = arith.mulf %a, %f : f32\n %d = arith.constant "
+                  "{1} : f32\n %q = arith.divf %m, %d : f32\n",
+                  factor, divisor);
+      std::string bounded = " %r = math.roundeven %q : f32\n %z = arith.constant -7.0 : f32\n %s = arith.addf %r, %z : "
+                            "f32\n %l = arith.constant -128.0 : f32\n %h = arith.constant 127.0 : f32\n %t = "
+                            "arith.maximumf %s, %l : f32\n %u = arith.minimumf %t, %h : f32\n %v = arith.fptosi %u : "
+                            "f32 to i32\n %i = arith.trunci %v : i32 to i8\n device.yield %i : i8\n";
+      auto map = [&](const std::string &body, const std::string &type) {
+        return check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                             "{{device.exact} {{\n %y = device.map(%x) {{\n ^bb0(%a: f32):\n{2} } : ({0}) -> {1}\n "
+                             "return %y : {1}\n}\n",
+                             x, type, body));
+      };
+      EXPECT_EQ(map(quotient + bounded, y), "") << divisor << " " << factor;
+      EXPECT_EQ(map(quotient + " device.yield %q : f32\n", x), "") << divisor << " " << factor;
+    }
+  }
+}
+
 /// What is computed in f32 and stored in less, and a map that reads what was stored.
 /// log1p is a logarithm, a division and two choices: of numbers of either sign (NaN below -1), and in softplus.
 TEST_F(Emission, LogarithmsOfOneMore) {
