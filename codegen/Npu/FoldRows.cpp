@@ -68,12 +68,31 @@ static bool canFoldColumns(const Product &product) {
          reachOf(product, window.kernel[1]) > uint32_t(window.padding[1]);
 }
 
+Window windowOfFold(Window window, Fold fold) {
+  window.kernel[1] = uint8_t(window.kernel[1] / fold.columns), window.padding[1] = 0;
+  window.dilation[1] = window.kernel[1] == 1 ? uint8_t(1) : uint8_t(window.dilation[1] * fold.columns);
+  return window;
+}
+
+/// Columns that its windows reach over where |folded| columns of the kernel are channels.
+static uint32_t reachOfFold(const Product &product, uint32_t folded) {
+  Window window = windowOfFold(product.window, {FoldRows::inside, folded});
+  return (product.y.dim(3) - 1) * window.step[1] + (window.kernel[1] - 1) * window.dilation[1] + 1;
+}
+
+/// How many columns of the kernel can be channels: all, or such a part that as many are left in each.
+static bool canFold(const Product &product, uint32_t columns) {
+  uint32_t all = product.window.kernel[1];
+  return columns == 1 || (canFoldColumns(product) && columns <= all && all % columns == 0 &&
+                          (columns == all || product.window.dilation[1] * columns <= UINT8_MAX));
+}
+
 /// Cycles of moving rows that are folded to where their columns are.
-static double columnCycles(const Product &product, uint32_t rows, const Chip &chip) {
+static double columnCycles(const Product &product, uint32_t rows, uint32_t folded, const Chip &chip) {
   TileView block = product.x;
   block.shape.dims[1] *= product.window.kernel[0];
-  block.shape.dims[2] = rows, block.shape.dims[3] = reachOf(product, 1);
-  return (product.window.kernel[1] - 1) * copyCycles(denseOf(block), chip);
+  block.shape.dims[2] = rows, block.shape.dims[3] = reachOfFold(product, folded);
+  return (folded - 1) * copyCycles(denseOf(block), chip);
 }
 
 /// Tiles in which what is folded passes: each of them moves on its own.
@@ -90,16 +109,21 @@ static bool canFoldRows(const Product &product) {
 }
 
 static TapsAs tapsOf(Fold fold) {
+  bool hasColumns = fold.columns > 1;
   return fold.rows == FoldRows::none      ? TapsAs::window
-         : fold.rows == FoldRows::outside ? (fold.columns ? TapsAs::all_loaded : TapsAs::rows_loaded)
-                                          : (fold.columns ? TapsAs::all_moved : TapsAs::rows_moved);
+         : fold.rows == FoldRows::outside ? (hasColumns ? TapsAs::all_loaded : TapsAs::rows_loaded)
+                                          : (hasColumns ? TapsAs::all_moved : TapsAs::rows_moved);
 }
 
 TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip) {
   Product resident;
   resident.x = denseOf(product.x), resident.y = product.y, resident.weightType = product.weightType;
   resident.window = product.window, resident.depth = product.depth, resident.groups = product.groups;
-  return TapsAttr::get(context, tapsOf(planFold(product, chip)), tapsOf(planFold(resident, chip)));
+  Fold folds[] = {planFold(product, chip), planFold(resident, chip)};
+  auto columns = [&](Fold fold) {
+    return fold.columns > 1 && fold.columns < product.window.kernel[1] ? fold.columns : 0;
+  };
+  return TapsAttr::get(context, tapsOf(folds[0]), tapsOf(folds[1]), columns(folds[0]), columns(folds[1]));
 }
 
 llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product) {
@@ -109,10 +133,12 @@ llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product) {
   }
   bool isLoaded = as == TapsAs::rows_loaded || as == TapsAs::all_loaded;
   bool hasColumns = as == TapsAs::all_loaded || as == TapsAs::all_moved;
-  if (!canFoldRows(product) || (hasColumns && !canFoldColumns(product))) {
+  uint32_t part = product.x.isLocal() ? taps.getResidentColumns() : taps.getFetchedColumns();
+  uint32_t columns = !hasColumns ? 1 : part ? part : product.window.kernel[1];
+  if (!canFoldRows(product) || !canFold(product, columns) || (hasColumns && columns == 1)) {
     return refuse("has taps in npu.taps that cannot be channels");
   }
-  return Fold{isLoaded ? FoldRows::outside : FoldRows::inside, hasColumns};
+  return Fold{isLoaded ? FoldRows::outside : FoldRows::inside, columns};
 }
 
 Fold planFold(const Product &product, const Chip &chip) {
@@ -136,13 +162,13 @@ Fold planFold(const Product &product, const Chip &chip) {
     }
     double moves = rowCycles(isInside ? denseOf(product.x) : product.x);
     moves += isInside && !product.x.isLocal() ? copyCycles(product.x, chip) : 0;
-    for (bool foldsColumns : {false, true}) {
-      if (foldsColumns && !canFoldColumns(product)) {
+    for (uint32_t folded = 1; folded <= columns; ++folded) {
+      if (!canFold(product, folded)) {
         continue;
       }
-      uint32_t folded = foldsColumns ? columns : 1;
+      bool foldsColumns = folded > 1;
       double multiply = multiplyCycles(product, channels * kernel * folded, columns / folded, chip);
-      double all = moves + (foldsColumns ? columnCycles(product, rows, chip) : 0);
+      double all = moves + (foldsColumns ? columnCycles(product, rows, folded, chip) : 0);
       uint64_t folds = channels * kernel * folded;
       all += (tilesOf(product, folds, rows, all, chip) - 1) * (kernel + folded) * chip.dmaLatency;
       // What is in local memory is laid out before the multiplication, not beside it.
@@ -151,7 +177,7 @@ Fold planFold(const Product &product, const Chip &chip) {
         continue;
       }
       if (cycles.first < least.first || (best.rows != FoldRows::none && cycles < least)) {
-        best = {where, foldsColumns}, least = cycles;
+        best = {where, folded}, least = cycles;
       }
     }
   }
@@ -162,9 +188,9 @@ TileView loadFolded(const Product &product, const Shape &begin, const Shape &siz
                     LocalBudget &localBudget, Tile &tile) {
   const Window &window = product.window;
   uint32_t channels = product.x.dim(1), rows = size.dims[2];
-  bool folds = product.fold.columns;
-  uint32_t block = channels * window.kernel[0], columns = folds ? window.kernel[1] : 1;
-  uint32_t width = folds ? reachOf(product, columns) : product.x.dim(3), left = folds ? window.padding[1] : 0;
+  uint32_t block = channels * window.kernel[0], columns = product.fold.columns;
+  bool folds = columns > 1;
+  uint32_t width = folds ? reachOf(product, window.kernel[1]) : product.x.dim(3), left = folds ? window.padding[1] : 0;
   uint32_t seenColumns = std::min(product.x.dim(3), width - left);
   Shape shape{{size.dims[0], block * columns, rows, width}};
   uint16_t lane = localBudget.lane;
@@ -207,7 +233,7 @@ TileView loadFolded(const Product &product, const Shape &begin, const Shape &siz
   if (!folds) {
     return made;
   }
-  made.shape.dims[3] = reachOf(product, 1);
+  made.shape.dims[3] = reachOfFold(product, columns);
   for (uint32_t f = 1; f < columns; ++f) {
     TileView from = slice(made, 1, 0, block, chip), to = slice(made, 1, f * block, block, chip);
     copy_command copy;

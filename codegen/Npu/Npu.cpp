@@ -18,6 +18,7 @@ namespace tessera::npu {
 namespace hw = bmodel::npu;
 
 void addForms(OpPassManager &functions) {
+  functions.addPass(device::createFoldSpaceToDepthPass());
   // Rows are moved by transfers that a product could do itself, and the vector unit reads few operands.
   functions.addPass(device::createFormTablesPass({.perChannel = true})); // each lane has room for a table of its own
   functions.addPass(device::createExpandLog1pPass());                    // behind tables, which have any function
@@ -26,7 +27,7 @@ void addForms(OpPassManager &functions) {
   functions.addPass(device::createFuseEpiloguesPass()); // what was behind the copies
   functions.addPass(device::createSplitMapsPass({.most = bmodel::npu::kMapOperands}));
   functions.addPass(device::createSplitProductsPass());
-  functions.addPass(device::createSimplifyCopiesPass());
+  functions.addPass(device::createSimplifyCopiesPass({.throughReshapes = true}));
 }
 
 void buildAddresses(OpPassManager &manager) {

@@ -30,7 +30,7 @@ struct Depth {
 /// Taps of a kernel as channels.
 struct Fold {
   FoldRows rows = FoldRows::none;
-  bool columns = false; ///< of the kernel, too, by columns, then rows
+  uint32_t columns = 1; ///< so many neighbouring columns of the kernel, too, by columns, then rows
 
   explicit operator bool() const { return rows != FoldRows::none; }
 };
@@ -103,6 +103,8 @@ Fold planFold(const Product &product, const Chip &chip);
 TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip);
 /// What was chosen, for x where it is. The error says why it cannot be.
 llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product);
+/// |window| over what has columns of the kernel as channels: the others are that many apart.
+bmodel::npu::Window windowOfFold(bmodel::npu::Window window, Fold fold);
 /// x of a tile, laid out so: as many rows as the tile has.
 TileView loadFolded(const Product &product, const Shape &begin, const Shape &size, const Chip &chip,
                     LocalBudget &localBudget, Tile &tile);

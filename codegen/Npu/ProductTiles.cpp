@@ -167,8 +167,8 @@ private:
     if (product.fold) {
       window.kernel[0] = window.step[0] = window.dilation[0] = 1, window.padding[0] = 0;
     }
-    if (product.fold.columns) {
-      window.kernel[1] = window.dilation[1] = 1, window.padding[1] = 0;
+    if (product.fold.columns > 1) {
+      window = windowOfFold(window, product.fold);
     }
     return window;
   }

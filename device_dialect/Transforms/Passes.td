@@ -11,7 +11,9 @@ def SimplifyCopiesPass : Pass<"device-simplify-copies", "::mlir::func::FuncOp"> 
     Before: one `device.copy` per move of the network. After: a copy that reads another copy reads its sources instead
     (a slice of a concatenation, a transposition of a transposition, a padded slice), also through a reshape that only adds
     or drops dims of size 1; a copy that leaves every byte in its place is a `device.reshape`; reshapes of reshapes are one;
-    moves without users are gone.
+    moves without users are gone. With `through-reshapes`, copies of one source each are joined as well where a reshape between
+    them takes dims apart or joins them (windows of a shifted image): there is a piece for each rectangle of the finer dims, as long as
+    these cost less than the move that is spared.
 
     A copy with several users is read through only where all of them are copies and it is a mere slice: a transposition is
     done once. Joined copies have at most 64 pieces. Row-major tensors only. Copies that address assignment can do without
@@ -23,6 +25,7 @@ def SimplifyCopiesPass : Pass<"device-simplify-copies", "::mlir::func::FuncOp"> 
     // %b becomes %x
     ```
   }];
+  let options = [Option<"throughReshapes", "through-reshapes", "bool", "false", "Also where dims are taken apart or joined between">];
   let dependentDialects = ["::tessera::device::DeviceDialect"];
   let statistics = [Statistic<"numComposed", "composed-copies", "Copies that read through others">,
                     Statistic<"numViews", "views", "Copies that became reshapes">,
@@ -228,6 +231,24 @@ def SplitProductsPass : Pass<"device-split-products", "::mlir::func::FuncOp"> {
   }];
   let dependentDialects = ["::tessera::device::DeviceDialect"];
   let statistics = [Statistic<"numSplit", "split-products", "Products that became several">];
+}
+
+def FoldSpaceToDepthPass : Pass<"device-fold-space-to-depth", "::mlir::func::FuncOp"> {
+  let summary = "Let convolutions see the pixels of blocks that became their channels";
+  let description = [{
+    Before: fused ops. After: a convolution of integers by constant weights whose operand is a copy of blocks of pixels to channels (space
+    to depth, as slices that a concatenation joins, in any order) reads the image: its kernel, step and padding are as many times
+    larger. The same products are summed, and nothing is copied before.
+
+    ```mlir
+    %s = device.copy %x {blocks of 2 x 2 to channels} : (tensor<1x3x8x8xi8>) -> tensor<1x12x4x4xi8>
+    %y = device.conv %s, %w {pads = [1, 1, 1, 1], strides = [1, 1]} : (tensor<1x12x4x4xi8>, tensor<8x12x3x3xi8>) -> tensor<1x8x4x4xi8>
+    // becomes
+    %y = device.conv %x, %v {pads = [2, 2, 2, 2], strides = [2, 2]} : (tensor<1x3x8x8xi8>, tensor<8x3x6x6xi8>) -> tensor<1x8x4x4xi8>
+    ```
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect"];
+  let statistics = [Statistic<"numFolded", "folded-copies", "Copies that convolutions do without">];
 }
 
 def VerifyLoweredPass : Pass<"device-verify-lowered", "::mlir::func::FuncOp"> {

@@ -7,6 +7,7 @@
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/ComposePieces.h"
 #include "device_dialect/Transforms/Passes.h"
+#include "device_dialect/Transforms/RefinePieces.h"
 #include "top_dialect/IR/Names.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,6 +24,8 @@ namespace {
 
 /// Pieces of one copy; beyond it kernels get long and composing would not be linear.
 constexpr size_t kMaxPieces = 64;
+/// Bytes whose move takes about as long as one piece more, where copies are told in finer dims.
+constexpr int64_t kBytesOfPiece = 8192;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
@@ -83,7 +86,8 @@ public:
       if (auto reshape = dyn_cast<ReshapeOp>(op)) {
         op = simplify(reshape);
       } else {
-        op = simplify(compose(cast<CopyOp>(op)));
+        CopyOp copy = compose(cast<CopyOp>(op));
+        op = simplify(throughReshapes ? composeRefined(copy) : copy);
       }
     }
     for (Operation *op : llvm::reverse(moves)) {
@@ -161,6 +165,58 @@ private:
     draft.absorbed.push_back(copy);
     top::copyNames(draft.absorbed, composed);
     copy.getY().replaceAllUsesWith(composed.getY());
+    copy.erase();
+    ++numComposed;
+    return composed;
+  }
+
+  /// The same through a reshape that takes dims apart or joins them, of copies of one source each.
+  CopyOp composeRefined(CopyOp copy) {
+    auto reshape = copy.getSources().size() == 1 ? copy.getSources()[0].getDefiningOp<ReshapeOp>() : ReshapeOp();
+    auto inner = reshape ? reshape.getX().getDefiningOp<CopyOp>() : CopyOp();
+    if (!inner || !reshape->hasOneUse() || !inner->hasOneUse() || inner->getBlock() != copy->getBlock() ||
+        inner.getSources().size() != 1 || inner.getFill() || copy.getFill() || !isRowMajor(copy) ||
+        !isRowMajor(inner) || !typeOf(copy.getY()).hasStaticShape() || !typeOf(inner.getY()).hasStaticShape()) {
+      return copy;
+    }
+    ArrayRef<int64_t> made = typeOf(inner.getY()).getShape(), read = typeOf(reshape.getY()).getShape();
+    std::optional<Dims> fine = commonDims(made, read);
+    std::optional<std::vector<Piece>> written = fine ? writeRefined(piecesOf(inner), made, *fine) : std::nullopt;
+    std::optional<RefinedCopy> refined =
+        written ? readRefined(piecesOf(copy), read, typeOf(copy.getY()).getShape(), *fine) : std::nullopt;
+    if (!refined) {
+      return copy;
+    }
+    SmallVector<Attribute> pieces;
+    for (const Piece &piece : refined->pieces) {
+      std::optional<std::vector<Piece>> parts = composePieces(piece, *written);
+      if (!parts) {
+        return copy;
+      }
+      for (const Piece &part : *parts) {
+        pieces.push_back(part.get(&getContext()));
+      }
+    }
+    RankedTensorType type = typeOf(copy.getY());
+    auto before = int64_t(copy.getPieces().size() + inner.getPieces().size());
+    int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    if (pieces.size() > kMaxPieces || (int64_t(pieces.size()) - before) * kBytesOfPiece > 2 * bytes) {
+      return copy;
+    }
+    return replace(copy, inner, pieces, RankedTensorType::get(refined->resultDims, type.getElementType()));
+  }
+
+  /// Puts a copy of |inner|'s source in the place of |copy|, which has other dims of the same bytes.
+  CopyOp replace(CopyOp copy, CopyOp inner, ArrayRef<Attribute> pieces, RankedTensorType type) {
+    OpBuilder builder(copy);
+    auto composed =
+        CopyOp::create(builder, copy.getLoc(), type, inner.getSources(), builder.getArrayAttr(pieces), FloatAttr());
+    top::copyNames({inner, copy}, composed);
+    Value result = composed.getY();
+    if (type != copy.getY().getType()) {
+      result = ReshapeOp::create(builder, copy.getLoc(), copy.getY().getType(), result).getY();
+    }
+    copy.getY().replaceAllUsesWith(result);
     copy.erase();
     ++numComposed;
     return composed;

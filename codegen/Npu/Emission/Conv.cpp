@@ -76,7 +76,7 @@ llvm::Error setWeights(Product &product, device::ConvOp op, int64_t volume, cons
     product.ordered = orderOf(std::move(*weights), product, channels, rows, taps);
   }
   // Channels of a tap lie one after another, so columns as channels are what they were as taps.
-  uint32_t columns = product.fold.columns ? taps : 1;
+  uint32_t columns = product.fold.columns;
   product.record = &known->second;
   product.weights = Shape{{1, outputs, taps / columns, channels * rows * columns}};
   if (product.isDepthwise()) {

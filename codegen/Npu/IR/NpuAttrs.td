@@ -69,16 +69,21 @@ def Npu_TapsAttr : AttrDef<Npu_Dialect, "Taps"> {
   let description = [{
     Few input channels leave the reduction of the matrix unit idle: taps become channels where that pays for laying the input out so.
     `window`: they stay taps. `rows_loaded`: rows of the kernel are channels, laid out on the way from outside; `rows_moved`: from
-    local memory to local memory. `all_loaded`, `all_moved`: columns follow, inside. `fetched`: where the input comes from outside
+    local memory to local memory. `all_loaded`, `all_moved`: columns follow, inside: all, or as many neighbours as `fetched_columns` and
+    `resident_columns` say, which leaves the others as taps. `fetched`: where the input comes from outside
     the chip; `resident`: where it stays in local memory. On a conv one for each volume of its input, images being one.
 
     ```mlir
-    %y = device.conv %x, %w {npu.taps = [#npu.taps<fetched = all_loaded, resident = window>], ...} : ...
+    %y = device.conv %x, %w {npu.taps = [#npu.taps<fetched = all_loaded, resident = window, fetched_columns = 3>], ...} : ...
     ```
-    (C1) what is resident is not loaded.
+    (C1) what is resident is not loaded. (C2) parts of columns are those of all_loaded or all_moved, two at least.
   }];
-  let parameters = (ins EnumParameter<Npu_TapsAs>:$fetched, EnumParameter<Npu_TapsAs>:$resident);
-  let assemblyFormat = "`<` `fetched` `=` $fetched `,` `resident` `=` $resident `>`";
+  let parameters = (ins EnumParameter<Npu_TapsAs>:$fetched, EnumParameter<Npu_TapsAs>:$resident,
+      DefaultValuedParameter<"uint32_t", "0">:$fetchedColumns, DefaultValuedParameter<"uint32_t", "0">:$residentColumns);
+  let assemblyFormat = [{
+    `<` `fetched` `=` $fetched `,` `resident` `=` $resident (`,` `fetched_columns` `=` $fetchedColumns^)?
+    (`,` `resident_columns` `=` $residentColumns^)? `>`
+  }];
   let genVerifyDecl = 1;
 }
 

@@ -45,10 +45,18 @@ void PiecesAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-LogicalResult TapsAttr::verify(function_ref<InFlightDiagnostic()> emitError, TapsAs, TapsAs resident) {
+LogicalResult TapsAttr::verify(function_ref<InFlightDiagnostic()> emitError, TapsAs fetched, TapsAs resident,
+                               uint32_t fetchedColumns, uint32_t residentColumns) {
   if (resident == TapsAs::rows_loaded || resident == TapsAs::all_loaded) { // taps_c1
     return emitError() << "resident = " << stringifyTapsAs(resident)
                        << ": what is in local memory is not loaded (taps_c1)";
+  }
+  for (auto [as, columns] : {std::pair(fetched, fetchedColumns), std::pair(resident, residentColumns)}) {
+    bool hasColumns = as == TapsAs::all_loaded || as == TapsAs::all_moved;
+    if (columns == 1 || (columns && !hasColumns)) { // taps_c2
+      return emitError() << stringifyTapsAs(as) << " with " << columns
+                         << " columns: expected two or more, of all_loaded or all_moved (taps_c2)";
+    }
   }
   return success();
 }

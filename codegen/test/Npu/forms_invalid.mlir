@@ -6,6 +6,11 @@ func.func @taps_c1() attributes {a = #npu.taps<fetched = window, resident = rows
 
 // -----
 
+// expected-error @below {{rows_loaded with 3 columns: expected two or more, of all_loaded or all_moved (taps_c2)}}
+func.func @taps_c2() attributes {a = #npu.taps<fetched = rows_loaded, resident = window, fetched_columns = 3>} { return }
+
+// -----
+
 // expected-error @below {{a batch has 0 blocks of queries (attention_c1)}}
 func.func @attention_c1() attributes {a = #npu.attention<blocks, blocks = 0>} { return }
 

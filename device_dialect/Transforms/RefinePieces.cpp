@@ -1,0 +1,260 @@
+//===- RefinePieces.cpp - Pieces under finer dims -------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Transforms/RefinePieces.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <functional>
+#include <numeric>
+#include <set>
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+int64_t product(ArrayRef<int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
+}
+
+/// The part of |piece| that begins at step |first| along dim |d| of the result and takes |count| steps.
+Piece stepsOf(const Piece &piece, size_t d, int64_t first, int64_t count) {
+  Piece part = piece;
+  part.sizes[d] = count, part.dstOffsets[d] += first * piece.dstSteps[d];
+  if (piece.srcDims[d] >= 0) {
+    part.srcOffsets[size_t(piece.srcDims[d])] += first * piece.srcSteps[d];
+  }
+  return part;
+}
+
+/// Dim |d| of the result, of n * |low| elements, as two dims n and |low|. |piece| stays within one n, or takes whole
+/// |low|.
+Piece splitResultDim(const Piece &piece, size_t d, int64_t low) {
+  Piece made = piece;
+  auto insert = [&](SmallVector<int64_t> &of, int64_t value) { of.insert(of.begin() + int64_t(d) + 1, value); };
+  bool isWithin = piece.sizes[d] <= low - piece.dstOffsets[d] % low;
+  made.sizes[d] = isWithin ? 1 : piece.sizes[d] / low;
+  made.dstOffsets[d] = piece.dstOffsets[d] / low;
+  made.srcSteps[d] = piece.srcSteps[d] * low;
+  insert(made.sizes, isWithin ? piece.sizes[d] : low), insert(made.dstOffsets, piece.dstOffsets[d] % low);
+  insert(made.dstSteps, 1), insert(made.srcDims, piece.srcDims[d]), insert(made.srcSteps, piece.srcSteps[d]);
+  return made;
+}
+
+/// The same of any piece with steps of 1: what it begins and ends in the middle of |low| are parts of their own.
+bool splitResultDim(const Piece &piece, size_t d, int64_t low, std::vector<Piece> &to) {
+  int64_t offset = piece.dstOffsets[d], size = piece.sizes[d];
+  if (size == 1) {
+    to.push_back(splitResultDim(piece, d, low));
+    to.back().dstSteps[d] = 1;
+    return true;
+  }
+  if (piece.dstSteps[d] != 1) {
+    return false;
+  }
+  int64_t head = std::min(size, (low - offset % low) % low), whole = (size - head) / low * low;
+  for (auto [first, count] :
+       {std::pair(int64_t(0), head), std::pair(head, whole), std::pair(head + whole, size - head - whole)}) {
+    if (count > 0) {
+      to.push_back(splitResultDim(stepsOf(piece, d, first, count), d, low));
+    }
+  }
+  return true;
+}
+
+/// Dims of the result along which |piece| walks through dim |s| of its source.
+SmallVector<size_t> walksOf(const Piece &piece, size_t s) {
+  SmallVector<size_t> walks;
+  for (size_t d = 0; d < piece.sizes.size(); ++d) {
+    if (piece.srcDims[d] == int64_t(s) && piece.sizes[d] > 1) {
+      walks.push_back(d);
+    }
+  }
+  return walks;
+}
+
+/// Dim |s| of the source, of n * |low| elements, as two dims n and |low|: parts of |piece| are added to |to| so that
+/// each moves along one of the two. False where a walk goes on from one n to the next.
+bool splitSourceDim(const Piece &piece, size_t s, int64_t low, std::vector<Piece> &to) {
+  int64_t begin = piece.srcOffsets[s] % low;
+  std::optional<size_t> inside; // the walk within n
+  for (size_t d : walksOf(piece, s)) {
+    if (piece.srcSteps[d] % low == 0) {
+      continue;
+    }
+    if (inside || piece.srcSteps[d] < 0) {
+      return false;
+    }
+    inside = d;
+  }
+  if (inside) {
+    int64_t step = piece.srcSteps[*inside], size = piece.sizes[*inside], fits = (low - begin + step - 1) / step;
+    if (size > fits) { // the rest begins in the next n
+      return size * step <= low && splitSourceDim(stepsOf(piece, *inside, 0, fits), s, low, to) &&
+             splitSourceDim(stepsOf(piece, *inside, fits, size - fits), s, low, to);
+    }
+  }
+  Piece made = piece;
+  for (size_t d = 0; d < piece.sizes.size(); ++d) {
+    if (piece.srcDims[d] > int64_t(s)) {
+      ++made.srcDims[d];
+    } else if (piece.srcDims[d] == int64_t(s) && piece.sizes[d] > 1) {
+      bool isInside = inside == d;
+      made.srcDims[d] += isInside, made.srcSteps[d] /= isInside ? 1 : low;
+    }
+  }
+  made.srcOffsets[s] = piece.srcOffsets[s] / low;
+  made.srcOffsets.insert(made.srcOffsets.begin() + int64_t(s) + 1, begin);
+  to.push_back(std::move(made));
+  return true;
+}
+
+/// The dim of the result along which a piece walks through dim |s| of its source further than |low|, all in one step.
+std::optional<size_t> longWalkOf(ArrayRef<Piece> pieces, size_t s, int64_t low) {
+  for (const Piece &piece : pieces) {
+    for (size_t d : walksOf(piece, s)) {
+      if (piece.srcSteps[d] == 1 && piece.srcOffsets[s] % low + piece.sizes[d] > low) {
+        return d;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+bool splitAll(std::vector<Piece> &pieces, llvm::function_ref<bool(const Piece &, std::vector<Piece> &)> split) {
+  std::vector<Piece> made;
+  bool done = llvm::all_of(pieces, [&](const Piece &piece) { return split(piece, made); });
+  pieces = std::move(made);
+  return done;
+}
+
+/// Takes out what |isOne| says of the dims of the result.
+Piece withoutResultDims(Piece piece, ArrayRef<int64_t> dims) {
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] == 1) {
+      for (auto *of : {&piece.sizes, &piece.dstOffsets, &piece.dstSteps, &piece.srcDims, &piece.srcSteps}) {
+        of->erase(of->begin() + int64_t(d));
+      }
+    }
+  }
+  return piece;
+}
+
+Piece withoutSourceDims(Piece piece, ArrayRef<int64_t> dims) {
+  for (size_t s = dims.size(); s-- > 0;) {
+    if (dims[s] == 1) {
+      piece.srcOffsets.erase(piece.srcOffsets.begin() + int64_t(s));
+      for (int64_t &dim : piece.srcDims) {
+        dim = dim == int64_t(s) ? -1 : dim - (dim > int64_t(s));
+      }
+    }
+  }
+  return piece;
+}
+
+Dims withoutOnes(ArrayRef<int64_t> dims) {
+  Dims made(dims);
+  llvm::erase(made, 1);
+  return made;
+}
+
+/// How many of |fine|, from the back, make each of |dims|, from the back; nothing where they do not.
+std::optional<Dims> countsOf(ArrayRef<int64_t> dims, ArrayRef<int64_t> fine) {
+  Dims counts;
+  for (int64_t dim : llvm::reverse(dims)) {
+    int64_t size = 1, count = 0;
+    while (size < dim && !fine.empty()) {
+      size *= fine.back(), ++count, fine = fine.drop_back();
+    }
+    if (size != dim) {
+      return std::nullopt;
+    }
+    counts.push_back(count);
+  }
+  return fine.empty() ? std::optional(counts) : std::nullopt;
+}
+
+} // namespace
+
+std::optional<Dims> commonDims(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  std::set<int64_t> ends; // elements behind the beginning of a dim
+  for (ArrayRef<int64_t> dims : {a, b}) {
+    for (size_t d = 0; d < dims.size(); ++d) {
+      ends.insert(product(dims.drop_front(d)));
+    }
+  }
+  ends.insert(1);
+  Dims made;
+  for (auto end = std::next(ends.begin()); end != ends.end(); ++end) {
+    if (*std::prev(end) == 0 || *end % *std::prev(end) != 0) {
+      return std::nullopt;
+    }
+    made.insert(made.begin(), *end / *std::prev(end));
+  }
+  return product(a) == product(b) ? std::optional(made) : std::nullopt;
+}
+
+std::optional<std::vector<Piece>> writeRefined(ArrayRef<Piece> pieces, ArrayRef<int64_t> dims, ArrayRef<int64_t> fine) {
+  Dims coarse = withoutOnes(dims);
+  std::optional<Dims> counts = countsOf(coarse, fine);
+  if (!counts) {
+    return std::nullopt;
+  }
+  std::vector<Piece> made;
+  for (const Piece &piece : pieces) {
+    made.push_back(withoutResultDims(piece, dims));
+  }
+  size_t end = fine.size();
+  for (size_t d = coarse.size(); d-- > 0;) {
+    int64_t count = (*counts)[coarse.size() - 1 - d];
+    for (int64_t i = 1; i < count; ++i, --end) {
+      auto split = [&](const Piece &piece, std::vector<Piece> &to) {
+        return splitResultDim(piece, d, fine[end - 1], to);
+      };
+      if (!splitAll(made, split)) {
+        return std::nullopt;
+      }
+    }
+    --end;
+  }
+  return made;
+}
+
+std::optional<RefinedCopy> readRefined(ArrayRef<Piece> pieces, ArrayRef<int64_t> from, ArrayRef<int64_t> to,
+                                       ArrayRef<int64_t> fine) {
+  Dims coarse = withoutOnes(from);
+  std::optional<Dims> counts = countsOf(coarse, fine);
+  if (!counts) {
+    return std::nullopt;
+  }
+  RefinedCopy made{{}, Dims(to)};
+  for (const Piece &piece : pieces) {
+    made.pieces.push_back(withoutSourceDims(piece, from));
+  }
+  size_t end = fine.size();
+  for (size_t s = coarse.size(); s-- > 0; --end) {
+    int64_t count = (*counts)[coarse.size() - 1 - s];
+    for (int64_t i = 1; i < count; ++i, --end) {
+      int64_t low = fine[end - 1];
+      if (std::optional<size_t> d = longWalkOf(made.pieces, s, low)) {
+        int64_t size = made.resultDims[*d];
+        auto split = [&](const Piece &piece, std::vector<Piece> &to) { return splitResultDim(piece, *d, low, to); };
+        if (size % low != 0 || !splitAll(made.pieces, split)) {
+          return std::nullopt;
+        }
+        made.resultDims[*d] = size / low;
+        made.resultDims.insert(made.resultDims.begin() + int64_t(*d) + 1, low);
+      }
+      auto split = [&](const Piece &piece, std::vector<Piece> &to) { return splitSourceDim(piece, s, low, to); };
+      if (!splitAll(made.pieces, split)) {
+        return std::nullopt;
+      }
+    }
+  }
+  bool isSingle = llvm::all_of(made.pieces, [&](const Piece &piece) {
+    return llvm::all_of(llvm::seq<size_t>(0, fine.size()), [&](size_t s) { return walksOf(piece, s).size() <= 1; });
+  });
+  return isSingle ? std::optional(std::move(made)) : std::nullopt;
+}
+
+} // namespace tessera::device
