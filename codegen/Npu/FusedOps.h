@@ -17,6 +17,7 @@
 #include "device_dialect/IR/DeviceOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
+#include <array>
 
 namespace tessera::npu {
 
@@ -36,6 +37,13 @@ struct StridedView {
   std::optional<int64_t> strideOf(int64_t step, int64_t count) const;
   /// Where an element lies.
   int64_t at(int64_t index) const;
+};
+
+/// Rows in blocks of evenly lying ones, each row of up to three dims: rows of 2 x 2 pixels each, say. Strides in
+/// elements.
+struct BlockedRows {
+  int64_t blocks, byBlock, rows, byRow;  ///< rows of a block
+  std::array<int64_t, 3> sizes, strides; ///< of a row
 };
 
 /// What the function's npu.fused attributes say, found by the ops that do the work.
@@ -79,6 +87,9 @@ FusedAttr getFused(mlir::Operation *op);
 bool hasEvenRows(const StridedView &view, int64_t rows, int64_t size);
 /// Whether the rows of each matrix of the value do, which are its last two dims.
 bool hasEvenMatrices(const StridedView &view, mlir::Value value);
+
+/// |rows| rows of |size| elements as such blocks; nothing where they lie otherwise.
+std::optional<BlockedRows> blockedRowsOf(const StridedView &view, int64_t rows, int64_t size);
 
 /// What reads a value, reshapes left out.
 void findReaders(mlir::Value value, llvm::SmallVectorImpl<mlir::OpOperand *> &readers);

@@ -39,6 +39,38 @@ bool hasEvenMatrices(const StridedView &view, Value value) {
   return dims.size() >= 2 && hasEvenRows(view, dims[dims.size() - 2], dims.back());
 }
 
+std::optional<BlockedRows> blockedRowsOf(const StridedView &view, int64_t rows, int64_t size) {
+  SmallVector<std::pair<int64_t, int64_t>> ofRow, ofRows; // sizes and strides, from the back
+  int64_t below = 1;
+  for (size_t back = 1; back <= view.nest.sizes.size(); ++back) {
+    size_t dim = view.nest.sizes.size() - back;
+    int64_t count = view.nest.sizes[dim], stride = view.nest.strides[0][dim], inRow = count;
+    if (below * count > size) { // goes on beyond the row
+      inRow = below < size ? size / below : 1;
+      if (size % std::min(below, size) != 0 || count % inRow != 0) {
+        return std::nullopt;
+      }
+    }
+    if (inRow > 1) {
+      ofRow.emplace_back(inRow, stride);
+    }
+    if (count > inRow) {
+      ofRows.emplace_back(count / inRow, stride * inRow);
+    }
+    below *= count;
+  }
+  if (below != rows * size || ofRow.size() > 3 || ofRows.size() > 2) {
+    return std::nullopt;
+  }
+  ofRow.resize(3, {1, 0}), ofRows.resize(2, {1, 0});
+  return BlockedRows{ofRows[1].first,
+                     ofRows[1].second,
+                     ofRows[0].first,
+                     ofRows[0].second,
+                     {ofRow[2].first, ofRow[1].first, ofRow[0].first},
+                     {ofRow[2].second, ofRow[1].second, ofRow[0].second}};
+}
+
 void findReaders(Value value, SmallVectorImpl<OpOperand *> &readers) {
   for (OpOperand &use : value.getUses()) {
     if (auto reshape = dyn_cast<device::ReshapeOp>(use.getOwner())) {

@@ -10,8 +10,11 @@
 #include "bmodel/npu/chip.h"
 #include "bmodel/npu/isa.h"
 #include "codegen/Npu/VectorProgram.h"
+#include "mlir/IR/Value.h"
 #include "llvm/ADT/StringMap.h"
+#include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -87,6 +90,18 @@ private:
   std::unordered_multimap<uint64_t, uint32_t> known; ///< hash of the bytes -> number of a piece
 };
 
+/// What an op has loaded whole, for the next one that reads the same: its buffer is in use for as long as commands say.
+struct LoadedRows {
+  mlir::Value value;
+  TileView outside, local;
+  uint64_t bytes; ///< of a lane
+
+  bool isOf(mlir::Value other, const TileView &place) const {
+    return value == other && std::memcmp(&outside.tensor, &place.tensor, sizeof(Tensor)) == 0 &&
+           std::memcmp(&outside.shape, &place.shape, sizeof(Shape)) == 0;
+  }
+};
+
 /// Steps, the buffers that they use, and the constants that they read.
 class Stream {
 public:
@@ -121,6 +136,7 @@ public:
   std::vector<Stage> stages;
   std::vector<LocalBuffer> buffers; ///< number 0 is none
   std::vector<std::string> layers;
+  std::optional<LoadedRows> loadedRows;
 
 private:
   uint32_t layer = 0;

@@ -83,12 +83,15 @@ public:
   void build(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile);
   /// The same, rows cut into pieces; not with a map behind the norm.
   std::optional<LongNorm> inPieces() const {
-    return program ? std::nullopt
-                   : std::optional<LongNorm>(LongNorm{programs, isRms, x, targets, parameters, stream, chip});
+    return program || !blocks.empty()
+               ? std::nullopt
+               : std::optional<LongNorm>(LongNorm{programs, isRms, x, targets, parameters, stream, chip});
   }
   const Shape &whole() const { return targets.front().shape; }
 
 private:
+  llvm::Error placeRowsOfX(const StridedView &seen, int64_t rows, int64_t size, OperandPlacer &operands);
+  TileView loadRows(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile);
   void computeMapped(const TileView &normed, const TileView &result, const Shape &begin, const Shape &part,
                      LocalBudget &localBudget, Tile &tile);
 
@@ -97,6 +100,7 @@ private:
   Stream &stream;
   const Chip &chip;
   TileView x;
+  SmallVector<TileView> blocks;     ///< of rows of x that do not lie evenly, c being rows: outside
   SmallVector<TileView> targets;    ///< where the result goes
   SmallVector<TileView> parameters; ///< scale, bias
   SmallVector<RowsOperand> mapped;
@@ -105,6 +109,49 @@ private:
   std::array<std::optional<TileView>, bmodel::npu::kMapOperands> keptOfMap;
 };
 
+llvm::Error NormTiles::placeRowsOfX(const StridedView &seen, int64_t rows, int64_t size, OperandPlacer &operands) {
+  if (fusion::hasEvenRows(seen, rows, size)) {
+    llvm::Expected<TileView> placed = operands.placeRows(seen, rows, size);
+    x = placed ? *placed : TileView();
+    return placed.takeError();
+  }
+  std::optional<BlockedRows> blocked = fusion::blockedRowsOf(seen, rows, size);
+  if (!blocked) {
+    return refuse("reads rows that lie neither evenly nor in blocks");
+  }
+  for (int64_t block = 0; block < blocked->blocks; ++block) {
+    llvm::Expected<TileView> placed =
+        operands.placeOutside(seen.value, {blocked->sizes[0], blocked->rows, blocked->sizes[1], blocked->sizes[2]},
+                              {blocked->strides[0], blocked->byRow, blocked->strides[1], blocked->strides[2]},
+                              seen.offset + block * blocked->byBlock);
+    if (!placed) {
+      return placed.takeError();
+    }
+    blocks.push_back(*placed);
+  }
+  return llvm::Error::success();
+}
+
+/// Rows of a tile in local memory: of blocks with a command for each.
+TileView NormTiles::loadRows(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
+  if (blocks.empty()) {
+    return load(tileOf(x, begin, part, chip), localBudget, tile);
+  }
+  TileView made = localBudget.allocate(part, blocks[0].tensor.type);
+  uint32_t each = blocks[0].dim(1), end = begin.dims[1] + part.dims[1];
+  for (uint32_t row = begin.dims[1], count = 0; row < end; row += count) {
+    count = std::min(end - row, each - row % each);
+    TileView from = slice(blocks[row / each], 1, row % each, count, chip);
+    TileView to = slice(made, 1, row - begin.dims[1], count, chip);
+    to.tensor.strides[2] = to.tensor.strides[3] * int32_t(from.dim(3));
+    to.tensor.strides[0] = to.tensor.strides[2] * int32_t(from.dim(2));
+    bmodel::npu::copy_command copy;
+    copy.x = from.tensor, copy.y = to.tensor, copy.shape = from.shape;
+    tile.loads.push_back(bmodel::npu::encode(copy));
+  }
+  return made;
+}
+
 llvm::Error NormTiles::placeAll(device::NormOp op, int64_t rows, int64_t size, EmissionContext &context) {
   FusedOps::FusedConsumers consumers;
   if (const FusedOps::FusedConsumers *known = context.fusedOps.consumersOf(op)) {
@@ -112,17 +159,19 @@ llvm::Error NormTiles::placeAll(device::NormOp op, int64_t rows, int64_t size, E
   } else {
     consumers.targets.push_back(context.fusedOps.viewOf(op.getY()));
   }
-  llvm::Expected<TileView> from = context.operands.placeRows(context.fusedOps.viewOf(op.getX()), rows, size);
+  if (llvm::Error error = placeRowsOfX(context.fusedOps.viewOf(op.getX()), rows, size, context.operands)) {
+    return error;
+  }
   llvm::Expected<SmallVector<TileView>> to = placeTargets(consumers.targets, rows, size, context.operands);
   llvm::Expected<SmallVector<RowsOperand>> others = placeMapped(consumers, rows, size, context.operands);
-  if (!from || !to || !others) {
-    return llvm::joinErrors(llvm::joinErrors(from.takeError(), to.takeError()), others.takeError());
+  if (!to || !others) {
+    return llvm::joinErrors(to.takeError(), others.takeError());
   }
   llvm::Expected<SmallVector<TileView>> numbers = placeParameters(op, rows, size, context.operands);
   if (!numbers) {
     return numbers.takeError();
   }
-  x = *from, targets = std::move(*to), mapped = std::move(*others), parameters = std::move(*numbers);
+  targets = std::move(*to), mapped = std::move(*others), parameters = std::move(*numbers);
   if (consumers.map) {
     program = consumers.program;
   }
@@ -130,10 +179,10 @@ llvm::Error NormTiles::placeAll(device::NormOp op, int64_t rows, int64_t size, E
 }
 
 void NormTiles::build(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
-  TileView from = tileOf(x, begin, part, chip), to = tileOf(targets.front(), begin, part, chip);
-  localBudget.lane = laneOf({to, from});
-  bool isOwn = !from.isLocal() && from.tensor.type == Type::f32; // what it is loaded to
-  from = load(from, localBudget, tile);
+  const TileView to = tileOf(targets.front(), begin, part, chip), &source = blocks.empty() ? x : blocks[0];
+  localBudget.lane = blocks.empty() ? laneOf({to, tileOf(x, begin, part, chip)}) : laneOf({to});
+  bool isOwn = !source.isLocal() && source.tensor.type == Type::f32; // what it is loaded to
+  TileView from = loadRows(begin, part, localBudget, tile);
   Shape row = {{1, part.dims[1], 1, 1}};
   TileView total = localBudget.allocate(row, Type::f32), result = resultOf(to, localBudget), centred = from;
   bool inResult = result.tensor.type == Type::f32;
@@ -214,10 +263,31 @@ bool canReadBeside(device::NormOp norm, Value input) {
   return isThere && (count == 1 || isRow || count == countOf(norm.getY()));
 }
 
+/// Whether rows, of f32, lie in blocks.
+bool hasBlocks(device::NormOp norm, const StridedView &view) {
+  int64_t size = rowOf(norm);
+  return npu::typeOf(norm.getX()).getElementType().isF32() &&
+         fusion::blockedRowsOf(view, countOf(norm.getX()) / size, size).has_value();
+}
+
 struct NormFusion : RowFusionInterface::ExternalModel<NormFusion, device::NormOp> {
   bool canRead(Operation *op, OpOperand &use, const StridedView &view) const {
     auto norm = cast<device::NormOp>(op);
-    return &use == &norm.getXMutable() && fusion::hasEvenRows(view, countOf(norm.getX()) / rowOf(norm), rowOf(norm));
+    int64_t size = rowOf(norm), rows = countOf(norm.getX()) / size;
+    return &use == &norm.getXMutable() && (fusion::hasEvenRows(view, rows, size) || hasBlocks(norm, view));
+  }
+  /// Blocks come by a command each; the copy would move everything once more.
+  bool paysToRead(Operation *op, OpOperand &use, const StridedView &view, const Chip &chip) const {
+    auto norm = cast<device::NormOp>(op);
+    int64_t size = rowOf(norm), rows = countOf(norm.getX()) / size;
+    if (fusion::hasEvenRows(view, rows, size)) {
+      return true;
+    }
+    BlockedRows blocked = *fusion::blockedRowsOf(view, rows, size);
+    double bytes = double(rows * size) * sizeof(float), held = 4.0 * double(size) * sizeof(float);
+    bool hasRuns = blocked.strides[2] == 1 && blocked.sizes[2] * int64_t(sizeof(float)) >= chip.burstBytes;
+    return hasRuns && held <= double(chip.laneBytes) &&
+           double(blocked.blocks) * chip.dmaLatency < 2 * bytes / chip.ddrBytesPerCycle();
   }
   bool canStore(Operation *op, const StridedView &view) const {
     auto norm = cast<device::NormOp>(op);

@@ -26,6 +26,8 @@ namespace {
 constexpr int32_t kOne = 0x3f800000; // the bits of 1.0f
 /// Tiles have multiples of so many columns: whole bursts.
 constexpr uint32_t kColumns = 64;
+/// The part of a lane that rows may take which wait for the next product to read them.
+constexpr uint64_t kMostWaiting = 8;
 
 /// So many batches, each of whose rows begin in the first lane again.
 struct Sizes {
@@ -34,6 +36,14 @@ struct Sizes {
   int64_t allRows() const { return batches * rows; }
   int64_t groups(const Chip &chip) const { return batches * int64_t(llvm::divideCeil(rows, chip.lanes)); }
 };
+
+/// What a value is a view of.
+Value rootOf(Value value) {
+  while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
+    value = reshape.getX();
+  }
+  return value;
+}
 
 Sizes sizesOf(device::MatMulOp op, int64_t batches) {
   RankedTensorType y = npu::typeOf(op.getY());
@@ -88,6 +98,7 @@ private:
   enum class Fixed : uint8_t { rows, columns };
 
   void build(Fixed fixed, const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile);
+  TileView loadRows(const TileView &rows, const Shape &begin, LocalBudget &localBudget, Tile &tile);
   TileView loadShared(const TileView &from, bool isShared, const Shape &begin, std::optional<TileView> &kept,
                       uint64_t &bytes, LocalBudget &localBudget, Tile &tile);
   TileView operandOf(const TileView &extra, const Shape &begin, const Shape &size, LocalBudget &localBudget,
@@ -167,6 +178,17 @@ TileView RowLanes::loadShared(const TileView &from, bool isShared, const Shape &
   return *kept;
 }
 
+/// All rows: as the product before has loaded them, if it reads the same, or by the first tile.
+TileView RowLanes::loadRows(const TileView &rows, const Shape &begin, LocalBudget &localBudget, Tile &tile) {
+  const std::optional<LoadedRows> &known = stream.loadedRows;
+  if (known && known->isOf(rootOf(op.getA()), rows) && known->local.tensor.lane == localBudget.lane) {
+    keptRows = known->local, rowBytes = known->bytes;
+    localBudget.fixed += rowBytes;
+    return *keptRows;
+  }
+  return loadShared(rows, true, begin, keptRows, rowBytes, localBudget, tile);
+}
+
 /// What a map on raw sums reads: of each element, of each row, or once a lane.
 TileView RowLanes::operandOf(const TileView &extra, const Shape &begin, const Shape &size, LocalBudget &localBudget,
                              Tile &tile) {
@@ -184,7 +206,7 @@ void RowLanes::build(Fixed fixed, const Shape &begin, const Shape &size, LocalBu
   localBudget.lane = laneOfTile(product, true, begin, size, chip);
   TileView rows = slice(product.x, 0, begin.dims[0], size.dims[0], chip);
   rows = slice(rows, 1, begin.dims[1], size.dims[1], chip);
-  c.a = loadShared(rows, fixed == Fixed::rows, begin, keptRows, rowBytes, localBudget, tile).tensor;
+  c.a = fixed == Fixed::rows ? loadRows(rows, begin, localBudget, tile).tensor : load(rows, localBudget, tile).tensor;
   // Weights go to all lanes from wherever they are.
   uint16_t lane = std::exchange(localBudget.lane, 0);
   bool sharesWeights = fixed == Fixed::columns;
@@ -221,10 +243,16 @@ void RowLanes::build(Fixed fixed, const Shape &begin, const Shape &size, LocalBu
 
 llvm::Error RowLanes::append(Fixed fixed) {
   Shape granule = fixed == Fixed::rows ? Shape{{0, 0, 0, kColumns}} : Shape{{1, chip.lanes, 0, 0}};
-  return context.tiler.append(product.y.shape, granule,
-                              [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
-                                build(fixed, begin, size, localBudget, tile);
-                              });
+  llvm::Error error = context.tiler.append(product.y.shape, granule,
+                                           [&](const Shape &begin, const Shape &size, LocalBudget &localBudget,
+                                               Tile &tile) { build(fixed, begin, size, localBudget, tile); });
+  // Few bytes may wait for the next product, beside whatever lies between.
+  bool mayWait = !error && fixed == Fixed::rows && !context.surveys() && !context.tiler.turn &&
+                 context.tiler.overlaps && !product.x.isLocal() && rowBytes <= chip.laneBytes / kMostWaiting;
+  if (mayWait) {
+    stream.loadedRows = LoadedRows{rootOf(op.getA()), product.x, *keptRows, rowBytes};
+  }
+  return error;
 }
 
 /// Bytes of a lane for all rows, and for all weights.
@@ -271,8 +299,8 @@ llvm::Error check(device::MatMulOp op, const Sizes &sizes, EmissionContext &cont
   return lieEvenly ? llvm::Error::success() : refuse("has its rows over lanes, but they do not lie evenly");
 }
 
-/// Batches of an attention that reads the result as queries or values, and so has the rows of each from the first lane
-/// on; else all rows are one.
+/// Batches of an attention that reads the result, and so has the rows of each from the first lane on: queries and
+/// values as they are, keys so that all three find their operand in the same lanes. Else all rows are one.
 int64_t batchesBehind(device::MatMulOp op) {
   SmallVector<OpOperand *> readers;
   fusion::findReaders(op.getY(), readers);
@@ -281,8 +309,7 @@ int64_t batchesBehind(device::MatMulOp op) {
     if (auto attention = dyn_cast<device::AttentionOp>(user); attention && attention.isOfIntegers()) {
       ArrayRef<int64_t> dims = npu::typeOf(readers[i]->get()).getShape();
       int64_t all = npu::typeOf(op.getY()).getNumElements() / npu::typeOf(op.getY()).getShape().back();
-      bool isKeys = readers[i]->get() == attention.getK();
-      return isKeys || dims.size() < 2 || all % dims[dims.size() - 2] ? 1 : all / dims[dims.size() - 2];
+      return dims.size() < 2 || all % dims[dims.size() - 2] ? 1 : all / dims[dims.size() - 2];
     }
     if (isa<device::CopyOp>(user) && fusion::getFused(user)) {
       fusion::findReaders(user->getResult(0), readers);
