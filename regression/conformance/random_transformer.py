@@ -86,9 +86,11 @@ class TransformerNet(AttentionNet):
         return self.op("Reshape", y, self.constant(np.array(shape, np.int64)))
 
 
-def check(compiler: Compiler, seed: int, chip: str, folder: Path) -> None:
+def check(
+    compiler: Compiler, seed: int, chip: str, folder: Path, make: type[TransformerNet] = TransformerNet
+) -> None:
     """Raises StageError where |chip| has other bits than the device reference in INT8. IR: folder / "ir"."""
-    net, top, table = TransformerNet(seed, "INT8"), folder / "model_top.mlir", folder / "table.json"
+    net, top, table = make(seed, "INT8"), folder / "model_top.mlir", folder / "table.json"
     (folder / "model.onnx").write_bytes(net.model().SerializeToString())
     compiler("import", "import", "--onnx", folder / "model.onnx", "--output", top)
     model_hash = str(compiler("info", "info", "--mlir", top)["model_hash"])
