@@ -14,7 +14,7 @@ from tessera.calibration import choose
 from tessera.calibration.choose import FINALISTS, SCREENED, Choice, cautious
 from tessera.calibration.dataset import Dataset, Sample
 from tessera.calibration.thresholds import Range
-from tessera.calibration.worker import Result
+from tessera.calibration.worker import Result, add_peaks, peaks_of
 
 
 def option(name: str, threshold: float) -> Choice:
@@ -22,10 +22,11 @@ def option(name: str, threshold: float) -> Choice:
 
 
 class Measuring:
-    """An engine whose errors are known: by the threshold's distance from what is best in a sample."""
+    """An engine whose errors are known: by the threshold's distance from what is best in a sample, times the sample's
+    weight."""
 
-    def __init__(self, best: dict[int, float], workers: int = 1) -> None:
-        self.best, self.asked, self.workers, self.tasks = best, Counter(), workers, []
+    def __init__(self, best: dict[int, float], workers: int = 1, weights: dict[int, float] = {}) -> None:
+        self.best, self.weights, self.asked, self.workers, self.tasks = best, weights, Counter(), workers, []
 
     def run(self, chunks, parts) -> Iterator[Result]:
         tasks = [(chunk, part) for chunk in chunks for part in parts]
@@ -34,21 +35,24 @@ class Measuring:
             result = Result()
             for sample in chunk:
                 result.errors[sample.number] = {}
+                weight = self.weights.get(sample.number, 1.0)
                 for source, ways in part:
                     thresholds = [way.scale * 127 for way in ways]
                     self.asked.update(thresholds)
                     result.errors[sample.number][source] = [
-                        np.array([[abs(t - self.best[sample.number]), 1, 0, 1]]) for t in thresholds
+                        np.array([[weight * abs(t - self.best[sample.number]), 1, 0, 1]]) for t in thresholds
                     ]
             yield result
 
 
-def measure(engine, samples, numbers, count, options, progress):
+def measure(engine, samples, numbers, count, options, progress, peaks={}):
     """With the first of the options as the range that stays where nothing is measured."""
     defaults = {source: choices[0] for source, choices in options.items()}
-    return choose.measure(
-        engine, samples, numbers, count, defaults, lambda some: {source: options[source] for source in some}, progress
-    )
+
+    def find(some):
+        return {source: options[source] for source in some}
+
+    return choose.measure(engine, samples, numbers, count, defaults, find, peaks, progress)
 
 
 def dataset(count: int) -> Dataset:
@@ -64,18 +68,23 @@ def test_the_least_error_over_all_samples_wins() -> None:
     assert chosen["a"].method == "2.0" and chosen["b"].method == "only"
     assert chosen["b"].error == pytest.approx(math.sqrt(2.2), rel=1e-3)  # of the two
     assert chosen["a"].error == pytest.approx((2 * math.sqrt(0.8) + 6 * math.sqrt(0.1)) / 8, rel=1e-3)
-    assert sorted(round(n) for n in engine.asked.values()) == [2, 2, 2, 8, 8]
+    assert sorted(round(n) for n in engine.asked.values()) == [
+        2,
+        2,
+        8,
+        8,
+        8,
+    ]  # the widest range goes on with the two best
 
 
 def test_uneven_samples_are_split_among_the_workers() -> None:
-    """Two samples and then three more, on two workers: the three in halves, and the same ranges and errors as on
-    one."""
+    """Pairs of samples on two workers, the last sample in halves: the same ranges and errors as on one."""
     options = {name: [option(str(t), t) for t in (1.0, 2.0, 3.0)] for name in "abc"}
     found = []
     for workers in (1, 2):
         engine = Measuring({i: 1.0 + 0.4 * i for i in range(5)}, workers)
         found.append(measure(engine, dataset(5), range(5), 5, options, lambda done, count: None))
-        assert engine.tasks == [2, 2, 3 * workers]
+        assert engine.tasks == [2, 2, 2, workers]
     assert found[0] == found[1] and found[0]["c"].method == "2.0"
 
 
@@ -104,6 +113,30 @@ def test_the_widest_of_the_good_ones_wins() -> None:
             Measuring({i: best for i in range(8)}), dataset(8), range(8), 8, options, lambda done, count: None
         )
         assert chosen["a"].method == wanted
+
+
+@pytest.mark.parametrize("peak", [None, 1])
+def test_what_clipping_does_is_seen_where_values_are_largest(peak) -> None:
+    """Sample 1, which is none of the four looked at, is all for a range that the others do without."""
+    engine = Measuring({i: 3.0 if i == 1 else 1.0 for i in range(8)}, weights={1: 100.0})
+    options = {"a": [option(str(t), t) for t in (1.0, 1.2, 3.0)]}
+    peaks = {} if peak is None else {"a": peak}
+    chosen = measure(engine, dataset(8), range(8), 4, options, lambda done, count: None, peaks)
+    assert chosen["a"].method == ("1.0" if peak is None else "3.0")
+
+
+def test_largest_values_are_of_the_same_sample_in_any_order() -> None:
+    def histogram_of(*values: float) -> dict:
+        histogram = _calibration.Histogram()
+        histogram.observe(np.array(values, np.float32), 0)
+        return {"a": histogram}
+
+    of_samples = {0: [1.0, -3.0], 1: [2.0], 2: [3.0, math.nan], 3: [math.nan]}
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
+        peaks: dict = {}
+        for number in order:
+            add_peaks(peaks, peaks_of(histogram_of(*of_samples[number]), number))
+        assert peaks == {"a": (3.0, 0)}
 
 
 def test_ranges_that_hardly_matter_are_not_compared() -> None:

@@ -103,11 +103,13 @@ def measure(
     count: int,
     defaults: Mapping[str, Choice],
     find: Callable[[Sequence[str]], Mapping[str, Sequence[Choice]]],
+    peaks: Mapping[str, int],
     progress: Callable[[int, int], None],
 ) -> dict[str, Choice]:
     """The sources of `defaults` with their output errors, measured on SCREENED of the samples `numbers`. Those that
     carry MATTERS of all error get of the options that `find` has for them the one with the least: all options on
-    SCREENED, the FINALISTS best ones on `count` samples.
+    SCREENED, the FINALISTS best ones and the widest on `count` samples, of which one is that of `peaks` where the
+    source's values are largest: what clipping does is seen there or nowhere.
 
     The error of an option is that of these samples together, added in their order, so that it does not depend on who
     measured which.
@@ -115,6 +117,7 @@ def measure(
     ordered = sorted(numbers)
     wanted = [ordered[i] for i in spread(len(ordered), count)]
     screened = {wanted[i] for i in spread(len(wanted), SCREENED)}
+    others = [number for number in wanted if number not in screened]
     rounds = iter(range(1, 4))
 
     def errors(samples: set[int], options: Mapping[str, Sequence[Choice]]) -> _Errors:
@@ -134,12 +137,34 @@ def measure(
         source: _finalists(choices, [_error(e) for e in second[source]]) for source, choices in options.items()
     }
     left = {source: [options[source][i] for i in finalists[source]] for source in options}
-    more = errors(set(wanted) - screened, left)
+    more = errors(set(others[1:]), left)
+    for number, some in _by_last_sample(left, peaks, others[:1], screened | set(others[1:])).items():
+        _add(more, _errors(engine, dataset, {number}, {source: left[source] for source in some}))
     for source, choices in left.items():
         found = [_error({**second[source][i], **more[source][place]}) for place, i in enumerate(finalists[source])]
         best = widest_of_the_best(choices, found)
         chosen[source] = replace(choices[best], error=found[best])
     return chosen
+
+
+def _by_last_sample(
+    left: Mapping[str, Sequence[Choice]], peaks: Mapping[str, int], others: Sequence[int], measured: set[int]
+) -> dict[int, list[str]]:
+    """By samples the sources to be measured on them: each on that of its peak, or on one of `others` if that is one
+    that it was `measured` on."""
+    found: dict[int, list[str]] = {}
+    for source in left:
+        peak = peaks.get(source)
+        for number in [peak] if peak is not None and peak not in measured else others:
+            found.setdefault(number, []).append(source)
+    return dict(sorted(found.items()))
+
+
+def _add(errors: _Errors, more: _Errors) -> None:
+    """Of other samples."""
+    for source, of_options in more.items():
+        for known, found in zip(errors[source], of_options):
+            known.update(found)
 
 
 def _others(choices: Sequence[Choice], measured: Choice) -> list[Choice]:
@@ -159,10 +184,11 @@ def _that_matter(chosen: Mapping[str, Choice]) -> list[str]:
 
 
 def _finalists(choices: Sequence[Choice], errors: Sequence[float]) -> list[int]:
-    """The widest of the good options and the best others."""
+    """The widest of the good options, the best others, and the widest of all."""
     widest = widest_of_the_best(choices, errors)
     others = [int(i) for i in np.argsort(errors, kind="stable") if i != widest]
-    return sorted([widest, *others[: FINALISTS - 1]])
+    all_in = max(range(len(choices)), key=lambda i: choices[i].candidate().scale)
+    return sorted({widest, *others[: FINALISTS - 1], all_in})
 
 
 def widest_of_the_best(choices: Sequence[Choice], errors: Sequence[float]) -> int:

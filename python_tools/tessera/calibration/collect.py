@@ -18,7 +18,7 @@ from ..errors import TesseraError
 from ..files import load_npz, save_npz
 from .dataset import Dataset, Sample
 from .engine import Engine
-from .worker import Result
+from .worker import Peak, Result, add_peaks
 
 LARGEST_CHUNK = 16
 
@@ -26,13 +26,14 @@ LARGEST_CHUNK = 16
 @dataclass
 class State:
     """What the samples taken so far have shown. Merging is order-independent: integers are added, dicts are by
-    number. answers: of the outputs, worker.Result."""
+    number. answers, peaks: worker.Result."""
 
     histograms: dict[str, "_calibration.Histogram"]
     digests: dict[int, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     skipped: dict[int, str] = field(default_factory=dict)
     answers: dict[int, dict[str, "int | None"]] = field(default_factory=dict)
+    peaks: dict[str, Peak] = field(default_factory=dict)
 
     @staticmethod
     def empty(sources: Sequence[str]) -> "State":
@@ -45,6 +46,7 @@ class State:
         self.names.update(result.names)
         self.skipped.update(result.skipped)
         self.answers.update(result.answers)
+        add_peaks(self.peaks, result.peaks)
 
     def sample_hash(self) -> str:
         """Of the samples used, in their order."""
@@ -86,6 +88,7 @@ class Checkpoint:
                 state.histograms[source] = histogram
             for name in ("digests", "names", "skipped", "answers"):
                 setattr(state, name, {int(number): text for number, text in meta[name].items()})
+            state.peaks = {str(source): (float(most), int(number)) for source, (most, number) in meta["peaks"].items()}
             return state
         except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
             raise TesseraError(
@@ -107,6 +110,7 @@ class Checkpoint:
             "names": state.names,
             "skipped": state.skipped,
             "answers": state.answers,
+            "peaks": state.peaks,
         }
         arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
         save_npz(self.path, arrays)

@@ -61,10 +61,13 @@ class Form:
     highest: int
 
 
+Peak = tuple[float, int]
+
+
 @dataclass
 class Result:
     """Of one chunk of samples. errors[sample][source]: squares (output_error.py) of its candidates. answers: by sample
-    and output, see answers_of."""
+    and output, see answers_of. peaks: of each source the largest magnitude and the sample that has it."""
 
     histograms: dict[str, "_calibration.Histogram"] = field(default_factory=dict)
     digests: dict[int, str] = field(default_factory=dict)
@@ -72,6 +75,7 @@ class Result:
     skipped: dict[int, str] = field(default_factory=dict)
     errors: dict[int, dict[str, list[np.ndarray]]] = field(default_factory=dict)
     answers: dict[int, dict[str, "int | None"]] = field(default_factory=dict)
+    peaks: dict[str, Peak] = field(default_factory=dict)
     failure: "dict | None" = None
 
 
@@ -102,6 +106,7 @@ def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" =
             if question is None:
                 result.digests[sample.number] = digest(arrays, job.specs)
                 worker.observe(arrays, sample.number, result.histograms)
+                add_peaks(result.peaks, peaks_of(result.histograms, sample.number))
                 result.answers[sample.number] = worker.answers()
             else:
                 result.errors[sample.number] = worker.measure(arrays, question, job.stretches, sample.number)
@@ -113,6 +118,20 @@ def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" =
             "details": error.details,
         }
     return result
+
+
+def peaks_of(histograms: Mapping[str, "_calibration.Histogram"], number: int) -> dict[str, Peak]:
+    """Of what histograms have seen up to sample `number`; where an earlier one had as much, add_peaks() keeps that."""
+    summaries = {source: histogram.summary() for source, histogram in histograms.items()}
+    return {source: (max(-s["min"], s["max"]), number) for source, s in summaries.items() if s["finite"]}
+
+
+def add_peaks(peaks: dict[str, Peak], more: Mapping[str, Peak]) -> None:
+    """Larger magnitudes take the place of smaller ones, first samples that of later ones with the same."""
+    for source, (magnitude, number) in more.items():
+        largest, first = peaks.get(source, (-1.0, number))
+        if (magnitude, -number) > (largest, -first):
+            peaks[source] = (magnitude, number)
 
 
 def digest(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec]) -> str:

@@ -236,7 +236,8 @@ def _choose(context: Context, engine: Engine, dataset: Dataset, state: State, ob
             return dict(zip(some, found))
 
         count = args.tune_num or max(1, min(TUNED, len(state.digests) // 4))
-        measured = measure(engine, dataset, list(state.digests), count, defaults, options_for, step.progress)
+        peaks = {source: number for source, (_, number) in state.peaks.items()}
+        measured = measure(engine, dataset, list(state.digests), count, defaults, options_for, peaks, step.progress)
         chosen = {**plain, **measured}
         counts = {method: sum(c.method == method for c in chosen.values()) for method in METHODS}
         step.note = ", ".join(f"{method} {count}" for method, count in counts.items() if count)
