@@ -2,6 +2,7 @@
 """Which of several ranges is taken: where it matters all are measured on few samples, the best two on all."""
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from typing import Iterator
@@ -27,6 +28,11 @@ class Measuring:
 
     def __init__(self, best: dict[int, float], workers: int = 1, weights: dict[int, float] = {}) -> None:
         self.best, self.weights, self.asked, self.workers, self.tasks = best, weights, Counter(), workers, []
+
+    gated: frozenset[str] = frozenset()
+
+    def to_the_outputs(self) -> contextlib.AbstractContextManager:
+        return contextlib.nullcontext()
 
     def run(self, chunks, parts) -> Iterator[Result]:
         tasks = [(chunk, part) for chunk in chunks for part in parts]

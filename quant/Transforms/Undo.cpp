@@ -39,8 +39,11 @@ Value dequantized(OpBuilder &builder, top::DequantizeOp op) {
     inner *= type.getDimSize(i);
   }
   std::vector<float> real(q.size());
-  for (size_t i = 0; i < real.size(); ++i) {
-    real[i] = static_cast<float>(q[i]) * scales[i / inner % scales.size()];
+  for (size_t i = 0, run = 0; i < real.size(); ++run) {
+    const float step = scales[run % scales.size()];
+    for (size_t end = i + inner; i < end; ++i) {
+      real[i] = static_cast<float>(q[i]) * step;
+    }
   }
   return top::createConstant(builder, op.getLoc(), type,
                              ArrayRef(reinterpret_cast<const char *>(real.data()), real.size() * sizeof(float)),

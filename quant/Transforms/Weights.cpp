@@ -19,7 +19,18 @@ namespace {
 /// Which output channel each element of a weight belongs to: (linear / inner) % count.
 struct Channels {
   int64_t count = 1, inner = 1;
-  int64_t of(int64_t linear) const { return linear / inner % count; }
+
+  /// visit(element, channel) for `elements` of them in their order; without a division for each.
+  template <typename Visit>
+  void forEach(int64_t elements, Visit visit) const {
+    for (int64_t i = 0; i < elements;) {
+      for (int64_t c = 0; c < count; ++c) {
+        for (int64_t end = i + inner; i < end; ++i) {
+          visit(i, c);
+        }
+      }
+    }
+  }
 };
 
 Channels channelsOf(RankedTensorType type, int64_t dim) {
@@ -40,10 +51,8 @@ bool isFinite(Value constant) {
 /// One scale per channel. A conv_transpose's groups share those of its channel dim, so that one bias per group counts.
 SmallVector<float> scalesOf(ArrayRef<float> weights, Channels channels, ArrayRef<float> bias, double inputScale) {
   SmallVector<float> largest(channels.count, 0.0f), scales(channels.count);
-  for (auto [i, w] : llvm::enumerate(weights)) {
-    float &most = largest[channels.of(i)];
-    most = std::max(most, std::abs(w));
-  }
+  channels.forEach(weights.size(),
+                   [&](int64_t i, int64_t c) { largest[c] = std::max(largest[c], std::abs(weights[i])); });
   SmallVector<double> least(channels.count, FLT_MIN);
   for (auto [i, b] : llvm::enumerate(bias)) {
     double &low = least[i % channels.count];
@@ -63,10 +72,10 @@ std::vector<int8_t> roundWeights(ArrayRef<float> weights, RankedTensorType type,
                                  ArrayRef<float> scales) {
   SmallVector<double> exact(weights.size());
   std::vector<SmallVector<int64_t>> members(channels.count);
-  for (auto [i, w] : llvm::enumerate(weights)) {
-    exact[i] = double(w) / scales[channels.of(i)];
-    members[channels.of(i)].push_back(i);
-  }
+  channels.forEach(weights.size(), [&](int64_t i, int64_t c) {
+    exact[i] = double(weights[i]) / scales[c];
+    members[c].push_back(i);
+  });
   SumKeepingRounding rounding(std::move(exact), -127, 127);
   int64_t taps = 1;
   for (int64_t size : type.getShape().drop_front(2)) {
@@ -86,18 +95,31 @@ Value constant(OpBuilder &builder, Location loc, RankedTensorType type, ArrayRef
                              hint.str());
 }
 
-/// Takes what was learned for every channel whose bias its scale can carry.
-void adopt(const LearnedWeight &learned, Channels channels, ArrayRef<float> bias, double inputScale,
-           MutableArrayRef<float> scales, MutableArrayRef<int8_t> integers) {
+/// The channels that take what was learned: those whose bias its scale can carry. Gives them its scales.
+SmallVector<bool> adoptScales(const LearnedWeight &learned, Channels channels, ArrayRef<float> bias, double inputScale,
+                              MutableArrayRef<float> scales) {
   SmallVector<bool> taken(channels.count);
   for (int64_t c = 0; c < channels.count; ++c) {
     double largest = bias.empty() ? 0.0 : std::abs(double(bias[c % bias.size()]));
     taken[c] = largest <= inputScale * learned.scales[c] * kMaxBias;
     scales[c] = taken[c] ? learned.scales[c] : scales[c];
   }
-  for (auto [i, value] : llvm::enumerate(integers)) {
-    value = taken[channels.of(i)] ? learned.integers[i] : value;
+  return taken;
+}
+
+/// Rounded by themselves, but where channels have `taken` what was learned.
+std::vector<int8_t> integersOf(top::TensorData weight, Channels channels, ArrayRef<float> scales,
+                               const std::optional<LearnedWeight> &learned, ArrayRef<bool> taken) {
+  if (!taken.empty() && llvm::all_of(taken, [](bool is) { return is; })) {
+    return {learned->integers.begin(), learned->integers.end()};
   }
+  ArrayRef<float> weights = weight.data<float>();
+  std::vector<int8_t> integers = roundWeights(weights, weight.type, channels, scales);
+  if (!taken.empty()) {
+    channels.forEach(weights.size(),
+                     [&](int64_t i, int64_t c) { integers[i] = taken[c] ? learned->integers[i] : integers[i]; });
+  }
+  return integers;
 }
 
 } // namespace
@@ -116,10 +138,9 @@ int64_t mostLevels(Operation *op, double magnitude, bool anyWeights) {
   SmallVector<float> scales = scalesOf(weights, channels, biases, magnitude / kMostLevels);
   // What one level adds to a sum at most: rounding moves a weight by less than 1.
   SmallVector<double> perLevel(channels.count, 0.0);
-  for (auto [i, w] : llvm::enumerate(weights)) {
-    int64_t c = channels.of(i);
-    perLevel[c] += (anyWeights ? 127.0 : std::abs(double(w)) / scales[c]) + 1;
-  }
+  channels.forEach(weights.size(), [&](int64_t i, int64_t c) {
+    perLevel[c] += (anyWeights ? 127.0 : std::abs(double(weights[i])) / scales[c]) + 1;
+  });
   double worst = 0;
   for (auto [i, b] : llvm::enumerate(biases)) {
     int64_t c = i % channels.count;
@@ -160,13 +181,15 @@ void quantizeWeight(OpBuilder &builder, Operation *op, double inputScale, const 
   auto [operand, dim] = weightOf(op); // after the bias: a new operand moves the others
   std::optional<top::TensorData> data = top::getConstantData(operand->get());
   std::optional<top::TensorData> bias = biasOf(op) ? top::getConstantData(biasOf(op)) : std::nullopt;
-  ArrayRef<float> weights = data->data<float>();
+  ArrayRef<float> biases = bias ? bias->data<float>() : ArrayRef<float>();
   Channels channels = channelsOf(data->type, dim);
-  SmallVector<float> scales = scalesOf(weights, channels, bias ? bias->data<float>() : ArrayRef<float>(), inputScale);
-  std::vector<int8_t> integers = roundWeights(weights, data->type, channels, scales);
+  SmallVector<float> scales = scalesOf(data->data<float>(), channels, biases, inputScale);
+  SmallVector<bool> taken;
+  SmallVector<float> own(scales);
   if (learned) {
-    adopt(*learned, channels, bias ? bias->data<float>() : ArrayRef<float>(), inputScale, scales, integers);
+    taken = adoptScales(*learned, channels, biases, inputScale, scales);
   }
+  std::vector<int8_t> integers = integersOf(*data, channels, own, learned, taken);
   Location loc = operand->get().getLoc();
   auto weight = operand->get().getDefiningOp<top::WeightOp>();
   std::string key = weight ? weight.getKey().str() : "weight";

@@ -68,9 +68,11 @@ def test_gates_lie_ahead_of_what_they_tell_of(observed: Observed) -> None:
     place = {tensor["source"]: i for i, tensor in enumerate(observed.info["tensors"])}
     found = gates.stretches(observed, choices(observed))
     assert len(found) > 4
-    for gate, members in found:
-        assert all(place[source] + len(place) / gates.AHEAD <= place[gate] for source, _ in members)
-    told = {source for _, members in found for source, _ in members}
+    for stretch in found:
+        assert all(place[source] + len(place) / gates.AHEAD <= place[stretch.gate] for source, _ in stretch.members)
+        assert not stretch.beyond or place[stretch.gate] < place[stretch.beyond]
+    assert {bool(stretch.beyond) for stretch in found} == {False, True}
+    told = {source for stretch in found for source, _ in stretch.members}
     assert not told & {"x0", "r0"}, "these have their whole error at the outputs alone"
 
 
@@ -85,7 +87,7 @@ def test_errors_told_by_gates_are_those_of_the_outputs(observed: Observed) -> No
     for _ in range(2):  # measured, and known
         told = worker.measure(arrays, question, stretches, number=3)
         ratios = {s: (relative(told[s]) / relative(whole[s])) ** 0.5 for s in defaults}
-        gated = {source for _, members in stretches for source, _ in members}
+        gated = {source for stretch in stretches for source, _ in stretch.members}
         assert all(ratios[s] == 1 for s in defaults if s not in gated)
         assert all(0.5 < ratios[s] < 2 for s in gated), ratios
         assert 0.9 < np.median([ratios[s] for s in gated]) < 1.1

@@ -418,9 +418,9 @@ class Probe:
             ]
         return self._tensors
 
-    def row_major(self, tensor: StepTensor) -> np.ndarray:
-        """A copy of a tensor's elements in their order, without padding."""
-        array = np.empty(tensor.shape, tensor.data.dtype)
+    def row_major(self, tensor: StepTensor, room: np.ndarray | None = None) -> np.ndarray:
+        """A copy of a tensor's elements in their order, without padding; in `room`, where there is some."""
+        array = np.empty(tensor.shape, tensor.data.dtype) if room is None else room.reshape(tensor.shape)
         self._context.row_major(tensor.step, tensor.index, array)
         return array
 

@@ -2,6 +2,7 @@
 """Where chunks of samples are worked on: in this process, in worker processes, or on Dask workers."""
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections import deque
@@ -29,6 +30,21 @@ class Engine:
     def measure_at(self, stretches: Sequence[Stretch]) -> None:
         """Questions are answered with the gates of `stretches` from now on."""
         self._job = replace(self._job, stretches=tuple(stretches))
+
+    @property
+    def gated(self) -> set[str]:
+        """Sources whose errors are measured at gates."""
+        return {source for stretch in self._job.stretches for source, _ in stretch.members}
+
+    @contextlib.contextmanager
+    def to_the_outputs(self) -> Iterator[None]:
+        """Without gates in the block."""
+        before = self._job
+        self._job = replace(before, stretches=())
+        try:
+            yield
+        finally:
+            self._job = before
 
     def run(
         self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Optional[Question]] = OBSERVE

@@ -6,30 +6,31 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Callable, Mapping, Sequence
+from typing import Callable, Collection, Mapping, Sequence
 
 import numpy as np
-
-from tessera import _calibration
 
 from .. import safetensors_io
 from ..errors import TesseraError
 from ..progress import Report
 from .choose import choice_by
-from .dataset import Dataset, readable, spread
+from .collect import State
+from .dataset import Dataset, Unreadable, spread
 from .distribution import Distribution
 from .learn import read_products, share_of
 from .observed import Observed
 from .rounding import is_exact
 from .table import Table, entries_of
 from .thresholds import DEFAULT_PERCENTILE
-from .trial import Trial, Way
-from .worker import Worker
+from .trial import Golden, Trial, Way
+from .worker import Job, Worker, digest, opened
 
 METHODS = {"cross_layer_equalization": "conv", "smooth_quant": "matmul"}
 """Whose inputs are scaled (quant/Transforms/Equalize.h)."""
 SAMPLES = 12
 """Looked at at most."""
+TRIED = 4
+"""Of these, on which int8 is tried with factors and without."""
 LEAST_GAIN = 0.9
 """Expected noise with factors at most this part of that without, else they are not tried."""
 CLEARLY = 0.8
@@ -44,67 +45,92 @@ activations, where nothing else costs much, shows how much that is."""
 
 @dataclass(frozen=True)
 class Found:
-    """observed: the model with factors, None: they are left out. tensors: that are scaled. without, with_them: output
-    errors, where they were measured; failure: why they could not be."""
+    """observed: the model with factors, None: they are left out. seen: what the samples looked at have shown of the
+    model that goes on, where they did. tensors: that are scaled. without, with_them: output errors, where they were
+    measured; failure: why they could not be."""
 
     observed: Observed | None
+    seen: State | None = None
     tensors: int = 0
     without: float = 0.0
     with_them: float = 0.0
     failure: str = ""
 
 
-Histograms = Mapping[str, "_calibration.Histogram"]
+@dataclass(frozen=True)
+class Bench:
+    """Where factors are tried. flags: of the compiler. folder: for files that nobody needs later."""
+
+    dataset: Dataset
+    flags: tuple[str, ...]
+    folder: Path
+    golden: Golden
 
 
 def equalize(
-    observed: Observed,
-    dataset: Dataset,
-    kinds: Sequence[str],
-    always: bool,
-    flags: Sequence[str],
-    folder: Path,
-    progress: Callable[[int, int], None],
+    observed: Observed, kinds: Sequence[str], always: bool, bench: Bench, progress: Callable[[int, int], None]
 ) -> Found:
     """The model with factors for the inputs of `kinds` (values of METHODS) of products; unless `always` only if that
     lowers the quantised model's output error clearly."""
     if not (always or is_coarsened(observed)):
         return Found(None)
-    wanted = set(spread(dataset.count, SAMPLES))
-    channels = _channels(observed, dataset, wanted)
+    wanted = spread(bench.dataset.count, SAMPLES)
+    seen, channels = _look(observed, bench, wanted)
     progress(1, 3)
     if not channels:
-        return Found(None)
-    scaled = _compile(observed, channels, kinds, flags, folder)
-    progress(2, 3)
-    told = scaled.info["equalization"]
-    if not scaled.factors or not (always or told["noise_after"] < LEAST_GAIN * told["noise_before"]):
-        return Found(None)
+        return Found(None, seen)
     if always:
-        return Found(scaled, told["tensors"])
+        scaled = _compile(observed, channels, kinds, bench.flags, bench.folder)
+        return Found(scaled, None, scaled.info["equalization"]["tensors"]) if scaled.factors else Found(None, seen)
     try:
-        without, with_them = _output_errors(observed, scaled, dataset, wanted, flags, folder)
+        return _try(observed, kinds, channels, seen, bench, wanted, progress)
     except TesseraError as error:
-        return Found(None, failure=error.message)
+        return Found(None, seen, failure=error.message)
+
+
+def _try(
+    observed: Observed,
+    kinds: Sequence[str],
+    channels: Mapping[str, np.ndarray],
+    seen: State,
+    bench: Bench,
+    wanted: Sequence[int],
+    progress: Callable[[int, int], None],
+) -> Found:
+    """Whether factors pay, looked at only as far as that is open."""
+    job, some = observed.job(), [wanted[i] for i in spread(len(wanted), TRIED)]
+    trial = Trial(observed.model, "INT8", bench.flags, bench.folder, bench.golden)
+    ways = [_plain_way(observed, seen)]
+    plain = trial.open(job, ways)
+    without = trial.measure(job, plain, bench.dataset, some)[0].error
+    progress(2, 3)
+    if without <= EXACT_ENOUGH:
+        return Found(None, seen, without=without)
+    scaled = _compile(observed, channels, kinds, bench.flags, bench.folder)
+    told = scaled.info["equalization"]
+    if not scaled.factors or told["noise_after"] >= LEAST_GAIN * told["noise_before"]:
+        return Found(None, seen, without=without)
+    seen_scaled, _ = _look(scaled, bench, wanted, with_channels=False)
+    ways.append(_plain_way(scaled, seen_scaled))
+    scaled_error = trial.output_errors(job, bench.dataset, some, ways[1:])[0]
+    without, with_them = _once_learned(trial, job, [without, scaled_error], ways, bench, some)
     progress(3, 3)
     pays = without > EXACT_ENOUGH and with_them < CLEARLY * without
-    return Found(scaled if pays else None, told["tensors"], without, with_them)
+    return Found(
+        scaled if pays else None, seen_scaled if pays else seen, told["tensors"], without=without, with_them=with_them
+    )
 
 
-def _output_errors(
-    observed: Observed, scaled: Observed, dataset: Dataset, wanted: set[int], flags: Sequence[str], folder: Path
-) -> list[float]:
-    """Of int8 without and with factors, once the samples will have chosen the weights."""
-    ways = [Way(_plain_table(one, _histograms(one, dataset, wanted)), {}, one.factors) for one in (observed, scaled)]
-
-    def errors(precision: str, ways: Sequence[Way]) -> list[float]:
-        trial = Trial(observed.model, precision, tuple(flags), folder)
-        return trial.output_errors(observed.job(), dataset, wanted, ways)
-
-    eight = errors("INT8", ways)
-    if eight[0] <= EXACT_ENOUGH:
-        return eight  # whatever the weights' part is
-    return [math.sqrt(max(a * a - LEARNED * b * b, 0.0)) for a, b in zip(eight, errors("INT16", ways))]
+def _once_learned(
+    trial: Trial, job: Job, eight: Sequence[float], ways: Sequence[Way], bench: Bench, some: Sequence[int]
+) -> Sequence[float]:
+    """Of int8 without and with factors, once the samples will have chosen the weights; of the errors `eight` of the
+    plain ways, which are returned where that makes no difference."""
+    left = math.sqrt(1 - LEARNED)  # of the error at least, however large the weights' part is
+    if left * eight[0] > EXACT_ENOUGH and eight[1] < CLEARLY * left * eight[0]:
+        return eight
+    weights = replace(trial, precision="INT16").output_errors(job, bench.dataset, some, ways)
+    return [math.sqrt(max(a * a - LEARNED * b * b, 0.0)) for a, b in zip(eight, weights)]
 
 
 def is_coarsened(observed: Observed) -> bool:
@@ -114,48 +140,67 @@ def is_coarsened(observed: Observed) -> bool:
     return share_of([product for product in products if not is_exact(product)], products) > 0.5
 
 
-def _channels(observed: Observed, dataset: Dataset, wanted: set[int]) -> dict[str, np.ndarray]:
-    """Lowest, highest and mean square of the channels of what products read and make; not of tensors that are not
-    finite."""
-    shapes, sources = observed.shape_of, observed.source_of
-    places = {
-        name: (sources[name], shapes[name], axis)
-        for name, axis in observed.info["channels"].items()
-        if sources.get(name)
-    }
-    found: dict[str, np.ndarray] = {}
-    worker, seen = Worker(observed.job()), 0
-    for _, arrays in readable(dataset, wanted, observed.model.inputs):
-        worker.run(arrays)
-        seen += 1
-        for name, (source, shape, axis) in places.items():
-            rows = np.moveaxis(worker.array(source).reshape(shape), axis, 0).reshape(shape[axis], -1)
-            least, most, square = (
-                rows.min(1),
-                rows.max(1),
-                np.einsum("cr,cr->c", rows, rows) / np.float32(rows.shape[1]),
-            )
+def _look(
+    observed: Observed, bench: Bench, wanted: Collection[int], with_channels: bool = True
+) -> tuple[State, dict[str, np.ndarray]]:
+    """What the samples show of all tensors; and lowest, highest and mean square of the channels of what products read
+    and make, if they are wanted, not of tensors that are not finite."""
+    job, state = observed.job(), State.empty(observed.sources)
+    worker = opened(job)
+    channels = Channels(observed) if with_channels else None
+    for sample in bench.dataset.samples():
+        if sample.number in wanted:
+            try:
+                arrays = bench.dataset.load(sample, job.specs)
+            except Unreadable:
+                continue  # whoever collects the samples tells of it
+            worker.observe(arrays, sample.number, state.histograms)
+            state.names[sample.number] = sample.name
+            state.digests[sample.number] = digest(arrays, job.specs)
+            state.answers[sample.number] = worker.answers()
+            if channels:
+                bench.golden.remember(sample.number, worker.judged())
+                channels.add(worker)
+    return state, channels.found() if channels else {}
+
+
+class Channels:
+    """Lowest, highest and mean square of the channels of what products read and make."""
+
+    def __init__(self, observed: Observed) -> None:
+        shapes, sources = observed.shape_of, observed.source_of
+        self._places = {
+            name: (sources[name], shapes[name], axis)
+            for name, axis in observed.info["channels"].items()
+            if sources.get(name)
+        }
+        self._found: dict[str, np.ndarray] = {}
+        self._seen = 0
+
+    def add(self, worker: Worker) -> None:
+        """What the last run left."""
+        found = self._found
+        self._seen += 1
+        for name, (source, shape, axis) in self._places.items():
+            parts = worker.array(source).reshape(math.prod(shape[:axis]), shape[axis], -1)
+            least, most = parts.min((0, 2)), parts.max((0, 2))
+            square = np.einsum("acb,acb->c", parts, parts) / np.float32(parts.shape[0] * parts.shape[2])
             found[f"{name}:low"] = np.minimum(found.get(f"{name}:low", least), least)
             found[f"{name}:high"] = np.maximum(found.get(f"{name}:high", most), most)
             found[f"{name}:power"] = found.get(f"{name}:power", np.float32(0)) + square
-    kept = [
-        name
-        for name in places
-        if seen and all(np.isfinite(found[f"{name}:{what}"]).all() for what in ("low", "high", "power"))
-    ]
-    return {
-        **{f"{name}:{what}": found[f"{name}:{what}"] for name in kept for what in ("low", "high")},
-        **{f"{name}:power": found[f"{name}:power"] / np.float32(seen) for name in kept},
-    }
 
-
-def _histograms(observed: Observed, dataset: Dataset, wanted: set[int]) -> Histograms:
-    worker = Worker(observed.job())
-    histograms: dict[str, _calibration.Histogram] = {}
-    for number, arrays in readable(dataset, wanted, observed.model.inputs):
-        worker.run(arrays)
-        worker.add_to(histograms, number, observed.integers)
-    return histograms
+    def found(self) -> dict[str, np.ndarray]:
+        """Not of tensors that are not finite."""
+        found = self._found
+        kept = [
+            name
+            for name in self._places
+            if self._seen and all(np.isfinite(found[f"{name}:{what}"]).all() for what in ("low", "high", "power"))
+        ]
+        return {
+            **{f"{name}:{what}": found[f"{name}:{what}"] for name in kept for what in ("low", "high")},
+            **{f"{name}:power": found[f"{name}:power"] / np.float32(self._seen) for name in kept},
+        }
 
 
 def _compile(
@@ -176,10 +221,12 @@ def _compile(
     )
 
 
-def _plain_table(observed: Observed, histograms: Histograms) -> Table:
+def _plain_way(observed: Observed, seen: State) -> Way:
     """Ranges without trials."""
+    histograms = {source: seen.histograms[source] for source in observed.integers}
     choices = {
         source: choice_by("mse", Distribution.from_histogram(histogram), "best", DEFAULT_PERCENTILE)
         for source, histogram in histograms.items()
     }
-    return Table("", observed.info["model_hash"], "mse", 0, "", entries_of(observed, histograms, choices))
+    table = Table("", observed.info["model_hash"], "mse", 0, "", entries_of(observed, histograms, choices))
+    return Way(table, {}, observed.factors)

@@ -16,6 +16,8 @@ from .worker import Stretch
 AHEAD = 24
 """An error goes through at least this part of the network's tensors before it is measured, where that is not all that
 are left: what the next op does not show, those behind it do."""
+TOGETHER = 4
+"""Gates whose errors run on to the last of them."""
 WORTH = 2
 """So many times as far away have the outputs to be at least as the gate."""
 
@@ -31,7 +33,21 @@ def stretches(observed: Observed, defaults: Mapping[str, Choice]) -> tuple[Stret
         current = _gate(chain, current, places, places[source], count)
         if current:
             found.setdefault(current, []).append(source)
-    return tuple((gate, tuple((s, defaults[s].candidate()) for s in some)) for gate, some in found.items())
+    beyond = _beyond(list(found), chains)
+    return tuple(
+        Stretch(gate, tuple((s, defaults[s].candidate()) for s in some), beyond[gate]) for gate, some in found.items()
+    )
+
+
+def _beyond(gates: Sequence[str], chains: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """For gates, in order, another one behind, by which what reaches the outputs is known of them: one in TOGETHER, and
+    those without such a one, are measured there."""
+    found: dict[str, str] = {}
+    for i, gate in enumerate(gates):
+        last = (i // TOGETHER + 1) * TOGETHER - 1
+        behind = [g for g in gates[i + 1 : last + 1] if g in chains[gate]]
+        found[gate] = behind[-1] if behind and i != last else ""
+    return found
 
 
 def _gate(chain: Sequence[str], current: str, places: Mapping[str, int], place: int, count: int) -> str:

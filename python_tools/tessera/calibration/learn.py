@@ -20,7 +20,7 @@ from .dataset import Dataset, Sample, Unreadable, spread
 from .products import Product, Statistics, bytes_of
 from .rounding import Rounded, may_round, round_alone, round_weights
 from .table import Table, load
-from .worker import Job, Worker
+from .worker import Job, opened
 
 SAMPLES = 16
 """Looked at at most: with the positions of each there are enough rows."""
@@ -78,7 +78,7 @@ def learn(
             and (p.name in second or any("bias_correction" in way for way in ways) and not alone)
         ]
     )
-    worker, done = Worker(job), 0
+    worker, done = opened(job), 0
     result: list[dict[str, Rounded]] = [{} for _ in ways]
     for batch in batches:
         statistics = {product.name: Statistics(product, product.name in second) for product in batch}

@@ -149,7 +149,9 @@ def _by_moments(
         np.maximum(
             variances, 0, out=variances
         )  # of inputs that hardly change only the rounding of the difference is left
-    ways = np.stack([scales * np.float32(share) for share in (SHARES if "clip_weights" in methods else SHARES[:1])])
+    ways = scales[None]
+    if "clip_weights" in methods:
+        ways = np.stack([scales, _promising(weights, scales, np.einsum("gkk->gk", moments))])
     if "gptq" in methods:
         integers, losses = round_groups(weights, moments, ways[..., None], -LIMIT, LIMIT, clip_first=False)
     else:
@@ -157,6 +159,22 @@ def _by_moments(
         errors = (integers * ways[..., None] - weights).astype(np.float32)
         losses = np.einsum("wgok,wgok->wgo", np.matmul(errors, moments), errors)
     return _best(ways, integers, losses)
+
+
+def _promising(weights: np.ndarray, scales: np.ndarray, power: np.ndarray) -> np.ndarray:
+    """Per channel the scale smaller than `scales` with the least error of rounding to the nearest, an input's `power`
+    [groups, K] being what an error of its weight costs: what one is better for, feedback of errors is better with."""
+    w, cost = weights.astype(np.float32), power.astype(np.float32)[:, None]
+    best, least = scales, np.full(scales.shape, np.inf, np.float32)
+    for share in SHARES[1:]:
+        scale = scales * np.float32(share)
+        steps = np.rint(w * (1 / scale)[..., None])
+        np.clip(steps, -LIMIT, LIMIT, out=steps)
+        steps *= scale[..., None]
+        steps -= w
+        loss = np.einsum("gok,gok,gok->go", steps, steps, np.broadcast_to(cost, w.shape))
+        best, least = np.where(loss < least, scale, best), np.minimum(loss, least)
+    return best
 
 
 def _by_themselves(product: Product, weights: np.ndarray, scales: np.ndarray) -> np.ndarray:

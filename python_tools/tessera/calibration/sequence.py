@@ -21,7 +21,7 @@ from .observed import Observed
 from .output_error import relative
 from .products import Lack, Product, Statistics, bytes_of
 from .rounding import Rounded, round_alone
-from .worker import Job, Worker
+from .worker import Job, Worker, opened
 
 STAGES = 24
 """At most, unless statistics of one would take more than BUDGET: each is a model to be compiled and run on all
@@ -59,7 +59,7 @@ def round_in_order(
 ) -> dict[str, Rounded]:
     """The weights of `products` in integers, by name. observed: the float model that `job` runs. Left out are
     products that read NaN or infinity on the samples."""
-    exact, found = Worker(job), {}
+    exact, found = opened(job), {}
     weights: dict[str, Any] = {}
     stages = stages_of(products)
     for number, stage in enumerate(stages):
@@ -127,7 +127,7 @@ def most_sensitive(
 ) -> list[Product]:
     """Those whose rounding to 4 bits does most to the outputs for the bytes that it saves, together at most
     WIDE_SHARE of all weights. Their errors are put into the float model as noise of the same power."""
-    worker = Worker(job)
+    worker = opened(job)
     squares: dict[str, Any] = {}
     sources = {
         p.name: observed.source_of[p.name]

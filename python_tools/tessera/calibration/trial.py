@@ -8,7 +8,7 @@ not rounded; otherwise it computes what the compiled one does.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Callable, Collection, Mapping, Sequence
@@ -25,9 +25,11 @@ from .learn import save
 from .output_error import judged, relative, squares_between
 from .rounding import Rounded
 from .table import Table
-from .worker import Form, Job, Worker
+from .worker import Form, Job, Worker, opened
 
 SIMULATED = ("INT8", "INT16")
+KEPT = 256 << 20
+"""Bytes of f32 outputs that are not computed again."""
 Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
@@ -49,14 +51,51 @@ class Tried:
     narrow: Mapping[str, tuple[float, int]]
 
 
+class Golden:
+    """The f32 model's outputs as they are judged, by samples: it runs on each once where there is room for them."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._known: dict[int, dict[str, np.ndarray]] = {}
+        self._size = 0
+
+    def of(self, number: int, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Of sample `number`, whose inputs are `arrays`."""
+        if number in self._known:
+            return self._known[number]
+        worker = opened(self._job)
+        worker.run(arrays)
+        outputs = worker.judged()
+        self.remember(number, outputs)
+        return outputs
+
+    def remember(self, number: int, outputs: dict[str, np.ndarray]) -> None:
+        """What somebody who ran the model found."""
+        size = sum(array.nbytes for array in outputs.values())
+        if self._size + size <= KEPT:
+            self._known[number] = outputs
+            self._size += size
+
+
+@dataclass
+class Opened:
+    """A way's model. narrow: as of Tried. squares: of its outputs (output_error.py), by the samples it ran on."""
+
+    run: Run
+    narrow: Mapping[str, tuple[float, int]]
+    squares: dict[int, np.ndarray] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Trial:
-    """precision, flags: as for the compiler. folder: for files that nobody needs later."""
+    """precision, flags: as for the compiler. folder: for files that nobody needs later. golden: what errors are
+    measured against, where somebody has it."""
 
     model: TopModel
     precision: str
     flags: tuple[str, ...]
     folder: Path
+    golden: Golden | None = None
 
     def output_errors(self, job: Job, dataset: Dataset, numbers: Collection[int], ways: Sequence[Way]) -> list[float]:
         """Relative errors of the outputs against f32 on the samples `numbers`, one for each way."""
@@ -64,17 +103,30 @@ class Trial:
 
     def run(self, job: Job, dataset: Dataset, numbers: Collection[int], ways: Sequence[Way]) -> list[Tried]:
         """The same, and what was decided."""
-        simulated = self.precision in SIMULATED
-        open_one = self._simulate if simulated else self._open
-        nets = side_by_side([partial(open_one, job, f"trial{i}", way) for i, way in enumerate(ways)])
-        worker = Worker(job if simulated else replace(job, logits=()))
-        errors: list[list[np.ndarray]] = [[] for _ in nets]
-        for _, arrays in readable(dataset, numbers, job.specs):
-            worker.run(arrays)
-            golden = worker.judged()
-            for (run, _), found in zip(nets, errors):
-                found.append(squares_between(golden, run(arrays), job.probabilities))
-        return [Tried(math.sqrt(relative(found)), narrow) for found, (_, narrow) in zip(errors, nets)]
+        return self.measure(job, self.open(job, ways), dataset, numbers)
+
+    def open(self, job: Job, ways: Sequence[Way]) -> list[Opened]:
+        """The ways' models, to be measured on more and more samples."""
+        open_one = self._simulate if self._simulated else self._open
+        names = [f"trial{i}" for i in range(len(ways))]
+        return side_by_side([partial(open_one, job, name, way) for name, way in zip(names, ways)])
+
+    def measure(self, job: Job, models: Sequence[Opened], dataset: Dataset, numbers: Collection[int]) -> list[Tried]:
+        """Each one's error on the samples `numbers`; it runs on those that it has not run on yet."""
+        golden = self.golden if self._simulated and self.golden else None
+        golden = golden or Golden(job if self._simulated else replace(job, logits=()))
+        left = {n for n in numbers if any(n not in one.squares for one in models)}
+        for number, arrays in readable(dataset, left, job.specs) if left else ():
+            wanted = golden.of(number, arrays)
+            for one in models:
+                if number not in one.squares:
+                    one.squares[number] = squares_between(wanted, one.run(arrays), job.probabilities)
+        found = [[one.squares[n] for n in sorted(numbers) if n in one.squares] for one in models]
+        return [Tried(math.sqrt(relative(squares)), one.narrow) for squares, one in zip(found, models)]
+
+    @property
+    def _simulated(self) -> bool:
+        return self.precision in SIMULATED
 
     def _deploy(self, name: str, way: Way, *flags: str) -> tuple[Path, dict]:
         """The .bmodel and what the compiler tells of it."""
@@ -85,11 +137,11 @@ class Trial:
         quiet = Report(1, quiet=True)
         return bmodel, top_model.deploy(self.model, bmodel, quiet, chip="x86", quantize=self.precision, extra=extra)
 
-    def _open(self, job: Job, name: str, way: Way) -> tuple[Run, dict[str, tuple[float, int]]]:
+    def _open(self, job: Job, name: str, way: Way) -> Opened:
         net = Net(self._deploy(name, way)[0])
-        return (lambda arrays: judged(net.run(arrays), job.probabilities)), {}
+        return Opened(lambda arrays: judged(net.run(arrays), job.probabilities), {})
 
-    def _simulate(self, job: Job, name: str, way: Way) -> tuple[Run, dict[str, tuple[float, int]]]:
+    def _simulate(self, job: Job, name: str, way: Way) -> Opened:
         bmodel, told = self._deploy(name, way, "--observe")
         sources = {tensor["name"]: tensor["source"] for tensor in told["tensors"]}
         forms = {
@@ -100,4 +152,4 @@ class Trial:
         # Of the same path there may be an older one.
         worker = Worker(replace(job, key=f"{job.key} {name} {self.precision}", model=str(bmodel)))
         narrow = {f["name"]: (f["scale"], f["zero_point"]) for f in told["forms"] if f["highest"] == 127}
-        return partial(worker.simulate, forms=forms), narrow
+        return Opened(partial(worker.simulate, forms=forms), narrow)

@@ -11,14 +11,16 @@ from typing import Callable, Collection, Iterator, Mapping, Sequence
 from ..errors import TesseraError
 from . import learn, sequence
 from .choose import Choice
-from .dataset import Dataset, Sample
+from .dataset import Dataset, Sample, spread
 from .observed import Observed
 from .products import Product
 from .rounding import Rounded
 from .table import Table
-from .trial import Trial, Way
+from .trial import Golden, Trial, Way
 from .worker import Job
 
+FIRST, CLEARLY_WORSE = 4, 1.3
+"""What errs so much more than the best way on the first half of the samples, so many at least, is not the best."""
 WORTH_ROUNDING = 0.1
 """Least share of the weights for which auto looks for better roundings."""
 
@@ -38,6 +40,7 @@ class Request:
     precision: str
     flags: tuple[str, ...]
     folder: Path
+    golden: Golden | None = None
 
     @property
     def ways(self) -> list[tuple[str, ...]]:
@@ -91,10 +94,10 @@ def choose(
     if not any(learned):
         return Found(left_out="none is to be chosen", error=_error_of(request, table, tried))
     try:
-        trial = Trial(request.observed.model, request.precision, request.flags, request.folder)
+        trial = Trial(request.observed.model, request.precision, request.flags, request.folder, request.golden)
         nothing_and_learned: list[Mapping[str, Rounded]] = [{}, *learned]
         ways = [Way(table, weights, request.observed.factors) for weights in nothing_and_learned]
-        without, *errors = trial.output_errors(request.job, request.dataset, tried, ways)
+        without, *errors = _errors(trial, request, tried, ways)
     except TesseraError as error:
         if not request.auto:
             raise
@@ -121,11 +124,24 @@ def choose(
     return found
 
 
+def _errors(trial: Trial, request: Request, numbers: Collection[int], ways: Sequence[Way]) -> list[float]:
+    """Output errors of the ways; of those that are clearly not the best on the first samples, on these."""
+    ordered = sorted(numbers)
+    first = [ordered[i] for i in spread(len(ordered), max(FIRST, len(ordered) // 2))]
+    models = trial.open(request.job, ways)
+    errors = [tried.error for tried in trial.measure(request.job, models, request.dataset, first)]
+    left = [i for i, error in enumerate(errors) if error <= CLEARLY_WORSE * min(errors)]
+    again = trial.measure(request.job, [models[i] for i in left], request.dataset, ordered)
+    for i, tried in zip(left, again):
+        errors[i] = tried.error
+    return errors
+
+
 def _error_of(request: Request, table: Table, tried: Collection[int]) -> float | None:
     """Of the model with weights rounded by themselves; not where these alone are integers: nobody asks."""
     if request.precision != "INT8":
         return None
-    trial = Trial(request.observed.model, request.precision, request.flags, request.folder)
+    trial = Trial(request.observed.model, request.precision, request.flags, request.folder, request.golden)
     try:
         return trial.output_errors(request.job, request.dataset, tried, [Way(table, {}, request.observed.factors)])[0]
     except TesseraError:  # whoever deploys it is told why

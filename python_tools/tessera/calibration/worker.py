@@ -7,6 +7,7 @@ integers, and errors are kept per sample.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field
 from typing import Collection, Mapping, Sequence
 
@@ -46,9 +47,15 @@ class Candidate:
     lowest: int
 
 
-Stretch = tuple[str, tuple[tuple[str, Candidate], ...]]
-"""The source of a gate (gates.py) and, in order, the sources before it whose errors are measured there, each with its
-usual way."""
+@dataclass(frozen=True)
+class Stretch:
+    """gate: its source (gates.py). members: the sources before it whose errors are measured there, each with its usual
+    way. beyond: the gate of a later stretch, to which errors run on to see what they do there; empty: to the
+    outputs."""
+
+    gate: str
+    members: tuple[tuple[str, Candidate], ...]
+    beyond: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,19 @@ class Result:
 Question = Sequence[tuple[str, Sequence[Candidate]]]
 """Candidates of sources, whose output errors are to be measured."""
 
-_open_workers: dict[str, "Worker"] = {}
+MOST_OPEN = 2
+_open_workers: dict[tuple, "Worker"] = {}
+
+
+def opened(job: Job) -> "Worker":
+    """The model as it is open in this process already, where one of the last questions was of it: its memory is
+    there."""
+    key = job.key, job.probabilities, job.logits
+    worker = _open_workers.pop(key, None)
+    while not worker and len(_open_workers) >= MOST_OPEN:
+        del _open_workers[next(iter(_open_workers))]
+    _open_workers[key] = worker = worker or Worker(job)
+    return worker
 
 
 def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" = None) -> Result:
@@ -92,10 +111,7 @@ def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" =
     """
     result = Result()
     try:
-        if job.key not in _open_workers:
-            _open_workers.clear()
-            _open_workers[job.key] = Worker(job)
-        worker = _open_workers[job.key]
+        worker = opened(job)
         for sample in samples:
             result.names[sample.number] = sample.name
             try:
@@ -178,6 +194,7 @@ class Worker:
         self._sources, self._probabilities, self._logits = job.sources, job.probabilities, dict(job.logits)
         self._inputs = {spec.name for spec in job.specs}
         self._places: dict = {}
+        self._bytes = np.empty(0, np.uint8)
         self._shares: dict[int, dict[str, np.ndarray]] = {}
 
     def run(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -211,7 +228,16 @@ class Worker:
         if source in self._inputs:
             return self._probe.input(source)
         tensor = self._places[source]
-        return self._probe.row_major(tensor) if tensor.padded else tensor.data
+        if not tensor.padded:
+            return tensor.data
+        return self._probe.row_major(tensor, self._room(math.prod(tensor.shape), tensor.data.dtype))
+
+    def _room(self, elements: int, dtype: np.dtype) -> np.ndarray:
+        """For a copy of a tensor, until the next one: new memory for each would cost more than the copy."""
+        size = elements * dtype.itemsize
+        if self._bytes.size < size:
+            self._bytes = np.empty(size, np.uint8)
+        return self._bytes[:size].view(dtype)
 
     def array(self, source: str) -> np.ndarray:
         """A tensor in its shape, row by row whatever its layout, as the last run left it."""
@@ -254,7 +280,8 @@ class Worker:
                 found[source] = [squares_between(golden, golden, self._probabilities)] * len(ways)
                 continue
             found[source] = []
-            saved, gate = data.copy(), gates.get(source)
+            saved, gate = self._room(data.size, data.dtype), gates.get(source)
+            saved[:] = data
             for way in ways:
                 data[:] = saved
                 _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, 127)
@@ -278,17 +305,17 @@ class Worker:
         they were after it."""
         if not stretches:
             return {}
-        wanted = {source: self._data(source).copy() for source, _ in stretches}
+        wanted = {stretch.gate: self._data(stretch.gate).copy() for stretch in stretches}
         if number not in self._shares:
             self._shares[number] = self._measure_shares(golden, wanted, stretches)
             self.run(arrays)
         shares = self._shares[number]
         return {
-            member: _Gate(source, wanted[source], shares[source])
-            for source, members in stretches
-            if source in shares
-            for member, _ in members
-            if self._step(member) < self._step(source)
+            member: _Gate(stretch.gate, wanted[stretch.gate], shares[stretch.gate])
+            for stretch in stretches
+            if stretch.gate in shares
+            for member, _ in stretch.members
+            if self._step(member) < self._step(stretch.gate)
         }
 
     def _measure_shares(
@@ -296,10 +323,11 @@ class Worker:
     ) -> dict[str, np.ndarray]:
         """By gates the outputs' squares for an error of 1 there, measured with all tensors before the gate quantised.
         Left out are gates that no f32 error reaches."""
-        found = {}
-        for gate, members in sorted(stretches, key=lambda stretch: -self._step(stretch[0])):
+        found: dict[str, np.ndarray] = {}
+        for stretch in sorted(stretches, key=lambda stretch: -self._step(stretch.gate)):
+            gate, beyond = stretch.gate, stretch.beyond if stretch.beyond in found else ""
             end, done = self._step(gate) + 1, None
-            for source, way in sorted(members, key=lambda member: self._step(member[0])):
+            for source, way in sorted(stretch.members, key=lambda member: self._step(member[0])):
                 data, step = self._data(source), self._step(source) + 1
                 if data.dtype != np.float32 or step >= end:
                     continue
@@ -311,8 +339,12 @@ class Worker:
                 continue
             self._probe.run_steps(done, end)
             noise = _calibration.distance(wanted[gate], self._data(gate))[0]
-            self._probe.run_steps(end)
-            squares = squares_between(golden, self.judged(), self._probabilities)
+            if beyond:
+                self._probe.run_steps(end, self._step(beyond) + 1)
+                squares = _Gate(beyond, wanted[beyond], found[beyond]).squares(self._data(beyond))
+            else:
+                self._probe.run_steps(end)
+                squares = squares_between(golden, self.judged(), self._probabilities)
             if noise > 0 and np.isfinite(squares).all():
                 squares[:, 0] /= noise
                 found[gate] = squares

@@ -24,8 +24,8 @@ from ..calibration.observed import Observed
 from ..calibration.pool import Pool
 from ..calibration.rounding import Rounded
 from ..calibration.thresholds import METHODS
-from ..calibration.trial import Trial, Way
-from ..calibration.worker import Worker
+from ..calibration.trial import Golden, Trial, Way
+from ..calibration.worker import opened
 from ..errors import TesseraError
 from ..files import require_writable_folder, scratch_folder, write_text
 from ..tasks.answers import mostly_alike
@@ -92,9 +92,12 @@ def _calibrate(context: Context) -> None:
             pool = _pool(args, dataset, at_end)
             observed = Observed.compile(model, folder, report, _compiler_flags(args))
             step.note = f"{len(observed.info['tensors'])} tensors"
-        observed = _equalize(context, observed, dataset, kinds, folder) if kinds else observed
+        golden, seen = Golden(observed.job()), None
+        if kinds:
+            bench = equalization.Bench(dataset, tuple(_compiler_flags(args)), folder, golden)
+            observed, seen = _equalize(context, observed, kinds, bench)
         engine = _engine(args, observed, pool, at_end)
-        state = _collect(context, engine, dataset, observed, output)
+        state = _collect(context, engine, dataset, observed, output, seen)
         choices = _choose(context, engine, dataset, state, observed)
         table = _table(args, observed, state, choices)
         if args.histograms:
@@ -103,10 +106,10 @@ def _calibrate(context: Context) -> None:
         learned: dict[str, Rounded] = {}
         left = None
         if methods:
-            learned, left = _learn(context, observed, dataset, state, methods, folder, choices, table)
+            learned, left = _learn(context, observed, dataset, state, methods, folder, choices, table, golden)
         table = replace(table, max_error=args.max_error, same_answers=tuple(mostly_alike(state.answers)))
         if left is not None and left > args.max_error and args.quantize == "INT8" and auto:
-            table, left = _repair(context, observed, dataset, state, folder, table, learned)
+            table, left = _repair(context, observed, dataset, state, folder, table, learned, golden)
         table = replace(table, output_error=None if left is None else float(f"{left:.4g}"))
         _keep_sample(context, output, dataset, state, observed)
     with report.step("write table") as step:
@@ -136,7 +139,7 @@ def _keep_sample(context: Context, output: Path, dataset: Dataset, state: State,
     for path in beside:
         context.outputs.path(path)
     sample.save(staged, dataset, state.digests, observed.model.inputs)
-    checks.save(staged, dataset, state.digests, observed.model.inputs, Worker(observed.job()))
+    checks.save(staged, dataset, state.digests, observed.model.inputs, opened(observed.job()))
     for path in beside:
         there = context.outputs.path(path).exists()
         if output.exists() and not there:
@@ -181,7 +184,10 @@ def _partial(output: Path, equalized: bool) -> Path:
     return output.with_name(output.name + (".equalized" if equalized else "") + ".partial")
 
 
-def _collect(context: Context, engine: Engine, dataset: Dataset, observed: Observed, output: Path) -> State:
+def _collect(
+    context: Context, engine: Engine, dataset: Dataset, observed: Observed, output: Path, seen: State | None
+) -> State:
+    """What all samples show; seen: of some of them."""
     args, report = context.args, context.report
     factors = [array.tobytes() for array in observed.factors.values()]
     of_factors = hashlib.sha256(b"".join(factors)).hexdigest()
@@ -190,14 +196,9 @@ def _collect(context: Context, engine: Engine, dataset: Dataset, observed: Obser
     state = checkpoint.load(observed.sources) if args.resume else None
     resumed = len(state.done) if state else 0
     with report.step(f"observe on {engine.workers} worker(s)") as step:
-        step.progress(resumed, dataset.count)
-        state = collect(
-            engine,
-            dataset,
-            state or State.empty(observed.sources),
-            checkpoint,
-            lambda done: step.progress(done, dataset.count),
-        )
+        state = state or seen or State.empty(observed.sources)
+        step.progress(len(state.done), dataset.count)
+        state = collect(engine, dataset, state, checkpoint, lambda done: step.progress(done, dataset.count))
         step.note = f"{len(state.digests)} samples"
         step.note += f" of {dataset.available}" if dataset.available > dataset.count else ""
         step.note += f", {resumed} of them before the interruption" if resumed else ""
@@ -259,16 +260,18 @@ def _table(args: argparse.Namespace, observed: Observed, state: State, choices: 
     )
 
 
-def _equalize(context: Context, observed: Observed, dataset: Dataset, kinds: Sequence[str], folder: Path) -> Observed:
-    """The model, with like ranges of channels where that is asked for or lowers the output error."""
+def _equalize(
+    context: Context, observed: Observed, kinds: Sequence[str], bench: equalization.Bench
+) -> tuple[Observed, State | None]:
+    """The model, with like ranges of channels where that is asked for or lowers the output error; and what is known of
+    its tensors by then."""
     args, report = context.args, context.report
     with report.step("equalise channels") as step:
-        found = equalization.equalize(
-            observed, dataset, kinds, args.methods != "auto", _compiler_flags(args), folder, step.progress
-        )
+        found = equalization.equalize(observed, kinds, args.methods != "auto", bench, step.progress)
         step.note = f"{found.tensors} tensors" if found.observed else "left out"
         if found.without:
-            step.note += f": output error {found.without:.4f} without, {found.with_them:.4f} with it"
+            step.note += f": output error {found.without:.4f} without"
+            step.note += f", {found.with_them:.4f} with it" if found.with_them else ""
     if found.failure:
         report.warn(f"channels were not equalised: {found.failure}")
     context.result["equalization"] = {
@@ -276,7 +279,7 @@ def _equalize(context: Context, observed: Observed, dataset: Dataset, kinds: Seq
         "error_without": found.without or None,
         "error_with": found.with_them or None,
     }
-    return found.observed or observed
+    return found.observed or observed, found.seen
 
 
 def _learn(
@@ -288,6 +291,7 @@ def _learn(
     folder: Path,
     choices: dict[str, Choice],
     table: tables.Table,
+    golden: Golden,
 ) -> tuple[dict[str, Rounded], float | None]:
     """Weights chosen by the samples, empty where auto finds them worse than weights rounded by themselves; and the
     output error that is left, where it was measured."""
@@ -302,6 +306,7 @@ def _learn(
         args.quantize,
         tuple(_compiler_flags(args)),
         folder,
+        golden,
     )
     with report.step("weights by the samples") as step:
         found = weights.choose(request, choices, table, step.progress)
@@ -342,6 +347,7 @@ def _repair(
     folder: Path,
     table: tables.Table,
     learned: Mapping[str, Rounded],
+    golden: Golden,
 ) -> tuple[tables.Table, float]:
     """The table with 16 bits where 8 leave more than --max_error, and the output error that is left then."""
     args, report = context.args, context.report
@@ -349,7 +355,7 @@ def _repair(
     with report.step("16 bits where they pay") as step:
         products = read_products(observed.info["products"], observed.weights)
         found = repair.repair(
-            Trial(observed.model, args.quantize, tuple(_compiler_flags(args)), folder),
+            Trial(observed.model, args.quantize, tuple(_compiler_flags(args)), folder, golden),
             observed,
             dataset,
             tried(sorted(state.digests)),
