@@ -51,13 +51,15 @@ def repair(
     products: Sequence[Product],
     way: Way,
     max_error: float,
+    known: Tried | None = None,
 ) -> Repaired:
-    """The table of `way`, changed where its model's output error is above `max_error`."""
+    """The table of `way`, changed where its model's output error is above `max_error`. known: what the model does, where
+    that was tried."""
 
     def tried(table: Table, precision: str = trial.precision) -> Tried:
         return replace(trial, precision=precision).run(observed.job(), dataset, numbers, [replace(way, table=table)])[0]
 
-    now = tried(way.table)
+    now = known or tried(way.table)
     if now.error <= max_error:
         return Repaired(way.table, now.error, now.error, 0.0)
     before, floor = now.error, tried(way.table, "INT16").error

@@ -16,7 +16,7 @@ from .observed import Observed
 from .products import Product
 from .rounding import Rounded
 from .table import Table
-from .trial import Golden, Trial, Way
+from .trial import Golden, Trial, Tried, Way
 from .worker import Job
 
 FIRST, CLEARLY_WORSE = 4, 1.3
@@ -57,8 +57,8 @@ class Request:
 class Found:
     """weights: by the products' names; left_out: why they are empty. methods: those tried that did best, if any were,
     of how many ops and by how many samples; without, with_them: the output errors. wide: ops that are to keep 8 bits
-    in W4, and their share of the weights. failure: why they could not be tried. error: the output error without a
-    choice of weights, where no other was measured."""
+    in W4, and their share of the weights. failure: why they could not be tried. tried: what the table makes with
+    these weights, where it was measured."""
 
     weights: dict[str, Rounded] = field(default_factory=dict)
     left_out: str = ""
@@ -70,12 +70,7 @@ class Found:
     wide: tuple[str, ...] = ()
     wide_share: float = 0.0
     failure: str = ""
-    error: float | None = None
-
-    @property
-    def left(self) -> float | None:
-        """The output error of the model that the table makes, where it was measured."""
-        return self.error if self.error is not None else self.with_them if self.weights else self.without or None
+    tried: Tried | None = None
 
 
 def choose(
@@ -88,20 +83,21 @@ def choose(
     to_round = learn.to_round(products, request.observed.shape_of, count, request.precision)
     if request.auto and learn.share_of(to_round, products) < WORTH_ROUNDING:
         why = "left out: int8 holds them as they are, or there are too few samples for them"
-        return Found(left_out=why, error=_error_of(request, table, tried))
+        return Found(left_out=why, tried=_alone(request, table, tried))
     kept = learn.keep(samples(), request.job.specs)
     learned = _learn(request, lambda: iter(kept), count, products, to_round, choices, progress)
     if not any(learned):
-        return Found(left_out="none is to be chosen", error=_error_of(request, table, tried))
+        return Found(left_out="none is to be chosen", tried=_alone(request, table, tried))
     try:
         trial = Trial(request.observed.model, request.precision, request.flags, request.folder, request.golden)
         nothing_and_learned: list[Mapping[str, Rounded]] = [{}, *learned]
         ways = [Way(table, weights, request.observed.factors) for weights in nothing_and_learned]
-        without, *errors = _errors(trial, request, tried, ways)
+        found_of_ways = _try(trial, request, tried, ways)
     except TesseraError as error:
         if not request.auto:
             raise
         return Found(left_out="left out: the quantised model cannot be tried", failure=error.message)
+    without, *errors = [of_way.error for of_way in found_of_ways]
     best = errors.index(min(errors))
     wide = (
         [p for p in to_round if p.name in learned[best] and learned[best][p.name].wide]
@@ -118,32 +114,33 @@ def choose(
         errors[best],
         tuple(p.name for p in wide),
         learn.share_of(wide, products),
+        tried=found_of_ways[1 + best],
     )
     if request.auto and not found.with_them < without:
-        return replace(found, weights={}, left_out="left out", wide=())
+        return replace(found, weights={}, left_out="left out", wide=(), tried=found_of_ways[0])
     return found
 
 
-def _errors(trial: Trial, request: Request, numbers: Collection[int], ways: Sequence[Way]) -> list[float]:
-    """Output errors of the ways; of those that are clearly not the best on the first samples, on these."""
+def _try(trial: Trial, request: Request, numbers: Collection[int], ways: Sequence[Way]) -> list[Tried]:
+    """The ways on the samples `numbers`; those that are clearly not the best on the first of them, on these."""
     ordered = sorted(numbers)
     first = [ordered[i] for i in spread(len(ordered), max(FIRST, len(ordered) // 2))]
     models = trial.open(request.job, ways)
-    errors = [tried.error for tried in trial.measure(request.job, models, request.dataset, first)]
-    left = [i for i, error in enumerate(errors) if error <= CLEARLY_WORSE * min(errors)]
-    again = trial.measure(request.job, [models[i] for i in left], request.dataset, ordered)
-    for i, tried in zip(left, again):
-        errors[i] = tried.error
-    return errors
+    found = trial.measure(request.job, models, request.dataset, first)
+    most = CLEARLY_WORSE * min(tried.error for tried in found)
+    left = [i for i, tried in enumerate(found) if tried.error <= most]
+    for i, tried in zip(left, trial.measure(request.job, [models[i] for i in left], request.dataset, ordered)):
+        found[i] = tried
+    return found
 
 
-def _error_of(request: Request, table: Table, tried: Collection[int]) -> float | None:
-    """Of the model with weights rounded by themselves; not where these alone are integers: nobody asks."""
+def _alone(request: Request, table: Table, tried: Collection[int]) -> Tried | None:
+    """The model with weights rounded by themselves; not where these alone are integers: nobody asks."""
     if request.precision != "INT8":
         return None
     trial = Trial(request.observed.model, request.precision, request.flags, request.folder, request.golden)
     try:
-        return trial.output_errors(request.job, request.dataset, tried, [Way(table, {}, request.observed.factors)])[0]
+        return trial.run(request.job, request.dataset, tried, [Way(table, {}, request.observed.factors)])[0]
     except TesseraError:  # whoever deploys it is told why
         return None
 

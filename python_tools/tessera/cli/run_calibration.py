@@ -24,7 +24,7 @@ from ..calibration.observed import Observed
 from ..calibration.pool import Pool
 from ..calibration.rounding import Rounded
 from ..calibration.thresholds import METHODS
-from ..calibration.trial import Golden, Trial, Way
+from ..calibration.trial import Golden, Trial, Tried, Way
 from ..calibration.worker import opened
 from ..errors import TesseraError
 from ..files import require_writable_folder, scratch_folder, write_text
@@ -104,12 +104,13 @@ def _calibrate(context: Context) -> None:
             text = histograms.as_json(observed, state.histograms, choices)
             write_text(context.outputs.path(args.histograms), text)
         learned: dict[str, Rounded] = {}
-        left = None
+        known: Tried | None = None
         if methods:
-            learned, left = _learn(context, observed, dataset, state, methods, folder, choices, table, golden)
+            learned, known = _learn(context, observed, dataset, state, methods, folder, choices, table, golden)
         table = replace(table, max_error=args.max_error, same_answers=tuple(mostly_alike(state.answers)))
-        if left is not None and left > args.max_error and args.quantize == "INT8" and auto:
-            table, left = _repair(context, observed, dataset, state, folder, table, learned, golden)
+        left = known.error if known else None
+        if known and known.error > args.max_error and args.quantize == "INT8" and auto:
+            table, left = _repair(context, observed, dataset, state, folder, table, learned, golden, known)
         table = replace(table, output_error=None if left is None else float(f"{left:.4g}"))
         _keep_sample(context, output, dataset, state, observed)
     with report.step("write table") as step:
@@ -292,9 +293,9 @@ def _learn(
     choices: dict[str, Choice],
     table: tables.Table,
     golden: Golden,
-) -> tuple[dict[str, Rounded], float | None]:
-    """Weights chosen by the samples, empty where auto finds them worse than weights rounded by themselves; and the
-    output error that is left, where it was measured."""
+) -> tuple[dict[str, Rounded], Tried | None]:
+    """Weights chosen by the samples, empty where auto finds them worse than weights rounded by themselves; and what
+    the model does with them, where it was tried."""
     args, report = context.args, context.report
     request = weights.Request(
         observed.job(),
@@ -314,7 +315,7 @@ def _learn(
         if found.failure:
             report.warn(f"weights were not chosen by the samples: {found.failure}")
         if not found.methods:
-            return {}, found.left
+            return {}, found.tried
         step.note = f"{found.ops} ops by {'+'.join(found.methods)}, {found.samples} samples; "
         step.note += f"output error {found.without:.4f} without, {found.with_them:.4f} with"
         step.note += f": {found.left_out}" if found.left_out else ""
@@ -336,7 +337,7 @@ def _learn(
             f"--methods {args.methods} raises the measured output error from {found.without:.4f} to "
             f"{found.with_them:.4f}"
         )
-    return found.weights, found.left
+    return found.weights, found.tried
 
 
 def _repair(
@@ -348,6 +349,7 @@ def _repair(
     table: tables.Table,
     learned: Mapping[str, Rounded],
     golden: Golden,
+    known: Tried,
 ) -> tuple[tables.Table, float]:
     """The table with 16 bits where 8 leave more than --max_error, and the output error that is left then."""
     args, report = context.args, context.report
@@ -362,6 +364,7 @@ def _repair(
             products,
             Way(table, learned, observed.factors),
             args.max_error,
+            known,
         )
         step.note = repair.told(found) or "none do"
     context.result["repair"] = {"tensors": list(found.tensors), "error_before": found.before, "floor": found.floor}
