@@ -125,7 +125,9 @@ private:
 
   bool canTake(Operation *producer, MapOp map) {
     auto owner = dyn_cast<EpilogueInterface>(producer);
-    if (!owner || makesRows(producer) != intoRows || producer->getBlock() != map->getBlock() ||
+    auto attention = dyn_cast<AttentionOp>(producer);
+    if (!owner || makesRows(producer) != intoRows || (integerAttention && attention && !attention.isOfIntegers()) ||
+        producer->getBlock() != map->getBlock() ||
         !canYield(producer, map.getY()) || !onlyUsedBy(producer->getResult(0), map)) {
       return false;
     }

@@ -71,7 +71,7 @@ def FuseEpiloguesPass : Pass<"device-fuse-epilogues", "::mlir::func::FuncOp"> {
     their names. Nothing is computed more often than before except bodies of up to four cheap operations.
 
     Norms and attention, which make rows, take maps only where `into-rows` says so, which then is all that is done: not every
-    family has kernels of them that can.
+    family has kernels of them that can, and `integer-attention` tells of one whose attention of floats cannot.
 
     Not fused: operands that the producer's kernels cannot read beside their result (neither its shape, nor one value per
     channel or column, nor one value), results of another element type (other than behind sums of integers), broadcasts of the producer, bodies that would
@@ -92,7 +92,9 @@ def FuseEpiloguesPass : Pass<"device-fuse-epilogues", "::mlir::func::FuncOp"> {
     } {...} : (...) -> tensor<1x16x8x8xf32>
     ```
   }];
-  let options = [Option<"intoRows", "into-rows", "bool", "false", "Only maps of the results of norms and attention">];
+  let options = [Option<"intoRows", "into-rows", "bool", "false", "Only maps of the results of norms and attention">,
+                 Option<"integerAttention", "integer-attention", "bool", "false",
+                        "Of attention, only that of integers takes maps">];
   let dependentDialects = ["::tessera::device::DeviceDialect"];
   let statistics = [Statistic<"numEpilogues", "fused-epilogues", "Maps that became part of an epilogue">,
                     Statistic<"numMaps", "fused-maps", "Maps computed inside a map that reads them">];

@@ -20,6 +20,7 @@ void buildPackingPipeline(OpPassManager &manager, const X86Target &target) {
   if (target.bf16) {
     functions.addPass(createNarrowAttentionPass());
   }
+  functions.addPass(device::createFuseEpiloguesPass({.intoRows = true, .integerAttention = true}));
   functions.addPass(createFlattenVolumesPass());
   functions.addPass(createConvToMatMulPass());
   functions.addPass(createAssignLayoutsPass({.vectorBytes = bytes, .bf16Dots = target.bf16, .amx = target.amx}));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --device-fuse-epilogues=into-rows=true | FileCheck %s --check-prefixes=CHECK,ROWS
+// RUN: tessera-opt %s --device-fuse-epilogues="into-rows=true integer-attention=true" | FileCheck %s --check-prefix=INTEGER
 // RUN: tessera-opt %s --device-fuse-epilogues | FileCheck %s --check-prefixes=CHECK,NONE
 
 // A map of a norm's result alone becomes its epilogue where that is asked for; that of what another reads as well does not.
@@ -51,6 +52,26 @@ func.func @rounded(%x: tensor<2x3xf16>) -> tensor<2x3xf16> {
 // NONE-NEXT: device.map
 func.func @attention(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xi8> {
   %n = device.attention %q, %q, %q {scale = 1.0} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %y = device.map(%n) {
+  ^bb0(%a: f32):
+    %i = arith.fptosi %a : f32 to i8
+    device.yield %i : i8
+  } : (tensor<2x3x4xf32>) -> tensor<2x3x4xi8>
+  return %y : tensor<2x3x4xi8>
+}
+
+// INTEGER-LABEL: func.func @norms
+// INTEGER: device.norm {{.*}} epilogue {
+// INTEGER-LABEL: func.func @attention
+// INTEGER: device.attention %arg0, %arg0, %arg0 {
+// INTEGER-NEXT: device.map
+
+// INTEGER-LABEL: func.func @integers
+// CHECK-LABEL: func.func @integers
+// INTEGER: device.attention %arg0, %arg0, %arg0 epilogue {
+// INTEGER-NOT: device.map
+func.func @integers(%q: tensor<2x3x4xi8>) -> tensor<2x3x4xi8> {
+  %n = device.attention %q, %q, %q {scale = 1.0, levels = 255 : i64, valueScale = 0.1} : (tensor<2x3x4xi8>, tensor<2x3x4xi8>, tensor<2x3x4xi8>) -> tensor<2x3x4xf32>
   %y = device.map(%n) {
   ^bb0(%a: f32):
     %i = arith.fptosi %a : f32 to i8
