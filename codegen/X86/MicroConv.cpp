@@ -194,7 +194,7 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
     }
   }
   shape.prefetchLines = prefetchLines;
-  shape.aheadBytes = streamAhead(weightsOfGroup());
+  shape.aheadBytes = streamAhead(shape.step, weightsOfGroup());
   return shape;
 }
 

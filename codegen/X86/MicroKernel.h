@@ -19,9 +19,12 @@ inline constexpr int64_t kBlockBytes = kBlock * 4;
 /// x / y rounded up, for x >= 0.
 inline int64_t ceilDiv(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
-/// aheadBytes of a product with |weightBytes| of weights: what does not stay in L2 beside other layers is streamed, and
-/// hardware prefetching starts anew on every page.
-inline int64_t streamAhead(int64_t weightBytes) { return weightBytes > 1024 * 1024 ? 4096 : 0; }
+/// aheadBytes of a product with |weightBytes| of weights in |step|s: what does not stay in L2 beside other layers is
+/// streamed, and hardware prefetching starts anew on every page. Wider steps than integers' come fast enough to be
+/// slowed by it.
+inline int64_t streamAhead(PackedStep step, int64_t weightBytes) {
+  return isScaledStep(step) && weightBytes > 1024 * 1024 ? 4096 : 0;
+}
 
 /// What is multiplied. A K step takes 32 bits of every row of A: one f32, two bf16, or four 8-bit or two 16-bit
 /// integers, whose exact products are summed in i32.

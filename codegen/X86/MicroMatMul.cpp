@@ -409,7 +409,7 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
     shape.chunk = chunk, shape.rowStride = rowBytes, shape.windowRows = windowRows();
   }
   shape.prefetchLines = prefetchLines;
-  shape.aheadBytes = streamAhead(packed ? bBytes() : 0);
+  shape.aheadBytes = streamAhead(shape.step, packed ? bBytes() : 0);
   TileResult result;
   result.blocked = false;
   result.elementBytes = yBytes;
