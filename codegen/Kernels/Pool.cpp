@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Blocked tensors: the lanes are channels, and borders are cut from the tap loops. Row-major ones: the
-// lanes are columns. A maximum is that of the columns of the windows first, in scratch, then along the row; for means
-// taps outside of the input are masked off.
+// lanes are columns. A maximum, or a sum without a stated order, is that of the columns of the windows first, in
+// scratch, then along the row; for other means taps outside of the input are masked off.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/Epilogue.h"
 #include "codegen/Kernels/KernelInterface.h"
@@ -68,10 +68,14 @@ private:
   }
 
   Value combine(Value sum, Value value) {
+    return isMax ? merge(sum, value) : merge(sum, convertElement(kb, value, x.getElementType(), accumulator));
+  }
+
+  /// The same of what several taps gave.
+  Value merge(Value sum, Value value) {
     if (isMax) {
       return emitExtremum(kb, x.getElementType(), sum, value, false, kb.exact);
     }
-    value = convertElement(kb, value, x.getElementType(), accumulator);
     return isa<FloatType>(accumulator) ? Value(arith::AddFOp::create(kb.b, sum, value))
                                        : Value(arith::AddIOp::create(kb.b, sum, value));
   }
@@ -163,9 +167,12 @@ private:
     return arith::DivSIOp::create(kb.b, sum, narrow);
   }
 
-  //--- lanes are columns of a maximum ---
+  //--- lanes are columns of a maximum, or of a sum without an order ---
 
-  bool isSeparable() const { return isMax && !device::isBlocked(x) && !kb.target.tileIsThread; }
+  bool isSeparable() const {
+    bool ordered = !isMax && kb.exact && isa<FloatType>(accumulator);
+    return !ordered && !device::isBlocked(x) && !kb.target.tileIsThread;
+  }
 
   /// Some rows at a time, first the columns of all of them, then along each: a vector that is read from two that have
   /// just been stored has to wait for them.
@@ -190,7 +197,7 @@ private:
     });
   }
 
-  /// The largest of each column's windows, to |place|.
+  /// The largest (sum) of each column's windows, to |place|.
   void columnsOfRow(ArrayRef<Value> indices, Value place, int64_t length) {
     // Several vectors at once, so that a row of taps is more than one load and one maximum.
     constexpr int64_t kTogether = 4;
@@ -211,14 +218,33 @@ private:
       at.push_back(column);
       auto body = [&](Value tap, Value old) {
         Value offset = kb.add(kb.mul(column, window.stride), kb.mul(tap, window.dilation));
-        return combine(old, loadLanes(kb, accumulator, place, window.stride, VectorStep{{}, {}, lanes}, offset));
+        return merge(old, loadLanes(kb, accumulator, place, window.stride, VectorStep{{}, {}, lanes}, offset));
       };
       Value mask = kb.maskBelow(lanes, kb.sub(kb.constant(window.output), column));
-      epilogue.store(overTaps(window.kernel, initial(), body), at, at.size() - 1, mask);
+      Value all = overTaps(window.kernel, initial(), body);
+      epilogue.store(isMax ? all : divide(all, rowDivisor(at)), at, at.size() - 1, mask);
     });
   }
 
-  /// Stores the largest of the windows' rows and planes in |count| vectors of columns from |column| on to
+  /// Positions that means at the columns from |at| on divide by.
+  Value rowDivisor(ArrayRef<Value> at) {
+    const WindowDim &window = windows.back();
+    bool padded = op.getCountIncludePad();
+    Value rows = kb.constant(1);
+    Value columns = overTaps(window.kernel, kb.zero(vectorOf(kb.b.getI64Type())), [&](Value tap, Value old) -> Value {
+      Value counted = columnsInside(window.inputAt(kb, at.back(), tap), padded ? -window.padBegin : 0,
+                                    window.input + (padded ? window.padEnd : 0));
+      return arith::AddIOp::create(kb.b, old, arith::ExtUIOp::create(kb.b, old.getType(), counted));
+    });
+    for (auto [d, dim] : llvm::enumerate(ArrayRef(windows).drop_back())) {
+      auto [first, last] = dim.validTaps(kb, at[d + 2]);
+      rows = kb.mul(rows, padded ? dim.paddedTaps(kb, at[d + 2]) : kb.sub(last, first));
+    }
+    Value count = arith::MulIOp::create(kb.b, columns, kb.splat(rows, lanes));
+    return padded ? Value(arith::MaxSIOp::create(kb.b, count, kb.splat(kb.constant(1), lanes))) : count;
+  }
+
+  /// Stores the largest (sum) of the windows' rows and planes in |count| vectors of columns from |column| on to
   /// |place|; |cut|: the last one ends beyond the row.
   void columnsOf(ArrayRef<Value> indices, Value place, Value column, int64_t count, bool cut) {
     const WindowDim &window = windows.back();

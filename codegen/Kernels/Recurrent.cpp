@@ -11,6 +11,7 @@
 #include "codegen/Kernels/LoopNest.h"
 #include "codegen/Kernels/MathApprox.h"
 #include "codegen/Kernels/Models.h"
+#include "codegen/Kernels/RecurrentCell.h"
 #include "codegen/Kernels/Reduction.h"
 #include "codegen/Kernels/RowProducts.h"
 #include "codegen/Kernels/Rows.h"
@@ -26,22 +27,9 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-class RecurrentEmitter {
+class RecurrentEmitter : RecurrentCell {
 public:
-  RecurrentEmitter(KernelBuilder &kb, device::RecurrentOp op)
-      : kb(kb), op(op), element(kb.operandType(0).getElementType()) {
-    type = registerType(element);
-    ArrayRef<int64_t> shape = kb.operandType(0).getShape();
-    steps = shape[0], batch = shape[1], inputs = shape[2], hidden = op.getHiddenSize();
-    directions = op.getDirection() == "bidirectional" ? 2 : 1;
-    isLstm = op.getKind() == "lstm", isGru = op.getKind() == "gru";
-    gates = isLstm ? 4 : isGru ? 3 : 1;
-    lanes = kb.target.lanes(type.getIntOrFloatBitWidth());
-    for (unsigned i = 0; i < 8; ++i) {
-      auto [first, length] = op.getODSOperandIndexAndLength(i);
-      operands[i] = length ? int(first) : -1;
-    }
-  }
+  RecurrentEmitter(KernelBuilder &kb, device::RecurrentOp op) : RecurrentCell(kb, op) {}
 
   void emit() {
     bool isShared = kb.target.shuffle && directions * batch > 0;
@@ -63,9 +51,6 @@ public:
   }
 
 private:
-  enum Operand { kX, kW, kR, kBias, kLens, kInitialH, kInitialC, kPeephole };
-  enum Row { kH, kC, kResetH, kHiddenSums };
-
   /// h, c, reset * h, the sums over the state, and those over the inputs of |together| steps.
   int64_t scratchRows() const { return kHiddenSums + (1 + together) * gates; }
   /// Of scratch, for a sequence.
@@ -75,7 +60,7 @@ private:
   /// lengths of their own are apart. There are two tiles at least, for two threads.
   int64_t chooseTogether() {
     int64_t most = kb.target.hasMasks() ? 4 : 2;
-    int64_t groups = operands[kLens] >= 0 ? batch : std::max<int64_t>(llvm::divideCeil(batch, most), 2 / directions);
+    int64_t groups = has(kLens) ? batch : std::max<int64_t>(llvm::divideCeil(batch, most), 2 / directions);
     sequences = std::max<int64_t>(1, llvm::divideCeil(batch, std::max<int64_t>(groups, 1)));
     together = std::clamp<int64_t>(steps, 1, most / sequences);
     return llvm::divideCeil(batch, sequences);
@@ -107,68 +92,20 @@ private:
     });
   }
 
-  /// Where a vector of units of an operand begins; those of a team without units are the last one.
-  Value unitsAt(Value base, Value i) { return kb.add(base, team ? kb.min(i, kb.constant(hidden - 1)) : i); }
-  /// Stores units; threads without one store in the place that they have in scratch, without a branch.
-  void storeUnits(Value value, Value base, Value offset, Value i, Value mask) {
-    if (!team || !mask) {
-      return kb.storeElements(element, value, base, kb.add(offset, i), mask);
-    }
-    Value target = kb.element(element, base, kb.add(kb.add(offset, i), kb.sharedLane()));
-    Value spare = kb.element(type, rows, rowAt(kHiddenSums, i));
-    kb.storeRun(element, value, LLVM::SelectOp::create(kb.b, mask, target, spare), kb.constant(0));
-  }
-
-  Type vectorType() { return kb.lanesOf(type, lanes); }
-  Value rowAt(int64_t row, Value i) {
-    Value at = kb.add(i, row * rowSize);
-    return team ? kb.add(at, kb.sharedLane()) : at;
-  }
-  Value loadRow(int64_t row, Value i) { return kb.load(vectorType(), rows, rowAt(row, i)); }
-  void storeRow(Value value, int64_t row, Value i) { kb.store(value, rows, rowAt(row, i)); }
   void barrier() {
     if (team) {
       kb.target.barrier(kb);
     }
   }
-  /// Vectors of hidden units, those of this thread's row where threads share the sequence.
-  void overUnits(function_ref<void(Value i, Value mask)> body) {
-    if (!team) {
-      return overRow(kb, hidden, lanes, body);
-    }
-    kb.forLoop(0, rowSize, kBlockRows * kRowThreads, [&](Value first) {
-      Value i = kb.add(first, kb.mul(team, kRowThreads));
-      body(i, rowSize > hidden ? kb.maskBelow(lanes, kb.sub(kb.constant(hidden), i)) : Value());
-    });
-  }
   int64_t inputRow(int64_t gate) { return kHiddenSums + gates + gate; }
-  int64_t hiddenRow(int64_t gate) { return kHiddenSums + gate; }
-  /// The sum over the inputs of this step.
-  Value loadInputSum(int64_t gate, Value i) {
+  Value loadInputSum(int64_t gate, Value i, Value) override {
     Value at = rowAt(inputRow(gate), i);
     return kb.load(vectorType(), rows, stepOffset ? kb.add(at, stepOffset) : at);
   }
-  Value loadOperand(Operand which, Value offset, Value mask) {
-    return kb.loadElements(kb.operandType(operands[which]).getElementType(), lanes, kb.operand(operands[which]), offset,
-                           mask);
-  }
-  Value plus(Value a, Value b) { return arith::AddFOp::create(kb.b, a, b); }
-  Value times(Value a, Value b) { return arith::MulFOp::create(kb.b, a, b); }
-
-  /// The sequence's place in [directions, batch, hidden].
-  Value stateOffset() { return kb.mul(kb.add(kb.mul(direction, batch), sequence), hidden); }
 
   void emitSequences() {
     overSequences([&] { initialise(); });
-    Value length = kb.constant(steps);
-    if (operands[kLens] >= 0) {
-      Type lensType = kb.operandType(operands[kLens]).getElementType();
-      length = kb.loadElements(lensType, 0, kb.operand(operands[kLens]), sequence);
-      if (!length.getType().isInteger(64)) {
-        length = arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), length);
-      }
-      length = kb.max(kb.min(length, kb.constant(steps)), kb.constant(0));
-    }
+    Value length = loadLength();
     barrier();
     if (team) {
       kb.forLoop(kb.constant(0), length, 1, [&](Value step) { emitStep(timeOf(step, length)); });
@@ -182,16 +119,9 @@ private:
       });
     }
     kb.forLoop(length, kb.constant(steps), 1, [&](Value time) {
-      overUnits(
-          [&](Value i, Value mask) { storeUnits(kb.zero(vectorType()), kb.result(0), outputRow(time), i, mask); });
+      overUnits([&](Value i, Value mask) { storeOutput(kb.zero(vectorType()), time, i, mask); });
     });
-    overSequences([&] {
-      Value state = stateOffset();
-      overUnits([&](Value i, Value mask) {
-        storeUnits(loadRow(kH, i), kb.result(1), state, i, mask);
-        storeUnits(loadRow(isLstm ? kC : kH, i), kb.result(2), state, i, mask);
-      });
-    });
+    overSequences([&] { storeStates(); });
   }
 
   void initialise() {
@@ -202,18 +132,7 @@ private:
     for (int64_t row = 0; team && row < scratchRows(); ++row) {
       overUnits([&](Value i, Value) { storeRow(kb.zero(vectorType()), row, i); });
     }
-    Value state = stateOffset();
-    loadState(kInitialH, kH, state);
-    loadState(kInitialC, kC, state);
-  }
-
-  Value timeOf(Value step, Value length) {
-    Value backward = kb.sub(kb.sub(length, kb.constant(1)), step);
-    if (directions == 2) {
-      Value second = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, direction, kb.constant(1));
-      return arith::SelectOp::create(kb.b, second, backward, step);
-    }
-    return op.getDirection() == "reverse" ? backward : step;
+    loadStates();
   }
 
   /// The sums over the inputs of |together| steps from |first| on; beyond the last step they are its own again.
@@ -251,7 +170,7 @@ private:
               return loadOperand(weights, kb.add(kb.add(base, unit * depth), i), mask);
             });
         for (auto [index, sum] : llvm::enumerate(sums)) {
-          Value total = operands[kBias] >= 0 ? plus(sum, biasOf(weights, kb.add(own, u), units)) : sum;
+          Value total = has(kBias) ? plus(sum, biasOf(weights, kb.add(own, u), units)) : sum;
           int64_t place = int64_t(index) / vectors * sequenceNumbers() + int64_t(index) % vectors * gates * rowSize;
           kb.store(total, rows, kb.add(kb.add(target, u), place));
         }
@@ -266,33 +185,19 @@ private:
     return kb.loadElements(biasType, count, kb.operand(operands[kBias]), kb.add(offset, unit));
   }
 
-  void loadState(Operand which, int64_t row, Value state) {
-    overUnits([&](Value i, Value mask) {
-      storeRow(operands[which] >= 0 ? loadOperand(which, unitsAt(state, i), mask) : kb.zero(vectorType()), row, i);
-    });
-  }
-
-  /// Offset in y [steps, directions, batch, hidden].
-  Value outputRow(Value time) {
-    return kb.mul(kb.add(kb.mul(kb.add(kb.mul(time, directions), direction), batch), sequence), hidden);
-  }
-
   void emitStep(Value time) {
     Value x = kb.mul(kb.add(kb.mul(time, batch), sequence), inputs);
-    bool resetsFirst = isGru && !op.getLinearBeforeReset();
     auto input = [&](Value i, Value mask) { return loadOperand(kX, kb.add(x, i), mask); };
     auto state = [&](Value i, Value) { return loadRow(kH, i); };
     if (team) {
       gateSums(0, gates, kW, inputs, inputRow(0), input);
-      gateSums(0, resetsFirst ? 2 : gates, kR, hidden, hiddenRow(0), state);
+      gateSums(0, resetsFirst() ? 2 : gates, kR, hidden, hiddenRow(0), state);
       barrier();
     } else {
-      stateSums(0, resetsFirst ? 2 : gates, kH);
+      stateSums(0, resetsFirst() ? 2 : gates, kH);
     }
-    if (resetsFirst) {
-      overSequences([&] {
-        overUnits([&](Value i, Value) { storeRow(times(activate(1, 0, sumOf(1, i)), loadRow(kH, i)), kResetH, i); });
-      });
+    if (resetsFirst()) {
+      overSequences([&] { overUnits([&](Value i, Value mask) { storeResetUnits(i, mask); }); });
       barrier();
       if (team) {
         gateSums(2, 1, kR, hidden, hiddenRow(2), [&](Value i, Value) { return loadRow(kResetH, i); });
@@ -303,15 +208,13 @@ private:
     }
     overSequences([&] {
       overUnits([&](Value i, Value mask) {
-        Value next = isLstm ? lstmUnits(i, mask) : isGru ? gruUnits(i) : activate(0, 0, sumOf(0, i));
+        Value next = nextUnits(i, mask);
         storeRow(next, kH, i);
-        storeUnits(next, kb.result(0), outputRow(time), i, mask);
+        storeOutput(next, time, i, mask);
       });
     });
     barrier();
   }
-
-  Value sumOf(int64_t gate, Value i) { return plus(loadInputSum(gate, i), loadRow(hiddenRow(gate), i)); }
 
   /// row[u] = bias + sum over i of weights[direction][gate * hidden + u][i] * vector(i), for |count| gates from |gate|
   /// on, whose rows follow |row|; where threads share the sequence.
@@ -344,7 +247,7 @@ private:
   }
 
   void storeSum(Value total, int64_t gate, Operand weights, int64_t row, Value u) {
-    if (operands[kBias] >= 0) {
+    if (has(kBias)) {
       // bias [directions, 2 * gates * hidden]: input biases, then hidden ones.
       Value offset =
           kb.add(kb.mul(direction, 2 * gates * hidden), (weights == kR ? gates * hidden : 0) + gate * hidden);
@@ -354,120 +257,21 @@ private:
     kb.store(total, rows, kb.add(u, row * rowSize));
   }
 
-  Value gruUnits(Value i) {
-    Value update = activate(0, 0, sumOf(0, i));
-    Value recurrent = loadRow(hiddenRow(2), i);
-    if (op.getLinearBeforeReset()) {
-      recurrent = times(activate(1, 0, sumOf(1, i)), recurrent);
-    }
-    Value candidate = activate(2, 1, plus(loadInputSum(2, i), recurrent));
-    Value one = kb.floatConstant(vectorType(), 1.0);
-    return plus(times(arith::SubFOp::create(kb.b, one, update), candidate), times(update, loadRow(kH, i)));
-  }
-
-  Value lstmUnits(Value i, Value mask) {
-    enum { kInput, kOutput, kForget, kCell };
-    auto peep = [&](int64_t gate, Value sum, Value cell) {
-      if (operands[kPeephole] < 0) {
-        return sum;
-      }
-      Value offset = unitsAt(kb.add(kb.mul(direction, 3 * hidden), gate * hidden), i);
-      return plus(sum, times(loadOperand(kPeephole, offset, mask), cell));
-    };
-    Value cell = loadRow(kC, i);
-    Value input = activate(kInput, 0, peep(kInput, sumOf(kInput, i), cell));
-    Value forget = activate(kForget, 0, peep(kForget, sumOf(kForget, i), cell));
-    Value next = plus(times(forget, cell), times(input, activate(kCell, 1, sumOf(kCell, i))));
-    storeRow(next, kC, i);
-    Value output = activate(kOutput, 0, peep(kOutput, sumOf(kOutput, i), next));
-    return times(output, activation(2, next));
-  }
-
-  /// Clips the sum of a gate and applies activation |function| of the direction.
-  Value activate(int64_t gate, unsigned function, Value sum) {
-    double clip = op.getClip().convertToDouble();
-    if (clip > 0) {
-      Value low = kb.floatConstant(vectorType(), -clip), high = kb.floatConstant(vectorType(), clip);
-      sum = arith::MinimumFOp::create(kb.b, arith::MaximumFOp::create(kb.b, sum, low), high);
-    }
-    return activation(function, sum);
-  }
-
-  Value activation(unsigned function, Value x) {
-    unsigned perDirection = isLstm ? 3 : isGru ? 2 : 1;
-    auto nameOf = [&](unsigned d) {
-      return cast<StringAttr>(op.getActivations()[d * perDirection + function]).getValue();
-    };
-    Value first = apply(nameOf(0), x);
-    if (directions == 1 || nameOf(0) == nameOf(1)) {
-      return first;
-    }
-    Value second = apply(nameOf(1), x);
-    Value isFirst = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, direction, kb.constant(0));
-    return arith::SelectOp::create(kb.b, isFirst, first, second);
-  }
-
-  Value apply(StringRef name, Value x) {
-    ImplicitLocOpBuilder &b = kb.b;
-    auto lit = [&](double value) { return kb.floatConstant(x.getType(), value); };
-    auto positive = [&]() -> Value { return arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, lit(0)); };
-    auto select = [&](Value c, Value p, Value q) -> Value { return arith::SelectOp::create(b, c, p, q); };
-    std::string lower = name.lower();
-    if (lower == "sigmoid") {
-      return emitSigmoid(kb, x);
-    }
-    if (lower == "tanh" || lower == "scaledtanh") {
-      return emitTanh(kb, x);
-    }
-    if (lower == "relu") {
-      return arith::MaximumFOp::create(b, x, lit(0));
-    }
-    if (lower == "leakyrelu") {
-      return select(positive(), x, times(x, lit(0.01)));
-    }
-    if (lower == "thresholdedrelu") {
-      return select(arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, lit(1)), x, lit(0));
-    }
-    if (lower == "elu") {
-      return select(positive(), x, arith::SubFOp::create(b, emitExp(kb, x), lit(1)));
-    }
-    if (lower == "hardsigmoid") {
-      Value line = emitFma(kb, x, lit(0.2), lit(0.5));
-      return arith::MinimumFOp::create(b, arith::MaximumFOp::create(b, line, lit(0)), lit(1));
-    }
-    if (lower == "softsign") {
-      return arith::DivFOp::create(b, x, plus(lit(1), math::AbsFOp::create(b, x)));
-    }
-    if (lower == "softplus") {
-      Value magnitude = math::AbsFOp::create(b, x);
-      Value tail = emitLog(kb, plus(lit(1), emitExp(kb, arith::NegFOp::create(b, magnitude))));
-      return plus(tail, arith::MaximumFOp::create(b, x, lit(0)));
-    }
-    return x; // Affine with its defaults; the verifier admits no other name
-  }
-
-  KernelBuilder &kb;
-  device::RecurrentOp op;
-  Type element, type;
-  int64_t steps, batch, inputs, hidden, directions, gates, rowSize = 0;
   int64_t together = 1;  ///< steps whose inputs are multiplied at once
   int64_t sequences = 1; ///< of a tile
-  bool isLstm, isGru;
-  unsigned lanes;
-  int operands[8];
-  Value direction;
-  Value sequence;   ///< at hand, or the tile's first
-  Value team;       ///< of the rows of threads that share the sequence; null: one thread has it
-  Value rows;       ///< base of the rows in scratch
-  Value stepOffset; ///< from the sums over the inputs of the first step of those taken together to this one's
+  Value stepOffset;      ///< from the sums over the inputs of the first step of those taken together to this one's
 };
 
 struct RecurrentModel : KernelInterface::ExternalModel<RecurrentModel, device::RecurrentOp> {
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    auto recurrent = cast<device::RecurrentOp>(op);
     if (failed(requireRowMajor(op))) {
       return failure();
     }
-    RecurrentEmitter(kb, cast<device::RecurrentOp>(op)).emit();
+    if (!recurrent.getW()) {
+      return op->emitOpError("has no weights of inputs: the kernel of loops multiplies these itself");
+    }
+    RecurrentEmitter(kb, recurrent).emit();
     return success();
   }
 };

@@ -128,6 +128,23 @@ TEST(NarrowConv, Random) {
   }
 }
 
+/// Kernels whose far taps see only the zeros around the image at many positions, which tiles leave out.
+TEST(NarrowConv, FarTaps) {
+  std::mt19937 random(3);
+  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  for (int64_t i = 0; i < 16; ++i) {
+    ConvCase s{pick(1, 2), pick(16, 50), pick(5, 26), pick(15, 40), pick(10, 67), 3, pick(0, 3) ? 1 : 2, pick(3, 16), 0,
+               1};
+    s.pad = std::max<int64_t>(s.dilation - pick(-2, 2), (2 * s.dilation + 1 - s.h) / 2 + 1);
+    const char *names[] = {"f32", "bf16", "f16"};
+    Types types{names[pick(0, 2)], names[pick(0, 2)], pick(0, 1) ? names[pick(0, 2)] : "", names[pick(0, 2)]};
+    if (i % 2) {
+      types.x = types.w = "f32";
+    }
+    check(convText(s, types), relativeError(types.y));
+  }
+}
+
 TEST(NarrowMatMul, Shapes) {
   for (const Types &types : kTypes) {
     for (int64_t k : {1, 17, 64, 131}) {

@@ -383,8 +383,9 @@ std::optional<GuardedBuffer> bytesOf(Value operand, const Case &data) {
 std::string pack(Operation *op, const X86Target &target, const Case &data, std::vector<GuardedBuffer> &buffers) {
   auto conv = dyn_cast<device::ConvOp>(op);
   auto matmul = dyn_cast<device::MatMulOp>(op);
+  Value bias = conv ? conv.getBias() : matmul ? matmul.getBias() : Value();
   OpBuilder builder(op);
-  for (Value weight : {op->getOperand(1), conv ? conv.getBias() : matmul.getBias()}) {
+  for (Value weight : {op->getOperand(1), bias}) {
     if (weight) {
       auto argument = cast<BlockArgument>(weight);
       Value constant = top::createConstant(builder, op->getLoc(), cast<RankedTensorType>(weight.getType()),

@@ -34,7 +34,8 @@ std::string tensorText(llvm::ArrayRef<int64_t> shape, const std::string &element
 /// and results that depend on how tiles are split are checked.
 std::string checkKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});
 
-/// The same for a convolution or matrix product (x, w [, bias] [, extras]) with its weights and bias constant, after
+/// The same for a convolution or matrix product (x, w [, bias] [, extras]) with its weights and bias constant, or for a
+/// recurrent op that has sums over inputs, with its weights constant, after
 /// the passes that choose layouts and pack weights: the kernel of the packed op is checked.
 std::string checkPackedKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});
 

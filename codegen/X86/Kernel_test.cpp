@@ -268,12 +268,13 @@ TEST(Pool, Windows) {
   }
 }
 
-/// Maxima along rows of any length, of planes and volumes, with windows that reach over every border.
-TEST(Pool, RandomMaxima) {
+/// Maxima and means along rows of any length, of planes and volumes, with windows that reach over every border.
+TEST(Pool, Random) {
   std::mt19937 random(5);
   auto draw = [&](int64_t least, int64_t most) { return least + int64_t(random() % (most - least + 1)); };
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < 40; ++i) {
     int64_t dims = i % 3 ? 3 : 2;
+    bool isMean = i >= 24;
     const char *element = i % 4 == 3 ? "i8" : i % 8 == 2 ? "f16" : "f32";
     std::string x = formatv("{0}x{1}x", draw(1, 2), draw(1, 5)), y = x;
     std::string kernel, strides, dilations, begins, ends;
@@ -287,10 +288,14 @@ TEST(Pool, RandomMaxima) {
       begins += comma + std::to_string(begin), ends += comma + std::to_string(end);
       x += std::to_string(input) + "x", y += std::to_string((input + begin + end - reach) / stride + 1) + "x";
     }
-    x = "tensor<" + x + element + ">", y = "tensor<" + y + element + ">";
-    check(formatv("(%x: {0}) -> {1} {{ %y = device.pool max %x {{ kernel = array<i64: {2}>, strides = array<i64: {3}>, "
-                  "pads = array<i64: {4}, {5}>, dilations = array<i64: {6}> } : ({0}) -> {1} return %y : {1} }",
-                  x, y, kernel, strides, begins, ends, dilations));
+    // Means are stored as they are summed.
+    const char *result = !isMean || element[0] == 'f' ? (isMean ? "f32" : element) : "i32";
+    x = "tensor<" + x + element + ">", y = "tensor<" + y + result + ">";
+    check(formatv("(%x: {0}) -> {1} {{ %y = device.pool {7} %x {{ kernel = array<i64: {2}>, strides = array<i64: {3}>, "
+                  "pads = array<i64: {4}, {5}>, dilations = array<i64: {6}>, countIncludePad = {8} } : ({0}) -> {1} "
+                  "return %y : {1} }",
+                  x, y, kernel, strides, begins, ends, dilations, isMean ? "avg" : "max",
+                  isMean && i % 2 ? "true" : "false"));
   }
 }
 
@@ -352,6 +357,26 @@ TEST(MatMul, Integers) {
                   "return %y : {3} }",
                   a, b, bias, y),
           bytes);
+  }
+}
+
+/// Products of few rows with an activation, whose columns are read where they lie but for those of no whole block.
+TEST(MatMul, FewRows) {
+  std::mt19937 random(7);
+  auto draw = [&](int64_t least, int64_t most) { return least + int64_t(random() % (most - least + 1)); };
+  for (int i = 0; i < 18; ++i) {
+    int64_t batch = draw(1, 3), rows = draw(1, i % 3 ? 6 : 16), depth = draw(1, 70);
+    int64_t columns = i % 2 ? 16 * draw(1, 20) : draw(1, 300);
+    bool isOne = random() % 2, isTransposed = random() % 4 == 0, isNarrow = random() % 4 == 0 && !isTransposed;
+    const char *element = isNarrow ? "bf16" : "f32";
+    std::string a = isTransposed ? tensor({batch, depth, rows}, element) : tensor({batch, rows, depth}, element),
+                b = tensor({isOne ? 1 : batch, depth, columns}), e = tensor({columns}),
+                y = tensor({batch, rows, columns});
+    check(
+        formatv("(%a: {0}, %b: {1}, %c: {2}, %e: {2}, %f: {3}) -> {3} {{ %y = device.matmul %a, %b bias %c extras(%e, "
+                "%f) epilogue {{ ^bb0(%s: f32, %g: f32, %h: f32): %m = arith.addf %s, %g : f32 %o = arith.addf %m, %h "
+                ": f32 device.yield %o : f32 } {{transA = {4}} : ({0}, {1}, {2}, {2}, {3}) -> {3} return %y : {3} }",
+                a, b, e, y, isTransposed ? "true" : "false"));
   }
 }
 
@@ -739,17 +764,20 @@ TEST(Recurrent, Sizes) {
       lengths += (b ? ", " : "") + std::to_string(b ? steps : length);
     }
     std::string lens = i < 14 ? "lens %l " : "", lensType = i < 14 ? formatv(", tensor<{0}xi32>", batch).str() : "";
+    CheckOptions options;
+    options.relative = 5e-5; // steps enlarge what sums of large numbers lose
     check(formatv("(%x: {0}, %w: {1}, %r: {2}, %b: {3}) -> ({4}, {5}, {5}) {{ "
                   "%l = top.constant dense<[{6}]> : tensor<{7}xi32> : tensor<{7}xi32> "
-                  "%y, %yh, %yc = device.recurrent %x, %w, %r bias %b {13}{{kind = \"{8}\", direction = "
+                  "%y, %yh, %yc = device.recurrent %x, %r w %w bias %b {13}{{kind = \"{8}\", direction = "
                   "\"{9}\", hiddenSize = {10} : i64, activations = [\"Sigmoid\", \"Tanh\"{11}], "
-                  "linearBeforeReset = {12}} : ({0}, {1}, {2}, {3}{14}) -> ({4}, {5}, {5}) "
+                  "linearBeforeReset = {12}} : ({0}, {2}, {1}, {3}{14}) -> ({4}, {5}, {5}) "
                   "return %y, %yh, %yc : {4}, {5}, {5} }",
                   tensor({steps, batch, input}, element), tensor({1, gates * hidden, input}, element),
                   tensor({1, gates * hidden, hidden}, element), tensor({1, 2 * gates * hidden}, element),
                   tensor({steps, 1, batch, hidden}, element), tensor({1, batch, hidden}, element), lengths, batch,
                   isGru ? "gru" : "lstm", isReverse ? "reverse" : "forward", hidden, isGru ? "" : ", \"Tanh\"",
-                  i % 4 > 1, lens, lensType));
+                  i % 4 > 1, lens, lensType),
+          options);
   }
 }
 
@@ -797,9 +825,9 @@ TEST(Recurrent, Kinds) {
       }
       for (const char *linear : {"false", "true"}) {
         check(formatv("(%x: {0}, %w: {1}, %r: {2}, %b: {3}, %h: {4}) -> ({5}, {4}, {4}) {{ %y, %yh, %yc = "
-                      "device.recurrent %x, %w, %r bias %b h %h {{kind = \"{6}\", "
+                      "device.recurrent %x, %r w %w bias %b h %h {{kind = \"{6}\", "
                       "direction = \"{7}\", hiddenSize = {8} : i64, activations = [{9}], linearBeforeReset = {10}} : "
-                      "({0}, {1}, {2}, {3}, {4}) -> ({5}, {4}, {4}) "
+                      "({0}, {2}, {1}, {3}, {4}) -> ({5}, {4}, {4}) "
                       "return %y, %yh, %yc : {5}, {4}, {4} }",
                       tensor({steps, batch, input}), tensor({d, kind.gates * hidden, input}),
                       tensor({d, kind.gates * hidden, hidden}), tensor({d, 2 * kind.gates * hidden}),

@@ -47,6 +47,10 @@ FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
   if (auto matmul = dyn_cast<device::MatMulOp>(op); matmul && isMicro(matmul, kb.x86)) {
     return failed(emitMicroMatMul(matmul, kb)) ? FailureOr<bool>(failure()) : true;
   }
+  if (auto recurrent = dyn_cast<device::RecurrentOp>(op); recurrent && recurrent.getPacking()) {
+    bool fails = failed(requireRowMajor(op)) || failed(emitMicroRecurrent(recurrent, kb));
+    return fails ? FailureOr<bool>(failure()) : true;
+  }
   auto attention = dyn_cast<device::AttentionOp>(op);
   if (!attention || !(isOfBytes(attention) || isMicro(attention, kb))) {
     return false;

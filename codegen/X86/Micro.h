@@ -9,16 +9,18 @@
 namespace tessera::device {
 class ConvOp;
 class MatMulOp;
+class RecurrentOp;
 } // namespace tessera::device
 
 namespace tessera::x86 {
 
-/// Emits the micro-kernel of |op|, if there is one for it: of convolutions and matrix products with packed weights, of
-/// products of two computed matrices, of attention. False: the kernel of loops does it.
+/// Emits the micro-kernel of |op|, if there is one for it: of convolutions, matrix products and recurrent ops with
+/// packed weights, of products of two computed matrices, of attention. False: the kernel of loops does it.
 mlir::FailureOr<bool> emitMicroKernel(mlir::Operation *op, X86KernelBuilder &kb);
 
 llvm::LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb);
 llvm::LogicalResult emitMicroMatMul(device::MatMulOp op, KernelBuilder &kb);
+llvm::LogicalResult emitMicroRecurrent(device::RecurrentOp op, KernelBuilder &kb);
 
 /// Whether emitMicroMatMul() takes |op| though its right side is not packed.
 bool hasMicroMatMul(device::MatMulOp op);

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A is read where it lies (a row-major or transposed matrix), B as panels [N / 16 blocks][K][16 blocks]: a constant
-// comes packed, an activation is packed into scratch by each tile of the launch for the columns it computes. 8-bit
-// (16-bit) A against packed weights takes four (two) elements of K a step; where K is no multiple of that, the rows of
-// a tile are first copied apart, so that no step reads beyond the operand.
+// comes packed, an activation is packed into scratch by each tile of the launch for the columns it computes, or read
+// where it lies by a product of so few rows that one register tile has them all. 8-bit (16-bit) A against packed
+// weights takes four (two) elements of K a step; where K is no multiple of that, the rows of a tile are first copied
+// apart, so that no step reads beyond the operand.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MatrixTile.h"
 #include "codegen/X86/Micro.h"
@@ -51,6 +52,7 @@ private:
   TileWeights weights;
   int64_t chunk;          ///< bytes of K that tiles of AMX multiply; 0: vectors do
   int64_t steps;          ///< of K
+  bool inPlace;           ///< whole blocks of columns of an activation B are read where they lie
   bool flipped;           ///< A + 128 is copied
   bool apart = false;     ///< rows of A would share cache sets and are copied to where they do not
   bool copied;            ///< the rows of A, to scratch
@@ -74,7 +76,7 @@ private:
   /// Rows of a tile register of AMX: a product of fewer has no others to read.
   int64_t windowRows() const { return std::min(m, kWindowRows); }
   /// Whether tiles read B from a panel in scratch.
-  bool panelInScratch() const { return !packed || weights.copied; }
+  bool panelInScratch() const { return (!packed && !(inPlace && n % kBlock == 0)) || weights.copied; }
   /// First row of row tile |piece|.
   Value rowOf(Value piece) { return kb.add(kb.mul(piece, rows->size), kb.min(piece, kb.constant(rows->wide))); }
 };
@@ -94,6 +96,24 @@ bool packsForTiles(device::MatMulOp op, const X86Target &target) {
   return target.amx && y.getDimSize(y.getRank() - 2) >= kFewRows;
 }
 
+/// Blocks of columns of a product of few rows whose B, of f32, is no constant and read where it lies: as many as fit
+/// the registers beside all rows; 0 where it is packed.
+int64_t blocksInPlace(device::MatMulOp op, const X86Target &target) {
+  constexpr int64_t kMostBlocks = 8;
+  ArrayRef<int64_t> y = cast<RankedTensorType>(op.getY().getType()).getShape(), b = op.getWeightShape();
+  int64_t columns = y.back(), rows = product(b.drop_back(2)) == 1 ? product(y.drop_back()) : y[y.size() - 2];
+  bool reachable = columns < (int64_t(1) << 24); // by 32-bit offsets from row to row
+  if (op.getPacking() || op.getTransB() || !getElementTypeOrSelf(op.getB().getType()).isF32() ||
+      tileKindOf(getElementTypeOrSelf(op.getA().getType())) != TileKind::F32 || columns < kBlock || !reachable) {
+    return 0;
+  }
+  int64_t blocks = std::min(kMostBlocks, columns / kBlock);
+  while (blocks > 0 && maxTileRows(target, blocks) < rows) {
+    --blocks;
+  }
+  return blocks;
+}
+
 /// The panels of a packed B, or those that each tile of the launch packs at run time: as f32, or as bytes where the
 /// chip multiplies those of A with them, else as words.
 Panels panelsOf(device::MatMulOp op, const X86Target &target) {
@@ -103,6 +123,9 @@ Panels panelsOf(device::MatMulOp op, const X86Target &target) {
   ArrayRef<int64_t> shape = op.getWeightShape().take_back(2);
   int64_t columns = shape[op.getTransB() ? 0 : 1], depth = shape[op.getTransB() ? 1 : 0];
   int64_t blocks = std::min<int64_t>(ceilDiv(columns, kBlock), target.hasMasks() ? 2 : 1);
+  if (int64_t few = blocksInPlace(op, target)) {
+    blocks = few;
+  }
   TileKind kind = *tileKindOf(getElementTypeOrSelf(op.getA().getType()));
   if (kind == TileKind::F32) {
     return panelsOfMatrix(PackedStep::f32, depth, columns, blocks);
@@ -142,6 +165,7 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   batch = product(batchDims);
   aBytes = device::elementBytes(aElement), yBytes = device::elementBytes(yElement);
   widens = kind == TileKind::F32 && aBytes < 4;
+  inPlace = blocksInPlace(op, targetOf(kb)) != 0;
   steps = weights.panels.steps();
   chunk = packed                                                     ? packingOf(op).getChunk()
           : kind != TileKind::F32 && packsForTiles(op, targetOf(kb)) ? weights.panels.runs.front().size * 4
@@ -271,12 +295,12 @@ void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
 
 void MatMul::emit() {
   int64_t flops = 2 * m * n * k / productsPerStep(weights.panels.step, chunk);
-  int64_t readOfB = bBytes() * (packed ? 1 : 3);
+  int64_t readOfB = bBytes() * (packed || inPlace ? 1 : 3);
   work = apart ? splitCopiedWork(flops, rows->pieces, panels, m * rowBytes, readOfB, batch)
                : splitWork(flops, rows->pieces, panels, m * k * (widens ? 4 : aBytes), readOfB, batch);
   int64_t panelBytes = steps * panelBlocks * weights.tileStepBytes;
   int64_t tilesPerPanel = ceilDiv(rows->pieces, work.rowParts);
-  if (!panelInScratch() && bBytes() > 256 * 1024) {
+  if (packed && !panelInScratch() && bBytes() > 256 * 1024) {
     int64_t lines = weights.panels.bytesOfBlock() / kBlockBytes;
     prefetchLines = std::min<int64_t>(ceilDiv(lines * panelBlocks, tilesPerPanel), 2 * lines);
   }
@@ -371,6 +395,8 @@ void MatMul::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last) {
     base.b = kb.scratch();
   } else if (packed) {
     base.b = byteOffset(kb, base.b, kb.mul(panel, panelBytes));
+  } else if (inPlace && !(last && n % kBlock)) {
+    base.b = byteOffset(kb, base.b, kb.mul(panel, panelBlocks * kBlockBytes));
   } else {
     packPanel(base.b, panel, kb.scratch(), last ? lastBlocks : panelBlocks);
     base.b = kb.scratch();
@@ -402,6 +428,9 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   shape.kind = flipped ? TileKind::U8 : kind;
   shape.blocks = last ? lastBlocks : panelBlocks;
   weights.describe(shape);
+  if (inPlace && !(last && n % kBlock)) {
+    shape.panelRowBytes = n * 4;
+  }
   shape.stepBytes = stepBytes;
   shape.groupBytes = kBlock * stepBytes;
   if (chunk) {

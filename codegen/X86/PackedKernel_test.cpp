@@ -8,6 +8,7 @@
 #include "codegen/X86/KernelHarness.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -429,6 +430,60 @@ TEST(QuantMatMul, RandomActivations) {
     checkActivations(activationsText({batch}, m, k, n, transposed, kElements[pick(0, 1)], kElements[pick(0, 1)],
                                      static_cast<Result>(pick(0, 6)), factors),
                      k);
+  }
+}
+
+/// A recurrent op that has the sums over its inputs, of what |random| draws.
+std::string recurrentText(std::mt19937 &random) {
+  auto draw = [&](int64_t least, int64_t most) { return least + int64_t(random() % (most - least + 1)); };
+  struct Kind {
+    const char *name;
+    int64_t gates, functions;
+  };
+  const Kind kind = std::array{Kind{"rnn", 1, 1}, Kind{"gru", 3, 2}, Kind{"lstm", 4, 3}}[random() % 3];
+  const char *direction = std::array{"forward", "reverse", "bidirectional"}[random() % 3];
+  const char *r = std::array{"f32", "f32", "f32", "f16", "bf16"}[random() % 5];
+  int64_t d = direction[0] == 'b' ? 2 : 1, steps = draw(1, 5), batch = draw(1, random() % 3 ? 9 : 40),
+          hidden = draw(1, random() % 2 ? 20 : 70), rows = kind.gates * hidden;
+  static constexpr const char *kFunctions[] = {"Sigmoid", "Tanh", "Relu", "HardSigmoid", "Softsign"};
+  std::string activations;
+  for (int64_t i = 0; i < d * kind.functions; ++i) {
+    activations += formatv("{0}\"{1}\"", i ? ", " : "", kFunctions[random() % 5]);
+  }
+  std::string state = tensorText({d, batch, hidden}, r), x = tensorText({steps, batch, d * rows}, "f32"),
+              y = tensorText({steps, d, batch, hidden}, r), arguments = "%x: " + x, operands = "%x, %r", types = x;
+  auto add = [&](const char *word, const char *name, const std::string &type) {
+    arguments += formatv(", %{0}: {1}", name, type), types += ", " + type;
+    operands += *word ? formatv(" {0} %{1}", word, name).str() : "";
+  };
+  add("", "r", tensorText({d, rows, hidden}, r));
+  random() % 2 ? add("bias", "b", tensorText({d, rows}, "f32")) : void();
+  random() % 2 ? add("lens", "l", tensorText({batch}, random() % 2 ? "i32" : "i64")) : void();
+  random() % 2 ? add("h", "h", state) : void();
+  bool isLstm = kind.gates == 4;
+  isLstm &&random() % 2 ? add("c", "c", state) : void();
+  isLstm &&random() % 2 ? add("peephole", "p", tensorText({d, 3 * hidden}, "f32")) : void();
+  return formatv(
+             "({0}) -> ({1}, {2}, {2}) {{ %y, %yh, %yc = device.recurrent {3} {{kind = \"{4}\", direction = \"{5}\", "
+             "hiddenSize = {6} : i64, activations = [{7}], clip = {8} : f64, linearBeforeReset = {9}} : ({10}) -> "
+             "({1}, {2}, {2}) return %y, %yh, %yc : {1}, {2}, {2} }",
+             arguments, y, state, operands, kind.name, direction, hidden, activations, random() % 4 ? "0.0" : "0.3",
+             random() % 2 ? "true" : "false", types)
+      .str();
+}
+
+TEST(PackedRecurrent, Random) {
+  std::mt19937 random(5);
+  CheckOptions small;
+  small.low = -0.5, small.high = 0.5, small.relative = 3e-5;
+  for (int64_t i = 0; i < randomCases(14); ++i) {
+    std::string text = recurrentText(random);
+    for (const X86Target &target : targetsFor(text)) {
+      // Without fused products there is no tile of 16-bit weights.
+      if (target.hasFma() || text.find("16>") == text.npos) {
+        EXPECT_EQ(checkPackedKernel(text, target, small), "") << target.name().str() << "\n" << text;
+      }
+    }
   }
 }
 

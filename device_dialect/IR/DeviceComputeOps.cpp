@@ -558,16 +558,9 @@ int64_t AttentionOp::countProducts() {
   return ShapedType::getNumElements(ArrayRef(q).drop_back()) * v[v.size() - 2] * (q.back() + v.back());
 }
 
-/// Gates of a cell, 0 for an unknown kind.
-static int64_t gateCount(StringRef kind) {
-  return llvm::StringSwitch<int64_t>(kind).Case("rnn", 1).Case("gru", 3).Case("lstm", 4).Default(0);
-}
-
 LogicalResult RecurrentOp::verify() {
-  int64_t gates = gateCount(getKind());
-  int64_t directions =
-      llvm::StringSwitch<int64_t>(getDirection()).Cases({"forward", "reverse"}, 1).Case("bidirectional", 2).Default(0);
-  if (!gates || !directions) { // recurrent_c2
+  bool isKind = llvm::is_contained({"rnn", "gru", "lstm"}, getKind());
+  if (!isKind || !llvm::is_contained({"forward", "reverse", "bidirectional"}, getDirection())) { // recurrent_c2
     return emitOpError() << "kind '" << getKind() << "' or direction '" << getDirection()
                          << "' is not known; kinds are rnn, gru, lstm, directions forward, reverse, "
                             "bidirectional (recurrent_c2)";
@@ -575,6 +568,7 @@ LogicalResult RecurrentOp::verify() {
   static constexpr StringLiteral known[] = {
       "Relu",       "Tanh",        "Sigmoid", "Affine",   "LeakyRelu", "ThresholdedRelu",
       "ScaledTanh", "HardSigmoid", "Elu",     "Softsign", "Softplus"};
+  int64_t gates = getNumGates(), directions = getNumDirections();
   size_t needed = directions * (gates == 1 ? 1 : gates == 3 ? 2 : 3);
   bool allKnown = llvm::all_of(getActivations().getAsValueRange<StringAttr>(),
                                [](StringRef name) { return llvm::is_contained(known, name); });
@@ -590,8 +584,15 @@ LogicalResult RecurrentOp::verify() {
   auto check = [&](Value value, ArrayRef<int64_t> dims, StringRef what) {
     return !value || succeeded(verify::dims(*this, value, dims, what, "recurrent_c1"));
   };
-  return success(check(getW(), {d, gh, x[2]}, "w") && check(getR(), {d, gh, h}, "r") &&
-                 check(getBias(), {d, 2 * gh}, "bias") && check(getSequenceLens(), {x[1]}, "lens") &&
+  if (getPacking() && getW()) { // recurrent_c4
+    return emitOpError("has w, but packing of r, allowed one of them (recurrent_c4)");
+  }
+  if (getPacking() && failed(verifyPacking(*this, getPackingAttr(), getR()))) {
+    return failure();
+  }
+  bool fits = getW() ? check(getW(), {d, gh, x[2]}, "w") : check(getX(), {x[0], x[1], d * gh}, "x");
+  return success(fits && (getPacking() || check(getR(), {d, gh, h}, "r")) &&
+                 check(getBias(), {d, getW() ? 2 * gh : gh}, "bias") && check(getSequenceLens(), {x[1]}, "lens") &&
                  check(getInitialH(), {d, x[1], h}, "h") && check(getInitialC(), {d, x[1], h}, "c") &&
                  check(getPeephole(), {d, 3 * h}, "peephole") && check(getY(), {x[0], d, x[1], h}, "result y") &&
                  check(getYH(), {d, x[1], h}, "result yH") && check(getYC(), {d, x[1], h}, "result yC"));

@@ -196,14 +196,25 @@ def Device_AttentionOp : Device_EpilogueOp<"attention", [], ["canReadExtra"], ["
 
 def Device_RecurrentOp : Device_Op<"recurrent", [AttrSizedOperandSegments], ["countFlops", "countProducts"]> {
   let summary = "RNN, GRU or LSTM over a sequence";
-  let description = [{Operands, results and attributes as top.rnn (kind, direction by their names). (C1) shapes as top.rnn. (C2) kind and direction known. (C3) activations known, as many as the kind needs.}];
-  let arguments = (ins Device_Tensor:$x, Device_Tensor:$w, Device_Tensor:$r, Optional<Device_Tensor>:$bias, Optional<Device_Tensor>:$sequenceLens,
+  let description = [{
+    Operands, results and attributes as top.rnn (kind, direction by their names). Without w x [steps, batch, directions * gates * hidden]
+    holds what the inputs add to the gates, their biases included, and bias [directions, gates * hidden] is the state's alone.
+    `packing`: r is a constant in the order that a family's kernel reads; only without w.
+    (C1) shapes as top.rnn, or as said. (C2) kind and direction known. (C3) activations known, as many as the kind needs. (C4) the packing
+    fits, as it says itself, and w is absent.
+  }];
+  let arguments = (ins Device_Tensor:$x, Device_Tensor:$r, Optional<Device_Tensor>:$w, Optional<Device_Tensor>:$bias, Optional<Device_Tensor>:$sequenceLens,
       Optional<Device_Tensor>:$initialH, Optional<Device_Tensor>:$initialC, Optional<Device_Tensor>:$peephole,
       StrAttr:$kind, StrAttr:$direction, I64Attr:$hiddenSize, StrArrayAttr:$activations,
-      DefaultValuedAttr<F64Attr, "0.0">:$clip, DefaultValuedAttr<BoolAttr, "false">:$linearBeforeReset);
+      DefaultValuedAttr<F64Attr, "0.0">:$clip, DefaultValuedAttr<BoolAttr, "false">:$linearBeforeReset,
+      OptionalAttr<Device_PackingAttr>:$packing);
   let results = (outs Device_Tensor:$y, Device_Tensor:$yH, Device_Tensor:$yC);
+  let extraClassDeclaration = [{
+    int64_t getNumDirections() { return getDirection() == "bidirectional" ? 2 : 1; }
+    int64_t getNumGates() { return getKind() == "lstm" ? 4 : getKind() == "gru" ? 3 : 1; }
+  }];
   let assemblyFormat = [{
-    $x `,` $w `,` $r (`bias` $bias^)? (`lens` $sequenceLens^)? (`h` $initialH^)? (`c` $initialC^)? (`peephole` $peephole^)?
+    $x `,` $r (`w` $w^)? (`bias` $bias^)? (`lens` $sequenceLens^)? (`h` $initialH^)? (`c` $initialC^)? (`peephole` $peephole^)?
     attr-dict `:` functional-type(operands, results)
   }];
 }

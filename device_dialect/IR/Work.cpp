@@ -39,7 +39,9 @@ int64_t MatMulOp::countProducts() {
 
 int64_t RecurrentOp::countProducts() {
   RankedTensorType x = typeOf(getX());
-  return (typeOf(getW()).getNumElements() + typeOf(getR()).getNumElements()) * x.getDimSize(0) * x.getDimSize(1);
+  int64_t rows = getNumDirections() * getNumGates() * int64_t(getHiddenSize());
+  int64_t perRow = int64_t(getHiddenSize()) + (getW() ? x.getDimSize(2) : 0);
+  return rows * perRow * x.getDimSize(0) * x.getDimSize(1);
 }
 
 int64_t PoolOp::countFlops() {

@@ -266,11 +266,48 @@ LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
   });
 }
 
+/// What an op without w has in place of it, as top.rnn's: x holds the sums of all gates, of each direction its own.
+static HostTensor selectSums(Builder &builder, int64_t directions, int64_t rows) {
+  HostTensor w(builder.getF32Type(), {directions, rows, directions * rows});
+  for (int64_t i = 0; i < directions * rows; ++i) {
+    w.data<float>()[i * directions * rows + i] = 1;
+  }
+  return w;
+}
+
+/// The biases of the state behind those of the inputs, which are zero.
+static HostTensor behindZeros(const HostTensor &bias) {
+  int64_t directions = bias.getShape()[0], rows = bias.getShape()[1], bytes = top::elementBytes(bias.getElementType());
+  HostTensor both(bias.getElementType(), {directions, 2 * rows});
+  for (int64_t d = 0; d < directions; ++d) {
+    std::memcpy(both.getBytes().data() + (2 * d + 1) * rows * bytes, bias.getBytes().data() + d * rows * bytes,
+                rows * bytes);
+  }
+  return both;
+}
+
 LogicalResult RecurrentOp::evaluate(Inputs inputs, Outputs outputs) {
+  if (getPacking()) {
+    return refusePacked(*this);
+  }
   std::optional<top::RnnKind> kind = top::symbolizeRnnKind(getKind());
   std::optional<top::RnnDirection> direction = top::symbolizeRnnDirection(getDirection());
   assert(kind && direction && "the verifier admits known names only");
-  return evaluateAs<top::RnnOp>(*this, inputs, outputs, getX(), getW(), getR(), getBias(), getSequenceLens(),
+  Builder builder(getContext());
+  HostTensor selected, bias;
+  SmallVector<const HostTensor *> operands(inputs);
+  if (getW()) {
+    std::swap(operands[1], operands[2]); // w stands before r there
+  } else {
+    selected = selectSums(builder, getNumDirections(), getNumGates() * int64_t(getHiddenSize()));
+    operands.insert(operands.begin() + 1, &selected);
+    if (getBias()) {
+      bias = behindZeros(*inputs[2]);
+      operands[3] = &bias;
+    }
+  }
+  Value w = getW() ? getW() : getR(); // the evaluation reads the tensors alone
+  return evaluateAs<top::RnnOp>(*this, operands, outputs, getX(), w, getR(), getBias(), getSequenceLens(),
                                 getInitialH(), getInitialC(), getPeephole(), top::RnnKindAttr::get(getContext(), *kind),
                                 top::RnnDirectionAttr::get(getContext(), *direction), getHiddenSizeAttr(),
                                 getActivationsAttr(), getClipAttr(), getLinearBeforeResetAttr());

@@ -14,7 +14,10 @@ int64_t bmrt::core::chooseGrain(int64_t requested, int64_t tiles, uint32_t threa
     return requested;
   }
   const int64_t grain = tiles / (int64_t(threads) * kClaimsPerThread);
-  return grain < 1 ? 1 : grain;
+  // A thread alone has nobody to share few tiles with, and a kernel may do them together for less.
+  constexpr int64_t kFewTiles = 4;
+  const int64_t least = threads > 1 ? 1 : tiles < kFewTiles ? tiles : kFewTiles;
+  return grain < least ? (least < 1 ? 1 : least) : grain;
 }
 
 int32_t bmrt::core::chipOfCopy(const StageDef &stage, const CopyDef &copy) {

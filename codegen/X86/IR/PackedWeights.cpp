@@ -132,7 +132,18 @@ Panels panelsOfMatMul(PackingAttr packing, bool transposed) {
   return panels;
 }
 
+Panels panelsOfRecurrent(device::RecurrentOp op, PackingAttr packing) {
+  int64_t hidden = op.getHiddenSize(), gates = op.getNumGates(), columns = ceilOf(hidden, kBlock) * kBlock;
+  bool apart = op.getKind() == "gru" && !op.getLinearBeforeReset();
+  int64_t parts = apart ? gates : 1;
+  return {packing.getStep(), gates / parts * columns, packing.getColumns() / kBlock, op.getNumDirections() * parts,
+          inBlocks(hidden)};
+}
+
 PackingAttr packingOf(Operation *op) {
+  if (auto recurrent = dyn_cast<device::RecurrentOp>(op)) {
+    return dyn_cast_if_present<PackingAttr>(recurrent.getPackingAttr());
+  }
   if (auto conv = dyn_cast<device::ConvOp>(op)) {
     return dyn_cast_if_present<PackingAttr>(conv.getPackingAttr());
   }
@@ -164,6 +175,9 @@ bool fitsWindows(int64_t strideW, int64_t dilationW) {
 
 static int64_t packedBytes(Operation *op, PackingAttr packing) {
   auto conv = dyn_cast<device::ConvOp>(op);
+  if (auto recurrent = dyn_cast<device::RecurrentOp>(op)) {
+    return panelsOfRecurrent(recurrent, packing).bytes();
+  }
   if (!conv) {
     return panelsOfMatMul(packing, cast<device::MatMulOp>(op).getTransB()).bytes();
   }

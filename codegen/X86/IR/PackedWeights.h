@@ -69,6 +69,9 @@ struct Panels {
 /// winograd), or of a matrix product.
 Panels panelsOfConv(PackingAttr packing, int64_t groups);
 Panels panelsOfMatMul(PackingAttr packing, bool transposed);
+/// The same of the weights [directions, gates * hidden, hidden] of a recurrent op: a group for each direction, or for
+/// each of its gates where one is multiplied after the others. Each gate has whole blocks of columns.
+Panels panelsOfRecurrent(device::RecurrentOp op, PackingAttr packing);
 /// The same of a [k, n] matrix without scales.
 Panels panelsOfMatrix(PackedStep step, int64_t k, int64_t n, int64_t panelBlocks);
 

@@ -75,6 +75,18 @@ LogicalResult verifyConv(device::ConvOp conv, PackingAttr packing) {
   return success();
 }
 
+LogicalResult verifyRecurrent(device::RecurrentOp op, PackingAttr packing) {
+  int64_t hidden = op.getHiddenSize();
+  int64_t dims[] = {op.getNumDirections(), op.getNumGates() * hidden, hidden};
+  if (packing.getShape() != ArrayRef(dims)) {
+    return refuse(op, packing) << "has weights of dims " << dims[0] << "x" << dims[1] << "x" << dims[2];
+  }
+  if (!isFloatStep(packing.getStep()) || packing.getScaleGroup()) {
+    return refuse(op, packing) << "its states are multiplied with floats alone";
+  }
+  return success();
+}
+
 } // namespace
 
 LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights) const {
@@ -84,6 +96,10 @@ LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights
   }
   if (!conv && getOrder() != PackedOrder::matrix) {
     return refuse(op, *this) << "is a matrix product, which wants the order matrix";
+  }
+  auto recurrent = dyn_cast<device::RecurrentOp>(op);
+  if (recurrent && failed(verifyRecurrent(recurrent, *this))) {
+    return failure();
   }
   Type x = getElementTypeOrSelf(op->getOperand(0).getType());
   if (!fitsElement(*this, x)) {

@@ -132,6 +132,28 @@ PackingAttr choosePacking(device::MatMulOp matmul, const top::TensorData &weight
                           static_cast<int64_t>(matmul.getWeightGroup()), 0);
 }
 
+bool hasRegisterTile(device::RecurrentOp op, PackingTarget target) {
+  constexpr int64_t kBytesWithoutFma = 16;
+  auto isTileFloat = [](Value value) {
+    Type element = typeOf(value).getElementType();
+    return element.isF32() || device::isNarrowFloat(element);
+  };
+  auto isStatic = [](Value value) { return typeOf(value).hasStaticShape(); };
+  bool plain = typeOf(op.getR()).getElementType().isF32(); // others are widened in registers
+  return top::isConstant(op.getR()) && isTileFloat(op.getX()) && isTileFloat(op.getR()) && isTileFloat(op.getY()) &&
+         llvm::all_of(op->getOperands(), isStatic) && typeOf(op.getX()).getNumElements() > 0 &&
+         op.getHiddenSize() > 0 && (plain || target.vectorBytes > kBytesWithoutFma);
+}
+
+PackingAttr choosePacking(device::RecurrentOp op, const top::TensorData &weights, PackingTarget target) {
+  int64_t hidden = op.getHiddenSize(), batch = typeOf(op.getX()).getDimSize(1);
+  int64_t columns = op.getNumGates() * int64_t(llvm::alignTo(hidden, kBlock));
+  int64_t blocks = choosePanelBlocks(target.vectorBytes, TiledProduct{1, batch, hidden, columns});
+  PackedStep step = stepOf(Float32Type::get(op.getContext()), weights, target, /*pairs=*/false);
+  return PackingAttr::get(op.getContext(), PackedOrder::matrix, step, weights.type.getShape(),
+                          maxTileRows(target.vectorBytes, blocks), blocks * kBlock, 0, 0, 0);
+}
+
 //===----------------------------------------------------------------------===//
 // What packs
 //===----------------------------------------------------------------------===//
@@ -222,6 +244,23 @@ Packer packerOf(device::MatMulOp matmul, PackingAttr packing) {
   }
   return onFloats(panels.step,
                   [=](auto *from, auto *to) { packMatMul(k, n, transposed, panels.panelBlocks, from, to); });
+}
+
+Packer packerOf(device::RecurrentOp op, PackingAttr packing) {
+  Panels panels = panelsOfRecurrent(op, packing);
+  int64_t hidden = op.getHiddenSize(), gates = op.getNumDirections() * op.getNumGates() / panels.groups;
+  return onFloats(panels.step, [=](auto *from, auto *to) {
+    int64_t columns = panels.columns / gates; // of a gate, those that do not exist included
+    std::vector<std::remove_cvref_t<decltype(*to)>> padded(panels.columns * hidden);
+    for (int64_t group = 0; group < panels.groups; ++group) {
+      for (int64_t gate = 0; gate < gates; ++gate) {
+        std::copy_n(from + (group * gates + gate) * hidden * hidden, hidden * hidden,
+                    padded.begin() + gate * columns * hidden);
+      }
+      packMatMul(hidden, panels.columns, /*transposed=*/true, panels.panelBlocks, padded.data(),
+                 to + group * panels.columns * hidden);
+    }
+  });
 }
 
 } // namespace tessera::x86

@@ -19,11 +19,18 @@ bool hasRegisterTile(device::MatMulOp matmul, PackingTarget target);
 /// The packing of |matmul|, which has a register tile, with constant |weights|.
 PackingAttr choosePacking(device::MatMulOp matmul, const top::TensorData &weights, PackingTarget target);
 
+/// Whether a register tile multiplies the states of |op| with its weights, which are constant then.
+bool hasRegisterTile(device::RecurrentOp op, PackingTarget target);
+
+/// The packing of |op|, which has a register tile and no weights of inputs, with constant |weights|.
+PackingAttr choosePacking(device::RecurrentOp op, const top::TensorData &weights, PackingTarget target);
+
 /// Writes weights in their logical order, as |op| has them, to packed ones of packedType(op, packing); the transformed
 /// ones of Winograd as f32. Independent of |op| afterwards.
 using Packer = std::function<void(const char *from, char *to)>;
 Packer packerOf(device::ConvOp conv, PackingAttr packing);
 Packer packerOf(device::MatMulOp matmul, PackingAttr packing);
+Packer packerOf(device::RecurrentOp op, PackingAttr packing);
 
 } // namespace tessera::x86
 

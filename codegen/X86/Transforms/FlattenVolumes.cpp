@@ -213,6 +213,12 @@ void replacePool(device::PoolOp pool) {
   pool.erase();
 }
 
+/// Whether each frame's maxima serve two windows along the depth at least; else the kernel of loops takes a window as
+/// it is.
+bool sharesFrames(device::PoolOp pool) {
+  return pool.getKind() == device::PoolKind::max && pool.getKernel()[0] >= 2 * pool.getStrides()[0];
+}
+
 bool isVolume(Value x, Value y) {
   return typeOf(x).getRank() == 5 && typeOf(x).hasStaticShape() && typeOf(y).hasStaticShape() &&
          typeOf(x).getNumElements() > 0 && typeOf(y).getNumElements() > 0;
@@ -231,7 +237,7 @@ public:
       if (conv && isVolume(conv.getX(), conv.getY()) && FlatConv(conv).canReplace()) {
         FlatConv(conv).replace();
         ++numFlattened;
-      } else if (pool && pool.getKind() == device::PoolKind::max && isVolume(pool.getX(), pool.getY()) &&
+      } else if (pool && sharesFrames(pool) && isVolume(pool.getX(), pool.getY()) &&
                  Builder2d::knowsExtras(pool.getExtras(), typeOf(pool.getY()).getShape())) {
         replacePool(pool);
         ++numFlattened;

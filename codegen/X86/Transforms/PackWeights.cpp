@@ -138,6 +138,8 @@ public:
         job = planConv(conv);
       } else if (auto matmul = dyn_cast<device::MatMulOp>(op)) {
         job = planMatMul(matmul);
+      } else if (auto recurrent = dyn_cast<device::RecurrentOp>(op)) {
+        job = planRecurrent(recurrent);
       }
       if (job) {
         jobs.push_back(std::move(*job));
@@ -209,6 +211,17 @@ private:
     return job;
   }
 
+  std::optional<Job> planRecurrent(device::RecurrentOp op) {
+    if (op.getW() || op.getPacking() || !hasRegisterTile(op, target())) {
+      return std::nullopt;
+    }
+    top::TensorData data = *top::getConstantData(op.getR());
+    Job job{op, data, choosePacking(op, data, target())};
+    job.type = packedType(op, job.packing);
+    job.pack = packerOf(op, job.packing);
+    return job;
+  }
+
   /// Where the scales of integer weights go: each into the epilogue, or rows of them into the panels. Products that get
   /// no packed weights get weights of f32.
   void planScales(Operation *op) {
@@ -269,6 +282,8 @@ private:
     if (auto conv = dyn_cast<device::ConvOp>(job.op)) {
       conv.setPackingAttr(job.packing);
       conv->removeAttr(X86Dialect::kAlgorithmAttr);
+    } else if (auto recurrent = dyn_cast<device::RecurrentOp>(job.op)) {
+      recurrent.setPackingAttr(job.packing);
     } else {
       cast<device::MatMulOp>(job.op).setPackingAttr(job.packing);
     }
@@ -283,6 +298,9 @@ private:
   /// Accumulators start from the bias.
   void flushBias(Operation *op) {
     auto conv = dyn_cast<device::ConvOp>(op);
+    if (isa<device::RecurrentOp>(op)) {
+      return; // added behind the sums
+    }
     Value bias = conv ? conv.getBias() : cast<device::MatMulOp>(op).getBias();
     std::optional<top::TensorData> data = bias ? top::getConstantData(bias) : std::nullopt;
     if (!data || !data->type.getElementType().isF32()) {

@@ -5,13 +5,27 @@
 
 include "mlir/Pass/PassBase.td"
 
+def SplitPhasesPass : Pass<"x86-split-phases", "::mlir::func::FuncOp"> {
+  let summary = "Give each phase of a transposed convolution a convolution of its own";
+  let description = [{
+    Before: all tensors row-major; a transposed convolution is one whose channels are those of all phases, with zeros for the taps that a phase
+    lacks, and a copy that puts phases between each other. After: of such a convolution with constant weights, or any other that a copy alone
+    reads by ranges of channels, each range is a convolution of its own taps at the positions that are read, where that leaves at most 0.8
+    of the work. Its epilogue and padding are the same.
+
+    Leaves alone groups, strides, dilations, scales, and epilogue operands that are neither constants by channel nor one value.
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::top::TopDialect"];
+  let statistics = [Statistic<"numSplit", "split", "Convolutions split by phases">];
+}
+
 def FlattenVolumesPass : Pass<"x86-flatten-volumes", "::mlir::func::FuncOp"> {
   let summary = "Make 2-D convolutions and pools of those of volumes";
   let description = [{
     Before: all tensors row-major, weights in logical order. After: a convolution of [N, C, D, H, W] with constant weights is one of images.
     Where its kernel has one row and one column the depth becomes the height of [N, C, D, H * W], the same bytes; else a result's frames, N * OD
-    images, have the input channels of all taps along the depth (a `device.copy`, and one back). A maximum over volumes is one over frames, then
-    one along the depth. Integers give the same bits; sums of floats have another order.
+    images, have the input channels of all taps along the depth (a `device.copy`, and one back). A maximum over volumes whose windows
+    overlap along the depth, two of them at least everywhere, is one over frames, then one along the depth. Integers give the same bits; sums of floats have another order.
 
     Leaves alone depthwise kernels of several taps along the depth, means, epilogues whose operands are neither the result's nor by channel.
   }];
@@ -28,6 +42,20 @@ def ConvToMatMulPass : Pass<"x86-conv-to-matmul", "::mlir::func::FuncOp"> {
   }];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numReplaced", "replaced", "Convolutions made matrix products">];
+}
+
+def HoistInputsPass : Pass<"x86-hoist-inputs", "::mlir::func::FuncOp"> {
+  let summary = "Multiply the inputs of a recurrent op for all steps at once";
+  let description = [{
+    Before: all tensors row-major. After: a recurrent op whose weights and biases are constant reads what its inputs add to the gates, the sums
+    of one matrix product over all steps and sequences (f32), biases of the state included but for that of a GRU's candidate where the reset
+    gate multiplies it. What is left to each step is the product of state and weights, which x86-pack-weights packs.
+
+    Leaves alone ops whose weights come at run time and, of a chip without fused products, weights of 16 bits and functions that are exact.
+  }];
+  let options = [Option<"vectorBytes", "vector-bytes", "int64_t", "64", "Bytes of a vector register of the chip: 16, 32 or 64">];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::top::TopDialect"];
+  let statistics = [Statistic<"numHoisted", "hoisted", "Recurrent ops whose inputs are multiplied before">];
 }
 
 def NarrowAttentionPass : Pass<"x86-narrow-attention", "::mlir::func::FuncOp"> {

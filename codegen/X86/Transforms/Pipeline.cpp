@@ -21,8 +21,10 @@ void buildPackingPipeline(OpPassManager &manager, const X86Target &target) {
     functions.addPass(createNarrowAttentionPass());
   }
   functions.addPass(device::createFuseEpiloguesPass({.intoRows = true, .integerAttention = true}));
+  functions.addPass(createSplitPhasesPass());
   functions.addPass(createFlattenVolumesPass());
   functions.addPass(createConvToMatMulPass());
+  functions.addPass(createHoistInputsPass({.vectorBytes = bytes}));
   functions.addPass(createAssignLayoutsPass({.vectorBytes = bytes, .bf16Dots = target.bf16, .amx = target.amx}));
   functions.addPass(device::createVerifyLayoutsPass());
   functions.addPass(createVerifyKernelLayoutsPass());

@@ -208,3 +208,39 @@ func.func private @packing_c6_step() attributes {p = #x86.packing<matrix, f32, s
 
 // expected-error @below {{chunk is 0, allowed}}
 func.func private @packing_c6_none() attributes {p = #x86.packing<channels_last, i8x4, shape = [16, 16, 1, 1], tile = 32 x 16>}
+
+// -----
+
+func.func @recurrent_c4(%x: tensor<5x1x3xf32>, %w: tensor<1x2x3xf32>, %r: tensor<32xf32>) -> tensor<5x1x1x2xf32> {
+  // expected-error @below {{has w, but packing of r, allowed one of them (recurrent_c4)}}
+  %y, %h, %c = device.recurrent %x, %r w %w {kind = "rnn", direction = "forward", hiddenSize = 2 : i64, activations = ["Tanh"], packing = #x86.packing<matrix, f32, shape = [1, 2, 2], tile = 28 x 16>}
+    : (tensor<5x1x3xf32>, tensor<32xf32>, tensor<1x2x3xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  return %y : tensor<5x1x1x2xf32>
+}
+
+// -----
+
+func.func @recurrent_shape(%x: tensor<5x1x2xf32>, %r: tensor<32xf32>) -> tensor<5x1x1x2xf32> {
+  // expected-error @below {{but has weights of dims 1x2x2}}
+  %y, %h, %c = device.recurrent %x, %r {kind = "rnn", direction = "forward", hiddenSize = 2 : i64, activations = ["Tanh"], packing = #x86.packing<matrix, f32, shape = [2, 2], tile = 28 x 16>}
+    : (tensor<5x1x2xf32>, tensor<32xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  return %y : tensor<5x1x1x2xf32>
+}
+
+// -----
+
+func.func @recurrent_scaled(%x: tensor<5x1x2xf32>, %r: tensor<32xi8>) -> tensor<5x1x1x2xf32> {
+  // expected-error @below {{but its states are multiplied with floats alone}}
+  %y, %h, %c = device.recurrent %x, %r {kind = "rnn", direction = "forward", hiddenSize = 2 : i64, activations = ["Tanh"], packing = #x86.packing<matrix, i8, shape = [1, 2, 2], tile = 28 x 16>}
+    : (tensor<5x1x2xf32>, tensor<32xi8>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  return %y : tensor<5x1x1x2xf32>
+}
+
+// -----
+
+func.func @recurrent_size(%x: tensor<5x1x2xf32>, %r: tensor<31xf32>) -> tensor<5x1x1x2xf32> {
+  // expected-error @below {{they are 'tensor<31xf32>', expected 'tensor<32xf32>'}}
+  %y, %h, %c = device.recurrent %x, %r {kind = "rnn", direction = "forward", hiddenSize = 2 : i64, activations = ["Tanh"], packing = #x86.packing<matrix, f32, shape = [1, 2, 2], tile = 28 x 16>}
+    : (tensor<5x1x2xf32>, tensor<31xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  return %y : tensor<5x1x1x2xf32>
+}

@@ -14,11 +14,11 @@ struct LowerRnnOp : OpRewritePattern<top::RnnOp> {
   LogicalResult matchAndRewrite(top::RnnOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
     auto recurrent = RecurrentOp::create(
-        rewriter, lower.loc, op.getY().getType(), op.getYH().getType(), op.getYC().getType(), op.getX(), op.getW(),
-        op.getR(), op.getBias(), op.getSequenceLens(), op.getInitialH(), op.getInitialC(), op.getPeephole(),
+        rewriter, lower.loc, op.getY().getType(), op.getYH().getType(), op.getYC().getType(), op.getX(), op.getR(),
+        op.getW(), op.getBias(), op.getSequenceLens(), op.getInitialH(), op.getInitialC(), op.getPeephole(),
         rewriter.getStringAttr(top::stringifyRnnKind(op.getKind())),
         rewriter.getStringAttr(top::stringifyRnnDirection(op.getDirection())), op.getHiddenSizeAttr(),
-        op.getActivations(), op.getClipAttr(), op.getLinearBeforeResetAttr());
+        op.getActivations(), op.getClipAttr(), op.getLinearBeforeResetAttr(), PackingInterface());
     return lower.replace(recurrent.getResults());
   }
 };

@@ -384,8 +384,17 @@ func.func @attention_c8(%q: tensor<1x4xi8>, %k: tensor<65794x4xi8>) -> tensor<1x
 
 func.func @recurrent_c1(%x: tensor<5x1x3xf32>, %w: tensor<1x8x4xf32>, %r: tensor<1x8x2xf32>) -> tensor<5x1x1x2xf32> {
   // expected-error @+1 {{w has dims 1x8x4, expected 1x8x3 (recurrent_c1)}}
-  %y, %h, %c = device.recurrent %x, %w, %r {kind = "lstm", direction = "forward", hiddenSize = 2 : i64, activations = ["Sigmoid", "Tanh", "Tanh"]}
-    : (tensor<5x1x3xf32>, tensor<1x8x4xf32>, tensor<1x8x2xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  %y, %h, %c = device.recurrent %x, %r w %w {kind = "lstm", direction = "forward", hiddenSize = 2 : i64, activations = ["Sigmoid", "Tanh", "Tanh"]}
+    : (tensor<5x1x3xf32>, tensor<1x8x2xf32>, tensor<1x8x4xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  return %y : tensor<5x1x1x2xf32>
+}
+
+// -----
+
+func.func @recurrent_c1_sums(%x: tensor<5x1x3xf32>, %r: tensor<1x8x2xf32>) -> tensor<5x1x1x2xf32> {
+  // expected-error @+1 {{x has dims 5x1x3, expected 5x1x8 (recurrent_c1)}}
+  %y, %h, %c = device.recurrent %x, %r {kind = "lstm", direction = "forward", hiddenSize = 2 : i64, activations = ["Sigmoid", "Tanh", "Tanh"]}
+    : (tensor<5x1x3xf32>, tensor<1x8x2xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return %y : tensor<5x1x1x2xf32>
 }
 
@@ -393,8 +402,8 @@ func.func @recurrent_c1(%x: tensor<5x1x3xf32>, %w: tensor<1x8x4xf32>, %r: tensor
 
 func.func @recurrent_c2(%x: tensor<5x1x3xf32>, %w: tensor<1x8x3xf32>, %r: tensor<1x8x2xf32>) -> tensor<5x1x1x2xf32> {
   // expected-error @+1 {{kind 'lsmt' or direction 'forward' is not known}}
-  %y, %h, %c = device.recurrent %x, %w, %r {kind = "lsmt", direction = "forward", hiddenSize = 2 : i64, activations = ["Sigmoid", "Tanh", "Tanh"]}
-    : (tensor<5x1x3xf32>, tensor<1x8x3xf32>, tensor<1x8x2xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  %y, %h, %c = device.recurrent %x, %r w %w {kind = "lsmt", direction = "forward", hiddenSize = 2 : i64, activations = ["Sigmoid", "Tanh", "Tanh"]}
+    : (tensor<5x1x3xf32>, tensor<1x8x2xf32>, tensor<1x8x3xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return %y : tensor<5x1x1x2xf32>
 }
 
@@ -402,8 +411,8 @@ func.func @recurrent_c2(%x: tensor<5x1x3xf32>, %w: tensor<1x8x3xf32>, %r: tensor
 
 func.func @recurrent_c3(%x: tensor<5x1x3xf32>, %w: tensor<1x8x3xf32>, %r: tensor<1x8x2xf32>) -> tensor<5x1x1x2xf32> {
   // expected-error @+1 {{1 activations ["Tanh"], expected 3 of ONNX's names (recurrent_c3)}}
-  %y, %h, %c = device.recurrent %x, %w, %r {kind = "lstm", direction = "forward", hiddenSize = 2 : i64, activations = ["Tanh"]}
-    : (tensor<5x1x3xf32>, tensor<1x8x3xf32>, tensor<1x8x2xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  %y, %h, %c = device.recurrent %x, %r w %w {kind = "lstm", direction = "forward", hiddenSize = 2 : i64, activations = ["Tanh"]}
+    : (tensor<5x1x3xf32>, tensor<1x8x2xf32>, tensor<1x8x3xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return %y : tensor<5x1x1x2xf32>
 }
 

@@ -66,11 +66,19 @@ func.func @boxes(%b: tensor<2x9x4xf32>, %s: tensor<2x3x9xf32>, %m: tensor<i64>, 
 }
 
 // CHECK-LABEL: func.func @sequence
-// CHECK: device.recurrent %{{.*}}, %{{.*}}, %{{.*}} bias %{{.*}} {activations = ["Sigmoid", "Tanh", "Tanh"]
+// CHECK: device.recurrent %{{.*}}, %{{.*}} w %{{.*}} bias %{{.*}} {activations = ["Sigmoid", "Tanh", "Tanh"]
 func.func @sequence(%x: tensor<5x1x3xf32>, %w: tensor<1x8x3xf32>, %r: tensor<1x8x2xf32>, %b: tensor<1x16xf32>) -> tensor<5x1x1x2xf32> {
-  %y, %h, %c = device.recurrent %x, %w, %r bias %b {kind = "lstm", direction = "forward", hiddenSize = 2 : i64, activations = ["Sigmoid", "Tanh", "Tanh"]}
-    : (tensor<5x1x3xf32>, tensor<1x8x3xf32>, tensor<1x8x2xf32>, tensor<1x16xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  %y, %h, %c = device.recurrent %x, %r w %w bias %b {kind = "lstm", direction = "forward", hiddenSize = 2 : i64, activations = ["Sigmoid", "Tanh", "Tanh"]}
+    : (tensor<5x1x3xf32>, tensor<1x8x2xf32>, tensor<1x8x3xf32>, tensor<1x16xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return %y : tensor<5x1x1x2xf32>
+}
+
+// CHECK-LABEL: func.func @sequence_of_sums
+// CHECK: device.recurrent %{{.*}}, %{{.*}} bias %{{.*}} {activations = ["Sigmoid", "Tanh", "Sigmoid", "Tanh"]
+func.func @sequence_of_sums(%x: tensor<5x1x12xf32>, %r: tensor<2x6x2xf32>, %b: tensor<2x6xf32>) -> tensor<5x2x1x2xf32> {
+  %y, %h, %c = device.recurrent %x, %r bias %b {kind = "gru", direction = "bidirectional", hiddenSize = 2 : i64, activations = ["Sigmoid", "Tanh", "Sigmoid", "Tanh"]}
+    : (tensor<5x1x12xf32>, tensor<2x6x2xf32>, tensor<2x6xf32>) -> (tensor<5x2x1x2xf32>, tensor<2x1x2xf32>, tensor<2x1x2xf32>)
+  return %y : tensor<5x2x1x2xf32>
 }
 
 // CHECK-LABEL: func.func @conv_integers
