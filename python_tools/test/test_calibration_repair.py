@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tessera.calibration import repair
@@ -33,12 +34,20 @@ class Model:
 
 
 def repaired(
-    weights: float, table: Table, sizes: dict[str, int], max_error: float = 0.03, groups: dict[str, int] | None = None
+    weights: float,
+    table: Table,
+    sizes: dict[str, int],
+    max_error: float = 0.03,
+    groups: dict[str, int] | None = None,
+    stored: dict[str, int] = {},
 ) -> repair.Repaired:
-    """sizes: multiplications that read each tensor, of one element."""
+    """sizes: multiplications that read each tensor, of one element; stored: weights that do."""
     shapes = {name: (1,) for name in sizes} | {f"{name}'": (1,) for name in sizes}
     observed = SimpleNamespace(shape_of=shapes, job=lambda: None)
-    products = [SimpleNamespace(name=f"{name}'", input=name, depth=size) for name, size in sizes.items()]
+    products = [
+        SimpleNamespace(name=f"{name}'", input=name, depth=size, weight=np.zeros(stored.get(name, 0)))
+        for name, size in sizes.items()
+    ]
     return repair.repair(Model(weights, groups=groups), observed, None, [0], products, Way(table, {}, {}), max_error)
 
 
@@ -59,6 +68,12 @@ def test_error_that_lies_everywhere_alike_is_bought_off_only_where_samples_say_n
     assert len(repaired(0.0, table_of(errors), sizes).tensors) == 5
     found = repaired(0.0, table_of(errors, ("out",)), sizes)
     assert found.after <= 0.03 and len(found.tensors) in (97, 98)
+
+
+def test_files_do_not_grow_by_more_than_a_twentieth_of_the_weights() -> None:
+    table = table_of({name: 0.1 for name in "abcdef"})
+    stored = {"a": 0, "b": 4, "c": 60, "d": 4, "e": 30, "f": 2}
+    assert repaired(0.0, table, {name: 0 for name in stored}, stored=stored).tensors == ("a", "b")
 
 
 def test_what_is_widened_together_is_paid_together() -> None:

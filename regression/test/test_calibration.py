@@ -378,6 +378,11 @@ def test_nan_and_infinity_name_tensor_and_sample(tmp_path: Path) -> None:
     text = check(calibrate(tmp_path / "m_top.mlir", tmp_path / "in.npz", tmp_path / "t.json", "--workers", "2"))
     assert "tensor 'logarithm' has 1 NaN and 2 infinite values, first in sample in.npz[6]" in text, text
     assert entries(tmp_path / "t.json")["logarithm"]["max"] == pytest.approx(np.log(2), rel=1e-3)
+    (tmp_path / "t.json").unlink()
+    save_npz(tmp_path / "nan.npz", {"x": np.full((2, 1, 8), np.nan, np.float32)})
+    done = calibrate(tmp_path / "m_top.mlir", tmp_path / "nan.npz", tmp_path / "t.json", "--workers", "1")
+    assert_refused(done, 1, "tensor 'x'", "in any of the 2 samples", "nan.npz[0]", "nan.npz[1]")
+    assert not (tmp_path / "t.json").exists()
     arrays[:] = 1.0
     save_npz(tmp_path / "in.npz", {"x": arrays})
     text = check(calibrate(tmp_path / "m_top.mlir", tmp_path / "in.npz", tmp_path / "t.json", "--workers", "1"))

@@ -20,8 +20,8 @@ from .table import Table
 from .trial import Tried, Trial, Way
 
 EXTRA = 0.05
-"""Share of the multiplications that may read 16 bits for it: more is bought only where the samples do not show what the
-model looks for."""
+"""Share of the multiplications that may read 16 bits for it, and of the weights, which grow with them: more is bought
+only where the samples do not show what the model looks for."""
 CARRIES = 0.5
 """A tensor that takes away so much is worth whatever it costs."""
 ROUNDS = 3
@@ -65,7 +65,8 @@ def repair(
     before, floor = now.error, tried(way.table, "INT16").error
     goal = max(max_error, FLOOR * floor)
     table, costs = way.table, _costs(observed, products)
-    budget = math.inf if table.same_answers else EXTRA * sum(cost.products for cost in costs.values())
+    share = math.inf if table.same_answers else EXTRA
+    budget = Cost(math.inf, *(share * max(total, 1.0) for total in _totals(costs)))
     for _ in range(ROUNDS):
         if now.error <= goal:
             break
@@ -87,10 +88,20 @@ def _with_int16(table: Table, names: Collection[str]) -> Table:
 
 @dataclass
 class Cost:
-    """Of 16 bits for one tensor: multiplications of what reads it, and elements."""
+    """Of 16 bits for one tensor: multiplications and weights of what reads it, and elements."""
 
     elements: float
     products: float = 0.0
+    weights: float = 0.0
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.elements + other.elements, self.products + other.products, self.weights + other.weights)
+
+    def __sub__(self, other: "Cost") -> "Cost":
+        return Cost(self.elements - other.elements, self.products - other.products, self.weights - other.weights)
+
+    def within(self, budget: "Cost") -> bool:
+        return self.products <= budget.products and self.weights <= budget.weights
 
     @property
     def all(self) -> float:
@@ -104,7 +115,13 @@ def _costs(observed: Observed, products: Sequence[Product]) -> dict[str, Cost]:
     for product in products:
         if product.input in costs and product.name in shapes:
             costs[product.input].products += float(np.prod(shapes[product.name])) * product.depth
+            costs[product.input].weights += product.weight.size
     return costs
+
+
+def _totals(costs: Mapping[str, Cost]) -> tuple[float, float]:
+    """Multiplications and weights."""
+    return sum(cost.products for cost in costs.values()), sum(cost.weights for cost in costs.values())
 
 
 def _groups(now: Tried, costs: Mapping[str, Cost]) -> list[tuple[list[str], Cost]]:
@@ -114,17 +131,13 @@ def _groups(now: Tried, costs: Mapping[str, Cost]) -> list[tuple[list[str], Cost
     for name, form in now.narrow.items():
         if name in costs:
             names.setdefault(form, []).append(name)
-    return [
-        (some, Cost(sum(costs[n].elements for n in some), sum(costs[n].products for n in some)))
-        for some in names.values()
-    ]
+    return [(some, sum((costs[name] for name in some), Cost(0.0))) for some in names.values()]
 
 
 def _worth(
-    table: Table, now: Tried, costs: Mapping[str, Cost], floor: float, goal: float, budget: float
-) -> tuple[set[str], float]:
-    """Of the tensors in 8 bits those to widen, for at most `budget` multiplications but for what CARRIES; and what is
-    left of these."""
+    table: Table, now: Tried, costs: Mapping[str, Cost], floor: float, goal: float, budget: Cost
+) -> tuple[set[str], Cost]:
+    """Of the tensors in 8 bits those to widen, for at most `budget` but for what CARRIES; and what is left of it."""
     errors = {entry.name: entry.error or 0.0 for entry in table.tensors}
     groups = [(max(errors.get(n, 0.0) for n in some) ** 2, some, cost) for some, cost in _groups(now, costs)]
     total = sum(square for square, _, _ in groups)
@@ -134,11 +147,11 @@ def _worth(
     for square, some, cost in sorted((g for g in groups if g[0]), key=lambda group: -group[0] / group[2].all):
         if left <= wanted:
             break
-        if cost.products > budget and square / total < CARRIES:
+        if not cost.within(budget) and square / total < CARRIES:
             continue
         chosen.update(name for name in some if name in errors)
         left -= square / total * (now.error**2 - floor**2)
-        budget -= cost.products
+        budget = budget - cost
     return chosen, budget
 
 

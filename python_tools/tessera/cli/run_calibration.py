@@ -98,6 +98,7 @@ def _calibrate(context: Context) -> None:
             observed, seen = _equalize(context, observed, kinds, bench)
         engine = _engine(args, observed, pool, at_end)
         state = _collect(context, engine, dataset, observed, output, seen)
+        _refuse_no_numbers(args, state)
         choices = _choose(context, engine, dataset, state, observed)
         table = _table(args, observed, state, choices)
         if args.histograms:
@@ -209,6 +210,19 @@ def _collect(
             details=[text for _, text in sorted(state.skipped.items())][:NAMED],
         )
     return state
+
+
+def _refuse_no_numbers(args: argparse.Namespace, state: State) -> None:
+    """Raises TesseraError where a tensor holds NaN and nothing else in every sample: there is no range to be found."""
+    for source, histogram in state.histograms.items():
+        summary = histogram.summary()
+        if summary["nan"] and not summary["finite"]:
+            names = [state.names[number] for number in sorted(state.digests)]
+            raise TesseraError(
+                f"--dataset {args.dataset}: tensor '{source}' has no finite value in any of the {len(names)} samples, "
+                f"only NaN: {_names(names)}",
+                hint="look at the samples and at how they are pre-processed; tessera compare shows where NaN begins",
+            )
 
 
 def _choose(context: Context, engine: Engine, dataset: Dataset, state: State, observed: Observed) -> dict[str, Choice]:
