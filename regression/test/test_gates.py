@@ -17,7 +17,7 @@ from tessera.calibration.worker import Worker
 from tessera.progress import Report
 from tessera.top_model import import_onnx
 
-CHANNELS, BLOCKS = 8, 16
+CHANNELS, BLOCKS = 8, 24
 
 
 def network(path: Path) -> Path:
@@ -67,9 +67,9 @@ def test_a_gate_is_what_all_of_a_tensor_passes(observed: Observed) -> None:
 def test_gates_lie_ahead_of_what_they_tell_of(observed: Observed) -> None:
     place = {tensor["source"]: i for i, tensor in enumerate(observed.info["tensors"])}
     found = gates.stretches(observed, choices(observed))
-    assert len(found) > 4
+    assert len(found) > 1
     for stretch in found:
-        assert all(place[source] + len(place) / gates.AHEAD <= place[stretch.gate] for source, _ in stretch.members)
+        assert all(place[source] + gates.LEAST <= place[stretch.gate] for source, _ in stretch.members)
         assert not stretch.beyond or place[stretch.gate] < place[stretch.beyond]
     assert {bool(stretch.beyond) for stretch in found} == {False, True}
     told = {source for stretch in found for source, _ in stretch.members}

@@ -26,8 +26,9 @@ SCREENED, FINALISTS = 2, 2
 """Samples on which all options are measured; options that are measured on the others too."""
 MATTERS = 0.95
 """Share of the squares of all tensors' errors: the other tensors keep a range that is not measured against others."""
-WEIGHS = 0.1
-"""Of tensors with such a share each the best options are measured at the outputs, not at gates (gates.py)."""
+LOUD, WEIGHS = 0.005, 0.1
+"""Gates (gates.py) tell which errors are small: larger ones, and those with such a share of all squares, are measured
+at the outputs."""
 CLEARLY = 1.1
 """A narrower range, which clips what the samples hardly show, has to be better than a wider one by this factor."""
 
@@ -111,8 +112,7 @@ def measure(
     """The sources of `defaults` with their output errors, measured on SCREENED of the samples `numbers`. Those that
     carry MATTERS of all error get of the options that `find` has for them the one with the least: all options on
     SCREENED, the FINALISTS best ones and the widest on `count` samples, of which one is that of `peaks` where the
-    source's values are largest: what clipping does is seen there or nowhere. Those that carry most these to the
-    outputs.
+    source's values are largest: what clipping does is seen there or nowhere.
 
     The error of an option is that of these samples together, added in their order, so that it does not depend on who
     measured which.
@@ -122,6 +122,9 @@ def measure(
     screened = {wanted[i] for i in spread(len(wanted), SCREENED)}
     others = [number for number in wanted if number not in screened]
     first = _errors(engine, dataset, screened, {source: [choice] for source, choice in defaults.items()})
+    if loud := _loud({source: _error(first[source][0]) for source in defaults}, engine.gated):
+        engine.to_the_outputs(loud)
+        first.update(_errors(engine, dataset, screened, {source: [defaults[source]] for source in loud}))
     progress(1, 3)
     chosen = {source: replace(choice, error=_error(first[source][0])) for source, choice in defaults.items()}
     options = {source: list(found) for source, found in find(_that_matter(chosen)).items() if len(found) > 1}
@@ -136,23 +139,12 @@ def measure(
         source: _finalists(choices, [_error(e) for e in second[source]]) for source, choices in options.items()
     }
     left = {source: [options[source][i] for i in finalists[source]] for source in options}
-    known = {source: [second[source][i] for i in finalists[source]] for source in options}
-    heavy = [source for source in _that_weigh(chosen, options) if source in engine.gated]
-    common = screened | set(others[1:])
-
-    def with_last(samples: set[int], some: Mapping[str, Sequence[Choice]]) -> _Errors:
-        found = _errors(engine, dataset, samples, some)
-        for number, sources in _by_last_sample(some, peaks, others[:1], common).items():
-            _add(found, _errors(engine, dataset, {number}, {source: some[source] for source in sources}))
-        return found
-
-    with engine.to_the_outputs():
-        known.update(with_last(common, {source: left[source] for source in heavy}))
-    more = with_last(common - screened, {source: some for source, some in left.items() if source not in heavy})
+    more = _errors(engine, dataset, set(others[1:]), left)
+    for number, some in _by_last_sample(left, peaks, others[:1], screened | set(others[1:])).items():
+        _add(more, _errors(engine, dataset, {number}, {source: left[source] for source in some}))
     progress(3, 3)
     for source, choices in left.items():
-        added = more.get(source, [{} for _ in choices])
-        found = [_error({**before, **new}) for before, new in zip(known[source], added)]
+        found = [_error({**second[source][i], **more[source][place]}) for place, i in enumerate(finalists[source])]
         best = widest_of_the_best(choices, found)
         chosen[source] = replace(choices[best], error=found[best])
     return chosen
@@ -194,11 +186,10 @@ def _that_matter(chosen: Mapping[str, Choice]) -> list[str]:
     return [source for source in chosen if source in set(found)]
 
 
-def _that_weigh(chosen: Mapping[str, Choice], some: Collection[str]) -> list[str]:
-    """Those of `some` that carry at least WEIGHS of all squares each."""
-    squares = {source: (choice.error or 0.0) ** 2 for source, choice in chosen.items()}
-    least = WEIGHS * sum(squares.values())
-    return [source for source in some if squares[source] >= least]
+def _loud(errors: Mapping[str, float], gated: Collection[str]) -> list[str]:
+    """Those of `gated` whose errors are worth to be measured at the outputs."""
+    least = min(LOUD, math.sqrt(WEIGHS * sum(error**2 for error in errors.values())))
+    return [source for source, error in errors.items() if source in gated and error > least]
 
 
 def _finalists(choices: Sequence[Choice], errors: Sequence[float]) -> list[int]:

@@ -2,13 +2,12 @@
 """Where chunks of samples are worked on: in this process, in worker processes, or on Dask workers."""
 from __future__ import annotations
 
-import contextlib
 import socket
 import time
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar, cast
+from typing import Any, Callable, Collection, Iterable, Iterator, Optional, Sequence, TypeVar, cast
 
 from ..errors import ExitCode, TesseraError
 from .dataset import Sample
@@ -36,15 +35,9 @@ class Engine:
         """Sources whose errors are measured at gates."""
         return {source for stretch in self._job.stretches for source, _ in stretch.members}
 
-    @contextlib.contextmanager
-    def to_the_outputs(self) -> Iterator[None]:
-        """Without gates in the block."""
-        before = self._job
-        self._job = replace(before, stretches=())
-        try:
-            yield
-        finally:
-            self._job = before
+    def to_the_outputs(self, sources: Collection[str]) -> None:
+        """The errors of these are measured there from now on."""
+        self._job = replace(self._job, loud=self._job.loud | frozenset(sources))
 
     def run(
         self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Optional[Question]] = OBSERVE

@@ -13,9 +13,9 @@ from .choose import Choice
 from .observed import Observed
 from .worker import Stretch
 
-AHEAD = 24
-"""An error goes through at least this part of the network's tensors before it is measured, where that is not all that
-are left: what the next op does not show, those behind it do."""
+AHEAD, LEAST = 24, 6
+"""An error goes through at least this part of the network's tensors, and so many, before it is measured: what the next
+op does not show, those behind it do."""
 TOGETHER = 4
 """Gates whose errors run on to the last of them."""
 WORTH = 2
@@ -53,7 +53,8 @@ def _beyond(gates: Sequence[str], chains: Mapping[str, Sequence[str]]) -> dict[s
 def _gate(chain: Sequence[str], current: str, places: Mapping[str, int], place: int, count: int) -> str:
     """The gate for a source at `place`: the one before it while it is far enough away, else the farthest one that is
     hardly farther than need be. Empty where the outputs are not much farther."""
-    near, far = place + count / AHEAD, place + 2 * count / AHEAD
+    ahead = max(count / AHEAD, LEAST)
+    near, far = place + ahead, place + 2 * ahead
     if current in chain and places[current] >= near:
         return current
     enough = [gate for gate in chain if places[gate] >= near]

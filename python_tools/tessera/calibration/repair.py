@@ -147,7 +147,8 @@ def _worth(
     for square, some, cost in sorted((g for g in groups if g[0]), key=lambda group: -group[0] / group[2].all):
         if left <= wanted:
             break
-        if not cost.within(budget) and square / total < CARRIES:
+        overdrawn = not Cost(0.0).within(budget)  # of what is left once one was bought something always carries half
+        if not cost.within(budget) and (overdrawn or square / total < CARRIES):
             continue
         chosen.update(name for name in some if name in errors)
         left -= square / total * (now.error**2 - floor**2)

@@ -27,7 +27,8 @@ from .output_error import judged, squares_between
 @dataclass(frozen=True)
 class Job:
     """What a worker needs to know. model: path of the .bmodel, or its bytes for a worker that may not see the path.
-    probabilities: outputs, see output_error.py; logits: of some of them, the sources of what their sigmoids read."""
+    probabilities: outputs, see output_error.py; logits: of some of them, the sources of what their sigmoids read.
+    stretches: where errors are measured; loud: sources whose errors are measured at the outputs all the same."""
 
     key: str
     model: "str | bytes"
@@ -36,6 +37,7 @@ class Job:
     probabilities: frozenset[str] = frozenset()
     logits: tuple[tuple[str, str], ...] = ()
     stretches: "tuple[Stretch, ...]" = ()
+    loud: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" =
                 add_peaks(result.peaks, peaks_of(result.histograms, sample.number))
                 result.answers[sample.number] = worker.answers()
             else:
-                result.errors[sample.number] = worker.measure(arrays, question, job.stretches, sample.number)
+                result.errors[sample.number] = worker.measure(arrays, question, job.stretches, sample.number, job.loud)
     except TesseraError as error:
         result.failure = {
             "message": error.message,
@@ -262,10 +264,16 @@ class Worker:
         return {name: only_answer(array) for name, array in self.outputs().items() if name in self._probabilities}
 
     def measure(
-        self, arrays: Mapping[str, np.ndarray], question: Question, stretches: Sequence[Stretch] = (), number: int = 0
+        self,
+        arrays: Mapping[str, np.ndarray],
+        question: Question,
+        stretches: Sequence[Stretch] = (),
+        number: int = 0,
+        loud: Collection[str] = (),
     ) -> dict[str, list[np.ndarray]]:
         """The outputs' squares (output_error.py) with one tensor quantised and all others float, for every candidate
-        of each source; of those that `stretches` have a gate for as it tells. number: the sample's.
+        of each source; of those that `stretches` have a gate for, but the `loud` ones, as it tells. number: the
+        sample's.
 
         Works from the last tensor to the first: a tensor has memory of its own, so everything before it is still as the
         float run left it, and only the steps after it run again.
@@ -280,7 +288,7 @@ class Worker:
                 found[source] = [squares_between(golden, golden, self._probabilities)] * len(ways)
                 continue
             found[source] = []
-            saved, gate = self._room(data.size, data.dtype), gates.get(source)
+            saved, gate = self._room(data.size, data.dtype), None if source in loud else gates.get(source)
             saved[:] = data
             for way in ways:
                 data[:] = saved
