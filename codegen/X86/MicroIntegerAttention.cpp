@@ -9,14 +9,17 @@
 #include "codegen/Kernels/LoopNest.h"
 #include "codegen/Kernels/MathApprox.h"
 #include "codegen/Kernels/Reduction.h"
+#include "codegen/Kernels/Requantise.h"
 #include "codegen/Kernels/Rows.h"
 #include "codegen/Kernels/Transpose.h"
 #include "codegen/X86/MatrixTile.h"
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
+#include "codegen/X86/RoundedPower.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -50,6 +53,8 @@ private:
                 int64_t cStride, int64_t count);
   Value score(Value row, Value base, Value i, Value mask);
   void softmax(Value row, Value base, Value to, Value factor);
+  void exactPowers(Value base, Value best, Value to, Value factor);
+  Value nearPowers(Value base, Value best, Value to, Value factor);
   void storeRow(Value row, Value from, Value factor);
   Value words(Value base, Value index) { return kb.element(kb.b.getI32Type(), base, index); }
   Value words(Value base, int64_t index) { return words(base, kb.constant(index)); }
@@ -283,16 +288,26 @@ Value MicroIntegerAttention::score(Value row, Value base, Value i, Value mask) {
 /// Stores the rounded powers of the sums at |base|, and what a row of the result is multiplied by.
 void MicroIntegerAttention::softmax(Value row, Value base, Value to, Value factor) {
   Type f32 = kb.b.getF32Type();
-  Value lowest = lowestValue(kb, f32, floats(), false), zeros = kb.zero(floats());
+  Value lowest = lowestValue(kb, f32, floats(), false);
   auto maximum = [&](Value a, Value b) { return emitExtremum(kb, f32, a, b, false); };
   Value best = overRow(kb, s.keys, lanes, lowest, [&](Value i, Value mask, ValueRange old) {
     Value value = score(row, base, i, mask);
     kb.store(value, scores, kb.add(base, i));
     return SmallVector<Value>{maximum(old[0], keepActive(kb, mask, value, lowest))};
   })[0];
-  best = kb.splat(reduceLanes(kb, best, maximum), lanes);
+  best = reduceLanes(kb, best, maximum);
+  if (targetOf(kb).hasMasks()) {
+    kb.ifThen(nearPowers(base, best, to, factor), [&] { exactPowers(base, best, to, factor); });
+  } else {
+    exactPowers(base, best, to, factor);
+  }
+}
+
+/// The bytes of the powers of the scores at |base| less |best|, and the factor, as they are defined.
+void MicroIntegerAttention::exactPowers(Value base, Value best, Value to, Value factor) {
+  Value zeros = kb.zero(floats()), most = kb.splat(best, lanes);
   Value total = overRow(kb, s.keys, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
-    Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, kb.load(floats(), scores, kb.add(base, i)), best));
+    Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, kb.load(floats(), scores, kb.add(base, i)), most));
     power = keepActive(kb, mask, s.rounded(power), zeros);
     Value bytes = arith::TruncIOp::create(kb.b, VectorType::get({int64_t(lanes)}, kb.b.getI8Type()),
                                           s.convert(power, kb.b.getI32Type()));
@@ -301,6 +316,29 @@ void MicroIntegerAttention::softmax(Value row, Value base, Value to, Value facto
   })[0];
   total = reduceLanes(kb, total, [&](Value a, Value b) { return arith::AddFOp::create(kb.b, a, b); });
   kb.store(s.factorOf(total), factor, kb.constant(0));
+}
+
+/// The same by a polynomial. Whether one of them may be wrong: it lies near to the middle of two integers, or scores
+/// are not finite.
+Value MicroIntegerAttention::nearPowers(Value base, Value best, Value to, Value factor) {
+  auto vector = VectorType::get({kBlock}, kb.b.getF32Type()), words = VectorType::get({kBlock}, kb.b.getI32Type());
+  Value most = kb.splat(best, kBlock), zeros = kb.zero(vector);
+  SmallVector<Value> all = overRow(
+      kb, s.keys, kBlock, {kb.zero(words), zeros}, [&](Value i, Value mask, ValueRange old) -> SmallVector<Value> {
+        Value score = kb.load(vector, scores, kb.add(base, i));
+        Value power = emitNearPower(kb, arith::SubFOp::create(kb.b, score, most), s.levels);
+        power = keepActive(kb, mask, power, zeros);
+        Value integer = emitIntrinsic(kb, "llvm.lrint", words, power);
+        kb.store(arith::TruncIOp::create(kb.b, VectorType::get({kBlock}, kb.b.getI8Type()), integer), to, i);
+        return {arith::AddIOp::create(kb.b, old[0], integer), emitDistance(kb, power, old[1])};
+      });
+  Value total = reduceLanes(kb, all[0], [&](Value a, Value b) { return arith::AddIOp::create(kb.b, a, b); });
+  kb.store(s.factorOf(s.convert(total, kb.b.getF32Type())), factor, kb.constant(0));
+  Value zero = arith::ConstantOp::create(kb.b, kb.b.getI16IntegerAttr(0));
+  Value unsure = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, emitUnsure(kb, all[1], kPowerError), zero);
+  Value infinity = kb.floatConstant(best.getType(), std::numeric_limits<double>::infinity());
+  Value notFinite = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::UGE, math::AbsFOp::create(kb.b, best), infinity);
+  return arith::OrIOp::create(kb.b, unsure, notFinite);
 }
 
 void MicroIntegerAttention::storeRow(Value row, Value from, Value factor) {

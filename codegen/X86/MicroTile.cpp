@@ -4,6 +4,7 @@
 
 #include "codegen/X86/MatrixTile.h"
 #include "codegen/X86/RequantiseBytes.h"
+#include "codegen/X86/RoundedPower.h"
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -375,7 +376,7 @@ void TileFunctions::emitGatedRows(const RoundedGate &gate, const TileShape &shap
               return gate.emit(kb, x, worst);
             };
             emitEpilogueRow(shape, result, own, to, bases, rowOffset, row, gated);
-            kb.store(gate.emitUnsure(kb, worst), flags, before);
+            kb.store(emitUnsure(kb, worst, gate.error()), flags, before);
           });
   auto exact = [&](auto... arguments) { return exactEpilogue(arguments...); };
   forRows(shape, result, sums, c, extraPointers,

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/RoundedGate.h"
 
+#include "codegen/X86/RoundedPower.h"
 #include "device_dialect/IR/ScalarPatterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
@@ -231,16 +231,6 @@ Value smaller(KernelBuilder &kb, Value x, Value y) {
   return arith::SelectOp::create(kb.b, arith::CmpFOp::create(kb.b, arith::CmpFPredicate::OLT, x, y), x, y);
 }
 
-/// One of AVX-512's instructions with an immediate byte, of all lanes, rounding as the control register says.
-Value withImmediate(KernelBuilder &kb, StringRef name, SmallVector<Value> operands, int64_t immediate) {
-  auto integer = [&](int64_t value, unsigned bits) -> Value {
-    return arith::ConstantOp::create(kb.b, kb.b.getIntegerAttr(kb.b.getIntegerType(bits), value));
-  };
-  Type type = operands.front().getType();
-  operands.append({integer(immediate, 32), kb.zero(type), integer(-1, 16), integer(4, 32)});
-  return emitIntrinsic(kb, name, type, operands);
-}
-
 } // namespace
 
 Value RoundedGate::emit(KernelBuilder &kb, Value x, Value &worst) const {
@@ -258,21 +248,12 @@ Value RoundedGate::emit(KernelBuilder &kb, Value x, Value &worst) const {
   Value value = math::FmaOp::create(kb.b, larger(kb, x, number(0)), number(table.factor), sum);
   Value bounded = larger(kb, value, number(double(end.low - end.zero)));
   bounded = smaller(kb, bounded, number(double(end.high - end.zero)));
-  // What rounding to an integer, to nearest even, takes away.
-  Value distance = withImmediate(kb, "llvm.x86.avx512.mask.reduce.ps.512", {bounded}, 0);
-  // The larger magnitude of two, without its sign.
-  worst = withImmediate(kb, "llvm.x86.avx512.mask.range.ps.512", {distance, worst ? worst : distance}, 0b1011);
+  worst = emitDistance(kb, bounded, worst);
   Value integer = emitIntrinsic(kb, "llvm.lrint", vectorOf(kb.b.getI32Type()), bounded);
   if (end.zero) {
     integer = arith::AddIOp::create(kb.b, integer, splatLike(kb, integer.getType(), end.zero));
   }
   return arith::TruncIOp::create(kb.b, vectorOf(end.type), integer);
-}
-
-Value RoundedGate::emitUnsure(KernelBuilder &kb, Value worst) const {
-  Value limit = kb.floatConstant(worst.getType(), 0.5f - table.error);
-  Value unsure = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::OGT, worst, limit);
-  return LLVM::BitcastOp::create(kb.b, kb.b.getI16Type(), unsure);
 }
 
 } // namespace tessera::x86

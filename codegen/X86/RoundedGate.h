@@ -53,8 +53,8 @@ public:
   mlir::Value argument() const { return x; }
   /// The bytes of 16 |x|s; |worst|, null at first, becomes the largest distance of a lane from its integer so far.
   mlir::Value emit(KernelBuilder &kb, mlir::Value x, mlir::Value &worst) const;
-  /// A bit for each lane whose byte may be another one.
-  mlir::Value emitUnsure(KernelBuilder &kb, mlir::Value worst) const;
+  /// How far what is rounded may be from the exact function's.
+  float error() const { return table.error; }
 
 private:
   RoundedGate(Requantise end, mlir::Value x, GateTable table) : end(end), x(x), table(std::move(table)) {}

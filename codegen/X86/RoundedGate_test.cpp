@@ -1,6 +1,7 @@
 //===- RoundedGate_test.cpp - Tables of activations are near enough -------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/RoundedGate.h"
+#include "codegen/X86/RoundedPower.h"
 
 #include "bmodel/numerics_float.h"
 #include <cmath>
@@ -56,6 +57,20 @@ TEST(RoundedGate, TablesAreAsNearAsTheySay) {
     }
   }
   EXPECT_GE(made, 40);
+}
+
+TEST(RoundedPower, IsAsNearAsItSays) {
+  std::mt19937 random(5);
+  double worst = 0;
+  for (int i = 0; i < 400000; ++i) {
+    float unit = float(random()) * 0x1p-32f, x = i % 2 ? -20 * unit : -std::exp2(40 * unit - 30);
+    int64_t levels = i % 3 ? 255 : 1 + i % 255;
+    float exact = bmodel::numerics::expOfNegative(Single{x}).v * float(levels);
+    worst = std::max(worst, std::fabs(double(nearPower(x, levels)) - exact));
+  }
+  EXPECT_LT(worst, kPowerError / 1.5);
+  EXPECT_GT(worst, kPowerError / 16);
+  EXPECT_EQ(nearPower(-std::numeric_limits<float>::infinity(), 255), nearPower(-1000, 255));
 }
 
 /// Where a step is as small as the table's error, there is none.

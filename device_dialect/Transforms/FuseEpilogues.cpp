@@ -127,8 +127,8 @@ private:
     auto owner = dyn_cast<EpilogueInterface>(producer);
     auto attention = dyn_cast<AttentionOp>(producer);
     if (!owner || makesRows(producer) != intoRows || (integerAttention && attention && !attention.isOfIntegers()) ||
-        producer->getBlock() != map->getBlock() ||
-        !canYield(producer, map.getY()) || !onlyUsedBy(producer->getResult(0), map)) {
+        producer->getBlock() != map->getBlock() || !canYield(producer, map.getY()) ||
+        !onlyUsedBy(producer->getResult(0), map)) {
       return false;
     }
     Type made = getElementTypeOrSelf(producer->getResult(0));
