@@ -749,6 +749,28 @@ TEST(Attention, Shapes) {
   }
 }
 
+/// Powers of scores far apart vanish; rows whose mask is the lowest float, or infinite but for a key, are no NaN.
+TEST(Attention, WideScores) {
+  std::string q = tensor({3, 21, 16}), k = tensor({3, 37, 16}), y = q;
+  CheckOptions wide;
+  wide.low = -6, wide.high = 6, wide.relative = 1e-3; // what sums of hundreds lose, the power multiplies
+  check(formatv("(%q: {0}, %k: {1}, %v: {1}) -> {0} {{ %y = device.attention %q, %k, %v {{scale = 1.0 : f64} : ({0}, "
+                "{1}, {1}) -> {0} return %y : {0} }",
+                q, k),
+        wide);
+  for (const char *low : {"0xFF7FFFFF", "0xFF800000"}) {
+    std::string mask = low == std::string("0xFF7FFFFF") ? low : "0.0";
+    for (int key = 1; key < 37; ++key) {
+      mask += std::string(", ") + low;
+    }
+    check(formatv("(%q: {0}, %k: {1}, %v: {1}) -> {0} {{ %m = top.constant dense<[{2}]> : tensor<37xf32> : "
+                  "tensor<37xf32> %n = device.reshape %m : (tensor<37xf32>) -> tensor<1x1x37xf32> %y = "
+                  "device.attention %q, %k, %v, %n {{scale = 0.3 : f64} : ({0}, {1}, {1}, tensor<1x1x37xf32>) -> {0} "
+                  "return %y : {0} }",
+                  q, k, mask));
+  }
+}
+
 /// Sizes around those of vectors and tiles, sequences of their own lengths, and of one, which are taken together.
 TEST(Recurrent, Sizes) {
   std::mt19937 random(11);

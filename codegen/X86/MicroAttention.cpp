@@ -16,11 +16,16 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace tessera::x86 {
 namespace {
+
+/// Of the polynomial for 2^x on [-1/2, 1/2] with the least relative error, 9e-8, that is 1 at 0.
+constexpr double kPowerOfTwo[] = {1.326472614e-03, 9.671512739e-03, 5.550733747e-02,
+                                  2.402224208e-01, 6.931469776e-01, 1.000000000e+00};
 
 class MicroAttention {
 public:
@@ -44,6 +49,7 @@ private:
   void multiply(Value a, int64_t aStride, int64_t steps, Value b, int64_t bStride, int64_t blocks, Value c,
                 int64_t cStride, int64_t tailLanes, int64_t count);
   Value score(Value row, Value base, Value i, Value mask);
+  Value expOfNegative(Value x);
   void softmax(Value row, Value base, Value factor);
   void scaleResult(Value to, Value factor);
   Value floats(Value base, Value elements) { return kb.element(kb.b.getF32Type(), base, elements); }
@@ -229,6 +235,28 @@ Value MicroAttention::score(Value row, Value base, Value i, Value mask) {
   return s.isMasked ? Value(arith::AddFOp::create(kb.b, value, s.loadMask(at, row, i, lanes, mask))) : value;
 }
 
+/// e^x for x <= 0 as 2^(x log2(e)), within 2e-7 of it for each 10 of x; 0 below the normal numbers. NaN stays NaN. Two
+/// thirds of the work of what other kernels share, whose last bits engines agree on.
+Value MicroAttention::expOfNegative(Value x) {
+  auto number = [&](double value) { return kb.floatConstant(vectorType(), value); };
+  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the lowest bits.
+  Value log2e = number(llvm::numbers::log2e), shift = number(0x1.8p23);
+  Value shifted = emitMultiplyAdd(kb, x, log2e, shift);
+  Value rest = emitMultiplyAdd(kb, x, log2e, arith::SubFOp::create(kb.b, shift, shifted));
+  Value power = number(kPowerOfTwo[0]);
+  for (double coefficient : ArrayRef(kPowerOfTwo).drop_front()) {
+    power = emitMultiplyAdd(kb, power, rest, number(coefficient));
+  }
+  auto words = VectorType::get({int64_t(lanes)}, kb.b.getI32Type());
+  auto word = [&](int32_t value) -> Value {
+    return arith::ConstantOp::create(kb.b, DenseElementsAttr::get(words, value));
+  };
+  Value bits = arith::ShLIOp::create(kb.b, arith::BitcastOp::create(kb.b, words, shifted), word(23));
+  Value whole = arith::BitcastOp::create(kb.b, vectorType(), arith::AddIOp::create(kb.b, bits, word(0x3f800000)));
+  Value isTiny = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::OLT, x, number(-87.0));
+  return arith::SelectOp::create(kb.b, isTiny, kb.zero(vectorType()), arith::MulFOp::create(kb.b, power, whole));
+}
+
 /// Replaces the products at |base| by e^(score - maximum), from the row's begin on; stores 1 / their sum.
 void MicroAttention::softmax(Value row, Value base, Value factor) {
   Type f32 = kb.b.getF32Type();
@@ -239,7 +267,7 @@ void MicroAttention::softmax(Value row, Value base, Value factor) {
   })[0];
   best = kb.splat(reduceLanes(kb, best, maximum), lanes);
   Value total = overRow(kb, s.keys, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
-    Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, score(row, base, i, mask), best));
+    Value power = expOfNegative(arith::SubFOp::create(kb.b, score(row, base, i, mask), best));
     power = keepActive(kb, mask, power, zeros);
     if (pairs) { // takes half the room, so that no product is lost that is still to be read
       kb.storeElements(kb.b.getBF16Type(), power, scores, kb.add(kb.mul(base, 2), i));
