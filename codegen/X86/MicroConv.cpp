@@ -3,7 +3,8 @@
 //
 // Rows of the product are output positions, columns output channels, K runs over (input channel block, kernel row,
 // kernel column, channel), which the packed weights follow. A reads the blocked input where it lies; where the
-// window reaches over the border, the rows a tile needs are first copied with their zeros into scratch.
+// window reaches over the border, the rows a tile needs are first copied with their zeros into scratch. Where far taps
+// see these alone at many positions, tiles of such positions leave them out.
 // A row-major input (the image of a first layer, few channels) is always copied: K is then (channel, kernel row,
 // kernel column). For tiles of AMX, whose rows want K in one piece, the copy has channels last.
 //===----------------------------------------------------------------------===//
@@ -19,6 +20,35 @@ using namespace mlir;
 
 namespace tessera::x86 {
 namespace {
+
+/// Neighbouring positions along a dim of the result at which the same taps, [first, last), see the image.
+struct Stretch {
+  int64_t begin, end, first, last;
+  bool unseen = false; ///< no tap sees it
+  int64_t length() const { return end - begin; }
+  int64_t taps() const { return last - first; }
+};
+
+SmallVector<Stretch> stretchesOf(int64_t output, int64_t input, int64_t stride, int64_t pad, int64_t dilation,
+                                 int64_t kernel) {
+  SmallVector<Stretch> stretches;
+  for (int64_t at = 0; at < output; ++at) {
+    int64_t start = at * stride - pad;
+    int64_t first = start < 0 ? ceilDiv(-start, dilation) : 0;
+    int64_t last = start >= input ? 0 : std::min(kernel, ceilDiv(input - start, dilation));
+    bool unseen = first >= last;
+    if (unseen) { // all of them are zeros: one does
+      first = 0, last = 1;
+    }
+    Stretch *before = stretches.empty() ? nullptr : &stretches.back();
+    if (before && before->first == first && before->last == last && before->unseen == unseen) {
+      before->end = at + 1;
+    } else {
+      stretches.push_back({at, at + 1, first, last, unseen});
+    }
+  }
+  return stretches;
+}
 
 class DirectConv {
 public:
@@ -37,11 +67,31 @@ public:
              (!copied || ((s.widens || channelsLast) && blockedInput && !s.padded()))),
         stepW(flat ? 1 : s.strideW), outH(flat ? 1 : s.oh), outW(flat ? s.oh * s.ow : s.ow),
         columns(outW, packing.getRows()), tileH(rowsOfTile()),
-        rowSteps(outH == 1 ? columns.pieces : ceilDiv(outH, tileH)) {}
+        rowSteps(outH == 1 ? columns.pieces : ceilDiv(outH, tileH)) {
+    skips = findSkips();
+    if (!skips) {
+      rowStretches = {{0, outH, 0, s.kh}}, columnStretches = {{0, outW, 0, s.kw}};
+    }
+    auto isSeen = [](const Stretch &stretch) { return !stretch.unseen; };
+    if (skips && llvm::all_of(rowStretches, isSeen) && llvm::all_of(columnStretches, isSeen)) {
+      copied = s.widens; // nothing around the image is read
+    }
+    for (const Stretch &stretch : columnStretches) {
+      tilesPerRow += EvenSplit(stretch.length(), packing.getRows()).pieces;
+    }
+  }
 
   void emit();
 
 private:
+  bool findSkips();
+  /// Some tiles beside each other in output rows of one stretch.
+  struct Tiles {
+    EvenSplit split;
+    int64_t first;  ///< column of the result
+    int64_t before; ///< tiles of the row
+    size_t rowStretch, columnStretch;
+  };
   void planMemory();
   int64_t rowsOfTile() const;
   int64_t positionsOfRow() const;
@@ -54,9 +104,12 @@ private:
   }
   void emitPanels(Value panelBegin, Value panelEnd, Value rowBegin, Value rowEnd);
   void emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last);
-  void emitRow(Value step, int64_t rows, Value tileBegin, Value tileEnd, bool last);
-  void emitTiles(Value step, Value begin, Value end, int64_t rows, int64_t width, Value a, Value c, bool last);
+  void emitRows(Value begin, Value end, int64_t rows, bool last);
+  void emitRow(Value step, const Tiles &tiles, int64_t rows, Value tileBegin, Value tileEnd, bool last);
+  void emitTiles(Value step, const Tiles &tiles, Value begin, Value end, int64_t rows, int64_t width, bool last);
   SmallVector<int32_t> groupOffsets() const;
+  SmallVector<int32_t> seenOffsets() const;
+  void leaveOut(TileShape &shape, size_t rowStretch, size_t columnStretch) const;
   TileShape tileShape(int64_t rows, int64_t width, int64_t blocks) const;
   int64_t weightsOfGroup() const {
     bool plain = s.kind == TileKind::F32 && weights.stepBytes == kBlockBytes;
@@ -85,18 +138,44 @@ private:
   EvenSplit columns; ///< of one output row
   int64_t tileH;     ///< output rows of one register tile
   int64_t rowSteps;
+  bool skips; ///< tiles leave out taps that see zeros around the image alone
+  SmallVector<Stretch> rowStretches, columnStretches;
 
   WorkSplit work;
   int64_t panels = 0, lastBlocks = 0, steps = 0;
   int64_t pitch = 0, plane = 0; ///< bytes of a row and of a channel block of what A reads
   int64_t panelOffset = 0;      ///< of the widened panel in scratch
   int64_t panelScratch() const { return weights.copied ? steps * panelBlocks * weights.tileStepBytes : 0; }
-  int64_t prefetchLines = 0;
+  int64_t prefetchLines = 0, tilesPerRow = 0;
   std::unique_ptr<TileFunctions> tiles;
   TileFunctions::Pointers base; ///< of the image, group and panel at hand; a: of the tile's first input row
   Value firstStep;              ///< the row step whose first row base.a is
   Value partBegin;              ///< first row step of the part
 };
+
+/// Whether leaving out taps is worth more and smaller tiles. Of floats alone: around integers there may be other
+/// numbers than zeros, which the bias counts.
+bool DirectConv::findSkips() {
+  constexpr size_t kMostStretches = 9; // pairs of them, each with code of its own
+  constexpr int64_t kFewColumns = 6;   // take as long
+  constexpr double kMostOfWhole = 0.85;
+  if (!sumsFloats(s.kind) || packing.getOrder() != PackedOrder::blocks || packing.getScaleGroup() ||
+      isScaledStep(packing.getStep()) || !s.padded() || flat || outH == 1 || tileH != 1) {
+    return false;
+  }
+  rowStretches = stretchesOf(s.oh, s.h, s.strideH, s.padTop, s.dilationH, s.kh);
+  columnStretches = stretchesOf(s.ow, s.w, s.strideW, s.padLeft, s.dilationW, s.kw);
+  double rows = 0, all = 0;
+  for (const Stretch &stretch : rowStretches) {
+    rows += double(stretch.length() * stretch.taps());
+  }
+  for (const Stretch &stretch : columnStretches) {
+    EvenSplit split(stretch.length(), packing.getRows());
+    all += rows * double(split.pieces * std::max(kFewColumns, split.length(0)) * stretch.taps());
+  }
+  return rowStretches.size() * columnStretches.size() <= kMostStretches &&
+         all <= kMostOfWhole * double(s.oh * s.ow * s.kh * s.kw);
+}
 
 /// Output rows of one register tile.
 int64_t DirectConv::rowsOfTile() const {
@@ -161,6 +240,9 @@ SmallVector<int32_t> DirectConv::groupOffsets() const {
   if (flat) {
     return offsets; // one group per channel block, an even stride
   }
+  if (skips) {
+    return seenOffsets();
+  }
   int64_t outer = channelsLast ? 1 : blockedInput ? s.icBlocks() : s.groupC();
   // Taps of one kernel row are neighbours in a row-major image, and so are all their channels where these are last:
   // they form one group.
@@ -174,6 +256,42 @@ SmallVector<int32_t> DirectConv::groupOffsets() const {
     }
   }
   return offsets;
+}
+
+/// The groups that each pair of stretches sees, with the K steps of those left out before.
+SmallVector<int32_t> DirectConv::seenOffsets() const {
+  SmallVector<int32_t> offsets;
+  int64_t perStep = stepElements(packing.getStep());
+  for (const Stretch &rows : rowStretches) {
+    for (const Stretch &columns : columnStretches) {
+      int64_t skipped = 0;
+      for (int64_t group = 0; group < s.icBlocks() * s.kh * s.kw; ++group) {
+        int64_t block = group / s.kw / s.kh, y = group / s.kw % s.kh, x = group % s.kw;
+        int64_t channels = std::min(kBlock, s.groupC() - block * kBlock);
+        if (y < rows.first || y >= rows.last || x < columns.first || x >= columns.last) {
+          skipped += ceilDiv(channels, perStep);
+          continue;
+        }
+        offsets.push_back(block * plane + y * s.dilationH * pitch + x * s.dilationW * elementBytes);
+        offsets.push_back(std::exchange(skipped, 0));
+      }
+    }
+  }
+  return offsets;
+}
+
+/// Makes |shape| one of the groups that a pair of stretches sees.
+void DirectConv::leaveOut(TileShape &shape, size_t rowStretch, size_t columnStretch) const {
+  auto taps = [&](size_t row, size_t column) { return rowStretches[row].taps() * columnStretches[column].taps(); };
+  int64_t before = 0;
+  for (size_t pair = 0; pair < rowStretch * columnStretches.size() + columnStretch; ++pair) {
+    before += taps(pair / columnStretches.size(), pair % columnStretches.size());
+  }
+  int64_t own = taps(rowStretch, columnStretch);
+  shape.skips = true, shape.tableBytes = before * s.icBlocks() * 2 * int64_t(sizeof(int32_t));
+  for (StepRun &run : shape.groups) { // of whole channel blocks, and of the rest
+    run.count = run.count / (s.kh * s.kw) * own;
+  }
 }
 
 TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) const {
@@ -293,7 +411,7 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
 void DirectConv::emit() {
   planMemory();
   // The next panel is fetched while the tiles of this one run; the weights of a small layer stay in L2 anyway.
-  int64_t tilesPerPanel = (outH == 1 ? 1 : columns.pieces) * ceilDiv(rowSteps, work.rowParts);
+  int64_t tilesPerPanel = (outH == 1 ? 1 : tilesPerRow) * ceilDiv(rowSteps, work.rowParts);
   if (weightsOfGroup() > 256 * 1024 && !weights.copied) {
     int64_t lines = weights.panels.bytesOfBlock() / kBlockBytes;
     prefetchLines = std::min<int64_t>(ceilDiv(lines * panelBlocks, tilesPerPanel), 2 * lines);
@@ -327,7 +445,8 @@ void DirectConv::emit() {
       copyRows(image, group, kb.sub(kb.mul(firstStep, tileH * s.strideH), kb.constant(s.padTop)));
       base.a = kb.scratch();
     } else {
-      base.a = byteOffset(kb, kb.operand(0), kb.mul(imageGroup, s.icBlocks() * plane));
+      int64_t around = s.padTop * pitch + s.padLeft * elementBytes;
+      base.a = byteOffset(kb, kb.operand(0), kb.sub(kb.mul(imageGroup, s.icBlocks() * plane), kb.constant(around)));
     }
     base.b = byteOffset(kb, kb.operand(1), kb.mul(group, s.ocBlocks() * weights.panels.bytesOfBlock()));
     base.c = byteOffset(kb, kb.result(), kb.mul(imageGroup, outImage * s.yBytes));
@@ -384,38 +503,58 @@ void DirectConv::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last)
   }
   base.prefetch = prefetchLines ? byteOffset(kb, base.b, panelBytes) : Value();
   if (outH == 1) {
-    emitRow(kb.constant(0), 1, rowBegin, rowEnd, last);
+    emitRow(kb.constant(0), {columns, 0, 0, 0, 0}, 1, rowBegin, rowEnd, last);
   } else {
     int64_t fullSteps = outH / tileH;
-    Value all = kb.constant(columns.pieces), none = kb.constant(0);
     Value fullEnd = outH % tileH ? kb.min(rowEnd, kb.constant(fullSteps)) : rowEnd;
-    kb.forLoop(rowBegin, fullEnd, 1, [&](Value step) { emitRow(step, tileH, none, all, last); });
+    emitRows(rowBegin, fullEnd, tileH, last);
     if (outH % tileH) {
-      kb.forLoop(kb.max(rowBegin, kb.constant(fullSteps)), rowEnd, 1,
-                 [&](Value step) { emitRow(step, outH % tileH, none, all, last); });
+      emitRows(kb.max(rowBegin, kb.constant(fullSteps)), rowEnd, outH % tileH, last);
     }
   }
   base = image;
 }
 
-/// The register tiles [tileBegin, tileEnd) of the |rows| output rows of a row step.
-void DirectConv::emitRow(Value step, int64_t rows, Value tileBegin, Value tileEnd, bool last) {
-  Value a = byteOffset(kb, base.a, kb.mul(kb.sub(step, firstStep), tileH * s.strideH * pitch));
-  Value c = kb.mul(step, tileH * outW * kBlock);
-  Value wide = kb.constant(columns.wide);
-  if (columns.wide) {
-    emitTiles(step, tileBegin, kb.min(tileEnd, wide), rows, columns.size + 1, a, c, last);
-  }
-  if (columns.wide < columns.pieces) {
-    emitTiles(step, kb.max(tileBegin, wide), tileEnd, rows, columns.size, a, c, last);
+/// The row steps [begin, end), each of |rows| output rows.
+void DirectConv::emitRows(Value begin, Value end, int64_t rows, bool last) {
+  for (size_t row = 0; row < rowStretches.size(); ++row) {
+    Value from = skips ? kb.max(begin, kb.constant(rowStretches[row].begin)) : begin;
+    Value to = skips ? kb.min(end, kb.constant(rowStretches[row].end)) : end;
+    kb.forLoop(from, to, 1, [&](Value step) {
+      int64_t before = 0;
+      for (size_t column = 0; column < columnStretches.size(); ++column) {
+        const Stretch &stretch = columnStretches[column];
+        EvenSplit split(stretch.length(), packing.getRows());
+        emitRow(step, {split, stretch.begin, before, row, column}, rows, kb.constant(0), kb.constant(split.pieces),
+                last);
+        before += split.pieces;
+      }
+    });
   }
 }
 
-/// Register tiles [begin, end), all |width| positions wide; |c|: offset of the row in a channel block, in elements.
-void DirectConv::emitTiles(Value step, Value begin, Value end, int64_t rows, int64_t width, Value a, Value c,
+/// The register tiles [tileBegin, tileEnd) of the |rows| output rows of a row step.
+void DirectConv::emitRow(Value step, const Tiles &tiles, int64_t rows, Value tileBegin, Value tileEnd, bool last) {
+  const EvenSplit &split = tiles.split;
+  Value wide = kb.constant(split.wide);
+  if (split.wide) {
+    emitTiles(step, tiles, tileBegin, kb.min(tileEnd, wide), rows, split.size + 1, last);
+  }
+  if (split.wide < split.pieces) {
+    emitTiles(step, tiles, kb.max(tileBegin, wide), tileEnd, rows, split.size, last);
+  }
+}
+
+/// Register tiles [begin, end), all |width| positions wide.
+void DirectConv::emitTiles(Value step, const Tiles &stretch, Value begin, Value end, int64_t rows, int64_t width,
                            bool last) {
+  Value a = byteOffset(kb, base.a, kb.mul(kb.sub(step, firstStep), tileH * s.strideH * pitch));
+  Value c = kb.mul(step, tileH * outW * kBlock); // of the row in a channel block, in elements
   int64_t blocks = last ? lastBlocks : panelBlocks;
   TileShape shape = tileShape(rows, width, blocks);
+  if (skips) {
+    leaveOut(shape, stretch.rowStretch, stretch.columnStretch);
+  }
   TileResult result;
   result.blockStride = s.oh * s.ow * kBlock;
   result.elementBytes = s.yBytes;
@@ -426,9 +565,10 @@ void DirectConv::emitTiles(Value step, Value begin, Value end, int64_t rows, int
       result.rows.push_back((y * outW + x) * kBlock);
     }
   }
-  bool narrow = width == columns.size;
+  bool narrow = width == stretch.split.size;
   kb.forLoop(begin, end, 1, [&](Value tile) {
-    Value column = narrow ? kb.add(kb.mul(tile, columns.size), columns.wide) : kb.mul(tile, width);
+    Value within = narrow ? kb.add(kb.mul(tile, width), stretch.split.wide) : kb.mul(tile, width);
+    Value column = kb.add(within, stretch.first);
     TileFunctions::Pointers at = base;
     at.a = byteOffset(kb, a, kb.mul(column, stepW * elementBytes));
     Value element = kb.add(c, kb.mul(column, kBlock));
@@ -440,7 +580,8 @@ void DirectConv::emitTiles(Value step, Value begin, Value end, int64_t rows, int
     }
     if (prefetchLines) {
       // Each tile of the panel asks for its share of the next one.
-      Value index = outH == 1 ? kb.sub(tile, partBegin) : kb.add(kb.mul(kb.sub(step, partBegin), columns.pieces), tile);
+      Value row = kb.mul(kb.sub(step, partBegin), tilesPerRow);
+      Value index = outH == 1 ? kb.sub(tile, partBegin) : kb.add(kb.add(row, tile), stretch.before);
       at.prefetch = byteOffset(kb, base.prefetch, kb.mul(index, prefetchLines * 64));
     }
     tiles->call(shape, result, at);

@@ -26,7 +26,7 @@ int64_t maxTileRows(const X86Target &target, int64_t blocks) { return maxTileRow
 namespace {
 
 /// Writes the K loop. Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table, r10 group counter,
-/// r11 A of the group, rcx scales, eax counter of their rows.
+/// r11 A of the group, rcx scales, eax counter of their rows, or rax what is left out of B.
 class TileAsm {
 public:
   TileAsm(const X86Target &target, const TileShape &shape, bool bias, bool table, bool prefetch)
@@ -92,6 +92,18 @@ private:
     emitRun({run.count - rows * shape.runsPerScale, run.size}, step);
   }
 
+  /// The next group's A, and the way to its B, from the table.
+  void emitEntry() {
+    line("movslq (%r9), %r11");
+    if (shape.skips) {
+      line("movslq 4(%r9), %rax");
+      line(llvm::formatv("imulq $${0}, %rax, %rax", shape.panelRowBytes));
+      line("addq %rax, %rsi");
+    }
+    line(llvm::formatv("addq $${0}, %r9", shape.skips ? 8 : 4));
+    line("addq %rdi, %r11");
+  }
+
   void emitRun(const StepRun &run, int64_t &step) {
     if (run.count == 0 || run.size == 0) {
       return;
@@ -103,9 +115,7 @@ private:
       line("1:");
     }
     if (table) {
-      line("movslq (%r9), %r11");
-      line("addq $$4, %r9");
-      line("addq %rdi, %r11");
+      emitEntry();
     }
     int64_t total = shape.steps(), lines64 = 0;
     if (prefetch) {
@@ -383,6 +393,8 @@ void addClobbers(const X86Target &target, const TileShape &shape, char letter, i
                  SmallVectorImpl<std::string> &constraints) {
   if (shape.runsPerScale) {
     constraints.push_back("~{rcx}");
+  }
+  if (shape.runsPerScale || shape.skips) {
     constraints.push_back("~{rax}");
   }
   if (shape.oddGroups) {
@@ -404,6 +416,7 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
                                     Value table, Value prefetch) {
   assert(static_cast<int64_t>(shape.rows.size()) <= maxTileRows(targetOf(kb), shape.blocks) &&
          "tile exceeds the registers");
+  assert(!(shape.skips && (shape.runsPerScale || !table)) && "what is left out stands in the table");
   assert((stepBits(shape.step) >= 32 || targetOf(kb).hasFma()) && "SSE widens nothing");
   auto pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
   Type sum = sumsFloats(shape.kind) ? Type(kb.b.getF32Type()) : kb.b.getI32Type();

@@ -149,7 +149,7 @@ private:
       shape.blocks = blocks;
       weights.describe(shape);
       shape.groupBytes = kBlock * shape.stepBytes;
-      shape.aheadBytes = streamAhead(weights.panels.bytes() / directions);
+      // No aheadBytes: weights that each step reads anew are in L2 or L3, from where asking ahead takes longer.
       TileResult result;
       result.blocked = false;
       for (int64_t row = 0; row < height; ++row) {

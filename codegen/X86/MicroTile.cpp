@@ -67,8 +67,8 @@ static std::string describe(const TileShape &shape, const TileResult &result) {
       llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10} {11}", shape.blocks, shape.stepBytes,
                     shape.groupBytes, shape.panelRowBytes, shape.prefetchLines, result.blockStride, result.tailLanes,
                     result.blocked, shape.rows.size(), shape.aheadBytes, static_cast<int>(shape.step), shape.scalesAt);
-  text += llvm::formatv(" {0} {1} {2} {3} {4}", shape.chunk, shape.rowStride, shape.windowRows,
-                        static_cast<int>(shape.kind), shape.oddGroups);
+  text += llvm::formatv(" {0} {1} {2} {3} {4} {5} {6}", shape.chunk, shape.rowStride, shape.windowRows,
+                        static_cast<int>(shape.kind), shape.oddGroups, shape.skips, shape.tableBytes);
   for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {
     text += llvm::formatv(" {0}:{1}", a, c);
   }
@@ -118,7 +118,7 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
   Value prefetch = shape.prefetchLines ? body->getArgument(next++) : Value();
   Value offsets;
   if (!table.empty()) {
-    offsets = LLVM::AddressOfOp::create(kb.b, pointer, table);
+    offsets = byteOffset(kb, LLVM::AddressOfOp::create(kb.b, pointer, table), shape.tableBytes);
   }
   Value c = body->getArgument(2);
   ValueRange extraPointers = ValueRange(body->getArguments()).drop_front(next);
