@@ -24,9 +24,10 @@ uint64_t targetOf(const Descriptor &load) {
   return operands[0].tensor.region == Region::local ? bufferOf(operands[0].tensor) : 0;
 }
 
+} // namespace
+
 /// Takes a range out of the gaps; those that are left with less than |bytes| are none.
-template <typename Range>
-void subtract(std::vector<Range> &gaps, const Range &range, uint64_t bytes) {
+void MemoryPlan::subtractRange(std::vector<Range> &gaps, const Range &range, uint64_t bytes) {
   for (size_t i = 0; i < gaps.size(); ++i) {
     Range gap = gaps[i];
     if (range.end <= gap.begin || range.begin >= gap.end) {
@@ -44,8 +45,6 @@ void subtract(std::vector<Range> &gaps, const Range &range, uint64_t bytes) {
     }
   }
 }
-
-} // namespace
 
 MemoryPlan::MemoryPlan(const Stream &stream, uint32_t inputs, const Overlap &overlap)
     : stream(stream), inputs(inputs), overlap(overlap), uses(std::max<size_t>(stream.buffers.size(), 1)),
@@ -93,9 +92,14 @@ bool MemoryPlan::isGiven(const Descriptor &command) const {
   return region == Region::constants || (region >= Region::io && uint32_t(region) - uint32_t(Region::io) < inputs);
 }
 
-size_t MemoryPlan::positionOf(const Descriptor &load, size_t step) const {
+uint64_t MemoryPlan::movedBy(const Descriptor &load) const {
   uint64_t target = targetOf(load);
-  return target && uses[target].movable ? uses[target].loadAt : step - (hoistsLoads(step) ? 1 : 0);
+  return target && uses[target].movable ? target : 0;
+}
+
+size_t MemoryPlan::positionOf(const Descriptor &load, size_t step) const {
+  uint64_t target = movedBy(load);
+  return target ? uses[target].loadAt : step - (hoistsLoads(step) ? 1 : 0);
 }
 
 /// |given|: it is a load that depends on nothing.
@@ -142,7 +146,7 @@ void MemoryPlan::findUses() {
 
 void MemoryPlan::subtractStep(std::vector<Range> &gaps, size_t step, uint64_t bytes) const {
   for (size_t i = 0; i < alive[step].size() && !gaps.empty(); ++i) {
-    subtract(gaps, alive[step][i], bytes);
+    subtractRange(gaps, alive[step][i], bytes);
   }
 }
 
@@ -177,14 +181,14 @@ void MemoryPlan::occupy(uint64_t buffer) {
 }
 
 /// Moves the loads of a buffer forward from |step|: as far as there is room for it, but not to where the DMA has still
-/// other work.
+/// other work. Before the stores of the step in front it waits for what that step computes.
 void MemoryPlan::hoist(Use &use, uint64_t bytes, size_t step) {
   for (size_t at = use.first; at <= use.last; ++at) {
     llvm::erase_if(alive[at], [&](Range range) { return range.begin == use.offset; });
   }
   std::vector<Range> gaps = gapsOf(step, use.last, bytes);
   size_t first = step;
-  while (first > 0 && begins[first] > dmaFree) {
+  while (first > 0 && begins[first] > (first == step ? dmaWaits : dmaFree)) {
     std::vector<Range> left = gaps;
     subtractStep(left, first - 1, bytes);
     if (left.empty()) {
@@ -214,8 +218,8 @@ void MemoryPlan::hoistLoads() {
     begins[step] = computeFree;
     double loaded = 0;
     for (const Descriptor &load : stream.stages[step].loads) {
-      uint64_t target = targetOf(load);
-      Use *use = target && uses[target].movable ? &uses[target] : nullptr;
+      uint64_t target = movedBy(load);
+      Use *use = target ? &uses[target] : nullptr;
       if (use && use->first == step && use->loadAt == step) {
         hoist(*use, sizeOf(target), step);
       }
@@ -225,8 +229,10 @@ void MemoryPlan::hoistLoads() {
     }
     begins[step] = std::max(computeFree, loaded);
     computeFree = begins[step] + cyclesOf(stream.stages[step].computes);
+    dmaWaits = dmaFree;
     dmaFree += cyclesOf(stream.stages[step].stores);
   }
+  fillIdleTime();
 }
 
 void MemoryPlan::eachInOrder(llvm::function_ref<void(size_t, const Descriptor &)> visit) const {

@@ -61,6 +61,15 @@ private:
     uint64_t begin, end;
   };
 
+  struct Work;
+  struct Timeline;
+  Work workOf() const;
+  Timeline timelineOf(const Work &work) const;
+  bool moveLoad(uint64_t buffer, size_t step);
+  void fillIdleTime();
+  /// What the chip's scheduler makes of the program as it stands.
+  double scheduledCycles() const;
+
   void findUses();
   void touch(const Descriptor &command, size_t position, bool given);
   void place(uint64_t buffer);
@@ -69,12 +78,15 @@ private:
   void hoist(Use &use, uint64_t bytes, size_t step);
   /// What none of the steps uses, in runs of |bytes| at least, from the lowest on.
   std::vector<Range> gapsOf(size_t first, size_t last, uint64_t bytes) const;
+  static void subtractRange(std::vector<Range> &gaps, const Range &range, uint64_t bytes);
   void subtractStep(std::vector<Range> &gaps, size_t step, uint64_t bytes) const;
   uint64_t sizeOf(uint64_t buffer) const;
   bool hoistsLoads(size_t step) const {
     return stream.stages[step].hoisted || (overlap.across && stream.stages[step].isIndependent);
   }
   bool isGiven(const Descriptor &command) const;
+  /// The buffer that a load fills, where that may move; 0: it may not.
+  uint64_t movedBy(const Descriptor &load) const;
   size_t positionOf(const Descriptor &load, size_t step) const;
 
   const Stream &stream;
@@ -84,6 +96,7 @@ private:
   std::vector<std::vector<Range>> alive; ///< by step
   std::vector<double> begins;            ///< of the computation of each step, estimated
   double dmaFree = 0;                    ///< when the DMA has done what is known of it
+  double dmaWaits = 0;                   ///< the same but for the stores of the last step
   std::vector<Misfit> failed;
 };
 

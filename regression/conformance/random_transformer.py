@@ -88,9 +88,7 @@ class TransformerNet(AttentionNet):
         return self.op("Reshape", y, self.constant(np.array(shape, np.int64)))
 
 
-def check(
-    compiler: Compiler, seed: int, chip: str, folder: Path, make: type[TransformerNet] = TransformerNet
-) -> None:
+def check(compiler: Compiler, seed: int, chip: str, folder: Path, make: type[TransformerNet] = TransformerNet) -> None:
     """Raises StageError where |chip| has other bits than the device reference in INT8. IR: folder / "ir"."""
     net, top, table = make(seed, "INT8"), folder / "model_top.mlir", folder / "table.json"
     (folder / "model.onnx").write_bytes(net.model().SerializeToString())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks of windows, as Swin has them: pixels of blocks as channels before a convolution, windows of images that
-are shifted or not, attention with a mask for each window, head or both, and blocks of rows that norms merge.
+"""Random networks of windows, as Swin has them: pixels of blocks as channels before a convolution, windows of images
+that are shifted or not, attention with a mask for each window, head or both, and blocks of rows that norms merge.
 
     build/bin/tessera-python regression/conformance/random_windows.py --seeds 0:500 [--isa npu-base] [--keep FOLDER]
 INT8, by ranges that values exceed now and then: the bits of the device reference.

@@ -53,11 +53,15 @@ std::optional<SmallVector<View>> viewsOf(ArrayRef<Value> values) {
   return views;
 }
 
-/// Whether computing over the channels as they lie costs less than what it spares of moving values outside the chip.
+/// Whether computing over the channels as they lie costs less than what it spares of moving values outside the chip;
+/// what the caller gives comes from there in any case.
 bool paysOverChannels(ArrayRef<Value> values, const View &view, double cyclesEach, const Chip &chip) {
   double count = double(cast<RankedTensorType>(values[0].getType()).getNumElements()), bytes = 0;
   double lane = double(view.sizes[0] * view.sizes[2] * view.sizes[3] * llvm::divideCeil(view.sizes[1], chip.lanes));
   for (Value value : values) {
+    if (isa<BlockArgument>(value)) {
+      continue;
+    }
     auto type = cast<RankedTensorType>(value.getType());
     bytes += double(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
   }

@@ -1,0 +1,174 @@
+//===- PlanPrefetch.cpp - Constants in the idle time of the DMA -----------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// hoistLoads goes over the program once and lets the constants of each step begin in time that is free just before.
+// Where the DMA then waits for long computation, and has much to do later, what computation waits for there is loaded
+// here.
+//===----------------------------------------------------------------------===//
+#include "codegen/Npu/PlanMemory.h"
+
+#include "bmodel/npu/check.h"
+#include "bmodel/npu/latency.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+using namespace bmodel::npu;
+
+namespace tessera::npu {
+
+/// What commands of the steps take.
+struct MemoryPlan::Work {
+  struct Load {
+    size_t step;
+    uint64_t buffer; ///< that it fills, where it may move; 0: it may not
+    double cycles;
+  };
+  std::vector<Load> loads; ///< in the order of their steps
+  std::vector<double> computes, stores;
+  std::vector<double> cycles; ///< of all loads into a buffer that may move
+  std::vector<size_t> step;   ///< the first for which one is loaded
+};
+
+/// About when the queues do it.
+struct MemoryPlan::Timeline {
+  std::vector<double> idle;  ///< of the DMA, between the loads and the stores that stand at a step
+  std::vector<double> waits; ///< of the computation of a step, for what is loaded
+};
+
+MemoryPlan::Work MemoryPlan::workOf() const {
+  Work work;
+  work.cycles.assign(uses.size(), 0), work.step.assign(uses.size(), 0);
+  for (size_t step = 0; step < stream.stages.size(); ++step) {
+    const Stage &stage = stream.stages[step];
+    for (const Descriptor &load : stage.loads) {
+      uint64_t target = movedBy(load);
+      double cycles = costOf(load, stream.chip).cycles;
+      work.loads.push_back({step, target, cycles});
+      if (target) {
+        work.step[target] = work.cycles[target] > 0 ? work.step[target] : step;
+        work.cycles[target] += cycles;
+      }
+    }
+    work.computes.push_back(cyclesOf(stage.computes)), work.stores.push_back(cyclesOf(stage.stores));
+  }
+  return work;
+}
+
+MemoryPlan::Timeline MemoryPlan::timelineOf(const Work &work) const {
+  size_t steps = stream.stages.size();
+  std::vector<std::vector<const Work::Load *>> loads(steps);
+  for (const Work::Load &load : work.loads) {
+    size_t at = load.buffer ? uses[load.buffer].loadAt : load.step - (hoistsLoads(load.step) ? 1 : 0);
+    loads[at].push_back(&load);
+  }
+  Timeline made{std::vector<double>(steps, 0), std::vector<double>(steps, 0)};
+  std::vector<double> loaded(steps, 0);
+  double dma = 0, compute = 0;
+  auto waitFor = [&](double time, size_t step) {
+    made.idle[step] += std::max(time - dma, 0.0), dma = std::max(dma, time);
+  };
+  for (size_t step = 0; step < steps; ++step) {
+    for (const Work::Load *load : loads[step]) {
+      if (!load->buffer && step > 0) {
+        waitFor(compute, step - 1); // its place may be in use until then
+      }
+      dma += load->cycles, loaded[load->step] = dma;
+    }
+    made.waits[step] = std::max(loaded[step] - compute, 0.0);
+    compute = std::max(compute, loaded[step]) + work.computes[step];
+    if (work.stores[step] > 0) {
+      waitFor(compute, step), dma += work.stores[step];
+    }
+  }
+  return made;
+}
+
+/// Moves the loads of a buffer to |step|, if there is room for it from there on.
+bool MemoryPlan::moveLoad(uint64_t buffer, size_t step) {
+  Use &use = uses[buffer];
+  uint64_t bytes = sizeOf(buffer);
+  auto isItsOwn = [&](Range range) { return range.begin == use.offset; };
+  std::vector<Range> before = gapsOf(step, use.first - 1, bytes);
+  for (size_t at = use.first; at <= use.last && !before.empty(); ++at) {
+    std::vector<Range> others = alive[at];
+    llvm::erase_if(others, isItsOwn);
+    for (size_t i = 0; i < others.size() && !before.empty(); ++i) {
+      subtractRange(before, others[i], bytes);
+    }
+  }
+  if (before.empty()) {
+    return false;
+  }
+  for (size_t at = use.first; at <= use.last; ++at) {
+    llvm::erase_if(alive[at], isItsOwn);
+  }
+  auto tightest = llvm::min_element(before, [](Range a, Range b) { return a.end - a.begin < b.end - b.begin; });
+  use.offset = tightest->begin, use.first = use.loadAt = step;
+  occupy(buffer);
+  return true;
+}
+
+double MemoryPlan::scheduledCycles() const {
+  std::vector<Descriptor> made = commands();
+  assignWaits(made, stream.chip);
+  std::vector<Cost> costs;
+  for (const Descriptor &command : made) {
+    costs.push_back(costOf(command, stream.chip));
+  }
+  double end = 0;
+  for (const Span &span : schedule(made.data(), costs.data(), costs.size(), stream.chip)) {
+    end = std::max(end, span.end);
+  }
+  return end;
+}
+
+/// Fills the DMA's idle time with loads that computation waits for later; all of it is undone where the scheduler says
+/// that nothing is gained.
+void MemoryPlan::fillIdleTime() {
+  constexpr size_t kMostTried = 16; // loads for the same idle time
+  const Work work = workOf();
+  const Timeline before = timelineOf(work);
+  std::vector<double> waited(before.waits.size() + 1, 0); // until each step
+  std::partial_sum(before.waits.begin(), before.waits.end(), waited.begin() + 1);
+  std::vector<uint64_t> late; // by where they are loaded
+  for (uint64_t buffer = 1; buffer < uses.size(); ++buffer) {
+    const Use &use = uses[buffer];
+    if (use.used() && use.movable && work.cycles[buffer] > 0 && waited[work.step[buffer] + 1] > waited[use.loadAt]) {
+      late.push_back(buffer);
+    }
+  }
+  llvm::stable_sort(late, [&](uint64_t a, uint64_t b) { return uses[a].loadAt < uses[b].loadAt; });
+  const std::vector<Use> knownUses = uses;
+  const std::vector<std::vector<Range>> knownAlive = alive;
+  bool hasMoved = false;
+  for (size_t step = 0; step < before.idle.size(); ++step) {
+    double idle = before.idle[step];
+    size_t tried = 0;
+    for (size_t i = 0; i < late.size() && tried < kMostTried && idle > stream.chip.dmaLatency; ++i) {
+      uint64_t buffer = late[i];
+      if (!buffer || uses[buffer].loadAt <= step || work.cycles[buffer] > idle) {
+        continue;
+      }
+      ++tried;
+      if (moveLoad(buffer, step)) {
+        idle -= work.cycles[buffer], late[i] = 0, hasMoved = true; // once
+      }
+    }
+    llvm::erase(late, 0);
+  }
+  if (!hasMoved) {
+    return;
+  }
+  double filled = scheduledCycles();
+  std::vector<Use> movedUses = std::exchange(uses, knownUses);
+  if (filled < scheduledCycles()) {
+    uses = std::move(movedUses);
+  } else {
+    alive = knownAlive;
+  }
+}
+
+} // namespace tessera::npu
