@@ -53,8 +53,8 @@ def repair(
     max_error: float,
     known: Tried | None = None,
 ) -> Repaired:
-    """The table of `way`, changed where its model's output error is above `max_error`. known: what the model does, where
-    that was tried."""
+    """The table of `way`, changed where its model's output error is above `max_error`. known: what the model does,
+    where that was tried."""
 
     def tried(table: Table, precision: str = trial.precision) -> Tried:
         return replace(trial, precision=precision).run(observed.job(), dataset, numbers, [replace(way, table=table)])[0]
