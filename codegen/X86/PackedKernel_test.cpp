@@ -374,9 +374,9 @@ TEST(QuantMatMul, Gates) {
 
 /// Rows of A are whole pages apart: they are copied to where they share no cache sets.
 TEST(QuantMatMul, RowsOfPages) {
-  check(matMulText(23, 4096, 208, false, "ui8", "i8", Result::Requantised), 4096);
-  check(matMulText(23, 4095, 208, true, "i8", "ui8", Result::Residual), 4095);
-  check(matMulText(29, 2048, 193, true, "i16", "i8", Result::Float), 2048);
+  check(matMulText(42, 4096, 225, false, "ui8", "i8", Result::Requantised), 4096);
+  check(matMulText(28, 4095, 224, true, "i8", "ui8", Result::Residual), 4095);
+  check(matMulText(42, 2048, 225, true, "i16", "i8", Result::Float), 2048);
 }
 
 /// A product of two activations, of |batch| matrices; |factors|: the shape of what multiplies the sums.
