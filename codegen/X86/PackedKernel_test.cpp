@@ -159,7 +159,10 @@ CheckOptions options(int64_t depth) {
   return result;
 }
 
-void check(const std::string &text, int64_t depth) {
+/// |body|, the text of a function, as what computes with integers is compiled.
+void check(const std::string &body, int64_t depth) {
+  std::string text = body;
+  text.insert(text.find(" { %"), " attributes {device.exact}");
   for (const X86Target &target : targetsFor(text)) {
     EXPECT_EQ(checkPackedKernel(text, target, options(depth)), "")
         << target.name().str() << (target.vnni ? " vnni" : "") << "\n"
