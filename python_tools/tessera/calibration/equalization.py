@@ -23,7 +23,7 @@ from .rounding import is_exact
 from .table import Table, entries_of
 from .thresholds import DEFAULT_PERCENTILE
 from .trial import Golden, Trial, Way
-from .worker import Job, Worker, digest, opened
+from .worker import Job, Worker, add_peaks, digest, opened, peaks_of
 
 METHODS = {"cross_layer_equalization": "conv", "smooth_quant": "matmul"}
 """Whose inputs are scaled (quant/Transforms/Equalize.h)."""
@@ -74,7 +74,7 @@ def equalize(
     lowers the quantised model's output error clearly."""
     if not (always or is_coarsened(observed)):
         return Found(None)
-    wanted = spread(bench.dataset.count, SAMPLES)
+    wanted = spread(sum(1 for _ in bench.dataset.samples()), SAMPLES)  # a generator does not tell before
     seen, channels = _look(observed, bench, wanted)
     progress(1, 3)
     if not channels:
@@ -155,6 +155,7 @@ def _look(
             except Unreadable:
                 continue  # whoever collects the samples tells of it
             worker.observe(arrays, sample.number, state.histograms)
+            add_peaks(state.peaks, peaks_of(state.histograms, sample.number))
             state.names[sample.number] = sample.name
             state.digests[sample.number] = digest(arrays, job.specs)
             state.answers[sample.number] = worker.answers()
