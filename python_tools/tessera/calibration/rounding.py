@@ -149,9 +149,9 @@ def _by_moments(
         np.maximum(
             variances, 0, out=variances
         )  # of inputs that hardly change only the rounding of the difference is left
-    ways = scales[None]
-    if "clip_weights" in methods:
-        ways = np.stack([scales, _promising(weights, scales, np.einsum("gkk->gk", moments))])
+    ways = np.stack([scales * np.float32(share) for share in (SHARES if "clip_weights" in methods else SHARES[:1])])
+    if "gptq" in methods and len(ways) > 1:  # which costs too much to be done for all of them
+        ways = np.stack([scales, _promising(weights, ways[1:], np.einsum("gkk->gk", moments))])
     if "gptq" in methods:
         integers, losses = round_groups(weights, moments, ways[..., None], -LIMIT, LIMIT, clip_first=False)
     else:
@@ -161,13 +161,12 @@ def _by_moments(
     return _best(ways, integers, losses)
 
 
-def _promising(weights: np.ndarray, scales: np.ndarray, power: np.ndarray) -> np.ndarray:
-    """Per channel the scale smaller than `scales` with the least error of rounding to the nearest, an input's `power`
-    [groups, K] being what an error of its weight costs: what one is better for, feedback of errors is better with."""
+def _promising(weights: np.ndarray, ways: np.ndarray, power: np.ndarray) -> np.ndarray:
+    """Per channel the scale of `ways` with the least error of rounding to the nearest, an input's `power` [groups, K]
+    being what an error of its weight costs: what one is better for, feedback of errors is better with."""
     w, cost = weights.astype(np.float32), power.astype(np.float32)[:, None]
-    best, least = scales, np.full(scales.shape, np.inf, np.float32)
-    for share in SHARES[1:]:
-        scale = scales * np.float32(share)
+    best, least = ways[0], np.full(ways[0].shape, np.inf, np.float32)
+    for scale in ways:
         steps = np.rint(w * (1 / scale)[..., None])
         np.clip(steps, -LIMIT, LIMIT, out=steps)
         steps *= scale[..., None]
