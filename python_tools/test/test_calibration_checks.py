@@ -84,7 +84,10 @@ def test_outputs_that_say_the_same_on_most_samples() -> None:
     classes = np.array([[0.1, 0.7, 0.2], [0.3, 0.4, 0.3]], np.float32)
     assert only_answer(classes) == 1 and only_answer(classes[:, ::-1].copy()) == 1
     assert only_answer(np.array([[0.7, 0.3], [0.2, 0.8]], np.float32)) is None
-    assert mostly_alike({0: {"a": 0, "b": 0, "c": None}, 1: {"a": 0, "b": 1, "c": None}}) == ["a"]
-    assert mostly_alike({i: {"few": 0 if i else None, "half": 0 if i % 2 else None} for i in range(4)}) == ["few"]
-    assert mostly_alike({0: {"a": 0}}) == []  # one sample says nothing
+    assert mostly_alike({0: {"a": 0, "b": 0, "c": None}, 1: {"a": 0, "b": 1, "c": None}}) == {"a": 2}
+    assert mostly_alike({i: {"few": 0 if i else None, "half": 0 if i % 2 else None} for i in range(4)}) == {"few": 3}
+    assert mostly_alike({i: {"more": 0 if i < 3 else None} for i in range(5)}) == {"more": 3}
+    assert mostly_alike({i: {"class": int(i > 2)} for i in range(5)}) == {}  # one place: more of one class
+    assert mostly_alike({0: {"a": 0}}) == {}  # one sample says nothing
     assert "'a'" in checks.answers_warning(["a"]) and checks.answers_warning([]) == ""
+    assert "'a' (34 of 60) says" in checks.answers_warning(["a"], {"a": 34}, 60)

@@ -99,12 +99,15 @@ def error_warning(error: float, limit: float, what: str, table: str) -> str:
     )
 
 
-def answers_warning(names: Sequence[str]) -> str:
-    """Of outputs that say the same on most samples; "" for none."""
+def answers_warning(names: Sequence[str], alike: Mapping[str, int] | None = None, samples: int = 0) -> str:
+    """Of outputs that say the same on most samples; "" for none. alike: by names on how many of the `samples`, where
+    that is known."""
     if not names:
         return ""
+    counts = {name: f" ({number} of {samples})" for name, number in (alike or {}).items()}
+    told = [repr(name) + counts.get(name, "") for name in names]
     return (
-        f"output {', '.join(repr(name) for name in names)} says the same on most calibration samples: what int8 costs "
+        f"output {', '.join(told)} says the same on most calibration samples: what int8 costs "
         "where it says something else cannot be told, and may be much; calibrate with samples that hold what the model "
         "looks for, or give such to model_deploy --target 'agree>=99' --data SAMPLES"
     )

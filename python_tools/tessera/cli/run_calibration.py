@@ -124,7 +124,7 @@ def _calibrate(context: Context) -> None:
         _warn_of_edited(context)
         step.note = str(output)
     _warn(context, dataset, observed, state, choices)
-    _warn_of_error(context, table)
+    _warn_of_error(context, table, state)
     _results(context, dataset, table, state, choices)
     report.finish(
         [
@@ -417,12 +417,12 @@ def _warn(context: Context, dataset: Dataset, observed: Observed, state: State, 
         warn(f"{len(lost)} tensor(s) could not be observed and stay float: {_names(lost)}")
 
 
-def _warn_of_error(context: Context, table: tables.Table) -> None:
+def _warn_of_error(context: Context, table: tables.Table, state: State) -> None:
     args, warn = context.args, context.report.warn
     if table.output_error is not None and args.quantize == "INT8":
         if text := checks.error_warning(table.output_error, args.max_error, args.quantize, args.output):
             warn(text)
-    if text := checks.answers_warning(table.same_answers):
+    if text := checks.answers_warning(table.same_answers, mostly_alike(state.answers), len(state.answers)):
         warn(text)
 
 

@@ -16,8 +16,8 @@ from .detection import Detections, detect, overlaps
 Arrays = Mapping[str, np.ndarray]
 LIKELY = 0.3
 """Boxes of at least this score are compared."""
-MOSTLY = 0.75
-"""Of the samples."""
+MOSTLY, HALF = 0.75, 0.5
+"""Of the samples: of outputs with one answer, and more than so many of those with an answer at each of many places."""
 SAME_BOX = 0.5
 """Overlap from which a box of the same class is the same one."""
 
@@ -81,14 +81,18 @@ def only_answer(array: np.ndarray) -> int | None:
     return int(answer.flat[0]) if answer.size and (answer == answer.flat[0]).all() else None
 
 
-def mostly_alike(answers: Mapping[int, Mapping[str, int | None]]) -> list[str]:
-    """By the outputs' only_answer for each sample: those that say one and the same thing everywhere on most samples.
-    What such samples tell of ranges and errors does not hold for inputs that have other answers."""
+def mostly_alike(answers: Mapping[int, Mapping[str, int | None]]) -> dict[str, int]:
+    """By the outputs' only_answer for each sample: those that say one and the same thing everywhere on most samples,
+    and on how many. What such samples tell of ranges and errors does not hold for inputs that have other answers.
+
+    An output of many places, as a detector's, says nothing at all of them only where there is nothing to find: half of
+    the samples are enough. One of one place always has an answer, and samples may have one class more often."""
     names = dict.fromkeys(name for found in answers.values() for name in found)
-    found = []
+    found = {}
     for name in names:
         said = [each[name] for each in answers.values() if each.get(name) is not None]
         most = max((said.count(answer) for answer in set(said)), default=0)
-        if len(answers) > 1 and most >= MOSTLY * len(answers):
-            found.append(name)
+        places = len(said) < len(answers)  # that differ in some sample
+        if len(answers) > 1 and (most >= MOSTLY * len(answers) or places and most > HALF * len(answers)):
+            found[name] = most
     return found
