@@ -10,6 +10,7 @@
 #include <cfloat>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 
@@ -66,10 +67,73 @@ SmallVector<float> scalesOf(ArrayRef<float> weights, Channels channels, ArrayRef
   return scales;
 }
 
+/// Rounds one channel's weights after the other, each read and written once: a matmul's lie a row apart from each
+/// other.
+class ChannelRounding {
+public:
+  ChannelRounding(ArrayRef<float> weights, Channels channels, int64_t taps)
+      : weights(weights), channels(channels), taps(taps), length(weights.size() / channels.count), rounding(-127, 127),
+        integers(weights.size()), elements(length) {}
+
+  std::vector<int8_t> run(ArrayRef<float> scales) {
+    for (int64_t begin = 0; begin < channels.count; begin += kTogether) {
+      const int64_t some = std::min(kTogether, channels.count - begin);
+      gathered.resize_for_overwrite(some * length);
+      rounded.resize_for_overwrite(some * length);
+      forEach(begin, some, [&](int64_t from, int64_t to) { gathered[to] = weights[from]; });
+      for (int64_t c = 0; c < some; ++c) {
+        roundOne(ArrayRef(gathered).slice(c * length, length), scales[begin + c], rounded.data() + c * length);
+      }
+      forEach(begin, some, [&](int64_t to, int64_t from) { integers[to] = rounded[from]; });
+    }
+    return std::move(integers);
+  }
+
+private:
+  static constexpr int64_t kTogether = 16; ///< channels: a cache line of weights that lie beside each other
+
+  void roundOne(ArrayRef<float> values, float scale, int8_t *out) {
+    rounding.round(values, scale);
+    rounding.mendRuns(taps, length / taps);
+    std::iota(elements.begin(), elements.end(), 0);
+    rounding.mend(elements);
+    llvm::copy(rounding.get(), out);
+  }
+
+  /// visit(where an element lies, its place among those of the channels from `begin` on, each in the same order).
+  template <typename Visit>
+  void forEach(int64_t begin, int64_t some, Visit visit) const {
+    const int64_t inner = channels.inner, stride = channels.count * inner;
+    for (int64_t row = 0; row * inner < length; ++row) {
+      for (int64_t c = 0; c < some; ++c) {
+        for (int64_t i = 0; i < inner; ++i) {
+          visit(row * stride + (begin + c) * inner + i, c * length + row * inner + i);
+        }
+      }
+    }
+  }
+
+  ArrayRef<float> weights;
+  Channels channels;
+  int64_t taps, length;
+  SumKeepingRounding rounding;
+  std::vector<int8_t> integers;
+  SmallVector<int64_t> elements;
+  SmallVector<float> gathered;
+  SmallVector<int8_t> rounded;
+};
+
 /// The weights in units of their scales, rounded: first each kernel's sum is kept, then that of all that one output
 /// channel adds up.
 std::vector<int8_t> roundWeights(ArrayRef<float> weights, RankedTensorType type, Channels channels,
                                  ArrayRef<float> scales) {
+  int64_t taps = 1;
+  for (int64_t size : type.getShape().drop_front(2)) {
+    taps *= size;
+  }
+  if (channels.inner % taps == 0) { // a kernel is one channel's
+    return ChannelRounding(weights, channels, taps).run(scales);
+  }
   SmallVector<double> exact(weights.size());
   std::vector<SmallVector<int64_t>> members(channels.count);
   channels.forEach(weights.size(), [&](int64_t i, int64_t c) {
@@ -77,10 +141,6 @@ std::vector<int8_t> roundWeights(ArrayRef<float> weights, RankedTensorType type,
     members[c].push_back(i);
   });
   SumKeepingRounding rounding(std::move(exact), -127, 127);
-  int64_t taps = 1;
-  for (int64_t size : type.getShape().drop_front(2)) {
-    taps *= size;
-  }
   rounding.mendRuns(taps, weights.size() / taps);
   for (SmallVector<int64_t> &channel : members) {
     rounding.mend(channel);
