@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/EmitProgram.h"
 
-#include "bmodel/npu/latency.h"
 #include "codegen/Npu/Emission/FunctionEmission.h"
 #include "codegen/Npu/Transforms/Programs.h"
 
@@ -38,23 +37,9 @@ void placeOutside(ValuePlan &plan, const GroupPlan &groups) {
   plan.placeOutside(ranges, sliced);
 }
 
-static double cyclesOf(ArrayRef<hw::Descriptor> commands, const hw::Chip &chip) {
-  std::vector<hw::Cost> costs;
-  for (const hw::Descriptor &command : commands) {
-    costs.push_back(hw::costOf(command, chip));
-  }
-  double end = 0;
-  for (const hw::Span &span : hw::schedule(commands.data(), costs.data(), costs.size(), chip)) {
-    end = std::max(end, span.end);
-  }
-  return end;
-}
-
 /// Takes the commands of a plan of memory, unless there are some that are faster.
-static void take(const MemoryPlan &memory, const Overlap &overlap, const hw::Chip &chip, Assembly &assembly) {
-  std::vector<hw::Descriptor> commands = memory.commands();
-  hw::assignWaits(commands, chip);
-  double cycles = cyclesOf(commands, chip);
+static void take(MemoryPlan &memory, const Overlap &overlap, Assembly &assembly) {
+  auto [commands, cycles] = memory.takeScheduled();
   if (assembly.commands.empty() || cycles < assembly.cycles) {
     assembly.commands = std::move(commands), assembly.localPeak = memory.peak(), assembly.cycles = cycles;
     assembly.overlap = overlap;
@@ -74,13 +59,13 @@ Assembly assemble(Stream &stream, uint32_t inputs, unsigned effort) {
   Assembly made;
   made.misfits = memory->misfits();
   if (made.misfits.empty()) {
-    take(*memory, overlap, stream.chip, made);
+    take(*memory, overlap, made);
     if (effort > 1) {
       const Overlap all{.prefetch = true, .apart = true, .across = true};
       MemoryPlan across(stream, inputs, all);
       across.run();
       if (across.misfits().empty()) {
-        take(across, all, stream.chip, made);
+        take(across, all, made);
       }
     }
   }

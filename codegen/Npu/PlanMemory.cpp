@@ -73,6 +73,7 @@ void MemoryPlan::allocate() {
 }
 
 void MemoryPlan::adopt(uint64_t buffer, uint64_t offset) {
+  scheduled.reset();
   uses[buffer].offset = offset;
   occupy(buffer);
 }

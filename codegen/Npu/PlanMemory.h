@@ -6,6 +6,8 @@
 #include "codegen/Npu/Stream.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <optional>
+
 namespace tessera::npu {
 
 /// What of a program may run at the same time as something else.
@@ -44,6 +46,12 @@ public:
   void eachInOrder(llvm::function_ref<void(size_t step, const Descriptor &command)> visit) const;
   /// The program: where there are no misfits.
   std::vector<Descriptor> commands() const;
+  /// The same with its waits, and what the chip's scheduler makes of it.
+  struct Scheduled {
+    std::vector<Descriptor> commands;
+    double cycles = 0;
+  };
+  Scheduled takeScheduled();
   /// Most bytes of a lane that are in use at one step.
   uint64_t peak() const;
 
@@ -67,8 +75,7 @@ private:
   Timeline timelineOf(const Work &work) const;
   bool moveLoad(uint64_t buffer, size_t step);
   void fillIdleTime();
-  /// What the chip's scheduler makes of the program as it stands.
-  double scheduledCycles() const;
+  Scheduled schedule() const;
 
   void findUses();
   void touch(const Descriptor &command, size_t position, bool given);
@@ -98,6 +105,7 @@ private:
   double dmaFree = 0;                    ///< when the DMA has done what is known of it
   double dmaWaits = 0;                   ///< the same but for the stores of the last step
   std::vector<Misfit> failed;
+  std::optional<Scheduled> scheduled; ///< where it is known
 };
 
 } // namespace tessera::npu

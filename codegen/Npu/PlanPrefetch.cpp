@@ -111,18 +111,23 @@ bool MemoryPlan::moveLoad(uint64_t buffer, size_t step) {
   return true;
 }
 
-double MemoryPlan::scheduledCycles() const {
-  std::vector<Descriptor> made = commands();
-  assignWaits(made, stream.chip);
+MemoryPlan::Scheduled MemoryPlan::schedule() const {
+  Scheduled made{commands()};
+  assignWaits(made.commands, stream.chip);
   std::vector<Cost> costs;
-  for (const Descriptor &command : made) {
+  for (const Descriptor &command : made.commands) {
     costs.push_back(costOf(command, stream.chip));
   }
-  double end = 0;
-  for (const Span &span : schedule(made.data(), costs.data(), costs.size(), stream.chip)) {
-    end = std::max(end, span.end);
+  for (const Span &span : bmodel::npu::schedule(made.commands.data(), costs.data(), costs.size(), stream.chip)) {
+    made.cycles = std::max(made.cycles, span.end);
   }
-  return end;
+  return made;
+}
+
+MemoryPlan::Scheduled MemoryPlan::takeScheduled() {
+  Scheduled made = scheduled ? std::move(*scheduled) : schedule();
+  scheduled.reset();
+  return made;
 }
 
 /// Fills the DMA's idle time with loads that computation waits for later; all of it is undone where the scheduler says
@@ -162,10 +167,11 @@ void MemoryPlan::fillIdleTime() {
   if (!hasMoved) {
     return;
   }
-  double filled = scheduledCycles();
+  Scheduled filled = schedule();
   std::vector<Use> movedUses = std::exchange(uses, knownUses);
-  if (filled < scheduledCycles()) {
-    uses = std::move(movedUses);
+  scheduled = schedule();
+  if (filled.cycles < scheduled->cycles) {
+    uses = std::move(movedUses), scheduled = std::move(filled);
   } else {
     alive = knownAlive;
   }

@@ -29,7 +29,8 @@ struct Runs {
     uint64_t count, stride;
   };
   uint64_t begin, bytes;
-  std::vector<Loop> loops = {}; ///< from the largest stride on
+  Loop loops[4] = {}; ///< from the largest stride on
+  size_t depths = 0;
 
   void repeat(uint64_t count, int64_t stride) {
     if (count == 1 || stride == 0) {
@@ -38,20 +39,22 @@ struct Runs {
     if (stride < 0) { // the same bytes, from the lowest on
       begin -= (count - 1) * uint64_t(-stride), stride = -stride;
     }
-    auto smaller = [&](const Loop &loop) { return loop.stride < uint64_t(stride); };
-    loops.insert(std::find_if(loops.begin(), loops.end(), smaller), {count, uint64_t(stride)});
+    size_t at = depths++;
+    for (; at > 0 && loops[at - 1].stride < uint64_t(stride); --at) {
+      loops[at] = loops[at - 1];
+    }
+    loops[at] = {count, uint64_t(stride)};
   }
 
   /// Loops over what follows on the last become part of the run.
   void join() {
-    while (!loops.empty() && loops.back().stride == bytes) {
-      bytes *= loops.back().count;
-      loops.pop_back();
+    while (depths > 0 && loops[depths - 1].stride == bytes) {
+      bytes *= loops[--depths].count;
     }
   }
 
   void list(std::vector<Interval> &intervals, uint64_t at, size_t depth = 0) const {
-    if (depth == loops.size()) {
+    if (depth == depths) {
       intervals.push_back({at, at + bytes});
       return;
     }
@@ -72,6 +75,19 @@ void listChannels(const Operand &operand, uint64_t offset, uint64_t channels, st
   runs.list(intervals, runs.begin);
 }
 
+/// The bytes of each lane that all intervals are within.
+Interval inLaneOf(const std::vector<Interval> &intervals, uint64_t laneBytes) {
+  Interval made{laneBytes, 0};
+  for (Interval each : intervals) {
+    uint64_t begin = each.begin % laneBytes, end = begin + (each.end - each.begin);
+    if (end > laneBytes) { // goes on in the next lane
+      return {0, laneBytes};
+    }
+    made = {std::min(made.begin, begin), std::max(made.end, end)};
+  }
+  return made;
+}
+
 Footprint footprintOf(const Operand &operand, const Chip &chip) {
   const Tensor &t = operand.tensor;
   Footprint made{t.region, operand.written, operand.name, {}};
@@ -79,6 +95,7 @@ Footprint footprintOf(const Operand &operand, const Chip &chip) {
   if (t.region != Region::local) {
     listChannels(operand, t.offset, channels, made.intervals);
     sortAndJoin(made.intervals);
+    made.inLane = {made.intervals.front().begin, made.intervals.back().end};
     return made;
   }
   // Lane by lane, from the lowest on: so dense tensors give their bytes in order.
@@ -91,6 +108,7 @@ Footprint footprintOf(const Operand &operand, const Chip &chip) {
     listChannels(operand, offset, (channels - first + chip.lanes - 1) / chip.lanes, made.intervals);
   }
   sortAndJoin(made.intervals);
+  made.inLane = inLaneOf(made.intervals, chip.laneBytes);
   return made;
 }
 
@@ -106,8 +124,8 @@ std::vector<Footprint> footprintsOf(const Descriptor &command, const Chip &chip)
 }
 
 bool meet(const Footprint &a, const Footprint &b, uint64_t &at) {
-  if (a.region != b.region || a.intervals.back().end <= b.intervals.front().begin ||
-      b.intervals.back().end <= a.intervals.front().begin) {
+  if (a.region != b.region || a.inLane.end <= b.inLane.begin || b.inLane.end <= a.inLane.begin ||
+      a.intervals.back().end <= b.intervals.front().begin || b.intervals.back().end <= a.intervals.front().begin) {
     return false;
   }
   for (size_t i = 0, k = 0; i < a.intervals.size() && k < b.intervals.size();) {

@@ -21,6 +21,7 @@ struct Footprint {
   bool written = false;
   const char *name = "";
   std::vector<Interval> intervals;
+  Interval inLane{0, UINT64_MAX}; ///< they are within these bytes of each lane; outside memory counts as one lane
 };
 
 std::vector<Footprint> footprintsOf(const Descriptor &command, const Chip &chip);
