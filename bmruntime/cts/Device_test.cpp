@@ -150,8 +150,8 @@ TEST_P(OnChips, LaunchedRuns) {
     return std::distance(begin(all), end(all));
   };
   AddReluOn test(GetParam());
+  const std::vector<float> x = someInput(1024); // outlives the run in flight that |net| ends with
   Net net(openWritten(test, "launched.bmodel"));
-  const std::vector<float> x = someInput(1024);
   EXPECT_TRUE(net.isDone()) << "nothing was launched";
   const auto before = threads();
   for (int run = 0; run < 20; ++run) {

@@ -65,7 +65,9 @@ void unload(bmrt_program_t *) {}
 
 std::vector<Command> commandsOf(const bmrt_stream_t &stream) {
   std::vector<Command> commands(stream.bytes / sizeof(Command));
-  memcpy(commands.data(), stream.code + stream.offset, commands.size() * sizeof(Command));
+  if (!commands.empty()) { // whose data() may be null
+    memcpy(commands.data(), stream.code + stream.offset, commands.size() * sizeof(Command));
+  }
   return commands;
 }
 
