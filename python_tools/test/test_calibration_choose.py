@@ -14,7 +14,7 @@ from tessera.calibration import choose
 from tessera.calibration.choose import FINALISTS, SCREENED, Choice, cautious
 from tessera.calibration.dataset import Dataset, Sample
 from tessera.calibration.thresholds import Range
-from tessera.calibration.worker import Result, add_peaks, peaks_of
+from tessera.calibration.worker import Job, Result, add_peaks, look, peaks_of
 
 
 def option(name: str, threshold: float) -> Choice:
@@ -172,3 +172,18 @@ def test_gates_tell_of_small_errors_only() -> None:
     options = {"a": [option("far", 1.1)], "b": [option("right", 1.0)], "c": [option("far", 3.0)]}
     measure(engine, dataset(5), range(5), 2, options, lambda done, count: None)
     assert engine.outputs == ["a"]
+
+
+def test_looking_at_samples_tells_where_values_are_largest() -> None:
+    class Observing:
+        def observe(self, arrays, number, histograms) -> None:
+            histograms.setdefault("a", _calibration.Histogram()).observe(arrays["a"], number)
+
+        def answers(self) -> dict:
+            return {}
+
+    seen, job = Result(), Job("", "", (), ())
+    for number, most in enumerate([1.0, 5.0, 2.0]):
+        look(Observing(), job, number, {"a": np.array([-most, 0.5], np.float32)}, seen)
+    assert seen.peaks == {"a": (5.0, 1)}
+    assert sorted(seen.digests) == sorted(seen.answers) == [0, 1, 2]

@@ -23,7 +23,7 @@ from .rounding import is_exact
 from .table import Table, entries_of
 from .thresholds import DEFAULT_PERCENTILE
 from .trial import Golden, Trial, Way
-from .worker import Job, Worker, add_peaks, digest, opened, peaks_of
+from .worker import Job, Worker, look, opened
 
 METHODS = {"cross_layer_equalization": "conv", "smooth_quant": "matmul"}
 """Whose inputs are scaled (quant/Transforms/Equalize.h)."""
@@ -154,11 +154,8 @@ def _look(
                 arrays = bench.dataset.load(sample, job.specs)
             except Unreadable:
                 continue  # whoever collects the samples tells of it
-            worker.observe(arrays, sample.number, state.histograms)
-            add_peaks(state.peaks, peaks_of(state.histograms, sample.number))
             state.names[sample.number] = sample.name
-            state.digests[sample.number] = digest(arrays, job.specs)
-            state.answers[sample.number] = worker.answers()
+            look(worker, job, sample.number, arrays, state)
             if channels:
                 bench.golden.remember(sample.number, worker.judged())
                 channels.add(worker)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import Collection, Mapping, Sequence
+from typing import Collection, Mapping, Protocol, Sequence
 
 import numpy as np
 
@@ -122,10 +122,7 @@ def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" =
                 result.skipped[sample.number] = str(error)
                 continue
             if question is None:
-                result.digests[sample.number] = digest(arrays, job.specs)
-                worker.observe(arrays, sample.number, result.histograms)
-                add_peaks(result.peaks, peaks_of(result.histograms, sample.number))
-                result.answers[sample.number] = worker.answers()
+                look(worker, job, sample.number, arrays, result)
             else:
                 result.errors[sample.number] = worker.measure(arrays, question, job.stretches, sample.number, job.loud)
     except TesseraError as error:
@@ -136,6 +133,23 @@ def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" =
             "details": error.details,
         }
     return result
+
+
+class Seen(Protocol):
+    """What samples have shown; the fields are those of Result."""
+
+    histograms: "dict[str, _calibration.Histogram]"
+    digests: dict[int, str]
+    answers: dict[int, dict[str, "int | None"]]
+    peaks: dict[str, Peak]
+
+
+def look(worker: "Worker", job: Job, number: int, arrays: Mapping[str, np.ndarray], seen: Seen) -> None:
+    """Runs the model on sample `number` and adds what that shows to `seen`."""
+    seen.digests[number] = digest(arrays, job.specs)
+    worker.observe(arrays, number, seen.histograms)
+    add_peaks(seen.peaks, peaks_of(seen.histograms, number))
+    seen.answers[number] = worker.answers()
 
 
 def peaks_of(histograms: Mapping[str, "_calibration.Histogram"], number: int) -> dict[str, Peak]:
