@@ -9,6 +9,7 @@
 #include "Program.h"
 #include "bmrt/backend.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -65,9 +66,9 @@ void unload(bmrt_program_t *) {}
 
 std::vector<Command> commandsOf(const bmrt_stream_t &stream) {
   std::vector<Command> commands(stream.bytes / sizeof(Command));
-  if (!commands.empty()) { // whose data() may be null
-    memcpy(commands.data(), stream.code + stream.offset, commands.size() * sizeof(Command));
-  }
+  // Unlike memcpy(), it takes the null data() of no commands.
+  std::copy_n(stream.code + stream.offset, commands.size() * sizeof(Command),
+              reinterpret_cast<uint8_t *>(commands.data()));
   return commands;
 }
 
