@@ -64,11 +64,10 @@ bmrt_code_t load(bmrt_device_t *device, const unsigned char *, uint64_t, bmrt_pr
 
 void unload(bmrt_program_t *) {}
 
-std::vector<Command> commandsOf(const bmrt_stream_t &stream) {
-  std::vector<Command> commands(stream.bytes / sizeof(Command));
+std::vector<Command> commandsOf(const bmrt_stream_t &from) {
+  std::vector<Command> commands(from.bytes / sizeof(Command));
   // Unlike memcpy(), it takes the null data() of no commands.
-  std::copy_n(stream.code + stream.offset, commands.size() * sizeof(Command),
-              reinterpret_cast<uint8_t *>(commands.data()));
+  std::copy_n(from.code + from.offset, commands.size() * sizeof(Command), reinterpret_cast<char *>(commands.data()));
   return commands;
 }
 
