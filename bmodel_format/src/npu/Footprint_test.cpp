@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Footprint_test.cpp - Bytes that commands share, against every byte of them ---===//
+//
+// A pair of commands that nobody sees meeting loses its wait, and the checker that would refuse the stream asks the
+// same function: so it is held here against the formula of isa.h, element by element and byte by byte.
+//===----------------------------------------------------------------------===//
+#include "Footprint.h"
+
+#include "bmodel_format/test/TestChip.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <set>
+
+using namespace bmodel::npu;
+
+namespace {
+
+/// What a copy reads or writes, one byte after the other.
+std::set<uint64_t> bytesOf(const Tensor &t, const Shape &shape, const Chip &chip) {
+  std::set<uint64_t> bytes;
+  bool isLocal = t.region == Region::local;
+  for (int64_t n = 0; n < shape.dims[0]; ++n) {
+    for (int64_t c = 0; c < shape.dims[1]; ++c) {
+      int64_t place = isLocal ? t.lane + c : 0, lane = place % chip.lanes, row = isLocal ? place / chip.lanes : c;
+      for (int64_t h = 0; h < shape.dims[2]; ++h) {
+        for (int64_t w = 0; w < shape.dims[3]; ++w) {
+          int64_t at = int64_t(t.offset) + n * t.strides[0] + row * t.strides[1] + h * t.strides[2] + w * t.strides[3];
+          for (size_t k = 0; k < sizeOf(t.type); ++k) {
+            bytes.insert(uint64_t(lane * chip.laneBytes + at) + k);
+          }
+        }
+      }
+    }
+  }
+  return bytes;
+}
+
+/// Places of one shape: dense, with gaps, on top of each other, backward, of one element again and again; they wrap
+/// around the lanes and lie at the ends of these, or anywhere.
+class RandomPlace {
+public:
+  RandomPlace(std::mt19937 &generator, const Chip &chip) : generator(generator), chip(chip) {}
+
+  Shape shape() {
+    Shape made;
+    for (uint32_t &dim : made.dims) {
+      dim = below(3) ? 1 + below(4) : 1;
+    }
+    if (!below(2)) {
+      made.dims[1] = 1 + below(3 * chip.lanes);
+    }
+    return made;
+  }
+
+  Tensor tensor(const Shape &shape, Type type) {
+    while (true) {
+      if (std::optional<Tensor> made = anyTensor(shape, type)) {
+        return *made;
+      }
+    }
+  }
+
+private:
+  uint32_t below(uint32_t limit) { return uint32_t(generator() % limit); }
+
+  /// None where the strides reach further than the region does.
+  std::optional<Tensor> anyTensor(const Shape &shape, Type type) {
+    Tensor made{.region = below(4) ? Region::local : Region::workspace, .type = type};
+    made.lane = made.region == Region::local ? uint16_t(below(chip.lanes)) : 0;
+    int64_t extents[4] = {shape.dims[0], shape.dims[1], shape.dims[2], shape.dims[3]};
+    extents[1] = made.region == Region::local ? (made.lane + extents[1] - 1) / chip.lanes + 1 : extents[1];
+    setStrides(made, extents);
+    int64_t below = 0, above = int64_t(sizeOf(type)); // bytes on both sides of the first element
+    for (int i = 0; i < 4; ++i) {
+      int64_t reach = (extents[i] - 1) * made.strides[i];
+      (reach < 0 ? below : above) += std::abs(reach);
+    }
+    int64_t size = made.region == Region::local ? int64_t(chip.laneBytes) : 1 << 20;
+    if (below + above > size) {
+      return std::nullopt;
+    }
+    made.offset = offsetFor(below, above, int64_t(sizeOf(type)), size);
+    return made;
+  }
+
+  /// Of dims in any order, each beyond the ones before it or not.
+  void setStrides(Tensor &tensor, const int64_t (&extents)[4]) {
+    int order[] = {0, 1, 2, 3};
+    std::shuffle(std::begin(order), std::end(order), generator);
+    int32_t element = int32_t(sizeOf(tensor.type)), span = element;
+    for (int axis : order) {
+      uint32_t kind = below(12);
+      int32_t far = (int32_t(chip.laneBytes) - span) / int32_t(std::max<int64_t>(extents[axis] - 1, 1));
+      int32_t stride = kind == 11  ? far / element * element
+                       : kind == 0 ? 0
+                       : kind <= 2 ? element * int32_t(below(7))
+                       : kind <= 4 ? span + element * int32_t(below(4))
+                                   : span;
+      tensor.strides[axis] = below(5) ? stride : -stride;
+      span = std::max(span, stride * int32_t(extents[axis]));
+    }
+  }
+
+  uint64_t offsetFor(int64_t below, int64_t above, int64_t element, int64_t size) {
+    int64_t first = this->below(2) ? below : size - above - 64 * element;
+    int64_t offset = first + element * int64_t(this->below(65));
+    return uint64_t(std::clamp(offset / element * element, below, size - above));
+  }
+
+  std::mt19937 &generator;
+  const Chip &chip;
+};
+
+/// Lanes that tensors of the sizes above reach over from end to end, so that the bytes of one lane go on in the next.
+Chip smallChip() {
+  return changedEdge({"name=small", "lanes=5", "local_memory.banks=2", "local_memory.port_bytes=8",
+                      "local_memory.bytes_per_lane=1024"});
+}
+
+class FootprintsOf : public testing::TestWithParam<const char *> {
+protected:
+  const Chip chip = GetParam() == std::string("small") ? smallChip()
+                    : GetParam() == std::string("odd") ? oddChip()
+                                                       : chipNamed(GetParam());
+  std::mt19937 generator{7};
+
+  /// A copy between any two places, and the bytes of both: y, x.
+  struct Copy {
+    std::vector<Footprint> footprints;
+    std::set<uint64_t> bytes[2];
+    Region regions[2];
+  };
+  Copy any() {
+    constexpr Type kTypes[] = {Type::i8, Type::i16, Type::f32};
+    RandomPlace places(generator, chip);
+    copy_command copy;
+    copy.shape = places.shape();
+    copy.y = places.tensor(copy.shape, kTypes[generator() % 3]);
+    copy.x = places.tensor(copy.shape, copy.y.type);
+    return {footprintsOf(encode(copy), chip),
+            {bytesOf(copy.y, copy.shape, chip), bytesOf(copy.x, copy.shape, chip)},
+            {copy.y.region, copy.x.region}};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Footprint, FootprintsOf, testing::Values("npu-edge", "npu-base", "odd", "small"),
+                         [](const auto &each) {
+                           std::string name = each.param;
+                           return name.substr(name.find('-') + 1);
+                         });
+
+/// The first byte that both have, or none.
+std::optional<uint64_t> firstOfBoth(const std::set<uint64_t> &a, const std::set<uint64_t> &b) {
+  auto found = std::find_if(a.begin(), a.end(), [&](uint64_t byte) { return b.count(byte) > 0; });
+  return found == a.end() ? std::nullopt : std::optional(*found);
+}
+
+} // namespace
+
+TEST_P(FootprintsOf, RandomCopiesHoldTheirBytes) {
+  for (int round = 0; round < 2000; ++round) {
+    Copy copy = any();
+    ASSERT_EQ(copy.footprints.size(), 2u);
+    for (int k = 0; k < 2; ++k) {
+      const Footprint &made = copy.footprints[size_t(k)];
+      std::set<uint64_t> bytes;
+      uint64_t laneBytes = made.region == Region::local ? chip.laneBytes : UINT64_MAX;
+      for (Interval each : made.intervals) {
+        ASSERT_LT(each.begin, each.end) << round;
+        ASSERT_TRUE(bytes.empty() || *bytes.rbegin() + 1 < each.begin) << round << ": sorted, apart from each other";
+        for (uint64_t byte = each.begin; byte < each.end; ++byte) {
+          bytes.insert(byte);
+          ASSERT_GE(byte % laneBytes, made.inLane.begin) << round;
+          ASSERT_LT(byte % laneBytes, made.inLane.end) << round;
+        }
+      }
+      EXPECT_EQ(bytes, copy.bytes[k]) << round;
+      EXPECT_EQ(made.written, k == 0) << round;
+    }
+  }
+}
+
+TEST_P(FootprintsOf, RandomCopiesMeetWhereTheirBytesDo) {
+  int met = 0, apart = 0, inSight = 0; // in sight of each other: between each other's first and last byte
+  for (int round = 0; round < 1500; ++round) {
+    Copy a = any(), b = any();
+    bool mustWait = false;
+    for (int i = 0; i < 4; ++i) {
+      int ofA = i / 2, ofB = i % 2;
+      const std::set<uint64_t> &x = a.bytes[ofA], &y = b.bytes[ofB];
+      std::optional<uint64_t> first = a.regions[ofA] == b.regions[ofB] ? firstOfBoth(x, y) : std::nullopt;
+      uint64_t at = 0, back = 0;
+      ASSERT_EQ(meet(a.footprints[size_t(ofA)], b.footprints[size_t(ofB)], at), first.has_value()) << round;
+      ASSERT_EQ(meet(b.footprints[size_t(ofB)], a.footprints[size_t(ofA)], back), first.has_value()) << round;
+      EXPECT_EQ(at, first.value_or(0)) << round;
+      EXPECT_EQ(back, first.value_or(0)) << round;
+      first ? ++met : ++apart;
+      inSight += !first && a.regions[ofA] == b.regions[ofB] && *x.begin() < *y.rbegin() && *y.begin() < *x.rbegin();
+      mustWait |= first && (ofA == 0 || ofB == 0);
+    }
+    EXPECT_EQ(conflict(a.footprints, b.footprints), mustWait) << round;
+  }
+  EXPECT_GT(met, 300);
+  EXPECT_GT(apart, 300);
+  EXPECT_GT(inSight, 100);
+}
