@@ -184,6 +184,37 @@ Fold planFold(const Product &product, const Chip &chip) {
   return best;
 }
 
+/// Rows and columns around what is copied into a place.
+struct Edges {
+  uint32_t top, bottom, left, right;
+};
+
+static Descriptor fillOf(const TileView &place, int16_t value) {
+  fill_command fill;
+  fill.y = place.tensor, fill.shape = place.shape;
+  fill.value = uint32_t(int32_t(value)) & (sizeOf(place.tensor.type) == 1 ? 0xff : 0xffff);
+  return encode(fill);
+}
+
+/// Fills them before the copies, or all of the place where that takes less time.
+static std::vector<Descriptor> fillEdges(const TileView &place, const Edges &edges, int16_t value, const Chip &chip) {
+  std::vector<Descriptor> fills;
+  double cycles = 0;
+  for (auto [dim, before, behind] :
+       {std::tuple(2u, edges.top, edges.bottom), std::tuple(3u, edges.left, edges.right)}) {
+    uint32_t size = place.dim(dim);
+    for (auto [begin, count] :
+         {std::pair(0u, std::min(before, size)), std::pair(size - std::min(behind, size), behind)}) {
+      if (count) {
+        fills.push_back(fillOf(slice(place, dim, begin, std::min(count, size), chip), value));
+        cycles += costOf(fills.back(), chip).cycles;
+      }
+    }
+  }
+  Descriptor all = fillOf(place, value);
+  return cycles > costOf(all, chip).cycles ? std::vector<Descriptor>{all} : fills;
+}
+
 TileView loadFolded(const Product &product, const Shape &begin, const Shape &size, const Chip &chip,
                     LocalBudget &localBudget, Tile &tile) {
   const Window &window = product.window;
@@ -205,14 +236,14 @@ TileView loadFolded(const Product &product, const Shape &begin, const Shape &siz
   TileView made = localBudget.allocate(shape, product.x.tensor.type);
   localBudget.lane = lane;
   size_t at = tile.loads.size();
-  bool isPadded = left > 0 || left + seenColumns < width;
+  Edges edges{0, 0, left, width - left - seenColumns};
   for (uint32_t k = 0; k < window.kernel[0]; ++k) {
     int64_t first = int64_t(begin.dims[2]) * window.step[0] + int64_t(k) * window.dilation[0] - window.padding[0];
     // Rows of the tile that see a row of x.
     int64_t low = first >= 0 ? 0 : int64_t(llvm::divideCeil(uint64_t(-first), uint64_t(window.step[0])));
     int64_t end = first >= product.x.dim(2) ? 0 : (int64_t(product.x.dim(2)) - 1 - first) / window.step[0] + 1;
-    end = std::min<int64_t>(end, rows);
-    isPadded = isPadded || low > 0 || end < rows;
+    low = std::min<int64_t>(low, rows), end = std::clamp<int64_t>(end, 0, rows);
+    edges.top = std::max(edges.top, uint32_t(low)), edges.bottom = std::max(edges.bottom, rows - uint32_t(end));
     if (low >= end) {
       continue;
     }
@@ -224,12 +255,8 @@ TileView loadFolded(const Product &product, const Shape &begin, const Shape &siz
     copy.x = from.tensor, copy.y = to.tensor, copy.shape = to.shape;
     tile.loads.push_back(encode(copy));
   }
-  if (isPadded) {
-    fill_command fill;
-    fill.y = made.tensor, fill.shape = made.shape, fill.shape.dims[1] = block;
-    fill.value = uint32_t(int32_t(window.padValue)) & (sizeOf(made.tensor.type) == 1 ? 0xff : 0xffff);
-    tile.loads.insert(tile.loads.begin() + int64_t(at), encode(fill));
-  }
+  std::vector<Descriptor> fills = fillEdges(slice(made, 1, 0, block, chip), edges, window.padValue, chip);
+  tile.loads.insert(tile.loads.begin() + int64_t(at), fills.begin(), fills.end());
   if (!folds) {
     return made;
   }
