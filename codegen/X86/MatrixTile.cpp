@@ -239,24 +239,32 @@ void emitTileRelease(KernelBuilder &kb) { emitAsm(kb, {}, {}, "tilerelease", "~{
 
 void copyChannelsLast(KernelBuilder &kb, Value from, Value to, Value count, int64_t blocks, int64_t planeBytes,
                       int64_t elementBytes, int64_t depth, llvm::function_ref<Value(Value)> sourceOf) {
-  constexpr int64_t kTogether = 4; // positions
-  int64_t blockBytes = kBlock * elementBytes;
+  constexpr int64_t kTogether = 4, kLineBytes = 64; // positions; a line of the copy is written at once
+  int64_t blockBytes = kBlock * elementBytes, perLine = std::max<int64_t>(1, kLineBytes / blockBytes);
   auto vector = VectorType::get({blockBytes}, kb.b.getI8Type());
   Value whole = kb.mul(kb.div(count, kTogether), kTogether);
-  auto copy = [&](Value source, Value target, Value position) {
-    Value from = sourceOf ? sourceOf(position) : position;
-    kb.store(kb.load(vector, source, kb.mul(from, blockBytes), 1), target, kb.mul(position, depth), 1);
-  };
-  kb.forLoop(0, blocks, 1, [&](Value block) {
-    Value source = byteOffset(kb, from, kb.mul(block, planeBytes));
-    Value target = byteOffset(kb, to, kb.mul(block, blockBytes));
-    kb.forLoop(kb.constant(0), whole, kTogether, [&](Value first) {
+  auto copyBlocks = [&](Value first, int64_t together) {
+    Value source = byteOffset(kb, from, kb.mul(first, planeBytes));
+    Value target = byteOffset(kb, to, kb.mul(first, blockBytes));
+    auto copy = [&](Value position) {
+      Value at = kb.mul(sourceOf ? sourceOf(position) : position, blockBytes), line = kb.mul(position, depth);
+      for (int64_t block = 0; block < together; ++block) {
+        Value value = kb.load(vector, byteOffset(kb, source, block * planeBytes), at, 1);
+        kb.store(value, byteOffset(kb, target, block * blockBytes), line, 1);
+      }
+    };
+    kb.forLoop(kb.constant(0), whole, kTogether, [&](Value position) {
       for (int64_t i = 0; i < kTogether; ++i) {
-        copy(source, target, kb.add(first, i));
+        copy(kb.add(position, i));
       }
     });
-    kb.forLoop(whole, count, 1, [&](Value position) { copy(source, target, position); });
-  });
+    kb.forLoop(whole, count, 1, copy);
+  };
+  int64_t ofLines = blocks / perLine * perLine;
+  kb.forLoop(0, ofLines, perLine, [&](Value first) { copyBlocks(first, perLine); });
+  if (ofLines < blocks) {
+    copyBlocks(kb.constant(ofLines), blocks - ofLines);
+  }
   if (int64_t rest = depth / blockBytes - blocks; rest > 0) { // nothing times a zero weight has to be zero
     Value zero = kb.zero(vector);
     kb.forLoop(kb.constant(0), count, 1, [&](Value position) {
