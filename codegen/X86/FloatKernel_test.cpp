@@ -222,7 +222,8 @@ TEST_F(Bf16Pairs, Conv) {
   }
 }
 
-/// Few rows and many; keys, depth and features below, at and beyond whole blocks, odd keys, and a mask.
+/// Few rows and many; keys, depth and features below, at and beyond whole blocks, odd keys, and a mask. Depths that AMX
+/// takes in chunks of 64 and of 32 bytes, and some that it does not.
 TEST_F(Bf16Pairs, Attention) {
   CheckOptions options;
   options.relative = 1e-2; // powers have 8 bits
@@ -231,7 +232,9 @@ TEST_F(Bf16Pairs, Attention) {
                             {33, 41, 64, 64},
                             {4, 100, 32, 16},
                             {150, 33, 8, 24},
-                            {29, 64, 18, 48}}) {
+                            {29, 64, 18, 48},
+                            {17, 70, 96, 80},
+                            {45, 131, 16, 33}}) {
     auto tensor = [](llvm::ArrayRef<int64_t> shape, const char *element) { return tensorText(shape, element); };
     std::string q = tensor({2, 3, s, e}, "bf16"), k = tensor({2, 3, t, e}, "bf16"), v = tensor({2, 3, t, f}, "bf16"),
                 m = tensor({2, 1, s, t}, "f32"), y = tensor({2, 3, s, f}, "f32");
@@ -245,6 +248,7 @@ TEST_F(Bf16Pairs, Attention) {
                   q, k, v, y)
               .str()}) {
       EXPECT_EQ(checkKernel(text, X86Target::native(), options), "") << text;
+      EXPECT_EQ(checkKernel(text, {Isa::Avx512, /*vnni=*/true, /*bf16=*/true}, options), "") << "vectors\n" << text;
     }
   }
 }

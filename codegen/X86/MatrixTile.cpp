@@ -24,6 +24,8 @@ TileWindows::TileWindows(const TileShape &shape) {
     int64_t start = even ? std::max<int64_t>(0, std::min(row, count - shape.windowRows)) : row;
     int64_t window = offsets.size() * kWindowRows;
     offsets.push_back(rows[start]);
+    first.push_back(start);
+    whole = whole && even && start + shape.windowRows <= count;
     for (; row < count; ++row) {
       int64_t apart = rows[row] - rows[start];
       if (apart % step != 0 || apart / step >= shape.windowRows) {
@@ -41,8 +43,10 @@ namespace {
 /// left, r11 A of the run, r12 turns left. tmm0 to 3 sums, 4 and 5 A, 6 and 7 B.
 class MatrixTileAsm {
 public:
-  MatrixTileAsm(const TileShape &shape, const TileWindows &windows, bool bias, bool table, bool prefetch)
-      : shape(shape), windows(windows), bias(bias), table(table), perRow(shape.chunk / 4 * shape.panelRowBytes) {
+  MatrixTileAsm(const TileShape &shape, const TileWindows &windows, const SumPlaces &places, bool bias, bool table,
+                bool prefetch)
+      : shape(shape), windows(windows), places(places), bias(bias), table(table),
+        perRow(shape.chunk / 4 * shape.panelRowBytes) {
     int64_t chunks = shape.steps() * 4 / shape.chunk;
     linesPerChunk = prefetch && chunks ? ceilDiv(shape.prefetchLines, chunks) : 0;
   }
@@ -56,9 +60,9 @@ public:
         emitRuns(run.count, run.size * 4 / shape.chunk);
       }
     }
-    line(llvm::formatv("movl $${0}, %ecx", shape.blocks * kBlockBytes));
+    line(llvm::formatv("movl $${0}, %ecx", places.rowBytes));
     forSums([&](int64_t window, int64_t block, int64_t sum) {
-      int64_t at = (window * kWindowRows * shape.blocks + block) * kBlockBytes;
+      int64_t at = places.windows[window] + block * kBlockBytes;
       line(llvm::formatv("tilestored %tmm{0}, {1}(%r13,%rcx,1)", sum, at));
     });
     return llvm::join(lines, "\n");
@@ -156,6 +160,7 @@ private:
 
   const TileShape &shape;
   const TileWindows &windows;
+  const SumPlaces &places;
   bool bias, table;
   int64_t perRow; ///< bytes of B in one chunk of K
   int64_t linesPerChunk = 0;
@@ -171,8 +176,9 @@ void emitAsm(KernelBuilder &kb, Type result, ValueRange inputs, StringRef text, 
 } // namespace
 
 void emitMatrixTile(KernelBuilder &kb, const TileShape &shape, const TileWindows &windows, Value a, Value b, Value bias,
-                    Value table, Value prefetch, Value sums) {
-  MatrixTileAsm code(shape, windows, static_cast<bool>(bias), static_cast<bool>(table), static_cast<bool>(prefetch));
+                    Value table, Value prefetch, Value sums, const SumPlaces &places) {
+  MatrixTileAsm code(shape, windows, places, static_cast<bool>(bias), static_cast<bool>(table),
+                     static_cast<bool>(prefetch));
   std::string text = code.text();
   // The pointers that the loops move are results, too.
   SmallVector<Value> inputs{a, b};

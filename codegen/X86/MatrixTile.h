@@ -21,20 +21,29 @@ struct TileWindows {
   explicit TileWindows(const TileShape &shape);
 
   llvm::SmallVector<int64_t, 2> offsets; ///< bytes from the A pointer to each window
+  llvm::SmallVector<int64_t, 2> first;   ///< row of the tile that each window begins with
+  bool whole = true;                     ///< no window has a row that the tile has not
   llvm::SmallVector<int64_t> places;     ///< of each row of the tile among the windows' rows, kWindowRows to a window
 };
 
 /// Bytes of the sums of a tile with |blocks| blocks of columns: [2][kWindowRows][blocks][16].
 inline int64_t matrixSumBytes(int64_t blocks) { return kMatrixTileRows * blocks * kBlockBytes; }
 
+/// Where the rows of each window's sums go, in bytes: the first one, and from one to the next.
+struct SumPlaces {
+  llvm::SmallVector<int64_t, 2> windows;
+  int64_t rowBytes;
+};
+
 /// Says to the processor at kb.b, before any emitMatrixTile(), that windows have |rows| rows and chunks |chunk| bytes.
 void emitTileConfig(KernelBuilder &kb, int64_t rows, int64_t chunk);
 /// Behind the last one: the registers need not be saved any more.
 void emitTileRelease(KernelBuilder &kb);
 
-/// As emitRegisterTile(), with the sums written to |sums|.
+/// As emitRegisterTile(), with the sums written to |places| behind |sums|.
 void emitMatrixTile(KernelBuilder &kb, const TileShape &shape, const TileWindows &windows, mlir::Value a, mlir::Value b,
-                    mlir::Value bias, mlir::Value table, mlir::Value prefetch, mlir::Value sums);
+                    mlir::Value bias, mlir::Value table, mlir::Value prefetch, mlir::Value sums,
+                    const SumPlaces &places);
 
 /// Copies |count| positions of |blocks| channel blocks, |planeBytes| apart at |from|, to |to| with the channels of a
 /// position beside each other, |depth| bytes from one position to the next; what is left of |depth| becomes zero.

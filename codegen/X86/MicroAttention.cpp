@@ -4,7 +4,7 @@
 // A tile of the launch is some rows of q under one k and v. It packs k transposed into panels, then walks its rows in
 // groups of one register tile: scores = q k^T, softmax without the final factor, y = scores v, and y times the factor.
 // Of bf16 a number of the packed matrices and of q is a pair, that of v of two keys, and what softmax makes is rounded
-// to such.
+// to such. Tiles of AMX multiply both times the same bytes of K, so that they are set up once.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/AttentionShape.h"
 #include "codegen/Kernels/LoopNest.h"
@@ -12,6 +12,7 @@
 #include "codegen/Kernels/Reduction.h"
 #include "codegen/Kernels/Rows.h"
 #include "codegen/Kernels/Transpose.h"
+#include "codegen/X86/MatrixTile.h"
 #include "codegen/X86/MicroShape.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,20 +28,37 @@ namespace {
 constexpr double kPowerOfTwo[] = {1.326472614e-03, 9.671512739e-03, 5.550733747e-02,
                                   2.402224208e-01, 6.931469776e-01, 1.000000000e+00};
 
+/// Bytes of K that tiles of AMX multiply at a time, which rows of q and of what softmax makes have in whole numbers; 0:
+/// vectors multiply. Few rows do not pay for setting tiles up.
+int64_t chunkOf(const AttentionShape &shape) {
+  constexpr int64_t kFewRows = 4;
+  int64_t bytes = shape.depth * 2;
+  bool isBf16 = shape.kb.operandType(0).getElementType().isBF16();
+  if (!isBf16 || !targetOf(shape.kb).amx || shape.queries < kFewRows || bytes % (kMostChunk / 2)) {
+    return 0;
+  }
+  return bytes % kMostChunk ? kMostChunk / 2 : kMostChunk;
+}
+
 class MicroAttention {
 public:
   explicit MicroAttention(const AttentionShape &shape)
-      : kb(shape.kb), s(shape), pairs(kb.operandType(0).getElementType().isBF16()),
-        depth(pairs ? shape.depth / 2 : shape.depth), keySteps(pairs ? ceilDiv(shape.keys, 2) : shape.keys),
+      : kb(shape.kb), s(shape), pairs(kb.operandType(0).getElementType().isBF16()), chunk(chunkOf(shape)),
+        depth(pairs ? shape.depth / 2 : shape.depth), keySteps(stepsOfKeys()),
         panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)),
         keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
         // A stride of whole pages would put all rows into the same cache sets.
         scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), featuresPadded(llvm::alignTo(s.features, kBlock)),
-        rows(s.queries, maxTileRows(targetOf(kb), panelBlocks)), tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
+        rows(s.queries, chunk ? kMatrixTileRows : maxTileRows(targetOf(kb), panelBlocks)),
+        tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
 
   void emit();
 
 private:
+  int64_t stepsOfKeys() const {
+    int64_t steps = pairs ? ceilDiv(s.keys, 2) : s.keys;
+    return chunk ? int64_t(llvm::alignTo(steps, chunk / 4)) : steps;
+  }
   void packKeys(Value from);
   void packValues(Value from);
   void packPairs(Value from);
@@ -62,6 +80,7 @@ private:
   KernelBuilder &kb;
   AttentionShape s;
   bool pairs;              ///< of bf16 are multiplied
+  int64_t chunk;           ///< bytes of K that tiles of AMX multiply; 0: vectors do
   int64_t depth, keySteps; ///< numbers of 32 bits that are summed: f32, or pairs
   int64_t panelBlocks;
   unsigned lanes;
@@ -94,6 +113,9 @@ void MicroAttention::emit() {
   scores = floats(packed, valueFloats);
   factors = floats(scores, most * scoreStride);
   kb.forTiles(batch * parts, [&](Value tile) {
+    if (chunk) {
+      emitTileConfig(kb, std::min(s.queries, kWindowRows), chunk);
+    }
     at = delinearize(kb, tile, space);
     Value part = at.pop_back_val();
     query = matrix(0, s.q);
@@ -113,6 +135,9 @@ void MicroAttention::emit() {
     if (rows.wide < rows.pieces) {
       kb.forLoop(kb.max(begin, wide), end, 1,
                  [&](Value piece) { emitRows(kb.add(kb.mul(piece, rows.size), rows.wide), rows.size); });
+    }
+    if (chunk) {
+      emitTileRelease(kb);
     }
   });
 }
@@ -163,7 +188,7 @@ Value MicroAttention::rowOfFeatures(Value from, Value key, int64_t first, Type t
                         : kb.load(vector, from, at);
 }
 
-/// packed[key / 2][feature] = the bf16 of two keys, with zeros up to whole blocks and behind an odd number of keys.
+/// packed[key / 2][feature] = the bf16 of two keys, with zeros up to whole blocks and behind the last key.
 void MicroAttention::packPairs(Value from) {
   auto wide = VectorType::get({kBlock}, kb.b.getI32Type());
   auto pack = [&](Value pair, bool isWhole) {
@@ -184,6 +209,8 @@ void MicroAttention::packPairs(Value from) {
   if (s.keys % 2) {
     pack(kb.constant(s.keys / 2), false);
   }
+  kb.forLoop(ceilDiv(s.keys, 2) * featuresPadded, keySteps * featuresPadded, kBlock,
+             [&](Value at) { kb.store(kb.zero(wide), packed, at); });
 }
 
 /// c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]; strides in numbers of 32 bits, of the last block
@@ -197,6 +224,10 @@ void MicroAttention::multiply(Value a, int64_t aStride, int64_t steps, Value b, 
   shape.panelRowBytes = 4 * bStride;
   shape.groupBytes = 4 * kBlock;
   shape.groups = {{steps / kBlock, kBlock}, {steps % kBlock ? 1 : 0, steps % kBlock}};
+  if (chunk) {
+    shape.groups = {{1, steps}};
+    shape.chunk = chunk, shape.rowStride = aStride * 4, shape.windowRows = std::min(s.queries, kWindowRows);
+  }
   TileResult to;
   to.blocked = false;
   to.tailLanes = tailLanes;

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A tile of the launch is some rows of q under one k and v, which it packs four numbers of a sum to a step: as bytes
-// for VNNI, else as words. Then it walks its rows in groups of one register tile: sums of q k, their softmax in bytes,
-// sums of these times v, and the results. VNNI multiplies q + 128, whose 128 times the sums of k are taken off again.
+// for VNNI and AMX, else as words. Then it walks its rows in groups of one register tile: sums of q k, their softmax in
+// bytes, sums of these times v, and the results. VNNI multiplies q + 128, whose 128 times the sums of k are taken off
+// again. AMX multiplies q as it is; its sums are whole chunks of 64 numbers, where those that do not exist meet zeros
+// of k and v.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/AttentionShape.h"
 #include "codegen/Kernels/LoopNest.h"
@@ -27,21 +29,32 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
+/// Whether tiles of AMX multiply; few rows do not pay for setting them up.
+bool hasMatrixTiles(const AttentionShape &shape) {
+  constexpr int64_t kFewRows = 4;
+  return targetOf(shape.kb).amx && shape.queries >= kFewRows;
+}
+
 class MicroIntegerAttention {
 public:
   explicit MicroIntegerAttention(const AttentionShape &shape)
-      : kb(shape.kb), s(shape), vnni(targetOf(kb).vnni), step(vnni ? PackedStep::i8x4 : PackedStep::i16x4),
-        stepBytes(stepBytesOfB(step)), panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)),
-        depthSteps(ceilDiv(s.depth, 4)), keySteps(ceilDiv(s.keys, 4)),
-        keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
+      : kb(shape.kb), s(shape), vnni(targetOf(kb).vnni), chunk(hasMatrixTiles(shape) ? kMostChunk : 0),
+        flips(vnni && !chunk), step(vnni ? PackedStep::i8x4 : PackedStep::i16x4), stepBytes(stepBytesOfB(step)),
+        panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)), depthSteps(stepsOf(s.depth)),
+        keySteps(stepsOf(s.keys)), keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
         featuresPadded(llvm::alignTo(s.features, panelBlocks * kBlock)),
         // A stride of whole pages would put all rows into the same cache sets.
         scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), powerStride(llvm::alignTo(s.keys, lanes) + 64),
-        rows(s.queries, maxTileRows(targetOf(kb), panelBlocks)), tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
+        rows(s.queries, chunk ? kMatrixTileRows : maxTileRows(targetOf(kb), panelBlocks)),
+        tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
 
   void emit();
 
 private:
+  int64_t stepsOf(int64_t numbers) const {
+    int64_t steps = ceilDiv(numbers, 4);
+    return chunk ? int64_t(llvm::alignTo(steps, chunk / 4)) : steps;
+  }
   void layOutScratch();
   void packKeys(Value from);
   void packValues(Value from);
@@ -68,6 +81,8 @@ private:
   KernelBuilder &kb;
   AttentionShape s;
   bool vnni;
+  int64_t chunk; ///< bytes of K that tiles of AMX multiply; 0: vectors do
+  bool flips;    ///< q + 128 is multiplied
   PackedStep step;
   int64_t stepBytes; ///< of a block of columns
   int64_t panelBlocks;
@@ -114,12 +129,15 @@ void MicroIntegerAttention::emit() {
   space.push_back(parts);
   layOutScratch();
   kb.forTiles(batch * parts, [&](Value tile) {
+    if (chunk) {
+      emitTileConfig(kb, std::min(s.queries, kWindowRows), chunk);
+    }
     at = delinearize(kb, tile, space);
     Value part = at.pop_back_val();
     query = s.matrixBase(s.q, at), result = s.matrixBase(s.y, at);
     packKeys(byteOffset(kb, kb.operand(1), s.matrixBase(s.k, at)));
     packValues(byteOffset(kb, kb.operand(2), s.matrixBase(s.v, at)));
-    if (vnni) {
+    if (flips) {
       correct();
     }
     Value begin = kb.div(kb.mul(part, rows.pieces), parts), end = kb.div(kb.mul(kb.add(part, 1), rows.pieces), parts);
@@ -131,6 +149,9 @@ void MicroIntegerAttention::emit() {
     if (rows.wide < rows.pieces) {
       kb.forLoop(kb.max(begin, wide), end, 1,
                  [&](Value piece) { emitRows(kb.add(kb.mul(piece, rows.size), rows.wide), rows.size); });
+    }
+    if (chunk) {
+      emitTileRelease(kb);
     }
   });
 }
@@ -152,7 +173,7 @@ void MicroIntegerAttention::storeStep(Value bytes, Value to, Value index) {
 /// keys[panel][step][key][4] = from[panel's first + key][4 step ...]; numbers that do not exist are zero.
 void MicroIntegerAttention::packKeys(Value from) {
   int64_t width = panelBlocks * kBlock, whole = s.keys / width, tail = s.keys % width, stride = s.k.rowStride();
-  if (s.keys != keysPadded || s.depth % 4) {
+  if (s.keys != keysPadded || s.depth != depthSteps * 4) {
     clear(raw, keysPadded * depthSteps * 4);
   }
   if (s.depth % 4 == 0 && s.k.begin(4)) {
@@ -160,7 +181,7 @@ void MicroIntegerAttention::packKeys(Value from) {
       LoopNest nest;
       nest.bases = {first * stride / 4, first * depthSteps};
       nest.dims = {
-          {panels, {width * stride / 4, width * depthSteps}}, {depthSteps, {1, width}}, {count, {stride / 4, 1}}};
+          {panels, {width * stride / 4, width * depthSteps}}, {s.depth / 4, {1, width}}, {count, {stride / 4, 1}}};
       TiledMove moved = planMove(kb, nest, from, raw, kb.b.getI32Type());
       kb.forLoop(0, moved.tiles, 1, [&](Value tile) { moved.body(tile); });
     };
@@ -210,6 +231,7 @@ void MicroIntegerAttention::packValues(Value from) {
     if (s.keys % 4) {
       pack(kb.constant(s.keys / 4), s.keys % 4);
     }
+    kb.forLoop(ceilDiv(s.keys, 4), keySteps, 1, [&](Value at) { pack(at, 0); });
   }
 }
 
@@ -231,6 +253,10 @@ void MicroIntegerAttention::multiply(TileKind kind, Value a, int64_t aStride, in
   shape.kind = kind, shape.step = step, shape.blocks = blocks;
   shape.panelRowBytes = blocks * stepBytes, shape.groupBytes = 4 * kBlock;
   shape.groups = {{steps / kBlock, kBlock}, {steps % kBlock ? 1 : 0, steps % kBlock}};
+  if (chunk) {
+    shape.groups = {{1, steps}};
+    shape.chunk = chunk, shape.rowStride = aStride, shape.windowRows = std::min(s.queries, kWindowRows);
+  }
   TileResult to;
   to.blocked = false;
   for (int64_t row = 0; row < count; ++row) {
@@ -245,7 +271,7 @@ void MicroIntegerAttention::copyQueries(Value first, int64_t count) {
   kb.forLoop(0, count, 1, [&](Value row) {
     Value from = byteOffset(kb, kb.operand(0), kb.add(query, kb.mul(kb.add(first, row), s.q.rowStride())));
     Value to = byteOffset(kb, queries, kb.mul(row, depthSteps * 4));
-    if (vnni) {
+    if (flips) {
       flipBytes(kb, from, to, kb.constant(s.depth));
     } else {
       LLVM::MemcpyOp::create(kb.b, to, from, kb.constant(s.depth), /*isVolatile=*/false);
@@ -257,7 +283,7 @@ void MicroIntegerAttention::emitRows(Value first, int64_t count) {
   int64_t width = panelBlocks * kBlock;
   copyQueries(first, count);
   kb.forLoop(0, keysPadded / width, 1, [&](Value panel) {
-    multiply(vnni ? TileKind::U8 : TileKind::S8, queries, depthSteps * 4, depthSteps,
+    multiply(flips ? TileKind::U8 : TileKind::S8, queries, depthSteps * 4, depthSteps,
              byteOffset(kb, keys, kb.mul(panel, panelBlocks * depthSteps * stepBytes)), panelBlocks,
              words(scores, kb.mul(panel, width)), scoreStride, count);
   });
@@ -278,7 +304,7 @@ void MicroIntegerAttention::emitRows(Value first, int64_t count) {
 /// Scores of keys |i|... of the row whose sums stand at |base|.
 Value MicroIntegerAttention::score(Value row, Value base, Value i, Value mask) {
   Value sum = kb.load(integers(), scores, kb.add(base, i));
-  if (vnni) {
+  if (flips) {
     sum = arith::SubIOp::create(kb.b, sum, kb.load(integers(), corrections, i));
   }
   Value value = arith::MulFOp::create(kb.b, s.convert(sum, kb.b.getF32Type()), kb.floatConstant(floats(), s.scale));

@@ -101,6 +101,33 @@ static Value stackBytes(KernelBuilder &kb, int64_t bytes) {
                                 /*alignment=*/64);
 }
 
+/// Where AMX puts sums that are the results as they are; nothing where they have to be read again.
+static std::optional<SumPlaces> placesInResult(const TileShape &shape, const TileResult &result,
+                                               const TileWindows &windows, Type sum) {
+  int64_t rows = shape.rows.size(), stride = rows > 1 ? result.rows[1] - result.rows[0] : 0;
+  bool isEven = llvm::all_of(llvm::enumerate(result.rows), [&](auto row) {
+    return row.value() == result.rows[0] + static_cast<int64_t>(row.index()) * stride;
+  });
+  if (!windows.whole || !isEven || result.blocked || result.blockStride != kBlock || result.tailLanes != kBlock ||
+      (result.element && result.element != sum)) {
+    return std::nullopt;
+  }
+  SumPlaces places{{}, stride * 4};
+  for (int64_t row : windows.first) {
+    places.windows.push_back(result.rows[row] * 4);
+  }
+  return places;
+}
+
+/// Where it puts those that an epilogue reads, window behind window.
+static SumPlaces placesOnStack(const TileShape &shape, const TileWindows &windows) {
+  SumPlaces places{{}, shape.blocks * kBlockBytes};
+  for (size_t window = 0; window < windows.offsets.size(); ++window) {
+    places.windows.push_back(window * kWindowRows * places.rowBytes);
+  }
+  return places;
+}
+
 func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &result, StringRef name) {
   OpBuilder::InsertionGuard guard(kb.b);
   auto module = kb.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
@@ -126,12 +153,16 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
   if (shape.chunk) {
     assert(bias != Bias::Last && "tiles begin with the bias");
     TileWindows windows(shape);
-    Value memory = stackBytes(kb, matrixSumBytes(shape.blocks));
-    emitMatrixTile(kb, shape, windows, body->getArgument(0), body->getArgument(1), biasPointer, offsets, prefetch,
-                   memory);
     Type sum = sumsFloats(shape.kind) ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
-    emitEpilogue(shape, result, TileSums(memory, VectorType::get({kBlock}, sum), windows.places, width), c,
-                 extraPointers);
+    std::optional<SumPlaces> places =
+        epilogue.empty() ? placesInResult(shape, result, windows, sum) : std::optional<SumPlaces>();
+    Value memory = places ? c : stackBytes(kb, matrixSumBytes(shape.blocks));
+    emitMatrixTile(kb, shape, windows, body->getArgument(0), body->getArgument(1), biasPointer, offsets, prefetch,
+                   memory, places ? *places : placesOnStack(shape, windows));
+    if (!places) {
+      emitEpilogue(shape, result, TileSums(memory, VectorType::get({kBlock}, sum), windows.places, width), c,
+                   extraPointers);
+    }
     func::ReturnOp::create(kb.b);
     return function;
   }
