@@ -141,11 +141,13 @@ llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product) {
   return Fold{isLoaded ? FoldRows::outside : FoldRows::inside, columns};
 }
 
-Fold planFold(const Product &product, const Chip &chip) {
+/// What lays x out, and the cycles of that and of the multiplication.
+static std::pair<Fold, double> fastestFold(const Product &product, const Chip &chip) {
   uint32_t kernel = product.window.kernel[0], columns = product.window.kernel[1];
   uint64_t channels = product.x.dim(1);
+  std::pair<double, double> least = {multiplyCycles(product, channels, uint64_t(kernel) * columns, chip), 0};
   if (!canFoldRows(product)) {
-    return {};
+    return {Fold(), least.first};
   }
   // Of most rows each is seen from as many rows of the result as the kernel has rows; the others do not count here.
   uint32_t rows = std::min(product.y.dim(2), llvm::divideCeil(product.x.dim(2), uint32_t(product.window.step[0])));
@@ -154,7 +156,6 @@ Fold planFold(const Product &product, const Chip &chip) {
   };
   constexpr double kLeastGain = 1.15; // of columns: the DMA has other work, too
   Fold best;
-  std::pair<double, double> least = {multiplyCycles(product, channels, uint64_t(kernel) * columns, chip), 0};
   for (FoldRows where : {FoldRows::outside, FoldRows::inside}) {
     bool isInside = where == FoldRows::inside;
     if (!isInside && product.x.isLocal()) {
@@ -181,8 +182,12 @@ Fold planFold(const Product &product, const Chip &chip) {
       }
     }
   }
-  return best;
+  return {best, least.first};
 }
+
+Fold planFold(const Product &product, const Chip &chip) { return fastestFold(product, chip).first; }
+
+double productCycles(const Product &product, const Chip &chip) { return fastestFold(product, chip).second; }
 
 /// Rows and columns around what is copied into a place.
 struct Edges {

@@ -17,7 +17,7 @@ using namespace mlir;
 namespace tessera::npu {
 namespace hw = bmodel::npu;
 
-void addForms(OpPassManager &functions) {
+void addForms(OpPassManager &functions, const Chip &chip) {
   functions.addPass(device::createFoldSpaceToDepthPass());
   // Rows are moved by transfers that a product could do itself, and the vector unit reads few operands.
   functions.addPass(device::createFormTablesPass({.perChannel = true})); // each lane has room for a table of its own
@@ -27,6 +27,7 @@ void addForms(OpPassManager &functions) {
   functions.addPass(device::createFuseEpiloguesPass()); // what was behind the copies
   functions.addPass(device::createSplitMapsPass({.most = bmodel::npu::kMapOperands}));
   functions.addPass(device::createSplitProductsPass());
+  functions.addPass(createBlockRowsPass(chip));
   functions.addPass(device::createSimplifyCopiesPass({.throughReshapes = true}));
 }
 
@@ -37,10 +38,10 @@ void buildAddresses(OpPassManager &manager) {
   functions.addPass(device::createVerifyAddressesPass({.alignment = 1}));
 }
 
-void buildLowering(OpPassManager &manager, const std::string &requantise) {
+void buildLowering(OpPassManager &manager, const std::string &requantise, const Chip &chip) {
   device::LoweringOptions options;
   options.requantisation = requantise;
-  device::buildLoweringPipeline(manager, options, addForms);
+  device::buildLoweringPipeline(manager, options, [&](OpPassManager &functions) { addForms(functions, chip); });
 }
 
 void buildForms(OpPassManager &manager, const Chip &chip) {

@@ -60,9 +60,9 @@ struct NpuOptions {
 void registerNpuModels(mlir::DialectRegistry &registry);
 
 /// Appends the NPU's own forms of fused device ops to passes on functions: see device::buildLoweringPipeline.
-void addForms(mlir::OpPassManager &functions);
+void addForms(mlir::OpPassManager &functions, const bmodel::npu::Chip &chip);
 /// The shared lowering with these forms. |requantise|: as the chip does it.
-void buildLowering(mlir::OpPassManager &manager, const std::string &requantise);
+void buildLowering(mlir::OpPassManager &manager, const std::string &requantise, const bmodel::npu::Chip &chip);
 /// Gives these tensors addresses: what emitProgram takes.
 void buildAddresses(mlir::OpPassManager &manager);
 /// What the chip does with each op, written on the ops as attributes (codegen/Npu/Passes.td): what emitProgram begins

@@ -73,7 +73,7 @@ public:
   bool runsHere() const override { return true; }
   llvm::Error check(const codegen::CompileOptions &options) const override;
 
-  void addForms(OpPassManager &functions) const override { npu::addForms(functions); }
+  void addForms(OpPassManager &functions) const override { npu::addForms(functions, chip); }
   std::optional<unsigned> mostMapOperands() const override { return unsigned(hw::kMapOperands); }
 
   std::vector<codegen::Refusal> survey(func::FuncOp function) const override;

@@ -5,12 +5,33 @@
 
 include "mlir/Pass/PassBase.td"
 
-// Decides for one chip. A function's ops have addresses (device-assign-addresses) before any of these passes.
+// Decides for one chip. A function's ops have addresses (device-assign-addresses) before any of these passes but
+// npu-block-rows.
 class Npu_ChipPass<string mnemonic> : Pass<mnemonic, "::mlir::func::FuncOp"> {
   let options = [
     Option<"chipName", "chip", "std::string", "\"npu-base\"", "A built-in chip, or the path of a description">,
   ];
   let dependentDialects = ["::tessera::npu::NpuDialect"];
+}
+
+def BlockRowsPass : Npu_ChipPass<"npu-block-rows"> {
+  let summary = "Give convolutions to few channels blocks of rows as channels";
+  let description = [{
+    Before: fused device ops without addresses. After: chains of convolutions of integers by constant bytes, each all that reads the
+    one before, whose results have fewer channels than the chip has lanes, hold blocks of B rows as channels where that is estimated
+    to be faster: channel o * B + j of row r is channel o of row r * B + j. Weights are written anew, with zeros where a row of a block
+    does not see a row of the operand; bias, factors and epilogue are those of the channel. The last result of a chain has its rows as
+    they were, or, if it is a result of the function, a copy brings them in order. All values stay the same to the bit.
+
+    ```mlir
+    %t = device.conv %x, %w {pads = [1, 1, 1, 1], strides = [2, 2]} : (tensor<1x3x64x64xi8>, tensor<4x3x3x3xi8>) -> tensor<1x4x32x32xi8>
+    %y = device.conv %t, %v {pads = [1, 1, 1, 1], strides = [2, 2]} : (tensor<1x4x32x32xi8>, tensor<8x4x3x3xi8>) -> tensor<1x8x16x16xi8>
+    // becomes
+    %t = device.conv %x, %a {pads = [1, 1, 0, 1], strides = [4, 2]} : (tensor<1x3x64x64xi8>, tensor<8x3x5x3xi8>) -> tensor<1x8x16x32xi8>
+    %y = device.conv %t, %b {pads = [1, 1, 0, 1], strides = [1, 2]} : (tensor<1x8x16x32xi8>, tensor<8x8x2x3xi8>) -> tensor<1x8x16x16xi8>
+    ```
+  }];
+  let statistics = [Statistic<"numBlocked", "blocked-convolutions", "Convolutions whose results are blocks of rows">];
 }
 
 def FuseCopiesPass : Npu_ChipPass<"npu-fuse-copies"> {

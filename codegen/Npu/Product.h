@@ -99,6 +99,8 @@ llvm::Error appendProduct(Product &product, Tiler &tiler);
 
 /// What the matrix unit gains by taps as channels against what it takes to lay x out so.
 Fold planFold(const Product &product, const Chip &chip);
+/// Cycles of the product in that form, the moves included that the matrix unit waits for.
+double productCycles(const Product &product, const Chip &chip);
 /// The same for x as it is, outside the chip, and for x in local memory.
 TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip);
 /// What was chosen, for x where it is. The error says why it cannot be.

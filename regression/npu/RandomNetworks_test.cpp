@@ -187,7 +187,7 @@ private:
   /// To device ops with addresses. What the chip has no form for becomes an argument.
   bool lower(Outcome &outcome) {
     PassManager lowering(&context);
-    buildLowering(lowering, chip.requantise);
+    buildLowering(lowering, chip.requantise, chip);
     if (failed(lowering.run(*module))) {
       return false;
     }
