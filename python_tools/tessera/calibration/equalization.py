@@ -17,7 +17,7 @@ from .choose import choice_by
 from .collect import State
 from .dataset import Dataset, Unreadable, spread
 from .distribution import Distribution
-from .learn import read_products, share_of
+from .learn import is_worth_it, pick, read_products, share_of, to_round, tried
 from .observed import Observed
 from .rounding import is_exact
 from .table import Table, entries_of
@@ -113,12 +113,25 @@ def _try(
     seen_scaled, _ = _look(scaled, bench, wanted, with_channels=False)
     ways.append(_plain_way(scaled, seen_scaled))
     scaled_error = trial.output_errors(job, bench.dataset, some, ways[1:])[0]
-    without, with_them = _once_learned(trial, job, [without, scaled_error], ways, bench, some)
+    if will_learn(observed, bench.dataset):
+        without, scaled_error = _once_learned(trial, job, [without, scaled_error], ways, bench, some)
     progress(3, 3)
-    pays = without > EXACT_ENOUGH and with_them < CLEARLY * without
+    pays = without > EXACT_ENOUGH and scaled_error < CLEARLY * without
     return Found(
-        scaled if pays else None, seen_scaled if pays else seen, told["tensors"], without=without, with_them=with_them
+        scaled if pays else None,
+        seen_scaled if pays else seen,
+        told["tensors"],
+        without=without,
+        with_them=scaled_error,
     )
+
+
+def will_learn(observed: Observed, dataset: Dataset) -> bool:
+    """Whether the samples will choose the weights, as they do by default: in long sums on few samples they do not."""
+    numbers = [sample.number for sample in dataset.samples()]
+    count = pick(dataset, numbers, tried(numbers))[1]
+    products = read_products(observed.info["products"], observed.weights)
+    return is_worth_it(to_round(products, observed.shape_of, count, "INT8"), products)
 
 
 def _once_learned(

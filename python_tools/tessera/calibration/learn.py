@@ -26,6 +26,8 @@ SAMPLES = 16
 """Looked at at most: with the positions of each there are enough rows."""
 TRIALS = 16
 """Samples on which output errors are compared."""
+WORTH_ROUNDING = 0.1
+"""Least share of the weights for which auto looks for better roundings."""
 BUDGET = 128 << 20
 """Bytes of statistics at a time; with more the samples run several times."""
 
@@ -50,6 +52,11 @@ def to_round(
 def share_of(some: Sequence[Product], products: Sequence[Product]) -> float:
     """Of the weights."""
     return sum(p.weight.size for p in some) / max(sum(p.weight.size for p in products), 1)
+
+
+def is_worth_it(to_round: Sequence[Product], products: Sequence[Product]) -> bool:
+    """Whether auto looks for roundings of these: of enough of the weights."""
+    return share_of(to_round, products) >= WORTH_ROUNDING
 
 
 def learn(

@@ -46,6 +46,11 @@ class Product:
         """float64 [groups, OC / groups, K]: one row an output channel, as the op's inputs lie in `rows`."""
         return self._matrix_of(self.weight.astype(np.float64))
 
+    @property
+    def as_it_lies(self) -> np.ndarray:
+        """The same as a view of the weight, in its type."""
+        return self._matrix_of(self.weight)
+
     def _matrix_of(self, w: np.ndarray) -> np.ndarray:
         if self.kind == "matmul":
             return (w if self.trans_b else w.T)[None]

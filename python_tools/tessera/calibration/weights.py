@@ -21,8 +21,6 @@ from .worker import Job
 
 FIRST, CLEARLY_WORSE = 4, 1.3
 """What errs so much more than the best way on the first half of the samples, so many at least, is not the best."""
-WORTH_ROUNDING = 0.1
-"""Least share of the weights for which auto looks for better roundings."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def choose(
     samples, count = learn.pick(request.dataset, request.numbers, tried)
     products = learn.read_products(request.observed.info["products"], request.observed.weights)
     to_round = learn.to_round(products, request.observed.shape_of, count, request.precision)
-    if request.auto and learn.share_of(to_round, products) < WORTH_ROUNDING:
+    if request.auto and not learn.is_worth_it(to_round, products):
         why = "left out: int8 holds them as they are, or there are too few samples for them"
         return Found(left_out=why, tried=_alone(request, table, tried))
     kept = learn.keep(samples(), request.job.specs)
