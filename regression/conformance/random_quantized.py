@@ -390,8 +390,8 @@ def narrow_chain(net: QuantisedNetwork) -> bool:
     """Convolutions behind one another whose channels leave most lanes of an NPU idle, of images with many rows: it may
     hold blocks of these as channels. Windows of any step and padding; the last result may be wide."""
     r = net.rng
-    step = r.choice([8, 16, 32])
-    shape = (r.choice([1, 1, 2]), r.randint(1, 4), step * r.randint(1, 192 // step), r.randint(3, 48))
+    step = r.choice([16, 32, 64])
+    shape = (r.choice([1, 1, 1, 2]), r.randint(1, 3), step * r.randint(64 // step, 256 // step), r.randint(8, 64))
     net.add_input(shape)
     x = next(reversed(net.values))
     for left in reversed(range(r.randint(1, 5))):
@@ -406,7 +406,7 @@ def narrow_chain(net: QuantisedNetwork) -> bool:
         places = [
             _window(size, kernel[i], strides[i], (pads[i], pads[i + 2]), dilations[i]) for i, size in ((0, h), (1, w))
         ]
-        m = r.randint(1, 12 if left else 40)
+        m = r.randint(1, 8 if left else r.choice([2, 8, 40]))
         if min(places) < 1 or n * m * places[0] * places[1] > MAX_ELEMENTS:
             return True
         operands = [x, net.weights(m, c, *kernel, scale=(c * kernel[0] * kernel[1]) ** -0.5)]
@@ -453,7 +453,7 @@ def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, 
     """The network of a seed with its inputs; of its first `steps` steps if given."""
     net = QuantisedNetwork(seed)
     ops = OPS + [volume] * 10 if seed % 4 == 2 else OPS  # others have three dims nowhere
-    ops = ops + [narrow_chain] * 40 if seed % 5 == 3 else ops
+    ops = ops + [narrow_chain] * 120 if seed % 5 == 3 else ops
     random_graphs.grow(net, ops + PRODUCTS if seed % 3 == 1 else ops, (1, 7), steps)
     # The integers themselves are compared.
     outputs = [
