@@ -46,8 +46,8 @@ def squares_between(
     found = []
     for name, want in golden.items():
         have = got[name]
-        if want.dtype == np.float32 == have.dtype:
-            found.append((*_calibration.distance(*map(np.ascontiguousarray, (want, have))), 0, 1))
+        if want.dtype == np.float32 == have.dtype and (mean := _mean(want, have) if name in probabilities else (0, 1)):
+            found.append((*_calibration.distance(*map(np.ascontiguousarray, (want, have))), *mean))
             continue
         want, have = want.astype(np.float64), have.astype(np.float64)
         usable = np.isfinite(want) & np.isfinite(have)
@@ -55,6 +55,12 @@ def squares_between(
         mean = (want.sum(), want.size) if name in probabilities else (0, 1)
         found.append((np.sum(np.square(have - want)), np.sum(np.square(want)), *mean))
     return np.array(found, np.float64).reshape(-1, 4)
+
+
+def _mean(want: np.ndarray, have: np.ndarray) -> tuple[float, int] | None:
+    """Sum and number of the values of `want`; None where some in either are not finite."""
+    total = want.sum(dtype=np.float64)
+    return (total, want.size) if np.isfinite(total + have.sum(dtype=np.float64)) else None
 
 
 def _logit(p: np.ndarray) -> np.ndarray:

@@ -267,7 +267,7 @@ class Worker:
         """The outputs as errors are measured of them (output_error.py), as the last run left them. What a sigmoid read
         is taken as it is."""
         outputs = self._probe.outputs()
-        logits = {name: self.array(source).astype(np.float64) for name, source in self._logits.items()}
+        logits = {name: self.array(source) for name, source in self._logits.items()}
         return {**judged({n: a for n, a in outputs.items() if n not in logits}, self._probabilities), **logits}
 
     def answers(self) -> dict[str, int | None]:
