@@ -211,30 +211,49 @@ def volumes(net: Network) -> bool:
 
 
 def conv_transpose(net: Network) -> bool:
-    """Strides that the kernel holds once, twice, or not at all; in groups; now and then of an up-scaler's shape."""
+    """Strides that the kernel holds once, twice, or not at all; in groups; now and then of an up-scaler's shape, of an
+    audio decoder's, along one dim, or of a segmenter's, whose strides have more phases than a copy has pieces."""
     x = net.pick_image()
     if not x:
         return False
     r = net.rng
     n, c, h, w = net.values[x]
-    k, stride = (4, 2) if r.random() < 0.4 else (r.randint(1, 5), r.randint(1, 4))
+    kernel, strides = _transposed_window(r)
     group = r.choice([g for g in (1, 1, 1, 2, 3, c) if c % g == 0])
     m = r.choice([r.randint(1, 20), r.randint(30, 130)]) if group == 1 else r.randint(1, max(1, 40 // group))
-    pads = [r.randint(0, min(2, k - 1)) for _ in range(4)]
-    more = [r.randint(0, stride - 1) if r.random() < 0.4 else 0 for _ in range(2)]
-    oh, ow = (stride * (s - 1) + k - pads[i] - pads[i + 2] + more[i] for i, s in enumerate((h, w)))
+    if max(strides) > 4:
+        m = min(m, 4)
+    pads = [r.randint(0, min(max(2, strides[i % 2]), kernel[i % 2] - 1)) for i in range(4)]
+    more = [r.randint(0, stride - 1) if r.random() < 0.4 else 0 for stride in strides]
+    oh, ow = (strides[i] * (s - 1) + kernel[i] - pads[i] - pads[i + 2] + more[i] for i, s in enumerate((h, w)))
     if min(oh, ow) < 1 or n * m * group * oh * ow > MAX_ELEMENTS:
         return False
     net.node(
         "ConvTranspose",
-        [x, net.weights(c, m, k, k, scale=(c * k) ** -0.5), net.weights(m * group)],
+        [x, net.weights(c, m, *kernel, scale=(c * max(kernel)) ** -0.5), net.weights(m * group)],
         [(n, m * group, oh, ow)],
-        strides=[stride] * 2,
+        strides=strides,
         pads=pads,
         output_padding=more,
         group=group,
     )
     return True
+
+
+def _transposed_window(r: random.Random) -> tuple[list[int], list[int]]:
+    """Kernel and strides of a transposed convolution."""
+    kind = r.random()
+    if kind < 0.35:
+        return [4, 4], [2, 2]
+    if kind < 0.65:
+        return [r.randint(1, 5)] * 2, [r.randint(1, 4)] * 2
+    if kind < 0.9:
+        stride = r.randint(2, 20)
+        along = stride * r.randint(1, 2) if r.random() < 0.7 else r.randint(stride, 2 * stride + 3)
+        across = r.choice([1, 1, 3])
+        return ([across, along], [1, stride]) if r.random() < 0.7 else ([along, across], [stride, 1])
+    strides = [r.randint(8, 11), r.randint(8, 11)]
+    return [stride + r.choice([0, r.randint(0, stride)]) for stride in strides], strides
 
 
 def pool(net: Network) -> bool:
@@ -523,6 +542,23 @@ def matmul(net: Network) -> bool:
     return True
 
 
+def rows_by_rows(net: Network) -> bool:
+    """An activation's rows times each other, or times their mean on either side: one row, or one column."""
+    x = net.pick(lambda s: len(s) in (2, 3, 4) and s[-1] > 1)
+    if not x:
+        return False
+    *batch, m, k = net.values[x]
+    if int(np.prod(batch)) * m * m > MAX_ELEMENTS:
+        return False
+    sides = net.rng.choice([(m, m), (m, 1), (1, m)])
+    mean = net.node("ReduceMean", [x], [(*batch, 1, k)], axes=[-2])[0] if m > 1 else x
+    left, right = (x if size == m else mean for size in sides)
+    perm = [*range(len(batch)), len(batch) + 1, len(batch)]
+    turned = net.node("Transpose", [right], [(*batch, k, sides[1])], perm=perm)[0]
+    net.node("MatMul", [left, turned], [(*batch, *sides)])
+    return True
+
+
 def gemm(net: Network) -> bool:
     x = net.pick(lambda s: len(s) == 2)
     if not x:
@@ -557,7 +593,23 @@ OPS = (
     + [slice_, transpose, reshape, matmul] * 2
     + [volumes] * 2
     + [far_conv, open_conv]
-    + [conv_transpose, pool, clip, swish, split, pad, resize, depth_to_space, reduce, softmax, norm, norm, gemm, gather]
+    + [
+        conv_transpose,
+        pool,
+        clip,
+        swish,
+        split,
+        pad,
+        resize,
+        depth_to_space,
+        reduce,
+        softmax,
+        norm,
+        norm,
+        gemm,
+        gather,
+        rows_by_rows,
+    ]
 )
 
 

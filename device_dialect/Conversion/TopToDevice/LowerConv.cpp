@@ -221,12 +221,23 @@ class TransposedPhases {
 public:
   TransposedPhases(Lowering &lower, top::ConvTransposeOp op, const Source &source)
       : lowering(lower), op(op), source(source), strides(op.getStrides()), groups(op.getGroups()) {
-    for (int64_t stride : strides) {
-      phases *= stride;
+    int64_t spread = 0; // dims
+    bool areEqual = true;
+    for (auto [stride, size] : llvm::zip_equal(strides, Lowering::dims(op.getW()).drop_front(2))) {
+      phases *= stride, spread += stride > 1, areEqual &= size % stride == 0;
+      taps.push_back(llvm::divideCeil(size, stride));
     }
-    for (size_t d = 0; d < strides.size(); ++d) {
-      taps.push_back(llvm::divideCeil(Lowering::dims(op.getW())[d + 2], strides[d]));
+    asRows = (spread == 1 && areEqual) || phases > kMostPieces;
+  }
+
+  /// Whether each phase has a tap, and there are few enough of them.
+  static bool fits(top::ConvTransposeOp op) {
+    constexpr int64_t kMostPhases = 4096; // of constant weights, which are taken apart when the model is compiled
+    int64_t most = top::isConstant(op.getW()) ? kMostPhases : kMostPieces, phases = 1;
+    for (auto [stride, size] : llvm::zip_equal(op.getStrides(), Lowering::dims(op.getW()).drop_front(2))) {
+      phases *= stride <= size ? stride : most + 1;
     }
+    return llvm::all_equal(op.getDilations()) && op.getDilations()[0] == 1 && phases > 1 && phases <= most;
   }
 
   Value lower() {
@@ -240,12 +251,18 @@ public:
       geometry.pads[d + strides.size()] = std::max<int64_t>(last - (input - 1), 0);
     }
     source.repeatChannels(lowering, phases, !phasesOutside());
-    return interleaved(buildConv(lowering, source.x, weights(), source, geometry));
+    Value y = buildConv(lowering, source.x, weights(), source, geometry);
+    y = asRows ? turned(y) : interleaved(y);
+    Dims result(Lowering::dims(op.getY()));
+    return lowering.slice(y, Dims(result.size(), 0), result, Dims(result.size(), 1));
   }
 
 private:
-  /// Whether channels are by phase, then by channel: the other way round where groups are to stay together.
-  bool phasesOutside() const { return groups == 1; }
+  static constexpr int64_t kMostPieces = 64; ///< of a copy that runs with the network
+
+  /// Whether channels are by phase, then by channel: the other way round where groups are to stay together, and where
+  /// the phases of a channel are turned.
+  bool phasesOutside() const { return groups == 1 && !asRows; }
   /// Of the result's elements along a dim, those of all phases counted once.
   int64_t quotients(size_t d) { return llvm::divideCeil(Lowering::dims(op.getY())[d + 2], strides[d]); }
 
@@ -314,9 +331,36 @@ private:
       piece.srcSteps[1] = phasesOutside() ? 1 : phases;
       pieces.push_back(piece);
     }
-    Value whole = lowering.copy(y, pieces, dims);
-    Dims result(Lowering::dims(op.getY()));
-    return lowering.slice(whole, Dims(dims.size(), 0), result, Dims(dims.size(), 1));
+    return lowering.copy(y, pieces, dims);
+  }
+
+  /// Likewise, the phases of a channel as the rows of a matrix, of which the result's elements are the columns. The
+  /// pads cut each dim's phases in two: those behind the cut begin one quotient later.
+  Value turned(Value y) {
+    size_t spatial = strides.size();
+    ArrayRef<int64_t> yDims = Lowering::dims(y);
+    Dims split{yDims[0], yDims[1] / phases}, dims = split, whole = split;
+    llvm::append_range(split, strides);
+    llvm::append_range(split, yDims.drop_front(2));
+    for (size_t d = 0; d < spatial; ++d) {
+      dims.append({quotients(d), strides[d]}), whole.push_back(quotients(d) * strides[d]);
+    }
+    std::vector<Piece> pieces;
+    for (int64_t part = 0; part < int64_t(1) << spatial; ++part) {
+      Piece piece = Piece::identity(0, dims);
+      for (size_t d = 0; d < spatial; ++d) {
+        int64_t pad = op.getPads()[d], behind = part >> d & 1, cut = strides[d] - pad % strides[d];
+        piece.srcDims[2 + 2 * d] = int64_t(2 + spatial + d), piece.srcDims[3 + 2 * d] = int64_t(2 + d);
+        piece.dstOffsets[3 + 2 * d] = behind ? cut : 0;
+        piece.sizes[3 + 2 * d] = behind ? strides[d] - cut : cut;
+        piece.srcOffsets[2 + d] = behind ? 0 : pad % strides[d];
+        piece.srcOffsets[2 + spatial + d] = pad / strides[d] + behind - first[d];
+      }
+      if (llvm::all_of(piece.sizes, [](int64_t size) { return size > 0; })) {
+        pieces.push_back(piece);
+      }
+    }
+    return lowering.reshape(lowering.copy(lowering.reshape(y, split), pieces, dims), whole);
   }
 
   Lowering &lowering;
@@ -324,30 +368,21 @@ private:
   Source source;
   ArrayRef<int64_t> strides;
   int64_t groups, phases = 1;
-  Dims taps;  ///< of a phase
-  Dims first; ///< the quotient that the convolution begins with
+  bool asRows; ///< phases are turned: as fast for many as for few, but no pass can take them apart again
+  Dims taps;   ///< of a phase
+  Dims first;  ///< the quotient that the convolution begins with
 };
 
 /// Transposed convolution y[o] = sum of x[d] w[k] over d stride + k dilation = o + pad.
 class TransposedConv {
 public:
   static Value lower(Lowering &lower, top::ConvTransposeOp op, const Source &source) {
-    return tilesExactly(op) ? lowerTiles(lower, op, source)
-           : hasPhases(op)  ? TransposedPhases(lower, op, source).lower()
-                            : lowerSpread(lower, op, source);
+    return tilesExactly(op)             ? lowerTiles(lower, op, source)
+           : TransposedPhases::fits(op) ? TransposedPhases(lower, op, source).lower()
+                                        : lowerSpread(lower, op, source);
   }
 
 private:
-  /// Whether x is spread at all, by few enough phases, each of which has a tap.
-  static bool hasPhases(top::ConvTransposeOp op) {
-    constexpr int64_t kMostPhases = 64; // each is a piece of a copy
-    int64_t phases = 1;
-    for (auto [stride, size] : llvm::zip_equal(op.getStrides(), Lowering::dims(op.getW()).drop_front(2))) {
-      phases *= stride <= size ? stride : kMostPhases + 1;
-    }
-    return llvm::all_equal(op.getDilations()) && op.getDilations()[0] == 1 && phases > 1 && phases <= kMostPhases;
-  }
-
   /// Every output element gets exactly one tap: the kernel tiles the result.
   static bool tilesExactly(top::ConvTransposeOp op) {
     auto zero = [](int64_t value) { return value == 0; };

@@ -71,6 +71,37 @@ func.func @conv_transpose_phases(%x: tensor<1x2x5x5xf32>) -> tensor<1x3x10x10xf3
   return %y : tensor<1x3x10x10xf32>
 }
 
+// Phases along one dim that have as many taps each are turned: those of a channel are the rows of a matrix. A pad that is
+// no multiple of the stride cuts them in two.
+// CHECK-LABEL: func.func @conv_transpose_turned
+// CHECK: device.conv
+// CHECK-SAME: -> tensor<1x60x1x6xf32>
+// CHECK: device.reshape %{{.*}} -> tensor<1x3x20x6xf32>
+// CHECK: device.copy
+// CHECK-SAME: sizes = [1, 3, 5, 13], {{.*}}src_dims = [0, 1, 3, 2], src_offsets = [0, 0, 7, 0]
+// CHECK-SAME: sizes = [1, 3, 5, 7], dst_offsets = [0, 0, 0, 13], {{.*}}src_offsets = [0, 0, 0, 1]
+// CHECK-SAME: -> tensor<1x3x5x20xf32>
+// CHECK: device.reshape %{{.*}} -> tensor<1x3x100xf32>
+// CHECK: -> tensor<1x3x86xf32>
+func.func @conv_transpose_turned(%x: tensor<1x2x5xf32>) -> tensor<1x3x86xf32> {
+  %w = top.constant dense<1.0> : tensor<2x3x20xf32> : tensor<2x3x20xf32>
+  %y = top.conv_transpose %x, %w {strides = array<i64: 20>, pads = array<i64: 7, 7>, dilations = array<i64: 1>, outputPadding = array<i64: 0>} : (tensor<1x2x5xf32>, tensor<2x3x20xf32>) -> tensor<1x3x86xf32>
+  return %y : tensor<1x3x86xf32>
+}
+
+// So are more phases than a copy has pieces: 10 x 10, of one or two taps each.
+// CHECK-LABEL: func.func @conv_transpose_many_phases
+// CHECK: device.conv %arg0
+// CHECK-SAME: -> tensor<1x100x3x3xf32>
+// CHECK: device.reshape %{{.*}} -> tensor<1x1x10x10x3x3xf32>
+// CHECK: -> tensor<1x1x3x10x3x10xf32>
+// CHECK: -> tensor<1x1x22x22xf32>
+func.func @conv_transpose_many_phases(%x: tensor<1x1x2x2xf32>) -> tensor<1x1x22x22xf32> {
+  %w = top.constant dense<1.0> : tensor<1x1x12x12xf32> : tensor<1x1x12x12xf32>
+  %y = top.conv_transpose %x, %w {strides = array<i64: 10, 10>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, outputPadding = array<i64: 0, 0>} : (tensor<1x1x2x2xf32>, tensor<1x1x12x12xf32>) -> tensor<1x1x22x22xf32>
+  return %y : tensor<1x1x22x22xf32>
+}
+
 // Where a kernel's taps lie apart x is spread by the strides and convolved with the flipped kernel.
 // CHECK-LABEL: func.func @conv_transpose_spread
 // CHECK-DAG: device.copy %arg0 {fill = 0.000000e+00 : f64{{.*}}dst_steps = [1, 1, 2, 2]
