@@ -3,6 +3,7 @@
 //
 // Any batch dims and element types, both sides in logical order.
 //===----------------------------------------------------------------------===//
+#include "codegen/Kernels/BatchedMatrix.h"
 #include "codegen/Kernels/Epilogue.h"
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/MatMulThreads.h"
@@ -50,27 +51,10 @@ public:
   }
 
 private:
-  /// Offset of matrix |type| at the batch |indices| of the result, and strides of its last two dims.
-  struct Matrix {
-    Value base;
-    int64_t rowStride, columnStride;
-  };
-  Matrix matrixAt(RankedTensorType type, ArrayRef<Value> indices, bool transposed) {
-    Strides strides(type);
-    int64_t rank = type.getRank(), missing = y.getRank() - rank;
-    Value base = kb.constant(0);
-    for (int64_t d = 0; d + 2 < rank; ++d) {
-      if (type.getDimSize(d) != 1) {
-        base = kb.add(base, kb.mul(indices[d + missing], strides.dims[d]));
-      }
-    }
-    int64_t last = strides.dims[rank - 1], before = strides.dims[rank - 2];
-    return transposed ? Matrix{base, last, before} : Matrix{base, before, last};
-  }
-
   void emitBlock(SmallVector<Value> indices) {
     Value row = kb.mul(indices[indices.size() - 2], kRows), column = kb.mul(indices.back(), lanes);
-    Matrix left = matrixAt(a, indices, op.getTransA()), right = matrixAt(b, indices, op.getTransB());
+    BatchedMatrix left = matrixAt(kb, a, y.getRank(), indices, op.getTransA()),
+                  right = matrixAt(kb, b, y.getRank(), indices, op.getTransB());
     Value mask = columns % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(columns), column)) : Value();
     VectorStep step{{}, mask, lanes};
     // Rows beyond the last repeat it; they are not stored.

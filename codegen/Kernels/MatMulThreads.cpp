@@ -6,6 +6,7 @@
 // of a shared row deal out the terms of a sum, unless its order is stated.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/MatMulThreads.h"
+#include "codegen/Kernels/BatchedMatrix.h"
 #include "codegen/Kernels/Epilogue.h"
 #include "codegen/Kernels/LoopNest.h"
 #include "codegen/Kernels/MathApprox.h"
@@ -56,10 +57,6 @@ public:
 
 private:
   using Values = SmallVector<Value>;
-  struct Matrix {
-    Value base;
-    int64_t rowStride, columnStride;
-  };
 
   void choose() {
     int64_t batch = product(y.getShape().drop_back(2));
@@ -86,22 +83,10 @@ private:
     unrolled = depth % step == 0 && isAlong && op.getWeightGroup() % 4 == 0 ? 4 : 1;
   }
 
-  Matrix matrixAt(RankedTensorType type, ArrayRef<Value> indices, bool transposed) {
-    Strides strides(type);
-    int64_t rank = type.getRank(), missing = y.getRank() - rank;
-    Value base = kb.constant(0);
-    for (int64_t d = 0; d + 2 < rank; ++d) {
-      if (type.getDimSize(d) != 1) {
-        base = kb.add(base, kb.mul(indices[d + missing], strides.dims[d]));
-      }
-    }
-    int64_t last = strides.dims[rank - 1], before = strides.dims[rank - 2];
-    return transposed ? Matrix{base, last, before} : Matrix{base, before, last};
-  }
-
   /// Sets what this thread computes, from its |indices| in the space of tiles.
   void place(Values indices) {
-    left = matrixAt(a, indices, op.getTransA()), right = matrixAt(b, indices, op.getTransB());
+    left = matrixAt(kb, a, y.getRank(), indices, op.getTransA()),
+    right = matrixAt(kb, b, y.getRank(), indices, op.getTransB());
     column = kb.mul(indices.pop_back_val(), ownColumns), row = kb.mul(indices.pop_back_val(), ownRows);
     outer = indices;
   }
@@ -223,7 +208,7 @@ private:
   bool isShared = false;
   int64_t ownRows = 1, ownColumns = 1; ///< of a thread, or of a shared row
   int64_t unrolled = 1;                ///< neighbouring terms that a thread loads at once
-  Matrix left, right;
+  BatchedMatrix left, right;
   Value row, column;
   Values outer; ///< indices in the batch dims
 };

@@ -380,6 +380,33 @@ TEST(MatMul, FewRows) {
   }
 }
 
+/// Rows of K that lie side by side: few of them times a transposed matrix, or a matrix times a vector. Of more rows the
+/// transposed matrix is packed, turned in registers.
+TEST(MatMul, RowsByRows) {
+  CheckOptions small; // long sums of larger numbers leave more than is allowed where the epilogue cancels them
+  small.low = -1, small.high = 1;
+  std::mt19937 random(11);
+  auto draw = [&](int64_t least, int64_t most) { return least + int64_t(random() % (most - least + 1)); };
+  for (int i = 0; i < 24; ++i) {
+    bool byVector = i % 3 == 0, isOne = random() % 2, isVectorTurned = random() % 2;
+    int64_t batch = draw(1, 3), depth = draw(1, 200), rows = byVector ? draw(1, 70) : draw(1, i % 2 ? 6 : 40);
+    int64_t columns = byVector ? 1 : draw(1, 90);
+    bool transB = byVector ? isVectorTurned : true;
+    const char *element = random() % 4 == 0 ? "f16" : "f32";
+    std::string a = tensor({batch, rows, depth}, element),
+                b = transB ? tensor({isOne ? 1 : batch, columns, depth}, element)
+                           : tensor({isOne ? 1 : batch, depth, columns}, element),
+                bias = tensor({columns}), row = tensor({rows, 1}), y = tensor({batch, rows, columns});
+    check(
+        formatv(
+            "(%a: {0}, %b: {1}, %c: {2}, %e: {3}, %f: {4}) -> {4} {{ %y = device.matmul %a, %b bias %c extras(%e, %f) "
+            "epilogue {{ ^bb0(%s: f32, %g: f32, %h: f32): %m = arith.mulf %s, %g : f32 %o = arith.addf %m, %h : f32 "
+            "device.yield %o : f32 } {{transB = {5}} : ({0}, {1}, {2}, {3}, {4}) -> {4} return %y : {4} }",
+            a, b, bias, row, y, transB ? "true" : "false"),
+        small);
+  }
+}
+
 TEST(MatMul, Generic) {
   struct Case {
     int64_t m, k, n;

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Micro.h"
 
+#include "codegen/Kernels/RowMatMul.h"
 #include "codegen/Kernels/Rows.h"
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Exact.h"
+
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 
@@ -15,6 +18,10 @@ bool isMicro(device::MatMulOp op, const X86Target &target) {
   // Without the instruction the register tile does not fuse.
   bool fuses = target.hasFma() || !device::isOrderedProduct(op);
   return op.getPacking() || (fuses && hasMicroMatMul(op));
+}
+
+bool isOfFloats(device::MatMulOp op) {
+  return llvm::all_of(op->getOperandTypes(), [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); });
 }
 
 /// The register tile adds fused products, whose order depends on it. Of bf16 it takes pairs of q, k and v.
@@ -45,6 +52,10 @@ FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
     return failed(emitMicroConv(conv, kb)) ? FailureOr<bool>(failure()) : true;
   }
   if (auto matmul = dyn_cast<device::MatMulOp>(op); matmul && isMicro(matmul, kb.x86)) {
+    if (kernels::isRowMatMul(matmul) && isOfFloats(matmul)) {
+      kernels::emitRowMatMul(kb, matmul);
+      return true;
+    }
     return failed(emitMicroMatMul(matmul, kb)) ? FailureOr<bool>(failure()) : true;
   }
   if (auto recurrent = dyn_cast<device::RecurrentOp>(op); recurrent && recurrent.getPacking()) {

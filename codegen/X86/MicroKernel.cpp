@@ -121,6 +121,7 @@ private:
     if (prefetch) {
       lines64 = (shape.prefetchLines * run.size + total - 1) / total;
     }
+    int64_t stepOfB = shape.aheadLines ? shape.aheadLines * kBlockBytes : shape.panelRowBytes;
     for (int64_t k = 0; k < run.size; ++k) {
       for (int64_t line64 = 0; line64 < lines64; ++line64) {
         if (line64 * run.size / lines64 == k) {
@@ -129,7 +130,7 @@ private:
       }
       // The lines that begin in this step's part of B.
       for (int64_t at = llvm::alignTo(k * shape.panelRowBytes, kBlockBytes);
-           shape.aheadBytes && at < (k + 1) * shape.panelRowBytes; at += kBlockBytes) {
+           shape.aheadBytes && at < k * shape.panelRowBytes + stepOfB; at += kBlockBytes) {
         line(llvm::formatv("prefetcht0 {0}(%rsi)", at + shape.aheadBytes));
       }
       if (shape.kind == TileKind::S16) {

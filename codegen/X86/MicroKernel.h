@@ -61,6 +61,7 @@ struct TileShape {
   int64_t groupBytes = 0;               ///< from group to group; unused with an offset table
   int64_t panelRowBytes = 0;            ///< from one K step of B to the next
   int64_t prefetchLines = 0;            ///< lines at the prefetch pointer fetched into L2, spread over all of K
+  int64_t aheadLines = 0;               ///< of a K step of B that are fetched so; 0: all up to the next step
   int64_t aheadBytes = 0;               ///< how far before its use B is fetched into the first level; 0: not at all
   int64_t scalesAt = 0;                 ///< of the scales [rows][16 blocks] of integers in B, from the B pointer
   int64_t runsPerScale = 0;             ///< K groups that share a row of scales; 0: none

@@ -7,6 +7,7 @@
 // weights takes four (two) elements of K a step; where K is no multiple of that, the rows of a tile are first copied
 // apart, so that no step reads beyond the operand.
 //===----------------------------------------------------------------------===//
+#include "codegen/Kernels/Transpose.h"
 #include "codegen/X86/MatrixTile.h"
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
@@ -31,7 +32,8 @@ public:
 
 private:
   Value batchOffset(Value batch, ArrayRef<int64_t> dims, int64_t matrix);
-  void packPanel(Value matrix, Value panel, Value to, int64_t blocks);
+  void packPanel(Value matrix, Value panel, Value to, bool last);
+  void packTurned(Value matrix, Value panel, Value to, bool last);
   void packBytes(Value matrix, Value panel, Value to, int64_t blocks);
   Value stepOfBytes(Value matrix, Value step, Value column, Value mask, int64_t count);
   void storeStep(Value step, Value to, Value index, int64_t block, int64_t blocks);
@@ -264,10 +266,28 @@ void MatMul::packBytes(Value matrix, Value panel, Value to, int64_t blocks) {
   }
 }
 
-/// Packs the |blocks| blocks of |panel| of an activation B at |matrix| to |to|; columns beyond N are zero.
-void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
+/// packPanel() of a transposed B of f32, whose rows of K are turned in registers.
+void MatMul::packTurned(Value matrix, Value panel, Value to, bool last) {
+  int64_t blocks = last ? lastBlocks : panelBlocks;
+  for (int64_t block = 0; block < blocks; ++block) {
+    int64_t columns = last ? std::min(kBlock, n - ((panels - 1) * panelBlocks + block) * kBlock) : kBlock;
+    Value column = kb.add(kb.mul(panel, panelBlocks * kBlock), block * kBlock);
+    kernels::LoopNest nest{{{k, {1, blocks * kBlock}}, {columns, {k, 1}}}, {0, 0}, columns < kBlock ? kBlock : 0};
+    kernels::TiledMove move = kernels::planMove(kb, nest, byteOffset(kb, matrix, kb.mul(column, k * 4)),
+                                                byteOffset(kb, to, block * kBlockBytes), kb.b.getF32Type());
+    kb.forLoop(0, move.tiles, 1, move.body);
+  }
+}
+
+/// Packs the blocks of |panel| of an activation B at |matrix| to |to|; columns beyond N are zero.
+void MatMul::packPanel(Value matrix, Value panel, Value to, bool last) {
+  constexpr int64_t kFewSteps = 4; // not enough to be turned
+  int64_t blocks = last ? lastBlocks : panelBlocks;
   if (kind != TileKind::F32) {
     return packBytes(matrix, panel, to, blocks);
+  }
+  if (op.getTransB() && bElement.isF32() && k >= kFewSteps) {
+    return packTurned(matrix, panel, to, last);
   }
   int64_t lanes = targetOf(kb).lanes(32);
   for (int64_t part = 0; part < blocks * vectorsPerBlock(targetOf(kb)); ++part) {
@@ -398,7 +418,7 @@ void MatMul::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last) {
   } else if (inPlace && !(last && n % kBlock)) {
     base.b = byteOffset(kb, base.b, kb.mul(panel, panelBlocks * kBlockBytes));
   } else {
-    packPanel(base.b, panel, kb.scratch(), last ? lastBlocks : panelBlocks);
+    packPanel(base.b, panel, kb.scratch(), last);
     base.b = kb.scratch();
   }
   auto columns = [&](int64_t bytes) { return kb.mul(panel, panelBlocks * kBlock * bytes); };
@@ -428,7 +448,8 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   shape.kind = flipped ? TileKind::U8 : kind;
   shape.blocks = last ? lastBlocks : panelBlocks;
   weights.describe(shape);
-  if (inPlace && !(last && n % kBlock)) {
+  bool ownRows = inPlace && !(last && n % kBlock);
+  if (ownRows) {
     shape.panelRowBytes = n * 4;
   }
   shape.stepBytes = stepBytes;
@@ -439,6 +460,10 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   }
   shape.prefetchLines = prefetchLines;
   shape.aheadBytes = streamAhead(shape.step, packed ? bBytes() : 0);
+  if (ownRows && bBytes() >= 1 << 20) { // hardware does not fetch a few lines of each row ahead
+    constexpr int64_t kRowsAhead = 4;
+    shape.aheadBytes = kRowsAhead * shape.panelRowBytes, shape.aheadLines = shape.blocks;
+  }
   TileResult result;
   result.blocked = false;
   result.elementBytes = yBytes;

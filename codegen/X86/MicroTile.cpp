@@ -63,10 +63,10 @@ TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileE
 
 /// Everything that makes two tiles different functions.
 static std::string describe(const TileShape &shape, const TileResult &result) {
-  std::string text =
-      llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10} {11}", shape.blocks, shape.stepBytes,
-                    shape.groupBytes, shape.panelRowBytes, shape.prefetchLines, result.blockStride, result.tailLanes,
-                    result.blocked, shape.rows.size(), shape.aheadBytes, static_cast<int>(shape.step), shape.scalesAt);
+  std::string text = llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10} {11} {12}", shape.blocks,
+                                   shape.stepBytes, shape.groupBytes, shape.panelRowBytes, shape.prefetchLines,
+                                   result.blockStride, result.tailLanes, result.blocked, shape.rows.size(),
+                                   shape.aheadBytes, shape.aheadLines, static_cast<int>(shape.step), shape.scalesAt);
   text += llvm::formatv(" {0} {1} {2} {3} {4} {5} {6}", shape.chunk, shape.rowStride, shape.windowRows,
                         static_cast<int>(shape.kind), shape.oddGroups, shape.skips, shape.tableBytes);
   for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {

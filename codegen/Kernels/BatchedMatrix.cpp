@@ -1,0 +1,23 @@
+//===- BatchedMatrix.cpp - A matrix of a stack of them --------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/BatchedMatrix.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+
+BatchedMatrix matrixAt(KernelBuilder &kb, RankedTensorType type, int64_t rank, ArrayRef<Value> indices,
+                       bool transposed) {
+  Strides strides(type);
+  int64_t own = type.getRank(), missing = rank - own;
+  Value base = kb.constant(0);
+  for (int64_t d = 0; d + 2 < own; ++d) {
+    if (type.getDimSize(d) != 1) {
+      base = kb.add(base, kb.mul(indices[d + missing], strides.dims[d]));
+    }
+  }
+  int64_t last = strides.dims[own - 1], before = strides.dims[own - 2];
+  return transposed ? BatchedMatrix{base, last, before} : BatchedMatrix{base, before, last};
+}
+
+} // namespace tessera::kernels
