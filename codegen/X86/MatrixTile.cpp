@@ -34,6 +34,9 @@ TileWindows::TileWindows(const TileShape &shape) {
       places.push_back(window + apart / step);
     }
   }
+  if (shape.highAt) {
+    offsets.push_back(offsets.front() + shape.highAt), first.push_back(first.front()), whole = false;
+  }
   assert(offsets.size() <= 2 && "a tile of AMX has two windows");
 }
 
@@ -84,9 +87,10 @@ private:
     if (bias) {
       line("xorl %r11d, %r11d");
     }
-    forSums([&](int64_t, int64_t block, int64_t sum) {
-      line(bias ? llvm::formatv("tileloadd {0}(%rdx,%r11,1), %tmm{1}", block * kBlockBytes, sum).str()
-                : llvm::formatv("tilezero %tmm{0}", sum).str());
+    forSums([&](int64_t window, int64_t block, int64_t sum) {
+      bool isHigh = shape.highAt && window == 1;
+      line(bias && !isHigh ? llvm::formatv("tileloadd {0}(%rdx,%r11,1), %tmm{1}", block * kBlockBytes, sum).str()
+                           : llvm::formatv("tilezero %tmm{0}", sum).str());
     });
   }
 
@@ -143,9 +147,10 @@ private:
   }
 
   void emitProducts(int64_t chunk) {
-    const char *multiply = shape.kind == TileKind::BF16 ? "tdpbf16ps"
-                           : shape.kind == TileKind::U8 ? "tdpbusd"
-                                                        : "tdpbssd";
+    auto multiply = [&](int64_t window) {
+      bool isUnsigned = shape.highAt ? window == 0 : shape.kind == TileKind::U8;
+      return shape.kind == TileKind::BF16 ? "tdpbf16ps" : isUnsigned ? "tdpbusd" : "tdpbssd";
+    };
     for (int64_t block = 0; block < shape.blocks; ++block) {
       line(llvm::formatv("tileloadd {0}(%rsi,%rcx,1), %tmm{1}", chunk * perRow + block * kBlockBytes, 6 + block));
     }
@@ -154,7 +159,7 @@ private:
         line(llvm::formatv("tileloadd {0}(%r11,%rax,1), %tmm{1}", windows.offsets[window] + chunk * shape.chunk,
                            4 + window));
       }
-      line(llvm::formatv("{0} %tmm{1}, %tmm{2}, %tmm{3}", multiply, 6 + block, 4 + window, sum));
+      line(llvm::formatv("{0} %tmm{1}, %tmm{2}, %tmm{3}", multiply(window), 6 + block, 4 + window, sum));
     });
   }
 
@@ -243,20 +248,66 @@ void emitTileConfig(KernelBuilder &kb, int64_t rows, int64_t chunk) {
 
 void emitTileRelease(KernelBuilder &kb) { emitAsm(kb, {}, {}, "tilerelease", "~{memory},~{dirflag},~{fpsr},~{flags}"); }
 
+/// The bytes of each i16 of |words|.
+static std::pair<Value, Value> halvesOf(KernelBuilder &kb, Value words) {
+  auto type = cast<VectorType>(words.getType());
+  auto bytes = VectorType::get(type.getShape(), kb.b.getI8Type());
+  Value eight = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, int16_t(8)));
+  Value high = arith::ShRSIOp::create(kb.b, words, eight);
+  return {arith::TruncIOp::create(kb.b, bytes, words), arith::TruncIOp::create(kb.b, bytes, high)};
+}
+
+static void storeHalves(KernelBuilder &kb, Value words, Value to, int64_t highAt) {
+  auto [low, high] = halvesOf(kb, words);
+  kb.store(low, to, kb.constant(0), 1);
+  kb.store(high, to, kb.constant(highAt), 1);
+}
+
+void splitWords(KernelBuilder &kb, Value from, Value to, int64_t count, int64_t highAt) {
+  constexpr int64_t kTogether = 32;
+  auto vector = VectorType::get({kTogether}, kb.b.getI16Type());
+  kb.forLoop(0, count / kTogether * kTogether, kTogether,
+             [&](Value at) { storeHalves(kb, kb.load(vector, from, at, 1), byteOffset(kb, to, at), highAt); });
+  if (int64_t rest = count % kTogether) {
+    Value at = kb.constant(count - rest), mask = kb.maskBelow(kTogether, kb.constant(rest));
+    auto [low, high] = halvesOf(kb, kb.maskedLoad(vector, from, at, mask));
+    kb.maskedStore(low, to, at, mask);
+    kb.maskedStore(high, byteOffset(kb, to, highAt), at, mask);
+  }
+}
+
+void addHighSums(KernelBuilder &kb, Value sums, int64_t blocks) {
+  auto vector = VectorType::get({kBlock}, kb.b.getI32Type());
+  Value eight = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(vector, int32_t(8)));
+  int64_t window = kWindowRows * blocks * kBlock;
+  kb.forLoop(0, window, kBlock, [&](Value at) {
+    Value high = arith::ShLIOp::create(kb.b, kb.load(vector, sums, kb.add(at, window)), eight);
+    kb.store(arith::AddIOp::create(kb.b, kb.load(vector, sums, at), high), sums, at);
+  });
+}
+
 void copyChannelsLast(KernelBuilder &kb, Value from, Value to, Value count, int64_t blocks, int64_t planeBytes,
-                      int64_t elementBytes, int64_t depth, llvm::function_ref<Value(Value)> sourceOf) {
+                      int64_t elementBytes, int64_t depth, int64_t highAt, llvm::function_ref<Value(Value)> sourceOf) {
   constexpr int64_t kTogether = 4, kLineBytes = 64; // positions; a line of the copy is written at once
   int64_t blockBytes = kBlock * elementBytes, perLine = std::max<int64_t>(1, kLineBytes / blockBytes);
+  int64_t sourceBytes = highAt ? 2 * blockBytes : blockBytes;
   auto vector = VectorType::get({blockBytes}, kb.b.getI8Type());
+  auto words = VectorType::get({kBlock}, kb.b.getI16Type());
   Value whole = kb.mul(kb.div(count, kTogether), kTogether);
   auto copyBlocks = [&](Value first, int64_t together) {
     Value source = byteOffset(kb, from, kb.mul(first, planeBytes));
     Value target = byteOffset(kb, to, kb.mul(first, blockBytes));
     auto copy = [&](Value position) {
-      Value at = kb.mul(sourceOf ? sourceOf(position) : position, blockBytes), line = kb.mul(position, depth);
+      Value at = kb.mul(sourceOf ? sourceOf(position) : position, sourceBytes), line = kb.mul(position, depth);
       for (int64_t block = 0; block < together; ++block) {
-        Value value = kb.load(vector, byteOffset(kb, source, block * planeBytes), at, 1);
-        kb.store(value, byteOffset(kb, target, block * blockBytes), line, 1);
+        Value from = byteOffset(kb, byteOffset(kb, source, block * planeBytes), at);
+        Value to = byteOffset(kb, byteOffset(kb, target, block * blockBytes), line);
+        Value zero = kb.constant(0);
+        if (highAt) {
+          storeHalves(kb, kb.load(words, from, zero, 1), to, highAt);
+        } else {
+          kb.store(kb.load(vector, from, zero, 1), to, zero, 1);
+        }
       }
     };
     kb.forLoop(kb.constant(0), whole, kTogether, [&](Value position) {

@@ -3,7 +3,8 @@
 //
 // The same tile of a product as MicroKernel.h has, but on AMX: one or two windows of A, of up to 16 rows each, against
 // one or two blocks of columns. A window's rows are an even distance apart, so it may hold rows in between that nobody
-// asked for. Sums go through memory to the epilogue.
+// asked for. Sums go through memory to the epilogue. Of i16 the two windows are the low and the high bytes of the same
+// rows.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_X86_MATRIXTILE_H
 #define TESSERA_CODEGEN_X86_MATRIXTILE_H
@@ -40,17 +41,25 @@ void emitTileConfig(KernelBuilder &kb, int64_t rows, int64_t chunk);
 /// Behind the last one: the registers need not be saved any more.
 void emitTileRelease(KernelBuilder &kb);
 
-/// As emitRegisterTile(), with the sums written to |places| behind |sums|.
+/// As emitRegisterTile(), with the sums (of i16 those of the low and of the high bytes) written to |places| behind
+/// |sums|.
 void emitMatrixTile(KernelBuilder &kb, const TileShape &shape, const TileWindows &windows, mlir::Value a, mlir::Value b,
                     mlir::Value bias, mlir::Value table, mlir::Value prefetch, mlir::Value sums,
                     const SumPlaces &places);
 
 /// Copies |count| positions of |blocks| channel blocks, |planeBytes| apart at |from|, to |to| with the channels of a
 /// position beside each other, |depth| bytes from one position to the next; what is left of |depth| becomes zero.
-/// |sourceOf|: which position becomes the i-th one; null for the i-th.
+/// |sourceOf|: which position becomes the i-th one; null for the i-th. |highAt|: 0, or channels are i16 whose low
+/// bytes, of which |elementBytes| is the size, are copied there and the high ones so far behind.
 void copyChannelsLast(KernelBuilder &kb, mlir::Value from, mlir::Value to, mlir::Value count, int64_t blocks,
-                      int64_t planeBytes, int64_t elementBytes, int64_t depth,
+                      int64_t planeBytes, int64_t elementBytes, int64_t depth, int64_t highAt = 0,
                       llvm::function_ref<mlir::Value(mlir::Value)> sourceOf = nullptr);
+
+/// Copies the low bytes of |count| i16 to |to|, and the high ones to |highAt| bytes behind.
+void splitWords(KernelBuilder &kb, mlir::Value from, mlir::Value to, int64_t count, int64_t highAt);
+
+/// Adds 256 times the sums of the high bytes to those of the low ones, |blocks| blocks, at |sums|.
+void addHighSums(KernelBuilder &kb, mlir::Value sums, int64_t blocks);
 
 /// Copies |count| positions of |channels| planes, at most kPixel, |planeBytes| apart, to |to| as pixels of kPixel
 /// elements; those of missing channels become zero.

@@ -6,7 +6,8 @@
 // window reaches over the border, the rows a tile needs are first copied with their zeros into scratch. Where far taps
 // see these alone at many positions, tiles of such positions leave them out.
 // A row-major input (the image of a first layer, few channels) is always copied: K is then (channel, kernel row,
-// kernel column). For tiles of AMX, whose rows want K in one piece, the copy has channels last.
+// kernel column). For tiles of AMX, whose rows want K in one piece, the copy has channels last; of i16 there are two,
+// of low and of high bytes.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MatrixTile.h"
 #include "codegen/X86/Micro.h"
@@ -66,7 +67,7 @@ public:
         flat(s.kh == 1 && s.kw == 1 && (channelsLast || (s.strideH == 1 && s.strideW == 1)) &&
              (!copied || ((s.widens || channelsLast) && blockedInput && !s.padded()))),
         stepW(flat ? 1 : s.strideW), outH(flat ? 1 : s.oh), outW(flat ? s.oh * s.ow : s.ow),
-        columns(outW, packing.getRows()), tileH(rowsOfTile()),
+        halves(channelsLast && s.kind == TileKind::S16), columns(outW, packing.getRows()), tileH(rowsOfTile()),
         rowSteps(outH == 1 ? columns.pieces : ceilDiv(outH, tileH)) {
     skips = findSkips();
     if (!skips) {
@@ -135,6 +136,7 @@ private:
   bool flat;
   int64_t stepW; ///< positions of A from one of the result to the next
   int64_t outH, outW;
+  bool halves;       ///< low and high bytes of i16 are copied apart
   EvenSplit columns; ///< of one output row
   int64_t tileH;     ///< output rows of one register tile
   int64_t rowSteps;
@@ -144,6 +146,7 @@ private:
   WorkSplit work;
   int64_t panels = 0, lastBlocks = 0, steps = 0;
   int64_t pitch = 0, plane = 0; ///< bytes of a row and of a channel block of what A reads
+  int64_t highAt = 0;           ///< of halves: from the copy of low bytes to that of high ones
   int64_t panelOffset = 0;      ///< of the widened panel in scratch
   int64_t panelScratch() const { return weights.copied ? steps * panelBlocks * weights.tileStepBytes : 0; }
   int64_t prefetchLines = 0, tilesPerRow = 0;
@@ -188,7 +191,7 @@ int64_t DirectConv::rowsOfTile() const {
   // Rows share a window of AMX where they and what lies between them fit.
   int64_t between = s.strideH * positionsOfRow() / s.strideW;
   int64_t perWindow = outW > kWindowRows ? 0 : 1 + (kWindowRows - outW) / between;
-  return std::clamp<int64_t>(2 * perWindow, 1, outH);
+  return std::clamp<int64_t>(packing.getRows() / kWindowRows * perWindow, 1, outH);
 }
 
 /// Positions of a row of the copy.
@@ -221,6 +224,8 @@ void DirectConv::planMemory() {
   if (flat) {
     plane = ceilDiv(rowSteps, work.rowParts) * (columns.size + (columns.wide ? 1 : 0)) * elementBytes;
     panelOffset = plane * planes + behind;
+    highAt = halves ? llvm::alignTo(panelOffset, 64) + 64 : 0;
+    panelOffset += highAt;
     kb.setScratchBytes(panelOffset + panelScratch());
     return;
   }
@@ -232,6 +237,8 @@ void DirectConv::planMemory() {
   pitch = positionsOfRow() * elementBytes;
   plane = rowsIn * pitch;
   panelOffset = int64_t(llvm::alignTo(plane * planes + behind, 64));
+  highAt = halves ? panelOffset + 64 : 0;
+  panelOffset += highAt;
   kb.setScratchBytes(panelOffset + panelScratch());
 }
 
@@ -305,6 +312,7 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
     int64_t taps = s.dilationW == 1 ? s.kw : 1;
     shape.groups = {{s.kh * s.kw / taps, taps * elementBytes / 4}};
     shape.chunk = packing.getChunk(), shape.rowStride = stepW * elementBytes, shape.windowRows = kWindowRows;
+    shape.highAt = highAt;
   }
   for (int64_t y = 0; y < rows; ++y) {
     for (int64_t x = 0; x < width; ++x) {
@@ -316,7 +324,7 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
   return shape;
 }
 
-/// What a byte of the border holds.
+/// What a byte of the border holds; around i16 there are zeros.
 static int8_t padByte(device::ConvOp op, bool flipped) {
   return static_cast<int8_t>(op.getPadValue() ^ (flipped ? 0x80 : 0));
 }
@@ -327,7 +335,7 @@ void DirectConv::copyPositions(Value from, Value to, Value count) {
   if (channelsLast && !blockedInput) {
     copyPixels(kb, from, to, count, s.groupC(), inputPlane, s.aBytes);
   } else if (channelsLast) {
-    copyChannelsLast(kb, from, to, count, s.icBlocks(), inputPlane, s.aBytes, elementBytes);
+    copyChannelsLast(kb, from, to, count, s.icBlocks(), inputPlane, s.aBytes, elementBytes, highAt);
   } else if (s.widens) {
     widenFloats(kb, s.xElement, from, to, kb.mul(count, lanesOfX));
   } else if (signedDots) {
@@ -345,10 +353,10 @@ void DirectConv::copyFlat(Value imageGroup, Value begin, Value end) {
     int64_t inputPlane = s.h * s.w * sourceBytes;
     if (s.strideH == 1 && s.strideW == 1) {
       return copyChannelsLast(kb, byteOffset(kb, source, kb.mul(begin, sourceBytes)), kb.scratch(), kb.sub(end, begin),
-                              s.icBlocks(), inputPlane, s.aBytes, elementBytes);
+                              s.icBlocks(), inputPlane, s.aBytes, elementBytes, highAt);
     }
     return copyChannelsLast(kb, source, kb.scratch(), kb.sub(end, begin), s.icBlocks(), inputPlane, s.aBytes,
-                            elementBytes, [&](Value index) {
+                            elementBytes, highAt, [&](Value index) {
                               Value position = kb.add(begin, index), row = kb.div(position, s.ow);
                               Value column = kb.rem(position, s.ow);
                               return kb.add(kb.mul(row, s.strideH * s.w), kb.mul(column, s.strideW));
@@ -371,10 +379,9 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
   int64_t right = width - s.padLeft - inside;
   Type byte = kb.b.getI8Type();
   auto clear = [&](Value to, int64_t bytes) {
-    if (bytes > 0) {
-      LLVM::MemsetOp::create(kb.b, to,
-                             LLVM::ConstantOp::create(kb.b, byte, kb.b.getI8IntegerAttr(padByte(op, signedDots))),
-                             kb.constant(bytes), /*isVolatile=*/false);
+    for (int64_t half = 0; bytes > 0 && half < (halves ? 2 : 1); ++half) {
+      Value value = LLVM::ConstantOp::create(kb.b, byte, kb.b.getI8IntegerAttr(padByte(op, signedDots)));
+      LLVM::MemsetOp::create(kb.b, byteOffset(kb, to, half * highAt), value, kb.constant(bytes), /*isVolatile=*/false);
     }
   };
   Value source =

@@ -68,6 +68,7 @@ struct TileShape {
   int64_t chunk = 0;                    ///< bytes of K that AMX multiplies at a time; 0: vectors do
   int64_t rowStride = 0;                ///< with a chunk: from one row of A to the next in a tile register
   int64_t windowRows = 0;               ///< with a chunk: rows of a tile register
+  int64_t highAt = 0; ///< of i16 with a chunk: bytes from the low bytes of A to the high ones, which lie like them
   bool skips = false; ///< the table has pairs: of A, and how many K steps of B lie before the group that it leaves out
   int64_t tableBytes = 0; ///< where the tile's part of the table begins
   bool oddGroups = false; ///< of bf16: the last step of a group has one element of A, that behind it is not read

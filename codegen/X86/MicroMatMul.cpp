@@ -56,6 +56,7 @@ private:
   int64_t steps;          ///< of K
   bool inPlace;           ///< whole blocks of columns of an activation B are read where they lie
   bool flipped;           ///< A + 128 is copied
+  bool halves;            ///< low bytes of a row of A, an i16, and behind them its high bytes are copied
   bool apart = false;     ///< rows of A would share cache sets and are copied to where they do not
   bool copied;            ///< the rows of A, to scratch
   int64_t rowsOffset = 0; ///< of the rows in scratch, behind a panel
@@ -75,8 +76,8 @@ private:
     bool plain = kind == TileKind::F32 && weights.stepBytes == kBlockBytes;
     return plain ? n * k * 4 : columnBlocks * weights.panels.bytesOfBlock();
   }
-  /// Rows of a tile register of AMX: a product of fewer has no others to read.
-  int64_t windowRows() const { return std::min(m, kWindowRows); }
+  /// Rows of a tile register of AMX: a product of fewer has no others to read. Of halves a tile has one window.
+  int64_t windowRows() const { return halves ? rows->length(0) : std::min(m, kWindowRows); }
   /// Whether tiles read B from a panel in scratch.
   bool panelInScratch() const { return (!packed && !(inPlace && n % kBlock == 0)) || weights.copied; }
   /// First row of row tile |piece|.
@@ -174,9 +175,12 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
                                                                      : 0;
   // Signed bytes for VNNI are flipped once where several panels read them.
   flipped = kind == TileKind::S8 && packed && flipsBytes(packingOf(op)) && n >= 64;
-  copied = flipped || widens || (kind != TileKind::F32 && k * aBytes % 4 != 0) || (chunk && k * aBytes != steps * 4);
+  halves = kind == TileKind::S16 && chunk;
+  copied = flipped || widens || halves || (kind != TileKind::F32 && k * aBytes % 4 != 0) ||
+           (chunk && k * aBytes != steps * 4);
   stepBytes = op.getTransA() ? m * 4 : 4;
-  rowBytes = op.getTransA() ? 4 : steps * 4;
+  // Rows of both halves would be whole pages apart as often as not, all in the same sets of the first level.
+  rowBytes = op.getTransA() ? 4 : halves ? steps * 8 + kBlockBytes : steps * 4;
   columnBlocks = weights.panels.blocks();
   panelBlocks = weights.panels.panelBlocks;
   panels = ceilDiv(columnBlocks, panelBlocks);
@@ -381,6 +385,8 @@ void MatMul::copyRows(Value matrix, Value first, Value last) {
           from = byteOffset(kb, matrix, kb.mul(row, k * aBytes));
     if (widens) {
       widenFloats(kb, aElement, from, to, kb.constant(k));
+    } else if (halves) {
+      splitWords(kb, from, to, k, steps * 4);
     } else if (flipped) {
       flipBytes(kb, from, to, kb.constant(k * aBytes));
     } else {
@@ -457,6 +463,7 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   if (chunk) {
     shape.groups = {{1, steps}};
     shape.chunk = chunk, shape.rowStride = rowBytes, shape.windowRows = windowRows();
+    shape.highAt = halves ? steps * 4 : 0;
   }
   shape.prefetchLines = prefetchLines;
   shape.aheadBytes = streamAhead(shape.step, packed ? bBytes() : 0);

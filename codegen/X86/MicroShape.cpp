@@ -29,7 +29,8 @@ ConvShape::ConvShape(device::ConvOp op) {
   xBytes = device::elementBytes(xElement);
   yBytes = device::elementBytes(yElement);
   widens = kind == TileKind::F32 && xBytes < 4;
-  aBytes = widens ? 4 : xBytes;
+  bool halves = kind == TileKind::S16 && packingOf(op) && packingOf(op).getChunk(); // bytes are multiplied
+  aBytes = widens ? 4 : halves ? 1 : xBytes;
 }
 
 LogicalResult checkPacking(Operation *op, const X86Target &target) {

@@ -67,8 +67,8 @@ static std::string describe(const TileShape &shape, const TileResult &result) {
                                    shape.stepBytes, shape.groupBytes, shape.panelRowBytes, shape.prefetchLines,
                                    result.blockStride, result.tailLanes, result.blocked, shape.rows.size(),
                                    shape.aheadBytes, shape.aheadLines, static_cast<int>(shape.step), shape.scalesAt);
-  text += llvm::formatv(" {0} {1} {2} {3} {4} {5} {6}", shape.chunk, shape.rowStride, shape.windowRows,
-                        static_cast<int>(shape.kind), shape.oddGroups, shape.skips, shape.tableBytes);
+  text += llvm::formatv(" {0} {1} {2} {3} {4} {5} {6} {7}", shape.chunk, shape.rowStride, shape.windowRows,
+                        static_cast<int>(shape.kind), shape.oddGroups, shape.skips, shape.tableBytes, shape.highAt);
   for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {
     text += llvm::formatv(" {0}:{1}", a, c);
   }
@@ -159,6 +159,9 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
     Value memory = places ? c : stackBytes(kb, matrixSumBytes(shape.blocks));
     emitMatrixTile(kb, shape, windows, body->getArgument(0), body->getArgument(1), biasPointer, offsets, prefetch,
                    memory, places ? *places : placesOnStack(shape, windows));
+    if (shape.highAt) {
+      addHighSums(kb, memory, shape.blocks);
+    }
     if (!places) {
       emitEpilogue(shape, result, TileSums(memory, VectorType::get({kBlock}, sum), windows.places, width), c,
                    extraPointers);

@@ -28,7 +28,8 @@ bool fitsElement(PackingAttr packing, Type x) {
     bool values = packing.getOrder() == PackedOrder::depthwise && step == PackedStep::f32;
     return values || step == PackedStep::i8x4 || step == PackedStep::i16x4;
   }
-  return x.isSignlessInteger(16) && step == PackedStep::i16x2;
+  bool halves = step == PackedStep::i8x4 && packing.getChunk() && packing.getOrder() != PackedOrder::pixels;
+  return x.isSignlessInteger(16) && (step == PackedStep::i16x2 || halves);
 }
 
 bool allOnes(ArrayRef<int64_t> values) {
@@ -52,8 +53,8 @@ LogicalResult verifyConv(device::ConvOp conv, PackingAttr packing) {
   }
   ConvWeightDims dims = weightDims(conv);
   if (int64_t chunk = packing.getChunk(); chunk && dilation != 1) {
-    Type x = getElementTypeOrSelf(conv.getX().getType());
-    int64_t tap = paddedDepth(packing.getOrder(), dims.groupC, device::elementBytes(x), dims.kw, chunk);
+    int64_t bytes = 4 / stepElements(packing.getStep());
+    int64_t tap = paddedDepth(packing.getOrder(), dims.groupC, bytes, dims.kw, chunk);
     if (tap % chunk != 0) {
       return refuse(conv, packing) << "its kernel columns are " << dilation << " apart, and " << tap
                                    << " bytes of one are no whole chunks";

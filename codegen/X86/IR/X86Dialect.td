@@ -88,7 +88,8 @@ def X86_PackingAttr : AttrDef<X86_Dialect, "Packing", [DeclareAttrInterfaceMetho
     `scale_group`: entries of K (input channels of a convolution) that share a scale, in rows behind the integers of each panel; 0: the scales
     are in the epilogue.
     `chunk`: bytes of K in a row of A that one product of AMX tiles takes; 0: vectors multiply. `matrix` has its K padded to whole chunks.
-    Tiles multiply signed bytes as they are, and of `bf16x2` they sum the chunk's even and odd products apart (docs/numerics.md).
+    Tiles multiply signed bytes as they are, those of an i16 apart, and of `bf16x2` they sum the chunk's even and odd products apart
+    (docs/numerics.md).
 
     (C1) shape: 2 or more dims, none negative. (C2) columns a positive multiple of 16, rows positive; 16 columns for depthwise orders.
     (C3) output_tile 2 or 4 for winograd, else 0. (C4) the order has a kernel for the step. (C5) scale_group a multiple of 16, for

@@ -60,9 +60,10 @@ static PackingAttr packDepthwiseAs(device::ConvOp conv, const top::TensorData &w
 /// The packing for tiles of AMX, of |columns| columns.
 static PackingAttr packForMatrixTiles(Operation *op, PackedOrder order, ArrayRef<int64_t> shape, Value x,
                                       int64_t columns, int64_t chunk) {
-  PackedStep step = isByte(typeOf(x).getElementType()) ? PackedStep::i8x4 : PackedStep::bf16x2;
-  return PackingAttr::get(op->getContext(), order, step, shape, kMatrixTileRows, columns > kBlock ? 2 * kBlock : kBlock,
-                          0, 0, chunk);
+  Type element = typeOf(x).getElementType();
+  PackedStep step = isIntegerOperand(element) ? PackedStep::i8x4 : PackedStep::bf16x2;
+  return PackingAttr::get(op->getContext(), order, step, shape, kMatrixTileRows / tileProducts(element),
+                          columns > kBlock ? 2 * kBlock : kBlock, 0, 0, chunk);
 }
 
 /// In which order tiles of AMX could read the weights of a direct convolution.
@@ -121,9 +122,11 @@ PackingAttr choosePacking(device::MatMulOp matmul, const top::TensorData &weight
   TiledProduct product{1, rows, int64_t(llvm::divideCeil(k, stepElements(step))), n};
   int64_t blocks = choosePanelBlocks(target.vectorBytes, product);
   constexpr int64_t kFewRows = 4; // wait for their weights alone
-  if (target.amx && rows >= kFewRows && (step == PackedStep::i8x4 || step == PackedStep::bf16x2)) {
-    ChunkedDepth chunks = chunksOfRow(product.steps * 4);
-    if (matrixTileCycles(product, chunks.count, 0) < tileCycles(target.vectorBytes, blocks, product)) {
+  bool integers = step == PackedStep::i8x4 || step == PackedStep::i16x2;
+  if (target.amx && rows >= kFewRows && (integers || step == PackedStep::bf16x2)) {
+    ChunkedDepth chunks = chunksOfRow(4 * int64_t(llvm::divideCeil(k, integers ? 4 : 2)));
+    int64_t products = tileProducts(a.getElementType()), copied = products > 1 ? rows * k * products : 0;
+    if (matrixTileCycles(product, chunks.count * products, copied) < tileCycles(target.vectorBytes, blocks, product)) {
       return packForMatrixTiles(matmul, PackedOrder::matrix, b.getShape(), matmul.getA(), n, chunks.chunk);
     }
   }

@@ -87,17 +87,17 @@ static double matrixCycles(device::ConvOp conv, TiledProduct product, ChunkedDep
   RankedTensorType x = typeOf(conv.getX());
   int64_t bytes =
       x.getDimSize(1) / conv.getGroups() * x.getDimSize(2) * x.getDimSize(3) * device::elementBytes(x.getElementType());
-  return matrixTileCycles(product, chunks.count, bytes);
+  return matrixTileCycles(product, chunks.count * tileProducts(x.getElementType()), bytes);
 }
 
 std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackedOrder order, PackingTarget target) {
   Type x = typeOf(conv.getX()).getElementType(), w = typeOf(conv.getW()).getElementType();
-  if (!target.amx || (!isByte(x) && !hasBf16Dots(x, w, target))) {
+  bool integers = isByte(x) || (isIntegerOperand(x) && order == PackedOrder::channels_last);
+  if (!target.amx || (!integers && !hasBf16Dots(x, w, target))) {
     return std::nullopt;
   }
   ConvWeightDims d = weightDims(conv);
-  ChunkedDepth chunks =
-      chunksOfTaps(order, d.groupC, device::elementBytes(x), d.kh, d.kw, conv.getDilations().back() == 1);
+  ChunkedDepth chunks = chunksOfTaps(order, d.groupC, integers ? 1 : 2, d.kh, d.kw, conv.getDilations().back() == 1);
   TiledProduct product = directProduct(conv, target);
   int64_t panel = choosePanelBlocks(target.vectorBytes, product);
   bool faster = chunks.count && matrixCycles(conv, product, chunks) < tileCycles(target.vectorBytes, panel, product);

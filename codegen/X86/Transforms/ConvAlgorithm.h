@@ -30,6 +30,9 @@ bool isByte(mlir::Type type);
 /// What i8 weights are multiplied with exactly: bytes, four at a time, or i16, two at a time.
 bool isIntegerOperand(mlir::Type type);
 
+/// Products of tiles that a chunk of K takes: i16 are multiplied as low and as high bytes.
+inline int64_t tileProducts(mlir::Type x) { return x.isSignlessInteger(16) ? 2 : 1; }
+
 /// Whether |x| and |w| (element types) are multiplied two at a time as they are, without being widened.
 inline bool hasBf16Dots(mlir::Type x, mlir::Type w, PackingTarget target) {
   return target.bf16Dots && x.isBF16() && w.isBF16();
