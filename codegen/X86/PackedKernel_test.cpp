@@ -359,7 +359,7 @@ TEST(QuantMatMul, Shapes) {
         auto result = static_cast<Result>((m + n + k) % 4);
         const char *x = (m + n) % 2 ? "i8" : "ui8", *y = k % 2 ? "ui8" : "i8";
         check(matMulText(m, k, n, n % 2, x, y, result), k);
-        if (m == 5) {
+        if (m > 1) { // of tiles of AMX two, of 16 and 15 rows, too
           check(matMulText(m, k, n, n % 2, "i16", kElements[(m + k) % 3], result), k);
         }
       }

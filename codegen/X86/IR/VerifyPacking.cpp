@@ -28,7 +28,9 @@ bool fitsElement(PackingAttr packing, Type x) {
     bool values = packing.getOrder() == PackedOrder::depthwise && step == PackedStep::f32;
     return values || step == PackedStep::i8x4 || step == PackedStep::i16x4;
   }
-  bool halves = step == PackedStep::i8x4 && packing.getChunk() && packing.getOrder() != PackedOrder::pixels;
+  // One of the two windows of a tile has the low bytes, the other one the high ones.
+  bool halves = step == PackedStep::i8x4 && packing.getChunk() && packing.getOrder() != PackedOrder::pixels &&
+                packing.getRows() <= kMatrixTileRows / 2;
   return x.isSignlessInteger(16) && (step == PackedStep::i16x2 || halves);
 }
 

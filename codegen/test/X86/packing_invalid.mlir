@@ -73,6 +73,8 @@ func.func @words(%a: tensor<2x3xi16>) {
   %b = top.constant dense<1> : tensor<64xi8> : tensor<64xi8>
   // expected-error @below {{but multiplies 'i16'}}
   %y = device.matmul %a, %b {packing = #x86.packing<matrix, i8x4, shape = [3, 4], tile = 28 x 16>} : (tensor<2x3xi16>, tensor<64xi8>) -> tensor<2x4xi32>
+  // expected-error @below {{but multiplies 'i16'}}
+  %z = device.matmul %a, %b {packing = #x86.packing<matrix, i8x4, shape = [3, 4], tile = 32 x 16, chunk = 4>} : (tensor<2x3xi16>, tensor<64xi8>) -> tensor<2x4xi32>
   return
 }
 
