@@ -106,7 +106,7 @@ double cyclesOf(device::ConvOp conv, const BlockedRows &form, bool isOutside, co
   product.window.padding[0] = int16_t(form.pads[0]), product.window.padding[1] = int16_t(conv.getPads()[1]);
   // Weights come from outside, those that are zero, too.
   double weights = double(y.getDimSize(1) * form.out * channels * form.kernel * w.getDimSize(3));
-  return productCycles(product, chip) + chip.matrixFill + chip.issueCycles + weights / chip.ddrBytesPerCycle();
+  return planFold(product, chip).cycles + chip.matrixFill + chip.issueCycles + weights / chip.ddrBytesPerCycle();
 }
 
 /// The fastest blocks for the results of a chain, by dynamic programming over its convolutions.

@@ -30,6 +30,9 @@ struct ChooseForms : ChipPass<impl::ChooseFormsPassBase<ChooseForms>> {
       op.removeAttr(NpuDialect::kTapsAttr);
       op.removeAttr(NpuDialect::kAttentionAttr);
       op.removeAttr(NpuDialect::kRowLanesAttr);
+      if (auto conv = dyn_cast<device::ConvOp>(op); conv && fusion::fusedInputMapOf(conv)) {
+        fusion::fusedInputMapOf(conv)->removeAttr(NpuDialect::kFusedAttr);
+      }
       if (auto model = dyn_cast<EmissionInterface>(op)) {
         operands.enter(&op, 0);
         model.chooseForm(context);

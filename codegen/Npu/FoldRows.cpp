@@ -14,6 +14,7 @@
 #include "bmodel/npu/latency.h"
 
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace bmodel::npu;
 
@@ -46,14 +47,18 @@ double copyCycles(const TileView &from, const Chip &chip) {
   return costOf(encode(copy), chip).cycles;
 }
 
-/// Every |step|-th row, |rows| of them.
+} // namespace
+
 TileView everyRow(TileView x, uint32_t begin, uint32_t step, uint32_t rows, const Chip &chip) {
   TileView made = slice(x, 2, begin, rows, chip);
   made.tensor.strides[2] *= int32_t(step);
   return made;
 }
 
-} // namespace
+double multiplyCycles(const Product &product, Fold fold, const Chip &chip) {
+  uint32_t kernel = product.window.kernel[0], columns = product.window.kernel[1];
+  return multiplyCycles(product, uint64_t(product.x.dim(1)) * kernel * fold.columns, columns / fold.columns, chip);
+}
 
 /// Columns that the windows of a row of the result reach over.
 static uint32_t reachOf(const Product &product, uint32_t taps) {
@@ -115,19 +120,11 @@ static TapsAs tapsOf(Fold fold) {
                                           : (hasColumns ? TapsAs::all_moved : TapsAs::rows_moved);
 }
 
-TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip) {
-  Product resident;
-  resident.x = denseOf(product.x), resident.y = product.y, resident.weightType = product.weightType;
-  resident.window = product.window, resident.depth = product.depth, resident.groups = product.groups;
-  Fold folds[] = {planFold(product, chip), planFold(resident, chip)};
-  auto columns = [&](Fold fold) {
-    return fold.columns > 1 && fold.columns < product.window.kernel[1] ? fold.columns : 0;
-  };
-  return TapsAttr::get(context, tapsOf(folds[0]), tapsOf(folds[1]), columns(folds[0]), columns(folds[1]));
-}
-
 llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product) {
   TapsAs as = product.x.isLocal() ? taps.getResident() : taps.getFetched();
+  if (product.mapped && (as == TapsAs::rows_loaded || as == TapsAs::all_loaded || as == TapsAs::window)) {
+    return refuse("reads what a map makes on the way, and has taps in npu.taps that are not moved inside");
+  }
   if (as == TapsAs::window) {
     return Fold();
   }
@@ -141,10 +138,9 @@ llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product) {
   return Fold{isLoaded ? FoldRows::outside : FoldRows::inside, columns};
 }
 
-/// What lays x out, and the cycles of that and of the multiplication.
-static std::pair<Fold, double> fastestFold(const Product &product, const Chip &chip) {
+FoldPlan planFold(const Product &product, const Chip &chip) {
   uint32_t kernel = product.window.kernel[0], columns = product.window.kernel[1];
-  uint64_t channels = product.x.dim(1);
+  uint64_t channels = product.x.dim(1) / product.groups;
   std::pair<double, double> least = {multiplyCycles(product, channels, uint64_t(kernel) * columns, chip), 0};
   if (!canFoldRows(product)) {
     return {Fold(), least.first};
@@ -185,14 +181,49 @@ static std::pair<Fold, double> fastestFold(const Product &product, const Chip &c
   return {best, least.first};
 }
 
-Fold planFold(const Product &product, const Chip &chip) { return fastestFold(product, chip).first; }
+/// The same where x is mapped on the way: what the two queues take beside each other, and alone at the ends.
+static FoldPlan planMapped(const Product &product, const Chip &chip) {
+  uint32_t kernel = product.window.kernel[0], columns = product.window.kernel[1], rows = product.y.dim(2);
+  FoldPlan best{Fold(), INFINITY};
+  for (uint32_t folded = 1; folded <= columns; ++folded) {
+    if (!canFold(product, folded)) {
+      continue;
+    }
+    uint64_t folds = uint64_t(product.x.dim(1)) * kernel * folded;
+    double multiply = multiplyCycles(product, Fold{FoldRows::inside, folded}, chip);
+    MappedCycles whole = planBands(product, rows, multiply, chip);
+    double tiles = tilesOf(product, folds, rows, whole.moves, chip);
+    MappedCycles part = planBands(product, uint32_t(llvm::divideCeil(rows, uint64_t(tiles))), multiply / tiles, chip);
+    double moves = part.moves * tiles + (folded > 1 ? columnCycles(product, rows, folded, chip) : 0);
+    double computes = part.computes * tiles;
+    double cycles = std::max(moves, computes) + std::min(moves, computes) / tiles;
+    if (cycles < best.cycles) {
+      best = {{FoldRows::inside, folded}, cycles};
+    }
+  }
+  return best;
+}
 
-double productCycles(const Product &product, const Chip &chip) { return fastestFold(product, chip).second; }
+bool paysToMap(const Product &product, const Chip &chip) {
+  Product apart;
+  apart.x = product.x, apart.y = product.y, apart.weightType = product.weightType;
+  apart.window = product.window, apart.depth = product.depth, apart.groups = product.groups;
+  FoldPlan before = planFold(apart, chip);
+  double map = copyCycles(product.mapped->from, chip) + copyCycles(product.x, chip); // stored as it is loaded
+  return before.fold && planMapped(product, chip).cycles < map + before.cycles;
+}
 
-/// Rows and columns around what is copied into a place.
-struct Edges {
-  uint32_t top, bottom, left, right;
-};
+TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip) {
+  Product resident;
+  resident.x = denseOf(product.x), resident.y = product.y, resident.weightType = product.weightType;
+  resident.window = product.window, resident.depth = product.depth, resident.groups = product.groups;
+  Fold folds[] = {product.mapped ? planMapped(product, chip).fold : planFold(product, chip).fold,
+                  planFold(resident, chip).fold};
+  auto columns = [&](Fold fold) {
+    return fold.columns > 1 && fold.columns < product.window.kernel[1] ? fold.columns : 0;
+  };
+  return TapsAttr::get(context, tapsOf(folds[0]), tapsOf(folds[1]), columns(folds[0]), columns(folds[1]));
+}
 
 static Descriptor fillOf(const TileView &place, int16_t value) {
   fill_command fill;
@@ -201,8 +232,7 @@ static Descriptor fillOf(const TileView &place, int16_t value) {
   return encode(fill);
 }
 
-/// Fills them before the copies, or all of the place where that takes less time.
-static std::vector<Descriptor> fillEdges(const TileView &place, const Edges &edges, int16_t value, const Chip &chip) {
+std::vector<Descriptor> fillEdges(const TileView &place, const Edges &edges, int16_t value, const Chip &chip) {
   std::vector<Descriptor> fills;
   double cycles = 0;
   for (auto [dim, before, behind] :
@@ -220,48 +250,63 @@ static std::vector<Descriptor> fillEdges(const TileView &place, const Edges &edg
   return cycles > costOf(all, chip).cycles ? std::vector<Descriptor>{all} : fills;
 }
 
-TileView loadFolded(const Product &product, const Shape &begin, const Shape &size, const Chip &chip,
-                    LocalBudget &localBudget, Tile &tile) {
+SeenRows rowsSeen(const Product &product, uint32_t begin, uint32_t rows, uint32_t k) {
+  const Window &window = product.window;
+  int64_t first = int64_t(begin) * window.step[0] + int64_t(k) * window.dilation[0] - window.padding[0];
+  int64_t low = first >= 0 ? 0 : int64_t(llvm::divideCeil(uint64_t(-first), uint64_t(window.step[0])));
+  int64_t end = first >= product.x.dim(2) ? 0 : (int64_t(product.x.dim(2)) - 1 - first) / window.step[0] + 1;
+  return {uint32_t(std::min<int64_t>(low, rows)), uint32_t(std::clamp<int64_t>(end, 0, rows))};
+}
+
+/// Lays out the rows of the kernel, from x as it is.
+static void loadRows(const Product &product, const FoldedPlace &place, const Shape &begin, const Shape &size,
+                     const Chip &chip, LocalBudget &localBudget, Tile &tile) {
   const Window &window = product.window;
   uint32_t channels = product.x.dim(1), rows = size.dims[2];
-  uint32_t block = channels * window.kernel[0], columns = product.fold.columns;
-  bool folds = columns > 1;
-  uint32_t width = folds ? reachOf(product, window.kernel[1]) : product.x.dim(3), left = folds ? window.padding[1] : 0;
-  uint32_t seenColumns = std::min(product.x.dim(3), width - left);
-  Shape shape{{size.dims[0], block * columns, rows, width}};
-  uint16_t lane = localBudget.lane;
-  localBudget.lane = 0; // the matrix unit takes x from any lane
   TileView x = slice(product.x, 0, begin.dims[0], size.dims[0], chip);
-  Rows seen = rowsOf(window, product.x.dim(2), begin.dims[2], rows);
   uint32_t dropped = 0; // rows of x that |x| begins behind
   if (product.fold.rows == FoldRows::inside && !x.isLocal()) {
+    Rows seen = rowsOf(window, product.x.dim(2), begin.dims[2], rows);
     x = load(slice(x, 2, seen.begin, seen.size, chip), localBudget, tile);
     dropped = seen.begin;
   }
-  TileView made = localBudget.allocate(shape, product.x.tensor.type);
-  localBudget.lane = lane;
   size_t at = tile.loads.size();
-  Edges edges{0, 0, left, width - left - seenColumns};
+  Edges edges{0, 0, place.left, place.made.dim(3) - place.left - place.seenColumns};
   for (uint32_t k = 0; k < window.kernel[0]; ++k) {
-    int64_t first = int64_t(begin.dims[2]) * window.step[0] + int64_t(k) * window.dilation[0] - window.padding[0];
-    // Rows of the tile that see a row of x.
-    int64_t low = first >= 0 ? 0 : int64_t(llvm::divideCeil(uint64_t(-first), uint64_t(window.step[0])));
-    int64_t end = first >= product.x.dim(2) ? 0 : (int64_t(product.x.dim(2)) - 1 - first) / window.step[0] + 1;
-    low = std::min<int64_t>(low, rows), end = std::clamp<int64_t>(end, 0, rows);
-    edges.top = std::max(edges.top, uint32_t(low)), edges.bottom = std::max(edges.bottom, rows - uint32_t(end));
-    if (low >= end) {
+    SeenRows seen = rowsSeen(product, begin.dims[2], rows, k);
+    edges.top = std::max(edges.top, seen.low), edges.bottom = std::max(edges.bottom, rows - seen.end);
+    if (seen.low >= seen.end) {
       continue;
     }
-    uint32_t count = uint32_t(end - low), row = uint32_t(first + low * window.step[0]) - dropped;
-    TileView from = slice(everyRow(x, row, window.step[0], count, chip), 3, 0, seenColumns, chip);
-    TileView to = slice(slice(made, 1, k * channels, channels, chip), 2, uint32_t(low), count, chip);
-    to = slice(to, 3, left, seenColumns, chip);
+    uint32_t count = seen.end - seen.low;
+    uint32_t row = (begin.dims[2] + seen.low) * window.step[0] + k * window.dilation[0] - window.padding[0] - dropped;
+    TileView from = slice(everyRow(x, row, window.step[0], count, chip), 3, 0, place.seenColumns, chip);
+    TileView to = slice(slice(place.made, 1, k * channels, channels, chip), 2, seen.low, count, chip);
+    to = slice(to, 3, place.left, place.seenColumns, chip);
     copy_command copy;
     copy.x = from.tensor, copy.y = to.tensor, copy.shape = to.shape;
     tile.loads.push_back(encode(copy));
   }
-  std::vector<Descriptor> fills = fillEdges(slice(made, 1, 0, block, chip), edges, window.padValue, chip);
+  std::vector<Descriptor> fills = fillEdges(slice(place.made, 1, 0, place.block, chip), edges, window.padValue, chip);
   tile.loads.insert(tile.loads.begin() + int64_t(at), fills.begin(), fills.end());
+}
+
+TileView loadFolded(const Product &product, const Shape &begin, const Shape &size, Stream &stream,
+                    LocalBudget &localBudget, Tile &tile) {
+  const Chip &chip = stream.chip;
+  const Window &window = product.window;
+  uint32_t block = product.x.dim(1) * window.kernel[0], columns = product.fold.columns;
+  bool folds = columns > 1;
+  uint32_t width = folds ? reachOf(product, window.kernel[1]) : product.x.dim(3), left = folds ? window.padding[1] : 0;
+  uint32_t rows = size.dims[2] + (product.mapped ? mappedShifts(product) : 0);
+  Shape shape{{size.dims[0], block * columns, rows, width}};
+  uint16_t lane = std::exchange(localBudget.lane, 0); // the matrix unit takes x from any lane
+  FoldedPlace place{localBudget.allocate(shape, product.x.tensor.type), block, left,
+                    std::min(product.x.dim(3), width - left)};
+  product.mapped ? loadMapped(product, place, begin, size, stream, localBudget, tile)
+                 : loadRows(product, place, begin, size, chip, localBudget, tile);
+  localBudget.lane = lane;
+  TileView made = slice(place.made, 2, 0, size.dims[2], chip);
   if (!folds) {
     return made;
   }

@@ -106,6 +106,11 @@ std::string reasonAgainst(Operation *op, FusedAttr fused) {
   if (fused.getInto() == FusedInto::producer) {
     return "";
   }
+  if (auto map = dyn_cast<device::MapOp>(op)) {
+    return fusion::findMapReader(map) ? ""
+                                      : "is fused into its readers, but no map of a tensor of the caller's that a "
+                                        "convolution alone reads";
+  }
   auto copy = dyn_cast<device::CopyOp>(op);
   if (!copy || !fusion::isView(copy)) {
     return "is fused into its readers, but no copy of a single piece into the workspace";

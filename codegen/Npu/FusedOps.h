@@ -110,6 +110,12 @@ device::MapOp findMap(mlir::Operation *op, const bmodel::npu::Chip &chip);
 /// The map as a program of the vector unit. The error says what has no form there.
 llvm::Expected<Instructions> programOfMap(device::MapOp map);
 
+/// The convolution that alone reads what a map makes of one tensor of the caller's, element by element: it may compute
+/// the map on what it loads. Null where there is none.
+device::ConvOp findMapReader(device::MapOp map);
+/// The map that a convolution computes on what it loads as x; null where there is none.
+device::MapOp fusedInputMapOf(device::ConvOp conv);
+
 /// The map behind an op that is fused into it; null where there is none.
 device::MapOp fusedMapOf(mlir::Operation *op);
 /// The copies of |result| that are fused into the op that makes it, by the places that they are.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ElementTypes.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
+#include "codegen/Npu/Emission/WideIntegers.h"
 
 #include "bmodel/npu/isa.h"
 #include "device_dialect/Transforms/Addresses.h"
@@ -158,11 +159,29 @@ llvm::Expected<Instructions> programOfMap(device::MapOp map) {
   return programOf(map.getBody(), intervals, typeOf(map.getY()).getElementType());
 }
 
+device::ConvOp findMapReader(device::MapOp map) {
+  Value y = map.getY();
+  auto conv = y.hasOneUse() ? dyn_cast<device::ConvOp>(*y.getUsers().begin()) : device::ConvOp();
+  bool isOfOne = map.getInputs().size() == 1 && isa<BlockArgument>(map.getInputs()[0]);
+  if (!conv || conv.getX() != y || typeOf(y).getRank() != 4 || !isOfOne) {
+    return {};
+  }
+  Value x = map.getInputs()[0];
+  bool isPlain = typeOf(x).getShape() == typeOf(y).getShape() && !isWide(x) && !isWide(y);
+  return isPlain && !hasNoElement(x.getType()) && !hasNoElement(y.getType()) ? conv : device::ConvOp();
+}
+
+device::MapOp fusedInputMapOf(device::ConvOp conv) {
+  auto map = conv.getX().getDefiningOp<device::MapOp>();
+  FusedAttr fused = map ? getFused(map) : FusedAttr();
+  return fused && fused.getInto() == FusedInto::readers ? map : device::MapOp();
+}
+
 device::MapOp fusedMapOf(Operation *op) {
   SmallVector<OpOperand *> readers;
   findReaders(op->getResult(0), readers);
   auto map = readers.empty() ? device::MapOp() : dyn_cast<device::MapOp>(readers.front()->getOwner());
-  if (!map || !getFused(map)) {
+  if (!map || !getFused(map) || getFused(map).getInto() != FusedInto::producer) {
     return {};
   }
   // Of the ops whose results it reads the last one does it, for that one finds the others there.

@@ -62,7 +62,8 @@ def ChooseFormsPass : Npu_ChipPass<"npu-choose-forms"> {
   let summary = "Decide which of several forms ops take on the chip";
   let description = [{
     Before: `npu.fused` is there. After: `npu.taps` on convolutions, `npu.attention` on attentions, `npu.row_lanes` on products, by estimates that the model of each
-    op makes (EmissionInterface::chooseForm). An op that has no form on the chip gets no attribute; whoever emits it says why. Earlier
+    op makes (EmissionInterface::chooseForm). An op that has no form on the chip gets no attribute; whoever emits it says why. A map in
+    front of a convolution of few channels, as pictures are quantised by, gets `npu.fused` where it takes less time as a part of that. Earlier
     choices are replaced.
 
     ```mlir

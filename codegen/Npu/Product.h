@@ -35,9 +35,22 @@ struct Fold {
   explicit operator bool() const { return rows != FoldRows::none; }
 };
 
+/// A form of a product with its cycles, the moves included that the matrix unit waits for.
+struct FoldPlan {
+  Fold fold;
+  double cycles;
+};
+
+/// What a map makes x of: the product computes it, tile by tile.
+struct MappedInput {
+  TileView from; ///< outside the chip
+  Instructions program;
+};
+
 /// A product as the matrix unit sees it.
 struct Product {
-  TileView x, y;
+  TileView x, y; ///< x: of what |mapped| makes sizes and type alone
+  std::optional<MappedInput> mapped;
   Shape weights; ///< 1, outputs, taps, channels of a group; where depthwise 1, outputs, kernel rows, columns
   bmodel::npu::Type weightType = bmodel::npu::Type::i8;
   std::vector<char> ordered;      ///< weights in that order; empty where the record is known
@@ -98,18 +111,57 @@ std::vector<char> orderWeights(std::vector<char> bytes, size_t outputs, size_t c
 llvm::Error appendProduct(Product &product, Tiler &tiler);
 
 /// What the matrix unit gains by taps as channels against what it takes to lay x out so.
-Fold planFold(const Product &product, const Chip &chip);
-/// Cycles of the product in that form, the moves included that the matrix unit waits for.
-double productCycles(const Product &product, const Chip &chip);
-/// The same for x as it is, outside the chip, and for x in local memory.
+FoldPlan planFold(const Product &product, const Chip &chip);
+/// What the plans are for x as it is, outside the chip, and for x in local memory.
 TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip);
 /// What was chosen, for x where it is. The error says why it cannot be.
 llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product);
 /// |window| over what has columns of the kernel as channels: the others are that many apart.
 bmodel::npu::Window windowOfFold(bmodel::npu::Window window, Fold fold);
 /// x of a tile, laid out so: as many rows as the tile has.
-TileView loadFolded(const Product &product, const Shape &begin, const Shape &size, const Chip &chip,
+TileView loadFolded(const Product &product, const Shape &begin, const Shape &size, Stream &stream,
                     LocalBudget &localBudget, Tile &tile);
+
+/// Where taps are laid out as channels: |block| of them are of the rows of the kernel, the others of its columns.
+struct FoldedPlace {
+  TileView made;
+  uint32_t block, left, seenColumns; ///< columns of x, and how many there are before them
+};
+/// Rows and columns around what is copied into a place.
+struct Edges {
+  uint32_t top, bottom, left, right;
+};
+/// Fills them before the copies, or all of the place where that takes less time.
+std::vector<bmodel::npu::Descriptor> fillEdges(const TileView &place, const Edges &edges, int16_t value,
+                                               const Chip &chip);
+/// Every |step|-th row, |rows| of them.
+TileView everyRow(TileView x, uint32_t begin, uint32_t step, uint32_t rows, const Chip &chip);
+/// The rows [low, end) of |rows| from |begin| on for which kernel row |k| sees a row of x.
+struct SeenRows {
+  uint32_t low, end;
+  bool operator==(const SeenRows &other) const { return low == other.low && end == other.end; }
+};
+SeenRows rowsSeen(const Product &product, uint32_t begin, uint32_t rows, uint32_t k);
+
+/// Whether x can be what a map makes on the way: kernel rows become channels then. Chips with lanes for one band alone
+/// run first layers slice by slice, where such a step in front waits for the slice.
+bool canMapInput(const Product &product, const Chip &chip);
+/// Rows beyond those of a tile that its place has then.
+uint32_t mappedShifts(const Product &product);
+/// Computes x of a tile where product.mapped says how, and lays out the rows of the kernel.
+void loadMapped(const Product &product, const FoldedPlace &place, const Shape &begin, const Shape &size, Stream &stream,
+                LocalBudget &localBudget, Tile &tile);
+/// Cycles of the matrix unit where x is laid out so.
+double multiplyCycles(const Product &product, Fold fold, const Chip &chip);
+/// Cycles that loading and mapping |rows| rows of the result take the DMA and the vector unit, about, in so many bands
+/// as is best beside |multiply| cycles of the matrix unit.
+struct MappedCycles {
+  uint32_t bands;
+  double moves, computes;
+};
+MappedCycles planBands(const Product &product, uint32_t rows, double multiply, const Chip &chip);
+/// Whether mapping x on the way takes less time than a map in front.
+bool paysToMap(const Product &product, const Chip &chip);
 
 /// |x| of a tile, as many channels as it has, with the planes that a window sees as channels or rows.
 TileView loadPlanes(const Product &product, const TileView &x, const Shape &begin, const Shape &size, const Chip &chip,

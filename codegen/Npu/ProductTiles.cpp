@@ -132,7 +132,7 @@ private:
     }
     auto loadTo = [&](LocalBudget &from) {
       return hasPlanes               ? loadPlanes(product, x, begin, size, chip, from, tile)
-             : fusedOps              ? loadFolded(product, begin, size, chip, from, tile)
+             : fusedOps              ? loadFolded(product, begin, size, stream, from, tile)
              : product.isDepthwise() ? load(x, from, tile)
                                      : loadAnyLane(x, from, tile);
     };

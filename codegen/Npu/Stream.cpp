@@ -85,8 +85,16 @@ void Stream::setProgram(map_command &map, const Instructions &program) {
 }
 
 void Stream::append(std::vector<Tile> tiles, bool overlap) {
+  size_t ready = 0; // tiles whose first steps are there
   for (size_t i = 0; i < tiles.size(); ++i) {
-    stages.push_back({std::move(tiles[i]), layer, overlap && i > 0});
+    bool opens = i == 0 && tiles[0].first.isEmpty(), readsStageBefore = false;
+    for (; ready < std::min(tiles.size(), i + (overlap ? 2 : 1)); ++ready) {
+      if (!tiles[ready].first.isEmpty()) {
+        stages.push_back({std::move(tiles[ready].first), layer, overlap && ready > 0});
+        readsStageBefore = ready == i;
+      }
+    }
+    stages.push_back({std::move(static_cast<Step &>(tiles[i])), layer, overlap && !opens && !readsStageBefore});
   }
 }
 

@@ -59,10 +59,16 @@ struct LocalBuffer {
 };
 
 /// One step of the program: what is loaded, computed and stored, in this order.
-struct Tile {
+struct Step {
   std::vector<Descriptor> loads, computes, stores;
+
+  bool isEmpty() const { return loads.empty() && computes.empty() && stores.empty(); }
 };
-struct Stage : Tile {
+/// The step of a part of an op's work.
+struct Tile : Step {
+  Step first; ///< makes what the tile's loads move: a step in front, empty where they need none
+};
+struct Stage : Step {
   uint32_t layer = 0;
   bool hoisted = false;       ///< its loads may stand before the computation of the step before it
   bool isIndependent = false; ///< the same of a step of another op: where there is room for both
@@ -128,7 +134,8 @@ public:
   /// Finds the steps whose loads read nothing that the step before them makes.
   void findIndependentStages();
 
-  /// Appends tiles. |overlap|: the loads of each may come before the computation of the one before it.
+  /// Appends tiles. |overlap|: the loads of each may come before the computation of the one before it, and its first
+  /// step before that of the one before it, so that neither queue waits for the moves between the two.
   void append(std::vector<Tile> tiles, bool overlap);
 
   const Chip &chip;

@@ -73,7 +73,7 @@ Tiler::Fit Tiler::tryTile(const Shape &size, BuildTile build) {
   build(Shape{{0, 0, 0, 0}}, size, localBudget, tile);
   stream.buffers.resize(buffers);
   double moves = 0;
-  for (const auto *part : {&tile.loads, &tile.stores}) {
+  for (const auto *part : {&tile.first.loads, &tile.loads, &tile.stores}) {
     for (const Descriptor &command : *part) {
       moves += localBudget.used ? costOf(command, stream.chip).cycles : 0;
     }
@@ -156,9 +156,11 @@ double Tiler::cyclesOf(ArrayRef<Tile> tiles) const {
     return cycles;
   };
   for (const Tile &tile : tiles) {
-    moves += sum(tile.loads) + sum(tile.stores), computes += sum(tile.computes);
+    moves += sum(tile.first.loads) + sum(tile.loads) + sum(tile.stores);
+    computes += sum(tile.first.computes) + sum(tile.computes);
   }
-  return std::max(moves, computes) + std::min(sum(tiles.front().loads) + sum(tiles.back().stores), computes);
+  double ends = sum(tiles.front().first.loads) + sum(tiles.front().loads) + sum(tiles.back().stores);
+  return std::max(moves, computes) + std::min(ends, computes);
 }
 
 /// Rows are cut first, or channels: rows of the input that several tiles see, and planes that leave memory in short
@@ -186,12 +188,15 @@ void Tiler::appendTurn(const Shape &whole, BuildTile build) {
   localBudget.shared = &turn->shared, localBudget.fillsShared = turn->isFirst;
   Tile tile;
   build(begin, size, localBudget, tile);
-  bool hoisted = !turn->isAlone && llvm::all_of(tile.loads, [](const Descriptor &load) {
-    return load.header.opcode == Opcode::copy && load.as<copy_command>().x.region != Region::local;
-  });
+  const bool isFirst = !tile.first.isEmpty(); // whose loads are all from outside, but for fills
+  bool hoisted = !turn->isAlone && (isFirst || llvm::all_of(tile.loads, [](const Descriptor &load) {
+                                      return load.header.opcode == Opcode::copy &&
+                                             load.as<copy_command>().x.region != Region::local;
+                                    }));
   tile.loads.insert(tile.loads.begin(), turn->before.begin(), turn->before.end());
+  const size_t at = stream.stages.size();
   stream.append({tile}, false);
-  stream.stages.back().hoisted = hoisted;
+  stream.stages[at].hoisted = hoisted;
 }
 
 llvm::Error Tiler::append(const Shape &whole, const Shape &granule, BuildTile build) {
@@ -337,7 +342,7 @@ void reduce(const TileView &y, const TileView &of, Reduction kind, Tile &tile) {
   tile.computes.push_back(encode(command));
 }
 
-void compute(Stream &stream, const Instructions &program, const TileView &y, ArrayRef<TileView> operands, Tile &tile) {
+void compute(Stream &stream, const Instructions &program, const TileView &y, ArrayRef<TileView> operands, Step &step) {
   map_command map;
   Tensor *fields[] = {&map.a, &map.b, &map.c, &map.d};
   for (auto [field, operand] : llvm::zip(fields, operands)) {
@@ -345,7 +350,7 @@ void compute(Stream &stream, const Instructions &program, const TileView &y, Arr
   }
   map.y = y.tensor, map.shape = y.shape;
   stream.setProgram(map, program);
-  tile.computes.push_back(encode(map));
+  step.computes.push_back(encode(map));
 }
 
 } // namespace tessera::npu

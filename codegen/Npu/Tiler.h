@@ -98,7 +98,7 @@ enum class Reduction : uint8_t { sum, largest, smallest, product, squares };
 void reduce(const TileView &y, const TileView &of, Reduction kind, Tile &tile);
 /// Appends a map command to the tile.
 void compute(Stream &stream, const Instructions &program, const TileView &y, llvm::ArrayRef<TileView> operands,
-             Tile &tile);
+             Step &step);
 
 } // namespace tessera::npu
 

@@ -16,7 +16,7 @@ import random
 import sys
 import tempfile
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import Callable, Iterator, Sequence
 
 import numpy as np
 import onnx
@@ -38,6 +38,7 @@ ELEMENTS = {
     np.int16: TensorProto.INT16,
     np.uint16: TensorProto.UINT16,
 }
+MakeNetwork = Callable[[int, "int | None"], "tuple[onnx.ModelProto, dict[str, np.ndarray]]"]
 MODES = ("float", "float", "fixed", "tflite")  # of requantisation
 WEIGHT_AXES = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1, "Gemm": None}
 MOVES = {
@@ -470,12 +471,14 @@ def _reference(compiler: Compiler, mlir: Path, inputs: dict[str, np.ndarray], *o
     return safetensors_io.load(results)
 
 
-def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Path | None) -> tuple[int, int]:
+def check(
+    compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Path | None, make: MakeNetwork = make_network
+) -> tuple[int, int]:
     """Elements compared, and those of them where the float simulation is more than one step off. Nothing is
     compared where the compiler says that the bits of a node differ between engines: a convolution whose sums could
     leave 32 bits.
     """
-    model, inputs = make_network(seed, steps)
+    model, inputs = make(seed, steps)
     with tempfile.TemporaryDirectory() as temporary:
         folder = keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -486,7 +489,8 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
         compiler("import", "import", "--onnx", path, "--output", mlir)
         mode = "float" if isa in NPUS else random.Random(seed).choice(MODES)
         want = _reference(compiler, mlir, inputs, "--device", "--requantize", mode)
-        got = run_bmodel(deploy(compiler, mlir, isa, "--requantize", mode), inputs)
+        dumped = ("--dump-ir", str(keep / "ir")) if keep else ()
+        got = run_bmodel(deploy(compiler, mlir, isa, "--requantize", mode, *dumped), inputs)
         if compiler.told["bit_equal_except"]:
             return 0, 0
     elements = far = 0
@@ -513,9 +517,9 @@ def run_seed(seed: int, isa: str, keep: Path | None = None) -> tuple[str, int, i
     """What is wrong with the network of a seed ("" if nothing is), elements compared, and those far from the
     simulation."""
     try:
-        return ("", *_check(random_graphs.compiler_of_process(), seed, None, isa, None))
+        return ("", *check(random_graphs.compiler_of_process(), seed, None, isa, None))
     except StageError as fault:
-        return random_graphs.shortest_fault(fault, _check, make_network, seed, isa, keep), 0, 0
+        return random_graphs.shortest_fault(fault, check, make_network, seed, isa, keep), 0, 0
 
 
 def run_seeds(

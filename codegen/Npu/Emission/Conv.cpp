@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
+#include "codegen/Npu/FusedOps.h"
+#include "codegen/Npu/Intervals.h"
 #include "codegen/Npu/Product.h"
 
 using namespace mlir;
@@ -90,15 +92,43 @@ ProductConstants constantsOf(device::ConvOp op) {
   return {op.getW(), op.getBias(), op.getScales(), device::WeightScales::ofConv(dims, op.getWeightGroup())};
 }
 
-/// All but the weights of one volume, whose planes are images, or of all images.
-llvm::Error setProduct(Product &product, device::ConvOp op, int64_t volume, EmissionContext &context) {
-  RankedTensorType yType = npu::typeOf(op.getY());
-  llvm::Expected<TileView> x = context.operands.placeImages(op.getX(), volume);
-  llvm::Expected<TileView> y = context.operands.placeImages(op.getY(), volume);
-  if (!x || !y) {
-    return llvm::joinErrors(x.takeError(), y.takeError());
+/// x as it is, or as |map| makes it on the way, where that is not null.
+llvm::Error placeX(Product &product, device::ConvOp op, device::MapOp map, int64_t volume, EmissionContext &context) {
+  llvm::Expected<TileView> from = context.operands.placeImages(map ? map.getInputs()[0] : op.getX(), volume);
+  if (!from) {
+    return from.takeError();
   }
-  product.x = *x, product.y = *y;
+  product.x = *from;
+  if (!map) {
+    return llvm::Error::success();
+  }
+  llvm::Expected<Instructions> program =
+      programOf(map.getBody(), intervalOf(map.getInputs()[0]), npu::typeOf(op.getX()).getElementType());
+  llvm::Error types = checkElementTypes(map, context.chip);
+  if (!program || types) {
+    return llvm::joinErrors(program.takeError(), std::move(types));
+  }
+  int32_t before = int32_t(hw::sizeOf(from->tensor.type));
+  product.x.tensor.type = *npu::typeOf(npu::typeOf(op.getX()).getElementType());
+  for (int32_t &stride : product.x.tensor.strides) {
+    stride = stride / before * int32_t(hw::sizeOf(product.x.tensor.type));
+  }
+  product.mapped = MappedInput{*from, std::move(*program)};
+  return llvm::Error::success();
+}
+
+/// All but the weights of one volume, whose planes are images, or of all images. |map|: makes x on the way, or null.
+llvm::Error setProduct(Product &product, device::ConvOp op, device::MapOp map, int64_t volume,
+                       EmissionContext &context) {
+  RankedTensorType yType = npu::typeOf(op.getY());
+  if (llvm::Error error = placeX(product, op, map, volume, context)) {
+    return error;
+  }
+  llvm::Expected<TileView> y = context.operands.placeImages(op.getY(), volume);
+  if (!y) {
+    return y.takeError();
+  }
+  product.y = *y;
   product.groups = uint32_t(op.getGroups());
   if (llvm::Error error = setWindow(product, op)) {
     return error;
@@ -113,7 +143,7 @@ llvm::Error setProduct(Product &product, device::ConvOp op, int64_t volume, Emis
 
 llvm::Error emitVolume(device::ConvOp op, int64_t volume, EmissionContext &context) {
   Product product;
-  if (llvm::Error error = setProduct(product, op, volume, context)) {
+  if (llvm::Error error = setProduct(product, op, fusion::fusedInputMapOf(op), volume, context)) {
     return error;
   }
   if (llvm::Error error = setWeights(product, op, volume, constantsOf(op), context)) {
@@ -127,6 +157,24 @@ int64_t volumesOf(device::ConvOp op) {
   return type.getRank() == 5 ? type.getDimSize(0) : 1;
 }
 
+/// Whether the convolution computes the map in front of it on what it loads: then it has that form.
+bool mapsInput(device::ConvOp conv, EmissionContext &context) {
+  auto map = conv.getX().getDefiningOp<device::MapOp>();
+  if (!map || fusion::getFused(map) || fusion::findMapReader(map) != conv) {
+    return false;
+  }
+  Product product;
+  if (llvm::Error error = setProduct(product, conv, map, 0, context)) {
+    llvm::consumeError(std::move(error));
+    return false;
+  }
+  if (!canMapInput(product, context.chip) || !paysToMap(product, context.chip)) {
+    return false;
+  }
+  map->setAttr(NpuDialect::kFusedAttr, FusedAttr::get(conv->getContext(), FusedInto::readers, -1));
+  return true;
+}
+
 struct ConvModel : EmissionInterface::ExternalModel<ConvModel, device::ConvOp> {
   /// None where the convolution has no form at all: emit says why.
   void chooseForm(Operation *op, EmissionContext &context) const {
@@ -135,7 +183,8 @@ struct ConvModel : EmissionInterface::ExternalModel<ConvModel, device::ConvOp> {
     SmallVector<Attribute> forms;
     for (int64_t volume = 0; !error && volume < volumesOf(conv); ++volume) {
       Product product;
-      error = setProduct(product, conv, volume, context);
+      device::MapOp map = !error && mapsInput(conv, context) ? fusion::fusedInputMapOf(conv) : device::MapOp();
+      error = setProduct(product, conv, map, volume, context);
       if (!error) {
         forms.push_back(chooseTaps(product, op->getContext(), context.chip));
       }

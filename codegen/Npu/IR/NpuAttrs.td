@@ -17,8 +17,9 @@ def Npu_FusedAttr : AttrDef<Npu_Dialect, "Fused"> {
   let mnemonic = "fused";
   let summary = "Which other op does a copy or a map on the way";
   let description = [{
-    `readers`: the op is a copy that moves nothing; whoever reads its result (a norm, an attention, a product of rows, also through
-    reshapes) reads its source as that lies. `producer`: the norm, attention or product whose result the op reads does it: it computes
+    `readers`: of a copy, that it moves nothing; whoever reads its result (a norm, an attention, a product of rows, also through
+    reshapes) reads its source as that lies. Of a map of a tensor of the caller's, that the convolution which alone reads its result
+    computes it on what it loads. `producer`: the norm, attention or product whose result the op reads does it: it computes
     a map on what it has in local memory, and stores its result (or that of the map) as the copies behind want it. `target`: of such
     copies, the number of the copy among the places that are stored. The result itself is place 0 where no copy is; else it has no
     bytes of its own, and all who read it read the copy that is place 0.

@@ -13,6 +13,59 @@ func.func @picture(%x: tensor<1x3x64x64xi8>) -> tensor<1x8x32x32xi32> {
   return %c : tensor<1x8x32x32xi32>
 }
 
+// What quantises a picture is left to the convolution, which moves it to where taps are channels.
+// CHECK-LABEL: func.func @quantised_picture
+// CHECK: device.map
+// CHECK: npu.fused = #npu.fused<readers>
+// CHECK: npu.taps = [#npu.taps<fetched = {{rows|all}}_moved
+func.func @quantised_picture(%x: tensor<1x3x224x224xf32>) -> tensor<1x6x112x112xi32> {
+  %w = top.constant dense<3> : tensor<6x3x7x7xi8> : tensor<6x3x7x7xi8>
+  %q = device.map(%x) {
+  ^bb0(%e: f32):
+    %least = arith.constant -128.0 : f32
+    %most = arith.constant 127.0 : f32
+    %r = math.roundeven %e : f32
+    %a = arith.maximumf %r, %least : f32
+    %b = arith.minimumf %a, %most : f32
+    %i = arith.fptosi %b : f32 to i8
+    device.yield %i : i8
+  } : (tensor<1x3x224x224xf32>) -> tensor<1x3x224x224xi8>
+  %c = device.conv %q, %w {strides = array<i64: 2, 2>, pads = array<i64: 3, 3, 3, 3>, dilations = array<i64: 1, 1>} : (tensor<1x3x224x224xi8>, tensor<6x3x7x7xi8>) -> tensor<1x6x112x112xi32>
+  return %c : tensor<1x6x112x112xi32>
+}
+
+// Not where somebody else reads it, nor for a kernel of one tap. An earlier choice is replaced.
+// CHECK-LABEL: func.func @read_twice
+// CHECK-NOT: npu.fused
+func.func @read_twice(%x: tensor<1x3x128x128xf32>) -> (tensor<1x8x64x64xi32>, tensor<1x8x128x128xi32>, tensor<1x8x128x128xi32>) {
+  %w = top.constant dense<3> : tensor<8x3x3x3xi8> : tensor<8x3x3x3xi8>
+  %v = top.constant dense<3> : tensor<8x3x1x1xi8> : tensor<8x3x1x1xi8>
+  %q = device.map(%x) {
+  ^bb0(%e: f32):
+    %least = arith.constant -128.0 : f32
+    %most = arith.constant 127.0 : f32
+    %r = math.roundeven %e : f32
+    %a = arith.maximumf %r, %least : f32
+    %b = arith.minimumf %a, %most : f32
+    %i = arith.fptosi %b : f32 to i8
+    device.yield %i : i8
+  } : (tensor<1x3x128x128xf32>) -> tensor<1x3x128x128xi8>
+  %c = device.conv %q, %w {strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>} : (tensor<1x3x128x128xi8>, tensor<8x3x3x3xi8>) -> tensor<1x8x64x64xi32>
+  %d = device.conv %q, %v {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x3x128x128xi8>, tensor<8x3x1x1xi8>) -> tensor<1x8x128x128xi32>
+  %p = device.map(%x) {
+  ^bb0(%e: f32):
+    %least = arith.constant -128.0 : f32
+    %most = arith.constant 127.0 : f32
+    %r = math.roundeven %e : f32
+    %a = arith.maximumf %r, %least : f32
+    %b = arith.minimumf %a, %most : f32
+    %i = arith.fptosi %b : f32 to i8
+    device.yield %i : i8
+  } {npu.fused = #npu.fused<readers>} : (tensor<1x3x128x128xf32>) -> tensor<1x3x128x128xi8>
+  %f = device.conv %p, %v {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x3x128x128xi8>, tensor<8x3x1x1xi8>) -> tensor<1x8x128x128xi32>
+  return %c, %d, %f : tensor<1x8x64x64xi32>, tensor<1x8x128x128xi32>, tensor<1x8x128x128xi32>
+}
+
 // A kernel of one tap has nothing to fold. An earlier choice is replaced.
 // CHECK-LABEL: func.func @pointwise
 // CHECK: npu.taps = [#npu.taps<fetched = window, resident = window>]

@@ -52,6 +52,20 @@ func.func @fused_c1(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 // -----
 
+func.func @map_of_two_readers(%x: tensor<1x3x8x8xf32>) -> (tensor<1x4x8x8xi32>, tensor<1x3x8x8xi8>) {
+  %w = top.constant dense<3> : tensor<4x3x3x3xi8> : tensor<4x3x3x3xi8>
+  // expected-error @below {{is fused into its readers, but no map of a tensor of the caller's that a convolution alone reads}}
+  %q = device.map(%x) {
+  ^bb0(%e: f32):
+    %i = arith.fptosi %e : f32 to i8
+    device.yield %i : i8
+  } {npu.fused = #npu.fused<readers>} : (tensor<1x3x8x8xf32>) -> tensor<1x3x8x8xi8>
+  %c = device.conv %q, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>} : (tensor<1x3x8x8xi8>, tensor<4x3x3x3xi8>) -> tensor<1x4x8x8xi32>
+  return %c, %q : tensor<1x4x8x8xi32>, tensor<1x3x8x8xi8>
+}
+
+// -----
+
 func.func @wrong_op(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   // expected-error @below {{cannot be fused: copies and maps can}}
   %y = device.softmax %x {axis = 1 : i64, npu.fused = #npu.fused<readers>} : (tensor<4x8xf32>) -> tensor<4x8xf32>

@@ -1,0 +1,184 @@
+//===- MappedInput.cpp - Pictures that a convolution maps on the way ------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A picture is quantised before the first convolution sees it. A map of three channels has work for three lanes; one
+// over all lanes would have to pass outside memory to lie as the matrix unit wants it. So each tile of the convolution
+// loads its rows in bands: channel by channel, those of |step| neighbouring rows side by side, band after band over the
+// lanes. One command maps them all; then each band moves to where the first |step| rows of the kernel are channels.
+// What the other rows of the kernel see lies there already, some rows further down.
+//===----------------------------------------------------------------------===//
+#include "codegen/Npu/Product.h"
+
+#include "bmodel/npu/latency.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace bmodel::npu;
+
+namespace tessera::npu {
+namespace {
+
+/// Rows of x for each row of the result that are loaded: kernel rows beyond them see rows of results behind.
+uint32_t phasesOf(const Window &window) { return std::min(window.step[0], window.kernel[0]); }
+
+Descriptor copyOf(const TileView &to, const TileView &from) {
+  copy_command copy;
+  copy.x = from.tensor, copy.y = to.tensor, copy.shape = to.shape;
+  return encode(copy);
+}
+
+class MappedLoader {
+public:
+  MappedLoader(const Product &product, const FoldedPlace &place, const Shape &begin, const Shape &size, Stream &stream,
+               Tile &tile)
+      : product(product), place(place), begin(begin), stream(stream), chip(stream.chip), tile(tile),
+        from(slice(product.mapped->from, 0, begin.dims[0], size.dims[0], chip)), channels(product.x.dim(1)),
+        phases(phasesOf(product.window)), rows(place.made.dim(2)) {
+    for (uint32_t phase = 0; phase < phases; ++phase) {
+      seen.push_back(rowsSeen(product, begin.dims[2], rows, phase));
+    }
+  }
+
+  void run(uint32_t count, LocalBudget &localBudget) {
+    uint32_t perBand = uint32_t(llvm::divideCeil(rows, count));
+    Shape shape{{from.dim(0), count * lanes(), perBand, place.seenColumns}};
+    loaded = localBudget.allocate(shape, from.tensor.type);
+    mapped = localBudget.allocate(shape, product.x.tensor.type);
+    padPlace();
+    for (uint32_t band = 0; band < count; ++band) {
+      // The last one begins earlier where there are fewer rows: it has some twice.
+      uint32_t low = std::min(band * perBand, rows - perBand);
+      loadBand(band, {low, low + perBand});
+      moveBand(band, {low, low + perBand});
+    }
+    compute(stream, product.mapped->program, mapped, {loaded}, tile.first);
+    shiftRows();
+  }
+
+private:
+  uint32_t lanes() const { return phases * channels; }
+
+  static SeenRows meet(SeenRows a, SeenRows b) { return {std::max(a.low, b.low), std::min(a.end, b.end)}; }
+
+  TileView lanesOf(const TileView &of, uint32_t band, uint32_t phase, uint32_t count) const {
+    return slice(of, 1, (band * phases + phase) * channels, count * channels, chip);
+  }
+
+  /// What lies around x.
+  void padPlace() {
+    Edges edges{0, 0, place.left, place.made.dim(3) - place.left - place.seenColumns};
+    for (SeenRows each : seen) {
+      edges.top = std::max(edges.top, each.low), edges.bottom = std::max(edges.bottom, rows - each.end);
+    }
+    llvm::append_range(tile.loads,
+                       fillEdges(slice(place.made, 1, 0, lanes(), chip), edges, product.window.padValue, chip));
+  }
+
+  /// Rows that are not there are filled, for the map reads them: all of the band, for they are few.
+  void loadBand(uint32_t band, SeenRows rowsOfBand) {
+    Edges edges{0, 0, 0, 0};
+    for (SeenRows each : seen) {
+      SeenRows there = meet(each, rowsOfBand);
+      uint32_t all = rowsOfBand.end - rowsOfBand.low;
+      bool none = there.low >= there.end;
+      edges.top = std::max(edges.top, none ? all : there.low - rowsOfBand.low);
+      edges.bottom = std::max(edges.bottom, none ? 0 : rowsOfBand.end - there.end);
+    }
+    llvm::append_range(tile.first.loads, fillEdges(lanesOf(loaded, band, 0, phases), edges, 0, chip));
+    const Window &window = product.window;
+    for (uint32_t phase = 0; phase < phases; ++phase) {
+      SeenRows there = meet(seen[phase], rowsOfBand);
+      if (there.low >= there.end) {
+        continue;
+      }
+      uint32_t row = (begin.dims[2] + there.low) * window.step[0] + phase - window.padding[0];
+      uint32_t count = there.end - there.low;
+      TileView rowsOfX = slice(everyRow(from, row, window.step[0], count, chip), 3, 0, place.seenColumns, chip);
+      TileView to = slice(lanesOf(loaded, band, phase, 1), 2, there.low - rowsOfBand.low, count, chip);
+      tile.first.loads.push_back(copyOf(to, rowsOfX));
+    }
+  }
+
+  /// Rows of x to where the first rows of the kernel see them; neighbours that see as many move together.
+  void moveBand(uint32_t band, SeenRows rowsOfBand) {
+    for (uint32_t phase = 0, count = 0; phase < phases; phase += count) {
+      SeenRows there = meet(seen[phase], rowsOfBand);
+      for (count = 1; phase + count < phases && meet(seen[phase + count], rowsOfBand) == there;) {
+        ++count;
+      }
+      if (there.low >= there.end) {
+        continue;
+      }
+      uint32_t size = there.end - there.low;
+      TileView to = slice(place.made, 1, phase * channels, count * channels, chip);
+      to = slice(slice(to, 2, there.low, size, chip), 3, place.left, place.seenColumns, chip);
+      TileView of = slice(lanesOf(mapped, band, phase, count), 2, there.low - rowsOfBand.low, size, chip);
+      tile.loads.push_back(copyOf(to, of));
+    }
+  }
+
+  /// What the other rows of the kernel see: paddings are there already.
+  void shiftRows() {
+    uint32_t kernel = product.window.kernel[0], shifts = mappedShifts(product);
+    for (uint32_t shift = 1; shift <= shifts; ++shift) {
+      uint32_t count = std::min(phases, kernel - shift * phases) * channels;
+      TileView to = slice(slice(place.made, 1, shift * lanes(), count, chip), 2, 0, rows - shifts, chip);
+      tile.loads.push_back(copyOf(to, slice(slice(place.made, 1, 0, count, chip), 2, shift, rows - shifts, chip)));
+    }
+  }
+
+  const Product &product;
+  const FoldedPlace &place;
+  const Shape &begin;
+  Stream &stream;
+  const Chip &chip;
+  Tile &tile;
+  TileView from, loaded, mapped;
+  uint32_t channels, phases, rows;  ///< rows: of the place, those that are seen further down included
+  llvm::SmallVector<SeenRows> seen; ///< by phase
+};
+
+} // namespace
+
+uint32_t mappedShifts(const Product &product) { return (product.window.kernel[0] - 1) / product.window.step[0]; }
+
+bool canMapInput(const Product &product, const Chip &chip) {
+  const Window &window = product.window;
+  return product.depth.isPlain() && product.groups == 1 && window.kernel[0] > 1 && window.dilation[0] == 1 &&
+         window.spread[0] == 1 && window.spread[1] == 1 && 2 * phasesOf(window) * product.x.dim(1) <= chip.lanes;
+}
+
+MappedCycles planBands(const Product &product, uint32_t resultRows, double multiply, const Chip &chip) {
+  const Window &window = product.window;
+  const MappedInput &mapped = *product.mapped;
+  uint32_t lanes = phasesOf(window) * product.x.dim(1), shifts = mappedShifts(product), rows = resultRows + shifts;
+  double images = product.x.dim(0), row = images * lanes * product.x.dim(3); // elements
+  double loads = rows * row * double(sizeOf(mapped.from.tensor.type)) / chip.ddrBytesPerCycle();
+  double width = std::min<double>(chip.dmaLocalBytes, double(lanes) * chip.portBytes);
+  double moves = row * double(sizeOf(product.x.tensor.type)) * (rows + double(shifts) * resultRows) / width;
+  InstructionCounts counts = countsOf(mapped.program.data(), mapped.program.size());
+  double each = std::max(1.0, counts.plain + double(counts.slow) * chip.functionCycles) * 4 / chip.vectorBytes;
+  MappedCycles best{0, 0, 0};
+  for (uint32_t bands = 1; bands * lanes <= chip.lanes && bands <= rows; ++bands) {
+    // A load for each phase of a band and a move; shifts, and fills of two sides.
+    double commands = double(bands) * (phasesOf(window) + 1) + shifts + 2;
+    MappedCycles made{bands, loads + moves + commands * chip.dmaLatency,
+                      multiply + images * double(llvm::divideCeil(rows, bands)) * product.x.dim(3) * each};
+    auto worth = [](const MappedCycles &cycles) {
+      return std::pair(std::max(cycles.moves, cycles.computes), cycles.moves + cycles.computes);
+    };
+    if (!best.bands || worth(made) < worth(best)) {
+      best = made;
+    }
+  }
+  return best;
+}
+
+void loadMapped(const Product &product, const FoldedPlace &place, const Shape &begin, const Shape &size, Stream &stream,
+                LocalBudget &localBudget, Tile &tile) {
+  double multiply = multiplyCycles(product, product.fold, stream.chip) * size.dims[2] / product.y.dim(2);
+  uint32_t bands = planBands(product, size.dims[2], multiply, stream.chip).bands;
+  MappedLoader(product, place, begin, size, stream, tile).run(bands, localBudget);
+}
+
+} // namespace tessera::npu

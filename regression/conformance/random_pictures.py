@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random first layers: pictures of few channels that are quantised, and the convolutions that read them.
+
+Kernels, steps and pads of any kind beside those that networks have, odd sizes, several images, blocks of pixels as
+channels, a picture that is float, bytes or made of bytes, and now and then a second reader of what is quantised.
+    build/bin/tessera-python regression/conformance/random_pictures.py --seeds 0:500 [--isa npu-base] [--keep FOLDER]
+INT8: the integers of the device reference.
+"""
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import random_graphs
+import random_quantized
+from engines import StageError
+from onnx import TensorProto
+from random_graphs import _window
+from random_quantized import NPUS, VARIANTS, QuantisedNetwork
+
+ELEMENTS = {np.float32: TensorProto.FLOAT, np.uint8: TensorProto.UINT8}  # of the input
+MOST_ELEMENTS = 300_000  # of a picture, and of what a layer makes of it: several tiles of a chip
+
+
+class PictureNet(QuantisedNetwork):
+    """One network by a seed, which begins with the picture."""
+
+    def add_picture(self) -> str:
+        r = self.rng
+        n, c = r.choice([1, 1, 1, 1, 2, 3]), r.choice([1, 2, 3, 3, 3, 3, 4, 5, 7])
+        tall, wide = r.choice([(9, 90), (60, 150), (100, 330)]), r.choice([(5, 70), (40, 130), (100, 300)])
+        shape = (n, c, r.randint(*tall), r.randint(*wide))
+        random_graphs.Network.add_input(self, shape)
+        del self.values["x0"]
+        name = "x0"
+        if r.random() < 0.2:  # of bytes, as cameras give them
+            self.inputs[name] = self.array_rng.integers(0, 256, shape).astype(np.uint8)
+            name = self.raw("Cast", [name], to=TensorProto.FLOAT)[0]
+            name = self.raw("Mul", [name, self.constant(np.array(r.choice([1 / 255, 0.017]), np.float32))])[0]
+        if r.random() < 0.3:
+            name = self.normalised(name, c)
+        name = self.quantise(name, shape)
+        return self.blocks(name) if shape[2] % 2 == 0 and shape[3] % 2 == 0 and r.random() < 0.5 else name
+
+    def normalised(self, name: str, channels: int) -> str:
+        """By a mean and a deviation of each channel, or of all of them."""
+        shape = self.rng.choice([(1, channels, 1, 1), ()])
+        mean = self.constant(self.array_rng.uniform(-0.5, 0.5, shape).astype(np.float32))
+        name = self.raw("Sub", [name, mean])[0]
+        return self.raw("Div", [name, self.constant(self.array_rng.uniform(0.3, 2, shape).astype(np.float32))])[0]
+
+    def blocks(self, x: str) -> str:
+        """Pixels of blocks of 2 x 2 as channels, as detectors have them."""
+        n, c, h, w = self.values.pop(x)
+        parts = [
+            self.raw("Slice", [x, self.ints(i, j), self.ints(h, w), self.ints(2, 3), self.ints(2, 2)])[0]
+            for i, j in ((0, 0), (1, 0), (0, 1), (1, 1))
+        ]
+        whole = self.raw("Concat", parts, axis=1)[0]
+        return self.quantise(whole, (n, 4 * c, h // 2, w // 2), self.parameters[x])
+
+
+def picture_conv(net: PictureNet, picture: str) -> bool:
+    """A convolution of the picture, or of what another one made of it."""
+    r = net.rng
+    x = picture if r.random() < 0.6 else [*net.values][-1]
+    n, c, h, w = net.values[x]
+    kernel = r.choice([(3, 3)] * 4 + [(5, 5), (7, 7), (6, 6), (4, 4), (2, 2), (1, 3), (3, 1), (5, 2), (8, 3), (1, 1)])
+    steps = r.choice([(1, 1), (2, 2), (2, 2), (2, 2), (3, 3), (4, 4), (1, 2), (2, 1), (5, 3)])
+    dilations = [1 if r.random() < 0.9 else r.randint(2, 3) for _ in range(2)]
+    pads = [r.choice([k // 2, r.randint(0, k)]) for k in kernel * 2]
+    oh, ow = (_window(s, kernel[i], steps[i], (pads[i], pads[i + 2]), dilations[i]) for i, s in enumerate((h, w)))
+    m = r.choice([r.randint(1, 20), r.choice([16, 24, 32, 40, 64, 70])])
+    group = c if r.random() < 0.05 else 1
+    m = m // group * group or group
+    if min(oh, ow) < 1 or n * m * oh * ow > MOST_ELEMENTS:
+        return False
+    operands = [x, net.weights(m, c // group, *kernel, scale=(c // group * float(np.prod(kernel))) ** -0.5)]
+    operands += [net.weights(m)] if r.random() < 0.6 else []
+    net.node("Conv", operands, [(n, m, oh, ow)], strides=steps, pads=pads, dilations=dilations, group=group)
+    return True
+
+
+def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """The network of a seed with its inputs; of its first `steps` steps if given."""
+    net = PictureNet(seed)
+    picture = net.add_picture()
+    count, done = net.rng.choice([1, 1, 2, 3]), 0
+    while done < (count if steps is None else min(steps, count)):
+        done += picture_conv(net, picture)
+    outputs = [
+        (net.integers[name], random_quantized.ELEMENTS[net.parameters[name][1].dtype.type], net.values[name])
+        for name in random_graphs.choose_outputs(net, seed, net.values)
+    ]
+    model = random_graphs.finish(net, seed, outputs)
+    model.graph.input[0].type.tensor_type.elem_type = ELEMENTS[net.inputs["x0"].dtype.type]
+    return model, net.inputs
+
+
+check = functools.partial(random_quantized.check, make=make_network)
+
+
+def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
+    """What is wrong with the network of a seed, "" if nothing is."""
+    try:
+        check(random_graphs.compiler_of_process(), seed, None, isa, None)
+        return ""
+    except StageError as fault:
+        return random_graphs.shortest_fault(fault, check, make_network, seed, isa, keep)
+
+
+def main() -> int:
+    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS))
+    return random_graphs.tell_faults(run_seed, (*VARIANTS, *NPUS), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
