@@ -50,14 +50,14 @@ class Measuring:
             yield result
 
 
-def measure(engine, samples, numbers, count, options, progress, peaks={}):
+def measure(engine, samples, numbers, count, options, progress, peaks={}, widest=None):
     """With the first of the options as the range that stays where nothing is measured."""
     defaults = {source: choices[0] for source, choices in options.items()}
 
     def find(some):
         return {source: options[source] for source in some}
 
-    return choose.measure(engine, samples, numbers, count, defaults, find, peaks, progress)
+    return choose.measure(engine, samples, numbers, count, defaults, find, peaks, progress, widest)
 
 
 def dataset(count: int) -> Dataset:
@@ -152,6 +152,19 @@ def test_ranges_that_hardly_matter_are_not_compared() -> None:
     chosen = measure(engine, dataset(4), range(4), 4, options, lambda done, count: None)
     assert chosen["bad"].method == "better" and all(chosen[str(i)].method == "near" for i in range(19))
     assert not any(2.0 <= threshold < 2.1 for threshold in engine.asked)
+
+
+@pytest.mark.parametrize(
+    "weight, chosen_threshold",
+    [(1e-4, 4.0), pytest.param(1.0, 1.0, id="steps-too-coarse"), pytest.param(5e-4, 1.0, id="only-with-the-widest")],
+)
+def test_samples_that_show_nothing_clip_nothing_where_steps_are_fine(weight: float, chosen_threshold: float) -> None:
+    engine = Measuring({i: 1.0 for i in range(4)}, weights={i: weight for i in range(4)})
+    options = {"a": [option("near", 1.1), option("nearer", 1.0)]}
+    widest = {"a": option("max", 4.0)}
+    chosen = measure(engine, dataset(4), range(4), 4, options, lambda done, count: None, {}, widest)
+    assert chosen["a"].symmetric_range.threshold == chosen_threshold
+    assert chosen["a"].error == pytest.approx(math.sqrt(weight * (chosen_threshold - 1)), abs=1e-4)
 
 
 def test_without_a_measurement_ranges_are_wide_where_that_costs_little() -> None:

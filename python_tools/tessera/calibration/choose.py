@@ -29,6 +29,8 @@ MATTERS = 0.95
 LOUD, WEIGHS = 0.005, 0.1
 """Gates (gates.py) tell which errors are small: larger ones, and those with such a share of all squares, are measured
 at the outputs."""
+EXACT_ENOUGH = 0.03
+"""Output error below which samples that do not show what the model looks for are no reason to clip."""
 CLEARLY = 1.1
 """A narrower range, which clips what the samples hardly show, has to be better than a wider one by this factor."""
 
@@ -108,6 +110,7 @@ def measure(
     find: Callable[[Sequence[str]], Mapping[str, Sequence[Choice]]],
     peaks: Mapping[str, int],
     progress: Callable[[int, int], None],
+    widest: Mapping[str, Choice] | None = None,
 ) -> dict[str, Choice]:
     """The sources of `defaults` with their output errors, measured on SCREENED of the samples `numbers`. Those that
     carry MATTERS of all error get of the options that `find` has for them the one with the least: all options on
@@ -116,6 +119,9 @@ def measure(
 
     The error of an option is that of these samples together, added in their order, so that it does not depend on who
     measured which.
+
+    widest: ranges of all values seen, where the samples do not show what the model looks for. They are taken where 8
+    bits change the outputs by less than EXACT_ENOUGH: steps are fine enough then, and what clipping does is not seen.
     """
     ordered = sorted(numbers)
     wanted = [ordered[i] for i in spread(len(ordered), count)]
@@ -127,6 +133,13 @@ def measure(
         first.update(_errors(engine, dataset, screened, {source: [defaults[source]] for source in loud}))
     progress(1, 3)
     chosen = {source: replace(choice, error=_error(first[source][0])) for source, choice in defaults.items()}
+    if widest and _together(chosen.values()) <= EXACT_ENOUGH:
+        wider = {s: [choice] for s, choice in widest.items() if _others([choice], defaults[s])}
+        again = {**first, **_errors(engine, dataset, screened, wider)}
+        unclipped = {source: replace(choice, error=_error(again[source][0])) for source, choice in widest.items()}
+        if _together(unclipped.values()) <= EXACT_ENOUGH:
+            progress(3, 3)
+            return unclipped
     options = {source: list(found) for source, found in find(_that_matter(chosen)).items() if len(found) > 1}
     untried = {source: _others(choices, defaults[source]) for source, choices in options.items()}
     second = _errors(engine, dataset, screened, untried)
@@ -148,6 +161,11 @@ def measure(
         best = widest_of_the_best(choices, found)
         chosen[source] = replace(choices[best], error=found[best])
     return chosen
+
+
+def _together(choices: Collection[Choice]) -> float:
+    """Error of the outputs with all of them: their squares add up."""
+    return math.hypot(*(choice.error or 0.0 for choice in choices))
 
 
 def _by_last_sample(

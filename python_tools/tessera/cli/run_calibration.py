@@ -253,7 +253,13 @@ def _choose(context: Context, engine: Engine, dataset: Dataset, state: State, ob
 
         count = args.tune_num or max(1, min(TUNED, len(state.digests) // 4))
         peaks = {source: number for source, (_, number) in state.peaks.items()}
-        measured = measure(engine, dataset, list(state.digests), count, defaults, options_for, peaks, step.progress)
+        widest = None
+        if mostly_alike(state.answers):
+            found = engine.map(find, [state.histograms[source] for source in sources], ["max"] * len(sources))
+            widest = {source: choice for source, (choice,) in zip(sources, found)}
+        measured = measure(
+            engine, dataset, list(state.digests), count, defaults, options_for, peaks, step.progress, widest
+        )
         chosen = {**plain, **measured}
         counts = {method: sum(c.method == method for c in chosen.values()) for method in METHODS}
         step.note = ", ".join(f"{method} {count}" for method, count in counts.items() if count)
