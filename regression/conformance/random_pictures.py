@@ -32,6 +32,9 @@ class PictureNet(QuantisedNetwork):
         r = self.rng
         n, c = r.choice([1, 1, 1, 1, 2, 3]), r.choice([1, 2, 3, 3, 3, 3, 4, 5, 7])
         tall, wide = r.choice([(9, 90), (60, 150), (100, 330)]), r.choice([(5, 70), (40, 130), (100, 300)])
+        self.usual = r.random() < 0.5  # as first layers of networks are, for which chips have forms
+        if self.usual:
+            n, c, tall, wide = 1, r.choice([1, 3, 3]), (100, 250), (100, 250)
         shape = (n, c, r.randint(*tall), r.randint(*wide))
         random_graphs.Network.add_input(self, shape)
         del self.values["x0"]
@@ -66,14 +69,17 @@ class PictureNet(QuantisedNetwork):
 def picture_conv(net: PictureNet, picture: str) -> bool:
     """A convolution of the picture, or of what another one made of it."""
     r = net.rng
-    x = picture if r.random() < 0.6 else [*net.values][-1]
+    x = picture if r.random() < (0.1 if net.usual else 0.6) else [*net.values][-1]
     n, c, h, w = net.values[x]
     kernel = r.choice([(3, 3)] * 4 + [(5, 5), (7, 7), (6, 6), (4, 4), (2, 2), (1, 3), (3, 1), (5, 2), (8, 3), (1, 1)])
     steps = r.choice([(1, 1), (2, 2), (2, 2), (2, 2), (3, 3), (4, 4), (1, 2), (2, 1), (5, 3)])
-    dilations = [1 if r.random() < 0.9 else r.randint(2, 3) for _ in range(2)]
+    usual = net.usual and x == picture
+    if usual:
+        kernel, steps = r.choice([(3, 3), (5, 5), (7, 7)]), r.choice([(1, 1), (2, 2), (2, 2)])
+    dilations = [1 if net.usual or r.random() < 0.9 else r.randint(2, 3) for _ in range(2)]
     pads = [r.choice([k // 2, r.randint(0, k)]) for k in kernel * 2]
     oh, ow = (_window(s, kernel[i], steps[i], (pads[i], pads[i + 2]), dilations[i]) for i, s in enumerate((h, w)))
-    m = r.choice([r.randint(1, 20), r.choice([16, 24, 32, 40, 64, 70])])
+    m = r.choice([16, 24, 32]) if usual else r.choice([r.randint(1, 20), r.choice([16, 24, 32, 40, 64, 70])])
     group = c if r.random() < 0.05 else 1
     m = m // group * group or group
     if min(oh, ow) < 1 or n * m * oh * ow > MOST_ELEMENTS:
