@@ -35,6 +35,14 @@ std::optional<llvm::json::Object> geometryOf(Operation *op) {
   if (auto matmul = dyn_cast<top::MatMulOp>(op); matmul && !matmul.getTransA()) {
     return llvm::json::Object{{"kind", "matmul"}, {"trans_b", matmul.getTransB()}};
   }
+  if (auto transposed = dyn_cast<top::ConvTransposeOp>(op)) {
+    ArrayRef<int64_t> kernel = cast<RankedTensorType>(transposed.getW().getType()).getShape().drop_front(2);
+    bool isDisjoint = kernel == transposed.getStrides(); // each result meets one tap: rows of matmuls
+    return isDisjoint && transposed.getGroups() == 1 && llvm::all_equal(transposed.getDilations()) &&
+                   transposed.getDilations().front() == 1
+               ? std::optional(llvm::json::Object{{"kind", "conv_transpose"}})
+               : std::nullopt;
+  }
   return std::nullopt;
 }
 

@@ -11,7 +11,7 @@ import pytest
 from tessera import _calibration
 from tessera.calibration import sequence
 from tessera.calibration.products import ROWS, Lack, Product, Statistics
-from tessera.calibration.rounding import METHODS, may_round, round_alone, round_weights
+from tessera.calibration.rounding import METHODS, is_exact, may_round, round_alone, round_weights
 from tessera.calibration.worker import Candidate
 
 WAY = Candidate(1 / 64, 0, -127)
@@ -70,6 +70,56 @@ def test_matmul_moments(trans_b: bool) -> None:
     assert np.allclose(collected.exact @ product.matrix[0].T, (x.reshape(-1, 5) @ (w.T if trans_b else w)).mean(0))
     assert np.array_equal(product.like_weight(product.matrix), w)
     assert product.rows((2, 3, 5)) == 6 and product.rows((4000, 5)) == ROWS["matmul"]
+
+
+def transposed(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The plain definition where windows do not overlap: [N, OC, H, KH, W, KW]."""
+    return np.einsum("nchw,cokl->nohkwl", x, w)
+
+
+def test_transposed_convolution_moments() -> None:
+    generator = np.random.default_rng(0)
+    x, w = generator.integers(-100, 100, size=(2, 3, 4, 5)) / 64, generator.normal(size=(3, 4, 2, 3))
+    product = Product("y", "x", "conv_transpose", w)
+    collected, made = Statistics(product), transposed(x, w)
+    collected.add(x, 0, WAY)
+    assert collected.count == product.rows(x.shape) == 40 and product.depth == 3 and product.sharing == 6
+    means = made.mean((0, 2, 4))
+    assert np.allclose(np.einsum("gok,gk->go", product.matrix, collected.exact).reshape(means.shape), means)
+    assert np.array_equal(product.like_weight(product.matrix), w)
+
+
+def test_transposed_convolution_that_was_quantised_before_is_exact() -> None:
+    """By one scale a channel, whose largest weight is of one tap."""
+    integers = np.random.default_rng(0).integers(-60, 61, size=(4, 5, 2, 3))
+    integers[0, :, 1, 0] = 127
+    steps = np.arange(1, 6, dtype=np.float32).reshape(1, 5, 1, 1) / 512
+    product = Product("y", "x", "conv_transpose", (integers * steps).astype(np.float32))
+    assert is_exact(product) and not is_exact(replace(product, weight=product.weight + steps / 3))
+
+
+def test_taps_of_a_transposed_convolution_share_a_scale_and_a_bias() -> None:
+    """Inputs have a mean, whose error is another in each tap: the bias cannot mend all of it, the roundings do."""
+    generator = np.random.default_rng(1)
+    x = np.minimum(np.abs(generator.normal(size=(4, 1, 24, 9, 9)) * 0.2 + 0.8), 1.9)
+    w = generator.normal(size=(24, 5, 2, 2)).astype(np.float32)
+    w[:, :, 0, 0] *= 8
+    product, quantised = Product("y", "x", "conv_transpose", w), x.astype(np.float32)
+    _calibration.fake_quantise(quantised.reshape(-1), WAY.scale, WAY.zero_point, WAY.lowest, 127)
+
+    def error(methods: tuple[str, ...]) -> float:
+        rounded = round_weights(product, statistics(product, x), methods)
+        assert rounded.integers.shape == w.shape and rounded.scales.shape == (5,)
+        real = rounded.integers * rounded.scales[:, None, None].astype(np.float64)
+        got = transposed(quantised[:, 0], real) + (
+            0 if rounded.bias is None else rounded.bias[:, None, None, None, None]
+        )
+        return float(np.mean(np.square(got - transposed(x[:, 0], w))))
+
+    nearest = error(())
+    assert error(("bias_correction",)) < nearest
+    assert error(("gptq",)) < 0.5 * nearest
+    assert error(METHODS) < 0.5 * nearest
 
 
 def statistics(product: Product, x: np.ndarray) -> Statistics:

@@ -41,11 +41,14 @@ def read_products(entries: Sequence[Mapping[str, object]], weights: Path) -> lis
 def to_round(
     products: Sequence[Product], shape_of: Mapping[str, tuple[int, ...]], count: int, precision: str
 ) -> list[Product]:
-    """Those on whose roundings `count` samples have a say."""
+    """Those on whose roundings `count` samples have a say. Transposed convolutions have no integers as weights
+    alone."""
     return [
         p
         for p in products
-        if p.input in shape_of and may_round(p, count * p.rows(shape_of[p.input]), precision == "W4")
+        if (precision == "INT8" or p.kind != "conv_transpose")
+        and p.input in shape_of
+        and may_round(p, count * p.rows(shape_of[p.input]), precision == "W4")
     ]
 
 

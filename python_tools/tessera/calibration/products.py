@@ -11,7 +11,7 @@ from tessera import _calibration
 
 from .worker import Candidate
 
-ROWS = {"conv": 256, "matmul": 512}
+ROWS = {"conv": 256, "matmul": 512, "conv_transpose": 256}
 """Output positions of one op that are looked at in one sample, evenly spread. Neighbours in a picture are much
 alike."""
 
@@ -19,8 +19,8 @@ alike."""
 @dataclass(frozen=True)
 class Product:
     """A convolution or matmul as the compiler describes it. weight: [OC, C / groups, K...], or [K, N] ([N, K] with
-    trans_b). bits, group: of its weights in W4; so many of the C / groups or K share a scale. wide: W4 was told to
-    keep 8 bits.
+    trans_b), or [C, OC, K...] of a transposed convolution, whose windows do not overlap. bits, group: of its weights in
+    W4; so many of the C / groups or K share a scale. wide: W4 was told to keep 8 bits.
     """
 
     name: str
@@ -43,7 +43,8 @@ class Product:
 
     @property
     def matrix(self) -> np.ndarray:
-        """float64 [groups, OC / groups, K]: one row an output channel, as the op's inputs lie in `rows`."""
+        """float64 [groups, OC / groups, K]: one row an output channel, as the op's inputs lie in `rows`; of transposed
+        convolutions one a tap of each output channel."""
         return self._matrix_of(self.weight.astype(np.float64))
 
     @property
@@ -54,7 +55,14 @@ class Product:
     def _matrix_of(self, w: np.ndarray) -> np.ndarray:
         if self.kind == "matmul":
             return (w if self.trans_b else w.T)[None]
+        if self.kind == "conv_transpose":
+            return w.reshape(w.shape[0], -1).T[None]
         return w.reshape(self.groups, w.shape[0] // self.groups, -1)
+
+    @property
+    def sharing(self) -> int:
+        """Rows of the matrix that have one scale: those of an output channel."""
+        return self.weight[0, 0].size if self.kind == "conv_transpose" else 1
 
     def restored(self, integers: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """What integers [as the weight lies] with scales [output channels, runs of weights] stand for."""
@@ -71,6 +79,8 @@ class Product:
         """The other way round."""
         if self.kind == "matmul":
             return np.ascontiguousarray(matrix[0] if self.trans_b else matrix[0].T)
+        if self.kind == "conv_transpose":
+            return np.ascontiguousarray(matrix[0].T).reshape(self.weight.shape)
         return matrix.reshape(self.weight.shape)
 
     @property
@@ -91,6 +101,9 @@ class Product:
         """The rows that the op multiplies with its weights, of an input of such a shape."""
         if self.kind == "matmul":
             return _calibration.Patches((int(np.prod(shape[:-1])), shape[-1]), 1, (), (), (), ())
+        if self.kind == "conv_transpose":
+            ones = (1,) * (len(shape) - 2)
+            return _calibration.Patches(shape, 1, ones, ones, (0, 0) * len(ones), ones)
         return _calibration.Patches(shape, self.groups, self.weight.shape[2:], self.strides, self.pads, self.dilations)
 
 

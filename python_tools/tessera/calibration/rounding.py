@@ -8,7 +8,7 @@ that a weight error e causes in the output is e H e'.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Collection
+from typing import Callable, Collection
 
 import numpy as np
 
@@ -60,12 +60,13 @@ class Rounded:
 def is_exact(product: Product) -> bool:
     """Whether int8 holds the weights as they are, as those of a model that was quantised before: nothing is to be
     chosen."""
-    matrix = product.as_it_lies
-    return all(_on_grid(matrix[:, i : i + AT_ONCE].astype(np.float64)) for i in range(0, matrix.shape[1], AT_ONCE))
+    matrix, at_once = product.as_it_lies, -(-AT_ONCE // product.sharing) * product.sharing
+    blocks = (matrix[:, i : i + at_once].astype(np.float64) for i in range(0, matrix.shape[1], at_once))
+    return all(_on_grid(block, product.sharing) for block in blocks)
 
 
-def _on_grid(weights: np.ndarray) -> bool:
-    steps = weights / _largest_scales(weights)[..., None]
+def _on_grid(weights: np.ndarray, sharing: int) -> bool:
+    steps = weights / _largest_scales(weights, sharing)[..., None]
     return bool(np.abs(steps - np.rint(steps)).max() < ON_GRID)
 
 
@@ -78,7 +79,7 @@ def round_weights(product: Product, statistics: Statistics, methods: Collection[
     """By `methods`; without second moments the bias alone, with roundings as the compiler does them by itself."""
     weights = product.matrix
     methods = set(methods) & (set(METHODS) if statistics.second else {"bias_correction"})
-    scales = _largest_scales(weights)
+    scales = _largest_scales(weights, product.sharing)
     if methods & {"gptq", "clip_weights"}:
         scales, integers = _by_moments(product, weights, scales, statistics, methods)
     else:
@@ -86,8 +87,9 @@ def round_weights(product: Product, statistics: Statistics, methods: Collection[
     bias = None
     if "bias_correction" in methods:
         got = np.einsum("gok,gk->go", integers * scales[..., None].astype(np.float64), statistics.rounded)
-        bias = (np.einsum("gok,gk->go", weights, statistics.exact) - got).ravel().astype(np.float32)
-    return Rounded(product.like_weight(integers), scales.ravel(), bias)
+        lost = np.einsum("gok,gk->go", weights, statistics.exact) - got
+        bias = lost.reshape(-1, product.sharing).mean(axis=1).astype(np.float32)
+    return Rounded(product.like_weight(integers), scales.ravel()[:: product.sharing], bias)
 
 
 def round_alone(product: Product, statistics: Statistics, four_bits: bool, lack: Lack | None = None) -> Rounded:
@@ -148,7 +150,8 @@ def _by_moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scales and integers with the least error of the outputs."""
     moments = statistics.moments
-    if "bias_correction" in methods:  # the mean's share is the bias's
+    # The mean's share is the bias's, but where the taps of a transposed convolution have one together.
+    if "bias_correction" in methods and product.sharing == 1:
         mean = statistics.rounded.astype(np.float32)
         moments -= mean[:, :, None] * mean[:, None, :]
         variances = np.einsum("gkk->gk", moments)
@@ -157,17 +160,17 @@ def _by_moments(
         )  # of inputs that hardly change only the rounding of the difference is left
     ways = np.stack([scales * np.float32(share) for share in (SHARES if "clip_weights" in methods else SHARES[:1])])
     if "gptq" in methods and len(ways) > 1:  # which costs too much to be done for all of them
-        ways = np.stack([scales, _promising(weights, ways[1:], np.einsum("gkk->gk", moments))])
+        ways = np.stack([scales, _promising(weights, ways[1:], np.einsum("gkk->gk", moments), product.sharing)])
     if "gptq" in methods:
         integers, losses = round_groups(weights, moments, ways[..., None], -LIMIT, LIMIT, clip_first=False)
     else:
         integers = np.stack([_by_themselves(product, weights, way) for way in ways])
         errors = (integers * ways[..., None] - weights).astype(np.float32)
         losses = np.einsum("wgok,wgok->wgo", np.matmul(errors, moments), errors)
-    return _best(ways, integers, losses)
+    return _best(ways, integers, _together(losses, product.sharing, np.sum))
 
 
-def _promising(weights: np.ndarray, ways: np.ndarray, power: np.ndarray) -> np.ndarray:
+def _promising(weights: np.ndarray, ways: np.ndarray, power: np.ndarray, sharing: int) -> np.ndarray:
     """Per channel the scale of `ways` with the least error of rounding to the nearest, an input's `power` [groups, K]
     being what an error of its weight costs: what one is better for, feedback of errors is better with."""
     w, cost = weights.astype(np.float32), power.astype(np.float32)[:, None]
@@ -178,6 +181,7 @@ def _promising(weights: np.ndarray, ways: np.ndarray, power: np.ndarray) -> np.n
         steps *= scale[..., None]
         steps -= w
         loss = np.einsum("gok,gok,gok->go", steps, steps, np.broadcast_to(cost, w.shape))
+        loss = _together(loss, sharing, np.sum)
         best, least = np.where(loss < least, scale, best), np.minimum(loss, least)
     return best
 
@@ -194,10 +198,18 @@ def _by_themselves(product: Product, weights: np.ndarray, scales: np.ndarray) ->
     return round_groups(kernels, moments, ways, -LIMIT, LIMIT, clip_first=True)[0].reshape(weights.shape)
 
 
-def _largest_scales(weights: np.ndarray) -> np.ndarray:
-    """float32 [groups, OC / groups]. A channel of zeros is exact in any scale."""
-    largest = np.abs(weights).max(axis=2)
+def _largest_scales(weights: np.ndarray, sharing: int) -> np.ndarray:
+    """float32 [groups, rows], equal in runs of `sharing` rows. A channel of zeros is exact in any scale."""
+    largest = _together(np.abs(weights).max(axis=2), sharing, np.max)
     return np.where(largest > 0, np.maximum(largest / LIMIT, np.finfo(np.float32).tiny), 1.0).astype(np.float32)
+
+
+def _together(values: np.ndarray, sharing: int, of: Callable[..., np.ndarray]) -> np.ndarray:
+    """[..., rows] with what is `of` each run of `sharing` rows, which have one scale, in all of them."""
+    if sharing == 1:
+        return values
+    runs = of(values.reshape(*values.shape[:-1], -1, sharing), axis=-1)
+    return np.repeat(runs, sharing, axis=-1)
 
 
 def round_groups(
