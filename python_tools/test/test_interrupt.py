@@ -58,7 +58,7 @@ for _ in range(5):
             thing = Thing()
             reference = weakref.ref(thing, lambda _: (signal.raise_signal(signal.SIGINT), time.sleep(0)))
             del thing
-            time.sleep(600)
+            time.sleep(5)  # what comes just before the call of the system waits until its end
     except KeyboardInterrupt:
         print("arrived", bool(is_first))
 """
