@@ -204,21 +204,23 @@ static FoldPlan planMapped(const Product &product, const Chip &chip) {
   return best;
 }
 
+/// What plans ask of the product, as one that reads |x| as it lies.
+static Product readerOf(const TileView &x, const Product &product) {
+  Product reader;
+  reader.x = x, reader.y = product.y, reader.weightType = product.weightType;
+  reader.window = product.window, reader.depth = product.depth, reader.groups = product.groups;
+  return reader;
+}
+
 bool paysToMap(const Product &product, const Chip &chip) {
-  Product apart;
-  apart.x = product.x, apart.y = product.y, apart.weightType = product.weightType;
-  apart.window = product.window, apart.depth = product.depth, apart.groups = product.groups;
-  FoldPlan before = planFold(apart, chip);
+  FoldPlan before = planFold(readerOf(product.x, product), chip);
   double map = copyCycles(product.mapped->from, chip) + copyCycles(product.x, chip); // stored as it is loaded
   return before.fold && planMapped(product, chip).cycles < map + before.cycles;
 }
 
 TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip) {
-  Product resident;
-  resident.x = denseOf(product.x), resident.y = product.y, resident.weightType = product.weightType;
-  resident.window = product.window, resident.depth = product.depth, resident.groups = product.groups;
   Fold folds[] = {product.mapped ? planMapped(product, chip).fold : planFold(product, chip).fold,
-                  planFold(resident, chip).fold};
+                  planFold(readerOf(denseOf(product.x), product), chip).fold};
   auto columns = [&](Fold fold) {
     return fold.columns > 1 && fold.columns < product.window.kernel[1] ? fold.columns : 0;
   };

@@ -29,12 +29,11 @@ constexpr double kPowerOfTwo[] = {1.326472614e-03, 9.671512739e-03, 5.550733747e
                                   2.402224208e-01, 6.931469776e-01, 1.000000000e+00};
 
 /// Bytes of K that tiles of AMX multiply at a time, which rows of q and of what softmax makes have in whole numbers; 0:
-/// vectors multiply. Few rows do not pay for setting tiles up.
+/// vectors multiply.
 int64_t chunkOf(const AttentionShape &shape) {
-  constexpr int64_t kFewRows = 4;
   int64_t bytes = shape.depth * 2;
   bool isBf16 = shape.kb.operandType(0).getElementType().isBF16();
-  if (!isBf16 || !targetOf(shape.kb).amx || shape.queries < kFewRows || bytes % (kMostChunk / 2)) {
+  if (!isBf16 || !targetOf(shape.kb).amx || shape.queries < kFewestMatrixRows || bytes % (kMostChunk / 2)) {
     return 0;
   }
   return bytes % kMostChunk ? kMostChunk / 2 : kMostChunk;

@@ -29,10 +29,9 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// Whether tiles of AMX multiply; few rows do not pay for setting them up.
+/// Whether tiles of AMX multiply.
 bool hasMatrixTiles(const AttentionShape &shape) {
-  constexpr int64_t kFewRows = 4;
-  return targetOf(shape.kb).amx && shape.queries >= kFewRows;
+  return targetOf(shape.kb).amx && shape.queries >= kFewestMatrixRows;
 }
 
 class MicroIntegerAttention {

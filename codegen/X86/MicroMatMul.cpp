@@ -92,11 +92,10 @@ int64_t product(ArrayRef<int64_t> dims) {
   return result;
 }
 
-/// Whether a product of bytes with an activation B is one of AMX tiles; few rows do not pay for their setting up.
+/// Whether a product of bytes with an activation B is one of AMX tiles.
 bool packsForTiles(device::MatMulOp op, const X86Target &target) {
-  constexpr int64_t kFewRows = 4;
   auto y = cast<RankedTensorType>(op.getY().getType());
-  return target.amx && y.getDimSize(y.getRank() - 2) >= kFewRows;
+  return target.amx && y.getDimSize(y.getRank() - 2) >= kFewestMatrixRows;
 }
 
 /// Blocks of columns of a product of few rows whose B, of f32, is no constant and read where it lies: as many as fit

@@ -17,6 +17,8 @@ inline constexpr int64_t kBlock = 16;
 
 /// Most bytes of K that a product of AMX tiles takes, and most rows of two such tiles above each other.
 inline constexpr int64_t kMostChunk = 64, kMatrixTileRows = 32;
+/// Products of fewer rows wait for their weights alone, and do not pay for setting tiles of AMX up.
+inline constexpr int64_t kFewestMatrixRows = 4;
 
 /// Dims of logical convolution weights [OC, C / groups, KH, KW].
 struct ConvWeightDims {

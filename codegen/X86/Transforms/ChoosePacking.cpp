@@ -121,9 +121,8 @@ PackingAttr choosePacking(device::MatMulOp matmul, const top::TensorData &weight
   int64_t rows = matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : y.getNumElements() / n;
   TiledProduct product{1, rows, int64_t(llvm::divideCeil(k, stepElements(step))), n};
   int64_t blocks = choosePanelBlocks(target.vectorBytes, product);
-  constexpr int64_t kFewRows = 4; // wait for their weights alone
   bool integers = step == PackedStep::i8x4 || step == PackedStep::i16x2;
-  if (target.amx && rows >= kFewRows && (integers || step == PackedStep::bf16x2)) {
+  if (target.amx && rows >= kFewestMatrixRows && (integers || step == PackedStep::bf16x2)) {
     ChunkedDepth chunks = chunksOfRow(4 * int64_t(llvm::divideCeil(k, integers ? 4 : 2)));
     int64_t products = tileProducts(a.getElementType()), copied = products > 1 ? rows * k * products : 0;
     if (matrixTileCycles(product, chunks.count * products, copied) < tileCycles(target.vectorBytes, blocks, product)) {

@@ -30,7 +30,8 @@ LOUD, WEIGHS = 0.005, 0.1
 """Gates (gates.py) tell which errors are small: larger ones, and those with such a share of all squares, are measured
 at the outputs."""
 EXACT_ENOUGH = 0.03
-"""Output error below which samples that do not show what the model looks for are no reason to clip."""
+"""With an output error below this no risk is taken: no factors that other inputs may need smaller, and no clipping
+whose harm the samples do not show."""
 CLEARLY = 1.1
 """A narrower range, which clips what the samples hardly show, has to be better than a wider one by this factor."""
 

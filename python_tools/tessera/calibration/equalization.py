@@ -13,7 +13,7 @@ import numpy as np
 from .. import safetensors_io
 from ..errors import TesseraError
 from ..progress import Report
-from .choose import choice_by
+from .choose import EXACT_ENOUGH, choice_by
 from .collect import State
 from .dataset import Dataset, Unreadable, spread
 from .distribution import Distribution
@@ -36,8 +36,6 @@ LEAST_GAIN = 0.9
 CLEARLY = 0.8
 """So much smaller must the output error be: channels that the samples hardly use have less head room with factors,
 and other inputs may need it."""
-EXACT_ENOUGH = 0.03
-"""With an output error below this there is no risk to be taken."""
 LEARNED = 0.75
 """Part of the squared error of weights alone that is gone once they are chosen by the samples: what they cost in 16-bit
 activations, where nothing else costs much, shows how much that is."""
