@@ -277,7 +277,11 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
     observeIr(module, "top");
   }
   quant::Undo undo(*function);
-  auto quantization = prepareModel(*function, options.quantization, options.inputsOutputs, observer);
+  std::optional<Quantization> asked = options.quantization;
+  if (asked) {
+    asked->options.splitWeights = !options.compile.observe;
+  }
+  auto quantization = prepareModel(*function, asked, options.inputsOutputs, observer);
   if (!quantization) {
     return quantization.takeError();
   }

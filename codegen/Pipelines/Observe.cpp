@@ -42,7 +42,7 @@ Value rootOf(Value value) {
 llvm::DenseSet<Value> findIntegers(func::FuncOp function) {
   llvm::DenseSet<Value> found;
   const Quantization made = madeUp(function, quant::Precision::INT8);
-  auto decisions = quant::decide(function, made.table, made.choices, made.precision);
+  auto decisions = quant::decide(function, made.table, made.choices, made.options.precision);
   if (!decisions) {
     llvm::consumeError(decisions.takeError());
   }

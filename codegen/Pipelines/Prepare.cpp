@@ -31,8 +31,7 @@ llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const
   if (mlir::failed(passes.run(function->getParentOfType<ModuleOp>()))) {
     return llvm::createStringError("failed to widen f16 values");
   }
-  return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.precision,
-                                 quantization.groupSize, progress);
+  return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.options, progress);
 }
 
 /// The range of every tensor, about that of an activation.
@@ -60,7 +59,7 @@ Quantization madeUp(func::FuncOp function, quant::Precision precision) {
     add(function.getArgAttrOfType<StringAttr>(i, top::TopDialect::kNameAttr));
   }
   Quantization made;
-  made.precision = precision;
+  made.options.precision = precision;
   if (precision == quant::Precision::INT8 || precision == quant::Precision::INT16) {
     made.table = quant::CalibrationTable(std::move(ranges));
   }

@@ -17,9 +17,8 @@ namespace tessera::codegen {
 
 /// What --quantize goes by, other than F32.
 struct Quantization {
-  quant::Precision precision = quant::Precision::INT8; ///< of ops that `choices` does not name
-  int64_t groupSize = quant::kGroupSize;               ///< of W4
-  quant::CalibrationTable table;                       ///< may be empty where nothing is to be INT8
+  quant::QuantizeOptions options;
+  quant::CalibrationTable table; ///< may be empty where nothing is to be INT8
   quant::QuantizeTable choices;
 };
 

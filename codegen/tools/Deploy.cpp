@@ -284,7 +284,7 @@ llvm::Error Deployment::run() {
   }
   deploy.quantization = std::move(*quantization);
   if (deploy.quantization) {
-    deploy.quantization->groupSize = options.groupSize;
+    deploy.quantization->options.groupSize = options.groupSize;
   }
   if (deploy.compile.observe) {
     if (llvm::Error error = observe(module, observed)) {

@@ -46,6 +46,8 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
                             {"products", report.products},
                             {"integer_products", report.integerProducts},
                             {"wide_products", report.wideProducts},
+                            {"second_products", report.secondProducts},
+                            {"split_weights", report.splitWeights},
                             {"wide_ops", describe(report.wide)},
                             {"float_ops", describe(report.kept)}};
 }

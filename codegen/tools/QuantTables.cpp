@@ -17,7 +17,7 @@ llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(q
     return std::nullopt;
   }
   codegen::Quantization quantization;
-  quantization.precision = precision;
+  quantization.options.precision = precision;
   if (!calibration.empty()) {
     auto table = quant::CalibrationTable::load(calibration);
     if (!table) {

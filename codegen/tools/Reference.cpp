@@ -116,7 +116,7 @@ static llvm::Error run(const Options &options) {
   }
   tessera::quant::TensorFactors factors;
   if (*tables) {
-    (*tables)->groupSize = options.groupSize;
+    (*tables)->options.groupSize = options.groupSize;
     reportPhase("quantize");
     auto report = tessera::codegen::quantizeModel(network, **tables,
                                                   [](size_t done, size_t total) { reportProgress(done, total); });

@@ -84,6 +84,7 @@ BAD = [
     ),
     (lambda d: d["tensors"][0].pop("method"), "tensor 'x': \"method\" is missing"),
     (lambda d: d["tensors"][0].update(dtype="int3"), "tensor 'x': dtype 'int3'; allowed: int8"),
+    (lambda d: d["tensors"][0].update(weight_terms=3), "tensor 'x': weight_terms is 3; allowed: 1, 2"),
     (lambda d: d["tensors"][0].update(threshold=1.0), "tensor 'x': scale 0.020787401 is not threshold / 127"),
     (lambda d: d["tensors"][1].update(max=3.0), "is not (max - min) / 255"),
     (lambda d: d["tensors"][1].update(zero_point=3), "zero_point 3 does not follow from the range, -128 does"),

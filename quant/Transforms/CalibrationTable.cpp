@@ -29,6 +29,7 @@ Range readRange(ObjectReader &line) {
     range.largest = static_cast<float>(*largest);
   }
   std::optional<int64_t> zeroPoint = line.optionalInteger("zero_point", -128, 127);
+  range.weightTerms = line.optionalInteger("weight_terms", 1, 2).value_or(1);
   if (line.failed()) {
     return range;
   }

@@ -56,11 +56,7 @@ public:
     if (op.getBias()) {
       value = make<top::AddOp>(f32, dims, value, op.getBias());
     }
-    if (op.getRelu()) {
-      double limit = op.getReluLimit().convertToDouble();
-      value = make<top::ClipOp>(f32, dims, value, builder.getF64FloatAttr(0),
-                                builder.getF64FloatAttr(limit > 0 ? limit : HUGE_VAL));
-    }
+    value = rectified(builder, op, value);
     top::copyNames(op, value.getDefiningOp());
     op.getY().replaceAllUsesWith(value);
     op->remove();

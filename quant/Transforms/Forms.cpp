@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Forms.h"
 
+#include "quant/Transforms/WeightTerms.h"
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -248,7 +249,8 @@ private:
     for (Operation *reader : integerReaders(v)) {
       int64_t most = kMostLevels;
       if (question.kindOf(reader) == OpKind::product && reader->getOperand(0) == v) {
-        most = mostLevels(reader, magnitudeOf(group), question.learnedWeights);
+        const bool others = question.learnedWeights || hasTwoTerms(question.rangeOf(reader->getResult(0)));
+        most = mostLevels(reader, magnitudeOf(group), others);
       } else if (question.kindOf(reader) == OpKind::blend || question.kindOf(reader) == OpKind::pairwise) {
         int64_t factor = question.kindOf(reader) == OpKind::pairwise ? 255 : 1;
         most = std::numeric_limits<int32_t>::max() / std::max<int64_t>(countBlended(reader) * factor, 1);

@@ -103,6 +103,19 @@ llvm::Expected<std::optional<LearnedWeight>> LearnedWeights::find(StringRef tens
   return found;
 }
 
+llvm::Expected<ArrayRef<float>> LearnedWeights::inputBias(StringRef tensor, int64_t channels) const {
+  auto found = store->lookup((tensor + ":input_bias").str());
+  if (!found) {
+    return ArrayRef<float>();
+  }
+  if (!found->elementType.isF32() || found->shape != ArrayRef<int64_t>(channels) ||
+      llvm::any_of(floatsOf(*found), [](float b) { return !std::isfinite(b); })) {
+    return llvm::createStringError("'" + path + "': the input bias for tensor '" + tensor +
+                                   "' is no vector of finite f32, one for each of its channels");
+  }
+  return floatsOf(*found);
+}
+
 llvm::Expected<ArrayRef<float>> LearnedWeights::factors(StringRef tensor) const {
   auto found = store->lookup((tensor + ":factors").str());
   if (!found) {

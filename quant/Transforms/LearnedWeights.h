@@ -22,8 +22,9 @@ struct LearnedGroups {
 };
 
 /// The file that a calibration table names, by the tensor that the op makes: "TENSOR:weight" i8, "TENSOR:scale" f32 and
-/// "TENSOR:bias" f32; "TENSOR:factors" f32 (Equalize.h); for weights alone "TENSOR:weight8" or "TENSOR:weight4" i8 and
-/// "TENSOR:scale8" or "TENSOR:scale4", "TENSOR:weight4wide" and "TENSOR:scale4wide" where W4 is to keep 8 bits.
+/// "TENSOR:bias" f32, of it "TENSOR:input_bias" f32 for weights that are not rounded; "TENSOR:factors" f32
+/// (Equalize.h); for weights alone "TENSOR:weight8" or "TENSOR:weight4" i8 and "TENSOR:scale8" or "TENSOR:scale4",
+/// "TENSOR:weight4wide" and "TENSOR:scale4wide" where W4 is to keep 8 bits.
 class LearnedWeights {
 public:
   /// Maps the file and checks its hash (SHA-256).
@@ -32,6 +33,10 @@ public:
   /// Nothing where the file has none for the tensor. Fails where what it has does not fit the op's weight.
   llvm::Expected<std::optional<LearnedWeight>> find(llvm::StringRef tensor, mlir::RankedTensorType weight,
                                                     int64_t channels) const;
+
+  /// What is to be added to the bias of an op whose weights have two terms (WeightTerms.h), for what rounding its input
+  /// does on average; may be empty.
+  llvm::Expected<llvm::ArrayRef<float>> inputBias(llvm::StringRef tensor, int64_t channels) const;
 
   /// As find, for weights alone in `bits` bits, `groups` of them with a scale of their own in each channel.
   llvm::Expected<std::optional<LearnedGroups>> findGroups(llvm::StringRef tensor, mlir::RankedTensorType weight,

@@ -6,6 +6,7 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -89,6 +90,19 @@ WeightOperand weightOf(Operation *op) {
     return {&weight, matmul.getTransB() ? 0 : 1};
   }
   return {&weight, isa<top::ConvTransposeOp>(op) ? 1 : 0};
+}
+
+Value rectified(OpBuilder &builder, Operation *op, Value sum) {
+  auto clip = [&](auto product) {
+    if (!product.getRelu()) {
+      return sum;
+    }
+    const double limit = product.getReluLimit().convertToDouble();
+    Value clipped = top::ClipOp::create(builder, op->getLoc(), sum.getType(), sum, builder.getF64FloatAttr(0),
+                                        builder.getF64FloatAttr(limit > 0 ? limit : HUGE_VAL));
+    return clipped;
+  };
+  return llvm::TypeSwitch<Operation *, Value>(op).Case<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(clip);
 }
 
 Value biasOf(Operation *op) { return op->getNumOperands() > 2 ? op->getOperand(2) : Value(); }

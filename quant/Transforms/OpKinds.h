@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "mlir/IR/Operation.h"
+#include "mlir/IR/Builders.h"
 #include <optional>
 #include <string>
 
@@ -33,6 +33,9 @@ struct WeightOperand {
   int64_t channelDim;
 };
 WeightOperand weightOf(mlir::Operation *op);
+
+/// `sum`, for the result of a product, behind the rectifier that the product has; itself where it has none.
+mlir::Value rectified(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Value sum);
 
 /// The bias of a product, null if it has none.
 mlir::Value biasOf(mlir::Operation *op);

@@ -20,6 +20,13 @@ def QuantizePass : Pass<"top-quantize", "::mlir::ModuleOp"> {
     take the parameters of their input, concat gives all its inputs one range: they only move integers. What the quantise table names, or has no line in the
     calibration table, stays float; a remark at the op says why.
 
+    A product whose result has `weight_terms` 2 in the calibration table gets a second one, of the same input, for what rounding
+    leaves over of its weights; its i16 are added in the epilogue of the first.
+    ```
+    %y = top.conv %x, %w        ==>   %rd = dequantize(quantize(conv(%xd, dequantize(%rest_i8))) : i16)
+                                      %y = top.add(top.conv(%xd, %wd), %rd)
+    ```
+
     Ops of precision BF16 or F16 hold their weights and their stored results in 16 bits: weights as constants of the type,
     cast to f32; results as pairs of casts. Ops compute on f32, and the network's outputs are not rounded, inputs only to bf16 where convolutions alone read them, nor
     results of which, moved or not, nothing is computed that reads 16 bits. Convolutions that sum fewer than 64

@@ -9,6 +9,7 @@
 #include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/Passes.h"
 #include "quant/Transforms/WeightOnly.h"
+#include "quant/Transforms/WeightTerms.h"
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
@@ -198,11 +199,71 @@ llvm::Expected<std::optional<LearnedWeight>> findLearned(const std::optional<Lea
   return learned->find(top::getTensorName(op->getResult(0)), type, countChannels(op));
 }
 
+/// For a product whose weights have two terms: of what was learned, what they need too.
+llvm::Error addInputBias(OpBuilder &builder, const std::optional<LearnedWeights> &learned, Operation *op) {
+  if (!learned) {
+    return llvm::Error::success();
+  }
+  auto bias = learned->inputBias(top::getTensorName(op->getResult(0)), countChannels(op));
+  if (bias && !bias->empty()) {
+    builder.setInsertionPoint(op);
+    addToBias(builder, op, *bias);
+  }
+  return bias.takeError();
+}
+
 /// Attention of integers has powers of so many levels.
 void roundPowers(const Decisions &decisions) {
   for (Operation *op : decisions.integers) {
     if (auto attention = dyn_cast<top::AttentionOp>(op)) {
       attention.setLevels(kPowerLevels);
+    }
+  }
+}
+
+/// Products, and what their inputs become.
+using Products = llvm::MapVector<Operation *, IntegerForm>;
+
+/// Makes the weights of products of integers i8, but of those that are to have two terms, which it returns.
+llvm::Expected<Products> roundWeights(func::FuncOp function, const CalibrationTable &table,
+                                      const std::optional<LearnedWeights> &learned, const Decisions &decisions,
+                                      QuantizeReport &report, llvm::function_ref<void(size_t, size_t)> progress) {
+  OpBuilder builder(function.getContext());
+  Products twoTerms;
+  const size_t total = decisions.integers.empty() ? 0 : function.getBody().front().getOperations().size();
+  size_t done = 0;
+  for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
+    if (total) {
+      progress(std::min(++done, total), total);
+    }
+    if (!decisions.integers.contains(&op) || kindOf(&op) != OpKind::product || multipliesActivations(&op)) {
+      continue;
+    }
+    const IntegerForm &form = decisions.tensors.find(op.getOperand(0))->second;
+    if (hasTwoTerms(table.find(top::getTensorName(op.getResult(0))))) {
+      twoTerms.insert({&op, form});
+      if (llvm::Error error = addInputBias(builder, learned, &op)) {
+        return std::move(error);
+      }
+      continue;
+    }
+    llvm::Expected<std::optional<LearnedWeight>> own = findLearned(learned, &op);
+    if (!own) {
+      return own.takeError();
+    }
+    report.learnedWeights += own->has_value();
+    quantizeWeight(builder, &op, form.finestScale, *own);
+  }
+  return twoTerms;
+}
+
+/// The second products count as ops of integers from now on.
+void splitWeights(OpBuilder &builder, const Products &products, Decisions &decisions, QuantizeReport &report) {
+  for (const auto &[op, form] : products) {
+    if (Operation *second = splitWeight(builder, op, form)) {
+      decisions.integers.insert(second);
+      ++report.splitWeights;
+      report.secondProducts += countProducts(second);
     }
   }
 }
@@ -249,7 +310,7 @@ class QuantizePass : public impl::QuantizePassBase<QuantizePass> {
     if (groupSize < 16 || groupSize % 16) {
       return llvm::createStringError("group size " + llvm::Twine(groupSize) + "; allowed: multiples of 16");
     }
-    llvm::Expected<QuantizeReport> report = quantizeFunction(function, table, choices, *wanted, groupSize);
+    llvm::Expected<QuantizeReport> report = quantizeFunction(function, table, choices, {*wanted, groupSize});
     if (!report) {
       return report.takeError();
     }
@@ -282,8 +343,9 @@ class FusePreprocessPass : public impl::FusePreprocessPassBase<FusePreprocessPas
 } // namespace
 
 llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const CalibrationTable &table,
-                                                const QuantizeTable &choices, Precision precision, int64_t groupSize,
+                                                const QuantizeTable &choices, const QuantizeOptions &options,
                                                 llvm::function_ref<void(size_t, size_t)> progress) {
+  const Precision precision = options.precision;
   llvm::Expected<std::optional<LearnedWeights>> learned = loadLearned(function.getContext(), table);
   if (!learned) {
     return learned.takeError();
@@ -302,20 +364,9 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
   const OpNames names = displayNames(function);
   // Integers are made first: rounded floats are not what ranges were measured on.
   OpBuilder builder(function.getContext());
-  const size_t total = decisions->integers.empty() ? 0 : function.getBody().front().getOperations().size();
-  size_t done = 0;
-  for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
-    if (total) {
-      progress(std::min(++done, total), total);
-    }
-    if (decisions->integers.contains(&op) && kindOf(&op) == OpKind::product && !multipliesActivations(&op)) {
-      llvm::Expected<std::optional<LearnedWeight>> own = findLearned(*learned, &op);
-      if (!own) {
-        return own.takeError();
-      }
-      report.learnedWeights += own->has_value();
-      quantizeWeight(builder, &op, decisions->tensors.find(op.getOperand(0))->second.finestScale, *own);
-    }
+  llvm::Expected<Products> twoTerms = roundWeights(function, table, *learned, *decisions, report, progress);
+  if (!twoTerms) {
+    return twoTerms.takeError();
   }
   roundPowers(*decisions);
   for (auto &[value, form] : decisions->tensors) {
@@ -324,9 +375,12 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
       report.tensors.push_back({name.str(), form.scale, form.zeroPoint});
     }
   }
+  if (options.splitWeights) {
+    splitWeights(builder, *twoTerms, *decisions, report);
+  }
   NarrowFloats narrow = narrowFloats(function, table, *decisions, precision);
   llvm::Expected<WeightOnly> weights =
-      quantizeWeightsOnly(function, *decisions, precision, groupSize, *learned, progress);
+      quantizeWeightsOnly(function, *decisions, precision, options.groupSize, *learned, progress);
   if (!weights) {
     return weights.takeError();
   }

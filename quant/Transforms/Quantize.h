@@ -44,9 +44,11 @@ struct QuantizeReport {
   int64_t narrowProducts = 0;                  ///< of f16 or bf16
   int64_t weightOps = 0, weightProducts = 0;   ///< with integer weights, computing in float
   int64_t wideProducts = 0;                    ///< of these, those of i16
+  int64_t secondProducts = 0;                  ///< of these, those with the second term of a weight
   std::vector<KeptOp> kept, wide;              ///< that stay float, that read i16; in program order
   std::vector<DecidedOp> ops;                  ///< all of them, in program order
   int64_t learnedWeights = 0;                  ///< products whose weights run_calibration chose
+  int64_t splitWeights = 0;                    ///< products whose weights have two terms
   std::vector<QuantizedTensor> tensors;        ///< with a name
   TensorFactors factors;                       ///< tensors hold these parts of what the model's have under their name
   std::vector<std::string> floatInputsOutputs; ///< that were asked for as integers and stay f32: which, and why
@@ -59,12 +61,19 @@ llvm::Error checkTables(mlir::func::FuncOp function, const CalibrationTable &tab
 /// Products that share a scale in W4, unless told otherwise.
 inline constexpr int64_t kGroupSize = 32;
 
+/// What is asked for beside the tables.
+struct QuantizeOptions {
+  Precision precision = Precision::INT8; ///< of ops that the quantise table does not name
+  int64_t groupSize = kGroupSize;        ///< of W4, a multiple of 16
+  /// Weights of two terms become two products; else they stay the floats that these stand for (Undo.h).
+  bool splitWeights = true;
+};
+
 /// Inserts pairs of quantize and dequantize, or of casts (see `top-quantize` in Passes.td). Tensors must have names
-/// (top::nameEveryTensor). `table` may be empty where nothing is to be INT8; `precision` is that of ops that `choices`
-/// does not name, `groupSize` (a multiple of 16) for W4. Weights that the table's own
+/// (top::nameEveryTensor). `table` may be empty where nothing is to be INT8. Weights that the table's own
 /// file holds are taken from there. `progress`: ops done, of all, in each round over them.
 llvm::Expected<QuantizeReport> quantizeFunction(
-    mlir::func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices, Precision precision,
-    int64_t groupSize = kGroupSize, llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {});
+    mlir::func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices,
+    const QuantizeOptions &options, llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {});
 
 } // namespace tessera::quant

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/TableNames.h"
 
+#include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/Quantize.h"
+#include "quant/Transforms/WeightTerms.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "llvm/ADT/SetVector.h"
@@ -51,6 +53,12 @@ llvm::Error checkTables(func::FuncOp function, const CalibrationTable &table, co
     if (!table.isOfOtherShapes && !index.tensors.contains(line.getKey())) {
       return llvm::createStringError("'" + table.path() + "': the model has no tensor '" + line.getKey() + "'" +
                                      suggestion(line.getKey(), index.tensors));
+    }
+    const SmallVector<Operation *> makers = index.ops.lookup(line.getKey());
+    if (hasTwoTerms(&line.getValue()) && !makers.empty() &&
+        llvm::none_of(makers, [](Operation *op) { return kindOf(op) == OpKind::product; })) {
+      return llvm::createStringError("'" + table.path() + "': tensor '" + line.getKey() +
+                                     "': \"weight_terms\" is 2, but no convolution or matmul makes it");
     }
   }
   for (const Choice &choice : choices.choices) {

@@ -216,8 +216,7 @@ int64_t countChannels(Operation *op) {
   return cast<RankedTensorType>(operand->get().getType()).getDimSize(dim);
 }
 
-/// Adds to the bias of a product, which gets one if it has none.
-static void addToBias(OpBuilder &builder, Operation *op, ArrayRef<float> delta) {
+void addToBias(OpBuilder &builder, Operation *op, ArrayRef<float> delta) {
   Value old = biasOf(op);
   std::optional<top::TensorData> data = old ? top::getConstantData(old) : std::nullopt;
   SmallVector<float> sum(delta);

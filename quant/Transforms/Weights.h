@@ -27,6 +27,9 @@ int64_t mostLevels(mlir::Operation *op, double magnitude, bool anyWeights);
 void quantizeWeight(mlir::OpBuilder &builder, mlir::Operation *op, double inputScale,
                     const std::optional<LearnedWeight> &learned = std::nullopt);
 
+/// Adds to the bias of a product, one value for each of its channels; it gets a bias if it has none.
+void addToBias(mlir::OpBuilder &builder, mlir::Operation *op, llvm::ArrayRef<float> delta);
+
 /// Along the dim of weightOf(op).
 int64_t countChannels(mlir::Operation *op);
 

@@ -12,6 +12,13 @@
 // OTHER: error: '{{.*}}other.safetensors' is not the file that the calibration table names: its SHA-256 differs; table and weights are made by run_calibration, keep them together
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/absent.json 2>&1 | FileCheck %s --check-prefix=ABSENT
 // ABSENT: error: failed to open the calibration table's weights '{{.*}}absent.safetensors': {{[Nn]}}o such file or directory
+// RUN: not tessera-opt %s --top-quantize=calibration-table=%t/two_terms_bias.json 2>&1 | FileCheck %s --check-prefix=VECTOR
+// VECTOR: error: '{{.*}}two_terms_bias.safetensors': the input bias for tensor 'y' is no vector of finite f32, one for each of its channels
+// RUN: tessera-opt %s --top-quantize=calibration-table=%t/two_terms.json | FileCheck %s --check-prefix=TERMS
+// TERMS-LABEL: func.func @main
+// TERMS: %[[B:.*]] = top.constant dense<[3.000000e+00, -4.000000e+00]> : tensor<2xf32>
+// TERMS: %[[R:.*]] = top.conv %{{[^,]*}}, %{{[^,]*}} {
+// TERMS: top.conv %{{.*}}, %{{.*}}, %[[B]] {
 
 // The second convolution has no line in the file: rounded by itself, without a bias.
 // CHECK-LABEL: func.func @main

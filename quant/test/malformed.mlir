@@ -10,7 +10,7 @@
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/version.json 2>&1 | FileCheck %s --check-prefix=VERSION
 // VERSION: error: '{{.*}}version.json': "version" is 2, this program reads version 1
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/unknown_key.json 2>&1 | FileCheck %s --check-prefix=UNKNOWN_KEY
-// UNKNOWN_KEY: error: '{{.*}}unknown_key.json': tensor 'x': unknown key "treshold"; allowed are dtype, error, largest, max, method, min, name, scale, symmetric, threshold, zero_point
+// UNKNOWN_KEY: error: '{{.*}}unknown_key.json': tensor 'x': unknown key "treshold"; allowed are dtype, error, largest, max, method, min, name, scale, symmetric, threshold, weight_terms, zero_point
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/missing.json 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: error: '{{.*}}missing.json': tensor 'x': "min" is missing
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/negative.json 2>&1 | FileCheck %s --check-prefix=NEGATIVE

@@ -145,6 +145,8 @@ class QuantisedNetwork(random_graphs.Network):
                     **more,
                 )[0]
         outputs = self.raw(op, operands, len(shapes), **attributes)
+        if op in WEIGHT_AXES and inputs[1] in constants and self.rng.random() < 0.15:
+            outputs = [self.second_term(op, inputs[0], constants[inputs[1]], outputs[0], attributes)]
         results = []
         for output, shape in zip(outputs, shapes):
             if op in WEIGHT_AXES and self.rng.random() < 0.4:
@@ -152,6 +154,17 @@ class QuantisedNetwork(random_graphs.Network):
             same = op in MOVES and operands[0] in self.parameters and self.rng.random() < 0.6
             results.append(self.quantise(output, shape, self.parameters[operands[0]] if same else None))
         return results
+
+    def second_term(self, op: str, x: str, weight: TensorProto, first: str, attributes: dict) -> str:
+        """What such weights leave to a second product of the same input, added to the first one's result: as the
+        quantiser makes it of weights in two terms, but with i16 that may saturate."""
+        rest = onnx.numpy_helper.to_array(weight) * np.float32(self.rng.uniform(0.5, 2) / 254)
+        name = self.constant(rest.astype(np.float32))
+        second = self.raw(op, [x, self.quantise_weights(op, name, attributes)[0]], **attributes)[0]
+        scale = np.array(10 ** self.rng.uniform(-7, -5), np.float32)
+        operands = [self.constant(scale), self.constant(np.array(0, np.int16))]
+        words = self.raw("QuantizeLinear", [second, *operands])[0]
+        return self.raw("Add", [first, self.raw("DequantizeLinear", [words, *operands])[0]])[0]
 
     def tail(self, value: str, shape: Shape) -> str:
         """What may stand between a product and its quantisation."""

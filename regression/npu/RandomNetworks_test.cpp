@@ -167,6 +167,7 @@ private:
       range.min = std::min(range.min, -0.01f), range.threshold = std::max(-range.min, range.max);
       range.largest = range.threshold, range.symmetric = std::uniform_int_distribution<int>(0, 1)(generator);
       range.derive();
+      range.weightTerms = std::uniform_int_distribution<int>(0, 3)(generator) ? 1 : 2;
       ranges[name] = range;
     };
     top::TensorMap inputs = draw(function);
@@ -176,7 +177,7 @@ private:
     if (failed(top::Evaluator(note).run(function, inputs))) {
       return false;
     }
-    auto report = quant::quantizeFunction(function, quant::CalibrationTable(std::move(ranges)), {}, precision);
+    auto report = quant::quantizeFunction(function, quant::CalibrationTable(std::move(ranges)), {}, {precision});
     if (!report) {
       messages += llvm::toString(report.takeError());
       return false;

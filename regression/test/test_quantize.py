@@ -16,8 +16,10 @@ from onnx import TensorProto, helper, numpy_helper
 from small_models import save, tensor
 from test_bad_input import assert_refused
 
-from tessera import safetensors_io
+from tessera import safetensors_io, top_model
+from tessera.calibration.observed import Observed
 from tessera.files import save_npz
+from tessera.progress import Report
 
 MODEL = REGRESSION / "models" / "resnet8_cifar10" / "resnet8_cifar10.onnx"
 SAMPLES = 24
@@ -127,6 +129,31 @@ def test_int16_activations_are_more_accurate(folder: Path, tmp_path: Path) -> No
     )
     f32, int8, int16 = (outputs_of(folder, tmp_path / f"{name}.bmodel") for name in "fmw")
     assert 1 - similarity(f32, int16) < 0.7 * (1 - similarity(f32, int8))  # what is left is the weights'
+
+
+def test_second_products_leave_hardly_an_error(folder: Path, tmp_path: Path) -> None:
+    """With 16 bits there is next to nothing left, rectifiers or not; in the same bits on x86 and an NPU."""
+    table = json.loads((folder / "r8_cali.json").read_text())
+    quiet = Report(1, quiet=True)
+    observed = Observed.compile(top_model.open_top(folder / "r8_top.mlir", quiet), tmp_path / "observed", quiet, [])
+    names = {product["name"] for product in observed.info["products"]}
+    for line in table["tensors"]:
+        line.update({"weight_terms": 2} if line["name"] in names else {})
+    (tmp_path / "t.json").write_text(json.dumps(table))
+    report = told(folder, tmp_path / "t.bmodel", quantize="INT16", table=tmp_path / "t.json")
+    assert report["split_weights"] == len(names) > 5 and report["second_products"] * 2 == report["products"]
+    told(folder, tmp_path / "w.bmodel", quantize="INT16")
+    told(folder, tmp_path / "n.bmodel", "--chip", "npu-base", quantize="INT16", table=tmp_path / "t.json")
+    check(
+        run_tool(
+            "model_deploy", "--mlir", "r8_top.mlir", "--model", tmp_path / "f.bmodel", "--skip_validation", cwd=folder
+        )
+    )
+    f32, one, two, npu = (outputs_of(folder, tmp_path / f"{name}.bmodel") for name in "fwtn")
+    assert 1 - similarity(f32, two) < 0.01 * (1 - similarity(f32, one))
+    assert np.array_equal(two, npu)
+    text = check(deploy(folder, tmp_path / "t.bmodel", table=tmp_path / "t.json"))  # held against the device reference
+    assert f"50.0 % are second ones, for what rounding left over of the weights of {len(names)} ops" in text
 
 
 def test_sensitive_tensors_get_int16(folder: Path, tmp_path: Path) -> None:

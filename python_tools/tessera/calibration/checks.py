@@ -94,7 +94,8 @@ def error_warning(error: float, limit: float, what: str, table: str) -> str:
         return ""
     return (
         f"{what} changes the outputs by {error:.1%} (relative, root mean square; --max_error allows {limit:.1%}): what "
-        "that costs, 'tessera accuracy' tells; ops that need more than 8 bits are found by model_deploy "
+        "that costs, 'tessera accuracy' tells; run_calibration with a --max_error of your own makes less at any price, "
+        "and ops that need more than 8 bits for a target are found by model_deploy "
         f"--calibration_table {table} --target 'agree>=99' (or 'sqnr>=30', 'drop<=0.5') --data SAMPLES"
     )
 
@@ -109,5 +110,6 @@ def answers_warning(names: Sequence[str], alike: Mapping[str, int] | None = None
     return (
         f"output {', '.join(told)} says the same on most calibration samples: what int8 costs "
         "where it says something else cannot be told, and may be much; calibrate with samples that hold what the model "
-        "looks for, or give such to model_deploy --target 'agree>=99' --data SAMPLES"
+        "looks for, give such to model_deploy --target 'agree>=99' --data SAMPLES, or give run_calibration a smaller "
+        "--max_error, 0.01 say, which takes more time"
     )

@@ -167,8 +167,9 @@ def save(path: Path, table: Table, weights: Mapping[str, Rounded], factors: Mapp
     for name, rounded in weights.items():
         suffix = "4wide" if rounded.wide else str(rounded.bits or "")
         arrays[f"{name}:weight{suffix}"], arrays[f"{name}:scale{suffix}"] = rounded.integers, rounded.scales
-        if rounded.bias is not None:
-            arrays[f"{name}:bias"] = rounded.bias
+        for key, added in (("bias", rounded.bias), ("input_bias", rounded.input_bias)):
+            if added is not None:
+                arrays[f"{name}:{key}"] = added
     beside = path.with_suffix(".safetensors")
     if arrays:
         safetensors_io.save(beside, arrays)

@@ -1,46 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""16 bits for the tensors that carry the error, where int8 leaves more than is allowed.
+"""What mends the error that int8 leaves above what is allowed, by its gain for its cost: 16 bits for a tensor, a second
+product of integers for what rounding left over of an op's weights.
 
-What 8 bits of each tensor do to the outputs was measured, and their squares add up; what is left with all tensors in
-16 bits is the weights' part, which 16 bits do not mend. So those that gain most for what they cost are taken until the
-error expected is small enough, and the quantised model says whether it is.
+What 8 bits of each tensor do to the outputs was measured, what the rounded weights of each op do is measured here, and
+their squares add up. So the remedies that gain most for what they cost are taken until the error expected is small
+enough, and the quantised model says whether it is. Weights chosen by the samples make up for some of what rounding
+their inputs does, which those of two terms do not: so it says whether 16 bits alone are better, or do.
 """
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Collection, Mapping, Sequence
 
 import numpy as np
 
-from .dataset import Dataset
+from .dataset import Dataset, readable, spread
 from .observed import Observed
+from .output_error import relative
 from .products import Product
-from .table import Table
+from .table import Entry, Table
 from .trial import Tried, Trial, Way
+from .worker import Stretch, opened
 
 EXTRA = 0.05
-"""Share of the multiplications that may read 16 bits for it, and of the weights, which grow with them: more is bought
-only where the samples do not show what the model looks for."""
+"""Share of the multiplications that may be made dearer for it, and of the weights, which grow with them: more is bought
+only where somebody asks for an error, and where the samples do not show what the model looks for."""
 CARRIES = 0.5
-"""A tensor that takes away so much is worth whatever it costs."""
+"""A remedy that takes away so much is worth whatever it costs."""
 ROUNDS = 3
-FLOOR = 1.15
-"""The error of the weights alone cannot be undercut; so near to it is enough."""
 ELEMENT = 32
 """Storing an element in 16 bits costs about as much as so many multiplications (quant/Transforms/Forms.cpp)."""
+LOOKED_AT = 2
+"""Samples on which the rounded weights of each op are measured."""
 
 
 @dataclass(frozen=True)
 class Repaired:
-    """table: with int16 where it is worth it. before, after: output errors; floor: of the weights alone. tensors:
-    that got 16 bits."""
+    """table: with int16 and two terms where they are worth it. before, after: output errors; floor: of the weights
+    alone, before. tensors: that got 16 bits; split: that products of two terms make."""
 
     table: Table
     before: float
     after: float
     floor: float
     tensors: tuple[str, ...] = ()
+    split: tuple[str, ...] = ()
 
 
 def repair(
@@ -51,44 +57,74 @@ def repair(
     products: Sequence[Product],
     way: Way,
     max_error: float,
+    at_any_price: bool = False,
     known: Tried | None = None,
+    stretches: Sequence[Stretch] = (),
 ) -> Repaired:
-    """The table of `way`, changed where its model's output error is above `max_error`. known: what the model does,
-    where that was tried."""
-
-    def tried(table: Table, precision: str = trial.precision) -> Tried:
-        return replace(trial, precision=precision).run(observed.job(), dataset, numbers, [replace(way, table=table)])[0]
-
-    now = known or tried(way.table)
+    """The table of `way`, changed where its model's output error is above `max_error`: for EXTRA, or `at_any_price`.
+    known: what the model does, where that was tried. stretches: where errors are measured (gates.py)."""
+    bench = Bench(trial, observed, dataset, numbers, products, way, stretches)
+    now = known or bench.tried(way.table)
     if now.error <= max_error:
         return Repaired(way.table, now.error, now.error, 0.0)
-    before, floor = now.error, tried(way.table, "INT16").error
-    goal = max(max_error, FLOOR * floor)
-    table, costs = way.table, _costs(observed, products)
-    share = math.inf if table.same_answers else EXTRA
-    budget = Cost(math.inf, *(share * max(total, 1.0) for total in _totals(costs)))
+    table, before, floor = way.table, now.error, bench.tried(way.table, "INT16").error
+    of_weights, costs = floor, Costs(observed, products)
+    budget = costs.budget(math.inf if at_any_price or table.same_answers else EXTRA)
     for _ in range(ROUNDS):
-        if now.error <= goal:
+        wide = _words_for(table, now, costs, now.error**2 - of_weights**2)
+        found = _better(bench, table, _worth(wide, now.error**2, max_error**2, budget), None)
+        if not found or found[1].error > max_error:
+            split = _second_products(table, bench.weight_squares, costs, of_weights**2)
+            found = _better(bench, table, _worth(wide + split, now.error**2, max_error**2, budget), found)
+        if not found or found[1].error > now.error:
             break
-        chosen, budget = _worth(table, now, costs, floor, goal, budget)
-        if not chosen:
+        table, now, budget = found[0].apply(table), found[1], found[0].left
+        if now.error <= max_error:
             break
-        wider = _with_int16(table, chosen)
-        then = tried(wider)
-        if then.error > now.error:
-            break
-        table, now = wider, then
-    changed = tuple(new.name for old, new in zip(way.table.tensors, table.tensors) if old.dtype != new.dtype)
-    return Repaired(table, before, now.error, floor, changed)
+        of_weights = bench.tried(table, "INT16").error
+    pairs = list(zip(way.table.tensors, table.tensors))
+    tensors = tuple(new.name for old, new in pairs if old.dtype != new.dtype)
+    ops = tuple(new.name for old, new in pairs if old.weight_terms != new.weight_terms)
+    return Repaired(table, before, now.error, floor, tensors, ops)
 
 
-def _with_int16(table: Table, names: Collection[str]) -> Table:
-    return replace(table, tensors=tuple(replace(e, dtype="int16") if e.name in names else e for e in table.tensors))
+@dataclass(frozen=True)
+class Bench:
+    """Where the way's model is tried with other tables; the fields are those of repair()."""
+
+    trial: Trial
+    observed: Observed
+    dataset: Dataset
+    numbers: Collection[int]
+    products: Sequence[Product]
+    way: Way
+    stretches: Sequence[Stretch]
+
+    def tried(self, table: Table, precision: str = "") -> Tried:
+        trial = replace(self.trial, precision=precision or self.trial.precision)
+        return trial.run(self.observed.job(), self.dataset, self.numbers, [replace(self.way, table=table)])[0]
+
+    @cached_property
+    def weight_squares(self) -> dict[str, float]:
+        """By the products' names the squares of the outputs' relative errors with the weights of one rounded and all
+        else in float."""
+        job, source_of = self.observed.job(), self.observed.source_of
+        worker, (rounded,) = opened(job), self.trial.open(job, [self.way])
+        assert rounded.worker
+        named = {p.name: source_of[p.name] for p in self.products if source_of.get(p.name) and source_of.get(p.input)}
+        inputs = {named[p.name]: source_of[p.input] for p in self.products if p.name in named}
+        ordered = sorted(self.numbers)
+        some = {ordered[i] for i in spread(len(ordered), LOOKED_AT)}
+        found = dict[str, list[np.ndarray]]()
+        for number, arrays in readable(self.dataset, some, job.specs):
+            for source, squares in worker.measure_steps(rounded.worker, arrays, inputs, self.stretches, number).items():
+                found.setdefault(source, []).append(squares)
+        return {name: relative(found[source]) for name, source in named.items() if source in found}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Cost:
-    """Of 16 bits for one tensor: multiplications and weights of what reads it, and elements."""
+    """Of a remedy, beyond what there is: multiplications, weights, and elements of 16 bits."""
 
     elements: float
     products: float = 0.0
@@ -108,56 +144,116 @@ class Cost:
         return self.products + ELEMENT * self.elements
 
 
-def _costs(observed: Observed, products: Sequence[Product]) -> dict[str, Cost]:
-    """By tensors."""
-    shapes = observed.shape_of
-    costs = {name: Cost(float(np.prod(shape))) for name, shape in shapes.items()}
-    for product in products:
-        if product.input in costs and product.name in shapes:
-            costs[product.input].products += float(np.prod(shapes[product.name])) * product.depth
-            costs[product.input].weights += product.weight.size
-    return costs
+class Costs:
+    """By tensors: `wide`, of 16 bits; `split`, of a second product for the op that makes one. Its result is one more to
+    be stored in 16 bits and read again: that counts as multiplications."""
+
+    def __init__(self, observed: Observed, products: Sequence[Product]) -> None:
+        sizes = {name: float(np.prod(shape)) for name, shape in observed.shape_of.items()}
+        self.wide = {name: Cost(size) for name, size in sizes.items()}
+        self.split: dict[str, Cost] = {}
+        self._all = Cost(0.0)
+        for product in products:
+            if product.name not in sizes:
+                continue
+            size = sizes[product.name]
+            alone = Cost(0.0, size * product.depth, product.weight.size)
+            self._all += alone
+            self.split[product.name] = alone + Cost(0.0, 2 * ELEMENT * size)
+            if product.input in sizes:
+                self.wide[product.input] += alone
+
+    def budget(self, share: float) -> Cost:
+        """Of all multiplications and weights; at least one of each: what costs nothing is to be had."""
+        return Cost(math.inf, share * max(self._all.products, 1.0), share * max(self._all.weights, 1.0))
 
 
-def _totals(costs: Mapping[str, Cost]) -> tuple[float, float]:
-    """Multiplications and weights."""
-    return sum(cost.products for cost in costs.values()), sum(cost.weights for cost in costs.values())
+@dataclass(frozen=True)
+class Remedy:
+    """dtype: for 16 bits of the tensors `names`; else a second product for the op that makes the one of `names`.
+    square: what it takes away from that of the outputs' relative error."""
+
+    names: tuple[str, ...]
+    square: float
+    cost: Cost
+    dtype: str = ""
+
+    def apply(self, table: Table) -> Table:
+        def better(entry: Entry) -> Entry:
+            if entry.name not in self.names:
+                return entry
+            return replace(entry, dtype=self.dtype) if self.dtype else replace(entry, weight_terms=2)
+
+        return replace(table, tensors=tuple(map(better, table.tensors)))
 
 
-def _groups(now: Tried, costs: Mapping[str, Cost]) -> list[tuple[list[str], Cost]]:
-    """Tensors that become integers together, as concat and what moves values have them: their forms are equal. What
-    happens to have the same makes a group look dearer than it is."""
-    names: dict[tuple[float, int], list[str]] = {}
-    for name, form in now.narrow.items():
-        if name in costs:
-            names.setdefault(form, []).append(name)
-    return [(some, sum((costs[name] for name in some), Cost(0.0))) for some in names.values()]
-
-
-def _worth(
-    table: Table, now: Tried, costs: Mapping[str, Cost], floor: float, goal: float, budget: Cost
-) -> tuple[set[str], Cost]:
-    """Of the tensors in 8 bits those to widen, for at most `budget` but for what CARRIES; and what is left of it."""
+def _words_for(table: Table, now: Tried, costs: Costs, all_squares: float) -> list[Remedy]:
+    """16 bits for tensors in 8. Those that become integers together, as concat and what moves values have them, are
+    one remedy: their forms are equal. What happens to have the same makes it look dearer than it is. all_squares: of
+    what they do together; their errors add up to it only roughly, so their shares count."""
     errors = {entry.name: entry.error or 0.0 for entry in table.tensors}
-    groups = [(max(errors.get(n, 0.0) for n in some) ** 2, some, cost) for some, cost in _groups(now, costs)]
-    total = sum(square for square, _, _ in groups)
-    # Errors of several tensors add up to what is measured only roughly: their shares count.
-    left, wanted = now.error**2 - floor**2, goal**2 - floor**2
-    chosen: set[str] = set()
-    for square, some, cost in sorted((g for g in groups if g[0]), key=lambda group: -group[0] / group[2].all):
+    groups: dict[tuple[float, int], list[str]] = {}
+    for name, form in now.narrow.items():
+        if name in costs.wide:
+            groups.setdefault(form, []).append(name)
+    squares = [max(errors.get(name, 0.0) for name in some) ** 2 for some in groups.values()]
+    share = max(all_squares, 0.0) / (sum(squares) or 1.0)
+    return [
+        Remedy(tuple(some), square * share, sum((costs.wide[name] for name in some), Cost(0.0)), "int16")
+        for some, square in zip(groups.values(), squares)
+    ]
+
+
+def _second_products(table: Table, squares: Mapping[str, float], costs: Costs, all_squares: float) -> list[Remedy]:
+    """For the ops that have none. squares: of what their weights do, by what they make; all_squares: together."""
+    left = [e.name for e in table.tensors if e.weight_terms != 2 and squares.get(e.name) and e.name in costs.split]
+    share = all_squares / (sum(squares[name] for name in left) or 1.0)
+    return [Remedy((name,), squares[name] * share, costs.split[name]) for name in left]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """left: of the budget."""
+
+    remedies: tuple[Remedy, ...]
+    left: Cost
+
+    def apply(self, table: Table) -> Table:
+        for remedy in self.remedies:
+            table = remedy.apply(table)
+        return table
+
+
+def _better(bench: Bench, table: Table, chosen: Chosen, than: "Step | None") -> "Step | None":
+    """What `chosen` makes of the table, where it is something and errs less than `than`, if there is such."""
+    if not chosen.remedies or (than and chosen == than[0]):
+        return than
+    found = bench.tried(chosen.apply(table))
+    return than if than and than[1].error <= found.error else (chosen, found)
+
+
+Step = tuple[Chosen, Tried]
+
+
+def _worth(remedies: Sequence[Remedy], left: float, wanted: float, budget: Cost) -> Chosen:
+    """What to take so that of the square `left` no more than `wanted` is, for at most `budget` but for what CARRIES."""
+    chosen, all_squares = list[Remedy](), left
+    for remedy in sorted((r for r in remedies if r.square > 0), key=lambda r: -r.square / max(r.cost.all, 1.0)):
         if left <= wanted:
             break
         overdrawn = not Cost(0.0).within(budget)  # of what is left once one was bought something always carries half
-        if not cost.within(budget) and (overdrawn or square / total < CARRIES):
+        if not remedy.cost.within(budget) and (overdrawn or remedy.square / all_squares < CARRIES):
             continue
-        chosen.update(name for name in some if name in errors)
-        left -= square / total * (now.error**2 - floor**2)
-        budget = budget - cost
-    return chosen, budget
+        chosen.append(remedy)
+        left -= remedy.square
+        budget = budget - remedy.cost
+    return Chosen(tuple(chosen), budget)
 
 
 def told(found: Repaired) -> str:
     """Of what was done, for the user; "" where nothing was."""
-    if not found.tensors or math.isclose(found.before, found.after):
+    if not (found.tensors or found.split) or math.isclose(found.before, found.after):
         return ""
-    return f"{len(found.tensors)} tensors in 16 bits: output error {found.before:.4f} without, {found.after:.4f} with"
+    done = [f"{len(found.tensors)} tensors in 16 bits"] if found.tensors else []
+    done += [f"{len(found.split)} ops with a second product"] if found.split else []
+    return f"{', '.join(done)}: output error {found.before:.4f} without, {found.after:.4f} with"

@@ -45,13 +45,14 @@ AT_ONCE = 8
 @dataclass(frozen=True)
 class Rounded:
     """integers: as the op's weight lies; scales, bias: one per output channel; bias is added to the op's, None:
-    nothing is.
+    nothing is; input_bias: of it, what is to be added with exact weights too.
     bits: of weights alone, which have scales [output channels, groups]; 0 where the inputs are integers too. wide: as
     of the product. loss: mean squared error of the outputs, where it is known."""
 
     integers: np.ndarray
     scales: np.ndarray
     bias: np.ndarray | None = None
+    input_bias: np.ndarray | None = None
     bits: int = 0
     wide: bool = False
     loss: float = 0.0
@@ -84,12 +85,18 @@ def round_weights(product: Product, statistics: Statistics, methods: Collection[
         scales, integers = _by_moments(product, weights, scales, statistics, methods)
     else:
         integers = _by_themselves(product, weights, scales)
-    bias = None
+    bias = input_bias = None
     if "bias_correction" in methods:
-        got = np.einsum("gok,gk->go", integers * scales[..., None].astype(np.float64), statistics.rounded)
-        lost = np.einsum("gok,gk->go", weights, statistics.exact) - got
-        bias = lost.reshape(-1, product.sharing).mean(axis=1).astype(np.float32)
-    return Rounded(product.like_weight(integers), scales.ravel()[:: product.sharing], bias)
+        lost = np.einsum("gok,gk->go", weights, statistics.exact - statistics.rounded)
+        left: np.ndarray = weights - integers * scales[..., None].astype(np.float64)
+        input_bias = _by_channels(product, lost)
+        bias = _by_channels(product, lost + np.einsum("gok,gk->go", left, statistics.rounded))
+    return Rounded(product.like_weight(integers), scales.ravel()[:: product.sharing], bias, input_bias)
+
+
+def _by_channels(product: Product, rows: np.ndarray) -> np.ndarray:
+    """Means of [groups, rows], float32 one for each output channel."""
+    return rows.reshape(-1, product.sharing).mean(axis=1).astype(np.float32)
 
 
 def round_alone(product: Product, statistics: Statistics, four_bits: bool, lack: Lack | None = None) -> Rounded:

@@ -10,7 +10,8 @@ threshold is the magnitude that symmetric quantisation keeps (scale = threshold 
 that asymmetric quantisation keeps (scale = (max - min) / 255). To change one, delete scale and zero_point in
 its line: they are derived. largest is the magnitude of all values seen: what int16 keeps. error, where it was measured,
 is the relative error of the outputs with this tensor alone in int8: deploy gives tensors of large error int16, and
-those whose error is deleted not. dtype int16 asks for 16 bits, whatever the error.
+those whose error is deleted not. dtype int16 asks for 16 bits, whatever the error. weight_terms 2 asks for a second
+product of integers, for what rounding left over of the weights of the convolution or matmul that makes the tensor.
 """
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ DTYPES = ("int8", "int16")
 DIGEST_LENGTH = 8
 _MAY_MISS = ("sample_digests", "weights_hash", "network", "tensors_hash", "max_error", "output_error", "same_answers")
 _DERIVED = ("scale", "zero_point")
-_OPTIONAL = ("largest", "error")
+_OPTIONAL = ("largest", "error", "weight_terms")
 _TOLERANCE = 1e-3
 
 
@@ -59,6 +60,7 @@ class Entry:
     dtype: str = "int8"
     largest: float | None = None
     error: float | None = None
+    weight_terms: int | None = None
 
     @staticmethod
     def make(
@@ -286,6 +288,8 @@ def _entry(record: Any, index: int, path: Path) -> Entry:
         raise TesseraError(f"{where}: method is {record['method']!r}, expected a string")
     if record["dtype"] not in DTYPES:
         raise TesseraError(f"{where}: dtype {record['dtype']!r}; allowed: {', '.join(DTYPES)}")
+    if record.get("weight_terms", 1) not in (1, 2) or isinstance(record.get("weight_terms"), bool):
+        raise TesseraError(f"{where}: weight_terms is {record['weight_terms']!r}; allowed: 1, 2")
     return _with_quant(record, where)
 
 
@@ -316,7 +320,9 @@ def _with_quant(record: dict[str, Any], where: str) -> Entry:
             f"{where}: zero_point {zero_point} does not follow from the range, {derived.zero_point} does",
             hint="after changing threshold, min or max delete scale and zero_point of the line: they are derived",
         )
-    return replace(derived, scale=scale, zero_point=zero_point, dtype=record["dtype"])
+    return replace(
+        derived, scale=scale, zero_point=zero_point, dtype=record["dtype"], weight_terms=record.get("weight_terms")
+    )
 
 
 def _is_integer(value: object) -> bool:

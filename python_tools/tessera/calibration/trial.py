@@ -79,10 +79,12 @@ class Golden:
 
 @dataclass
 class Opened:
-    """A way's model. narrow: as of Tried. squares: of its outputs (output_error.py), by the samples it ran on."""
+    """A way's model. narrow: as of Tried. worker: that has it open, of models that are simulated. squares: of its
+    outputs (output_error.py), by the samples it ran on."""
 
     run: Run
     narrow: Mapping[str, tuple[float, int]]
+    worker: Worker | None = None
     squares: dict[int, np.ndarray] = field(default_factory=dict)
 
 
@@ -152,4 +154,4 @@ class Trial:
         # Of the same path there may be an older one.
         worker = Worker(replace(job, key=f"{job.key} {name} {self.precision}", model=str(bmodel)))
         narrow = {f["name"]: (f["scale"], f["zero_point"]) for f in told["forms"] if f["highest"] == 127}
-        return Opened(partial(worker.simulate, forms=forms), narrow)
+        return Opened(partial(worker.simulate, forms=forms), narrow, worker)

@@ -307,14 +307,51 @@ class Worker:
             for way in ways:
                 data[:] = saved
                 _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, 127)
-                if gate:
-                    self._probe.run_steps(self._step(source) + 1, self._step(gate.source) + 1)
-                    found[source].append(gate.squares(self._data(gate.source)))
-                else:
-                    self._probe.run_steps(self._step(source) + 1)
-                    found[source].append(squares_between(golden, self.judged(), self._probabilities))
+                found[source].append(self._squares_behind(source, gate, golden))
             data[:] = saved
         return found
+
+    def measure_steps(
+        self,
+        other: "Worker",
+        arrays: Mapping[str, np.ndarray],
+        inputs: Mapping[str, str],
+        stretches: Sequence[Stretch] = (),
+        number: int = 0,
+    ) -> dict[str, np.ndarray]:
+        """The outputs' squares with the result of one step as `other`, the model with other weights, makes it of the
+        same input, and all else as it is; inputs: by the results' sources those of what their steps read. Works like
+        measure()."""
+        other.run(arrays)
+        self.run(arrays)
+        golden = self.judged()
+        gates = self._gates(arrays, golden, stretches, number)
+        found: dict[str, np.ndarray] = {}
+        for source in sorted(inputs, key=lambda source: -self._step(source)):
+            data, x = self._data(source), self._data(inputs[source])
+            if data.dtype != np.float32 or x.dtype != np.float32:
+                continue
+            saved = self._room(data.size, data.dtype)
+            saved[:] = data
+            data[:] = other._again(source, inputs[source], x)
+            found[source] = self._squares_behind(source, gates.get(source), golden)
+            data[:] = saved
+        return found
+
+    def _again(self, source: str, read: str, x: np.ndarray) -> np.ndarray:
+        """What the step of `source` makes where `read` is x."""
+        self._data(read)[:] = x
+        step = self._step(source)
+        self._probe.run_steps(step, step + 1)
+        return self._data(source)
+
+    def _squares_behind(self, source: str, gate: "_Gate | None", golden: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The outputs', now that `source` has been changed."""
+        if gate:
+            self._probe.run_steps(self._step(source) + 1, self._step(gate.source) + 1)
+            return gate.squares(self._data(gate.source))
+        self._probe.run_steps(self._step(source) + 1)
+        return squares_between(golden, self.judged(), self._probabilities)
 
     def _gates(
         self,

@@ -91,9 +91,10 @@ def _add_weights(parser: Parser) -> None:
     parser.add_argument(
         "--max_error",
         type=float,
-        default=MAX_ERROR,
         metavar="SHARE",
-        help="relative error of the quantised model's outputs that is left without a warning (default: %(default)s)",
+        help="relative error of the quantised model's outputs that is to be reached, with 16 bits and second products "
+        f"of integers at whatever they cost; more is warned of (default: {MAX_ERROR}, for a twentieth of the "
+        "multiplications)",
     )
     parser.add_argument("--group_size", type=int, metavar="N", help="W4: as for model_deploy (default: 32)")
     scheme = parser.add_mutually_exclusive_group()
@@ -146,6 +147,8 @@ def check_usage(args: argparse.Namespace) -> None:
         raise usage_error(f"--percentile {args.percentile:g}: above 50 and at most 100")
     if args.group_size is not None and (args.quantize != "W4" or args.group_size < 16 or args.group_size % 16):
         raise usage_error(f"--group_size {args.group_size}: is for --quantize W4, a multiple of 16")
+    args.at_any_price = args.max_error is not None
+    args.max_error = MAX_ERROR if args.max_error is None else args.max_error
     if not 0 < args.max_error < math.inf:
         raise usage_error(f"--max_error {args.max_error:g}: a share above 0, 0.05 say")
     if args.distributed and args.workers:

@@ -274,6 +274,9 @@ def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:
     )
     if wide:
         text += f", {share(told['wide_products'])} int16 activations ({len(wide)} ops)"  # type: ignore[arg-type]
+    if told["split_weights"]:
+        text += f", {share(told['second_products'])} are second ones, for what rounding left over of the weights of "
+        text += f"{told['split_weights']} ops"
     if told["integer_ops"] or not (told["narrow_ops"] or told["weight_ops"]):
         context.report.say(text)
     _tell_ops(context, "reads int16", wide)  # type: ignore[arg-type]

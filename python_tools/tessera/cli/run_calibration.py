@@ -110,8 +110,10 @@ def _calibrate(context: Context) -> None:
             learned, known = _learn(context, observed, dataset, state, methods, folder, choices, table, golden)
         table = replace(table, max_error=args.max_error, same_answers=tuple(mostly_alike(state.answers)))
         left = known.error if known else None
-        if known and known.error > args.max_error and args.quantize == "INT8" and auto:
-            table, left = _repair(context, observed, dataset, state, folder, table, learned, golden, known)
+        if known and args.quantize == "INT8" and auto and known.error > args.max_error:
+            trial = Trial(observed.model, args.quantize, tuple(_compiler_flags(args)), folder, golden)
+            way = Way(table, learned, observed.factors)
+            table, left = _repair(context, observed, dataset, state, choices, trial, way, known)
         table = replace(table, output_error=None if left is None else float(f"{left:.4g}"))
         _keep_sample(context, output, dataset, state, observed)
     with report.step("write table") as step:
@@ -365,29 +367,35 @@ def _repair(
     observed: Observed,
     dataset: Dataset,
     state: State,
-    folder: Path,
-    table: tables.Table,
-    learned: Mapping[str, Rounded],
-    golden: Golden,
+    choices: Mapping[str, Choice],
+    trial: Trial,
+    way: Way,
     known: Tried,
 ) -> tuple[tables.Table, float]:
-    """The table with 16 bits where 8 leave more than --max_error, and the output error that is left then."""
-    args, report = context.args, context.report
+    """The table with 16 bits and second products where int8 leaves more than is allowed, and the output error that is
+    left then."""
+    report = context.report
     report.total += 1
-    with report.step("16 bits where they pay") as step:
-        products = read_products(observed.info["products"], observed.weights)
+    with report.step("16 bits and second products where they pay") as step:
         found = repair.repair(
-            Trial(observed.model, args.quantize, tuple(_compiler_flags(args)), folder, golden),
+            trial,
             observed,
             dataset,
             tried(sorted(state.digests)),
-            products,
-            Way(table, learned, observed.factors),
-            args.max_error,
+            read_products(observed.info["products"], observed.weights),
+            way,
+            context.args.max_error,
+            context.args.at_any_price,
             known,
+            gates.stretches(observed, {source: choices[source] for source in choices if source in observed.integers}),
         )
         step.note = repair.told(found) or "none do"
-    context.result["repair"] = {"tensors": list(found.tensors), "error_before": found.before, "floor": found.floor}
+    context.result["repair"] = {
+        "tensors": list(found.tensors),
+        "split": list(found.split),
+        "error_before": found.before,
+        "floor": found.floor,
+    }
     return found.table, found.after
 
 

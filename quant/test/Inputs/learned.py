@@ -35,6 +35,10 @@ write("shape", {**good, "y:weight": WEIGHT.reshape(1, 4, 1, 1)})
 write("no_scale", {"y:weight": WEIGHT})
 write("range", {**good, "y:weight": np.int8([1, -2, 3, -128]).reshape(2, 2, 1, 1)})
 write("zero_scale", {**good, "y:scale": np.float32([0.5, 0.0])})
+# For weights of two terms the bias that exact ones need, and no integers.
+two_terms = [{**line, "weight_terms": 2} if line["name"] == "y" else line for line in table["tensors"]]
+write("two_terms", {**good, "y:input_bias": np.float32([3.0, -4.0])}, tensors=two_terms)
+write("two_terms_bias", {**good, "y:input_bias": np.float32([3.0])}, tensors=two_terms)
 write("other", good, weights_hash="0" * 64)
 write("absent", good)
 (folder / "absent.safetensors").unlink()

@@ -1,0 +1,122 @@
+//===- WeightTerms.cpp - Weights as the sum of two i8 constants -----------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/WeightTerms.h"
+
+#include "quant/Transforms/OpKinds.h"
+#include "quant/Transforms/Weights.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TopOps.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir;
+
+namespace tessera::quant {
+namespace {
+
+top::DequantizeOp dequantizedWeight(Operation *op) {
+  return weightOf(op).operand->get().getDefiningOp<top::DequantizeOp>();
+}
+
+/// visit(element, its output channel, the channel's scale) for all i8 weights of a product.
+template <typename Visit>
+void forEachWeight(Operation *op, Visit visit) {
+  top::DequantizeOp weight = dequantizedWeight(op);
+  std::optional<top::TensorData> integers = top::getConstantData(weight.getX()),
+                                 scales = top::getConstantData(weight.getScale());
+  const int64_t channels = countChannels(op);
+  int64_t inner = 1;
+  for (int64_t size : integers->type.getShape().drop_front(weightOf(op).channelDim + 1)) {
+    inner *= size;
+  }
+  for (auto [i, q] : llvm::enumerate(integers->data<int8_t>())) {
+    const int64_t channel = static_cast<int64_t>(i) / inner % channels;
+    visit(i, channel, q, scales->data<float>()[channel]);
+  }
+}
+
+/// `whole` less what the i8 weights of `op` stand for; empty where that is nothing.
+std::vector<float> restOf(Operation *op, top::TensorData whole) {
+  ArrayRef<float> exact = whole.data<float>();
+  std::vector<float> rest(exact.size());
+  forEachWeight(op, [&](size_t i, int64_t, int8_t q, float scale) {
+    rest[i] = static_cast<float>(double(exact[i]) - double(q) * scale);
+  });
+  return llvm::all_of(rest, [](float v) { return v == 0; }) ? std::vector<float>() : rest;
+}
+
+/// The largest magnitude that a result of `op`, which has no bias, can have for inputs of `form`. A transposed
+/// convolution's groups count as if they added up.
+double largestResult(Operation *op, const IntegerForm &form) {
+  const double least = form.isWide() ? -double(form.levels) : -128.0 - form.zeroPoint;
+  const double most = form.isWide() ? double(form.levels) : 127.0 - form.zeroPoint;
+  SmallVector<double> lowest(countChannels(op)), highest(countChannels(op));
+  forEachWeight(op, [&](size_t, int64_t channel, int8_t q, float scale) {
+    const double step = double(q) * scale * form.scale;
+    lowest[channel] += std::min(step * least, step * most);
+    highest[channel] += std::max(step * least, step * most);
+  });
+  double largest = 0;
+  for (auto [low, high] : llvm::zip(lowest, highest)) {
+    largest = std::max({largest, -low, high});
+  }
+  return largest;
+}
+
+/// A copy of `op` before it with other weights, without bias and rectifier, whose result has no name.
+Operation *cloneWith(OpBuilder &builder, Operation *op, Value weight) {
+  Operation *copy = builder.clone(*op);
+  copy->removeAttr(top::TopDialect::kOutputsAttr);
+  copy->setAttr("relu", builder.getBoolAttr(false));
+  weightOf(copy).operand->set(weight);
+  if (biasOf(copy)) {
+    copy->eraseOperand(2);
+  }
+  return copy;
+}
+
+/// `v` as i16 that reach `largest`, made real again.
+Value throughWords(OpBuilder &builder, Value v, double largest) {
+  Location loc = v.getLoc();
+  auto type = cast<RankedTensorType>(v.getType());
+  Type i16 = builder.getI16Type();
+  // The float next above: the largest sum itself is not clipped.
+  const float scale = std::nextafter(static_cast<float>(largest / kMostLevels), INFINITY);
+  Value steps = top::createScalar(builder, loc, builder.getF32Type(), scale);
+  Value zero = top::createScalar(builder, loc, i16, 0);
+  Value q = top::QuantizeOp::create(builder, loc, type.clone(i16), v, steps, zero, kMostLevels);
+  return top::DequantizeOp::create(builder, loc, type, q, steps, zero, kMostLevels);
+}
+
+} // namespace
+
+bool hasTwoTerms(const Range *ofResult) { return ofResult && ofResult->weightTerms == 2; }
+
+Operation *splitWeight(OpBuilder &builder, Operation *op, const IntegerForm &form) {
+  std::optional<top::TensorData> whole = top::getConstantData(weightOf(op).operand->get());
+  quantizeWeight(builder, op, form.finestScale);
+  std::vector<float> rest = restOf(op, *whole);
+  if (rest.empty()) {
+    return nullptr;
+  }
+  builder.setInsertionPoint(op);
+  Value weight =
+      top::createConstant(builder, op->getLoc(), whole->type,
+                          ArrayRef(reinterpret_cast<const char *>(rest.data()), rest.size() * sizeof(float)), "rest");
+  Operation *second = cloneWith(builder, op, weight);
+  quantizeWeight(builder, second, form.finestScale);
+  builder.setInsertionPointAfter(second);
+  Value left = throughWords(builder, second->getResult(0), largestResult(second, form));
+  builder.setInsertionPointAfter(op);
+  Value first = op->getResult(0);
+  auto sum = top::AddOp::create(builder, op->getLoc(), first.getType(), first, left);
+  Value result = rectified(builder, op, sum);
+  op->setAttr("relu", builder.getBoolAttr(false));
+  first.replaceAllUsesExcept(result, sum);
+  if (Attribute names = op->removeAttr(top::TopDialect::kOutputsAttr)) {
+    result.getDefiningOp()->setAttr(top::TopDialect::kOutputsAttr, names);
+  }
+  return second;
+}
+
+} // namespace tessera::quant
