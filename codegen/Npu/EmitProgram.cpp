@@ -60,13 +60,18 @@ Assembly assemble(Stream &stream, uint32_t inputs, unsigned effort) {
   made.misfits = memory->misfits();
   if (made.misfits.empty()) {
     take(*memory, overlap, made);
-    if (effort > 1) {
-      const Overlap all{.prefetch = true, .apart = true, .across = true};
-      MemoryPlan across(stream, inputs, all);
-      across.run();
-      if (across.misfits().empty()) {
-        take(across, all, made);
+    auto tryToo = [&](const Overlap &more) {
+      MemoryPlan plan(stream, inputs, more);
+      plan.run();
+      if (plan.misfits().empty()) {
+        take(plan, more, made);
       }
+    };
+    if (effort > 1) {
+      tryToo({.prefetch = true, .apart = true, .across = true});
+      Overlap held = made.overlap;
+      held.held = true;
+      tryToo(held);
     }
   }
   return made;

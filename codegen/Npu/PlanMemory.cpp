@@ -116,6 +116,33 @@ void MemoryPlan::touch(const Descriptor &command, size_t position, bool given) {
   }
 }
 
+/// For each step the last one whose computation begins before what it stores is outside, if that waits for no loads but
+/// those that cannot move.
+std::vector<size_t> MemoryPlan::lastStepsBesideStores() const {
+  size_t steps = stream.stages.size();
+  std::vector<double> begin(steps), stored(steps);
+  double dma = 0, compute = 0;
+  for (size_t step = 0; step < steps; ++step) {
+    const Stage &each = stream.stages[step];
+    for (const Descriptor &load : each.loads) {
+      dma += movedBy(load) ? 0 : costOf(load, stream.chip).cycles;
+    }
+    bool waits = llvm::any_of(each.loads, [&](const Descriptor &load) { return !movedBy(load); });
+    begin[step] = waits ? std::max(compute, dma) : compute;
+    compute = begin[step] + cyclesOf(each.computes);
+    dma = each.stores.empty() ? dma : std::max(dma, compute) + cyclesOf(each.stores);
+    stored[step] = dma;
+  }
+  std::vector<size_t> last(steps);
+  for (size_t step = 0, to = 0; step < steps; ++step) {
+    for (to = std::max(to, step); to + 1 < steps && begin[to + 1] < stored[step];) {
+      ++to;
+    }
+    last[step] = stream.stages[step].stores.empty() ? step : to;
+  }
+  return last;
+}
+
 void MemoryPlan::findUses() {
   // First who may move, then where the loads of the others stand.
   for (bool known : {false, true}) {
@@ -141,6 +168,15 @@ void MemoryPlan::findUses() {
         use.first = SIZE_MAX, use.last = 0;
       }
       use.loadAt = use.first;
+    }
+  }
+  if (!overlap.held) {
+    return;
+  }
+  std::vector<size_t> last = lastStepsBesideStores();
+  for (size_t step = 0; step < last.size(); ++step) {
+    for (const Descriptor &store : stream.stages[step].stores) {
+      touch(store, last[step], false);
     }
   }
 }

@@ -16,6 +16,8 @@ struct Overlap {
   bool apart = false;    ///< what a stage stores and what the one behind it computes have no bytes in common, so that
                          ///< neither waits for the other
   bool across = false;   ///< loads of an op may stand before the computation of the op before it
+  bool held = false;     ///< what is stored keeps its place for as long as that takes, by an estimate, so that nothing
+                         ///< computed meanwhile waits for it
 };
 
 /// Gives every buffer of a stream a rectangle: bytes of the lanes' memory, from the step at which its load begins to
@@ -78,6 +80,7 @@ private:
   Scheduled schedule() const;
 
   void findUses();
+  std::vector<size_t> lastStepsBesideStores() const;
   void touch(const Descriptor &command, size_t position, bool given);
   void place(uint64_t buffer);
   void occupy(uint64_t buffer);

@@ -32,10 +32,11 @@ def Npu_ProgramOp : Op<Npu_Dialect, "program", [
   let summary = "One stream of commands";
   let description = [{
     The arguments of its block are the memories outside the chip: constants, workspace, then the caller's buffers,
-    inputs before outputs. `chip` is the one that the program is made for: a built-in one's name, or a description (JSON). `prefetch`, `apart` and
-    `across` are what scheduling may do, decided by the search over schedules: loads of constants and inputs begin as
-    early as there is room; what a stage stores and what the one behind it computes have no bytes in common; loads of
-    an op may begin before the computation of the op before it.
+    inputs before outputs. `chip` is the one that the program is made for: a built-in one's name, or a description (JSON). `prefetch`, `apart`,
+    `across` and `held` are what scheduling may do, decided by the search over schedules: loads of constants and inputs
+    begin as early as there is room; what a stage stores and what the one behind it computes have no bytes in common;
+    loads of an op may begin before the computation of the op before it; what is stored keeps its place for as long as
+    that takes.
 
     Example:
     ```mlir
@@ -52,11 +53,12 @@ def Npu_ProgramOp : Op<Npu_Dialect, "program", [
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Npu_Phase:$phase, StrAttr:$chip, I32Attr:$inputs, StrArrayAttr:$layers,
-                       UnitAttr:$prefetch, UnitAttr:$apart, UnitAttr:$across, OptionalAttr<ElementsAttr>:$code);
+                       UnitAttr:$prefetch, UnitAttr:$apart, UnitAttr:$across, UnitAttr:$held,
+                       OptionalAttr<ElementsAttr>:$code);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name $phase `chip` $chip `inputs` $inputs `layers` $layers (`prefetch` $prefetch^)? (`apart` $apart^)?
-    (`across` $across^)? (`code` $code^)? attr-dict-with-keyword $body
+    (`across` $across^)? (`held` $held^)? (`code` $code^)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

@@ -5,6 +5,7 @@
 // RUN: not tessera-opt %t/staged.mlir --npu-encode 2>&1 | FileCheck %s --check-prefix=ENCODE
 // RUN: not tessera-opt %t/full.mlir --npu-allocate-local 2>&1 | FileCheck %s --check-prefix=FULL
 // RUN: tessera-opt %t/early.mlir --npu-allocate-local --npu-order-commands | FileCheck %s --check-prefix=EARLY
+// RUN: tessera-opt %t/held.mlir --npu-allocate-local | FileCheck %s --check-prefix=HELD
 
 // ORDER: error: the program is staged, expected one that is allocated
 // ENCODE: error: the program is staged, expected one that is numbered
@@ -17,6 +18,11 @@
 // EARLY-NEXT: npu.command map
 // EARLY-NEXT: npu.command copy y = %workspace[0] : i8 [64, 64, 64, 1], x = %[[A]][0]
 // EARLY-NEXT: npu.command copy y = %[[C:[0-9]+]][0] : i8 [64, 64, 64, 1], x = %workspace[0]
+
+// What the first stage stores keeps its place while two others compute, up to the one that waits for the DMA itself.
+// HELD: npu.buffer 16384 : {{.*}} at 0 live [0, 2]
+// HELD: npu.buffer 16384 : {{.*}} at 16384 live [1, 3]
+// HELD: npu.buffer 16384 : {{.*}} at 0 live [3, 3]
 
 //--- staged.mlir
 npu.program @empty staged chip "npu-base" inputs 0 layers [] {
@@ -56,5 +62,35 @@ npu.program @early staged chip "npu-base" inputs 1 layers ["a", "b"] prefetch ap
     npu.command map y = %2[0] : i8 [64, 64, 64, 1], a = %1[0] : i8 [64, 64, 64, 1], b = %2[0] : i8 [64, 64, 64, 1], shape = [1, 1, 1, 64], program = %constants[64] : i32 [0, 0, 0, 4], length = 1, plain = 1 layer 1
   } store {
     npu.command copy y = %workspace[0] : i8 [64, 64, 64, 1], x = %2[0] : i8 [64, 64, 64, 1], shape = [1, 1, 1, 64] layer 1
+  }
+}
+
+//--- held.mlir
+npu.program @held staged chip "npu-base" inputs 0 layers ["a", "b", "c", "d"] held {
+^bb0(%constants: !npu.memory, %workspace: !npu.memory, %output0: !npu.memory):
+  %0 = npu.buffer 16384 : [1, 32, 1, 16384] "i8"
+  %1 = npu.buffer 16384 : [1, 32, 1, 4096] "f32"
+  %2 = npu.buffer 16384 : [1, 32, 1, 4096] "f32"
+  npu.stage load {
+    npu.command fill y = %0[0] : i8 [16384, 16384, 16384, 1], shape = [1, 32, 1, 16384] layer 0
+  } compute {
+  } store {
+    npu.command copy y = %output0[0] : i8 [524288, 16384, 16384, 1], x = %0[0] : i8 [16384, 16384, 16384, 1], shape = [1, 32, 1, 16384] layer 0
+  }
+  npu.stage load {
+  } compute {
+    npu.command reduce y = %1[0] : f32 [4, 4, 4, 4], x = %1[0] : f32 [16384, 16384, 16384, 4], shape = [1, 32, 1, 4096], kind = 1 layer 1
+  } store {
+  }
+  npu.stage load {
+  } compute {
+    npu.command reduce y = %1[0] : f32 [4, 4, 4, 4], x = %1[0] : f32 [16384, 16384, 16384, 4], shape = [1, 32, 1, 4096], kind = 1 layer 2
+  } store {
+  }
+  npu.stage load {
+    npu.command copy y = %workspace[0] : i8 [524288, 16384, 16384, 1], x = %1[0] : i8 [16384, 16384, 16384, 1], shape = [1, 32, 1, 16384] layer 3
+  } compute {
+    npu.command reduce y = %2[0] : f32 [4, 4, 4, 4], x = %2[0] : f32 [16384, 16384, 16384, 4], shape = [1, 32, 1, 4096], kind = 1 layer 3
+  } store {
   }
 }
