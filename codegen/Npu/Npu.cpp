@@ -29,6 +29,7 @@ void addForms(OpPassManager &functions, const Chip &chip) {
   functions.addPass(device::createSplitProductsPass());
   functions.addPass(createBlockRowsPass(chip));
   functions.addPass(device::createSimplifyCopiesPass({.throughReshapes = true}));
+  functions.addPass(createEarlyResultsPass(chip)); // of the ops that are left
 }
 
 void buildAddresses(OpPassManager &manager) {

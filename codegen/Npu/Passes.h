@@ -18,6 +18,7 @@ using bmodel::npu::Chip;
 
 // For a chip that has no name: its description may have been changed.
 std::unique_ptr<mlir::Pass> createBlockRowsPass(const Chip &chip);
+std::unique_ptr<mlir::Pass> createEarlyResultsPass(const Chip &chip);
 std::unique_ptr<mlir::Pass> createFuseCopiesPass(const Chip &chip);
 std::unique_ptr<mlir::Pass> createChooseFormsPass(const Chip &chip);
 std::unique_ptr<mlir::Pass> createChooseDirectStoresPass(const Chip &chip);

@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 // Decides for one chip. A function's ops have addresses (device-assign-addresses) before any of these passes but
-// npu-block-rows.
+// npu-block-rows and npu-early-results.
 class Npu_ChipPass<string mnemonic> : Pass<mnemonic, "::mlir::func::FuncOp"> {
   let options = [
     Option<"chipName", "chip", "std::string", "\"npu-base\"", "A built-in chip, or the path of a description">,
@@ -32,6 +32,28 @@ def BlockRowsPass : Npu_ChipPass<"npu-block-rows"> {
     ```
   }];
   let statistics = [Statistic<"numBlocked", "blocked-convolutions", "Convolutions whose results are blocks of rows">];
+}
+
+def EarlyResultsPass : Npu_ChipPass<"npu-early-results"> {
+  let summary = "Compute large results before what they do not need";
+  let description = [{
+    Before: device ops without addresses, in any order. After: for each value that is a result, or that a copy puts into a result
+    beside others, and whose store takes the chip long, the ops that make it and nothing else stand as early as their operands let
+    them, the largest value's first. So the rest is computed while these leave the chip.
+
+    ```mlir
+    %t = device.map(%x) ...
+    %u = device.map(%t) ...
+    %large = device.map(%x) ...
+    return %u, %large
+    // becomes
+    %large = device.map(%x) ...
+    %t = device.map(%x) ...
+    %u = device.map(%t) ...
+    return %u, %large
+    ```
+  }];
+  let statistics = [Statistic<"numEarly", "early-results", "Values that are made earlier">];
 }
 
 def FuseCopiesPass : Npu_ChipPass<"npu-fuse-copies"> {
