@@ -100,6 +100,46 @@ TEST(Contracts, AModelThatKeepsThemRuns) {
   EXPECT_EQ(std::vector<float>(y, y + 1024), addRelu(x, bmodel::test::iota(1024)));
 }
 
+TEST(Contracts, BuffersOfAnyAddressAreUsedWhereTheyAllowIt) {
+  bmodel::test::AddRelu model(contractCode(), 1024);
+  Net net(openWritten(model, "anywhere.bmodel"));
+  AlignedFloats x(1025), y(1025);
+  net.setInput("x", x.data() + 1, 4096);
+  net.setOutput("y", y.data() + 1, 4096);
+  net.run();
+  EXPECT_EQ(net.output<float>("y"), y.data() + 1);
+  // Steps that run again see the tensors as they are: no copy stands between them and the caller.
+  x[1] = 1000;
+  check(bmrt_context_run_steps, net.get(), 0u, 2u);
+  EXPECT_EQ(y[1], 1000 + bmodel::test::iota(1024)[0]);
+}
+
+TEST(Contracts, BuffersNeedTheirElementsAlignment) {
+  bmodel::test::AddRelu model(contractCode(), 1024);
+  Net net(openWritten(model, "odd.bmodel"));
+  AlignedFloats storage(1025);
+  char *x = reinterpret_cast<char *>(storage.data()) + 2;
+  net.setInput("x", x, 4096);
+  net.run();
+  const float number = 1000;
+  memcpy(x, &number, sizeof number);
+  check(bmrt_context_run_steps, net.get(), 0u, 2u);
+  EXPECT_EQ(net.output<float>("y")[0], 0) << "the steps have a copy of x";
+}
+
+/// One argument of a step that needs more than the others is enough.
+TEST(Contracts, TheStrictestArgumentDecides) {
+  bmodel::test::AddRelu model(contractCode(), 1024);
+  std::swap(launch(model).args[0], launch(model).args[1]);
+  Net net(openWritten(model, "strict.bmodel"));
+  AlignedFloats x(1025);
+  net.setInput("x", x.data() + 1, 4096);
+  net.run();
+  x[1] = 1000;
+  check(bmrt_context_run_steps, net.get(), 0u, 2u);
+  EXPECT_EQ(net.output<float>("y")[0], 0) << "the steps have a copy of x";
+}
+
 /// Changes a number in all contracts; returns the message of the loader.
 std::string withAlteredNote(size_t field, uint32_t value) {
   std::vector<char> code = contractCode();
@@ -125,6 +165,9 @@ TEST(Contracts, MalformedOnesAreRefused) {
   EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, symbol_bytes), 0).find("malformed"), std::string::npos);
   EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, cpu_features) + 4, 1u << 31).find("needs"), std::string::npos);
   EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, alignment), 128).find("aligned to 128"), std::string::npos);
+  const size_t ofFirst = sizeof(bm_kernel_contract) + offsetof(bm_kernel_arg, alignment);
+  EXPECT_NE(withAlteredNote(ofFirst, 128).find("aligned to 128 bytes, no power of two up to 64"), std::string::npos);
+  EXPECT_NE(withAlteredNote(ofFirst, 12).find("aligned to 12 bytes, no power of two"), std::string::npos);
 }
 
 } // namespace

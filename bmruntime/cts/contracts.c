@@ -28,9 +28,11 @@
 CONTRACT(increment, 1, 1, 0, {8, BM_ARG_READ | BM_ARG_WRITE, 0})
 CONTRACT(less_than_five, 1, 2, 0, {8, BM_ARG_READ, 0}, {1, BM_ARG_READ | BM_ARG_WRITE, 0})
 
-#define READ {4096, BM_ARG_READ, 0}
-#define WRITTEN {4096, BM_ARG_READ | BM_ARG_WRITE, 0}
+#define READ {4096, BM_ARG_READ, 4}
+#define WRITTEN {4096, BM_ARG_READ | BM_ARG_WRITE, 4}
+// As older compilers write it: aligned as the kernel's contract says.
+#define OLDER {4096, BM_ARG_READ, 0}
 
-CONTRACT(add, 64, 3, 0, READ, READ, WRITTEN)
+CONTRACT(add, 64, 3, 0, READ, OLDER, WRITTEN)
 CONTRACT(relu, 64, 2, 0, READ, WRITTEN)
 CONTRACT(copy_by_scratch, 64, 2, 64, READ, WRITTEN)

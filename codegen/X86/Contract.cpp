@@ -4,6 +4,8 @@
 
 #include "bmodel/kernel_abi.h"
 #include "bmodel/kernel_contract.h"
+#include "codegen/X86/IR/PackedWeights.h"
+#include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
 
 #include "llvm/BinaryFormat/ELF.h"
@@ -20,6 +22,30 @@ void append(std::string &bytes, const T &value) {
   bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
 }
 
+RankedTensorType typeOfArgument(Operation *op, unsigned index) {
+  unsigned operands = op->getNumOperands();
+  return cast<RankedTensorType>(
+      (index < operands ? op->getOperand(index) : Value(op->getResult(index - operands))).getType());
+}
+
+/// Whether argument |index| is a constant of a packed op: the weights, and all but the sequence of a recurrent op.
+bool isPacked(Operation *op, unsigned index) {
+  bool isWeight = isa<device::RecurrentOp>(op) ? index >= 1 && index < op->getNumOperands() : index == 1;
+  return isWeight && packingOf(op);
+}
+
+/// Whether operand |index| of a product has a number for each channel: a bias, or a vector beside the epilogue.
+bool isOfChannels(Operation *op, unsigned index) {
+  constexpr unsigned kFactors = 2;
+  if (!isa<device::ConvOp, device::MatMulOp>(op) || index < kFactors || index >= op->getNumOperands()) {
+    return false;
+  }
+  RankedTensorType result = typeOfArgument(op, op->getNumOperands());
+  int64_t numbers = typeOfArgument(op, index).getNumElements();
+  return numbers < result.getNumElements() ||
+         numbers <= result.getDimSize(isa<device::ConvOp>(op) ? 1 : result.getRank() - 1);
+}
+
 std::string contractOf(Operation *op, const X86Target &target, const KernelFrame &frame) {
   bm_kernel_contract head = {};
   head.version = BM_CONTRACT_VERSION;
@@ -30,18 +56,20 @@ std::string contractOf(Operation *op, const X86Target &target, const KernelFrame
   head.symbol_bytes = frame.symbol.size() + 1;
   std::string bytes;
   append(bytes, head);
-  auto addArg = [&](Type type, uint32_t access) {
-    append(bytes, bm_kernel_arg{uint64_t(device::physicalBytes(cast<RankedTensorType>(type))), access, 0});
-  };
-  for (Type type : op->getOperandTypes()) {
-    addArg(type, BM_ARG_READ);
-  }
-  for (Type type : op->getResultTypes()) {
-    addArg(type, BM_ARG_READ | BM_ARG_WRITE);
+  for (unsigned i = 0; i < head.arg_count; ++i) {
+    uint64_t size = device::physicalBytes(typeOfArgument(op, i));
+    uint32_t access = i < op->getNumOperands() ? BM_ARG_READ : BM_ARG_READ | BM_ARG_WRITE;
+    append(bytes, bm_kernel_arg{size, access, argumentAlignment(op, i)});
   }
   return bytes += frame.symbol;
 }
 } // namespace
+
+uint32_t argumentAlignment(Operation *op, unsigned index) {
+  RankedTensorType type = typeOfArgument(op, index);
+  bool wholeLines = device::isBlocked(type) || isPacked(op, index) || isOfChannels(op, index);
+  return wholeLines ? BM_ALIGNMENT : uint32_t(device::elementBytes(type.getElementType()));
+}
 
 void addContract(llvm::Module &module, Operation *op, const X86Target &target, const KernelFrame &frame) {
   const std::string contract = contractOf(op, target, frame);

@@ -4,6 +4,7 @@
 
 #include "bmodel/kernel_abi.h"
 #include "codegen/Kernels/KernelInterface.h"
+#include "codegen/X86/Contract.h"
 #include "codegen/X86/IR/PackedWeights.h"
 #include "codegen/X86/KernelCompiler.h"
 #include "codegen/X86/Linker.h"
@@ -36,12 +37,12 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// Memory that ends (up to the 64-byte alignment) before an inaccessible page; the slack holds a pattern.
+/// Memory that ends (up to |alignment|) before an inaccessible page; the slack holds a pattern.
 class GuardedBuffer {
 public:
-  explicit GuardedBuffer(int64_t bytes) : bytes(bytes) {
+  explicit GuardedBuffer(int64_t bytes, int64_t alignment = BM_ALIGNMENT) : bytes(bytes) {
     int64_t page = sysconf(_SC_PAGESIZE);
-    padded = llvm::alignTo(std::max<int64_t>(bytes, 1), 64);
+    padded = llvm::alignTo(std::max<int64_t>(bytes, 1), alignment);
     mapped = llvm::alignTo(padded, page) + 2 * page;
     base = static_cast<char *>(mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     mprotect(base, page, PROT_NONE);
@@ -60,6 +61,12 @@ public:
   }
   char *data() { return start; }
   void refill() { memset(start, kPattern, padded); }
+  /// Moves the bytes to where they begin behind an inaccessible page instead.
+  void moveToFront() {
+    char *front = base + sysconf(_SC_PAGESIZE);
+    memmove(front, start, padded);
+    start = front;
+  }
   bool slackIntact() const {
     return std::all_of(start + bytes, start + padded, [](char c) { return static_cast<unsigned char>(c) == kPattern; });
   }
@@ -188,9 +195,9 @@ void forElements(RankedTensorType type, llvm::function_ref<void(int64_t, int64_t
   }
 }
 
-GuardedBuffer toMemory(RankedTensorType type, const top::HostTensor &tensor) {
+GuardedBuffer toMemory(RankedTensorType type, const top::HostTensor &tensor, int64_t alignment) {
   int64_t bytes = device::elementBytes(type.getElementType());
-  GuardedBuffer buffer(device::physicalBytes(type));
+  GuardedBuffer buffer(device::physicalBytes(type), alignment);
   memset(buffer.data(), 0, buffer.size());
   forElements(type, [&](int64_t from, int64_t to) {
     memcpy(buffer.data() + to * bytes, tensor.getBytes().data() + from * bytes, bytes);
@@ -281,12 +288,11 @@ std::string runKernel(Operation *op, const X86Target &target, const CheckOptions
     return std::string("cannot load: ") + dlerror();
   }
   for (Value result : op->getResults()) {
-    buffers.emplace_back(device::physicalBytes(cast<RankedTensorType>(result.getType())));
+    buffers.emplace_back(device::physicalBytes(cast<RankedTensorType>(result.getType())),
+                         argumentAlignment(op, buffers.size()));
   }
-  std::vector<void *> arguments;
-  for (GuardedBuffer &buffer : buffers) {
-    arguments.push_back(buffer.data());
-  }
+  auto addresses = [&] { return llvm::map_to_vector(buffers, [](GuardedBuffer &b) { return (void *)b.data(); }); };
+  SmallVector<void *> arguments = addresses();
   GuardedBuffer scratch(kernel->frame.scratchBytes);
   loaded.function(arguments.data(), 0, kernel->frame.tiles, scratch.data());
   std::vector<std::string> first;
@@ -299,7 +305,11 @@ std::string runKernel(Operation *op, const X86Target &target, const CheckOptions
     first.emplace_back(buffer.data(), buffer.size());
     buffer.refill();
   }
-  // Once more tile by tile, last first, on dirty scratch: the same bits.
+  // Once more tile by tile, last first, on dirty scratch and at other addresses: the same bits.
+  for (GuardedBuffer &buffer : buffers) {
+    buffer.moveToFront();
+  }
+  arguments = addresses();
   for (int64_t tile = kernel->frame.tiles; tile-- > 0;) {
     loaded.function(arguments.data(), tile, tile + 1, scratch.data());
   }
@@ -349,7 +359,8 @@ std::string runAndCompare(Operation *op, const X86Target &target, const CheckOpt
   }
   std::vector<GuardedBuffer> buffers;
   for (auto [operand, input] : llvm::zip_equal(op->getOperands(), data.inputs)) {
-    buffers.push_back(toMemory(cast<RankedTensorType>(operand.getType()), input));
+    buffers.push_back(
+        toMemory(cast<RankedTensorType>(operand.getType()), input, argumentAlignment(op, buffers.size())));
   }
   return runKernel(op, target, options, std::move(buffers), data.expected);
 }
@@ -361,8 +372,9 @@ LogicalResult chooseLayouts(Operation *op, const X86Target &target) {
   return manager.run(op->getParentOfType<ModuleOp>());
 }
 
-/// The bytes of |operand|: of a constant, or of the function argument it is a (re-laid) copy of.
-std::optional<GuardedBuffer> bytesOf(Value operand, const Case &data) {
+/// The bytes of operand |index|: of a constant, or of the function argument it is a (re-laid) copy of.
+std::optional<GuardedBuffer> bytesOf(Operation *op, unsigned index, const Case &data) {
+  Value operand = op->getOperand(index);
   auto type = cast<RankedTensorType>(operand.getType());
   if (std::optional<top::TensorData> constant = top::getConstantData(operand)) {
     GuardedBuffer buffer(constant->bytes.size());
@@ -375,7 +387,7 @@ std::optional<GuardedBuffer> bytesOf(Value operand, const Case &data) {
     }
     operand = copy->getOperand(0);
   }
-  return toMemory(type, data.inputs[cast<BlockArgument>(operand).getArgNumber()]);
+  return toMemory(type, data.inputs[cast<BlockArgument>(operand).getArgNumber()], argumentAlignment(op, index));
 }
 
 /// Makes weights and bias of |op| constants with the values of |data|, runs the passes, and collects the packed op's
@@ -399,8 +411,8 @@ std::string pack(Operation *op, const X86Target &target, const Case &data, std::
   if (!packingOf(op)) {
     return "the weights are not packed";
   }
-  for (Value operand : op->getOperands()) {
-    std::optional<GuardedBuffer> buffer = bytesOf(operand, data);
+  for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+    std::optional<GuardedBuffer> buffer = bytesOf(op, i, data);
     if (!buffer) {
       return "an operand is neither constant nor argument";
     }

@@ -18,15 +18,15 @@ extern "C" {
 /// Version of this header (SubnetDef.kernel_abi).
 #define BM_KERNEL_ABI_VERSION 1
 
-/// Alignment in bytes of every pointer in |args| and of |scratch|: one cache line, one zmm
-/// register.
+/// Alignment in bytes of |scratch|, and of every pointer in |args| for which the kernel's contract
+/// (kernel_contract.h) asks no less: one cache line, one zmm register.
 #define BM_ALIGNMENT 64
 
 /// A kernel computes the tiles [tile_begin, tile_end) of one launch.
 ///
 /// |args| holds one base pointer per tensor slot of the launch, in the order of LaunchDef.args: by
 /// convention operands, then results. A launch with LaunchDef.dims has one pointer more, to an
-/// int64_t array with the values of these dim slots. Every pointer is aligned to BM_ALIGNMENT;
+/// int64_t array with the values of these dim slots. Pointers are aligned as said above;
 /// tensors may be views, and constants are mapped read-only (a store to one ends the process).
 ///
 /// Tiles are independent: the runtime may run them in any split, in any order and on several

@@ -28,7 +28,7 @@ typedef struct bm_kernel_contract {
   uint64_t tiles;         ///< of the whole launch: every call is for tiles below
   uint64_t scratch_bytes; ///< per thread
   uint64_t cpu_features;  ///< bits of cpu_features.inc, all needed
-  uint32_t alignment;     ///< of every argument and of scratch, at most BM_ALIGNMENT
+  uint32_t alignment;     ///< of scratch and of every argument that names none, at most BM_ALIGNMENT
   uint32_t symbol_bytes;  ///< with the final 0, without padding
 } bm_kernel_contract;
 
@@ -39,7 +39,7 @@ typedef struct bm_kernel_contract {
 typedef struct bm_kernel_arg {
   uint64_t bytes; ///< of the tensor: no byte beyond is touched
   uint32_t access;
-  uint32_t reserved; ///< 0
+  uint32_t alignment; ///< a power of two, at most the contract's; 0, as older compilers write: the contract's
 } bm_kernel_arg;
 
 #endif // BMODEL_KERNEL_CONTRACT_H

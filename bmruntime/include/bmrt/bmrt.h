@@ -29,7 +29,8 @@ extern "C" {
 #define BMRT_VERSION_MAJOR 0
 #define BMRT_VERSION_MINOR 1
 
-/* Buffers with this alignment in bytes are used in place; others are copied. */
+/* Buffers with this alignment in bytes are used in place; others where the model's kernels take them, else through a
+ * copy. */
 #define BMRT_ALIGNMENT 64
 #define BMRT_MAX_RANK 16
 
@@ -232,8 +233,8 @@ BMRT_API uint32_t bmrt_context_stage(const bmrt_context_t *context);
 BMRT_API bmrt_code_t bmrt_context_set_stage(bmrt_context_t *context, uint32_t stage, bmrt_status_t *out_status);
 
 /* Uses |data| (row-major, |bytes| = info.bytes) as the input of later runs. It is read during runs:
- * in place if aligned to BMRT_ALIGNMENT, else through a copy at the start of each run. NULL returns
- * to the context's own buffer. */
+ * in place if aligned to BMRT_ALIGNMENT, or to its elements' size if no step needs more, else through a copy at the
+ * start of each run. NULL returns to the context's own buffer. */
 BMRT_API bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input, const void *data, uint64_t bytes,
                                              bmrt_status_t *out_status);
 /* Likewise for results. |bytes| must be info.bytes (for max_shape if symbolic). Bound buffers must

@@ -6,6 +6,8 @@
 #include "Memory.h"
 #include "Model.h"
 #include "bmodel/kernel_abi.h"
+#include "bmodel/tensor_layout.h"
+#include "bmrt/bmrt.h"
 
 #include <cinttypes>
 
@@ -24,6 +26,15 @@ bmrt_code_t checkKernel(const char *symbol, const KernelContract &contract, bmrt
   if (contract.head.alignment > BM_ALIGNMENT) {
     return BMRT_FAIL(status, UNSUPPORTED, "kernel '%.80s' needs memory aligned to %" PRIu32 " bytes, there are %d",
                      symbol, contract.head.alignment, BM_ALIGNMENT);
+  }
+  for (uint32_t i = 0; i < contract.head.arg_count; ++i) {
+    const uint32_t asked = contract.alignment(i);
+    if (asked > contract.head.alignment || (asked & (asked - 1)) != 0) {
+      return BMRT_FAIL(status, CORRUPT,
+                       "argument %" PRIu32 " of kernel '%.80s' needs memory aligned to %" PRIu32
+                       " bytes, no power of two up to %" PRIu32,
+                       i, symbol, asked, contract.head.alignment);
+    }
   }
   return BMRT_OK;
 }
@@ -93,6 +104,58 @@ bmrt_code_t bmrt::core::checkContracts(const StageDef &stage, SubnetProgram &pro
     if (result != BMRT_OK) {
       return fail(status, result, cause.file, cause.line, "subnet '%.60s' step %" PRIu32 ": %.380s",
                   subnet.name()->c_str(), i, cause.message);
+    }
+  }
+  return BMRT_OK;
+}
+
+namespace {
+
+/// The alignments of a stage's tensors, each that of its root.
+struct Alignments {
+  const StageDef &stage;
+  Array<uint32_t> &found;
+
+  void require(uint32_t slot, uint32_t bytes) {
+    const int32_t root = stage.tensors()->Get(slot)->view_of();
+    uint32_t &most = found[root < 0 ? slot : uint32_t(root)];
+    most = bytes > most ? bytes : most;
+  }
+  void requireOfAll(uint32_t bytes) {
+    for (uint32_t &most : found) {
+      most = bytes;
+    }
+  }
+  void addStep(const SubnetProgram &subnet, const StepDef &step) {
+    if (const LaunchDef *launch = step.op_as_LaunchDef()) {
+      const KernelContract &contract = subnet.contracts[launch->kernel()];
+      for (uint32_t i = 0; i < count(launch->args()); ++i) {
+        require(launch->args()->Get(i), contract.isKnown ? contract.alignment(i) : BMRT_ALIGNMENT);
+      }
+    } else if (const CopyDef *copy = step.op_as_CopyDef()) {
+      require(copy->from(), BMRT_ALIGNMENT);
+      require(copy->to(), BMRT_ALIGNMENT);
+    } else if (!step.op_as_CallSubnetDef()) {
+      requireOfAll(BMRT_ALIGNMENT);
+    }
+  }
+};
+
+} // namespace
+
+bmrt_code_t bmrt::core::findAlignments(StageProgram &program, bmrt_status_t *status) {
+  const StageDef &stage = *program.def;
+  Alignments alignments = {stage, program.alignments};
+  if (!program.alignments.allocate(count(stage.tensors()))) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " tensors", count(stage.tensors()));
+  }
+  for (uint32_t i = 0; i < count(stage.tensors()); ++i) {
+    const uint32_t element = dtypeBytes(stage.tensors()->Get(i)->dtype());
+    alignments.require(i, element ? element : BMRT_ALIGNMENT);
+  }
+  for (const SubnetProgram &subnet : program.subnets) {
+    for (uint32_t i = 0; i < count(subnet.def->plan()); ++i) {
+      alignments.addStep(subnet, *subnet.def->plan()->Get(i));
     }
   }
   return BMRT_OK;

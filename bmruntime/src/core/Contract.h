@@ -14,6 +14,7 @@ struct StageDef;
 
 namespace bmrt::core {
 
+struct StageProgram;
 struct SubnetProgram;
 
 /// What the code of a kernel relies on, as the code itself says.
@@ -33,6 +34,11 @@ struct KernelContract {
     return result;
   }
 
+  uint32_t alignment(uint32_t index) const {
+    const uint32_t asked = arg(index).alignment;
+    return asked ? asked : head.alignment;
+  }
+
   bool isKnown = false;
   bm_kernel_contract head = {};
   const unsigned char *args = nullptr; ///< head.arg_count times bm_kernel_arg, of any alignment, in the image
@@ -43,6 +49,10 @@ struct KernelContract {
 /// whatever the tables of the file say. Code without contracts is taken as it is. |stage| and |subnet| have been
 /// validated.
 bmrt_code_t checkContracts(const bmodel::StageDef &stage, SubnetProgram &subnet, bmrt_status_t *status);
+
+/// Finds what the steps of |stage| need of the address of each tensor in the caller's memory: what contracts say where
+/// launches alone use it, else BMRT_ALIGNMENT. The contracts have been checked.
+bmrt_code_t findAlignments(StageProgram &stage, bmrt_status_t *status);
 
 } // namespace bmrt::core
 

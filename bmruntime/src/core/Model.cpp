@@ -106,6 +106,7 @@ bmrt_code_t bmrt_model_t::loadStage(StageProgram &stage, bmrt_status_t *status) 
     BMRT_RETURN_IF_ERROR(loadSubnet(stage, stage.subnets[i], status));
   }
   BMRT_RETURN_IF_ERROR(openMemories(stage, status));
+  BMRT_RETURN_IF_ERROR(findAlignments(stage, status));
   stage.schedule.build(stage);
   return BMRT_OK;
 }

@@ -45,7 +45,8 @@ struct StageProgram {
   const bmodel::StageDef *def = nullptr;
   uint32_t stageIndex = 0;
   Array<SubnetProgram> subnets;
-  Array<Device *> devices; ///< by chip: those that have queues or memory in this stage; null: others
+  Array<Device *> devices;    ///< by chip: those that have queues or memory in this stage; null: others
+  Array<uint32_t> alignments; ///< by tensor: bytes, of what is in the caller's memory (findAlignments)
   Schedule schedule;
   bmrt_status_t refusal = {}; ///< code is BMRT_OK if the stage can run
 };

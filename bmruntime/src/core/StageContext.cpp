@@ -14,8 +14,6 @@ using namespace bmodel;
 
 namespace {
 
-bool isAligned(const void *pointer) { return reinterpret_cast<uintptr_t>(pointer) % BMRT_ALIGNMENT == 0; }
-
 uint64_t alignUp(uint64_t bytes) { return (bytes + BMRT_ALIGNMENT - 1) & ~uint64_t(BMRT_ALIGNMENT - 1); }
 
 bool isSymbolic(const TensorDef &def) {
@@ -28,6 +26,10 @@ bool isSymbolic(const TensorDef &def) {
 }
 
 } // namespace
+
+bool Port::isUsedInPlace() const {
+  return ownsPlace && bound && (isOnChip || reinterpret_cast<uintptr_t>(bound) % alignment == 0);
+}
 
 static int32_t memoryOf(const WorkspaceDef &workspace) {
   return workspace.memory() == MemoryKind::Device ? int32_t(workspace.chip()) : kHostMemory;
@@ -114,6 +116,7 @@ bmrt_code_t StageContext::makePorts(bmrt_status_t *status) {
       ports[i].def = stage->tensors()->Get(ports[i].slot);
       ports[i].ownsPlace =
           ports[i].def->view_of() < 0 && ports[i].def->place() == Place::Caller && ports[i].def->role() == owner;
+      ports[i].alignment = program->alignments[ports[i].slot];
     }
     return true;
   };
@@ -264,8 +267,7 @@ void StageContext::placeTensors() {
   for (Array<Port> *ports : {&inputs, &outputs}) {
     for (Port &port : *ports) {
       if (port.ownsPlace) {
-        const bool isUsed = port.bound && (port.isOnChip || isAligned(port.bound));
-        data[port.slot] = isUsed ? port.bound : port.own.data();
+        data[port.slot] = port.isUsedInPlace() ? port.bound : port.own.data();
         isOnChip[port.slot] = port.isOnChip;
       }
       if (port.isOnChip && port.twin >= 0) {
@@ -285,7 +287,7 @@ void StageContext::placeTensors() {
 bmrt_code_t StageContext::resolveAddresses(bmrt_status_t *status) {
   for (Array<Port> *ports : {&inputs, &outputs}) {
     for (Port &port : *ports) {
-      if (port.ownsPlace && !port.isOnChip && !(port.bound && isAligned(port.bound))) {
+      if (port.ownsPlace && !port.isUsedInPlace()) {
         BMRT_RETURN_IF_ERROR(ensureOwn(port, status));
       }
     }

@@ -18,10 +18,14 @@ struct Port {
   const bmodel::TensorDef *def = nullptr;
   char *bound = nullptr;  ///< the caller's memory, if any
   bool ownsPlace = false; ///< the slot lives in the caller's memory, not elsewhere (an alias)
+  uint32_t alignment = 1; ///< what the stage needs of |bound| to use it in place
   bool isOnChip = false;  ///< |bound| is in the memory of the chip that the port is copied to or from
   int32_t twin = -1;      ///< the chip's tensor that lives in |bound| then, so that nothing is copied; -1: none
   bool hasOwn = false;
   Buffer own;
+
+  /// Whether the slot lives in |bound|.
+  bool isUsedInPlace() const;
 };
 
 /// One shape for each input; null where it is not known.
