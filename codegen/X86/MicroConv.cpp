@@ -94,6 +94,8 @@ private:
     size_t rowStretch, columnStretch;
   };
   void planMemory();
+  int64_t stepsOfStrip() const;
+  void emitStrip(Value imageGroup, Value panelBegin, Value panelEnd, Value rowBegin, Value rowEnd);
   int64_t rowsOfTile() const;
   int64_t positionsOfRow() const;
   void copyRows(Value image, Value group, Value firstRow);
@@ -148,6 +150,7 @@ private:
   int64_t pitch = 0, plane = 0; ///< bytes of a row and of a channel block of what A reads
   int64_t highAt = 0;           ///< of halves: from the copy of low bytes to that of high ones
   int64_t panelOffset = 0;      ///< of the widened panel in scratch
+  int64_t strip = 0;            ///< row steps of a flat copy at a time
   int64_t panelScratch() const { return weights.copied ? steps * panelBlocks * weights.tileStepBytes : 0; }
   int64_t prefetchLines = 0, tilesPerRow = 0;
   std::unique_ptr<TileFunctions> tiles;
@@ -222,7 +225,8 @@ void DirectConv::planMemory() {
   // A window of AMX has all of its rows, whether the tile wants them or not.
   int64_t behind = channelsLast ? kWindowRows * s.strideW * elementBytes : 0;
   if (flat) {
-    plane = ceilDiv(rowSteps, work.rowParts) * (columns.size + (columns.wide ? 1 : 0)) * elementBytes;
+    strip = std::min(ceilDiv(rowSteps, work.rowParts), stepsOfStrip());
+    plane = strip * (columns.size + (columns.wide ? 1 : 0)) * elementBytes;
     panelOffset = plane * planes + behind;
     highAt = halves ? llvm::alignTo(panelOffset, 64) + 64 : 0;
     panelOffset += highAt;
@@ -240,6 +244,16 @@ void DirectConv::planMemory() {
   highAt = halves ? panelOffset + 64 : 0;
   panelOffset += highAt;
   kb.setScratchBytes(panelOffset + panelScratch());
+}
+
+/// Row steps that are copied at a time. Windows of AMX read few rows so fast that a copy should not leave the first
+/// level in between; then all weights are read again for each strip, which stays cheap while they are in L2.
+int64_t DirectConv::stepsOfStrip() const {
+  constexpr int64_t kStripBytes = 24 * 1024, kMostWeights = 256 * 1024;
+  if (!channelsLast || weightsOfGroup() > kMostWeights) {
+    return rowSteps;
+  }
+  return std::max<int64_t>(1, kStripBytes / (columns.size * elementBytes * (halves ? 2 : 1)));
 }
 
 SmallVector<int32_t> DirectConv::groupOffsets() const {
@@ -443,15 +457,11 @@ void DirectConv::emit() {
     base = {};
     partBegin = rowBegin;
     firstStep = kb.constant(0);
-    if (copied && flat) {
-      Value first = positionOf(rowBegin);
-      copyFlat(imageGroup, first, positionOf(rowEnd));
-      base.a = byteOffset(kb, kb.scratch(), kb.mul(first, -elementBytes));
-    } else if (copied) {
+    if (copied && !flat) {
       firstStep = outH == 1 ? firstStep : rowBegin;
       copyRows(image, group, kb.sub(kb.mul(firstStep, tileH * s.strideH), kb.constant(s.padTop)));
       base.a = kb.scratch();
-    } else {
+    } else if (!copied) {
       int64_t around = s.padTop * pitch + s.padLeft * elementBytes;
       base.a = byteOffset(kb, kb.operand(0), kb.sub(kb.mul(imageGroup, s.icBlocks() * plane), kb.constant(around)));
     }
@@ -467,11 +477,25 @@ void DirectConv::emit() {
                             : column ? byteOffset(kb, pointer, kb.mul(group, s.groupOc() * extra.elementBytes))
                                      : pointer);
     }
-    emitPanels(panelBegin, panelEnd, rowBegin, rowEnd);
+    if (copied && flat) {
+      kb.forLoop(rowBegin, rowEnd, strip, [&](Value begin) {
+        emitStrip(imageGroup, panelBegin, panelEnd, begin, kb.min(kb.add(begin, strip), rowEnd));
+      });
+    } else {
+      emitPanels(panelBegin, panelEnd, rowBegin, rowEnd);
+    }
     if (channelsLast) {
       emitTileRelease(kb);
     }
   });
+}
+
+/// Copies the row steps [rowBegin, rowEnd) of a flat row, and multiplies them.
+void DirectConv::emitStrip(Value imageGroup, Value panelBegin, Value panelEnd, Value rowBegin, Value rowEnd) {
+  Value first = positionOf(rowBegin);
+  copyFlat(imageGroup, first, positionOf(rowEnd));
+  base.a = byteOffset(kb, kb.scratch(), kb.mul(first, -elementBytes));
+  emitPanels(panelBegin, panelEnd, rowBegin, rowEnd);
 }
 
 /// The panels [panelBegin, panelEnd) of the row steps [rowBegin, rowEnd).

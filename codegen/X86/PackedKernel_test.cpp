@@ -226,6 +226,19 @@ TEST(QuantConv, Windows) {
   checkConv({1, 24, 8, 8, 24, 3, 3, 1, 1, 1, 6, "i8", "ui8"}); // groups of four channels, merged
 }
 
+/// Kernels of 1 x 1 whose copies for AMX are strips: of one tile, of several with a rest, and of a whole part.
+TEST(QuantConv, Strips) {
+  std::mt19937 random(23);
+  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  for (int64_t i = 0, count = randomCases(14); i < count; ++i) {
+    ConvCase s{pick(1, 2), pick(70, 700), pick(6, 24), pick(6, 24), pick(17, 160), 1, 1, pick(1, 2), 1, 0, 1};
+    s.x = kElements[pick(0, 2)], s.y = kElements[pick(0, 2)];
+    s.result = pick(0, 1) ? Result::Requantised : Result::Residual, s.relu = pick(0, 1);
+    checkConv(s);
+  }
+  checkConv({1, 1000, 9, 15, 330, 1, 1, 1, 1, 0, 1, "i8", "i8"}); // more weights than are read again
+}
+
 TEST(QuantConv, Random) {
   std::mt19937 random(7);
   auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
