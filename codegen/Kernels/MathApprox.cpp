@@ -3,6 +3,7 @@
 #include "codegen/Kernels/MathApprox.h"
 
 #include "bmodel/numerics_float.h"
+#include "codegen/Kernels/Dequantise.h"
 #include "codegen/Kernels/Quotient.h"
 #include "codegen/Kernels/Reduction.h"
 #include "codegen/Kernels/Requantise.h"
@@ -571,7 +572,11 @@ Value expandPattern(KernelBuilder &kb, Operation &op, const IRMapping &mapping) 
     return emitOnePlusErf(kb, mapping.lookup(x));
   }
   if (auto divide = dyn_cast<arith::DivFOp>(op)) {
-    return emitQuantisedQuotient(kb, divide, mapping.lookup(divide.getLhs()), mayBeNaN(divide.getLhs()));
+    Value x = isProcessor ? withoutZeroClamp(divide) : divide.getLhs();
+    return emitQuantisedQuotient(kb, divide, mapping.lookup(x), mayBeNaN(x));
+  }
+  if (auto product = dyn_cast<arith::MulFOp>(op); product && isProcessor) {
+    return emitDequantised(kb, product, mapping);
   }
   std::optional<Requantise> end = isa<arith::TruncIOp>(op) ? matchRequantise(op.getResult(0)) : std::nullopt;
   return end ? emitRequantise(kb, *end, mapping.lookup(end->value)) : Value();

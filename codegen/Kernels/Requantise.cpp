@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -82,6 +83,34 @@ bool mayBeNaN(Value value) {
   return !isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp, arith::NegFOp,
               math::RoundEvenOp, math::AbsFOp, math::TanhOp, math::ErfOp>(op) ||
          llvm::any_of(op->getOperands(), mayBeNaN);
+}
+
+/// The requantisation that |quotient| alone goes into.
+static std::optional<Requantise> requantisationOf(Value quotient) {
+  Value value = quotient;
+  while (value.hasOneUse()) {
+    Operation *user = *value.user_begin();
+    if (user->getNumResults() != 1) {
+      break;
+    }
+    value = user->getResult(0);
+    std::optional<Requantise> end = isa<arith::TruncIOp>(user) ? matchRequantise(value) : std::nullopt;
+    if (end) {
+      return end->value == quotient ? end : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+Value withoutZeroClamp(arith::DivFOp divide) {
+  auto clamp = divide.getLhs().getDefiningOp<arith::MaximumFOp>();
+  FloatAttr divisor;
+  if (!clamp || !matchPattern(clamp.getRhs(), m_AnyZeroFloat()) ||
+      !matchPattern(divide.getRhs(), m_Constant(&divisor)) || !(divisor.getValueAsDouble() > 0)) {
+    return divide.getLhs();
+  }
+  std::optional<Requantise> end = requantisationOf(divide);
+  return end && end->low >= end->zero ? clamp.getLhs() : divide.getLhs();
 }
 
 /// |integer|, made of |value|, without the zero point; what becomes 0 with it where |value| is NaN (numerics.md).

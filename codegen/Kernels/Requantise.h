@@ -6,6 +6,8 @@
 #include "codegen/Kernels/KernelBuilder.h"
 #include "device_dialect/IR/Requantise.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 namespace tessera::kernels {
 
 using device::matchRequantise;
@@ -17,6 +19,10 @@ mlir::Value emitRequantise(KernelBuilder &kb, const Requantise &end, mlir::Value
 /// |value| between the bounds of |end|, rounded, as i32 without the zero point. Not |clampsLow|: what follows
 /// saturates.
 mlir::Value emitRounded(KernelBuilder &kb, const Requantise &end, mlir::Value value, bool clampsLow = true);
+
+/// The dividend of |divide|, or x where that is max(x, 0) and the quotient becomes an integer whose lower bound is that
+/// of zero: what is below it is clamped anyway.
+mlir::Value withoutZeroClamp(mlir::arith::DivFOp divide);
 
 /// Whether |value| of a scalar region may be NaN or infinite. Scales and sums that make an infinity of a 32-bit integer
 /// are not thought of: the largest there are make 2^31 * 2^40.

@@ -586,6 +586,32 @@ TEST(Map, Requantise) {
   }
 }
 
+/// Bytes made of a byte and a float, negative sums being zero or not: any zero points, bounds and signs.
+TEST(Map, ZeroPoints) {
+  CheckOptions options;
+  options.allBytes = true;
+  std::string type = tensor({1, 35, 9, 7}, "i8"), real = tensor({1, 35, 9, 7});
+  for (int shift : {128, -128, 64, 1, 3, 127, 0}) {
+    for (double zero : {-128.0, -64.0, 0.0}) {
+      for (double low : {-128.0, -100.0, 3.0}) {
+        double scale = shift == 64 ? 1e-30 : shift == 1 ? -0.017 : 0.017;
+        options.low = -300 * std::fabs(scale), options.high = 300 * std::fabs(scale);
+        check(map({type, real}, {"i8", "f32"}, type,
+                  formatv("%w = arith.extsi %e0 : i8 to i32 %k = arith.constant {0} : i32 %m = arith.{1} %w, %k : i32 "
+                          "%f = arith.sitofp %m : i32 to f32 %c = arith.constant {2:e9} : f32 %p = arith.mulf %f, %c : "
+                          "f32 %t = arith.addf %p, %e1 : f32 %o = arith.constant 0.0 : f32 %x = arith.maximumf %t, %o "
+                          ": f32 %g = arith.constant {3:e9} : f32 %d = arith.divf %x, %g : f32 %r = math.roundeven %d "
+                          ": f32 %z = arith.constant {4:e9} : f32 %s = arith.addf %r, %z : f32 %lo = arith.constant "
+                          "{5:e9} : f32 %a = arith.maximumf %s, %lo : f32 %hi = arith.constant 127.0 : f32 %b = "
+                          "arith.minimumf %a, %hi : f32 %i = arith.fptosi %b : f32 to i32 %q = arith.trunci %i : i32 "
+                          "to i8 device.yield %q : i8",
+                          std::abs(shift), shift < 0 ? "subi" : "addi", scale, std::fabs(scale) * 1.3, zero, low)),
+              options);
+      }
+    }
+  }
+}
+
 /// Every byte of blocked and row-major tensors comes through what stands between 8-bit convolutions.
 TEST(Bytes, Moves) {
   CheckOptions options;
