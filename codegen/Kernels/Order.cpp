@@ -10,6 +10,7 @@
 #include "codegen/Kernels/Rows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 
@@ -36,7 +37,7 @@ Value comesBefore(KernelBuilder &kb, Type elementType, Value x, Value y, bool de
 }
 
 Value isBetter(KernelBuilder &kb, Type element, Value value, Value old, bool min, bool orEqual) {
-  if (isa<FloatType>(value.getType())) {
+  if (isa<FloatType>(getElementTypeOrSelf(value))) {
     auto predicate = min ? (orEqual ? arith::CmpFPredicate::OLE : arith::CmpFPredicate::OLT)
                          : (orEqual ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT);
     return arith::CmpFOp::create(kb.b, predicate, value, old);
@@ -50,6 +51,32 @@ Value isBetter(KernelBuilder &kb, Type element, Value value, Value old, bool min
 
 namespace {
 
+/// Emits all columns of |view|, of which a processor takes neighbours together: |emit|(outer, first column, lanes),
+/// lanes being 0 for one column. Some |workPerColumn| * n = |workPerTile| are a tile.
+void forColumns(KernelBuilder &kb, const AxisView &view, int64_t workPerColumn, int64_t workPerTile,
+                function_ref<void(Value outer, Value column, unsigned lanes)> emit) {
+  constexpr int64_t kMostLanes = 16, kColumnsAtOnce = 4; // lanes take about the time of so many columns
+  unsigned lanes =
+      kb.target.tileIsThread || view.inner < 2 ? 0 : llvm::bit_floor(uint64_t(std::min(kMostLanes, view.inner)));
+  int64_t runs = lanes ? view.inner / lanes : 0, rest = view.inner - runs * lanes;
+  int64_t work = lanes ? std::min<int64_t>(lanes, kColumnsAtOnce) * workPerColumn : workPerColumn;
+  forItems(kb, view.outer * (runs + rest), work, workPerTile, [&](Value item) {
+    SmallVector<Value> at = delinearize(kb, item, {view.outer, runs + rest});
+    auto emitRun = [&] { emit(at[0], kb.mul(at[1], lanes), lanes); };
+    auto emitColumn = [&] { emit(at[0], runs ? kb.add(at[1], runs * lanes - runs) : at[1], 0); };
+    if (runs == 0 || rest == 0) {
+      return runs ? emitRun() : emitColumn();
+    }
+    Value isRun = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::slt, at[1], kb.constant(runs));
+    kb.ifThen(isRun, emitRun);
+    Value isColumn = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::sge, at[1], kb.constant(runs));
+    kb.ifThen(isColumn, emitColumn);
+  });
+}
+
+/// |type| of a column, or of |lanes| of them.
+Type ofColumns(Type type, unsigned lanes) { return lanes ? Type(VectorType::get({int64_t(lanes)}, type)) : type; }
+
 struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::ArgReduceOp> {
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     if (failed(requireRowMajor(op))) {
@@ -61,20 +88,19 @@ struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::A
     }
     Type element = kb.operandType(0).getElementType();
     AxisView view(kb.operandType(0), arg.getAxis());
-    forItems(kb, view.outer * view.inner, view.axis, 16384, [&](Value item) {
-      SmallVector<Value> at = delinearize(kb, item, {view.outer, view.inner});
-      Value base = kb.add(kb.mul(at[0], view.axis * view.inner), at[1]);
+    forColumns(kb, view, view.axis, 16384, [&](Value outer, Value column, unsigned lanes) {
+      Value base = kb.add(kb.mul(outer, view.axis * view.inner), column);
       auto load = [&](Value k) {
-        return kb.loadElements(element, 0, kb.operand(0), kb.add(base, kb.mul(k, view.inner)));
+        return kb.loadElements(element, lanes, kb.operand(0), kb.add(base, kb.mul(k, view.inner)));
       };
-      SmallVector<Value> best = {load(kb.constant(0)), kb.constant(0)};
+      SmallVector<Value> best = {load(kb.constant(0)), kb.zero(ofColumns(kb.b.getI64Type(), lanes))};
       best = kb.forLoop(kb.constant(1), kb.constant(view.axis), 1, best, [&](Value k, ValueRange old) {
-        Value value = load(k);
+        Value value = load(k), index = lanes ? kb.splat(k, lanes) : k;
         Value better = isBetter(kb, element, value, old[0], arg.getMin(), arg.getSelectLast());
         return SmallVector<Value>{arith::SelectOp::create(kb.b, better, value, old[0]),
-                                  arith::SelectOp::create(kb.b, better, k, old[1])};
+                                  arith::SelectOp::create(kb.b, better, index, old[1])};
       });
-      kb.store(best[1], kb.result(), item);
+      kb.store(best[1], kb.result(), kb.add(kb.mul(outer, view.inner), column));
     });
     return success();
   }
@@ -146,13 +172,12 @@ struct CumSumModel : KernelInterface::ExternalModel<CumSumModel, device::CumSumO
     Type element = kb.operandType(0).getElementType();
     Type type = registerType(element);
     AxisView view(kb.operandType(0), cumsum.getAxis());
-    forItems(kb, view.outer * view.inner, view.axis, 8192, [&](Value item) {
-      SmallVector<Value> at = delinearize(kb, item, {view.outer, view.inner});
-      Value base = kb.add(kb.mul(at[0], view.axis * view.inner), at[1]);
-      kb.forLoop(kb.constant(0), kb.constant(view.axis), 1, kb.zero(type), [&](Value step, ValueRange old) {
+    forColumns(kb, view, view.axis, 8192, [&](Value outer, Value column, unsigned lanes) {
+      Value base = kb.add(kb.mul(outer, view.axis * view.inner), column), none = kb.zero(ofColumns(type, lanes));
+      kb.forLoop(kb.constant(0), kb.constant(view.axis), 1, none, [&](Value step, ValueRange old) {
         Value k = cumsum.getReverse() ? kb.sub(kb.constant(view.axis - 1), step) : step;
         Value offset = kb.add(base, kb.mul(k, view.inner));
-        Value value = kb.loadElements(element, 0, kb.operand(0), offset);
+        Value value = kb.loadElements(element, lanes, kb.operand(0), offset);
         Value sum = isa<FloatType>(type) ? Value(arith::AddFOp::create(kb.b, old[0], value))
                                          : Value(arith::AddIOp::create(kb.b, old[0], value));
         kb.storeElements(element, cumsum.getExclusive() ? old[0] : sum, kb.result(), offset);

@@ -757,6 +757,26 @@ TEST(Suppression, Kinds) {
   }
 }
 
+/// Columns beside each other: fewer than lanes, whole runs of them, and runs with a rest.
+TEST(Order, Columns) {
+  for (auto [outer, axis, inner] : {std::tuple(2, 9, 3), {1, 6, 8}, {2, 17, 16}, {1, 7, 37}, {1, 300, 64}}) {
+    for (const char *element : {"f32", "i32", "ui8", "f16", "i64"}) {
+      std::string x = tensor({outer, axis, inner}, element);
+      for (const char *flags : {"", ", min = true", ", selectLast = true"}) {
+        check(oneToOne("arg_reduce", x, tensor({outer, 1, inner}, "i64"), formatv("{{axis = 1 : i64{0}}", flags)));
+      }
+    }
+    CheckOptions options;
+    options.relative = 0; // its sums have an order
+    for (const char *element : {"f32", "i32", "i64"}) {
+      std::string x = tensor({outer, axis, inner}, element);
+      for (const char *flags : {"", ", exclusive = true, reverse = true"}) {
+        check(oneToOne("cumsum", x, x, formatv("{{axis = 1 : i64{0}}", flags)), options);
+      }
+    }
+  }
+}
+
 TEST(Order, Kinds) {
   for (auto [outer, axis, inner] : {std::tuple(3, 10, 1), {1, 1000, 1}, {2, 17, 5}}) {
     for (const char *flags : {"", ", min = true", ", selectLast = true"}) {
