@@ -8,6 +8,7 @@
 // Usage: bmrt_peak [THREADS]
 //
 //===----------------------------------------------------------------------===//
+#include "bmodel/cpu_features.h"
 #include "bmodel_format/tools/Program.h"
 
 #include <algorithm>
@@ -27,6 +28,7 @@ namespace {
 constexpr int kChains = 16; ///< products at once, more than latency times ports
 constexpr int64_t kRounds = 200000;
 constexpr int kRepeats = 7;
+constexpr int64_t kTileRounds = kRounds / 8; ///< of four products of tiles, which take longer
 
 double secondsNow() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -76,6 +78,37 @@ __attribute__((target("avx512f,avx512bf16"))) void multiplyBf16() {
   }
 }
 
+/// Sixteen rows of 64 bytes in each of the eight registers of tiles.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1, startRow = 0, reserved[14] = {};
+  uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+__attribute__((target("amx-tile,amx-int8"))) void multiplyTilesOfBytes() {
+  const TileConfig config;
+  _tile_loadconfig(&config);
+  for (int64_t i = 0; i < kTileRounds; ++i) {
+    _tile_dpbssd(0, 4, 6);
+    _tile_dpbssd(1, 4, 7);
+    _tile_dpbssd(2, 5, 6);
+    _tile_dpbssd(3, 5, 7);
+  }
+  _tile_release();
+}
+
+__attribute__((target("amx-tile,amx-bf16"))) void multiplyTilesOfBf16() {
+  const TileConfig config;
+  _tile_loadconfig(&config);
+  for (int64_t i = 0; i < kTileRounds; ++i) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_release();
+}
+
 __attribute__((target("avx2"))) void readAll(const std::vector<char> &buffer, int64_t bytes) {
   __m256i sums[4] = {};
   const char *data = buffer.data();
@@ -117,17 +150,21 @@ void printProducts(int threads) {
     bool exists;
     void (*multiply)();
     int operations; ///< of one instruction
+    int64_t instructions = kRounds * kChains;
   };
   const bool wide = __builtin_cpu_supports("avx512f");
+  const bool tiles = bmodel::requestCpuFeatures(bmodel::kX86Amx) == bmodel::kX86Amx;
   const Kind kinds[] = {
       {"f32", wide || __builtin_cpu_supports("fma"), wide ? multiplyAvx512 : multiplyAvx2, wide ? 32 : 16},
       {"bf16", wide && __builtin_cpu_supports("avx512bf16"), multiplyBf16, 64},
       {"int8", wide && __builtin_cpu_supports("avx512vnni"), multiplyBytes, 128},
+      {"amx_bf16", tiles, multiplyTilesOfBf16, 16 * 16 * 32 * 2, 4 * kTileRounds},
+      {"amx_int8", tiles, multiplyTilesOfBytes, 16 * 16 * 64 * 2, 4 * kTileRounds},
   };
   for (const Kind &kind : kinds) {
     if (kind.exists) {
       const double seconds = fastest(threads, [&](int) { kind.multiply(); });
-      printf("\"%s\":%.4g,", kind.name, double(threads) * kRounds * kChains * kind.operations / seconds);
+      printf("\"%s\":%.4g,", kind.name, double(threads) * double(kind.instructions) * kind.operations / seconds);
     }
   }
 }

@@ -126,3 +126,8 @@ def test_a_step_is_bound_by_what_takes_longer() -> None:
     assert machine.bound(1000, 10, "I16") == (0.5e-6, "products of int8")
     assert machine.bound(1000, 10, "BF16") == (1e-6, "products of f32")  # no such instruction
     assert machine.bound(1000, 10**4, "F32") == (1e-4, "bytes")
+    assert machine.bound(1000, 10, "I8", amx=True) == (0.25e-6, "products of int8")  # no such tiles
+    tiles = steps.Machine({**machine.products, "amx_int8": 1e11}, machine.reads)
+    assert tiles.bound(1000, 10, "I8") == (0.25e-6, "products of int8")  # the code was made for another chip
+    assert tiles.bound(1000, 1, "I8", amx=True)[1] == "products of amx_int8"
+    assert tiles.bound(1000, 10, "F32", amx=True) == (1e-6, "products of f32")

@@ -20,6 +20,8 @@ SHOWN = 20
 # product of int16 wider than half of what int8 has.
 PRODUCTS = {"I8": ("int8", 1.0), "U8": ("int8", 1.0), "I16": ("int8", 0.5), "U16": ("int8", 0.5), "BF16": ("bf16", 1.0)}
 
+AMX_TILE = 24  # the bit in bmodel/cpu_features.inc
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -38,9 +40,11 @@ class Machine:
         reads = tuple(sorted((int(size), float(rate)) for size, rate in told.pop("reads").items()))
         return Machine(told, reads)
 
-    def bound(self, flops: int, moved: int, dtype: str) -> tuple[float, str]:
-        """Seconds, and what takes them. dtype: what the operands are stored in."""
+    def bound(self, flops: int, moved: int, dtype: str, amx: bool = False) -> tuple[float, str]:
+        """Seconds, and what takes them. dtype: what the operands are stored in; amx: the code may use its tiles."""
         name, share = PRODUCTS.get(dtype, ("f32", 1.0))
+        if amx and f"amx_{name}" in self.products:
+            name = f"amx_{name}"
         if name not in self.products:  # no such instruction: it is made of others
             name, share = "f32", 1.0
         rate = share * self.products[name] if name in self.products else float("inf")
@@ -56,11 +60,12 @@ def measure(
     file's, of bmodel-dump."""
     net, machine = bmodel.open_net(path, threads), Machine.measured(threads)
     net.use({name: array.shape for name, array in inputs.items()})
-    types = _types(dump["nets"][0]["stages"][net.number])
+    stage = dump["nets"][0]["stages"][net.number]
+    types, amx = _types(stage), _uses_amx(stage)
     steps = []
     for step in net.profile(inputs, runs):
         seconds = step.min_ns / 1e9
-        bound, by = machine.bound(step.flops, step.bytes, types[step.index] if step.index < len(types) else "")
+        bound, by = machine.bound(step.flops, step.bytes, types[step.index] if step.index < len(types) else "", amx)
         steps.append(
             {
                 "step": step.index,
@@ -75,6 +80,10 @@ def measure(
             }
         )
     return {"products_per_second": dict(machine.products), "bytes_per_second": dict(machine.reads), "steps": steps}
+
+
+def _uses_amx(stage: Mapping[str, Any]) -> bool:
+    return any(subnet.get("cpu_features", 0) >> AMX_TILE & 1 for subnet in stage.get("subnets", []))
 
 
 def _types(stage: Mapping[str, Any]) -> list[str]:
