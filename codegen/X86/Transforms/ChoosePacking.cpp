@@ -120,6 +120,7 @@ PackingAttr choosePacking(device::MatMulOp matmul, const top::TensorData &weight
   PackedStep step = stepOf(a.getElementType(), weights, target, /*pairs=*/true);
   int64_t rows = matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : y.getNumElements() / n;
   TiledProduct product{1, rows, int64_t(llvm::divideCeil(k, stepElements(step))), n};
+  product.slowdown = step == PackedStep::bf16x2 && target.amx ? kPairSlowdownBesideAmx : 1;
   int64_t blocks = choosePanelBlocks(target.vectorBytes, product);
   bool integers = step == PackedStep::i8x4 || step == PackedStep::i16x2;
   if (target.amx && rows >= kFewestMatrixRows && (integers || step == PackedStep::bf16x2)) {

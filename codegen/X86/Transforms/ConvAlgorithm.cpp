@@ -61,7 +61,10 @@ static TiledProduct directProduct(device::ConvOp conv, PackingTarget target) {
   bool flat = d.kh == 1 && d.kw == 1 && llvm::all_of(conv.getStrides(), [](int64_t s) { return s == 1; }) &&
               llvm::all_of(conv.getPads(), [](int64_t p) { return p == 0; });
   int64_t products = d.groupC * d.kh * d.kw, perStep = elementsPerStep(conv, target);
-  return {flat ? 1 : y[2], flat ? y[2] * y[3] : y[3], int64_t(llvm::divideCeil(products, perStep)), d.oc / d.groups};
+  bool isSlow =
+      target.amx && hasBf16Dots(typeOf(conv.getX()).getElementType(), typeOf(conv.getW()).getElementType(), target);
+  return {flat ? 1 : y[2], flat ? y[2] * y[3] : y[3], int64_t(llvm::divideCeil(products, perStep)), d.oc / d.groups,
+          isSlow ? kPairSlowdownBesideAmx : 1};
 }
 
 static TiledProduct winogradProduct(device::ConvOp conv, int64_t tile) {

@@ -20,10 +20,11 @@ int64_t depthwiseTileRows(int64_t vectorBytes, bool integers) {
   return vectorBytes == 64 ? (integers ? 16 : 14) : vectorBytes == 32 ? (integers ? 6 : 8) : (integers ? 3 : 6);
 }
 
-/// Cycles of one tile of |rows| rows: two multiply-adds and two loads a cycle, a latency of four cycles.
-static double cyclesOfTile(double vectors, int64_t rows, int64_t blocks, int64_t steps) {
+/// Cycles of one tile of |rows| rows: two multiply-adds, |slowdown| times as long, and two loads a cycle, a latency of
+/// four cycles.
+static double cyclesOfTile(double vectors, int64_t rows, int64_t blocks, int64_t steps, double slowdown) {
   double loads = vectors == 1 && blocks == 1 ? rows + 1.0 + rows * 0.15 : rows + blocks * vectors;
-  double perStep = std::max({rows * blocks * vectors / 2, loads / 2, 4.0});
+  double perStep = std::max({rows * blocks * vectors / 2 * slowdown, loads / 2, 4.0});
   return perStep * steps + 1.5 * rows * blocks * vectors + 30;
 }
 
@@ -38,8 +39,8 @@ double tileCycles(int64_t vectorBytes, int64_t panelBlocks, const TiledProduct &
   int64_t tiles = llvm::divideCeil(perRun, most), rows = perRun / tiles, wide = perRun % tiles;
   int64_t columnBlocks = llvm::divideCeil(product.columns, 16);
   auto column = [&](int64_t blocks) {
-    return double(runs) * (wide * cyclesOfTile(vectors, rows + 1, blocks, product.steps) +
-                           (tiles - wide) * cyclesOfTile(vectors, rows, blocks, product.steps));
+    return double(runs) * (wide * cyclesOfTile(vectors, rows + 1, blocks, product.steps, product.slowdown) +
+                           (tiles - wide) * cyclesOfTile(vectors, rows, blocks, product.steps, product.slowdown));
   };
   double cycles = double(columnBlocks / panelBlocks) * column(panelBlocks);
   return columnBlocks % panelBlocks ? cycles + column(columnBlocks % panelBlocks) : cycles;

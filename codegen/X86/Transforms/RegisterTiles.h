@@ -11,7 +11,12 @@ namespace tessera::x86 {
 /// an image; one run for a matrix), |steps| of K, |columns|.
 struct TiledProduct {
   int64_t rowRuns, rowsPerRun, steps, columns;
+  double slowdown = 1; ///< of the instruction that multiplies, beside a multiply-add of f32
 };
+
+/// Of vdpbf16ps where there is AMX: these processors begin one every second cycle (measured: half of f32's flops).
+/// Those that have it alone begin as many as multiply-adds.
+inline constexpr double kPairSlowdownBesideAmx = 4;
 
 /// Rows of 16 * |blocks| columns that fit the registers of |vectorBytes| bytes; 0 when not even one does.
 int64_t maxTileRows(int64_t vectorBytes, int64_t blocks);
