@@ -33,8 +33,8 @@ class Measuring:
     def to_the_outputs(self, sources) -> None:
         self.outputs = list(sources)
 
-    def run(self, chunks, parts) -> Iterator[Result]:
-        tasks = [(chunk, part) for chunk in chunks for part in parts]
+    def run(self, tasks) -> Iterator[Result]:
+        tasks = list(tasks)
         self.tasks.append(len(tasks))
         for chunk, part in reversed(tasks):  # in whatever order they are done
             result = Result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Callable
 
 import numpy as np
 import pytest
@@ -22,17 +23,43 @@ CHANNELS, BLOCKS = 8, 24
 
 def network(path: Path) -> Path:
     """Residual blocks one behind the other; what the first one makes is read by the last op too."""
-    rng = np.random.default_rng(0)
+    nodes, constants = blocks("", BLOCKS)
+    nodes.append(helper.make_node("Concat", ["r0", f"x{BLOCKS}"], ["y"], axis=1))
+    return saved(path, nodes, constants)
+
+
+def with_a_branch(path: Path) -> Path:
+    """Two such chains; what leaves the first one in its middle has a gate of its own, behind those of that chain."""
+    first, second, late = blocks("first", BLOCKS), blocks("second", BLOCKS), blocks("late", 3)
+    first[0].insert(14, helper.make_node("Neg", ["firstx4"], ["latex0"]))
+    nodes = [
+        helper.make_node("Relu", ["x0"], ["firstx0"]),
+        *first[0],
+        *late[0],
+        helper.make_node("Add", ["latex3", f"firstx{BLOCKS}"], ["secondx0"]),
+        *second[0],
+        helper.make_node("Concat", ["firstr4", f"secondx{BLOCKS}"], ["y"], axis=1),
+    ]
+    return saved(path, nodes, first[1] + second[1] + late[1])
+
+
+def blocks(name: str, count: int) -> tuple[list, list]:
+    """Nodes and weights of a chain whose tensors begin with `name`."""
+    rng = np.random.default_rng(len(name))
     nodes, constants = [], []
     shape = (CHANNELS, CHANNELS, 1, 1)
-    for i in range(BLOCKS):
-        constants.append(numpy_helper.from_array(rng.normal(0, 0.3, shape).astype(np.float32), f"w{i}"))
+    for i in range(count):
+        w, c, r, x = (f"{name}{kind}{i}" for kind in "wcrx")
+        constants.append(numpy_helper.from_array(rng.normal(0, 0.3, shape).astype(np.float32), w))
         nodes += [
-            helper.make_node("Conv", [f"x{i}", f"w{i}"], [f"c{i}"]),
-            helper.make_node("Relu", [f"c{i}"], [f"r{i}"]),
-            helper.make_node("Add", [f"x{i}", f"r{i}"], [f"x{i + 1}"]),
+            helper.make_node("Conv", [x, w], [c]),
+            helper.make_node("Relu", [c], [r]),
+            helper.make_node("Add", [x, r], [f"{name}x{i + 1}"]),
         ]
-    nodes.append(helper.make_node("Concat", ["r0", f"x{BLOCKS}"], ["y"], axis=1))
+    return nodes, constants
+
+
+def saved(path: Path, nodes: list, constants: list) -> Path:
     sizes = [1, CHANNELS, 6, 6]
     graph = helper.make_graph(
         nodes,
@@ -47,8 +74,12 @@ def network(path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Observed:
-    folder, report = tmp_path_factory.mktemp("gates"), Report(1, quiet=True)
-    model, _ = import_onnx(network(folder / "m.onnx"), folder / "m_top.mlir", report, model_name="m")
+    return compiled(tmp_path_factory.mktemp("gates"), network)
+
+
+def compiled(folder: Path, make: Callable[[Path], Path]) -> Observed:
+    report = Report(1, quiet=True)
+    model, _ = import_onnx(make(folder / "m.onnx"), folder / "m_top.mlir", report, model_name="m")
     return Observed.compile(model, folder / "observed", report, [])
 
 
@@ -91,3 +122,18 @@ def test_errors_told_by_gates_are_those_of_the_outputs(observed: Observed) -> No
         assert all(ratios[s] == 1 for s in defaults if s not in gated)
         assert all(0.5 < ratios[s] < 2 for s in gated), ratios
         assert 0.9 < np.median([ratios[s] for s in gated]) < 1.1
+
+
+@pytest.mark.parametrize("make", [network, with_a_branch])
+def test_what_a_gate_tells_does_not_depend_on_what_else_is_asked(tmp_path: Path, make: Callable) -> None:
+    """Shares are measured of the gates that are needed: by one worker these, by another those."""
+    observed = compiled(tmp_path, make)
+    defaults = choices(observed)
+    stretches = gates.stretches(observed, defaults)
+    arrays = {"x0": np.random.default_rng(1).normal(size=(1, CHANNELS, 6, 6)).astype(np.float32)}
+    question = [(source, [choice.candidate()]) for source, choice in defaults.items()]
+    together = Worker(observed.job()).measure(arrays, question, stretches)
+    assert len({stretch.gate for stretch in stretches}) > 2
+    for some in (question[::3], question[1:2], question[::-1]):
+        for source, squares in Worker(observed.job()).measure(arrays, some, stretches).items():
+            np.testing.assert_array_equal(squares, together[source], err_msg=source)

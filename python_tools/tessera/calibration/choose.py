@@ -10,9 +10,9 @@ import numpy as np
 
 from tessera import _calibration
 
-from .dataset import Dataset, Sample, spread
+from .dataset import Dataset, spread
 from .distribution import Distribution
-from .engine import Engine
+from .engine import Engine, Task
 from .output_error import relative
 from .thresholds import METHODS, Range, asymmetric_pays, asymmetric_quant, find_range, squared_error, symmetric_quant
 from .worker import Candidate
@@ -154,8 +154,8 @@ def measure(
     }
     left = {source: [options[source][i] for i in finalists[source]] for source in options}
     more = _errors(engine, dataset, set(others[1:]), left)
-    for number, some in _by_last_sample(left, peaks, others[:1], screened | set(others[1:])).items():
-        _add(more, _errors(engine, dataset, {number}, {source: left[source] for source in some}))
+    last = _by_last_sample(left, peaks, others[:1], screened | set(others[1:]))
+    _add(more, _errors_by_sample(engine, dataset, last))
     progress(3, 3)
     for source, choices in left.items():
         found = [_error({**second[source][i], **more[source][place]}) for place, i in enumerate(finalists[source])]
@@ -171,15 +171,15 @@ def _together(choices: Collection[Choice]) -> float:
 
 def _by_last_sample(
     left: Mapping[str, Sequence[Choice]], peaks: Mapping[str, int], others: Sequence[int], measured: set[int]
-) -> dict[int, list[str]]:
-    """By samples the sources to be measured on them: each on that of its peak, or on one of `others` if that is one
-    that it was `measured` on."""
-    found: dict[int, list[str]] = {}
-    for source in left:
+) -> dict[int, dict[str, Sequence[Choice]]]:
+    """By samples what is `left` to be measured on them: each source on that of its peak, or on one of `others` if that
+    is one that it was `measured` on."""
+    found: dict[int, dict[str, Sequence[Choice]]] = {}
+    for source, choices in left.items():
         peak = peaks.get(source)
         for number in [peak] if peak is not None and peak not in measured else others:
-            found.setdefault(number, []).append(source)
-    return dict(sorted(found.items()))
+            found.setdefault(number, {})[source] = choices
+    return found
 
 
 def _add(errors: _Errors, more: _Errors) -> None:
@@ -234,14 +234,26 @@ def _error(samples: Mapping[int, np.ndarray]) -> float:
 def _errors(engine: Engine, dataset: Dataset, wanted: set[int], options: Mapping[str, Sequence[Choice]]) -> _Errors:
     """Of every option in every sample `wanted`. Where the workers would not all have the same number of samples, each
     sample's options are split among several of them."""
-    found: _Errors = {source: [{} for _ in choices] for source, choices in options.items()}
     if not options or not wanted:
-        return found
-    candidates = [(source, [choice.candidate() for choice in choices]) for source, choices in options.items()]
-    split = min(engine.workers // math.gcd(engine.workers, len(wanted)), len(candidates))
-    # Every so many: later tensors have less to run again.
-    parts = [candidates[i::split] for i in range(split)]
-    for result in engine.run(_one_by_one(dataset, wanted), parts):
+        return _unmeasured(options)
+    split = engine.workers // math.gcd(engine.workers, len(wanted))
+    return _ask(engine, dataset, {number: options for number in wanted}, split)
+
+
+def _errors_by_sample(
+    engine: Engine, dataset: Dataset, options: Mapping[int, Mapping[str, Sequence[Choice]]]
+) -> _Errors:
+    """Of the options that each sample has. A sample's are split only where there are more workers than samples: what
+    gates tell is measured by each of them."""
+    return _ask(engine, dataset, options, -(-engine.workers // max(len(options), 1)))
+
+
+def _ask(
+    engine: Engine, dataset: Dataset, options: Mapping[int, Mapping[str, Sequence[Choice]]], split: int
+) -> _Errors:
+    """By samples the options to be measured there, in `split` parts each."""
+    found = _unmeasured({source: choices for some in options.values() for source, choices in some.items()})
+    for result in engine.run(_tasks(dataset, options, split)):
         for number, of_sources in result.errors.items():
             for source, errors in of_sources.items():
                 for of_option, error in zip(found[source], errors):
@@ -249,5 +261,15 @@ def _errors(engine: Engine, dataset: Dataset, wanted: set[int], options: Mapping
     return found
 
 
-def _one_by_one(dataset: Dataset, wanted: set[int]) -> Iterator[list[Sample]]:
-    return ([sample] for sample in dataset.samples() if sample.number in wanted)
+def _unmeasured(options: Mapping[str, Sequence[Choice]]) -> _Errors:
+    return {source: [{} for _ in choices] for source, choices in options.items()}
+
+
+def _tasks(dataset: Dataset, options: Mapping[int, Mapping[str, Sequence[Choice]]], split: int) -> Iterator[Task]:
+    for sample in dataset.samples():
+        some = [
+            (s, [choice.candidate() for choice in choices]) for s, choices in options.get(sample.number, {}).items()
+        ]
+        # Every so many: later tensors have less to run again.
+        for i in range(min(split, len(some))):
+            yield [sample], some[i::split]

@@ -134,7 +134,7 @@ def collect(
     done = state.done
     todo = (sample for sample in dataset.samples() if sample.number not in done)
     size = chunk_size(dataset.count - len(done), engine.workers)
-    for result in engine.run(chunks(todo, size)):
+    for result in engine.run((chunk, None) for chunk in chunks(todo, size)):
         state.add(result)
         checkpoint.save_sometimes(state)
         progress(len(state.done))

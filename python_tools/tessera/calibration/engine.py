@@ -15,7 +15,8 @@ from .pool import Pool
 from .worker import Job, Question, Result, Stretch, run_chunk
 
 R = TypeVar("R")
-OBSERVE: tuple[None] = (None,)
+Task = tuple[Sequence[Sample], Optional[Question]]
+"""A chunk of samples, and what is asked on each of them; None: they are observed."""
 
 
 class Engine:
@@ -39,24 +40,15 @@ class Engine:
         """The errors of these are measured there from now on."""
         self._job = replace(self._job, loud=self._job.loud | frozenset(sources))
 
-    def run(
-        self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Optional[Question]] = OBSERVE
-    ) -> Iterator[Result]:
-        """One result for each chunk with each of the parts, in whatever order they are done. Raises the first failure
-        a worker reports."""
-        for chunk, part in _tasks(chunks, parts):
-            yield _checked(run_chunk(self._job, chunk, part))
+    def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
+        """One result for each task, in whatever order they are done. Raises the first failure a worker reports."""
+        for chunk, question in tasks:
+            yield _checked(run_chunk(self._job, chunk, question))
 
     def map(self, function: Callable[..., R], *items: Iterable[Any]) -> Iterator[R]:
         """Of every item (several: of the first of each, and so on), in their order. What goes to and fro must be
         picklable."""
         return map(function, *items)
-
-
-def _tasks(
-    chunks: Iterable[Sequence[Sample]], parts: Sequence[Optional[Question]]
-) -> Iterator[tuple[Sequence[Sample], Optional[Question]]]:
-    return ((chunk, part) for chunk in chunks for part in parts)
 
 
 class PoolEngine(Engine):
@@ -67,11 +59,8 @@ class PoolEngine(Engine):
         super().__init__(job)
         self.workers, self._pool = pool.workers, pool
 
-    def run(
-        self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Optional[Question]] = OBSERVE
-    ) -> Iterator[Result]:
-        tasks = ((self._job, chunk, part) for chunk, part in _tasks(chunks, parts))
-        for _, result in self._pool.run(run_chunk, tasks):
+    def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
+        for _, result in self._pool.run(run_chunk, ((self._job, *task) for task in tasks)):
             yield _checked(result)
 
     def map(self, function: Callable[..., R], *items: Iterable[Any]) -> Iterator[R]:
@@ -109,14 +98,12 @@ class DaskEngine(Engine):
                 f"--distributed {address}: the scheduler has no worker", hint=f"start some: dask worker {address}"
             )
 
-    def run(
-        self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Optional[Question]] = OBSERVE
-    ) -> Iterator[Result]:
+    def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
         job = self._client.scatter(self._job, broadcast=True, hash=False)
         pending: deque = deque()
-        for chunk, part in _tasks(chunks, parts):
+        for chunk, question in tasks:
             # Not pure: equal chunks of another run are other work.
-            pending.append(self._client.submit(run_chunk, job, list(chunk), part, pure=False))
+            pending.append(self._client.submit(run_chunk, job, list(chunk), question, pure=False))
             if len(pending) >= 2 * self.workers:
                 yield self._take(pending)
         while pending:

@@ -174,6 +174,18 @@ def digest(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec]) -> str:
     return state.hexdigest()
 
 
+def _needed(stretches: Sequence[Stretch], sources: Collection[str]) -> list[Stretch]:
+    """Those that tell of some of the `sources`, and those beyond, by which their own shares are known."""
+    by_gate = {stretch.gate: stretch for stretch in stretches}
+    found: dict[str, Stretch] = {}
+    for stretch in stretches:
+        behind = stretch if any(source in sources for source, _ in stretch.members) else None
+        while behind and behind.gate not in found:
+            found[behind.gate] = behind
+            behind = by_gate.get(behind.beyond)
+    return list(found.values())
+
+
 @dataclass(frozen=True)
 class _Gate:
     """wanted: what it holds in the float run; share: the outputs' squares for an error of 1."""
@@ -211,7 +223,7 @@ class Worker:
         self._inputs = {spec.name for spec in job.specs}
         self._places: dict = {}
         self._bytes = np.empty(0, np.uint8)
-        self._shares: dict[int, dict[str, np.ndarray]] = {}
+        self._shares: dict[int, dict[str, np.ndarray | None]] = {}
 
     def run(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Runs one sample; its tensors stay as they are until the next."""
@@ -294,7 +306,8 @@ class Worker:
         """
         self.run(arrays)
         golden = self.judged()
-        gates = self._gates(arrays, golden, stretches, number)
+        asked = {source for source, _ in question if source not in loud}
+        gates = self._gates(arrays, golden, _needed(stretches, asked), number)
         found: dict[str, list[np.ndarray]] = {}
         for source, ways in sorted(question, key=lambda candidate: -self._step(candidate[0])):
             data = self._data(source)
@@ -361,53 +374,62 @@ class Worker:
         number: int,
     ) -> dict[str, "_Gate"]:
         """By sources the gates that tell their errors in this sample, which ran last and whose tensors are there as
-        they were after it."""
-        if not stretches:
-            return {}
+        they were after it, and are again."""
         wanted = {stretch.gate: self._data(stretch.gate).copy() for stretch in stretches}
-        if number not in self._shares:
-            self._shares[number] = self._measure_shares(golden, wanted, stretches)
+        shares = self._shares.setdefault(number, {})
+        if any(stretch.gate not in shares for stretch in stretches):
+            self._measure_shares(arrays, golden, wanted, stretches, shares)
             self.run(arrays)
-        shares = self._shares[number]
         return {
-            member: _Gate(stretch.gate, wanted[stretch.gate], shares[stretch.gate])
+            member: _Gate(stretch.gate, wanted[stretch.gate], share)
             for stretch in stretches
-            if stretch.gate in shares
+            if (share := shares[stretch.gate]) is not None
             for member, _ in stretch.members
             if self._step(member) < self._step(stretch.gate)
         }
 
     def _measure_shares(
-        self, golden: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray], stretches: Sequence[Stretch]
-    ) -> dict[str, np.ndarray]:
-        """By gates the outputs' squares for an error of 1 there, measured with all tensors before the gate quantised.
-        Left out are gates that no f32 error reaches."""
-        found: dict[str, np.ndarray] = {}
+        self,
+        arrays: Mapping[str, np.ndarray],
+        golden: Mapping[str, np.ndarray],
+        wanted: Mapping[str, np.ndarray],
+        stretches: Sequence[Stretch],
+        found: dict[str, np.ndarray | None],
+    ) -> None:
+        """Adds to `found` of the gates that are not in it the outputs' squares for an error of 1 there, measured with
+        all tensors before the gate quantised; None for gates that no f32 error reaches."""
+        changed = self._probe.steps  # the first step whose tensors are no more as the float run left them
         for stretch in sorted(stretches, key=lambda stretch: -self._step(stretch.gate)):
-            gate, beyond = stretch.gate, stretch.beyond if stretch.beyond in found else ""
-            end, done = self._step(gate) + 1, None
-            for source, way in sorted(stretch.members, key=lambda member: self._step(member[0])):
-                data, step = self._data(source), self._step(source) + 1
-                if data.dtype != np.float32 or step >= end:
-                    continue
-                if done is not None and step > done:
-                    self._probe.run_steps(done, step)
+            members = [
+                (self._data(source), self._step(source) + 1, way)
+                for source, way in sorted(stretch.members, key=lambda member: self._step(member[0]))
+            ]
+            gate, end = stretch.gate, self._step(stretch.gate) + 1
+            members = [member for member in members if member[0].dtype == np.float32 and member[1] < end]
+            if gate in found:
+                continue
+            found[gate] = None
+            if not members or wanted[gate].dtype != np.float32:
+                continue
+            if members[0][1] > changed:  # stretches of branches lie side by side
+                self.run(arrays)
+            done = members[0][1]
+            changed = done - 1
+            for data, step, way in members:
+                self._probe.run_steps(done, step)
                 done = step
                 _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, 127)
-            if done is None or wanted[gate].dtype != np.float32:
-                continue
             self._probe.run_steps(done, end)
             noise = _calibration.distance(wanted[gate], self._data(gate))[0]
-            if beyond:
-                self._probe.run_steps(end, self._step(beyond) + 1)
-                squares = _Gate(beyond, wanted[beyond], found[beyond]).squares(self._data(beyond))
+            if (behind := found.get(stretch.beyond)) is not None:
+                self._probe.run_steps(end, self._step(stretch.beyond) + 1)
+                squares = _Gate(stretch.beyond, wanted[stretch.beyond], behind).squares(self._data(stretch.beyond))
             else:
                 self._probe.run_steps(end)
                 squares = squares_between(golden, self.judged(), self._probabilities)
             if noise > 0 and np.isfinite(squares).all():
                 squares[:, 0] /= noise
                 found[gate] = squares
-        return found
 
     def simulate(self, arrays: Mapping[str, np.ndarray], forms: Mapping[str, Form]) -> dict[str, np.ndarray]:
         """What is judged of the outputs with the sources rounded to their forms, each where it is made, for whatever
