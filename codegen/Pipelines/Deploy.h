@@ -26,6 +26,8 @@ struct DeployOptions {
   /// the deployment.
   std::function<llvm::Error(mlir::ModuleOp module)> onLowered;
   std::string requantisation; ///< one of the first target's; empty: the one that it prefers
+  /// With |compile.observe| and a quantisation: contents (DeployResult) of models that need not be compiled again.
+  std::vector<std::string> known;
 };
 
 /// A part of the model that runs on one target.
@@ -56,6 +58,8 @@ struct DeployResult {
   std::optional<std::vector<std::string>> exceptions; ///< nodes whose bits may differ between engines, see addExactness
   std::optional<quant::QuantizeReport> quantization;  ///< with |quantization|: what runs on integers
   std::vector<quant::TensorForm> forms;               ///< with |compile.observe| and a quantisation, which is undone
+  std::string contents;                               ///< hash of the model that these forms are of
+  bool isKnown = false;                               ///< it is one of those known: nothing else is there
   std::vector<std::pair<std::string, std::string>> logits; ///< with |compile.observe|: see listLogits
   std::vector<ObservedTensor> observed; ///< with |compile.observe|: float inputs and Top results, in program order
 };

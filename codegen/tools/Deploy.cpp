@@ -165,8 +165,8 @@ llvm::Error checkFlags(quant::Precision precision, const Options &options) {
     return fail(kUsage, "--observe is for F32, and for INT8 and INT16, of which it shows the float model with their "
                         "weights and tells the forms of tensors");
   }
-  if (!observe && !(options.weights.empty() && options.replacedWeights.empty())) {
-    return fail(kUsage, "--weights and --replaced-weights are for --observe");
+  if (!observe && !(options.weights.empty() && options.replacedWeights.empty() && options.deploy.known.empty())) {
+    return fail(kUsage, "--weights, --replaced-weights and --known are for --observe");
   }
   if (options.equalization.statistics.empty() != options.equalization.factors.empty() ||
       (!options.equalization.factors.empty() && !observe)) {
@@ -306,8 +306,13 @@ llvm::Error Deployment::run() {
   if (llvm::Error error = dump.check()) {
     return error;
   }
-  llvm::json::Object told = describeResult(*result, deploy);
+  llvm::json::Object told = result->isKnown ? llvm::json::Object() : describeResult(*result, deploy);
   if (deploy.compile.observe) {
+    told["forms"] = describe(result->forms);
+    told["contents"] = result->contents;
+    told["known"] = result->isKnown;
+  }
+  if (deploy.compile.observe && !result->isKnown) {
     told["network"] = top::networkOf(module);
     told["tensors"] = describe(result->observed);
     llvm::json::Object logits;
@@ -315,7 +320,6 @@ llvm::Error Deployment::run() {
       logits[llvm::json::fixUTF8(output)] = llvm::json::fixUTF8(tensor);
     }
     told["logits"] = std::move(logits);
-    told["forms"] = describe(result->forms);
     for (auto &[key, value] : observed) {
       told[key] = std::move(value);
     }
@@ -368,6 +372,9 @@ void addObservation(CLI::App &sub, Options &options) {
                  "With --observe: f32 weights in place of the model's, as --weights writes them");
   sub.add_flag("--observe", options.deploy.compile.observe,
                "Keep every float tensor of the Top module in memory of its own and list them: for calibration");
+  sub.add_option("--known", options.deploy.known,
+                 "With --observe: models, as 'contents' in the result tells them, of which no .bmodel is written")
+      ->delimiter(',');
   EqualizationOptions &equalization = options.equalization;
   sub.add_option("--channel-statistics", equalization.statistics,
                  "With --observe: equalise channels by these; TENSOR:low, :high and :power, f32 vectors (safetensors)");

@@ -259,7 +259,8 @@ def _evaluate(
 def deploy(
     model: TopModel, bmodel: Path, report: Report, *, chip: str, quantize: str, extra: Sequence[str] = ()
 ) -> dict:
-    """Compiles to `bmodel`, whole or not at all. Returns the compiler's result."""
+    """Compiles to `bmodel`, whole or not at all. Returns the compiler's result; where that is `known` there is no
+    `bmodel`."""
     with staging_folder(bmodel) as staging:
         staged = staging / bmodel.name
         result = run_compile(
@@ -279,6 +280,8 @@ def deploy(
             inputs=[model.path, model.weights],
             reproducer_beside=bmodel,
         )
+        if result.get("known"):
+            return result
         if not staged.exists():
             raise TesseraError("tessera-compile deploy wrote no model", ExitCode.INTERNAL)
         staged.replace(bmodel)

@@ -5,6 +5,7 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -52,6 +53,17 @@ Value dequantized(OpBuilder &builder, top::DequantizeOp op) {
 
 bool isPair(Operation &op) { return isa<top::QuantizeOp, top::DequantizeOp>(op); }
 
+/// With those of its constants that nobody else reads.
+void eraseWithConstants(Operation *op) {
+  SmallVector<Value> operands(op->getOperands());
+  op->erase();
+  for (Value operand : llvm::SetVector<Value>(llvm::from_range, operands)) {
+    if (top::isConstant(operand) && operand.use_empty()) {
+      operand.getDefiningOp()->erase();
+    }
+  }
+}
+
 } // namespace
 
 Undo::Undo(func::FuncOp function) : function(function) {
@@ -75,7 +87,7 @@ std::vector<TensorForm> Undo::run() {
       auto q = dq.getX().getDefiningOp<top::QuantizeOp>();
       builder.setInsertionPoint(dq);
       dq.replaceAllUsesWith(q ? q.getX() : dequantized(builder, dq));
-      dq.erase();
+      eraseWithConstants(dq);
       if (!q) {
         continue;
       }
@@ -88,7 +100,7 @@ std::vector<TensorForm> Undo::run() {
       if (!name.empty()) {
         forms.push_back(formOf(q, name));
       }
-      q.erase();
+      eraseWithConstants(q);
     }
   }
   return forms;

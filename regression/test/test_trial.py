@@ -15,7 +15,8 @@ from tessera.calibration import trial
 from tessera.calibration.dataset import open_dataset
 from tessera.calibration.observed import Observed
 from tessera.calibration.rounding import Rounded
-from tessera.calibration.table import load
+from tessera.calibration.table import Entry, Table, load
+from tessera.calibration.worker import Worker
 from tessera.progress import Report
 
 
@@ -48,3 +49,36 @@ def test_a_simulated_model_errs_as_the_compiled_one(
     assert simulated == pytest.approx(errors(), rel=0.05 if precision == "INT16" else 0.4)
     if precision == "INT8":
         assert min(abs(np.diff(sorted(simulated)))) > 0.01 * max(simulated)
+
+
+def test_models_that_differ_in_forms_alone_are_compiled_once(
+    top: Path, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:
+    """Tables with other ranges, types and lines, one after the other: they err as each does in a trial of its own."""
+    check(calibrate(top, pictures, tmp_path / "a.json", "--cali_method", "max"))
+    table, random = replace(load(tmp_path / "a.json"), weights_hash=""), np.random.default_rng(0)
+
+    def changed() -> Table:
+        """Lines with wider ranges, in 16 bits, and without some of them, which are float then."""
+        few = random.random() < 0.5
+        lines = [
+            Entry.make(e.name, e.threshold * random.uniform(1, 2), e.min, e.max, e.symmetric, e.method)
+            for e in table.tensors
+            if not few or random.random() < 0.9
+        ]
+        lines = [replace(e, dtype="int16" if random.random() < 0.1 else "int8") for e in lines]
+        return replace(table, tensors=tuple(lines))
+
+    model = top_model.open_top(top, Report(1, quiet=True))
+    observed = Observed.compile(model, tmp_path / "observed", Report(1, quiet=True), [])
+    dataset = open_dataset(str(pictures), model.inputs, 1)
+    ways = [trial.Way(t, {}, {}) for t in (table, *(changed() for _ in range(8)), table)]
+    compiled: list[str] = []
+    monkeypatch.setattr(trial, "Worker", lambda job: compiled.append(job.key) or Worker(job))
+
+    def errors(golden: trial.Golden | None) -> list[float]:
+        tried = trial.Trial(model, "INT8", (), tmp_path, golden)
+        return [tried.output_errors(observed.job(), dataset, [0], [way])[0] for way in ways]
+
+    assert errors(trial.Golden(observed.job())) == errors(None)
+    assert len(ways) + 1 < len(compiled) < 2 * len(ways), "with other lines weights are others"

@@ -4,7 +4,9 @@
 
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopConstOps.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVectorExtras.h"
@@ -80,15 +82,36 @@ std::string tessera::top::networkOf(ModuleOp module) {
   return network ? network.str() : "";
 }
 
-std::string tessera::top::hashModule(ModuleOp module) {
+/// 32 hex digits.
+static std::string hashOf(ArrayRef<uint8_t> bytes) {
+  llvm::XXH128_hash_t hash = llvm::xxh3_128bits(bytes);
+  return llvm::formatv("{0:x-16}{1:x-16}", hash.high64, hash.low64).str();
+}
+
+/// As text; `left`: attributes of the module that are no part of it.
+static std::string textOf(ModuleOp module, ArrayRef<StringRef> left) {
   SmallVector<NamedAttribute> saved(module->getAttrs());
-  module->removeAttr(TopDialect::kWeightFileAttr);
-  module->removeAttr(TopDialect::kModelNameAttr);
-  module->removeAttr(kNetworkAttr);
+  for (StringRef name : left) {
+    module->removeAttr(name);
+  }
   std::string text;
   llvm::raw_string_ostream os(text);
   module->print(os);
   module->setAttrs(saved);
-  llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(text));
-  return llvm::formatv("{0:x-16}{1:x-16}", hash.high64, hash.low64).str();
+  return text;
+}
+
+std::string tessera::top::hashModule(ModuleOp module) {
+  return hashOf(llvm::arrayRefFromStringRef(
+      textOf(module, {TopDialect::kWeightFileAttr, TopDialect::kModelNameAttr, kNetworkAttr})));
+}
+
+std::string tessera::top::hashContents(ModuleOp module) {
+  std::string text = textOf(
+      module, {TopDialect::kWeightFileAttr, TopDialect::kWeightHashAttr, TopDialect::kModelNameAttr, kNetworkAttr});
+  module.walk([&](WeightOp weight) {
+    std::optional<TensorData> data = getConstantData(weight);
+    text += data ? hashOf(llvm::arrayRefFromStringRef(StringRef(data->bytes.data(), data->bytes.size()))) : "none";
+  });
+  return hashOf(llvm::arrayRefFromStringRef(text));
 }

@@ -15,6 +15,9 @@ void nameEveryTensor(mlir::Operation *function);
 /// the model's name or the names of files. Tables made from a module carry it.
 std::string hashModule(mlir::ModuleOp module);
 
+/// The same of a module that was changed: with what its weights hold in place of the hash of their file.
+std::string hashContents(mlir::ModuleOp module);
+
 /// Module attribute: identifies the network that the module is of, whatever the shapes of its inputs are: 32 hex digits
 /// over the file that it was imported from, weights beside it and the outputs that were chosen. Absent where that is
 /// not all of it. Tables that are made from one such module serve all of them.

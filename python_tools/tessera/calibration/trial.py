@@ -51,11 +51,33 @@ class Tried:
     narrow: Mapping[str, tuple[float, int]]
 
 
+class Simulated:
+    """Models that are open to be simulated, by what the compiler calls their contents: most tables round the weights
+    alike, and such models differ in the forms of tensors alone."""
+
+    MOST = 3
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[Worker, Mapping[str, str]]] = {}
+
+    def snapshot(self) -> "dict[str, tuple[Worker, Mapping[str, str]]]":
+        """Which there are, each with the sources of its tensors; for one thread, whatever others do to them."""
+        return dict(self._open)
+
+    def used(self, contents: str, model: "tuple[Worker, Mapping[str, str]]") -> None:
+        """The MOST used last stay."""
+        self._open[contents] = self._open.pop(contents, model)
+        for oldest in list(self._open)[: -self.MOST]:
+            self._open.pop(oldest, None)
+
+
 class Golden:
-    """The f32 model's outputs as they are judged, by samples: it runs on each once where there is room for them."""
+    """What trials of one model have in common: the f32 model's outputs as they are judged, by samples, for it runs on
+    each once where there is room for them; and the simulated models."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        self.simulated = Simulated()
         self._known: dict[int, dict[str, np.ndarray]] = {}
         self._size = 0
 
@@ -144,14 +166,20 @@ class Trial:
         return Opened(lambda arrays: judged(net.run(arrays), job.probabilities), {})
 
     def _simulate(self, job: Job, name: str, way: Way) -> Opened:
-        bmodel, told = self._deploy(name, way, "--observe")
-        sources = {tensor["name"]: tensor["source"] for tensor in told["tensors"]}
+        simulated = self.golden.simulated if self.golden else Simulated()
+        known = simulated.snapshot()
+        bmodel, told = self._deploy(name, way, "--observe", *(["--known", ",".join(known)] if known else []))
+        if told["known"]:
+            worker, sources = known[told["contents"]]
+        else:
+            sources = {tensor["name"]: tensor["source"] for tensor in told["tensors"]}
+            # Of the same path there may be an older one.
+            worker = Worker(replace(job, key=f"{job.key} {name} {self.precision}", model=str(bmodel)))
+        simulated.used(told["contents"], (worker, sources))
         forms = {
             sources[form["name"]]: Form(form["scale"], form["zero_point"], form["lowest"], form["highest"])
             for form in told["forms"]
             if sources.get(form["name"])
         }
-        # Of the same path there may be an older one.
-        worker = Worker(replace(job, key=f"{job.key} {name} {self.precision}", model=str(bmodel)))
         narrow = {f["name"]: (f["scale"], f["zero_point"]) for f in told["forms"] if f["highest"] == 127}
         return Opened(partial(worker.simulate, forms=forms), narrow, worker)
