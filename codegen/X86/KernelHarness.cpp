@@ -37,7 +37,8 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// Memory that ends (up to |alignment|) before an inaccessible page; the slack holds a pattern.
+/// Memory that ends (up to |alignment|) before an inaccessible page. It and the slack hold noise, no two bytes of which
+/// can be relied on to be alike: what a kernel adds of equal garbage to all elements a softmax would take off again.
 class GuardedBuffer {
 public:
   explicit GuardedBuffer(int64_t bytes, int64_t alignment = BM_ALIGNMENT) : bytes(bytes) {
@@ -48,7 +49,7 @@ public:
     mprotect(base, page, PROT_NONE);
     mprotect(base + mapped - page, page, PROT_NONE);
     start = base + mapped - page - padded;
-    memset(start, kPattern, padded);
+    refill();
   }
   GuardedBuffer(GuardedBuffer &&other)
       : bytes(other.bytes), padded(other.padded), mapped(other.mapped), base(other.base), start(other.start) {
@@ -60,7 +61,13 @@ public:
     }
   }
   char *data() { return start; }
-  void refill() { memset(start, kPattern, padded); }
+  void refill() {
+    for (int64_t i = 0; i < padded; ++i) {
+      start[i] = noise(i);
+    }
+  }
+  /// Every float in it is NaN then: times zero it is not zero.
+  void fillWithNaN() { memset(start, 0xff, padded); }
   /// Moves the bytes to where they begin behind an inaccessible page instead.
   void moveToFront() {
     char *front = base + sysconf(_SC_PAGESIZE);
@@ -68,12 +75,18 @@ public:
     start = front;
   }
   bool slackIntact() const {
-    return std::all_of(start + bytes, start + padded, [](char c) { return static_cast<unsigned char>(c) == kPattern; });
+    for (int64_t i = bytes; i < padded; ++i) {
+      if (start[i] != noise(i)) {
+        return false;
+      }
+    }
+    return true;
   }
   int64_t size() const { return bytes; }
 
 private:
-  static constexpr unsigned char kPattern = 0xdb;
+  static char noise(int64_t at) { return static_cast<char>((static_cast<uint32_t>(at) + 1) * 2654435761u >> 23); }
+
   int64_t bytes, padded, mapped;
   char *base, *start;
 };
@@ -305,11 +318,13 @@ std::string runKernel(Operation *op, const X86Target &target, const CheckOptions
     first.emplace_back(buffer.data(), buffer.size());
     buffer.refill();
   }
-  // Once more tile by tile, last first, on dirty scratch and at other addresses: the same bits.
+  // Once more tile by tile, last first, at other addresses and on scratch of NaN that each tile leaves to the next: the
+  // same bits.
   for (GuardedBuffer &buffer : buffers) {
     buffer.moveToFront();
   }
   arguments = addresses();
+  scratch.fillWithNaN();
   for (int64_t tile = kernel->frame.tiles; tile-- > 0;) {
     loaded.function(arguments.data(), tile, tile + 1, scratch.data());
   }
@@ -324,7 +339,7 @@ std::string runKernel(Operation *op, const X86Target &target, const CheckOptions
              : "it writes behind a tensor";
 }
 
-/// Random operands of an op and what the reference makes of them, all row-major.
+/// Operands of an op, random where they are no constants, and what the reference makes of them, all row-major.
 struct Case {
   std::vector<top::HostTensor> inputs, expected;
 };
@@ -333,7 +348,11 @@ void drawInputs(Operation *op, const CheckOptions &options, Case &data) {
   std::mt19937 random(1);
   for (Value operand : op->getOperands()) {
     data.inputs.emplace_back(device::getRowMajorType(cast<RankedTensorType>(operand.getType())));
-    fillRandom(data.inputs.back(), random, options);
+    if (std::optional<top::TensorData> constant = top::getConstantData(operand)) {
+      llvm::copy(constant->bytes, data.inputs.back().getBytes().begin());
+    } else {
+      fillRandom(data.inputs.back(), random, options);
+    }
   }
 }
 
@@ -604,7 +623,7 @@ std::string checkOp(const std::string &text, llvm::function_ref<std::string(Oper
       ops.push_back(op);
     }
   });
-  std::string message = ops.empty() ? "no device op" : check(ops.front());
+  std::string message = ops.size() != 1 ? std::to_string(ops.size()) + " device ops" : check(ops.front());
   return message.empty() ? message : message + (diagnostics.empty() ? "" : " (" + diagnostics + ")");
 }
 

@@ -29,7 +29,8 @@ struct CheckOptions {
 /// "tensor<1x3xf32>", for the texts below.
 std::string tensorText(llvm::ArrayRef<int64_t> shape, const std::string &element);
 
-/// |text|: "(%a: type, ...) -> type { body }" of a function whose body holds one device op. Returns what is
+/// |text|: "(%a: type, ...) -> type { body }" of a function whose body holds one device op, of arguments, which are
+/// drawn, and constants. Returns what is
 /// wrong with its kernel on |target|, or "" - values, zeros in padding lanes, writes outside of the results,
 /// and results that depend on how tiles are split are checked.
 std::string checkKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});

@@ -836,10 +836,9 @@ TEST(Attention, WideScores) {
     for (int key = 1; key < 37; ++key) {
       mask += std::string(", ") + low;
     }
-    check(formatv("(%q: {0}, %k: {1}, %v: {1}) -> {0} {{ %m = top.constant dense<[{2}]> : tensor<37xf32> : "
-                  "tensor<37xf32> %n = device.reshape %m : (tensor<37xf32>) -> tensor<1x1x37xf32> %y = "
-                  "device.attention %q, %k, %v, %n {{scale = 0.3 : f64} : ({0}, {1}, {1}, tensor<1x1x37xf32>) -> {0} "
-                  "return %y : {0} }",
+    check(formatv("(%q: {0}, %k: {1}, %v: {1}) -> {0} {{ %m = top.constant dense<[[[{2}]]]> : tensor<1x1x37xf32> : "
+                  "tensor<1x1x37xf32> %y = device.attention %q, %k, %v, %m {{scale = 0.3 : f64} : ({0}, {1}, {1}, "
+                  "tensor<1x1x37xf32>) -> {0} return %y : {0} }",
                   q, k, mask));
   }
 }
@@ -880,7 +879,8 @@ TEST(Recurrent, Sizes) {
 TEST(Attention, OfBytes) {
   CheckOptions options;
   options.allBytes = true, options.relative = 0;
-  for (auto [s, t, e, f, levels] : {std::tuple(1, 1, 1, 1, 255),
+  for (auto [s, t, e, f, levels] : {std::tuple(18, 64, 40, 20, 255),
+                                    {1, 1, 1, 1, 255},
                                     {5, 7, 9, 3, 255},
                                     {33, 40, 64, 64, 255},
                                     {4, 100, 32, 16, 7},
@@ -901,6 +901,28 @@ TEST(Attention, OfBytes) {
                 ": ({0}, {1}, {2}) -> {3} return %y : {3} }",
                 q, k, v, y, attributes),
         options);
+  }
+}
+
+/// Masks that leave no key, or make a row's largest score infinite or no number.
+TEST(Attention, OfBytesWithoutFiniteScores) {
+  CheckOptions options;
+  options.allBytes = true, options.relative = 0;
+  const std::string lowest = "0xFF800000", highest = "0x7F800000", none = "0x7FC00000";
+  std::string q = tensor({2, 5, 16}, "i8"), k = tensor({2, 35, 16}, "i8"), y = tensor({2, 5, 16});
+  for (auto [first, others] :
+       {std::pair(lowest, lowest), {highest, std::string("0.0")}, {highest, highest}, {none, std::string("0.0")}}) {
+    std::string mask = first;
+    for (int key = 1; key < 35; ++key) {
+      mask += ", " + others;
+    }
+    check(formatv(
+              "(%q: {0}, %k: {1}, %v: {1}) -> {2} attributes {{device.exact} {{ %m = top.constant dense<[[[{3}]]]> "
+              ": tensor<1x1x35xf32> : tensor<1x1x35xf32> %y = device.attention %q, %k, %v, %m {{scale = 1.0e-3 : f64, "
+              "levels = 255 : i64, valueScale = 0.03 : f64} : ({0}, {1}, {1}, tensor<1x1x35xf32>) -> {2} return %y "
+              ": {2} }",
+              q, k, y, mask),
+          options);
   }
 }
 

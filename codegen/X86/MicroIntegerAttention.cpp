@@ -21,7 +21,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -343,8 +342,8 @@ void MicroIntegerAttention::exactPowers(Value base, Value best, Value to, Value 
   kb.store(s.factorOf(total), factor, kb.constant(0));
 }
 
-/// The same by a polynomial. Whether one of them may be wrong: it lies near to the middle of two integers, or scores
-/// are not finite.
+/// The same by a polynomial. Whether one of them may be wrong: it lies near to the middle of two integers. Of no number
+/// it makes 0, too.
 Value MicroIntegerAttention::nearPowers(Value base, Value best, Value to, Value factor) {
   auto vector = VectorType::get({kBlock}, kb.b.getF32Type()), words = VectorType::get({kBlock}, kb.b.getI32Type());
   Value most = kb.splat(best, kBlock), zeros = kb.zero(vector);
@@ -360,10 +359,7 @@ Value MicroIntegerAttention::nearPowers(Value base, Value best, Value to, Value 
   Value total = reduceLanes(kb, all[0], [&](Value a, Value b) { return arith::AddIOp::create(kb.b, a, b); });
   kb.store(s.factorOf(s.convert(total, kb.b.getF32Type())), factor, kb.constant(0));
   Value zero = arith::ConstantOp::create(kb.b, kb.b.getI16IntegerAttr(0));
-  Value unsure = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, emitUnsure(kb, all[1], kPowerError), zero);
-  Value infinity = kb.floatConstant(best.getType(), std::numeric_limits<double>::infinity());
-  Value notFinite = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::UGE, math::AbsFOp::create(kb.b, best), infinity);
-  return arith::OrIOp::create(kb.b, unsure, notFinite);
+  return arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, emitUnsure(kb, all[1], kPowerError), zero);
 }
 
 void MicroIntegerAttention::storeRow(Value row, Value from, Value factor) {
