@@ -98,28 +98,40 @@ def test_transposed_convolution_that_was_quantised_before_is_exact() -> None:
     assert is_exact(product) and not is_exact(replace(product, weight=product.weight + steps / 3))
 
 
+def loss_of_transposed(x: np.ndarray, w: np.ndarray, methods: tuple[str, ...]) -> float:
+    """Mean squared error of the outputs by weights in int8, of samples x [samples, 1, C, H, W]."""
+    product, quantised = Product("y", "x", "conv_transpose", w), x.astype(np.float32)
+    _calibration.fake_quantise(quantised.reshape(-1), WAY.scale, WAY.zero_point, WAY.lowest, 127)
+    rounded = round_weights(product, statistics(product, x), methods)
+    assert rounded.integers.shape == w.shape and rounded.scales.shape == (w.shape[1],)
+    real = rounded.integers * rounded.scales[:, None, None].astype(np.float64)
+    got = transposed(quantised[:, 0], real) + (0 if rounded.bias is None else rounded.bias[:, None, None, None, None])
+    return float(np.mean(np.square(got - transposed(x[:, 0], w))))
+
+
 def test_taps_of_a_transposed_convolution_share_a_scale_and_a_bias() -> None:
     """Inputs have a mean, whose error is another in each tap: the bias cannot mend all of it, the roundings do."""
     generator = np.random.default_rng(1)
     x = np.minimum(np.abs(generator.normal(size=(4, 1, 24, 9, 9)) * 0.2 + 0.8), 1.9)
     w = generator.normal(size=(24, 5, 2, 2)).astype(np.float32)
     w[:, :, 0, 0] *= 8
-    product, quantised = Product("y", "x", "conv_transpose", w), x.astype(np.float32)
-    _calibration.fake_quantise(quantised.reshape(-1), WAY.scale, WAY.zero_point, WAY.lowest, 127)
+    nearest = loss_of_transposed(x, w, ())
+    assert loss_of_transposed(x, w, ("bias_correction",)) < nearest
+    assert loss_of_transposed(x, w, ("gptq",)) < 0.5 * nearest
+    assert loss_of_transposed(x, w, METHODS) < 0.5 * nearest
 
-    def error(methods: tuple[str, ...]) -> float:
-        rounded = round_weights(product, statistics(product, x), methods)
-        assert rounded.integers.shape == w.shape and rounded.scales.shape == (5,)
-        real = rounded.integers * rounded.scales[:, None, None].astype(np.float64)
-        got = transposed(quantised[:, 0], real) + (
-            0 if rounded.bias is None else rounded.bias[:, None, None, None, None]
-        )
-        return float(np.mean(np.square(got - transposed(x[:, 0], w))))
 
-    nearest = error(())
-    assert error(("bias_correction",)) < nearest
-    assert error(("gptq",)) < 0.5 * nearest
-    assert error(METHODS) < 0.5 * nearest
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_taps_of_a_transposed_convolution_choose_a_smaller_scale_together(seed: int) -> None:
+    """One tap has a large weight that hardly matters: by itself it would be clipped, and the others not."""
+    generator = np.random.default_rng(seed)
+    x = np.clip(np.abs(generator.normal(size=(4, 1, 24, 9, 9)) * 0.4 + 0.5), 0, 1.9)
+    x[:, :, 0] *= 0.02
+    w = (generator.normal(size=(24, 5, 2, 2)) * 0.1).astype(np.float32)
+    w[0, :, 0, 0] = 1
+    unclipped = loss_of_transposed(x, w, ("gptq",))
+    assert loss_of_transposed(x, w, ("gptq", "clip_weights")) < 1.01 * unclipped
+    assert loss_of_transposed(x, w, METHODS) < 1.01 * unclipped
 
 
 def statistics(product: Product, x: np.ndarray) -> Statistics:
