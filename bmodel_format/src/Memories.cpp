@@ -4,11 +4,14 @@
 
 using namespace bmodel;
 
+int32_t bmodel::memoryOf(const WorkspaceDef &workspace) {
+  return workspace.memory() == MemoryKind::Device ? int32_t(workspace.chip()) : kHostMemory;
+}
+
 int32_t bmodel::memoryOf(const StageDef &stage, const TensorDef &tensor) {
   const TensorDef &root = tensor.view_of() < 0 ? tensor : *stage.tensors()->Get(uint32_t(tensor.view_of()));
   if (root.place() == Place::Workspace) {
-    const WorkspaceDef &workspace = *stage.workspaces()->Get(root.place_index());
-    return workspace.memory() == MemoryKind::Device ? int32_t(workspace.chip()) : kHostMemory;
+    return memoryOf(*stage.workspaces()->Get(root.place_index()));
   }
   return root.place() == Place::Caller ? kHostMemory : root.chip();
 }

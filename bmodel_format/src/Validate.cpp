@@ -690,6 +690,11 @@ bool Validator::streamTensors(const SubnetDef &net, const StreamCall &call) {
   if (total > limit) {
     return FAIL("a stream on %" PRIu32 " tensors exceeds %" PRIu32, total, limit);
   }
+  if (const WorkspaceDef *own = streamWorkspace(*current, net); own && memoryOf(*own) != memoryOf(model, net)) {
+    return FAIL("workspace %" PRId32
+                ", which its streams have for themselves, is in other memory than that of its chip",
+                net.workspace());
+  }
   auto at = [&](uint32_t i) { return i < inputs ? call.inputs->Get(i) : call.outputs->Get(i - inputs); };
   for (uint32_t i = 0; i < total; ++i) {
     if (!(i < inputs ? slot(at(i), "a stream's input") : writableSlot(at(i), "a stream's output"))) {

@@ -358,6 +358,9 @@ const Case deviceCases[] = {
         "NoSuchWorkspaceOfStreams", [](AddRelu &m) { m.stage().subnets[1]->workspace = 2; },
         "its streams have workspace 2 of 2 for themselves"),
     onDevice(
+        "HostsWorkspaceOfStreams", [](AddRelu &m) { m.stage().subnets[1]->workspace = 0; },
+        "workspace 0, which its streams have for themselves, is in other memory than that of its chip"),
+    onDevice(
         "NoSuchDim", [](AddRelu &m) { deviceStream(m).dims = {0}; }, "a stream's dim is dim slot 0 of 0"),
     onDevice(
         "HostLaunchOnDevice",

@@ -69,6 +69,9 @@ inline constexpr int32_t kHostMemory = -1;
 /// In whose memory a tensor of |stage| is: kHostMemory or an index into ModelDef.chips. |stage| is a valid one.
 int32_t memoryOf(const StageDef &stage, const TensorDef &tensor);
 
+/// In whose memory a workspace is, likewise.
+int32_t memoryOf(const WorkspaceDef &workspace);
+
 /// In whose memory the tensors are that kernels and streams of |subnet| run on. Control subnets: the host's.
 int32_t memoryOf(const ModelDef &model, const SubnetDef &subnet);
 

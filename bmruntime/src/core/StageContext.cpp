@@ -31,10 +31,6 @@ bool Port::isUsedInPlace() const {
   return ownsPlace && bound && (isOnChip || reinterpret_cast<uintptr_t>(bound) % alignment == 0);
 }
 
-static int32_t memoryOf(const WorkspaceDef &workspace) {
-  return workspace.memory() == MemoryKind::Device ? int32_t(workspace.chip()) : kHostMemory;
-}
-
 uint64_t bmrt::core::workspaceBytes(const StageDef &stage, int32_t memory) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < count(stage.workspaces()); ++i) {
