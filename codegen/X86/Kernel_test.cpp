@@ -380,6 +380,33 @@ TEST(MatMul, FewRows) {
   }
 }
 
+/// Stacks of other ranks and of one matrix for several, of the kernel that packs and of that of rows.
+TEST(MatMul, Broadcast) {
+  for (auto [a, b, y] : {std::tuple(tensor({2, 3, 5, 70}), tensor({3, 9, 70}), tensor({2, 3, 5, 9})),
+                         {tensor({3, 5, 70}), tensor({2, 3, 9, 70}), tensor({2, 3, 5, 9})},
+                         {tensor({2, 1, 5, 70}), tensor({3, 9, 70}), tensor({2, 3, 5, 9})},
+                         {tensor({2, 3, 20, 7}), tensor({3, 9, 7}), tensor({2, 3, 20, 9})}}) {
+    check(
+        formatv("(%a: {0}, %b: {1}) -> {2} {{ %y = device.matmul %a, %b {{transB = true} : ({0}, {1}) -> {2} return %y "
+                ": {2} }",
+                a, b, y));
+  }
+}
+
+/// The stated order of sums, which products of rows do not have.
+TEST(MatMul, OrderedRows) {
+  CheckOptions exact;
+  exact.relative = 0;
+  for (auto [rows, columns, depth] : {std::tuple(1, 33, 200), {5, 20, 70}, {40, 1, 130}}) {
+    std::string a = tensor({2, rows, depth}), b = tensor({2, columns, depth}), y = tensor({2, rows, columns});
+    check(
+        formatv("(%a: {0}, %b: {1}) -> {2} attributes {{device.exact} {{ %y = device.matmul %a, %b {{transB = true} : "
+                "({0}, {1}) -> {2} return %y : {2} }",
+                a, b, y),
+        exact);
+  }
+}
+
 /// Rows of K that lie side by side: few of them times a transposed matrix, or a matrix times a vector. Of more rows the
 /// transposed matrix is packed, turned in registers.
 TEST(MatMul, RowsByRows) {

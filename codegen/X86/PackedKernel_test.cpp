@@ -365,6 +365,13 @@ std::string matMulText(int64_t m, int64_t k, int64_t n, bool transposed, const c
                 (transposed ? "transB = true" : "transB = false") + boundOf(x, k));
 }
 
+/// On tiles of AMX the low and the high bytes of rows that are no whole vectors, nor whole chunks.
+TEST(QuantMatMul, TailsOfWords) {
+  for (auto [m, k, n] : {std::tuple(31, 131, 70), {16, 40, 64}, {18, 97, 33}}) {
+    check(matMulText(m, k, n, false, "i16", "i8", Result::Requantised), k);
+  }
+}
+
 TEST(QuantMatMul, Shapes) {
   for (int64_t k : {1, 3, 4, 17, 64, 131}) {
     for (int64_t n : {1, 15, 16, 33, 70}) {
