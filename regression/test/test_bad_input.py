@@ -535,6 +535,35 @@ def test_full_disk(good: Path, flags: list[str], absent: list[str]) -> None:
         assert not (good / name).exists()
 
 
+def in_shell(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", f"{BUILD}/bin/{command}"], cwd=folder, capture_output=True, text=True, timeout=600
+    )
+
+
+DEPLOY = "model_deploy --mlir m_top.mlir --model o.bmodel --skip_validation"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-", "--json >&-"])
+def test_closed_streams_lead_nowhere(good: Path, closed: str) -> None:
+    """The next file that is opened does not take their place."""
+    assert_refused(in_shell(good, f"{DEPLOY} --quantize F32 --chip x86 {closed}"), 0)
+    assert (good / "o.bmodel").read_bytes() == (good / "m.bmodel").read_bytes()
+
+
+@pytest.mark.parametrize("command", [f"{DEPLOY} --json", DEPLOY, "model_deploy --help"])
+def test_stdout_that_takes_no_more(good: Path, command: str) -> None:
+    assert_refused(in_shell(good, f"{command} > /dev/full"), 1, "failed to write to stdout: No space left on device")
+
+
+def test_no_temporary_folder(good: Path) -> None:
+    def no_files() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    assert_refused(run_tool(*DEPLOY.split(), cwd=good, preexec_fn=no_files), 1, "temporary files", "TMPDIR")
+
+
 def test_runtime_refuses_a_wrong_call_in_words(good: Path) -> None:
     code = "import tessera.runtime as rt, numpy as np; rt.load('m.bmodel').net()({'nope': np.zeros(3)})"
     result = subprocess.run([BUILD / "bin" / "tessera-python", "-c", code], cwd=good, capture_output=True, text=True)

@@ -176,8 +176,9 @@ def entries_of(
 
 
 def _single(value: float) -> float:
-    """The shortest decimal that is the same float32."""
-    return float(str(np.float32(value)))
+    """The shortest decimal that is the same float32; infinity for what none can hold."""
+    with np.errstate(over="ignore"):
+        return float(str(np.float32(value)))
 
 
 def _line(entry: Entry) -> str:

@@ -116,31 +116,63 @@ def run_command(
     of ours: exit code 70 with the stack trace saved in a file, not on the screen. The outputs appear where the code
     is 0 or 3.
     """
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore # names of files and tensors may be no UTF-8
+    _open_streams()
     try:
         args = parse(argv)
     except SystemExit as end:  # argparse: 0 after --help, 2 after a wrong flag
         return _flushed(int(end.code or 0))
+    except OSError as fault:  # of --help
+        print_error(name, _no_stdout(fault))
+        return _flushed(ExitCode.ERROR)
     context = Context.make(name, args, steps)
     with interrupts.caught(ends_process=True), session(), context.outputs:
         code, error = _outcome(context, work)
         code, error = _published(context, code, error)
-    with contextlib.suppress(BrokenPipeError):
+    try:
         if error is not None:
             print_error(name, error)
         if args.json and code != ExitCode.NO_READER:
             _print_json(context, code, error)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        pass
+    except OSError as fault:  # the disk is full, say; the outputs are there all the same
+        code = ExitCode.ERROR
+        print_error(name, _no_stdout(fault))
     return _flushed(code)
 
 
+def _no_stdout(fault: OSError) -> TesseraError:
+    return TesseraError(f"failed to write to stdout: {fault.strerror}")
+
+
+def _takes_no_more(fault: OSError) -> bool:
+    """Whether `fault`, which names no file, is that of stdout: a further line ends likewise then."""
+    try:
+        print(flush=True)
+    except OSError as again:
+        return again.errno == fault.errno
+    return False
+
+
+def _open_streams() -> None:
+    """Closed streams lead nowhere: the next file that is opened would take a stream's place, and messages go there."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    sys.stdin = sys.stdin or open(0, closefd=False)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore # names of files and tensors may be no UTF-8
+
+
 def _flushed(code: int) -> int:
-    """The code, once all is written; where nobody reads it any more, so that the interpreter's end has nothing to
-    complain of."""
+    """The code, once all is written that can be; so that the interpreter's end has nothing to complain of."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     return int(code)
 
@@ -180,9 +212,13 @@ def _explain(context: Context, fault: BaseException) -> TesseraError:
     if memory.lacks(fault):
         doing = str(context.report.steps[-1]["name"]) if context.report.steps else ""
         return memory.error(doing, f"{type(fault).__name__}: {fault}" if str(fault) else "")
+    if isinstance(fault, OSError) and fault.errno in NO_ROOM and not fault.filename and _takes_no_more(fault):
+        return _no_stdout(fault)
     if isinstance(fault, OSError) and fault.errno in NO_ROOM:
         where = fault.filename or tempfile.gettempdir()
         return TesseraError(f"failed to write {where}: {fault.strerror}", hint=room_hint(where, fault))
+    if isinstance(fault, FileNotFoundError) and "temporary directory" in str(fault):  # of tempfile, which names none
+        return TesseraError("no folder for temporary files can be written", hint="let TMPDIR name one that can")
     if isinstance(fault, OSError) and fault.errno in NO_NAME:
         return TesseraError(f"{fault.filename}: {fault.strerror}")
     if isinstance(fault, UnicodeError):
