@@ -134,6 +134,17 @@ def test_taps_of_a_transposed_convolution_choose_a_smaller_scale_together(seed: 
     assert loss_of_transposed(x, w, METHODS) < 1.01 * unclipped
 
 
+@pytest.mark.parametrize("value", [3e38, 1e20])
+def test_squares_that_are_no_numbers_are_no_statistics(value: float) -> None:
+    product = Product("y", "x", "matmul", np.ones((4, 3)))
+    collected = Statistics(product)
+    collected.add(np.full((40, 4), value, np.float32), 0, Candidate(value / 127, 0, -127))
+    assert not collected.is_finite
+    means = Statistics(product, second=False)
+    means.add(np.full((40, 4), value, np.float32), 0, Candidate(value / 127, 0, -127))
+    assert means.is_finite
+
+
 def statistics(product: Product, x: np.ndarray) -> Statistics:
     collected = Statistics(product, may_round(product, x.shape[0] * product.rows(x.shape[1:])))
     for i, sample in enumerate(x):

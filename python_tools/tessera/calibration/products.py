@@ -163,8 +163,14 @@ class Statistics:
 
     @property
     def is_finite(self) -> bool:
-        """Whether there were samples, without NaN and infinity."""
-        return self.count > 0 and self._finite
+        """Whether there were samples, without NaN, infinity and numbers whose squares are no float32."""
+        return self.count > 0 and self._finite and (not self.second or _has_sum(self.moments))
+
+
+def _has_sum(moments: np.ndarray) -> bool:
+    """Whether the sum of each group's squares is a number, by which those of products are, too."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.einsum("gkk->g", moments)).all())
 
 
 class Lack:
@@ -196,7 +202,7 @@ class Lack:
 
     @property
     def is_finite(self) -> bool:
-        return self._finite
+        return self._finite and bool(np.isfinite(self.moments).all())
 
 
 def bytes_of(product: Product) -> int:
