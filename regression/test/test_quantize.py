@@ -280,17 +280,18 @@ def test_whole_model_gives_the_same_bits_everywhere(
 
 def long_convolution(folder: Path) -> np.ndarray:
     """A convolution over many channels with weights 1 and -1, calibrated for values up to 3, in `folder`: the input
-    with which all products of channel 1 have one sign, and which is more than was seen."""
+    with which all products of channel 1 have one sign, and which is more than was seen. Channel 2 has a bias that takes
+    two hundredths of what 32 bits hold."""
     import onnx
     from onnx import TensorProto, helper
 
     signs = np.where(np.random.default_rng(3).random((4, LONG, 1, 1)) < 0.5, -1, 1).astype(np.float32)
     graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w"], ["y"], name="long")],
+        [helper.make_node("Conv", ["x", "w", "b"], ["y"], name="long")],
         "long",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, LONG, 2, 2])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 2, 2])],
-        [onnx.numpy_helper.from_array(signs, "w")],
+        [onnx.numpy_helper.from_array(signs, "w"), onnx.numpy_helper.from_array(np.float32([0, 0, 300, 0]), "b")],
     )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), folder / "long.onnx")
     definition = ("--model_def", "long.onnx", "--model_name", "long", "--mlir", "long_top.mlir")
