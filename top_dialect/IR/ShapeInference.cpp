@@ -21,6 +21,13 @@ int64_t tessera::top::detail::mulDims(int64_t a, int64_t b) {
   return llvm::MulOverflow(a, b, product) ? kSaturated : std::clamp(product, -kSaturated, kSaturated);
 }
 
+int64_t tessera::top::detail::pooledSize(int64_t in, int64_t extent, int64_t stride, int64_t before, int64_t behind,
+                                         bool ceil) {
+  int64_t space = in + before + behind - extent;
+  int64_t size = space < 0 && !ceil ? 0 : (space + (ceil ? stride - 1 : 0)) / stride + 1;
+  return ceil && (size - 1) * stride >= in + before ? size - 1 : size;
+}
+
 bool tessera::top::detail::shapesAgree(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   return a.size() == b.size() &&
          llvm::all_of(llvm::zip(a, b), [](auto pair) { return dimsAgree(std::get<0>(pair), std::get<1>(pair)); });

@@ -25,6 +25,10 @@ inline bool isDynamic(int64_t dim) { return mlir::ShapedType::isDynamic(dim); }
 inline bool dimsAgree(int64_t a, int64_t b) { return a == b || isDynamic(a) || isDynamic(b); }
 /// The known one of two agreeing dims.
 inline int64_t mergeDims(int64_t a, int64_t b) { return isDynamic(a) ? b : a; }
+/// Windows of |extent| that a pool puts over |in| elements and the pads around them. |ceil|: also one that reaches
+/// beyond, but none that would begin there, which sees nothing.
+int64_t pooledSize(int64_t in, int64_t extent, int64_t stride, int64_t before, int64_t behind, bool ceil);
+
 /// a * b or `?`.
 int64_t mulDims(int64_t a, int64_t b);
 bool shapesAgree(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);

@@ -227,17 +227,10 @@ static LogicalResult inferPool(Pool op, Types &types) {
       return op.emitOpError() << "pads of spatial dim " << d << " must be below the kernel extent " << extent
                               << " (C3)";
     }
-    int64_t in = x[d + 2];
-    int64_t stride = window.strides[d];
-    int64_t out = ShapedType::kDynamic;
-    if (!isDynamic(in)) {
-      int64_t space = in + window.padding(d) - extent;
-      out = space < 0 && !op.getCeilMode() ? 0 : (space + (op.getCeilMode() ? stride - 1 : 0)) / stride + 1;
-      // A window that would start beyond the input and its begin padding sees nothing.
-      if (op.getCeilMode() && (out - 1) * stride >= in + window.pads[d]) {
-        --out;
-      }
-    }
+    int64_t in = x[d + 2], before = window.pads[d];
+    int64_t out = isDynamic(in)
+                      ? ShapedType::kDynamic
+                      : pooledSize(in, extent, window.strides[d], before, window.padding(d) - before, op.getCeilMode());
     if (failed(checkOutputDim(op, d, out, "C4"))) { // pool_c4
       return failure();
     }

@@ -440,6 +440,21 @@ double readNorm(NodeImporter &n) {
   return static_cast<double>(p);
 }
 
+/// Pads |w| so far behind that the windows which ceil_mode adds are whole: a mean counts zeros then, not what is
+/// beyond.
+void padToWholeWindows(NodeImporter &n, Value x, Window &w) {
+  llvm::ArrayRef<int64_t> dims = NodeImporter::shape(x).drop_front(2);
+  for (auto [d, in] : llvm::enumerate(dims)) {
+    if (mlir::ShapedType::isDynamic(in)) {
+      n.unsupported("its ceil_mode needs static dims: fix them with --input_shapes");
+      return;
+    }
+    int64_t extent = detail::mulDims(w.dilations[d], w.kernel[d] - 1) + 1, &behind = w.pads[d + dims.size()];
+    int64_t count = detail::pooledSize(in, extent, w.strides[d], w.pads[d], behind, true);
+    behind = std::max<int64_t>(0, detail::mulDims(count - 1, w.strides[d]) + extent - in - w.pads[d]);
+  }
+}
+
 /// (sum |x|^p)^(1/p) over windows = (window size * mean(|x|^p))^(1/p).
 void lpPool(NodeImporter &n) {
   Value x = n.input(0);
@@ -447,14 +462,16 @@ void lpPool(NodeImporter &n) {
   if (!w) {
     return;
   }
+  if (n.intAttr("ceil_mode", 0) != 0) {
+    padToWholeWindows(n, x, *w);
+  }
   double p = readNorm(n);
   double count = 1;
   for (int64_t k : w->kernel) {
     count *= static_cast<double>(k);
   }
   Value powers = n.create<PowOp>(n.create<AbsOp>(x), n.scalarLike(x, p));
-  Value mean =
-      n.create<AvgPoolOp>(powers, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0, true);
+  Value mean = n.create<AvgPoolOp>(powers, w->kernel, w->strides, w->pads, w->dilations, false, true);
   n.setOutput(0, n.create<PowOp>(n.create<MulOp>(mean, n.scalarLike(x, count)), n.scalarLike(x, 1.0 / p)));
 }
 

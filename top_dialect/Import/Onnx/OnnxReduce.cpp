@@ -31,16 +31,32 @@ Ints joinedFrom(llvm::ArrayRef<int64_t> shape, int64_t axis) {
   return joined;
 }
 
+/// What |kind| makes of each element of |x| alone: not the element itself where squares, magnitudes or logarithms are
+/// summed.
+Value reduceNothing(NodeImporter &n, Value x, ReduceKind kind) {
+  if (kind != ReduceKind::l1 && kind != ReduceKind::l2 && kind != ReduceKind::sum_square &&
+      kind != ReduceKind::log_sum) {
+    return n.create<ReduceOp>(x, kind, Ints(), true);
+  }
+  Ints single(NodeImporter::shape(x));
+  if (llvm::any_of(single, mlir::ShapedType::isDynamic)) {
+    n.unsupported("it reduces no axis and has open dims: fix them with --input_shapes");
+    return x;
+  }
+  single.push_back(1);
+  return n.create<ReduceOp>(n.reshape(x, single), kind, Ints{int64_t(single.size()) - 1}, false);
+}
+
 /// axes are an attribute up to a version and an input later; nothing given means all, or none with
-/// noop_with_empty_axes.
+/// noop_with_empty_axes. A scalar has none.
 template <ReduceKind kind>
 void reduce(NodeImporter &n) {
   Value x = n.input(0);
   int64_t rank = NodeImporter::rank(x);
   Ints axes = n.hasInput(1) ? n.constantInts(1, "the list of axes") : n.intsAttr("axes");
   axes = n.normalizeAxes(axes, rank);
-  if (axes.empty() && n.intAttr("noop_with_empty_axes", 0) != 0) {
-    n.setOutput(0, n.create<ReduceOp>(x, kind, axes, true));
+  if (axes.empty() && (rank == 0 || n.intAttr("noop_with_empty_axes", 0) != 0)) {
+    n.setOutput(0, reduceNothing(n, x, kind));
     return;
   }
   llvm::sort(axes);

@@ -321,11 +321,11 @@ void makeSlice(NodeImporter &n, const Ints &starts, const Ints &ends, Ints axes,
       allSteps[axis] = step;
       continue;
     }
-    // As numpy: negative positions count from the end, then clamp.
+    // Negative positions count from the end, then clamp: backwards to an element, where numpy takes none at all.
     step = std::clamp<int64_t>(step, -std::max<int64_t>(dim, 1), std::max<int64_t>(dim, 1));
     start = start < 0 ? std::max<int64_t>(start, -dim - 1) + dim : start;
     end = end < 0 ? std::max<int64_t>(end, -dim - 1) + dim : end;
-    start = step > 0 ? std::clamp<int64_t>(start, 0, dim) : std::clamp<int64_t>(start, -1, dim - 1);
+    start = step > 0 ? std::clamp<int64_t>(start, 0, dim) : std::min(std::max<int64_t>(start, 0), dim - 1);
     end = step > 0 ? std::clamp<int64_t>(end, 0, dim) : std::clamp<int64_t>(end, -1, dim - 1);
     int64_t size = step > 0 ? (end - start + step - 1) / step : (start - end - step - 1) / -step;
     allSizes[axis] = std::max<int64_t>(size, 0);
@@ -387,6 +387,27 @@ void split(NodeImporter &n) {
   }
 }
 
+/// |x| without what negative |pads| take away, which become 0.
+Value cropped(NodeImporter &n, Value x, Ints &pads) {
+  Ints starts, sizes(NodeImporter::shape(x));
+  size_t rank = sizes.size();
+  bool isCut = llvm::any_of(pads, [](int64_t pad) { return pad < 0; });
+  auto cutBy = [](int64_t pad) { return -std::clamp<int64_t>(pad, -(int64_t(1) << 40), 0); };
+  for (size_t d = 0; d < rank; ++d) {
+    starts.push_back(cutBy(pads[d]));
+    if (int64_t less = starts.back() + cutBy(pads[rank + d]); mlir::ShapedType::isDynamic(sizes[d])) {
+      sizes[d] = -1;
+      if (less > 0) {
+        n.unsupported(llvm::formatv("axis {0} is open and is cut: fix it with --input_shapes", d));
+      }
+    } else {
+      sizes[d] = std::max<int64_t>(sizes[d] - less, 0);
+    }
+    pads[d] = std::max<int64_t>(pads[d], 0), pads[rank + d] = std::max<int64_t>(pads[rank + d], 0);
+  }
+  return isCut ? Value(n.create<SliceOp>(x, starts, sizes, Ints(rank, 1))) : x;
+}
+
 void makePad(NodeImporter &n, Ints pads, const Ints &axes, double value) {
   Value x = n.input(0);
   int64_t rank = NodeImporter::rank(x);
@@ -414,6 +435,9 @@ void makePad(NodeImporter &n, Ints pads, const Ints &axes, double value) {
     int64_t axis = axes.empty() ? static_cast<int64_t>(i) : axes[i];
     all[axis] = pads[i];
     all[rank + axis] = pads[wanted / 2 + i];
+  }
+  if (*kind == PadMode::wrap) { // around what is left
+    x = cropped(n, x, all);
   }
   n.setOutput(0, n.create<PadOp>(x, all, *kind, llvm::APFloat(value)));
 }
