@@ -139,6 +139,21 @@ TEST_F(Emission, LargestOfVolumes) {
   EXPECT_GT(programs, 0u);
 }
 
+/// Planes of one column, whose stride is none of a row, that stay in local memory for two readers.
+TEST_F(Emission, LargestOfVolumesOfOneColumnStay) {
+  std::string x = typeText({1, 8, 3, 5, 4}, "f32"), y = typeText({1, 8, 1, 4, 1}, "f32");
+  ASSERT_EQ(
+      check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                    "{{device.exact} {{\n  %p = device.pool max %x {{kernel = array<i64: 3, 3, 3>, strides = "
+                    "array<i64: 2, 1, 1>, pads = array<i64: 0, 1, 0, 1, 0, 1>, dilations = array<i64: 1, 1, 2>} : "
+                    "({0}) -> {1}\n  %r = device.map(%p) {{\n  ^bb0(%a: f32):\n    %c = arith.constant 0.5 : f32\n"
+                    "    %m = arith.maximumf %a, %c : f32\n    device.yield %m : f32\n  } : ({1}) -> {1}\n  %z = "
+                    "device.map(%r, %p) {{\n  ^bb0(%a: f32, %b: f32):\n    %s = arith.addf %a, %b : f32\n    "
+                    "device.yield %s : f32\n  } : ({1}, {1}) -> {1}\n  return %z : {1}\n}\n",
+                    x, y)),
+      "");
+}
+
 TEST_F(Emission, MeansOfVolumesAreRefused) {
   Window3 window(2, 1);
   window.kernel = {2, 2, 2}, window.begin = window.end = {0, 0, 0};

@@ -45,8 +45,15 @@ void pool(const TileView &to, const Shape &shape, const TileView &from, const hw
   tile.computes.push_back(hw::encode(command));
 }
 
-/// Planes as rows of an image as wide as they are.
+/// Whether the rows of a plane follow each other.
+bool isOneRow(const TileView &place) {
+  return place.dim(2) == 1 || place.dim(3) == 1 ||
+         place.tensor.strides[2] == int64_t(place.dim(3)) * place.tensor.strides[3];
+}
+
+/// Planes, each of which is one row, as rows of an image.
 TileView asRows(TileView place) {
+  place.tensor.strides[3] = place.tensor.strides[place.dim(3) == 1 ? 2 : 3]; // one column says nothing of the next
   place.shape = {{1, place.dim(1), place.dim(0), place.dim(2) * place.dim(3)}};
   place.tensor.strides[2] = place.tensor.strides[0], place.tensor.strides[0] = 0;
   return place;
@@ -69,7 +76,8 @@ llvm::Error emitVolume(device::PoolOp op, int64_t volume, const VolumeWindows &w
     localBudget.lane = laneOf({to, from});
     TileView local = load(from, localBudget, tile), result = resultOf(to, localBudget);
     TileView each = localBudget.allocate(Shape{{seen.size, size.dims[1], size.dims[2], size.dims[3]}}, x->tensor.type);
-    TileView largest = program.empty() ? result : localBudget.allocate(to.shape, x->tensor.type);
+    bool isInPlace = program.empty() && isOneRow(result);
+    TileView largest = isInPlace ? result : localBudget.allocate(to.shape, x->tensor.type);
     hw::Window inPlane = windows.window, over = windows.planes;
     inPlane.padding[0] = rows.padding, over.padding[0] = seen.padding;
     pool(each, each.shape, local, inPlane, chip, tile);
@@ -78,7 +86,7 @@ llvm::Error emitVolume(device::PoolOp op, int64_t volume, const VolumeWindows &w
     if (!program.empty()) {
       compute(context.stream, program, result, largest, tile);
     }
-    store(result, to, tile);
+    program.empty() && !isInPlace ? storeToo(largest, to, tile) : store(result, to, tile);
   };
   return context.tiler.append(y->shape, Shape{{1, chip.lanes, 1, 0}}, build);
 }
