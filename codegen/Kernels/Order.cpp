@@ -7,6 +7,7 @@
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/LoopNest.h"
 #include "codegen/Kernels/Models.h"
+#include "codegen/Kernels/Requantise.h"
 #include "codegen/Kernels/Rows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,7 +23,7 @@ AxisView::AxisView(RankedTensorType type, int64_t dim)
 
 Value comesBefore(KernelBuilder &kb, Type elementType, Value x, Value y, bool descending) {
   ImplicitLocOpBuilder &b = kb.b;
-  if (!isa<FloatType>(x.getType())) {
+  if (!isa<FloatType>(getElementTypeOrSelf(x))) {
     bool isUnsigned = elementType.isUnsignedInteger() || elementType.isInteger(1);
     auto predicate = descending ? (isUnsigned ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::sgt)
                                 : (isUnsigned ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt);
@@ -124,7 +125,7 @@ struct TopKModel : KernelInterface::ExternalModel<TopKModel, device::TopKOp> {
       Value from = kb.add(kb.mul(at[0], view.axis * view.inner), at[1]);
       Value to = kb.add(kb.mul(at[0], k * view.inner), at[1]);
       auto slot = [&](Value place) { return kb.add(to, kb.mul(place, view.inner)); };
-      kb.forLoop(0, view.axis, 1, [&](Value i) {
+      auto visit = [&](Value i) {
         Value value = kb.loadElements(element, 0, kb.operand(0), kb.add(from, kb.mul(i, view.inner)));
         Value count = kb.min(i, kb.constant(k));
         // Places whose element stays in front: all up to the first that comes after |value|.
@@ -138,7 +139,24 @@ struct TopKModel : KernelInterface::ExternalModel<TopKModel, device::TopKOp> {
         Value enters =
             kb.ifElse(full, [&] { return before(last); }, arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(true)));
         kb.ifThen(enters, [&] { insert(kb, element, value, i, count, k, slot, before); });
+      };
+      // Neighbours of which none beats the last of a full list are passed over together.
+      constexpr int64_t kLanes = 16;
+      int64_t full = std::min(view.axis, k),
+              runs = view.inner == 1 && !kb.target.tileIsThread ? (view.axis - full) / kLanes : 0;
+      kb.forLoop(0, runs ? full : view.axis, 1, visit);
+      if (runs == 0) {
+        return;
+      }
+      kb.forLoop(0, runs, 1, [&](Value run) {
+        Value begin = kb.add(kb.mul(run, kLanes), full);
+        Value values = kb.loadElements(element, kLanes, kb.operand(0), kb.add(from, begin));
+        Value last = kb.splat(kb.loadElements(element, 0, kb.result(0), slot(kb.constant(k - 1))), kLanes);
+        Value better = comesBefore(kb, element, values, last, topk.getLargest());
+        Value isAny = emitIntrinsic(kb, "llvm.vector.reduce.or", kb.b.getI1Type(), better);
+        kb.ifThen(isAny, [&] { kb.forLoop(begin, kb.add(begin, kLanes), 1, visit); });
       });
+      kb.forLoop(full + runs * kLanes, view.axis, 1, visit);
     });
     return success();
   }

@@ -804,6 +804,19 @@ TEST(Order, Columns) {
   }
 }
 
+/// Lists of k among many: neighbours that are passed over together, ties, and a rest.
+TEST(Order, LongLists) {
+  for (auto [rows, axis, k] : {std::tuple(3, 200, 5), {1, 77, 60}, {2, 48, 16}, {1, 33, 17}, {1, 1000, 1}}) {
+    for (const char *type : {"f32", "i32", "f16", "ui8", "i64"}) {
+      for (const char *largest : {"true", "false"}) {
+        check(formatv("(%x: {0}) -> ({1}, {2}) {{ %v, %i = device.topk %x {{k = {3} : i64, axis = 1 : i64, largest = "
+                      "{4}} : ({0}) -> ({1}, {2}) return %v, %i : {1}, {2} }",
+                      tensor({rows, axis}, type), tensor({rows, k}, type), tensor({rows, k}, "i64"), k, largest));
+      }
+    }
+  }
+}
+
 TEST(Order, Kinds) {
   for (auto [outer, axis, inner] : {std::tuple(3, 10, 1), {1, 1000, 1}, {2, 17, 5}}) {
     for (const char *flags : {"", ", min = true", ", selectLast = true"}) {
