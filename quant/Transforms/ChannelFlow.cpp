@@ -55,24 +55,6 @@ Value partner(Operation *op) {
 
 } // namespace
 
-int64_t ProductChannels::inputOf(int64_t element) const {
-  int64_t first = element / (taps * (inputFirst ? outputs : inputs) / groups);
-  if (inputFirst) {
-    return first;
-  }
-  int64_t perGroup = inputs / groups;
-  return first / (outputs / groups) * perGroup + element / taps % perGroup;
-}
-
-int64_t ProductChannels::outputOf(int64_t element) const {
-  int64_t first = element / (taps * (inputFirst ? outputs : inputs) / groups);
-  if (!inputFirst) {
-    return first;
-  }
-  int64_t perGroup = outputs / groups;
-  return first / (inputs / groups) * perGroup + element / taps % perGroup;
-}
-
 std::optional<ProductChannels> productChannels(Operation *op) {
   bool known = isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op) && op->getNumOperands() >= 2 &&
                isConstantF32(op->getOperand(1)) && !top::isConstant(op->getOperand(0)) &&

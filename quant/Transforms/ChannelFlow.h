@@ -15,8 +15,19 @@ struct ProductChannels {
   int64_t taps;                    ///< weights of one pair of channels
   bool inputFirst; ///< weights lie [inputs, outputs / groups, taps], else [outputs, inputs / groups, taps]
 
-  int64_t inputOf(int64_t element) const;
-  int64_t outputOf(int64_t element) const;
+  /// visit(element, input channel, output channel) for the weights in their order; without a division for each.
+  template <typename Visit>
+  void forEachWeight(Visit visit) const {
+    const int64_t firsts = inputFirst ? inputs : outputs, seconds = (inputFirst ? outputs : inputs) / groups;
+    for (int64_t first = 0, element = 0; first < firsts; ++first) {
+      const int64_t begin = first / (firsts / groups) * seconds; // of the group's channels
+      for (int64_t second = begin; second < begin + seconds; ++second) {
+        for (int64_t end = element + taps; element < end; ++element) {
+          visit(element, inputFirst ? first : second, inputFirst ? second : first);
+        }
+      }
+    }
+  }
 };
 
 /// Nothing for other ops, and where weights or bias are not constants of f32.

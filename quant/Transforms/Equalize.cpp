@@ -87,10 +87,13 @@ private:
     if (in.empty() && out.empty()) {
       return;
     }
-    change(op->getOpOperand(1), [&](int64_t i, float weight) {
-      double scaled = double(weight) * (in.empty() ? 1.0f : in[product.inputOf(i)]);
-      return float(scaled / (out.empty() ? 1.0f : out[product.outputOf(i)]));
+    top::TensorData data = *top::getConstantData(op->getOperand(1));
+    std::vector<float> values(data.data<float>());
+    product.forEachWeight([&](int64_t i, int64_t input, int64_t output) {
+      double scaled = double(values[i]) * (in.empty() ? 1.0f : in[input]);
+      values[i] = float(scaled / (out.empty() ? 1.0f : out[output]));
     });
+    set(op->getOpOperand(1), data.type, values);
     if (biasOf(op) && !out.empty()) {
       divide(op->getOpOperand(2), 0, out);
     }

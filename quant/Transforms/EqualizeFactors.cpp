@@ -50,9 +50,9 @@ struct ReadTensor {
 
 Reader makeReader(Operation *op, const ProductChannels &product, double power) {
   Reader reader{op, product, *top::getConstantData(op->getOperand(1)), power, std::vector<double>(product.inputs)};
-  for (auto [i, w] : llvm::enumerate(reader.weight.data<float>())) {
-    reader.energy[product.inputOf(i)] += double(w) * w;
-  }
+  ArrayRef<float> weights = reader.weight.data<float>();
+  product.forEachWeight(
+      [&](int64_t i, int64_t input, int64_t) { reader.energy[input] += double(weights[i]) * weights[i]; });
   return reader;
 }
 
@@ -72,10 +72,10 @@ double noiseOf(const ReadTensor &tensor, ArrayRef<double> factors) {
       activations += reader.energy[c] * factor * factor * step * step / 12;
     }
     std::vector<double> largest(product.outputs), power(product.groups);
-    for (auto [i, w] : llvm::enumerate(reader.weight.data<float>())) {
-      double &most = largest[product.outputOf(i)];
-      most = std::max(most, std::abs(double(w)) * factors[product.inputOf(i)]);
-    }
+    ArrayRef<float> values = reader.weight.data<float>();
+    product.forEachWeight([&](int64_t i, int64_t input, int64_t output) {
+      largest[output] = std::max(largest[output], std::abs(double(values[i])) * factors[input]);
+    });
     for (auto [c, factor] : llvm::enumerate(factors)) {
       power[c / (product.inputs / product.groups)] += tensor.statistics->power[c] / (factor * factor) * product.taps;
     }

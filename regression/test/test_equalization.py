@@ -12,10 +12,13 @@ import onnx
 import pytest
 from case_file import REGRESSION
 from conftest import check, run_tool
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from test_calibration import calibrate
 
 from tessera import bmodel, safetensors_io, top_model
+from tessera.calibration import equalization
+from tessera.calibration.observed import Observed
+from tessera.calibration.worker import Worker
 from tessera.files import save_npz
 from tessera.progress import Report
 
@@ -247,3 +250,58 @@ def test_smooth_quant_repairs_a_transformer(need: Callable[[str], Path], tmp_pat
         check(calibrate(top, samples, tmp_path / f"{methods}.json", "--methods", methods, "--cali_method", "mse"))
         errors[methods] = output_error(top, tmp_path / f"{methods}.json", tmp_path)
     assert errors["smooth_quant"] < 0.5 * errors["none"], errors
+
+
+def random_chain(seed: int) -> onnx.ModelProto:
+    """Convolutions and transposed ones in groups, one behind the other, then a matmul; their channels lie far apart."""
+    random = np.random.default_rng(seed)
+    nodes, constants, channels, size = [], [], 8, 4
+
+    def weight(shape: tuple[int, ...], axis: int) -> str:
+        """With factors along the output channels."""
+        apart = np.exp2(random.integers(-4, 5, shape[axis])).reshape(
+            [-1 if d == axis else 1 for d in range(len(shape))]
+        )
+        name = f"w{len(constants)}"
+        constants.append(numpy_helper.from_array((random.normal(size=shape) * apart).astype(np.float32), name))
+        return name
+
+    for i in range(5):
+        groups, made = int(random.choice([1, 2, 4, 8])), int(random.choice([8, 16]))
+        if random.random() < 0.5:
+            nodes.append(helper.make_node("Conv", [f"x{i}", ""], [f"c{i}"], group=groups, pads=[1] * 4))
+            nodes[-1].input[1] = weight((made, channels // groups, 3, 3), 0)
+        else:
+            nodes.append(helper.make_node("ConvTranspose", [f"x{i}", ""], [f"c{i}"], group=groups, strides=[2, 2]))
+            nodes[-1].input[1] = weight((channels, made // groups, 2, 2), 1)
+            size *= 2
+        nodes.append(helper.make_node("Relu", [f"c{i}"], [f"x{i + 1}"]))
+        channels = made
+    nodes.append(helper.make_node("Transpose", ["x5"], ["t"], perm=[0, 2, 3, 1]))
+    nodes.append(helper.make_node("MatMul", ["t", weight((channels, 8), 1)], ["y"]))
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("x0", [1, 8, 4, 4]), ("y", [1, size, size, 8]))
+    )
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_factors_leave_the_function(seed: int, tmp_path: Path) -> None:
+    """Of weights in groups, and of such that lie with their input channels first."""
+    report = Report(1, quiet=True)
+    onnx.save(random_chain(seed), tmp_path / "m.onnx")
+    model, _ = top_model.import_onnx(tmp_path / "m.onnx", tmp_path / "m_top.mlir", report, model_name="m")
+    plain = Observed.compile(model, tmp_path / "plain", report, [])
+    arrays = {"x0": np.random.default_rng(seed).normal(size=(1, 8, 4, 4)).astype(np.float32)}
+    worker, channels = Worker(plain.job()), equalization.Channels(plain)
+    worker.run(arrays)
+    channels.add(worker)
+    scaled = equalization._compile(plain, channels.found(), ["conv", "matmul"], [], tmp_path)
+    told = scaled.info["equalization"]
+    assert len(scaled.factors) >= 3 and told["noise_after"] < told["noise_before"]
+    other = Worker(scaled.job())
+    other.run(arrays)
+    wanted, got = worker.outputs()["y"], other.outputs()["y"]
+    assert np.linalg.norm(got - wanted) < 1e-4 * np.linalg.norm(wanted)
