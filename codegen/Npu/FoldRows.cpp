@@ -102,9 +102,10 @@ static double columnCycles(const Product &product, uint32_t rows, uint32_t folde
 
 /// Tiles in which what is folded passes: each of them moves on its own.
 static double tilesOf(const Product &product, uint64_t channels, uint32_t rows, double moves, const Chip &chip) {
+  constexpr double kGoodTiles = 8, kLeastMove = 8; // as of Tiler.cpp
   uint64_t bytes = llvm::divideCeil(channels, chip.lanes) * rows * product.x.dim(3) * sizeOf(product.x.tensor.type);
   double fitting = 2 * double(bytes) / double(chip.laneBytes);
-  return std::max({1.0, fitting, std::min(kOverlapTiles, moves / (kLeastMove * chip.dmaLatency))});
+  return std::max({1.0, fitting, std::min(kGoodTiles, moves / (kLeastMove * chip.dmaLatency))});
 }
 
 /// Whether rows of the kernel can be channels.
@@ -151,7 +152,6 @@ FoldPlan planFold(const Product &product, const Chip &chip) {
   };
   constexpr double kLeastGain = 1.15; // of columns: the DMA has other work, too
   Fold best;
-  double bestMoves = 0;
   for (FoldRows where : {FoldRows::outside, FoldRows::inside}) {
     bool isInside = where == FoldRows::inside;
     if (!isInside && product.x.isLocal()) {
@@ -167,7 +167,6 @@ FoldPlan planFold(const Product &product, const Chip &chip) {
       double multiply = multiplyCycles(product, channels * kernel * folded, columns / folded, chip);
       double all = moves + (foldsColumns ? columnCycles(product, rows, folded, chip) : 0);
       uint64_t folds = channels * kernel * folded;
-      const double inOneTile = all;
       all += (tilesOf(product, folds, rows, all, chip) - 1) * (kernel + folded) * chip.dmaLatency;
       // What is in local memory is laid out before the multiplication, not beside it.
       std::pair<double, double> cycles = {product.x.isLocal() ? multiply + all : std::max(multiply, all), all};
@@ -175,31 +174,14 @@ FoldPlan planFold(const Product &product, const Chip &chip) {
         continue;
       }
       if (cycles.first < least.first || (best.rows != FoldRows::none && cycles < least)) {
-        best = {where, folded}, least = cycles, bestMoves = inOneTile;
+        best = {where, folded}, least = cycles;
       }
     }
   }
-  return {best, least.first, bestMoves};
+  return {best, least.first};
 }
 
-/// Cycles of both queues beside each other, and of the one that waits for the other at the ends, in so many tiles from
-/// |least| on as the tiler makes. |cyclesOf|: of so many tiles, all of their moves and computations.
-static double cyclesOfTiles(double least, llvm::function_ref<std::pair<double, double>(double tiles)> cyclesOf,
-                            const Chip &chip) {
-  double tiles = least;
-  std::pair<double, double> made = cyclesOf(tiles);
-  for (const double mostMoves = kMostRepeated * made.first;
-       tiles < kOverlapTiles && made.first > tiles * kLeastMove * chip.dmaLatency;) {
-    std::pair<double, double> more = cyclesOf(2 * tiles);
-    if (more.first > mostMoves) {
-      break;
-    }
-    tiles *= 2, made = more;
-  }
-  return std::max(made.first, made.second) + std::min(made.first, made.second) / tiles;
-}
-
-/// The same where x is mapped on the way.
+/// The same where x is mapped on the way: what the two queues take beside each other, and alone at the ends.
 static FoldPlan planMapped(const Product &product, const Chip &chip) {
   uint32_t kernel = product.window.kernel[0], columns = product.window.kernel[1], rows = product.y.dim(2);
   FoldPlan best{Fold(), INFINITY};
@@ -209,14 +191,12 @@ static FoldPlan planMapped(const Product &product, const Chip &chip) {
     }
     uint64_t folds = uint64_t(product.x.dim(1)) * kernel * folded;
     double multiply = multiplyCycles(product, Fold{FoldRows::inside, folded}, chip);
-    double columnMoves = folded > 1 ? columnCycles(product, rows, folded, chip) : 0;
-    auto inTiles = [&](double tiles) {
-      auto each = uint32_t(std::ceil(rows / tiles));
-      MappedCycles part = planBands(product, each, multiply / tiles, chip);
-      double latencies = (folded - 1) * (tiles - 1) * chip.dmaLatency;
-      return std::pair(part.moves * tiles + columnMoves + latencies, part.computes * tiles);
-    };
-    double cycles = cyclesOfTiles(tilesOf(product, folds, rows, 0, chip), inTiles, chip);
+    MappedCycles whole = planBands(product, rows, multiply, chip);
+    double tiles = tilesOf(product, folds, rows, whole.moves, chip);
+    MappedCycles part = planBands(product, uint32_t(llvm::divideCeil(rows, uint64_t(tiles))), multiply / tiles, chip);
+    double moves = part.moves * tiles + (folded > 1 ? columnCycles(product, rows, folded, chip) : 0);
+    double computes = part.computes * tiles;
+    double cycles = std::max(moves, computes) + std::min(moves, computes) / tiles;
     if (cycles < best.cycles) {
       best = {{FoldRows::inside, folded}, cycles};
     }
@@ -235,14 +215,7 @@ static Product readerOf(const TileView &x, const Product &product) {
 bool paysToMap(const Product &product, const Chip &chip) {
   FoldPlan before = planFold(readerOf(product.x, product), chip);
   double map = copyCycles(product.mapped->from, chip) + copyCycles(product.x, chip); // stored as it is loaded
-  double mapTiles = std::clamp(map / (kLeastMove * chip.dmaLatency), 1.0, kOverlapTiles);
-  map += 2 * (mapTiles - 1) * chip.dmaLatency;
-  double multiply = multiplyCycles(product, before.fold, chip);
-  auto inTiles = [&](double tiles) {
-    double commands = product.window.kernel[0] + before.fold.columns;
-    return std::pair(before.moves + commands * (tiles - 1) * chip.dmaLatency, multiply);
-  };
-  return before.fold && planMapped(product, chip).cycles < map + cyclesOfTiles(1, inTiles, chip);
+  return before.fold && planMapped(product, chip).cycles < map + before.cycles;
 }
 
 TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip) {

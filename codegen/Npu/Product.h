@@ -39,7 +39,6 @@ struct Fold {
 struct FoldPlan {
   Fold fold;
   double cycles;
-  double moves = 0; ///< of the DMA, in one tile
 };
 
 /// What a map makes x of: the product computes it, tile by tile.

@@ -14,6 +14,9 @@ using llvm::ArrayRef;
 namespace tessera::npu {
 namespace {
 
+/// Tiles of an op that let the queues overlap well; how many latencies of the DMA each moves at least; and what all of
+/// them may move more than fewer would.
+constexpr double kGoodTiles = 8, kLeastMove = 8, kMostRepeated = 1.2;
 /// Dims that tiles which overlap may differ in.
 constexpr unsigned kNotChannels[] = {0, 2, 3}, kRowsOnly[] = {1};
 
@@ -102,7 +105,7 @@ Shape Tiler::inParts(const Shape &whole, Shape step, const Shape &granule, Build
   // Channels bring weights of their own, unless they are rows, which nothing else is cut along.
   bool hasRows = !granule.dims[0] && !granule.dims[2] && !granule.dims[3];
   const ArrayRef<unsigned> dims = hasRows ? ArrayRef<unsigned>(kRowsOnly) : ArrayRef<unsigned>(kNotChannels);
-  while (tiles < kOverlapTiles && moves > kLeastMove * stream.chip.dmaLatency) {
+  while (tiles < kGoodTiles && moves > kLeastMove * stream.chip.dmaLatency) {
     Shape part = step;
     if (!shrink(part, granule, dims)) {
       break;

@@ -9,10 +9,6 @@
 
 namespace tessera::npu {
 
-/// Tiles of an op that let the queues overlap well; how many latencies of the DMA each moves at least; and what all of
-/// them may move more than fewer would.
-inline constexpr double kOverlapTiles = 8, kLeastMove = 8, kMostRepeated = 1.2;
-
 /// Makes one tile of an op. Of the same channels, the one that begins at 0 in all other dims comes first.
 using BuildTile = llvm::function_ref<void(const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile)>;
 
