@@ -25,8 +25,23 @@ class Doubling:
     def run(self, arrays: Mapping[str, np.ndarray]) -> None:
         self.got = arrays["x"] * 2
 
+    sigmoids: frozenset[str] = frozenset()
+
     def outputs(self) -> dict[str, np.ndarray]:
         return {"y": self.got.copy()}
+
+
+class Doubtless(Doubling):
+    """Whose probabilities are all next to nothing."""
+
+    sigmoids = frozenset({"y"})
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        return {"y": doubtless(self.got / 2)}
+
+
+def doubtless(x: np.ndarray, more: float = 1.0) -> np.ndarray:
+    return np.exp(-more * x * np.float32([16, 18, 20]))
 
 
 def samples(count: int) -> tuple[Dataset, dict[int, str]]:
@@ -35,12 +50,12 @@ def samples(count: int) -> tuple[Dataset, dict[int, str]]:
     return Dataset(lambda: iter(found), count, count, "", ""), digests
 
 
-def saved(path: Path, count: int, **told: object) -> tables.Table:
+def saved(path: Path, count: int, model: Doubling = Doubling(), **told: object) -> tables.Table:
     dataset, digests = samples(count)
     short = tuple(text[: tables.DIGEST_LENGTH] for text in digests.values())
     table = tables.Table("m", "h", "mse", count, "", (), sample_digests=short, **told)  # type: ignore[arg-type]
     table.save(path)
-    checks.save(path, dataset, digests, SPECS, Doubling())  # type: ignore[arg-type]
+    checks.save(path, dataset, digests, SPECS, model)  # type: ignore[arg-type]
     return table
 
 
@@ -48,9 +63,20 @@ def test_several_samples_come_back_with_what_f32_makes_of_them(tmp_path: Path) -
     table = saved(tmp_path / "t.json", 10, max_error=0.02, output_error=0.5, same_answers=("y",))
     assert tables.load(tmp_path / "t.json") == table
     kept = checks.load(tmp_path / "t.json", SPECS)
-    assert len(kept) == checks.SAMPLES and all(np.array_equal(y["y"], x["x"] * 2) for x, y in kept)
+    assert len(kept) == checks.SAMPLES and all(np.array_equal(y["y"], x["x"] * 2) for x, y, _ in kept)
     assert checks.output_error(lambda x: {"y": x["x"] * 2}, kept, ()) == 0
     assert checks.output_error(lambda x: {"y": x["x"] * 2.2}, kept, ()) == pytest.approx(0.1, rel=1e-5)
+
+
+def test_what_a_sigmoid_made_is_judged_by_what_it_read(tmp_path: Path) -> None:
+    """Numbers from 1e-7 down to 1e-35: logits a twentieth larger, and 0 instead of them, are told apart."""
+    saved(tmp_path / "t.json", 4, Doubtless())
+    kept = checks.load(tmp_path / "t.json", SPECS)
+    assert {check.sigmoids for check in kept} == {frozenset({"y"})}
+    assert checks.output_error(lambda x: {"y": doubtless(x["x"])}, kept, ("y",)) == 0
+    error = checks.output_error(lambda x: {"y": doubtless(x["x"], 1.05)}, kept, ("y",))
+    assert error == pytest.approx(0.05 * np.linalg.norm([16, 18, 20]) / np.linalg.norm([-2, 0, 2]), rel=0.01)
+    assert checks.output_error(lambda x: {"y": 0 * x["x"]}, kept, ("y",)) > 2 * error
 
 
 def test_those_of_another_table_or_shape_are_no_checks(tmp_path: Path) -> None:

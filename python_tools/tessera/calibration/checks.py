@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Callable, Collection, Mapping, Sequence
+from typing import Callable, Collection, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
@@ -27,8 +27,14 @@ MAX_ERROR = 0.03
 """Output error that is left without a word."""
 
 Arrays = Mapping[str, np.ndarray]
-Check = tuple[Arrays, Arrays]
-"""Inputs and outputs of a sample."""
+
+
+class Check(NamedTuple):
+    """Inputs and outputs of a sample, by name; sigmoids: outputs that a sigmoid made."""
+
+    inputs: Arrays
+    outputs: Arrays
+    sigmoids: frozenset[str] = frozenset()
 
 
 def checks_path(table: str | Path) -> Path:
@@ -43,9 +49,10 @@ def save(path: str | Path, dataset: Dataset, used: Collection[int], specs: Seque
     size = 0
     for _, arrays in readable(dataset, wanted, specs):
         worker.run(arrays)
+        marks = {name: np.empty(0, np.float32) for name in worker.sigmoids}
         named = {
             f"{kind}:{name}": array
-            for kind, each in (("input", arrays), ("output", worker.outputs()))
+            for kind, each in (("input", arrays), ("output", worker.outputs()), ("sigmoid", marks))
             for name, array in each.items()
         }
         size += sum(array.nbytes for array in named.values())
@@ -64,15 +71,15 @@ def load(path: str | Path, specs: Sequence[InputSpec]) -> list[Check]:
         return []
     try:
         arrays = load_npz(beside)
-        inputs, outputs = (
+        inputs, outputs, marks = (
             {name.removeprefix(kind): array for name, array in arrays.items() if name.startswith(kind)}
-            for kind in ("input:", "output:")
+            for kind in ("input:", "output:", "sigmoid:")
         )
         found: list[Check] = []
         for i in range(min(map(len, arrays.values()))):
             given = check_inputs({name: array[i] for name, array in inputs.items()}, specs, str(beside))
             if digest(given, specs)[: tables.DIGEST_LENGTH] in digests:
-                found.append((given, {name: array[i] for name, array in outputs.items()}))
+                found.append(Check(given, {name: array[i] for name, array in outputs.items()}, frozenset(marks)))
         return found
     except (TesseraError, ValueError, TypeError):  # of another table, other shapes, or no such file
         return []
@@ -81,10 +88,10 @@ def load(path: str | Path, specs: Sequence[InputSpec]) -> list[Check]:
 def output_error(run: Callable[[Arrays], Arrays], checks: Sequence[Check], probabilities: Collection[str]) -> float:
     """Relative error (output_error.py) of what `run` makes of the checks' inputs."""
     found = []
-    for inputs, wanted in checks:
-        got = run(inputs)
-        shown = {name: array for name, array in wanted.items() if name in got and got[name].shape == array.shape}
-        found.append(squares(shown, got, probabilities))
+    for check in checks:
+        got = run(check.inputs)
+        shown = {name: array for name, array in check.outputs.items() if name in got and got[name].shape == array.shape}
+        found.append(squares(shown, got, probabilities, check.sigmoids))
     return math.sqrt(relative(found)) if found and found[0].size else math.nan
 
 

@@ -6,7 +6,8 @@ values near zero) is judged by those where there is something, not by relative e
 squares, so that one sample gone astray does not outweigh all others.
 
 Probabilities p count as log(p / (1 - p)), what the sigmoid or softmax saw: there every sample tells how exact the
-network is, also one whose answer is beyond doubt. Below 1e-9 and above 1 - 1e-7 f32 does not tell them apart.
+network is, also one whose answer is beyond doubt. Those of a softmax below 1e-9 say nothing. Those of a sigmoid do as
+long as f32 has them: a picture without text has no others. Above 1 - 1e-7 f32 does not tell them apart.
 """
 from __future__ import annotations
 
@@ -16,24 +17,30 @@ import numpy as np
 
 from tessera import _calibration
 
-_SMALLEST, _LARGEST = 1e-9, 1 - 1e-7
+_SMALLEST, _SMALLEST_OF_SIGMOID, _LARGEST = 1e-9, 1e-37, 1 - 1e-7
 
 
 def squares(
-    golden: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray], probabilities: Collection[str] = ()
+    golden: Mapping[str, np.ndarray],
+    got: Mapping[str, np.ndarray],
+    probabilities: Collection[str] = (),
+    sigmoids: Collection[str] = (),
 ) -> np.ndarray:
     """Of one sample, float64 [float outputs, 4]: sum of |got - golden|^2, sum of |golden|^2, what to subtract a mean
     by: sum and number of the values of golden, 0 and 1 where zero is the answer that says nothing.
 
-    Values that are not finite in either are left out. probabilities: names of outputs.
+    Values that are not finite in either are left out. probabilities: names of outputs; sigmoids: of these, those that
+    a sigmoid made.
     """
-    return squares_between(judged(golden, probabilities), judged(got, probabilities), probabilities)
+    return squares_between(judged(golden, probabilities, sigmoids), judged(got, probabilities, sigmoids), probabilities)
 
 
-def judged(outputs: Mapping[str, np.ndarray], probabilities: Collection[str]) -> dict[str, np.ndarray]:
+def judged(
+    outputs: Mapping[str, np.ndarray], probabilities: Collection[str], sigmoids: Collection[str] = ()
+) -> dict[str, np.ndarray]:
     """The float outputs as errors are measured of them."""
     return {
-        name: _logit(array.astype(np.float64)) if name in probabilities else array
+        name: _logit(array.astype(np.float64), name in sigmoids) if name in probabilities else array
         for name, array in outputs.items()
         if array.dtype.kind == "f"
     }
@@ -63,8 +70,8 @@ def _mean(want: np.ndarray, have: np.ndarray) -> tuple[float, int] | None:
     return (total, want.size) if np.isfinite(total + have.sum(dtype=np.float64)) else None
 
 
-def _logit(p: np.ndarray) -> np.ndarray:
-    p = np.clip(p, _SMALLEST, _LARGEST)
+def _logit(p: np.ndarray, of_sigmoid: bool) -> np.ndarray:
+    p = np.clip(p, _SMALLEST_OF_SIGMOID if of_sigmoid else _SMALLEST, _LARGEST)
     return np.log(p / (1 - p))
 
 

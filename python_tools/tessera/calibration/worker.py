@@ -271,6 +271,11 @@ class Worker:
         """A tensor in its shape, row by row whatever its layout, as the last run left it."""
         return self._probe.input(source) if source in self._inputs else self._probe.row_major(self._places[source])
 
+    @property
+    def sigmoids(self) -> frozenset[str]:
+        """The outputs that a sigmoid made."""
+        return frozenset(self._logits)
+
     def outputs(self) -> dict[str, np.ndarray]:
         """Copies of the outputs."""
         return self._probe.outputs()

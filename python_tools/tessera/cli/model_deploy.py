@@ -384,7 +384,7 @@ def _check_narrow(
     tells what bf16 is too coarse for."""
     quantize = context.args.quantize
     wanted = {spec.name: reference[spec.name] for spec in model.outputs if spec.name in outputs}
-    error = checks.output_error(lambda _: outputs, [({}, wanted)], model.probabilities)
+    error = checks.output_error(lambda _: outputs, [checks.Check({}, wanted)], model.probabilities)
     _note_output_error(context, 1, error)
     if error > checks.MAX_ERROR:
         kept = "that bf16 is too coarse for" if quantize == "BF16" else "beyond what f16 holds"
