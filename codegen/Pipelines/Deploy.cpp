@@ -266,6 +266,20 @@ static std::string requantisationOf(const DeployOptions &options) {
   return options.requantisation.empty() ? options.targets.front()->requantisations().front() : options.requantisation;
 }
 
+/// Takes the pairs out again, and tells of the model that is left; of one of the `known` ones no more than that.
+static void observe(func::FuncOp function, quant::Undo &undo, ArrayRef<std::string> known, DeployResult &result) {
+  result.forms = undo.run();
+  top::nameEveryTensor(function);
+  if (result.quantization) {
+    result.contents = top::hashContents(function->getParentOfType<ModuleOp>());
+    result.isKnown = llvm::is_contained(known, result.contents);
+  }
+  if (!result.isKnown) {
+    result.observed = listObserved(function);
+    result.logits = listLogits(function);
+  }
+}
+
 llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &options, const PhaseObserver &observer) {
   llvm::Expected<func::FuncOp> function = deployableFunction(module);
   if (!function) {
@@ -292,17 +306,10 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   result.quantization = std::move(*quantization);
   observer.begin("lower");
   if (options.compile.observe) {
-    result.forms = undo.run();
-    top::nameEveryTensor(*function);
-    if (result.quantization) {
-      result.contents = top::hashContents(module);
-      result.isKnown = llvm::is_contained(options.known, result.contents);
-    }
-    if (result.isKnown) {
-      return result;
-    }
-    result.observed = listObserved(*function);
-    result.logits = listLogits(*function);
+    observe(*function, undo, options.known, result);
+  }
+  if (result.isKnown) {
+    return result;
   }
   PassManager passes(module.getContext());
   watch(passes, "lower", observeIr);
