@@ -18,28 +18,24 @@ top::DequantizeOp dequantizedWeight(Operation *op) {
   return weightOf(op).operand->get().getDefiningOp<top::DequantizeOp>();
 }
 
-/// visit(element, its output channel, the channel's scale) for all i8 weights of a product.
+/// visit(element, its output channel, its integer, the channel's scale) for all i8 weights of a product.
 template <typename Visit>
 void forEachWeight(Operation *op, Visit visit) {
   top::DequantizeOp weight = dequantizedWeight(op);
   std::optional<top::TensorData> integers = top::getConstantData(weight.getX()),
                                  scales = top::getConstantData(weight.getScale());
-  const int64_t channels = countChannels(op);
-  int64_t inner = 1;
-  for (int64_t size : integers->type.getShape().drop_front(weightOf(op).channelDim + 1)) {
-    inner *= size;
-  }
-  for (auto [i, q] : llvm::enumerate(integers->data<int8_t>())) {
-    const int64_t channel = static_cast<int64_t>(i) / inner % channels;
-    visit(i, channel, q, scales->data<float>()[channel]);
-  }
+  ArrayRef<int8_t> q = integers->data<int8_t>();
+  ArrayRef<float> steps = scales->data<float>();
+  channelsOf(integers->type, weightOf(op).channelDim).forEach(q.size(), [&](int64_t i, int64_t channel) {
+    visit(i, channel, q[i], steps[channel]);
+  });
 }
 
 /// `whole` less what the i8 weights of `op` stand for; empty where that is nothing.
 std::vector<float> restOf(Operation *op, top::TensorData whole) {
   ArrayRef<float> exact = whole.data<float>();
   std::vector<float> rest(exact.size());
-  forEachWeight(op, [&](size_t i, int64_t, int8_t q, float scale) {
+  forEachWeight(op, [&](int64_t i, int64_t, int8_t q, float scale) {
     rest[i] = static_cast<float>(double(exact[i]) - double(q) * scale);
   });
   return llvm::all_of(rest, [](float v) { return v == 0; }) ? std::vector<float>() : rest;
@@ -51,7 +47,7 @@ double largestResult(Operation *op, const IntegerForm &form) {
   const double least = form.isWide() ? -double(form.levels) : -128.0 - form.zeroPoint;
   const double most = form.isWide() ? double(form.levels) : 127.0 - form.zeroPoint;
   SmallVector<double> lowest(countChannels(op)), highest(countChannels(op));
-  forEachWeight(op, [&](size_t, int64_t channel, int8_t q, float scale) {
+  forEachWeight(op, [&](int64_t, int64_t channel, int8_t q, float scale) {
     const double step = double(q) * scale * form.scale;
     lowest[channel] += std::min(step * least, step * most);
     highest[channel] += std::max(step * least, step * most);

@@ -17,32 +17,6 @@ using namespace mlir;
 namespace tessera::quant {
 namespace {
 
-/// Which output channel each element of a weight belongs to: (linear / inner) % count.
-struct Channels {
-  int64_t count = 1, inner = 1;
-
-  /// visit(element, channel) for `elements` of them in their order; without a division for each.
-  template <typename Visit>
-  void forEach(int64_t elements, Visit visit) const {
-    for (int64_t i = 0; i < elements;) {
-      for (int64_t c = 0; c < count; ++c) {
-        for (int64_t end = i + inner; i < end; ++i) {
-          visit(i, c);
-        }
-      }
-    }
-  }
-};
-
-Channels channelsOf(RankedTensorType type, int64_t dim) {
-  Channels channels;
-  channels.count = type.getDimSize(dim);
-  for (int64_t size : type.getShape().drop_front(dim + 1)) {
-    channels.inner *= size;
-  }
-  return channels;
-}
-
 bool isFinite(Value constant) {
   std::optional<top::TensorData> data = top::getConstantData(constant);
   return data && data->type.getElementType().isF32() &&
@@ -183,6 +157,15 @@ std::vector<int8_t> integersOf(top::TensorData weight, Channels channels, ArrayR
 }
 
 } // namespace
+
+Channels channelsOf(RankedTensorType type, int64_t dim) {
+  Channels channels;
+  channels.count = type.getDimSize(dim);
+  for (int64_t size : type.getShape().drop_front(dim + 1)) {
+    channels.inner *= size;
+  }
+  return channels;
+}
 
 bool hasFiniteWeights(Operation *op) {
   Value bias = biasOf(op);

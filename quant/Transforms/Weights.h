@@ -13,6 +13,26 @@ inline constexpr double kMaxBias = 1 << 28;
 /// Of i16 values on either side of zero.
 inline constexpr int64_t kMostLevels = 32767;
 
+/// Which output channel each element of a weight belongs to: (linear / inner) % count.
+struct Channels {
+  int64_t count = 1, inner = 1;
+
+  /// visit(element, channel) for `elements` of them in their order; without a division for each.
+  template <typename Visit>
+  void forEach(int64_t elements, Visit visit) const {
+    for (int64_t i = 0; i < elements;) {
+      for (int64_t c = 0; c < count; ++c) {
+        for (int64_t end = i + inner; i < end; ++i) {
+          visit(i, c);
+        }
+      }
+    }
+  }
+};
+
+/// Of a weight whose dim `dim` is that of output channels (weightOf).
+Channels channelsOf(mlir::RankedTensorType type, int64_t dim);
+
 /// Whether weight and bias of a product can be read and hold no NaN and no infinity.
 bool hasFiniteWeights(mlir::Operation *op);
 
