@@ -212,10 +212,14 @@ static Product readerOf(const TileView &x, const Product &product) {
   return reader;
 }
 
+bool foldsUnmapped(const Product &product, const Chip &chip) {
+  return bool(planFold(readerOf(product.x, product), chip).fold);
+}
+
 bool paysToMap(const Product &product, const Chip &chip) {
   FoldPlan before = planFold(readerOf(product.x, product), chip);
   double map = copyCycles(product.mapped->from, chip) + copyCycles(product.x, chip); // stored as it is loaded
-  return before.fold && planMapped(product, chip).cycles < map + before.cycles;
+  return planMapped(product, chip).cycles < map + before.cycles;
 }
 
 TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip) {

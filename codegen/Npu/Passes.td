@@ -85,7 +85,7 @@ def ChooseFormsPass : Npu_ChipPass<"npu-choose-forms"> {
   let description = [{
     Before: `npu.fused` is there. After: `npu.taps` on convolutions, `npu.attention` on attentions, `npu.row_lanes` on products, by estimates that the model of each
     op makes (EmissionInterface::chooseForm). An op that has no form on the chip gets no attribute; whoever emits it says why. A map in
-    front of a convolution of few channels, as pictures are quantised by, gets `npu.fused` where it takes less time as a part of that. Earlier
+    front of a convolution of few channels, as pictures are quantised by, gets `npu.fused` where it is estimated to take less time as a part of that (npu-schedule tries the other way, too). Earlier
     choices are replaced.
 
     ```mlir
@@ -121,7 +121,8 @@ def SchedulePass : Pass<"npu-schedule", "::mlir::func::FuncOp"> {
 
     Several schedules are emitted, and the one is kept whose program takes the fewest cycles by the chip's own scheduler. Where tiles find
     no room beside what a schedule keeps in local memory, the schedule is changed until they do: more slices, fewer values that
-    stay, fewer tiles at once; what is written is what was emitted. With `plan` the schedule in that file is followed (as `model_deploy
+    stay, fewer tiles at once; what is written is what was emitted. From effort 2 on maps in front of convolutions of few channels
+    are tried both ways, as a part of these and on their own, and `npu.fused` and `npu.taps` become those of the faster program. With `plan` the schedule in that file is followed (as `model_deploy
     --plan`) instead. An earlier schedule is replaced.
 
     ```mlir

@@ -160,7 +160,9 @@ struct MappedCycles {
   double moves, computes;
 };
 MappedCycles planBands(const Product &product, uint32_t rows, double multiply, const Chip &chip);
-/// Whether mapping x on the way takes less time than a map in front.
+/// Whether taps are channels, too, where the map stands in front of the product: its weights are the same then.
+bool foldsUnmapped(const Product &product, const Chip &chip);
+/// Whether mapping x on the way takes less time than a map in front, as far as the product alone tells.
 bool paysToMap(const Product &product, const Chip &chip);
 
 /// |x| of a tile, as many channels as it has, with the planes that a window sees as channels or rows.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ScheduleSearch.h"
 
+#include "codegen/Npu/ChooseForms.h"
 #include "codegen/Npu/Emission/FunctionEmission.h"
 
 using namespace mlir;
@@ -131,13 +132,18 @@ LogicalResult ScheduleSearch::tryGroups(const ValuePlan &chosen, const GroupPlan
 }
 
 LogicalResult ScheduleSearch::tryShare(double share) {
-  ValuePlan plan = surveyed;
+  ValuePlan plan = *surveyed;
   plan.choose(share);
-  return tryPlan(plan, nullptr);
+  double before = best ? best->cycles : INFINITY;
+  LogicalResult made = tryPlan(plan, nullptr);
+  if (best && best->cycles < before) {
+    best->share = share;
+  }
+  return made;
 }
 
 LogicalResult ScheduleSearch::tryThese(ArrayRef<unsigned> whole, const Groups *groups) {
-  ValuePlan plan = surveyed;
+  ValuePlan plan = *surveyed;
   plan.choose(whole);
   return tryPlan(plan, groups);
 }
@@ -150,7 +156,7 @@ LogicalResult ScheduleSearch::refuse(const Twine &why) {
 /// Names guard against a plan of another model.
 LogicalResult ScheduleSearch::checkNames(const LayerSchedule &layerSchedule) {
   for (const auto &[layer, name] : layerSchedule.names) {
-    std::string own = isOwn(layer) ? nameOfLayer(surveyed, layer - options.firstLayer) : name;
+    std::string own = isOwn(layer) ? nameOfLayer(*surveyed, layer - options.firstLayer) : name;
     if (own != name) {
       return refuse("says '" + name + "' where layer " + Twine(layer) + " is '" + own +
                     "': it is of another model, chip or version");
@@ -167,11 +173,11 @@ llvm::Expected<std::vector<unsigned>> ScheduleSearch::findAliasSets(const LayerS
       continue; // of another stream
     }
     auto matches = [&](unsigned index) {
-      const ValuePlan::AliasSet &aliasSet = surveyed.aliasSets()[index];
+      const ValuePlan::AliasSet &aliasSet = surveyed->aliasSets()[index];
       return aliasSet.canBeResident && aliasSet.first + options.firstLayer == stay.first &&
              aliasSet.last + options.firstLayer == stay.last && !llvm::is_contained(whole, index);
     };
-    auto aliasSets = llvm::seq<unsigned>(0, unsigned(surveyed.aliasSets().size()));
+    auto aliasSets = llvm::seq<unsigned>(0, unsigned(surveyed->aliasSets().size()));
     auto found = llvm::find_if(aliasSets, matches);
     if (found == aliasSets.end()) {
       return llvm::createStringError("lets a value stay from layer " + Twine(stay.first) + " to " + Twine(stay.last) +
@@ -198,7 +204,7 @@ LogicalResult ScheduleSearch::follow(const LayerSchedule &layerSchedule) {
       groups.push_back({group.first - begin, group.last - begin, group.slices});
     }
   }
-  ValuePlan plan = surveyed;
+  ValuePlan plan = *surveyed;
   plan.choose(*whole);
   GroupPlan checked(plan, chip, groups);
   for (const LayerSchedule::Group &group : groups) {
@@ -212,10 +218,31 @@ LogicalResult ScheduleSearch::follow(const LayerSchedule &layerSchedule) {
 
 /// Whether an attempt found a faster program. What cannot be emitted is none.
 bool ScheduleSearch::improves(llvm::function_ref<void()> attempt) {
-  double before = best->cycles;
+  double before = best ? best->cycles : INFINITY;
+  std::vector<Refusal> known = std::move(refusals);
   attempt();
-  refusals.clear();
-  return best->cycles < before;
+  refusals = best ? std::vector<Refusal>() : std::move(known);
+  return best && best->cycles < before;
+}
+
+/// What is estimated of a convolution alone does not tell whether a picture should be quantised in it or in front of
+/// it: what moves and computes beside that does. So the other way is tried, with as much in local memory.
+void ScheduleSearch::tryFormsOfInputs() {
+  std::vector<FormsOfInputs> tried{formsOfInputs(function)};
+  FormsOfInputs fastest = tried.front();
+  for (bool fuses : {true, false}) {
+    fuseInputs(function, chip, fuses);
+    if (FormsOfInputs forms = formsOfInputs(function); !llvm::is_contained(tried, forms)) {
+      tried.push_back(forms);
+      ValuePlan before = *surveyed;
+      surveyed.emplace(function, chip);
+      std::vector<Refusal> refused;
+      bool isFaster = succeeded(surveyForms(refused)) &&
+                      improves([&] { options.plan ? (void)follow(*options.plan) : (void)tryShare(best->share); });
+      isFaster ? (void)(fastest = forms) : (void)surveyed.emplace(std::move(before));
+    }
+    setForms(fastest);
+  }
 }
 
 /// Changes one decision after the other as long as that makes the program faster.
@@ -234,8 +261,8 @@ void ScheduleSearch::refine() {
   };
   for (bool found = true; found && tries < kMostTries;) {
     found = false;
-    for (unsigned index = 0; index < surveyed.aliasSets().size() && tries < kMostTries; ++index) {
-      if (surveyed.aliasSets()[index].canBeResident) {
+    for (unsigned index = 0; index < surveyed->aliasSets().size() && tries < kMostTries; ++index) {
+      if (surveyed->aliasSets()[index].canBeResident) {
         found |= improves([&] { toggle(index); });
       }
     }
@@ -249,11 +276,14 @@ void ScheduleSearch::refine() {
   }
 }
 
+LogicalResult ScheduleSearch::surveyForms(std::vector<Refusal> &refused) {
+  auto watch = [&](FunctionEmission &emitter) { observe(emitter); };
+  return survey(function, constants, chip, *surveyed, options.opt > 0, watch, refused);
+}
+
 LogicalResult ScheduleSearch::run(NpuProgram &program, std::vector<Refusal> &refused) {
   eraseSchedule(function);
-  if (failed(survey(
-          function, constants, chip, surveyed, options.opt > 0, [&](FunctionEmission &emitter) { observe(emitter); },
-          refused))) {
+  if (failed(surveyForms(refused))) {
     return failure();
   }
   if (options.plan) {
@@ -262,15 +292,18 @@ LogicalResult ScheduleSearch::run(NpuProgram &program, std::vector<Refusal> &ref
     for (double share : ArrayRef(kShares).take_front(options.opt > 1 ? std::size(kShares) : 1)) {
       (void)tryShare(share);
     }
-    if (best && options.opt > 2) {
-      refine();
-    }
+  }
+  if (options.opt > 1 && (best || options.plan)) {
+    tryFormsOfInputs();
+  }
+  if (best && options.opt > 2 && !options.plan) {
+    refine();
   }
   if (!best) {
     refused = std::move(refusals);
     return failure();
   }
-  writeSchedule(function, surveyed, best->schedule, options.opt);
+  writeSchedule(function, *surveyed, best->schedule, options.opt);
   if (options.observeIr) {
     options.observeIr(function->getParentOfType<ModuleOp>(), "emit-npu-schedule");
   }

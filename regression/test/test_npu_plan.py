@@ -61,11 +61,14 @@ def test_levels_of_effort(model: Model) -> None:
             assert np.array_equal(array, results[0][name])
 
 
-def test_a_plan_is_written_and_followed(model: Model) -> None:
-    searched = model.told("--opt", 3, "--plan_out", "plan.json", name="searched.bmodel")
+@pytest.mark.parametrize("chip", ["npu-edge", "npu-base", "npu-pro"])
+def test_a_plan_is_written_and_followed(model: Model, chip: str) -> None:
+    # npu-base and npu-pro may quantise the picture in the first convolution: following the plan decides that as before.
+    searched = model.told("--chip", chip, "--opt", 3, "--plan_out", "plan.json", name="searched.bmodel")
     plan = json.loads((model.folder / "plan.json").read_text())
-    assert plan == searched["plan"] and plan["whole"] and plan["groups"]
-    followed = model.told("--plan", "plan.json", name="followed.bmodel")
+    assert plan == searched["plan"] and plan["whole"]
+    assert plan["groups"] or chip != "npu-edge"  # the others have room
+    followed = model.told("--chip", chip, "--plan", "plan.json", name="followed.bmodel")
     assert followed["plan"] == plan and followed["estimate"] == searched["estimate"]
     assert followed["commands"] == searched["commands"] and followed["local_peak_bytes"] == searched["local_peak_bytes"]
 

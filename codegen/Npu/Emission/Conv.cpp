@@ -168,7 +168,9 @@ bool mapsInput(device::ConvOp conv, EmissionContext &context) {
     llvm::consumeError(std::move(error));
     return false;
   }
-  if (!canMapInput(product, context.chip) || !paysToMap(product, context.chip)) {
+  const Chip &chip = context.chip;
+  if (!canMapInput(product, chip) || !foldsUnmapped(product, chip) ||
+      !(context.fusesInputs ? *context.fusesInputs : paysToMap(product, chip))) {
     return false;
   }
   map->setAttr(NpuDialect::kFusedAttr, FusedAttr::get(conv->getContext(), FusedInto::readers, -1));

@@ -19,6 +19,8 @@ struct EmissionContext {
   ValuePlan &plan;           ///< which values stay in local memory; is told of needs by a survey
   const FusedOps &fusedOps;  ///< copies and maps that the op does on the way
   const EarlyCopies &copies; ///< parts of copies that do not wait for the copy's turn
+  /// Where forms are chosen: whether convolutions do the map of a picture in front of them; nothing: by an estimate.
+  std::optional<bool> fusesInputs = std::nullopt;
 
   /// Whether nothing is appended: the plan is told how ops see their values and what room they need.
   bool surveys() const { return tiler.surveys; }
