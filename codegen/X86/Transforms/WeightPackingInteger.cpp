@@ -13,38 +13,55 @@ namespace {
 /// The panels of one group of channels.
 class Writer {
 public:
+  /// Puts the weights of |columns| columns in one K step at `row`.
+  using Row = llvm::function_ref<void(int64_t step, int64_t firstColumn, int64_t columns, int8_t *row)>;
+
   Writer(const Panels &panels, char *packed) : panels(panels), packed(packed) {}
 
-  /// |weight|(step) and |scale|(row) of |column|.
-  void writeColumn(int64_t column, llvm::function_ref<int8_t(int64_t)> weight,
-                   llvm::function_ref<float(int64_t)> scale) {
-    int64_t blocks = panels.blocks(), block = column / kBlock;
-    int64_t first = block / panels.panelBlocks * panels.panelBlocks;
-    int64_t width = std::min(panels.panelBlocks, blocks - first) * kBlock, lane = column - first * kBlock;
-    char *to = packed + first * panels.bytesOfBlock();
-    int64_t row = 0, step = 0;
-    for (const StepRun &run : panels.runs) {
-      for (int64_t i = 0; i < run.count; ++i) {
-        for (int64_t k = 0; k < run.size; ++k, ++step) {
-          char &byte = to[row * width + lane];
-          if (panels.step == PackedStep::i8) {
-            byte = static_cast<char>(weight(step)), ++row;
-          } else {
-            int nibble = weight(step) & 15;
-            byte = static_cast<char>(k % 2 ? byte | nibble << 4 : nibble);
-            row += k % 2 || k + 1 == run.size;
-          }
-        }
+  /// Row by row, as they lie: a column at a time would touch every line of a panel for each of its columns. What does
+  /// not exist stays as it is. |scales|(row) are those of all columns.
+  void write(Row weights, llvm::function_ref<const float *(int64_t)> scales) {
+    const int64_t blocks = panels.blocks();
+    for (int64_t block = 0; block < blocks; block += panels.panelBlocks) {
+      const int64_t first = block * kBlock, width = std::min(panels.panelBlocks, blocks - block) * kBlock;
+      const int64_t columns = std::min(width, panels.columns - first);
+      char *to = packed + block * panels.bytesOfBlock();
+      writeSteps(weights, first, columns, width, reinterpret_cast<int8_t *>(to));
+      to += panels.weightBytesOfBlock() / kBlock * width;
+      for (int64_t r = 0; r < panels.scaleRows; ++r) {
+        std::memcpy(to + r * width * sizeof(float), scales(r) + first, columns * sizeof(float));
       }
-    }
-    to += panels.weightBytesOfBlock() / kBlock * width;
-    for (int64_t r = 0; r < panels.scaleRows; ++r) {
-      float value = scale(r);
-      std::memcpy(to + (r * width + lane) * sizeof(float), &value, sizeof(float));
     }
   }
 
 private:
+  void writeSteps(Row weights, int64_t first, int64_t columns, int64_t width, int8_t *to) {
+    const bool shares = panels.step == PackedStep::i4;
+    std::vector<int8_t> high(columns);
+    int64_t step = 0;
+    for (const StepRun &run : panels.runs) {
+      for (int64_t i = 0; i < run.count; ++i) {
+        for (int64_t k = 0; k < run.size; to += width) {
+          weights(step++, first, columns, to), ++k;
+          if (shares) {
+            const bool hasHigh = k < run.size;
+            if (hasHigh) {
+              weights(step++, first, columns, high.data()), ++k;
+            }
+            joinNibbles(columns, hasHigh ? high.data() : nullptr, to);
+          }
+        }
+      }
+    }
+  }
+
+  /// Low halves of `row` with those of |high| above them.
+  static void joinNibbles(int64_t columns, const int8_t *high, int8_t *row) {
+    for (int64_t c = 0; c < columns; ++c) {
+      row[c] = static_cast<int8_t>((row[c] & 15) | (high ? high[c] << 4 : 0));
+    }
+  }
+
   const Panels &panels;
   char *packed;
 };
@@ -52,14 +69,19 @@ private:
 
 void packIntegerMatMul(const Panels &panels, int64_t k, bool transposed, const int8_t *weights, const float *scales,
                        char *packed) {
-  int64_t n = panels.columns;
+  const int64_t n = panels.columns;
   std::memset(packed, 0, panels.bytes());
-  Writer writer(panels, packed);
-  for (int64_t column = 0; column < n; ++column) {
-    writer.writeColumn(
-        column, [&](int64_t step) { return transposed ? weights[column * k + step] : weights[step * n + column]; },
-        [&](int64_t row) { return scales[row * n + column]; });
-  }
+  Writer(panels, packed)
+      .write(
+          [=](int64_t step, int64_t first, int64_t columns, int8_t *row) {
+            if (!transposed) {
+              std::memcpy(row, weights + step * n + first, columns);
+            }
+            for (int64_t c = 0; transposed && c < columns; ++c) {
+              row[c] = weights[(first + c) * k + step];
+            }
+          },
+          [=](int64_t r) { return scales + r * n; });
 }
 
 void packIntegerConv(const Panels &panels, const ConvWeightDims &d, bool blockedInput, const int8_t *weights,
@@ -75,14 +97,16 @@ void packIntegerConv(const Panels &panels, const ConvWeightDims &d, bool blocked
   }
   std::memset(packed, 0, panels.bytes());
   for (int64_t group = 0; group < d.groups; ++group) {
-    Writer writer(panels, packed + group * (panels.bytes() / d.groups));
-    for (int64_t column = 0; column < panels.columns; ++column) {
-      int64_t channel = group * panels.columns + column;
-      const int8_t *from = weights + channel * filter;
-      writer.writeColumn(
-          column, [&](int64_t step) { return from[blockedInput ? order[step] : step]; },
-          [&](int64_t row) { return scales[row * d.oc + channel]; });
-    }
+    const int64_t channel = group * panels.columns;
+    Writer(panels, packed + group * (panels.bytes() / d.groups))
+        .write(
+            [&](int64_t step, int64_t first, int64_t columns, int8_t *row) {
+              const int8_t *from = weights + (channel + first) * filter + (blockedInput ? order[step] : step);
+              for (int64_t c = 0; c < columns; ++c) {
+                row[c] = from[c * filter];
+              }
+            },
+            [&](int64_t r) { return scales + r * d.oc + channel; });
   }
 }
 
