@@ -7,14 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-/// Of a function that is compiled a second time with wider vectors. Not with fused multiply-adds, which round once
-/// where two operations round twice: the same weights give the same integers on every machine.
-#if defined(__x86_64__)
-#define TESSERA_WIDE_VECTORS __attribute__((target_clones("avx2", "default")))
-#else
-#define TESSERA_WIDE_VECTORS
-#endif
-
 namespace tessera::quant {
 
 /// Rounds weights (in units of their scales) so that sums of them keep their value. A kernel meets inputs of much the
@@ -30,21 +22,23 @@ public:
   /// Begins anew, with other weights; each divided by |scale|.
   void round(llvm::ArrayRef<float> weights, float scale);
 
-  /// Makes the sum over `elements` right to half a step; their order changes.
-  void mend(llvm::MutableArrayRef<int64_t> elements);
+  /// Makes the sum over `elements`, which ascend, right to half a step.
+  void mend(llvm::ArrayRef<int64_t> elements);
   /// That of each of `count` runs of elements that follow each other.
   void mendRuns(int64_t length, int64_t count);
 
   llvm::ArrayRef<int8_t> get() const { return integers; }
 
 private:
-  double error(int64_t i) const { return integers[i] - exact[i]; }
   void roundExact();
+  /// The same; `errors` are those of elementAt(place in them).
+  template <typename ElementAt>
+  void mendErrors(ElementAt elementAt);
 
   llvm::SmallVector<double> exact;
   int lowest, highest;
   std::vector<int8_t> integers;
-  llvm::SmallVector<int64_t> run; ///< of mendRuns(); kept for the next one
+  llvm::SmallVector<double> errors, scratch; ///< of the sum that is mended; kept for the next one
 };
 
 } // namespace tessera::quant

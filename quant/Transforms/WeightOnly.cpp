@@ -4,15 +4,13 @@
 
 #include "mlir/IR/Threading.h"
 #include "quant/Transforms/SumKeepingRounding.h"
+#include "quant/Transforms/WeightScale.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/IR/WeightLifetime.h"
-#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
-#include <cfloat>
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 
@@ -36,155 +34,6 @@ struct View {
   }
 };
 
-/// Adding it and taking it away again rounds floats of less than 2^22 to the nearest integer, ties to even.
-constexpr float kRounder = 0x1.8p23f;
-
-/// How integers in [-2^(bits - 1), 2^(bits - 1) - 1] stand for weights.
-struct Range {
-  explicit Range(int bits) : high(static_cast<float>((1 << (bits - 1)) - 1)), low(-high - 1) {}
-  float round(float value, float scale) const {
-    float scaled = value / scale;
-    scaled = scaled < low ? low : scaled; // as std::clamp(), but without references
-    scaled = scaled > high ? high : scaled;
-    return (scaled + kRounder) - kRounder;
-  }
-  float high, low;
-};
-
-constexpr size_t kAtOnce = 64; ///< divisions, which do not wait for each other, before their results are summed
-
-/// |values| in units of |scale|, rounded.
-TESSERA_WIDE_VECTORS void roundEach(Range range, const float *values, size_t count, float scale, float *rounded) {
-  for (size_t i = 0; i < count; ++i) {
-    rounded[i] = range.round(values[i], scale);
-  }
-}
-
-TESSERA_WIDE_VECTORS void squareErrors(Range range, const float *values, size_t count, float scale, double *squares) {
-  for (size_t i = 0; i < count; ++i) {
-    double off = double(range.round(values[i], scale)) * scale - values[i];
-    squares[i] = off * off;
-  }
-}
-
-/// The squared error of |values| with |scale|, summed in their order.
-double errorOf(const Range &range, ArrayRef<float> values, float scale) {
-  double error = 0, squares[kAtOnce];
-  for (; !values.empty(); values = values.drop_front(std::min(kAtOnce, values.size()))) {
-    const size_t count = std::min(kAtOnce, values.size());
-    squareErrors(range, values.data(), count, scale, squares);
-    for (size_t i = 0; i < count; ++i) {
-      error += squares[i];
-    }
-  }
-  return error;
-}
-
-/// Adds the sums of |a| times |b| and of the squares of |a|; several partial sums, which do not wait for each other.
-TESSERA_WIDE_VECTORS void addProducts(const float *a, const float *b, size_t count, double &products, double &squares) {
-  constexpr size_t kLanes = 8;
-  double product[kLanes] = {}, square[kLanes] = {};
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      product[lane] += double(a[i + lane]) * b[i + lane], square[lane] += double(a[i + lane]) * a[i + lane];
-    }
-  }
-  for (; i < count; ++i) {
-    product[0] += double(a[i]) * b[i], square[0] += double(a[i]) * a[i];
-  }
-  for (size_t lane = 0; lane < kLanes; ++lane) {
-    products += product[lane], squares += square[lane];
-  }
-}
-
-TESSERA_WIDE_VECTORS void multiplyEach(const float *values, size_t count, float factor, float *results) {
-  for (size_t i = 0; i < count; ++i) {
-    results[i] = values[i] * factor;
-  }
-}
-
-/// Adds the squared errors of the values with each of several scales, of which |inverses| are 1 over. In f32, without
-/// divisions: it tells good scales from bad ones, most of what W4 costs is this loop.
-TESSERA_WIDE_VECTORS void addErrors(Range range, const float *values, size_t valueCount, const float *scales,
-                                    const float *inverses, size_t scaleCount, float *errors) {
-  for (size_t v = 0; v < valueCount; ++v) {
-    const float value = values[v];
-    for (size_t i = 0; i < scaleCount; ++i) {
-      float scaled = value * inverses[i];
-      scaled = scaled < range.low ? range.low : scaled;
-      scaled = scaled > range.high ? range.high : scaled;
-      const float off = ((scaled + kRounder) - kRounder) * scales[i] - value;
-      errors[i] += off * off;
-    }
-  }
-}
-
-/// The bits of the largest magnitude.
-TESSERA_WIDE_VECTORS uint32_t largestMagnitude(const float *values, size_t count) {
-  uint32_t largest = 0; // bits of floats without a sign are in the floats' order
-  for (size_t i = 0; i < count; ++i) {
-    const uint32_t magnitude = llvm::bit_cast<uint32_t>(values[i]) & 0x7fffffff;
-    largest = magnitude > largest ? magnitude : largest;
-  }
-  return largest;
-}
-
-/// The one of |values| that is farthest from zero, the first of equal ones.
-float largestOf(ArrayRef<float> values) {
-  const float largest = llvm::bit_cast<float>(largestMagnitude(values.data(), values.size()));
-  auto first = llvm::find_if(values, [=](float value) { return std::fabs(value) == largest; });
-  return first == values.end() ? 0.0f : *first;
-}
-
-/// The scale with which integers of |bits| stand for |values|: of those tried, the one with the least squared error.
-/// Clipping the largest values a little makes the step finer for all others; where the largest is positive a negative
-/// scale makes it the lowest integer, of which there is one more.
-float scaleOf(ArrayRef<float> values, int bits) {
-  const Range range(bits);
-  const float largest = largestOf(values);
-  if (!(std::fabs(largest) >= FLT_MIN * 256)) {
-    return 1.0f / (1 << 20); // of zeros, any
-  }
-  SmallVector<float, 64> scales{std::fabs(largest) / range.high};
-  for (float steps = range.high; bits == 4 && steps <= range.high * 1.75f; steps += 0.25f) {
-    scales.push_back(std::fabs(largest) / steps);
-    scales.push_back(largest / (-steps - 1));
-  }
-  float best = scales.front();
-  double least = std::numeric_limits<double>::infinity();
-  if (scales.size() > 1) {
-    // In units of the largest: no square is too large or small for f32.
-    const float unit = std::fabs(largest), inverse = 1 / unit;
-    SmallVector<float, 64> shares, inverses, steps, errors(scales.size(), 0.0f);
-    shares.resize_for_overwrite(values.size());
-    multiplyEach(values.data(), values.size(), inverse, shares.data());
-    for (float scale : scales) {
-      steps.push_back(scale * inverse);
-      inverses.push_back(unit / scale);
-    }
-    addErrors(range, shares.data(), shares.size(), steps.data(), inverses.data(), scales.size(), errors.data());
-    const float limit = *llvm::min_element(errors) * 1.001f + 1e-9f; // what f32 does not tell apart
-    for (auto [scale, error] : llvm::zip_equal(scales, errors)) {
-      if (double exact = error <= limit ? errorOf(range, values, scale) : least; exact < least) {
-        best = scale, least = exact;
-      }
-    }
-  } else {
-    least = errorOf(range, values, best);
-  }
-  // The best scale for these integers.
-  double products = 0, squares = 0;
-  float rounded[kAtOnce];
-  for (ArrayRef<float> left = values; !left.empty(); left = left.drop_front(std::min(kAtOnce, left.size()))) {
-    const size_t count = std::min(kAtOnce, left.size());
-    roundEach(range, left.data(), count, best, rounded);
-    addProducts(rounded, left.data(), count, products, squares);
-  }
-  const float last = static_cast<float>(products / squares);
-  return errorOf(range, values, last) < least ? last : best;
-}
-
 struct Rounded {
   std::vector<char> integers; ///< [before, groups * group, after]
   std::vector<float> scales;  ///< [before, groups] or, with channelsLast, [groups, after]
@@ -202,34 +51,49 @@ public:
 
   void roundTile(int64_t tile) const {
     const int64_t first = tile * kChannels, count = std::min(kChannels, view.channels() - first);
-    std::vector<float> gathered(view.channelsLast ? count * length : 0);
-    if (view.channelsLast) {
-      turn(view.depth, count,
-           [&](int64_t d, int64_t c) { gathered[c * length + d] = weights[d * view.after + first + c]; });
-    }
-    ArrayRef<float> values = view.channelsLast ? ArrayRef(gathered) : weights.slice(first * length, count * length);
-    std::vector<int8_t> integers(count * length);
-    SumKeepingRounding rounding(-(1 << (bits - 1)), (1 << (bits - 1)) - 1);
-    for (int64_t c = 0; c < count; ++c) {
-      roundChannel(first + c, values.slice(c * length, length), rounding,
-                   MutableArrayRef(integers).slice(c * length, length));
-    }
     auto *to = reinterpret_cast<int8_t *>(result.integers.data());
-    for (int64_t c = 0; !view.channelsLast && c < count; ++c) {
-      llvm::copy(ArrayRef(integers).slice(c * length, length), to + (first + c) * view.padded() * view.after);
-    }
+    SumKeepingRounding rounding(-(1 << (bits - 1)), (1 << (bits - 1)) - 1);
     if (view.channelsLast) {
-      turn(view.depth, count, [&](int64_t d, int64_t c) { to[d * view.after + first + c] = integers[c * length + d]; });
+      roundColumns(first, count, rounding, to + first);
+      return;
+    }
+    const int64_t step = view.group * (length / view.depth);
+    for (int64_t channel = first; channel < first + count; ++channel) {
+      for (int64_t group = 0; group < view.groups(); ++group) {
+        ArrayRef<float> own = weights.slice(channel * length, length).drop_front(group * step);
+        llvm::copy(roundGroup(channel, group, own.take_front(step), rounding),
+                   to + channel * view.padded() * view.after + group * step);
+      }
     }
   }
 
 private:
   static constexpr int64_t kChannels = 64; ///< of channels that lie beside each other, a cache line of integers
 
+  /// Group by group: what is turned stays in the cache, and is small.
+  void roundColumns(int64_t first, int64_t count, SumKeepingRounding &rounding, int8_t *to) const {
+    std::vector<float> gathered(count * view.group);
+    std::vector<int8_t> integers(count * view.group);
+    for (int64_t group = 0; group < view.groups(); ++group) {
+      const int64_t begin = group * view.group, depth = std::min(view.group, view.depth - begin);
+      const float *from = weights.data() + begin * view.after + first;
+      turn(depth, count, [&](int64_t d, int64_t c) { gathered[c * depth + d] = from[d * view.after + c]; });
+      for (int64_t d = begin + depth, next = d + view.group; d < std::min(next, view.depth); ++d) {
+        prefetch(weights.data() + d * view.after + first, count); // no processor foretells such distances
+      }
+      for (int64_t c = 0; c < count; ++c) {
+        llvm::copy(roundGroup(first + c, group, ArrayRef(gathered).slice(c * depth, depth), rounding),
+                   integers.begin() + c * depth);
+      }
+      int8_t *rows = to + begin * view.after;
+      turn(depth, count, [&](int64_t d, int64_t c) { rows[d * view.after + c] = integers[c * depth + d]; });
+    }
+  }
+
   /// Every pair of the two, in blocks: rows of 2^n elements all lie in the same few lines of a cache.
   template <typename Visit>
   static void turn(int64_t depth, int64_t channels, Visit visit) {
-    constexpr int64_t kBlock = 16;
+    constexpr int64_t kBlock = 8;
     for (int64_t begin = 0; begin < depth; begin += kBlock) {
       for (int64_t c = 0; c < channels; ++c) {
         for (int64_t d = begin; d < std::min(begin + kBlock, depth); ++d) {
@@ -239,20 +103,23 @@ private:
     }
   }
 
-  void roundChannel(int64_t channel, ArrayRef<float> values, SumKeepingRounding &rounding,
-                    MutableArrayRef<int8_t> integers) const {
-    const int64_t step = view.group * (length / view.depth);
-    for (int64_t group = 0; group < view.groups(); ++group) {
-      ArrayRef<float> own = values.slice(group * step, std::min(step, length - group * step));
-      float &scale = result.scales[view.scaleAt(channel, group)];
-      scale = scaleOf(own, bits);
-      rounding.round(own, scale);
-      if (taps) { // what is summed up; rows of a table are used as they are
-        rounding.mendRuns(taps, own.size() / taps);
-        rounding.mendRuns(own.size(), 1);
-      }
-      llvm::copy(rounding.get(), integers.begin() + group * step);
+  static void prefetch(const float *values, int64_t count) {
+    constexpr int64_t kLine = 64 / sizeof(float);
+    for (int64_t i = 0; i < count; i += kLine) {
+      __builtin_prefetch(values + i);
     }
+  }
+
+  ArrayRef<int8_t> roundGroup(int64_t channel, int64_t group, ArrayRef<float> values,
+                              SumKeepingRounding &rounding) const {
+    float &scale = result.scales[view.scaleAt(channel, group)];
+    scale = weightScale(values, bits);
+    rounding.round(values, scale);
+    if (taps) { // what is summed up; rows of a table are used as they are
+      rounding.mendRuns(taps, values.size() / taps);
+      rounding.mendRuns(values.size(), 1);
+    }
+    return rounding.get();
   }
 
   ArrayRef<float> weights;
