@@ -5,12 +5,13 @@
 #include "mlir/IR/Threading.h"
 #include "quant/Transforms/SumKeepingRounding.h"
 #include "quant/Transforms/WeightScale.h"
+#include "quant/Transforms/WideVectors.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/IR/WeightLifetime.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
-#include <cmath>
 
 using namespace mlir;
 
@@ -33,6 +34,16 @@ struct View {
     return channelsLast ? g * channels() + channel : channel * groups() + g;
   }
 };
+
+/// To the end, whatever is found: a loop that may stop takes an element at a time.
+TESSERA_WIDE_VECTORS bool areFinite(const float *values, size_t count) {
+  uint32_t others = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t infinity = 0x7f800000, bits = llvm::bit_cast<uint32_t>(values[i]);
+    others |= (bits & infinity) == infinity;
+  }
+  return others == 0;
+}
 
 struct Rounded {
   std::vector<char> integers; ///< [before, groups * group, after]
@@ -212,8 +223,7 @@ private:
     auto type = dyn_cast<RankedTensorType>(value.getType());
     std::optional<top::TensorData> data =
         type && type.getElementType().isF32() && type.getRank() >= rank ? top::getConstantData(value) : std::nullopt;
-    return data && type.getNumElements() > 0 &&
-           llvm::all_of(data->data<float>(), [](float w) { return std::isfinite(w); });
+    return data && type.getNumElements() > 0 && areFinite(data->data<float>().data(), data->data<float>().size());
   }
 
   llvm::Error replace(Operation *op, unsigned index, WeightForm form, bool channelsLast) {

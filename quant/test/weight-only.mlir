@@ -37,3 +37,21 @@ func.func @main(%i: tensor<3xi64> {top.name = "i"}) -> (tensor<3x2xf32> {top.nam
   %y = top.gather %t, %i {axis = 0 : i64, top.outputs = ["y"]} : (tensor<2x2xf32>, tensor<3xi64>) -> tensor<3x2xf32>
   return %y : tensor<3x2xf32>
 }
+
+// -----
+
+// No integer stands for infinity (its sign aside) or NaN, wherever they lie; for the largest floats some do.
+// CHECK-LABEL: func.func @main
+// CHECK-COUNT-1: top.dequantize
+// CHECK-NOT: top.dequantize
+func.func @main(%x: tensor<3x2xf32> {top.name = "x"}) -> (tensor<3x2xf32> {top.name = "y"}) {
+  %a = top.constant dense<[[1.0, 2.0], [1.0, 0x7F800000]]> : tensor<2x2xf32> : tensor<2x2xf32>
+  %b = top.constant dense<[[0xFF800000, 2.0], [1.0, 1.0]]> : tensor<2x2xf32> : tensor<2x2xf32>
+  %c = top.constant dense<[[1.0, 0x7FC00000], [1.0, 1.0]]> : tensor<2x2xf32> : tensor<2x2xf32>
+  %d = top.constant dense<[[1.0, 0x7F7FFFFF], [0xFF7FFFFF, 1.0]]> : tensor<2x2xf32> : tensor<2x2xf32>
+  %p = top.matmul %x, %a {top.outputs = ["p"]} : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %q = top.matmul %p, %b {top.outputs = ["q"]} : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %r = top.matmul %q, %c {top.outputs = ["r"]} : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %y = top.matmul %r, %d {top.outputs = ["y"]} : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
