@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 import threading
 import time
@@ -143,6 +144,11 @@ def _make_bar(stream: IO[str], head: str):
     return bar
 
 
+def command(*words: object) -> str:
+    """As a shell reads it, whatever characters file names have."""
+    return shlex.join(map(str, words))
+
+
 class Report:
     """Collects a command's steps, warnings and results, and prints them as they come.
 
@@ -202,7 +208,7 @@ class Report:
             self.say(f"{self.head(step)} {seconds:7.2f} s   {tail}".rstrip())
 
     def finish(self, next_steps: list[str]) -> None:
-        """The last block of a command."""
+        """The last block of a command. next_steps: commands (see command()), to be copied into a shell."""
         self.say(f"total {time.perf_counter() - self._began:.2f} s")
         self.say("== Warnings ==")
         for text in self.warnings or ["none"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -568,3 +569,16 @@ def test_runtime_refuses_a_wrong_call_in_words(good: Path) -> None:
     code = "import tessera.runtime as rt, numpy as np; rt.load('m.bmodel').net()({'nope': np.zeros(3)})"
     result = subprocess.run([BUILD / "bin" / "tessera-python", "-c", code], cwd=good, capture_output=True, text=True)
     assert result.returncode == 1 and "nope" in result.stderr and "'x'" in result.stderr
+
+
+def test_next_steps_can_be_pasted_whatever_files_are_called(tmp_path: Path) -> None:
+    """A name is a word of the shell, not a part of the command."""
+    model, top = "it's $(touch there) a model.onnx", "a $(touch there) & top.mlir"
+    shutil.copy(MNIST, tmp_path / model)
+    text = check(run_tool("model_transform", "--model_def", model, "--model_name", "m", "--mlir", top, cwd=tmp_path))
+    step = text.split("== Next steps ==")[1].strip().splitlines()[0].strip()
+    words = shlex.split(step)
+    assert words[:3] == ["model_deploy", "--mlir", top]
+    tools = {**os.environ, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"}
+    done = subprocess.run(step, shell=True, cwd=tmp_path, capture_output=True, text=True, env=tools)
+    assert done.returncode == 0 and not (tmp_path / "there").exists(), done.stderr

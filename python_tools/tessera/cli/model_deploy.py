@@ -20,7 +20,7 @@ from ..calibration import table as tables
 from ..compile_driver import beside
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import load_npz, require_file, staging_folder
-from ..progress import Report
+from ..progress import command, Report
 from ..scratch import scratch_folder
 from ..targets import targets
 from ..top_model import TopModel
@@ -55,9 +55,13 @@ def work(context: Context) -> None:
     missed = _deploy_stages(context, staged, tolerance) if several else _deploy(context, staged, tolerance)
     report.finish(
         [
-            f"model_runner --model {output} --input {args.test_input or 'INPUT.npz'} --output out.npz",
-            f"model_tool perf {output} --report DIR" if targets().is_npu(args.chip) else f"bmrt_bench {output}",
-            f"model_tool info {output}",
+            command(
+                "model_runner", "--model", output, "--input", args.test_input or "INPUT.npz", "--output", "out.npz"
+            ),
+            command("model_tool", "perf", output, "--report", "DIR")
+            if targets().is_npu(args.chip)
+            else command("bmrt_bench", output),
+            command("model_tool", "info", output),
         ]
     )
     if missed:

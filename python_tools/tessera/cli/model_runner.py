@@ -11,6 +11,7 @@ import numpy as np
 from .. import any_model, compare, inputs, layers
 from ..errors import TesseraError, usage_error
 from ..files import load_npz, save_npz
+from ..progress import command
 from ..stages import parse_shapes
 from .common import Context, Parser, run_command
 from .model_tool import read_model
@@ -118,7 +119,7 @@ def work(context: Context) -> None:
         low, high = (f"{value.min():.6g}", f"{value.max():.6g}") if value.size else ("-", "-")
         rows.append((name, str(value.dtype), "x".join(map(str, value.shape)) or "scalar", low, high))
     report.say(compare.align(rows, right=(3, 4)))
-    report.finish([f"npz_tool dump {args.output}"])
+    report.finish([command("npz_tool", "dump", args.output)])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,6 +16,7 @@ from ..background import running
 from ..errors import TesseraError, usage_error
 from ..files import save_npz
 from ..preprocess import is_picture
+from ..progress import command
 from ..top_model import TopModel, check_weights_free, weights_path
 from .common import Context, Parser, run_command
 from .single_check import check_each_op
@@ -136,8 +137,10 @@ def _transform_each(context: Context, name: str, mlir: Path, tolerance: compare.
         made.append({**context.result.pop("model"), "comparison": context.result.pop("comparison", None)})
     context.result["models"] = made
     return [
-        f"model_deploy --mlir {' '.join(entry['mlir'] for entry in made)} --chip x86 --quantize F32 --model "
-        f"{mlir.with_name(name + '_x86_f32.bmodel')}"
+        command(
+            *("model_deploy", "--mlir", *(entry["mlir"] for entry in made), "--chip", "x86", "--quantize", "F32"),
+            *("--model", mlir.with_name(name + "_x86_f32.bmodel")),
+        )
     ]
 
 
@@ -194,12 +197,10 @@ def _transform(
     for spec in model.inputs:
         if spec.preprocess:
             report.say(f"pictures for '{spec.name}': {spec.preprocess.describe()}")
-    deploy = f"model_deploy --mlir {mlir} --chip x86 --quantize F32"
-    if test_input:
-        deploy += f" --test_input {test_input}"
-    if args.test_result:
-        deploy += f" --test_reference {args.test_result}"
-    return [f"{deploy} --model {mlir.with_name(name + '_x86_f32.bmodel')}"]
+    deploy = ["model_deploy", "--mlir", mlir, "--chip", "x86", "--quantize", "F32"]
+    deploy += ["--test_input", test_input] if test_input else []
+    deploy += ["--test_reference", args.test_result] if args.test_result else []
+    return [command(*deploy, "--model", mlir.with_name(name + "_x86_f32.bmodel"))]
 
 
 def _warn_of_other(context: Context, path: Path) -> None:

@@ -28,6 +28,7 @@ from ..calibration.trial import Golden, Trial, Tried, Way
 from ..calibration.worker import opened
 from ..errors import TesseraError
 from ..files import require_writable_folder, scratch_folder, write_text
+from ..progress import command
 from ..tasks.answers import mostly_alike
 from .calibration_arguments import NAME, TUNED, check_usage, chosen_methods, parse
 from .common import Context, run_command
@@ -128,12 +129,14 @@ def _calibrate(context: Context) -> None:
     _warn(context, dataset, observed, state, choices)
     _warn_of_error(context, table, state)
     _results(context, dataset, table, state, choices)
-    report.finish(
-        [
-            f"model_deploy --mlir {args.mlir} --chip x86 --quantize {args.quantize} --calibration_table {output} "
-            f"--model {Path(args.mlir).stem.removesuffix('_top')}_x86_{args.quantize.lower()}.bmodel"
-        ]
-    )
+    report.finish([_deploy(args, output)])
+
+
+def _deploy(args: argparse.Namespace, table: Path) -> str:
+    """The command that deploys the model with `table`."""
+    model = f"{Path(args.mlir).stem.removesuffix('_top')}_x86_{args.quantize.lower()}.bmodel"
+    flags = ["--chip", "x86", "--quantize", args.quantize, "--calibration_table", table, "--model", model]
+    return command("model_deploy", "--mlir", args.mlir, *flags)
 
 
 def _keep_sample(context: Context, output: Path, dataset: Dataset, state: State, observed: Observed) -> None:
@@ -223,7 +226,8 @@ def _refuse_no_numbers(args: argparse.Namespace, state: State) -> None:
             raise TesseraError(
                 f"--dataset {args.dataset}: tensor '{source}' has no finite value in any of the {len(names)} samples, "
                 f"only NaN: {_names(names)}",
-                hint="look at the samples and at how they are pre-processed; tessera compare shows where NaN begins",
+                hint="look at the samples and at how they are pre-processed; model_deploy --compare_all shows where "
+                "NaN begins",
             )
 
 

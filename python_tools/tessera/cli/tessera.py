@@ -15,6 +15,7 @@ from . import report as reports
 from .. import bmodel, compare, inputs, npu_perf, onnx_runner, preprocess, tolerances, top_model
 from ..errors import TesseraError, usage_error
 from ..files import require_file, scratch_folder
+from ..progress import command
 from ..targets import targets
 from .common import Context, Parser, run_command
 
@@ -117,12 +118,9 @@ def run(context: Context, folder: Path) -> None:
     verdict = "PASS" if comparison.passed else "FAIL"
     context.result["verdict"] = verdict
     report.say(f"\nverdict: {verdict}: {len(comparison.rows)} output(s) compared with {source}, {tolerance}")
-    kept = (
-        f"--model {Path(args.output_dir) / output.name}"
-        if args.output_dir
-        else f"# keep the files with --output_dir; then: model_runner --model {output.name}"
-    )
-    report.finish([f"model_runner {kept} --input INPUT.npz --output out.npz" if args.output_dir else kept])
+    kept = Path(args.output_dir) / output.name if args.output_dir else output.name
+    run = command("model_runner", "--model", kept, "--input", "INPUT.npz", "--output", "out.npz")
+    report.finish([run if args.output_dir else f"# keep the files with --output_dir; then: {run}"])
     comparison.require_passed(f"{name} against {source}")
 
 
