@@ -70,18 +70,21 @@ def repair(
     table, before, floor = way.table, now.error, bench.tried(way.table, "INT16").error
     of_weights, costs = floor, Costs(observed, products)
     budget = costs.budget(math.inf if at_any_price or table.same_answers else EXTRA)
+    splits = True  # what was no better once is not with more 16 bits
     for _ in range(ROUNDS):
         wide = _words_for(table, now, costs, now.error**2 - of_weights**2)
         found = _better(bench, table, _worth(wide, now.error**2, max_error**2, budget), None)
-        if not found or found[1].error > max_error:
+        if splits and (not found or found[1].error > max_error):
             split = _second_products(table, bench.weight_squares, costs, of_weights**2)
-            found = _better(bench, table, _worth(wide + split, now.error**2, max_error**2, budget), found)
+            both = _better(bench, table, _worth(wide + split, now.error**2, max_error**2, budget), found)
+            splits, found = both is not found, both
         if not found or found[1].error > now.error:
             break
         table, now, budget = found[0].apply(table), found[1], found[0].left
         if now.error <= max_error:
             break
-        of_weights = bench.tried(table, "INT16").error
+        if any(not remedy.dtype for remedy in found[0].remedies):
+            of_weights = bench.tried(table, "INT16").error
     pairs = list(zip(way.table.tensors, table.tensors))
     tensors = tuple(new.name for old, new in pairs if old.dtype != new.dtype)
     ops = tuple(new.name for old, new in pairs if old.weight_terms != new.weight_terms)
