@@ -54,9 +54,9 @@ llvm::Error checkTables(func::FuncOp function, const CalibrationTable &table, co
       return llvm::createStringError("'" + table.path() + "': the model has no tensor '" + line.getKey() + "'" +
                                      suggestion(line.getKey(), index.tensors));
     }
-    const SmallVector<Operation *> makers = index.ops.lookup(line.getKey());
-    if (hasTwoTerms(&line.getValue()) && !makers.empty() &&
-        llvm::none_of(makers, [](Operation *op) { return kindOf(op) == OpKind::product; })) {
+    auto makers = index.ops.find(line.getKey());
+    if (hasTwoTerms(&line.getValue()) && makers != index.ops.end() &&
+        llvm::none_of(makers->second, [](Operation *op) { return kindOf(op) == OpKind::product; })) {
       return llvm::createStringError("'" + table.path() + "': tensor '" + line.getKey() +
                                      "': \"weight_terms\" is 2, but no convolution or matmul makes it");
     }

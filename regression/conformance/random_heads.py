@@ -17,7 +17,6 @@ import numpy as np
 import onnx
 import random_graphs
 import random_quantized
-from engines import StageError
 from random_graphs import _window
 from random_quantized import NPUS, VARIANTS, QuantisedNetwork
 
@@ -136,11 +135,7 @@ check = functools.partial(random_quantized.check, make=make_network)
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     """What is wrong with the network of a seed, "" if nothing is."""
-    try:
-        check(random_graphs.compiler_of_process(), seed, None, isa, None)
-        return ""
-    except StageError as fault:
-        return random_graphs.shortest_fault(fault, check, make_network, seed, isa, keep)
+    return random_quantized.run_seed(seed, isa, keep, make_network)[0]
 
 
 def main() -> int:

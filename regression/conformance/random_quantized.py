@@ -12,6 +12,7 @@ counted, and must stay rare.
 """
 from __future__ import annotations
 
+import functools
 import random
 import sys
 import tempfile
@@ -526,13 +527,14 @@ def check(
     return elements, far
 
 
-def run_seed(seed: int, isa: str, keep: Path | None = None) -> tuple[str, int, int]:
-    """What is wrong with the network of a seed ("" if nothing is), elements compared, and those far from the
-    simulation."""
+def run_seed(seed: int, isa: str, keep: Path | None = None, make: MakeNetwork = make_network) -> tuple[str, int, int]:
+    """What is wrong with the network that `make` has for a seed ("" if nothing is), elements compared, and those far
+    from the simulation."""
+    check_one = functools.partial(check, make=make)
     try:
-        return ("", *check(random_graphs.compiler_of_process(), seed, None, isa, None))
+        return ("", *check_one(random_graphs.compiler_of_process(), seed, None, isa, None))
     except StageError as fault:
-        return random_graphs.shortest_fault(fault, check, make_network, seed, isa, keep), 0, 0
+        return random_graphs.shortest_fault(fault, check_one, make, seed, isa, keep), 0, 0
 
 
 def run_seeds(
