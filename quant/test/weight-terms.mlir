@@ -8,12 +8,13 @@
 // RUN: not tessera-opt %t/conv.mlir --top-quantize=calibration-table=%t/three.json 2>&1 | FileCheck %s --check-prefix=THREE
 // THREE: tensor 'y': "weight_terms" is 3, expected a whole number from 1 to 2
 
-// y: weights 1.27 and 0.635 in steps of 0.01; 0.005 is left, half a step. Its bytes are 127 and its i16 reach 127 * 0.005.
+// y: weights 1.27 and 0.635 in steps of 0.01; 0.005 is left, half a step. Its bytes are -127, and its i16 reach 128 * 0.005.
 // The bias stays with the first one, the rectifier comes behind the sum, which has the name from now on.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[XD:.*]] = top.dequantize
 // CHECK: %[[R:.*]] = top.conv %[[XD]], %{{[^,]*}} {
 // CHECK-NOT: relu = true
+// CHECK: top.constant dense<1.953{{[0-9]*}}E-5> : tensor<f32>
 // CHECK: %[[RQ:.*]] = top.quantize %[[R]], %{{.*}} {levels = 32767 : i64} : {{.*}} -> tensor<1x1x4x4xi16>
 // CHECK: %[[RD:.*]] = top.dequantize %[[RQ]]
 // CHECK: %[[Y:.*]] = top.conv %[[XD]], %{{.*}}, %{{.*}} {
