@@ -18,7 +18,7 @@ set(TESSERA_TEST_ENVIRONMENT
 
 # Seconds of one core, of the tests that take long: ctest starts those first, so that none runs alone at the end.
 set(TESSERA_TEST_SECONDS
-    pytest-regression-exact_models=120 pytest-conformance=110 x86_kernel_test=95 pytest-regression-npu=75
+    pytest-regression-exact_models=120 pytest-conformance=110 pytest-regression-field_cases=60 x86_kernel_test=95 pytest-regression-npu=75
     pytest-regression-calibration=75 pytest-regression-x86-v2=60 pytest-regression-learned_weights=55
     bmrt_preset_gcc=50 bmrt_preset_clang=50 pytest-regression-stages=30 pytest-regression-determinism=30 pytest-regression-target=30
     pytest-regression-quantize=25 pytest-regression-borders=25 pytest-regression-equalization=25
