@@ -109,9 +109,15 @@ static void warnOfPadding(ModuleOp module) {
   }
 }
 
-// |fixed|: the inputs that became constants, the bytes in base 64.
+/// Inputs that are not as the file has them, for the result: those that became constants, with their bytes in base 64,
+/// and those whose open batch became 1.
+struct ChangedInputs {
+  llvm::json::Array fixed;
+  llvm::json::Array assumed;
+};
+
 static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options, MLIRContext &context,
-                                                         llvm::json::Array &fixed) {
+                                                         ChangedInputs &changed) {
   ImportOptions importOptions;
   importOptions.modelName = options.modelName;
   if (!options.inputShapes.empty()) {
@@ -130,10 +136,14 @@ static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options,
   importOptions.memoryLimit = static_cast<int64_t>(options.memoryLimit * (1 << 30));
   importOptions.warn = reportWarning;
   importOptions.fixed = [&](StringRef name, RankedTensorType type, ArrayRef<char> bytes) {
-    fixed.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(name)},
-                                       {"dtype", numpyName(type.getElementType())},
-                                       {"shape", llvm::json::Array(type.getShape())},
-                                       {"base64", llvm::encodeBase64(bytes)}});
+    changed.fixed.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(name)},
+                                               {"dtype", numpyName(type.getElementType())},
+                                               {"shape", llvm::json::Array(type.getShape())},
+                                               {"base64", llvm::encodeBase64(bytes)}});
+  };
+  importOptions.assumed = [&](StringRef name, ArrayRef<int64_t> shape) {
+    changed.assumed.push_back(
+        llvm::json::Object{{"name", llvm::json::fixUTF8(name)}, {"shape", llvm::json::Array(shape)}});
   };
   SmallVector<StringRef> outputs;
   StringRef(options.outputs).split(outputs, ',', -1, /*KeepEmpty=*/false);
@@ -149,8 +159,8 @@ static llvm::Error run(const Options &options) {
   registry.insert<func::FuncDialect, TopDialect>();
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  llvm::json::Array fixed;
-  auto module = importModel(options, context, fixed);
+  ChangedInputs changed;
+  auto module = importModel(options, context, changed);
   if (!module) {
     return module.takeError();
   }
@@ -176,8 +186,11 @@ static llvm::Error run(const Options &options) {
   if (!object) {
     return object.takeError();
   }
-  if (!fixed.empty()) {
-    (*object)["fixed"] = std::move(fixed);
+  if (!changed.fixed.empty()) {
+    (*object)["fixed"] = std::move(changed.fixed);
+  }
+  if (!changed.assumed.empty()) {
+    (*object)["assumed"] = std::move(changed.assumed);
   }
   (*object)["mlir"] = llvm::json::fixUTF8(options.output);
   (*object)["weights"] = llvm::json::fixUTF8(weightPathFor(options.output));
@@ -195,7 +208,8 @@ std::function<llvm::Error()> tessera::tool::addImport(CLI::App &app) {
                   "x=1x3x224x224,y=1x8,z=scalar; 1x3x224x224,1x8 or [[1,3,224,224],[1,8]] in the order of the inputs");
   sub->add_option("--input-values", options->inputValues,
                   "sr=16000 or x=[1,2,3],flag=true: inputs that become constants");
-  sub->add_flag("--fixed-shapes", options->fixedShapes, "Refuse inputs of open dims, and propose sizes");
+  sub->add_flag("--fixed-shapes", options->fixedShapes,
+                "Reject inputs with open dims, except for an open batch, which becomes 1; the error proposes sizes");
   sub->add_option("--memory-limit", options->memoryLimit,
                   "GiB that one tensor, and all constants computed here together, may take (default: a tensor: this "
                   "machine's memory; constants: 2 GiB and four times the file's own)")

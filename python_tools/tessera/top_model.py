@@ -132,7 +132,15 @@ def import_onnx(
             if weights_path(staged).exists():
                 weights_path(staged).replace(weights_path(mlir))
             staged.replace(mlir)
+    if assumed := assumed_shapes(result):
+        chosen = ",".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in assumed.items())
+        report.say(f"the file leaves the batch open, so it is 1; --input_shapes chooses another: {chosen}")
     return model, result
+
+
+def assumed_shapes(result: Mapping[str, Any]) -> dict[str, list[int]]:
+    """The shapes of the inputs whose open batch became 1, from the importer's result."""
+    return {str(entry["name"]): list(entry["shape"]) for entry in result.get("assumed", [])}
 
 
 def fixed_inputs(result: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -96,7 +96,7 @@ class FieldCase:
         return onnx.load(str(self.model), load_external_data=False)
 
     def open_shapes(self) -> str:
-        """--input_shapes for a model with open dims: those of meta.json, or the sizes of the input. "" if none is open."""
+        """--input_shapes for a model with open dims: those of meta.json, or the input's sizes. "" if none is open."""
         if self.shapes:
             return self.shapes
         constants = {tensor.name for tensor in self.proto.graph.initializer}

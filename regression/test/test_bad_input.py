@@ -164,7 +164,7 @@ def test_wrong_input_shapes(tmp_path: Path, shapes: str, code: int, words: tuple
 
 def test_open_dims_are_named(tmp_path: Path) -> None:
     assert_refused(
-        transform(small_models.conv_relu(tmp_path / "m.onnx", batch="N")), 1, "'x'", "--input_shapes x=1x3x8x8"
+        transform(small_models.conv_relu(tmp_path / "m.onnx", batch="sequence")), 1, "'x'", "--input_shapes x=128x3x8x8"
     )
 
 

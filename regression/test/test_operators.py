@@ -177,7 +177,57 @@ def losses(rng: np.random.Generator):
     )
 
 
-CASES = [dft, stft, run_time_window, suppression, detections, unique, non_zero, compress, batch_norm, losses]
+def region_means(rng: np.random.Generator):
+    """Regions of any size, also turned round and far outside, whose number of points depends on their size."""
+    images, channels, height, width, count = (int(n) for n in rng.integers([1, 1, 1, 1, 1], [3, 5, 20, 20, 9]))
+    corners = rng.uniform(-10, 30, (count, 2)) * rng.choice([0.2, 1, 5])
+    sizes = rng.uniform(-1, 30, (count, 2)) * rng.choice([0.05, 1, 4], (count, 1))
+    regions = np.concatenate([corners, corners + sizes], 1).astype(np.float32)
+    regions[0, 2:] = regions[0, :2]
+    options = {
+        "output_height": int(rng.integers(1, 8)),
+        "output_width": int(rng.integers(1, 8)),
+        "spatial_scale": float(rng.choice([1.0, 0.25])),
+        "coordinate_transformation_mode": str(rng.choice(["half_pixel", "output_half_pixel"])),
+    }
+    return (
+        [node("RoiAlign", ["x", "regions", "image"], ["y"], **options)],
+        {
+            "x": floats(rng, images, channels, height, width),
+            "regions": regions,
+            "image": rng.integers(0, images, count),
+        },
+        {},
+        16,
+    )
+
+
+def broadcast_sum(rng: np.random.Generator):
+    """Dims of 1 of any letter, and of the ellipsis, against larger ones."""
+    sizes = dict(zip("ABijk", (int(n) for n in rng.integers(1, 5, 5))))
+
+    def operand(letters: str) -> np.ndarray:
+        return floats(rng, *(sizes[letter] if rng.integers(2) else 1 for letter in letters))
+
+    x, z = operand("ABij"), operand("ABjk")
+    equation = str(rng.choice(["...ij,...jk->...ik", "...ij,...jk", "...ij,...jk->i...", "abij,abjk->bik"]))
+    return [node("Einsum", ["x", "z"], ["y"], equation=equation)], {"x": x, "z": z}, {}, 13
+
+
+CASES = [
+    dft,
+    stft,
+    run_time_window,
+    suppression,
+    detections,
+    unique,
+    non_zero,
+    compress,
+    batch_norm,
+    losses,
+    region_means,
+    broadcast_sum,
+]
 
 
 def build(nodes: list, inputs: dict, constants: dict, opset: int, path: Path) -> Path:

@@ -164,6 +164,7 @@ llvm::ArrayRef<HandlerEntry> reduceHandlers();
 llvm::ArrayRef<HandlerEntry> shapeHandlers();
 llvm::ArrayRef<HandlerEntry> indexHandlers();
 llvm::ArrayRef<HandlerEntry> resizeHandlers();
+llvm::ArrayRef<HandlerEntry> roiHandlers();
 llvm::ArrayRef<HandlerEntry> controlHandlers();
 llvm::ArrayRef<HandlerEntry> recurrentHandlers();
 llvm::ArrayRef<HandlerEntry> compositeHandlers();

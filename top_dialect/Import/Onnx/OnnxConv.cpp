@@ -153,9 +153,6 @@ void padsForOutputShape(NodeImporter &n, Window &w, Ints &outputPadding, llvm::A
   if (wanted.empty()) {
     return;
   }
-  if (wanted.size() == rank + 2) {
-    wanted.erase(wanted.begin(), wanted.begin() + 2);
-  }
   if (!checkEntries(n, "output_shape", wanted, rank, 1)) {
     return;
   }

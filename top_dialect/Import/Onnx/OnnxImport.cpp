@@ -6,6 +6,7 @@
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/Import/Onnx/CutGraph.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 #include "top_dialect/Import/Onnx/Network.h"
 #include "top_dialect/Import/Onnx/OnnxFunctions.h"
@@ -42,6 +43,9 @@ public:
       : model(std::move(model)), options(options), builder(&context) {}
 
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> run() {
+    if (!options.outputs.empty()) {
+      keepAncestors(*model.proto->mutable_graph(), options.outputs);
+    }
     if (llvm::Error error = checkCalls(model)) {
       return error;
     }
@@ -54,13 +58,41 @@ public:
     }
     inputs = std::move(*read);
     if (options.requireStatic && llvm::any_of(inputs, [](const Input &input) { return input.isOpen(); })) {
-      return proposeSizes();
+      return importOpen();
     }
     return build();
   }
 
 private:
   const onnx::GraphProto &graph() { return model.proto->graph(); }
+
+  /// Imports the model with batch 1 if the file leaves nothing else open; else fails with sizes to choose.
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOpen() {
+    std::vector<Input> asRead = inputs;
+    if (!options.inputShapes.byName.empty() || !options.inputShapes.byPosition.empty()) {
+      return proposeSizes();
+    }
+    std::vector<Input *> assumed = assumeSingleBatch(inputs);
+    if (assumed.empty()) {
+      return proposeSizes();
+    }
+    auto module = build();
+    if (!module) {
+      llvm::Error error = module.takeError();
+      if (error.isA<UnsupportedError>()) {
+        return error;
+      }
+      llvm::consumeError(std::move(error));
+      inputs = std::move(asRead);
+      return proposeSizes();
+    }
+    for (const Input *input : assumed) {
+      if (options.assumed) {
+        options.assumed(input->name, input->shape);
+      }
+    }
+    return module;
+  }
 
   /// The error for open dims, with sizes that import takes, if some are found.
   llvm::Error proposeSizes() {
@@ -76,6 +108,7 @@ private:
       ImportOptions trial(options);
       trial.requireStatic = false;
       trial.fixed = nullptr;
+      trial.assumed = nullptr;
       trial.inputShapes.byPosition.clear();
       for (const auto &[name, dims] : proposal) {
         trial.inputShapes.byName[name] = dims;
@@ -151,11 +184,8 @@ private:
     if (names.empty()) {
       return fail("the graph has no outputs");
     }
-    llvm::StringSet<> seen;
+    dropRepeated(names);
     for (const std::string &name : names) {
-      if (!seen.insert(name).second) {
-        return fail(llvm::formatv("two outputs are named '{0}': names must be unique", name));
-      }
       mlir::Value value = importer.lookup(name);
       if (!value && importer.lookupSequence(name)) {
         return unsupported(llvm::formatv("output '{0}' is a sequence of tensors; only tensors can be outputs", name));
@@ -183,6 +213,19 @@ private:
       }
     }
     return llvm::Error::success();
+  }
+
+  /// Keeps the first of equal names of outputs: exporters list a tensor as often as a network returns it.
+  void dropRepeated(std::vector<std::string> &names) {
+    llvm::StringSet<> seen;
+    llvm::erase_if(names, [&](const std::string &name) {
+      bool isRepeated = !seen.insert(name).second;
+      if (isRepeated) {
+        model.state->warnOnce(
+            llvm::formatv("output '{0}' is listed more than once; the compiled model has it once", name));
+      }
+      return isRepeated;
+    });
   }
 
   /// |value| with kPadding behind its real entries, as the output |name|.

@@ -46,7 +46,9 @@ struct InputValues {
 struct ImportOptions {
   InputShapes inputShapes;
   InputValues inputValues;
-  bool requireStatic = false;       ///< open dims of inputs are an error, which proposes sizes
+  /// Open dims of inputs are an error, which proposes sizes; but an open batch becomes 1 if nothing else is open and no
+  /// inputShapes are given.
+  bool requireStatic = false;
   std::vector<std::string> outputs; ///< tensors to keep as outputs instead of the file's; empty: the file's
   std::string modelName;            ///< default: the graph's name
   /// Results of nodes on constants alone are computed at once up to this size (four times it for
@@ -59,6 +61,9 @@ struct ImportOptions {
   std::function<void(llvm::StringRef)> warn;
   /// Is told each input that `inputValues` makes a constant, with the constant's type and bytes (as HostTensor's).
   std::function<void(llvm::StringRef, mlir::RankedTensorType, llvm::ArrayRef<char>)> fixed;
+
+  /// Called with each input whose open batch became 1 and with the shape that it has then.
+  std::function<void(llvm::StringRef, llvm::ArrayRef<int64_t>)> assumed;
 
   /// Bytes that one tensor may take.
   int64_t tensorLimit() const;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -95,8 +96,32 @@ void oneHot(NodeImporter &n) {
               n.create<OneHotOp>(n.cast(indices, n.b.getI64Type()), n.input(2), static_cast<int64_t>(depths[0]), axis));
 }
 
-/// Terms of an equation, "..." in each replaced by capital letters not in use, from the right.
-std::optional<std::string> explicitEquation(NodeImporter &n, llvm::StringRef text) {
+/// An equation without "...", whose dims have letters that the text does not use.
+struct EinsumEquation {
+  llvm::SmallVector<std::string> terms; ///< of the operands
+  std::string result;
+  std::string ellipsis; ///< letters of the dims that "..." stands for
+};
+
+/// The letters that occur once in the terms |left|, in alphabetical order: the result where the text has none.
+std::string implicitResult(llvm::StringRef left) {
+  std::map<char, int> count;
+  for (char c : left) {
+    if (std::isalpha(static_cast<unsigned char>(c))) {
+      ++count[c];
+    }
+  }
+  std::string result;
+  for (auto [letter, times] : count) {
+    if (times == 1) {
+      result += letter;
+    }
+  }
+  return result;
+}
+
+/// Splits |text| and replaces "..." in each term by capital letters not in use, from the right.
+std::optional<EinsumEquation> explicitEquation(NodeImporter &n, llvm::StringRef text) {
   std::string equation;
   for (char c : text) {
     if (c != ' ') {
@@ -110,15 +135,14 @@ std::optional<std::string> explicitEquation(NodeImporter &n, llvm::StringRef tex
     n.fail(llvm::formatv("equation '{0}' has {1} terms for {2} inputs", text, terms.size(), n.numInputs()));
     return std::nullopt;
   }
-  // An ellipsis stands for as many dims as the widest operand needs.
   std::string fresh;
   for (char c = 'A'; c <= 'Z'; ++c) {
     if (llvm::StringRef(equation).find(c) == llvm::StringRef::npos) {
       fresh += c;
     }
   }
-  size_t widest = 0;
-  std::string result;
+  std::optional<size_t> covered; // dims behind an ellipsis
+  EinsumEquation result;
   for (auto [i, term] : llvm::enumerate(terms)) {
     size_t rank = NodeImporter::rank(n.input(i));
     auto [before, after] = term.split("...");
@@ -133,36 +157,79 @@ std::optional<std::string> explicitEquation(NodeImporter &n, llvm::StringRef tex
       n.fail("the equation needs more than 52 letters");
       return std::nullopt;
     }
-    widest = std::max(widest, count);
-    result += (i ? "," : "") + before.str() + fresh.substr(fresh.size() - count) + after.str();
+    if (ellipsis && covered.value_or(count) != count) {
+      n.fail(
+          llvm::formatv("the ellipsis of equation '{0}' stands for {1} dims in operand {2} and for {3} before it; it "
+                        "must stand for equally many",
+                        text, count, i, *covered));
+      return std::nullopt;
+    }
+    covered = ellipsis ? count : covered;
+    result.terms.push_back(before.str() + fresh.substr(fresh.size() - count) + after.str());
   }
-  std::string ellipsisLetters = fresh.substr(fresh.size() - widest);
+  result.ellipsis = fresh.substr(fresh.size() - covered.value_or(0));
   if (equation.find("->") == std::string::npos) {
-    // Implicit result: the ellipsis, then letters that occur once, in alphabetical order.
-    std::map<char, int> count;
-    for (char c : left) {
-      if (std::isalpha(static_cast<unsigned char>(c))) {
-        ++count[c];
-      }
-    }
-    result += "->" + ellipsisLetters;
-    for (auto [letter, times] : count) {
-      if (times == 1) {
-        result += letter;
-      }
-    }
+    result.result = result.ellipsis + implicitResult(left);
     return result;
   }
   auto [before, after] = right.split("...");
-  return result + "->" + before.str() + (right.contains("...") ? ellipsisLetters : "") + after.str();
+  result.result = before.str() + (right.contains("...") ? result.ellipsis : "") + after.str();
+  return result;
+}
+
+/// The greatest size of each letter; an error for a letter that stands for two sizes other than 1.
+std::map<char, int64_t> einsumSizes(NodeImporter &n, const EinsumEquation &equation, llvm::StringRef text) {
+  std::map<char, int64_t> sizes;
+  for (auto [i, term] : llvm::enumerate(equation.terms)) {
+    for (auto [letter, dim] : llvm::zip_equal(term, NodeImporter::shape(n.input(i)))) {
+      auto [it, isNew] = sizes.try_emplace(letter, dim);
+      if (it->second == dim || dim == 1 || mlir::ShapedType::isDynamic(dim)) {
+        continue;
+      }
+      if (it->second != 1 && !mlir::ShapedType::isDynamic(it->second)) {
+        size_t place = equation.ellipsis.find(letter);
+        std::string what = place == std::string::npos ? llvm::formatv("index '{0}'", letter).str()
+                                                      : llvm::formatv("dim {0} of the ellipsis", place).str();
+        n.fail(llvm::formatv("{0} of equation '{1}' stands for {2} and for {3} (in operand {4}); sizes must be equal, "
+                             "or 1",
+                             what, text, it->second, dim, i));
+        return sizes;
+      }
+      it->second = dim;
+    }
+  }
+  return sizes;
+}
+
+/// Drops from each operand the dims of size 1 whose letter has a larger size elsewhere: they broadcast.
+llvm::SmallVector<Value> broadcastTerms(NodeImporter &n, EinsumEquation &equation, llvm::StringRef text) {
+  std::map<char, int64_t> sizes = einsumSizes(n, equation, text);
+  llvm::SmallVector<Value> operands = n.inputs();
+  for (auto [operand, term] : llvm::zip_equal(operands, equation.terms)) {
+    std::string letters;
+    Ints dims;
+    for (auto [letter, dim] : llvm::zip_equal(term, NodeImporter::shape(operand))) {
+      if (dim != 1 || sizes[letter] == 1) {
+        letters += letter;
+        dims.push_back(dim);
+      }
+    }
+    if (letters != term && !n.failed()) {
+      operand = n.reshape(operand, dims);
+      term = letters;
+    }
+  }
+  return operands;
 }
 
 void einsum(NodeImporter &n) {
-  auto inputs = n.inputs();
-  auto equation = explicitEquation(n, n.stringAttr("equation", ""));
-  if (equation && !n.failed()) {
-    n.setOutput(0, n.create<EinsumOp>(inputs, *equation));
+  std::string text = n.stringAttr("equation", "");
+  auto equation = explicitEquation(n, text);
+  if (!equation || n.failed()) {
+    return;
   }
+  llvm::SmallVector<Value> operands = broadcastTerms(n, *equation, text);
+  n.setOutput(0, n.create<EinsumOp>(operands, llvm::join(equation->terms, ",") + "->" + equation->result));
 }
 
 } // namespace

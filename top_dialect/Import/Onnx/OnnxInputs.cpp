@@ -288,7 +288,35 @@ int64_t proposeDim(const Input &input, size_t axis, const LikelySizes &likely) {
   return audio ? kSamples : likely.tokens;
 }
 
+/// Returns true if dim |axis| counts independent samples: by its name, else because it is the first one.
+bool isBatch(const Input &input, size_t axis) {
+  StringRef name = input.dimNames[axis];
+  if (name.contains('+')) {
+    return false;
+  }
+  auto size = sizeByName(name, LikelySizes{2, 2});
+  return size ? *size == 1 : axis == 0 && input.shape.size() > 1;
+}
+
 } // namespace
+
+std::vector<Input *> assumeSingleBatch(llvm::MutableArrayRef<Input> inputs) {
+  std::vector<Input *> assumed;
+  for (Input &input : inputs) {
+    for (auto [axis, dim] : llvm::enumerate(input.shape)) {
+      if (mlir::ShapedType::isDynamic(dim) && !isBatch(input, axis)) {
+        return {};
+      }
+    }
+    if (input.isOpen()) {
+      assumed.push_back(&input);
+    }
+  }
+  for (Input *input : assumed) {
+    llvm::replace(input->shape, mlir::ShapedType::kDynamic, int64_t(1));
+  }
+  return assumed;
+}
 
 llvm::Expected<std::vector<Input>> readInputs(const OnnxModel &model, const ImportOptions &options,
                                               mlir::MLIRContext *context) {

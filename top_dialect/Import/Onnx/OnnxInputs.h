@@ -32,6 +32,10 @@ struct LikelySizes {
   int64_t picture, tokens;
 };
 
+/// Sets the batch of |inputs| to 1 and returns the inputs that had it open. Returns nothing, and changes nothing, if a
+/// dim that is not the batch is open too.
+std::vector<Input *> assumeSingleBatch(llvm::MutableArrayRef<Input> inputs);
+
 /// Sizes for the open dims of |inputs|, as the network is likely to be used: batch 1, pictures and sequences of
 /// |likely| sizes. By the names of dims and inputs, types and ranks; dims that share a name share the size.
 std::map<std::string, std::vector<int64_t>> proposeShapes(llvm::ArrayRef<Input> inputs, const LikelySizes &likely);

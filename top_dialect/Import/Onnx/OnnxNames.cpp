@@ -18,7 +18,7 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-constexpr size_t kMaxName = 1024;
+constexpr size_t kMaxName = 16384;
 
 bool isFine(StringRef text) { return text.size() <= kMaxName && !text.contains('\0') && llvm::json::isUTF8(text); }
 

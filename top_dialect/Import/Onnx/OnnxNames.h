@@ -6,7 +6,7 @@
 
 namespace tessera::top::onnx_import {
 
-/// Makes every name and text of |model| valid UTF-8 without zero bytes, and at most 1,024 bytes long: bytes that are
+/// Makes every name and text of |model| valid UTF-8 without zero bytes, and at most 16,384 bytes long: bytes that are
 /// not become
 /// "\xNN", the middle of a longer one "...". Equal texts stay equal, different ones different. Everything behind the
 /// importer (messages, JSON, the .bmodel, C strings) may so rely on it.

@@ -1,4 +1,4 @@
-//===- OnnxResize.cpp - Handlers of Resize, Upsample, GridSample and RoiAlign ---===//
+//===- OnnxResize.cpp - Handlers of Resize, Upsample and GridSample ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
@@ -168,7 +168,9 @@ void resize(NodeImporter &n) {
   }
   Target target;
   Doubles scales = n.hasInput(2) ? n.constantDoubles(2, "the list of scales") : Doubles();
-  if (!scales.empty()) {
+  if (!scales.empty() && n.hasInput(3) && NodeImporter::shape(n.input(3)) != llvm::ArrayRef<int64_t>{0}) {
+    n.fail("scales and sizes are both given, and only one of them may be: leave the other input out");
+  } else if (!scales.empty()) {
     target = targetFromScales(n, shape, spread(n, scales, axes, Doubles(rank, 1.0)));
   } else if (n.hasInput(3)) {
     target = targetFromSizes(n, shape, spread(n, n.constantInts(3, "the list of sizes"), axes, Ints(shape)), axes);
@@ -410,140 +412,14 @@ private:
 
 void gridSample(NodeImporter &n) { GridSampler(n).run(); }
 
-//===----------------------------------------------------------------------===//
-// RoiAlign
-//===----------------------------------------------------------------------===//
-
-/// The pixels before and behind the points of one spatial dim: i64 places and f32 weights, [regions, points].
-struct Taps {
-  Value index[2];
-  Value weight[2];
-};
-
-class RoiAligner {
-public:
-  explicit RoiAligner(NodeImporter &n) : n(n) {}
-
-  void run() {
-    x = n.input(0);
-    rois = n.input(1);
-    Value batch = n.input(2);
-    for (Value value : {x, rois, batch}) {
-      if (llvm::any_of(NodeImporter::shape(value), mlir::ShapedType::isDynamic)) {
-        n.unsupported("needs static dims: fix them with --input_shapes");
-      }
-    }
-    if (n.failed() || !readAttributes(batch)) {
-      return;
-    }
-    regions = NodeImporter::dim(rois, 0);
-    int64_t images = NodeImporter::dim(x, 0), channels = NodeImporter::dim(x, 1), height = NodeImporter::dim(x, 2),
-            width = NodeImporter::dim(x, 3);
-    int64_t rows = outHeight * samples, columns = outWidth * samples;
-    Taps y = taps(1, height, outHeight), across = taps(0, width, outWidth);
-    // Channels last, so that a point's channels are one slice.
-    Value pixels = n.reshape(n.transpose(x, {0, 2, 3, 1}), {images * height * width, channels});
-    Value first = n.create<MulOp>(n.cast(batch, n.b.getI64Type()), number(batch, height * width));
-    first = n.reshape(first, {regions, 1, 1});
-    Value sum;
-    for (int i = 0; i < 2; ++i) {
-      Value row = n.reshape(y.index[i], {regions, rows, 1});
-      Value start = n.create<AddOp>(first, n.create<MulOp>(row, n.scalarLike(row, static_cast<double>(width))));
-      for (int j = 0; j < 2; ++j) {
-        Value place = n.create<AddOp>(start, n.reshape(across.index[j], {regions, 1, columns}));
-        Value weight = n.create<MulOp>(n.reshape(y.weight[i], {regions, rows, 1, 1}),
-                                       n.reshape(across.weight[j], {regions, 1, columns, 1}));
-        Value part = n.create<MulOp>(n.create<GatherOp>(pixels, place, 0), weight);
-        // The greatest of the weighted pixels, not of the points: as the operator is defined.
-        sum = !sum ? part : largest ? n.create<MaxOp>(sum, part) : n.create<AddOp>(sum, part);
-      }
-    }
-    Value bins = n.reshape(sum, {regions, outHeight, samples, outWidth, samples, channels});
-    bins = n.create<ReduceOp>(bins, largest ? ReduceKind::max : ReduceKind::mean, Ints{2, 4}, false);
-    n.setOutput(0, n.transpose(bins, {0, 3, 1, 2}));
-  }
-
-private:
-  bool readAttributes(Value batch) {
-    std::string mode = n.stringAttr("mode", "avg");
-    std::string origin =
-        n.stringAttr("coordinate_transformation_mode", n.opset < 16 ? "output_half_pixel" : "half_pixel");
-    outHeight = n.intAttr("output_height", 1);
-    outWidth = n.intAttr("output_width", 1);
-    samples = n.intAttr("sampling_ratio", 0);
-    scale = n.floatAttr("spatial_scale", 1.0);
-    largest = mode == "max";
-    halfPixel = origin == "half_pixel";
-    if ((mode != "avg" && mode != "max") || (!halfPixel && origin != "output_half_pixel")) {
-      n.fail(llvm::formatv("mode '{0}' or coordinate_transformation_mode '{1}' is unknown", mode, origin));
-    } else if (NodeImporter::rank(x) != 4 || !NodeImporter::elementType(x).isF32() || NodeImporter::rank(rois) != 2 ||
-               NodeImporter::dim(rois, 1) != 4 || NodeImporter::elementType(rois) != NodeImporter::elementType(x) ||
-               NodeImporter::rank(batch) != 1 || NodeImporter::dim(batch, 0) != NodeImporter::dim(rois, 0) ||
-               outHeight < 1 || outWidth < 1 || samples < 0 || outHeight > 1024 || outWidth > 1024 || samples > 64) {
-      n.fail("wanted are an input of rank 4, regions [count, 4], the batch entry of each, all floats of 32 bits, and "
-             "sizes of 1 to 1024 with a sampling_ratio of 0 to 64");
-    } else if (samples == 0) {
-      n.unsupported("sampling_ratio 0 takes as many points as each region's size asks for; set it to a number");
-    } else if (llvm::is_contained(NodeImporter::shape(x), 0) || llvm::is_contained(NodeImporter::shape(rois), 0)) {
-      n.unsupported("an operand without elements");
-    }
-    return !n.failed();
-  }
-
-  Value number(Value like, int64_t value) { return n.scalar(n.b.getI64Type(), static_cast<double>(value)); }
-
-  Value clip(Value value, double low, double high) {
-    return n.create<ClipOp>(value, llvm::APFloat(low), llvm::APFloat(high));
-  }
-
-  Value column(int64_t d) { return n.create<SliceOp>(rois, Ints{0, d}, Ints{regions, 1}, Ints{1, 1}); }
-
-  /// Points of a dim of |size| pixels, |bins| a region: coordinates d and d + 2 of the regions are its ends.
-  Taps taps(int64_t d, int64_t size, int64_t bins) {
-    Value factor = n.scalarLike(rois, scale), shift = n.scalarLike(rois, halfPixel ? 0.5 : 0.0);
-    Value start = n.create<SubOp>(n.create<MulOp>(column(d), factor), shift);
-    Value end = n.create<SubOp>(n.create<MulOp>(column(d + 2), factor), shift);
-    Value length = n.create<SubOp>(end, start);
-    length = halfPixel ? length : n.create<MaxOp>(length, n.scalarLike(length, 1.0));
-    llvm::SmallVector<double> places;
-    for (int64_t bin = 0; bin < bins; ++bin) {
-      for (int64_t i = 0; i < samples; ++i) {
-        places.push_back((static_cast<double>(bin) + (static_cast<double>(i) + 0.5) / static_cast<double>(samples)) /
-                         static_cast<double>(bins));
-      }
-    }
-    Value steps = n.floatConstant(NodeImporter::elementType(rois), {1, bins * samples}, places);
-    Value at = n.create<AddOp>(start, n.create<MulOp>(length, steps));
-    auto last = static_cast<double>(size - 1);
-    // Points more than a pixel outside count as 0.
-    Value inside =
-        n.create<AndOp>(n.create<CompareOp>(at, n.scalarLike(at, -1.0), CompareKind::ge),
-                        n.create<CompareOp>(at, n.scalarLike(at, static_cast<double>(size)), CompareKind::le));
-    at = clip(at, 0.0, last);
-    Value low = n.create<FloorOp>(at);
-    Value fraction = n.create<SubOp>(at, low), zero = n.scalarLike(at, 0.0);
-    Value high = clip(n.create<AddOp>(low, n.scalarLike(low, 1.0)), 0.0, last);
-    mlir::Type i64 = n.b.getI64Type();
-    Value rest = n.create<SubOp>(n.scalarLike(fraction, 1.0), fraction);
-    return {{n.cast(low, i64), n.cast(high, i64)},
-            {n.create<WhereOp>(inside, rest, zero), n.create<WhereOp>(inside, fraction, zero)}};
-  }
-
-  NodeImporter &n;
-  Value x, rois;
-  int64_t regions = 0, outHeight = 0, outWidth = 0, samples = 0;
-  double scale = 1;
-  bool largest = false, halfPixel = true;
-};
-
-void roiAlign(NodeImporter &n) { RoiAligner(n).run(); }
-
 } // namespace
 
 llvm::ArrayRef<HandlerEntry> resizeHandlers() {
   static const HandlerEntry entries[] = {
-      {"", "Upsample", upsample},     {"", "Resize", upsample, 10},   {"", "Resize", resize, 11},
-      {"", "GridSample", gridSample}, {"", "RoiAlign", roiAlign, 10},
+      {"", "Upsample", upsample},
+      {"", "Resize", upsample, 10},
+      {"", "Resize", resize, 11},
+      {"", "GridSample", gridSample},
   };
   return entries;
 }

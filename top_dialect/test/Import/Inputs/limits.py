@@ -214,6 +214,20 @@ def shapeless():
     return made
 
 
+def open_input(name, shape):
+    return models.model([node("Neg", [name], ["y"])], [tensor(name, shape)], [tensor("y", None)])
+
+
+def open_samples():
+    """The only dim, and so not the batch."""
+    return open_input("samples", [None])
+
+
+def open_length():
+    """The first dim, with a name that says it is not the batch."""
+    return open_input("x", ["sequence_length", 4])
+
+
 def bad_names():
     """Names that are no UTF-8: bytes of equal length are put into the file's."""
     made = models.model(
@@ -264,6 +278,8 @@ MODELS = (
     empty_dim,
     pictures,
     shapeless,
+    open_samples,
+    open_length,
     bad_names,
 )
 

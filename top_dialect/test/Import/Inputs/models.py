@@ -48,6 +48,23 @@ def conv():
     )
 
 
+def unsupported_end():
+    """A supported node in front of operators that nothing imports, one of them in a branch, which reads a string."""
+    then, other = (
+        helper.make_graph([node("Blend", [name, "words"], [f"{name}_b"])], name, [], [tensor(f"{name}_b", None)])
+        for name in ("c", "x")
+    )
+    return model(
+        [
+            node("Neg", ["x"], ["c"], "neg"),
+            node("Frobnicate", ["c"], ["f"], "frob"),
+            node("If", ["flag"], ["y"], "choice", then_branch=then, else_branch=other),
+        ],
+        [tensor("x", [4]), tensor("flag", [], TensorProto.BOOL), tensor("words", [1], TensorProto.STRING)],
+        [tensor("f", None), tensor("y", None)],
+    )
+
+
 def unsorted():
     return model(
         [node("Relu", ["b"], ["y"], "second"), node("Neg", ["x"], ["b"], "first")],
@@ -428,6 +445,57 @@ def grid_batch():
     )
 
 
+def two_targets():
+    """Resize by scales and by sizes."""
+    return model(
+        [node("Resize", ["x", "", "scales", "sizes"], ["y"], "resize")],
+        [tensor("x", [1, 1, 2, 2])],
+        [tensor("y", [1, 1, 4, 4])],
+        [constant("scales", np.float32([1, 1, 2, 2])), constant("sizes", np.int64([1, 1, 4, 4]))],
+    )
+
+
+def full_output_shape():
+    """ConvTranspose whose output_shape has batch and channels."""
+    return model(
+        [node("ConvTranspose", ["x", "w"], ["y"], "up", output_shape=[1, 1, 4, 4], strides=[2, 2])],
+        [tensor("x", [1, 1, 2, 2])],
+        [tensor("y", [1, 1, 4, 4])],
+        [constant("w", np.ones((1, 1, 2, 2), np.float32))],
+    )
+
+
+def einsum(equation, *shapes):
+    names = [f"x{i}" for i in range(len(shapes))]
+    return model(
+        [node("Einsum", names, ["y"], "einsum", equation=equation)],
+        [tensor(name, shape) for name, shape in zip(names, shapes)],
+        [tensor("y", None)],
+    )
+
+
+def ellipsis_ranks():
+    return einsum("...,...->...", [], [2, 3])
+
+
+def ellipsis_sizes():
+    return einsum("...ij,...jk->...ik", [2, 5, 3, 4], [3, 1, 4, 2])
+
+
+def index_sizes():
+    return einsum("ij,jk->ik", [3, 4], [5, 2])
+
+
+def largest_of_any_number():
+    """RoiAlign of as many points as the size of each region asks for."""
+    return model(
+        [node("RoiAlign", ["x", "regions", "image"], ["y"], "align", mode="max")],
+        [tensor("x", [1, 1, 8, 8]), tensor("regions", [2, 4]), tensor("image", [2], I64)],
+        [tensor("y", None)],
+        opset=16,
+    )
+
+
 def wrong_attribute():
     made = node("Concat", ["x", "x"], ["y"], "concat", axis=0)
     made.attribute[0].type = AttributeProto.FLOAT
@@ -509,7 +577,8 @@ def no_graph():
 
 BAD = """endless_loop always_true_loop cyclic dangling unknown type_mismatch declared_type huge_input huge_result
 overflow short_data duplicate_tensor
-duplicate_input duplicate_initializer missing_output old_opset new_opset no_opset duplicate_output subgraph_dangling
+duplicate_input duplicate_initializer missing_output old_opset new_opset no_opset subgraph_dangling
+two_targets full_output_shape ellipsis_ranks ellipsis_sizes index_sizes largest_of_any_number
 subgraph_output bare_hardmax bare_reshape bare_split scalar_pad scalar_resize absurd_scale grid_batch wrong_attribute
 bad_axis
 bad_kernel external external_parent external_absolute external_link external_short external_no_number truncated

@@ -1,0 +1,20 @@
+//===- CutGraph.h - Keeps what the wanted outputs need ----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_TOP_IMPORT_ONNX_CUTGRAPH_H
+#define TESSERA_TOP_IMPORT_ONNX_CUTGRAPH_H
+
+#include "top_dialect/Import/Onnx/OnnxProto.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <string>
+
+namespace tessera::top::onnx_import {
+
+/// Removes every node of |graph| that no tensor in |outputs| depends on, so that an operator behind them need not be
+/// supported. Inputs stay, except those that only removed nodes read and whose type cannot be imported.
+void keepAncestors(onnx::GraphProto &graph, llvm::ArrayRef<std::string> outputs);
+
+} // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_IMPORT_ONNX_CUTGRAPH_H
