@@ -9,7 +9,7 @@ computed.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Iterator, Mapping
+from typing import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -54,6 +54,28 @@ def run(
             if name in wanted:
                 yield name, value
             del value
+
+
+def keep_ancestors(model: object, outputs: Sequence[str]) -> None:
+    """Removes the nodes that no tensor in `outputs` depends on, and makes these the outputs of the graph."""
+    import onnx
+
+    graph = model.graph  # type: ignore[attr-defined]
+    needed, pending = set(), list(outputs)
+    producers = {name: node for node in graph.node for name in node.output if name}
+    while pending:
+        name = pending.pop()
+        if name not in needed:
+            needed.add(name)
+            pending += names_read(producers[name]) if name in producers else ()
+    for number in reversed(range(len(graph.node))):
+        if not needed.intersection(graph.node[number].output):
+            del graph.node[number]
+    declared = {value.name: value.SerializeToString() for value in graph.output}
+    del graph.output[:]
+    for name in dict.fromkeys(outputs):
+        value = onnx.ValueInfoProto(name=name)
+        graph.output.append(onnx.ValueInfoProto.FromString(declared[name]) if name in declared else value)
 
 
 class NotCut(Exception):
@@ -117,5 +139,5 @@ def _run(
     try:
         values = make_session(model, path, threads, optimise=False).run(outputs, dict(inputs))
     except Exception as error:  # onnxruntime raises its own unrelated classes
-        raise failure_of(error, f"onnxruntime failed to run {path}") from error
+        raise failure_of(error, f"onnxruntime cannot run {path}") from error
     return {name: value for name, value in zip(outputs, values)}

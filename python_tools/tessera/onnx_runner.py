@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
@@ -64,7 +65,7 @@ def version() -> str:
 
 
 class Unreadable(TesseraError):
-    """A file that onnxruntime cannot be asked about, whatever Tessera makes of it."""
+    """A model that an implementation of ONNX cannot load or run: its limit, which need not be a fault of the model."""
 
 
 class OnnxModel:
@@ -72,10 +73,18 @@ class OnnxModel:
     `onnx` package.
 
     every_tensor: make all named float tensors outputs as well (needs the `onnx` package; where it is
-    missing, or the model has none, only the model's own outputs are there).
+    missing, or the model has none, only the model's own outputs are there). ends: tensors to end the network at
+    instead of its outputs.
     """
 
-    def __init__(self, path: str | Path, threads: int = 1, every_tensor: bool = False, optimise: bool = True) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        threads: int = 1,
+        every_tensor: bool = False,
+        optimise: bool = True,
+        ends: Sequence[str] = (),
+    ) -> None:
         try:
             import onnxruntime  # noqa: F401
         except ImportError as error:
@@ -85,15 +94,19 @@ class OnnxModel:
                 "running an .onnx file needs onnxruntime, which is not installed",
                 hint="pip install onnxruntime, or compile the model and run the .bmodel",
             ) from error
-        model, self._is_converted = _prepare(Path(path), every_tensor)
+        model, self._is_converted, own_outputs = _prepare(Path(path), every_tensor, ends)
         try:
             self._session = make_session(model or str(path), path, threads, optimise)
         except Exception as error:  # onnxruntime raises its own unrelated classes
-            raise failure_of(error, f"onnxruntime failed to load {path}") from error
+            raise failure_of(error, f"onnxruntime cannot load {path}") from error
         self._threads, self._optimises = threads, optimise
         self._path = path
+        self.name = f"onnxruntime {version()}"
         self.inputs = [_spec(value) for value in self._session.get_inputs()]
         self.outputs = [_spec(value) for value in self._session.get_outputs()]
+        self.input_names = [spec.name for spec in self.inputs]
+        self.tensors = frozenset(spec.name for spec in self.outputs)
+        self.output_names = [spec.name for spec in self.outputs][:own_outputs]
 
     def run(self, inputs: Mapping[str, np.ndarray], names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """Outputs by name (all, or those in `names`)."""
@@ -101,7 +114,7 @@ class OnnxModel:
         try:
             values = self._session.run(wanted, dict(inputs))
         except Exception as error:
-            raise failure_of(error, f"onnxruntime failed to run {self._path}") from error
+            raise failure_of(error, f"onnxruntime cannot run {self._path}") from error
         return {name: np.asarray(value) for name, value in zip(wanted, values) if isinstance(value, np.ndarray)}
 
     def each(self, inputs: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Iterator[tuple[str, np.ndarray]]:
@@ -135,14 +148,26 @@ def make_session(
 
 
 def failure_of(error: Exception, what: str) -> TesseraError:
-    """What onnxruntime could not do, and why."""
+    """The error of a model that onnxruntime cannot load or run: Unreadable, or of too little memory."""
     text = f"{what}: {reason_of(error)}"
-    return memory.error(what=text) if memory.lacks(error) or memory.told_in(str(error)) else TesseraError(text)
+    return memory.error(what=text) if memory.lacks(error) or memory.told_in(str(error)) else Unreadable(text)
+
+
+_NOISE = (
+    r"\[ONNXRuntimeError\] : \d+ : \w+ : ",
+    r"Exception during initialization: ",
+    r"Non-zero status code returned while running ",
+    r"/onnxruntime_src/\S+:\d+ .*?\) (?=\S)",  # file, line and signature of a function
+)
+_LONGEST = 400
 
 
 def reason_of(error: Exception) -> str:
-    """The first line of what onnxruntime says."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    """The first line of an error of onnxruntime or onnx, without codes and places in its sources."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    for noise in _NOISE:
+        line = re.sub(noise, "", line)
+    return line if len(line) <= _LONGEST else line[:_LONGEST].rpartition(" ")[0] + " ..."
 
 
 def _spec(value: object) -> TensorSpec:
@@ -150,17 +175,24 @@ def _spec(value: object) -> TensorSpec:
     return TensorSpec(value.name, shape, _ELEMENT_TYPES.get(value.type, value.type))  # type: ignore[attr-defined]
 
 
-def _prepare(path: Path, every_tensor: bool) -> "tuple[bytes | None, bool]":
-    """The model as onnxruntime is to read it, None where it can read the file itself or nothing can be done; and
-    whether its opset was converted. every_tensor: every node output of the top graph is a graph output."""
+def _prepare(path: Path, every_tensor: bool, ends: Sequence[str]) -> "tuple[bytes | None, bool, int | None]":
+    """The model as onnxruntime is to read it, None where it can read the file itself or nothing can be done; whether
+    its opset was converted; and how many outputs it has of its own. every_tensor: every node output of the top graph
+    is a graph output, behind these."""
     model = _load(path)
     if model is None:
-        return None, False
+        return None, False, None
+    if ends:
+        onnx_pieces.keep_ancestors(model, ends)
+    own_outputs = len(model.graph.output)
     model, is_converted = _modern(model, path)
     if every_tensor:
         _add_all_outputs(model)
-    data = model.SerializeToString() if every_tensor or is_converted else b""
-    return (data if 0 < len(data) < (1 << 31) - (1 << 20) else None), is_converted
+    changed = every_tensor or is_converted or bool(ends)
+    if changed:
+        _embed_shapes(model, path.resolve().parent)
+    data = model.SerializeToString() if changed else b""
+    return (data if 0 < len(data) < (1 << 31) - (1 << 20) else None), is_converted, own_outputs
 
 
 def _load(path: Path) -> "onnx.ModelProto | None":
@@ -209,3 +241,20 @@ def _add_all_outputs(model: "onnx.ModelProto") -> None:
             if name and name not in have:
                 have.add(name)
                 model.graph.output.append(onnx.ValueInfoProto(name=name))
+
+
+_EMBEDDED = 1 << 20  # bytes
+
+
+def _embed_shapes(model: "onnx.ModelProto", folder: Path) -> None:
+    """Reads the small integer tensors that lie in other files into the model: without a file of the model
+    onnxruntime's shape inference does not find them there."""
+    from onnx import TensorProto, external_data_helper
+
+    for tensor in model.graph.initializer:
+        is_shape = tensor.data_type in (TensorProto.INT64, TensorProto.INT32) and len(tensor.dims) <= 1
+        if is_shape and external_data_helper.uses_external_data(tensor) and 8 * sum(tensor.dims) <= _EMBEDDED:
+            with contextlib.suppress(Exception):  # the importer reports what is wrong with the file
+                external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+                tensor.data_location = TensorProto.DEFAULT
+                del tensor.external_data[:]

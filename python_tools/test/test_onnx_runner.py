@@ -6,9 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from conftest import BUILD
+
+from tessera import onnx_runner
+from tessera.onnx_reference import ReferenceModel
 
 LOADED = "import os; from tessera import onnx_runner; onnx_runner.version(); print(len(os.listdir('/proc/self/task')))"
 
@@ -38,3 +43,50 @@ def test_a_user_may_decide_otherwise() -> None:
         text=True,
     )
     assert result.stdout.strip() == "0", result.stderr
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        (
+            "[ONNXRuntimeError] : 1 : FAIL : Exception during initialization: /onnxruntime_src/core/rnn.h:53 "
+            "onnxruntime::LSTMBase::LSTMBase(const OpKernelInfo&) layout_ == 0 was false. Not supported.",
+            "layout_ == 0 was false. Not supported.",
+        ),
+        ("first line\nsecond", "first line"),
+        ("word " * 200, ("word " * 80).strip() + " ..."),
+    ],
+)
+def test_reasons_are_one_line_for_people(text: str, reason: str) -> None:
+    assert onnx_runner.reason_of(RuntimeError(text)) == reason
+
+
+class Evaluator:
+    """As onnx.reference has it, of one Neg whose result is bfloat16-like and that knows no other input than x."""
+
+    input_names, output_names = ["x"], ["y"]
+    rt_nodes_ = (SimpleNamespace(output=["t", ""]), SimpleNamespace(output=["y"]))
+
+    def __init__(self, path: str) -> None:
+        if "bad" in path:
+            raise NotImplementedError("no such operator")
+
+    def run(self, names: object, feed: dict, intermediate: bool) -> dict:
+        assert names is None and intermediate
+        return {"x": feed["x"], "t": -feed["x"], "y": -feed["x"], "absent": None}
+
+
+def test_reference_implementation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx.reference", SimpleNamespace(ReferenceEvaluator=Evaluator))
+    model = ReferenceModel("m.onnx")
+    assert model.tensors == {"t", "y"} and "reference implementation" in model.name
+    given = {"x": np.ones(3, np.float32)}
+    assert sorted(name for name, _ in model.each(given, {"t": 12, "y": 12, "absent": 0})) == ["t", "y"]
+    assert (model.run(given)["y"] == -1).all()
+    with pytest.raises(onnx_runner.Unreadable, match="cannot run the model: 'x'"):
+        model.run({})
+    with pytest.raises(onnx_runner.Unreadable, match="cannot load the model: no such operator"):
+        ReferenceModel("bad.onnx")
+    monkeypatch.setitem(sys.modules, "onnx.reference", None)
+    with pytest.raises(onnx_runner.Unreadable, match="is not installed"):
+        ReferenceModel("m.onnx")

@@ -7,7 +7,7 @@ import re
 from collections import ChainMap
 from functools import partial
 from pathlib import Path
-from typing import Iterator, Mapping, MutableMapping, Sequence, cast
+from typing import Callable, MutableMapping, Sequence, cast
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from .. import compare, inputs, onnx_runner, preprocess, tolerances, top_model
 from ..background import running
 from ..errors import TesseraError, usage_error
 from ..files import save_npz
+from ..onnx_reference import ReferenceModel
 from ..preprocess import is_picture
 from ..progress import command
 from ..top_model import TopModel, check_weights_free, weights_path
 from .common import Context, Parser, run_command
-from .single_check import check_each_op
+from .framework_check import Framework, compare_with_framework
 
 NAME = "model_transform"
 EPILOG = """examples:
@@ -80,20 +81,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
     check.add_argument("--not_inference", "--skip_validation", dest="skip", action="store_true", help="no check at all")
     return parser.add_common().parse_args(argv)
-
-
-def run_onnxruntime(
-    model: TopModel, arrays: dict[str, np.ndarray], sizes: Mapping[str, int], framework: onnx_runner.OnnxModel
-) -> Iterator[tuple[str, np.ndarray]]:
-    """onnxruntime's tensors that the Top reference has too, one by one; sizes: bytes of the reference's. Every model
-    output must be among them. arrays: also those of inputs that were made constants."""
-    known = {spec.name for spec in framework.outputs}
-    wanted = {name: size for name, size in sizes.items() if name in known}
-    lost = [spec.name for spec in model.outputs if spec.name not in wanted]
-    if lost:
-        raise TesseraError(f"the check cannot see output '{lost[0]}': onnxruntime or the Top model lacks it")
-    feed = {spec.name: arrays[spec.name] for spec in framework.inputs if spec.name in arrays}
-    return ((name, top_model.pad_output(model, name, array)) for name, array in framework.each(feed, wanted))
 
 
 def work(context: Context) -> None:
@@ -184,6 +171,7 @@ def _transform(
         "weights": str(weights),
         "inputs": [str(i) for i in model.inputs],
         "outputs": [str(o) for o in model.outputs],
+        "assumed_shapes": top_model.assumed_shapes(result),
     }
     test_input = args.test_input
     if args.skip:
@@ -227,7 +215,8 @@ def _check(
             input_file = str(input_path)
             save_npz(context.outputs.path(input_path), arrays)
             _warn_of_other(context, input_path)
-    load = partial(onnx_runner.OnnxModel, args.model_def, every_tensor=True, optimise=False)
+    ends = [name.strip() for name in (args.output_names or "").split(",") if name.strip()]
+    load = partial(onnx_runner.OnnxModel, args.model_def, every_tensor=True, optimise=False, ends=ends)
     with running([load]) as (framework,):  # onnxruntime takes its time to load
         with report.step("Top reference") as step:
             got = top_model.evaluate(model, arrays, report, every_tensor=True)
@@ -246,27 +235,8 @@ def _check(
         )
         context.result["comparison"] = None
         return input_file
-    try:
-        theirs = framework.result()
-    except onnx_runner.Unreadable as error:
-        report.warn(f"not compared with the framework: {error}; the numbers of this model are unchecked")
-        context.result["comparison"] = None
-        return input_file
-    with report.step(f"compare with onnxruntime {onnx_runner.version()}") as step:
-        expected = partial(run_onnxruntime, model, {**arrays, **fixed}, got.sizes(), theirs)
-        comparing, names = compare.Comparing(tolerance, args.excepts.split(",")), []
-        for tensor, array in expected():
-            comparing.add(tensor, got[tensor], array)
-            names.append(tensor)
-        comparison = comparing.result(got, names)
-        if comparison.rows:
-            worst = comparison.rows[0]
-            step.note = f"{len(comparison.rows)} tensors, worst cos {worst.cosine:.6f} ('{worst.name}')"
-    check_each_op(context, model, arrays, comparison, lambda put: [put(*pair) for pair in expected()])
-    context.result["comparison"] = comparison.as_dict()
-    if comparison.failed or comparison.excused:
-        report.say(compare.format_table(comparison))
-    comparison.require_passed("Top model against onnxruntime")
+    frameworks: list[Callable[[], Framework]] = [framework.result, partial(ReferenceModel, args.model_def)]
+    compare_with_framework(context, model, got, {**arrays, **fixed}, frameworks, tolerance)
     return input_file
 
 

@@ -4,6 +4,7 @@ small."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 from pathlib import Path
 from typing import Callable, Mapping, Sequence
@@ -15,9 +16,11 @@ from . import report as reports
 from .. import bmodel, compare, inputs, npu_perf, onnx_runner, preprocess, tolerances, top_model
 from ..errors import TesseraError, usage_error
 from ..files import require_file, scratch_folder
+from ..onnx_reference import ReferenceModel
 from ..progress import command
 from ..targets import targets
 from .common import Context, Parser, run_command
+from .framework_check import Framework, top_names
 
 NAME = "tessera"
 EPILOG = """examples:
@@ -153,17 +156,40 @@ def measure(context: Context, model: Path, ours: Callable[[], object], theirs: C
     context.result["latency_ms"] = {"tessera": milliseconds, "onnxruntime": other, "threads": args.threads}
 
 
-def reference(context: Context, model: top_model.TopModel, arrays: Mapping[str, np.ndarray]):
-    """(expected outputs, who says so, a function that runs the framework once or None)."""
+Outputs = Mapping[str, np.ndarray]
+
+
+def reference(
+    context: Context, model: top_model.TopModel, arrays: Outputs
+) -> tuple[Outputs, str, Callable[[], Outputs] | None]:
+    """(expected outputs, who computed them, a function that runs the framework once or None). A framework that cannot
+    run the model has a limit, which need not be a fault of the model."""
     args, report = context.args, context.report
-    if onnx_runner.available():
-        with report.step(f"onnxruntime {onnx_runner.version()}"):
-            framework = onnx_runner.OnnxModel(args.model, args.threads)
-            feed = {spec.name: arrays[spec.name] for spec in framework.inputs if spec.name in arrays}
-            return top_model.pad_outputs(model, framework.run(feed)), "onnxruntime", lambda: framework.run(feed)
-    report.warn("compared with Tessera's own reference only: onnxruntime is not installed (pip install onnxruntime)")
+    if not onnx_runner.available():
+        report.warn(
+            "compared with Tessera's own reference only: onnxruntime is not installed (pip install onnxruntime)"
+        )
+    else:
+        with report.step(f"onnxruntime {onnx_runner.version()}") as step:
+            try:
+                framework = onnx_runner.OnnxModel(args.model, args.threads)
+                feed = {name: arrays[name] for name in framework.input_names if name in arrays}
+                return by_top_names(model, framework, framework.run(feed)), "onnxruntime", lambda: framework.run(feed)
+            except onnx_runner.Unreadable as error:
+                step.note = "it cannot run the model"
+                report.warn(f"{error.message}; compared with another implementation instead")
+        with contextlib.suppress(onnx_runner.Unreadable):
+            other = ReferenceModel(args.model)
+            feed = {name: arrays[name] for name in other.input_names if name in arrays}
+            return by_top_names(model, other, other.run(feed)), other.name, None
     with report.step("Top reference"):
         return top_model.evaluate(model, arrays, report), "the Top reference", None
+
+
+def by_top_names(model: top_model.TopModel, framework: Framework, outputs: Outputs) -> dict[str, np.ndarray]:
+    """The framework's outputs as the Top model has them."""
+    names = top_names(model.outputs, framework)
+    return top_model.pad_outputs(model, {names[name]: array for name, array in outputs.items()})
 
 
 def median_ms(once) -> float:

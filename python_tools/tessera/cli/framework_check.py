@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the tensors of a Top model with those of a framework that runs the ONNX file."""
+from __future__ import annotations
+
+from functools import partial
+from typing import Callable, Iterator, Mapping, Sequence, Union
+
+import numpy as np
+
+from .. import compare, onnx_runner, top_model
+from ..inputs import InputSpec
+from ..onnx_reference import ReferenceModel
+from ..safetensors_io import MappedTensors
+from ..top_model import TopModel
+from .common import Context
+from .single_check import check_each_op
+
+Framework = Union[onnx_runner.OnnxModel, ReferenceModel]
+
+
+def compare_with_framework(
+    context: Context,
+    model: TopModel,
+    got: MappedTensors,
+    arrays: Mapping[str, np.ndarray],
+    frameworks: Sequence[Callable[[], Framework]],
+    tolerance: compare.Tolerance,
+) -> None:
+    """Compares with the first of `frameworks` that can run the model; a framework's limit need not be a fault of the
+    model, so it is a warning. got: all tensors of the Top reference. arrays: the inputs, also those that were made
+    constants."""
+    report = context.report
+    context.result["comparison"] = None
+    limits: list[str] = []
+    for load in frameworks:
+        try:
+            framework = load()
+            comparison = _compare(context, model, got, arrays, framework, tolerance)
+        except onnx_runner.Unreadable as error:
+            limits.append(error.message)
+            continue
+        for text in limits:
+            report.warn(f"{text}; compared with {framework.name} instead")
+        context.result["comparison"] = comparison.as_dict()
+        if comparison.failed or comparison.excused:
+            report.say(compare.format_table(comparison))
+        comparison.require_passed(f"Top model against {framework.name}")
+        return
+    reasons = "; ".join(limits)
+    report.warn(f"not compared with the framework: {reasons}; the numbers of this model are unchecked")
+
+
+def _compare(
+    context: Context,
+    model: TopModel,
+    got: MappedTensors,
+    arrays: Mapping[str, np.ndarray],
+    framework: Framework,
+    tolerance: compare.Tolerance,
+) -> compare.Comparison:
+    """Raises Unreadable where the framework cannot run the model."""
+    # The file's outputs are those of the model, in this order, unless the user named others.
+    names_of = top_names([] if context.args.output_names else model.outputs, framework)
+    expected = partial(_tensors, model, arrays, got.sizes(), framework, names_of)
+    comparing, names = compare.Comparing(tolerance, context.args.excepts.split(",")), []
+    limit: onnx_runner.Unreadable | None = None
+    with context.report.step(f"compare with {framework.name}") as step:
+        try:
+            for name, array in expected():
+                comparing.add(name, got[name], array)
+                names.append(name)
+        except onnx_runner.Unreadable as error:
+            limit, step.note = error, "it cannot run the model"
+        comparison = comparing.result(got, names)
+        if comparison.rows and not limit:
+            worst = comparison.rows[0]
+            step.note = f"{len(comparison.rows)} tensors, worst cos {worst.cosine:.6f} ('{worst.name}')"
+    if limit:
+        context.report.total += 1
+        raise limit
+    for spec in model.outputs:
+        if spec.name not in names and spec.name not in comparison.excepted:
+            context.report.warn(f"output '{spec.name}' is not compared: {framework.name} does not compute it")
+    check_each_op(context, model, arrays, comparison, lambda put: [put(*pair) for pair in expected()])
+    return comparison
+
+
+def _tensors(
+    model: TopModel,
+    arrays: Mapping[str, np.ndarray],
+    sizes: Mapping[str, int],
+    framework: Framework,
+    names: Mapping[str, str],
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The framework's tensors that the Top reference has too, one by one, by the Top model's names; sizes: bytes of the
+    reference's."""
+    wanted = {name: sizes[ours] for name, ours in names.items() if ours in sizes}
+    feed = {name: arrays[name] for name in framework.input_names if name in arrays}
+    for name, array in framework.each(feed, wanted):
+        yield names[name], top_model.pad_output(model, names[name], array)
+
+
+def top_names(outputs: Sequence[InputSpec], framework: Framework) -> dict[str, str]:
+    """The Top model's name of each tensor of the framework. The importer changes names that no text can hold; `outputs`
+    with such a name are found by their place."""
+    places = zip(framework.output_names, (spec.name for spec in outputs))
+    return {
+        **{name: name for name in framework.tensors},
+        **{name: ours for name, ours in places if ours not in framework.tensors},
+    }

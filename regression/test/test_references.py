@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that onnxruntime cannot load or run are not at fault: the commands say so in one line and go on."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from conftest import check, run_tool
+from onnx import TensorProto, helper, numpy_helper
+
+pytest.importorskip("onnxruntime")
+
+
+def save(path: Path, nodes: list, inputs: dict, outputs: list, constants: dict, opset: int = 17) -> Path:
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), str(path))
+    return path
+
+
+def batch_first(path: Path) -> Path:
+    """An LSTM of layout 1, which onnxruntime cannot load."""
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["", "y"], hidden_size=3, layout=1)
+    rng = np.random.default_rng(0)
+    weights = {name: rng.standard_normal((1, 12, size)).astype(np.float32) for name, size in (("w", 4), ("r", 3))}
+    return save(path, [node], {"x": [2, 5, 4]}, ["y"], weights)
+
+
+def dilated(path: Path) -> Path:
+    """A convolution that onnxruntime loads, but cannot run."""
+    node = helper.make_node("Conv", ["x", "w"], ["y"], auto_pad="SAME_UPPER", dilations=[2, 1])
+    return save(path, [node], {"x": [1, 2, 8, 7]}, ["y"], {"w": np.ones((3, 2, 3, 2), np.float32)})
+
+
+def transform(model: Path, *flags: object) -> tuple[str, dict]:
+    """(the warnings, the JSON document) of model_transform, which must end well."""
+    arguments = ("--model_def", model, "--mlir", model.with_name("m_top.mlir"), "--json", *flags)
+    document = json.loads(check(run_tool("model_transform", *arguments, cwd=model.parent)))
+    return "\n".join(document["warnings"]), document
+
+
+@pytest.mark.parametrize("make, reason", [(batch_first, "layout == 1"), (dilated, "Dilation not supported")])
+def test_a_limit_of_onnxruntime_is_a_warning(make, reason: str, tmp_path: Path) -> None:
+    model = make(tmp_path / "m.onnx")
+    warnings, _ = transform(model)
+    assert warnings.count("\n") == 0 and "onnxruntime cannot" in warnings and reason in warnings, warnings
+    assert "onnxruntime_src" not in warnings and "[ONNXRuntimeError]" not in warnings
+    text = check(run_tool("tessera", "run", model, cwd=tmp_path))
+    assert "verdict: PASS" in text and reason in text
+
+
+def test_shapes_in_external_data_are_compared(tmp_path: Path) -> None:
+    path = save(
+        tmp_path / "m.onnx",
+        [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Reshape", ["p", "shape"], ["y"])],
+        {"x": [2, 6]},
+        ["y"],
+        {"w": np.ones((6, 5), np.float32), "shape": np.int64([5, 2])},
+    )
+    onnx.save(onnx.load(str(path)), str(path), save_as_external_data=True, location="w.bin", size_threshold=0)
+    warnings, document = transform(path)
+    assert not warnings and document["comparison"]["passed"], document
+
+
+def test_an_output_of_a_very_long_name(tmp_path: Path) -> None:
+    """The importer shortens it; the check finds it by its place."""
+    name = "y" * 40000
+    path = save(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], [name])], {"x": [3]}, [name], {})
+    _, document = transform(path)
+    assert document["comparison"]["passed"] and len(document["comparison"]["tensors"]) == 1
+
+
+def test_outputs_named_by_the_user_end_the_network(tmp_path: Path) -> None:
+    """What lies behind them is neither imported nor asked of onnxruntime."""
+    path = save(
+        tmp_path / "m.onnx",
+        [
+            helper.make_node("Conv", ["x", "w"], ["c"]),
+            helper.make_node("Bernoulli", ["c"], ["b"]),
+            helper.make_node("NoSuchOperator", ["b"], ["y"]),
+        ],
+        {"x": [1, 2, 5, 5]},
+        ["y"],
+        {"w": np.ones((3, 2, 3, 3), np.float32)},
+    )
+    arguments = ("--model_def", path, "--mlir", tmp_path / "m_top.mlir")
+    refused = run_tool("model_transform", *arguments, cwd=tmp_path)
+    assert refused.returncode == 4 and "NoSuchOperator" in refused.stderr
+    warnings, document = transform(path, "--output_names", "c")
+    assert (
+        not warnings
+        and document["comparison"]["passed"]
+        and document["model"]["outputs"] == ["'c' float32[1, 3, 3, 3]"]
+    )
+
+
+def test_an_open_batch_is_one(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Add", ["x", "z"], ["y"])]
+    model = save(tmp_path / "m.onnx", nodes, {"x": ["n", 3], "z": ["n", 3]}, ["y"], {})
+    text = check(run_tool("model_transform", "--model_def", model, "--mlir", tmp_path / "m_top.mlir", cwd=tmp_path))
+    assert "the batch open" in text and "x=1x3,z=1x3" in text
+    _, document = transform(model)
+    assert document["model"]["assumed_shapes"] == {"x": [1, 3], "z": [1, 3]}
+    _, document = transform(model, "--input_shapes", "x=2x3")
+    assert document["model"]["assumed_shapes"] == {} and "[2, 3]" in document["model"]["outputs"][0]
