@@ -22,7 +22,7 @@ set(TESSERA_TEST_SECONDS
     pytest-regression-calibration=75 pytest-regression-x86-v2=60 pytest-regression-learned_weights=55
     bmrt_preset_gcc=50 bmrt_preset_clang=50 pytest-regression-stages=30 pytest-regression-determinism=30 pytest-regression-target=30
     pytest-regression-quantize=25 pytest-regression-borders=25 pytest-regression-equalization=25
-    pytest-regression-x86-avx2=25 pytest-regression-x86-avx512=25 pytest-regression-limits=25
+    pytest-regression-x86-avx2=25 pytest-regression-x86-avx512=25 pytest-regression-limits=25 pytest-regression-hostile_surroundings=22
     pytest-regression-docs=22 pytest-regression-examples=22 npu_emission_test=20 pytest-regression-interrupts=20 pytest-regression-bad_input=20
     pytest-regression-estimate=20 pytest-regression-npu_orders=16 pytest-regression-npu_survey=16
     pytest-regression-bit_equal=16 pytest-regression-tasks=15 pytest-regression-wheel=20

@@ -20,9 +20,12 @@ namespace {
 /// Start of a cache file; then the contents.
 struct EntryHeader {
   char magic[8];
-  uint64_t hash; ///< XXH3-64 of the contents
+  uint64_t hash; ///< entryHash
 };
-constexpr char kMagic[8] = {'T', 'S', 'K', 'E', 'R', 'N', '0', '2'};
+constexpr char kMagic[8] = {'T', 'S', 'K', 'E', 'R', 'N', '0', '3'};
+
+/// Covers the key too: an entry copied to another key's name holds the wrong kernel and must not match.
+uint64_t entryHash(StringRef key, StringRef contents) { return xxh3_64bits(contents) ^ xxh3_64bits(key); }
 } // namespace
 
 std::string FileCache::defaultFolder() {
@@ -49,7 +52,12 @@ std::optional<std::string> FileCache::lookup(StringRef key) const {
   if (isOff()) {
     return std::nullopt;
   }
-  auto buffer = MemoryBuffer::getFile(path(key), /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  std::string entry = path(key);
+  // Anything else than a regular file may block the read (a FIFO) or never end (/dev/zero).
+  if (!sys::fs::is_regular_file(entry)) {
+    return std::nullopt;
+  }
+  auto buffer = MemoryBuffer::getFile(entry, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer) {
     return std::nullopt;
   }
@@ -60,7 +68,7 @@ std::optional<std::string> FileCache::lookup(StringRef key) const {
   }
   memcpy(&header, file.data(), sizeof(header));
   StringRef contents = file.drop_front(sizeof(header));
-  if (memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 || header.hash != xxh3_64bits(contents)) {
+  if (memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 || header.hash != entryHash(key, contents)) {
     return std::nullopt;
   }
   return contents.str();
@@ -72,7 +80,7 @@ void FileCache::insert(StringRef key, StringRef contents) {
   }
   EntryHeader header = {};
   memcpy(header.magic, kMagic, sizeof(kMagic));
-  header.hash = xxh3_64bits(contents);
+  header.hash = entryHash(key, contents);
   std::string target = path(key);
   if (std::error_code error = sys::fs::create_directories(sys::path::parent_path(target))) {
     noteFault(error.message());

@@ -28,7 +28,7 @@ from .background import Background, each, running
 from .compile_session import Request, start
 from .errors import ExitCode, TesseraError
 from .scratch import lasting_folder
-from .programs import failed_start, find_program, how_it_ended, lack_of_memory
+from .programs import external_cause, failed_start, find_program, how_it_ended
 from .progress import At, Report
 
 _KNOWN = {
@@ -71,7 +71,7 @@ def run_compile(
         return child.result
     if code in _KNOWN and (child.errors or child.stderr):
         raise child.error(code)
-    if error := lack_of_memory(f"tessera-compile {arguments[0]}", code, "\n".join(child.stderr)):
+    if error := external_cause(f"tessera-compile {arguments[0]}", code, "\n".join(child.stderr)):
         raise error
     said = [str(event.get("message", "")) for event in child.errors]
     if not _saves_reproducers:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -53,8 +55,8 @@ def run_program(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]
         )
     except OSError as error:
         raise failed_start(name, error) from error
-    if lack := lack_of_memory(name, result.returncode, result.stderr):
-        raise lack
+    if cause := external_cause(name, result.returncode, result.stderr):
+        raise cause
     if result.returncode not in (ExitCode.OK, ExitCode.ERROR, ExitCode.USAGE, ExitCode.UNSUPPORTED):
         raise TesseraError(
             f"{name} {how_it_ended(result.returncode)}", ExitCode.INTERNAL, details=result.stderr.splitlines()[-5:]
@@ -65,11 +67,35 @@ def run_program(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]
 def failed_start(name: str, error: OSError) -> TesseraError:
     if memory.lacks(error):
         return memory.error(what=f"failed to start {name}: {error.strerror}")
+    if lack := lacked_descriptor(error):
+        return TesseraError(f"failed to start {name}: {lack.message}", hint=lack.hint)
     return TesseraError(f"failed to start {name}: {error.strerror}", ExitCode.INTERNAL)
 
 
-def lack_of_memory(name: str, code: int, stderr: str) -> TesseraError | None:
-    """What to say where a program ended for lack of memory; None where it did not."""
+def lacked_descriptor(fault: BaseException) -> TesseraError | None:
+    """Returns the error to report if `fault` means that the system gave no more file descriptors or processes; None
+    for any other fault."""
+    if not isinstance(fault, OSError):
+        return None
+    if fault.errno in (errno.EMFILE, errno.ENFILE):
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return TesseraError(f"too many open files: the limit is {limit}", hint="raise the limit: ulimit -n 1024")
+    if fault.errno == errno.EAGAIN:
+        limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+        return TesseraError(
+            f"no more processes: the limit is {'none' if limit < 0 else limit}",
+            hint="raise the limit (ulimit -u), or end other processes",
+        )
+    return None
+
+
+def external_cause(name: str, code: int, stderr: str) -> TesseraError | None:
+    """Returns the error to report if a program ended for lack of memory or by another process's signal; None if its
+    own fault ended it."""
+    if -code in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        return TesseraError(
+            f"{name} {how_it_ended(code)}, which another process sent; no output file was written", ExitCode.INTERRUPTED
+        )
     last = (stderr.strip().splitlines() or [""])[-1]
     if code == ExitCode.OUT_OF_MEMORY:
         return TesseraError(last or f"{name}: out of memory", ExitCode.OUT_OF_MEMORY, hint=memory.HINT)

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import traceback
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Callable, Sequence
 
 from .. import __version__, interrupts, memory
@@ -20,6 +19,7 @@ from ..compile_session import session
 from ..errors import ExitCode, TesseraError
 from ..files import NO_NAME, NO_ROOM, room_hint
 from ..outputs import Outputs
+from ..programs import lacked_descriptor
 from ..progress import Report
 from ..scratch import without_scratch
 
@@ -116,13 +116,17 @@ def run_command(
     of ours: exit code 70 with the stack trace saved in a file, not on the screen. The outputs appear where the code
     is 0 or 3.
     """
-    _open_streams()
     try:
+        _open_streams()
         args = parse(argv)
+        _check_surroundings(sys.argv[1:] if argv is None else argv)
     except SystemExit as end:  # argparse: 0 after --help, 2 after a wrong flag
         return _flushed(int(end.code or 0))
+    except TesseraError as refusal:
+        print_error(name, refusal)
+        return _flushed(refusal.code)
     except OSError as fault:  # of --help
-        print_error(name, _no_stdout(fault))
+        print_error(name, lacked_descriptor(fault) or _no_stdout(fault))
         return _flushed(ExitCode.ERROR)
     context = Context.make(name, args, steps)
     with interrupts.caught(ends_process=True), session(), context.outputs:
@@ -140,6 +144,22 @@ def run_command(
         code = ExitCode.ERROR
         print_error(name, _no_stdout(fault))
     return _flushed(code)
+
+
+def _check_surroundings(words: Sequence[str]) -> None:
+    """Raises TesseraError if the current folder was removed, or if it or a word of the command line is not UTF-8:
+    the compiler's messages, the files' tables of names and onnxruntime hold paths as UTF-8 text."""
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:
+        raise TesseraError("the current folder no longer exists", hint="cd to a folder that exists") from None
+    for text in (folder, *words):
+        try:
+            text.encode()
+        except UnicodeEncodeError as fault:
+            raise TesseraError(
+                f"the name {_bytes_of(fault)} is not UTF-8", hint="rename the file or folder, or use another one"
+            ) from None
 
 
 def _no_stdout(fault: OSError) -> TesseraError:
@@ -212,6 +232,8 @@ def _explain(context: Context, fault: BaseException) -> TesseraError:
     if memory.lacks(fault):
         doing = str(context.report.steps[-1]["name"]) if context.report.steps else ""
         return memory.error(doing, f"{type(fault).__name__}: {fault}" if str(fault) else "")
+    if error := lacked_descriptor(fault):
+        return error
     if isinstance(fault, OSError) and fault.errno in NO_ROOM and not fault.filename and _takes_no_more(fault):
         return _no_stdout(fault)
     if isinstance(fault, OSError) and fault.errno in NO_ROOM:
@@ -235,7 +257,7 @@ def _for_people(error: TesseraError) -> TesseraError:
     """The same about the user's files, not those that stand for them until the end; with what to do where there is no
     room."""
     named = re.search(r"(?:failed to|cannot) write '?([^':]+)", error.message)
-    hint = error.hint or room_hint(named.group(1) if named else Path.cwd(), error.message)
+    hint = error.hint or room_hint(named.group(1) if named else ".", error.message)
     return TesseraError(
         without_scratch(error.message), error.code, without_scratch(hint), list(map(without_scratch, error.details))
     )
@@ -255,7 +277,7 @@ def _internal(name: str, fault: BaseException) -> TesseraError:
         traceback.format_exception(type(fault), fault, fault.__traceback__)
     )
     try:
-        handle, path = tempfile.mkstemp(prefix=f"tessera-{name}-", suffix=".txt", dir=Path.cwd())
+        handle, path = tempfile.mkstemp(prefix=f"tessera-{name}-", suffix=".txt", dir=os.getcwd())
     except OSError:
         handle, path = tempfile.mkstemp(prefix=f"tessera-{name}-", suffix=".txt")
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_runner: runs a .bmodel, a NAME_top.mlir (reference evaluator) or an .onnx (onnxruntime)."""
+"""The command model_runner."""
 from __future__ import annotations
 
 import argparse
@@ -17,6 +17,7 @@ from .common import Context, Parser, run_command
 from .model_tool import read_model
 
 NAME = "model_runner"
+PURPOSE = "Runs a .bmodel, a NAME_top.mlir (reference evaluator) or an .onnx (onnxruntime)."
 EPILOG = """examples:
   model_runner --model m.bmodel --input in.npz --output out.npz
   model_runner --model m.bmodel --input cat.jpg --output out.npz --threads 2
@@ -25,7 +26,7 @@ EPILOG = """examples:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
+    parser = Parser(NAME, PURPOSE, EPILOG)
     parser.add_argument("--model", required=True, metavar="FILE", help=".bmodel, NAME_top.mlir or .onnx")
     parser.add_argument(
         "--input",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_tool: looks into a .bmodel file (info, check, disasm, perf) and makes one of several (combine)."""
+"""The command model_tool."""
 from __future__ import annotations
 
 import argparse
@@ -19,6 +19,7 @@ from ..stages import combine as combine_files
 from .common import Context, Parser, add_chip_set, run_command
 
 NAME = "model_tool"
+PURPOSE = "Inspects a .bmodel file (info, check, disasm, perf) and combines several into one (combine)."
 EPILOG = """examples:
   model_tool info m.bmodel            what is in it: inputs, outputs, memory, steps
   model_tool check m.bmodel           every byte against its hash; exit code 1 where one differs
@@ -28,7 +29,7 @@ EPILOG = """examples:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
+    parser = Parser(NAME, PURPOSE, EPILOG)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, text in (
         ("info", "inputs, outputs, memory and steps"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_transform: an ONNX file becomes NAME_top.mlir and NAME_weights.safetensors, checked."""
+"""The command model_transform."""
 from __future__ import annotations
 
 import argparse
@@ -23,6 +23,7 @@ from .common import Context, Parser, run_command
 from .framework_check import Framework, compare_with_framework
 
 NAME = "model_transform"
+PURPOSE = "Imports an ONNX file as NAME_top.mlir and NAME_weights.safetensors, and checks the result."
 EPILOG = """examples:
   model_transform --model_name m --model_def m.onnx --mlir m_top.mlir
   model_transform --model_name m --model_def m.onnx --input_shapes "[[1,3,224,224]]" \\
@@ -32,7 +33,7 @@ EPILOG = """examples:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
+    parser = Parser(NAME, PURPOSE, EPILOG)
     parser.add_argument("--model_def", required=True, metavar="FILE", help="the .onnx file")
     parser.add_argument(
         "--mlir", required=True, metavar="FILE", help="output, NAME_top.mlir; the weights are put beside it"

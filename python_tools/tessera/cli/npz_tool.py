@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""npz_tool: compare, show and edit files of named tensors (.npz, .safetensors, .npy)."""
+"""The command npz_tool."""
 from __future__ import annotations
 
 import argparse
@@ -14,6 +14,7 @@ from ..files import atomic_write, load_tensors, save_npz
 from .common import Context, Parser, run_command
 
 NAME = "npz_tool"
+PURPOSE = "Compares, shows and edits files of named tensors (.npz, .safetensors, .npy)."
 CHANNELS_SHOWN = 15
 EPILOG = """examples:
   npz_tool compare out.npz reference.npz --tolerance 0.999,0.99 -v
@@ -23,7 +24,7 @@ EPILOG = """examples:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
+    parser = Parser(NAME, PURPOSE, EPILOG)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
     def verb(name: str, help_text: str, *files: str) -> Parser:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera: from an ONNX file to a verdict in one command, scores of models on tasks, times on NPUs, failures made
-small."""
+"""The command tessera."""
 from __future__ import annotations
 
 import argparse
@@ -23,6 +22,7 @@ from .common import Context, Parser, run_command
 from .framework_check import Framework, top_names
 
 NAME = "tessera"
+PURPOSE = "Takes an ONNX file to a verdict, scores models on tasks, estimates times on NPUs, reduces failures."
 EPILOG = """examples:
   tessera run model.onnx
   tessera run model.onnx --input_shapes x=1x3x224x224 --input cat.jpg --pixel_format rgb --threads 2
@@ -36,7 +36,7 @@ MEASURE_SECONDS = 1.0
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
+    parser = Parser(NAME, PURPOSE, EPILOG)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     run = verbs.add_parser(
         "run",
