@@ -178,7 +178,8 @@ Value matchSquare(Value v) {
     return mul.getA();
   }
   auto raised = matchScalar<PowOp>(v, false);
-  return raised && raised->second == 2 ? raised->first : Value();
+  bool isSquare = raised && raised->second == 2 && raised->first.getType() == v.getType();
+  return isSquare ? raised->first : Value();
 }
 
 } // namespace tessera::top

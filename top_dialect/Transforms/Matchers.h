@@ -64,7 +64,7 @@ mlir::Value polynomialVariable(mlir::Value v);
 /// A value that equals 1 / sqrt(result), in any of the forms exporters write, or null.
 mlir::Value matchRsqrt(mlir::Value v);
 
-/// A value whose square is v: x for x * x and pow(x, 2), or null.
+/// A value of the type of v whose square is v: x for x * x and pow(x, 2), or null.
 mlir::Value matchSquare(mlir::Value v);
 
 } // namespace tessera::top

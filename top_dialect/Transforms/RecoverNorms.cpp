@@ -194,7 +194,11 @@ Operation *recoverExpandedNorm(AddOp op, Value x, Value a, Value shift, Rewriter
   auto variance = matchScalar<AddOp>(scaled.below, /*anyOrder=*/true);
   auto meanSquare = variance ? variance->first.getDefiningOp<ReduceOp>() : ReduceOp();
   Value centred = meanSquare ? matchSquare(meanSquare.getX()) : Value();
-  if (!centred || matchCentred(centred, *axis) != x || !matchMeanSquare(scaled.below, centred)) {
+  if (!centred || matchCentred(centred, *axis) != x) {
+    return nullptr;
+  }
+  std::optional<MeanSquare> match = matchMeanSquare(scaled.below, centred);
+  if (!match || match->axis != *axis) {
     return nullptr;
   }
   auto norm = LayerNormOp::create(rewriter, op.getLoc(), op.getType(), x, Value(), Value(), *axis,

@@ -117,10 +117,11 @@ Value unstacked(Value v) {
   return fits ? Value(reshape.getX()) : Value();
 }
 
-/// cos and sin reach over the last dim in full; rank at most that of x.
-bool fitsAngles(Value angle, Value x) {
+/// Checks that `angle` (cos or sin) has the type of `x`, at most its rank, and `width` elements in its last dim: the op
+/// broadcasts the leading dims alone.
+bool fitsAngles(Value angle, Value x, int64_t width) {
   ArrayRef<int64_t> dims = dimsOf(angle);
-  return !dims.empty() && static_cast<int64_t>(dims.size()) <= tensorType(x).getRank() &&
+  return !dims.empty() && dims.back() == width && static_cast<int64_t>(dims.size()) <= tensorType(x).getRank() &&
          tensorType(angle).getElementType() == tensorType(x).getElementType();
 }
 
@@ -138,13 +139,15 @@ bool recoverJoined(ConcatOp concat, RewriterBase &rewriter) {
   if (!rotation || isStack == (rotation->pick.part == Part::half)) {
     return false;
   }
-  SmallVector<int64_t> dims(isStack ? dimsOf(inner1) : dimsOf(y1));
+  Value picked = isStack ? inner1 : y1;
+  SmallVector<int64_t> dims(dimsOf(picked));
+  int64_t width = dims.back();
+  if (!fitsAngles(rotation->cos, picked, width) || !fitsAngles(rotation->sin, picked, width)) {
+    return false;
+  }
   dims.back() *= 2;
   Location loc = concat.getLoc();
   Value x = createReshape(rewriter, loc, rotation->pick.source, dims);
-  if (!fitsAngles(rotation->cos, x) || !fitsAngles(rotation->sin, x)) {
-    return false;
-  }
   auto rope = RopeOp::create(rewriter, loc, type.clone(dims), x, rotation->cos, rotation->sin, isStack);
   Value joined = createReshape(rewriter, loc, rope, type.getShape());
   replaceFused(rewriter, concat, joined.getDefiningOp());
@@ -177,7 +180,8 @@ bool hasEqualHalves(Value v, int depth = 0) {
   }
   if (isa<ScalarInterface>(def)) { // One operand varies; others are single numbers.
     return llvm::all_of(def->getOperands(), [&](Value operand) {
-      return getScalar(operand) || (dimsOf(operand).back() == size && hasEqualHalves(operand, depth + 1));
+      return getScalar(operand) || (tensorType(operand).getRank() > 0 && dimsOf(operand).back() == size &&
+                                    hasEqualHalves(operand, depth + 1));
     });
   }
   if (auto gather = dyn_cast<GatherOp>(def)) {
@@ -233,9 +237,8 @@ bool recoverRotateHalf(AddOp add, RewriterBase &rewriter) {
     for (Value operand : {Value(sinMul.getA()), Value(sinMul.getB())}) {
       Value x = matchRotatedHalves(operand);
       Value cos = x ? otherOperand(cosMul, x) : Value(), sin = otherOperand(sinMul, operand);
-      if (!cos || x.getType() != add.getType() || !fitsAngles(cos, x) || !fitsAngles(sin, x) ||
-          dimsOf(cos).back() != dimsOf(x).back() || dimsOf(sin).back() != dimsOf(x).back() || !hasEqualHalves(cos) ||
-          !hasEqualHalves(sin)) {
+      if (!cos || !sin || x.getType() != add.getType() || !fitsAngles(cos, x, dimsOf(x).back()) ||
+          !fitsAngles(sin, x, dimsOf(x).back()) || !hasEqualHalves(cos) || !hasEqualHalves(sin)) {
         continue;
       }
       Value cosHalf = firstHalf(rewriter, add.getLoc(), cos);

@@ -121,3 +121,39 @@ func.func @l2(%x: tensor<8x4xf32>) -> tensor<8xf32> {
   %y = top.sqrt %s : (tensor<8xf32>) -> tensor<8xf32>
   return %y : tensor<8xf32>
 }
+
+// -----
+
+// The mean over the last dim, the variance over the last two: no norm, although each is one of a norm.
+// CHECK-LABEL: @keeps_other_axes
+// CHECK-NOT: top.layer_norm
+// CHECK: return
+func.func @keeps_other_axes(%x: tensor<2x3x4xf32>, %scale: tensor<4xf32>, %bias: tensor<4xf32>) -> tensor<2x3x4xf32> {
+  %eps = top.constant dense<1.0e-05> : tensor<f32> : tensor<f32>
+  %mean = top.reduce %x {kind = 1 : i32, axes = array<i64: 2>} : (tensor<2x3x4xf32>) -> tensor<2x3x1xf32>
+  %c = top.sub %x, %mean : (tensor<2x3x4xf32>, tensor<2x3x1xf32>) -> tensor<2x3x4xf32>
+  %sq = top.mul %c, %c : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %var = top.reduce %sq {kind = 1 : i32, axes = array<i64: 1, 2>} : (tensor<2x3x4xf32>) -> tensor<2x1x1xf32>
+  %v = top.add %var, %eps : (tensor<2x1x1xf32>, tensor<f32>) -> tensor<2x1x1xf32>
+  %r = top.rsqrt %v : (tensor<2x1x1xf32>) -> tensor<2x1x1xf32>
+  %a = top.mul %r, %scale : (tensor<2x1x1xf32>, tensor<4xf32>) -> tensor<2x1x4xf32>
+  %xa = top.mul %x, %a : (tensor<2x3x4xf32>, tensor<2x1x4xf32>) -> tensor<2x3x4xf32>
+  %ma = top.mul %mean, %a : (tensor<2x3x1xf32>, tensor<2x1x4xf32>) -> tensor<2x3x4xf32>
+  %shift = top.sub %bias, %ma : (tensor<4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %y = top.add %xa, %shift : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
+// The exponents make a matrix of the row: its norm is that of the row three times.
+// CHECK-LABEL: @keeps_square_that_grows
+// CHECK: top.pow
+// CHECK: top.sqrt
+func.func @keeps_square_that_grows(%x: tensor<4xf32>) -> tensor<3xf32> {
+  %two = top.constant dense<2.0> : tensor<3x1xf32> : tensor<3x1xf32>
+  %sq = top.pow %x, %two : (tensor<4xf32>, tensor<3x1xf32>) -> tensor<3x4xf32>
+  %s = top.reduce %sq {kind = 0 : i32, axes = array<i64: 1>, keepDims = false} : (tensor<3x4xf32>) -> tensor<3xf32>
+  %y = top.sqrt %s : (tensor<3xf32>) -> tensor<3xf32>
+  return %y : tensor<3xf32>
+}

@@ -82,3 +82,44 @@ func.func @keeps_other_angles(%x: tensor<2x3x4xf32>, %cos: tensor<3x4xf32>) -> t
   %y = top.add %a, %b : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
   return %y : tensor<2x3x4xf32>
 }
+
+// -----
+
+// One angle for a whole row: top.rope broadcasts leading dims alone.
+// CHECK-LABEL: @keeps_one_angle
+// CHECK-NOT: top.rope
+// CHECK: return
+func.func @keeps_one_angle(%x: tensor<2x3x4xf32>, %cos: tensor<3x1xf32>, %sin: tensor<3x1xf32>) -> tensor<2x3x4xf32> {
+  %x1 = top.slice %x {starts = array<i64: 0, 0, 0>, sizes = array<i64: 2, 3, 2>, steps = array<i64: 1, 1, 1>} : (tensor<2x3x4xf32>) -> tensor<2x3x2xf32>
+  %x2 = top.slice %x {starts = array<i64: 0, 0, 2>, sizes = array<i64: 2, 3, 2>, steps = array<i64: 1, 1, 1>} : (tensor<2x3x4xf32>) -> tensor<2x3x2xf32>
+  %a = top.mul %x1, %cos : (tensor<2x3x2xf32>, tensor<3x1xf32>) -> tensor<2x3x2xf32>
+  %b = top.mul %x2, %sin : (tensor<2x3x2xf32>, tensor<3x1xf32>) -> tensor<2x3x2xf32>
+  %y1 = top.sub %a, %b : (tensor<2x3x2xf32>, tensor<2x3x2xf32>) -> tensor<2x3x2xf32>
+  %c = top.mul %x1, %sin : (tensor<2x3x2xf32>, tensor<3x1xf32>) -> tensor<2x3x2xf32>
+  %d = top.mul %x2, %cos : (tensor<2x3x2xf32>, tensor<3x1xf32>) -> tensor<2x3x2xf32>
+  %y2 = top.add %c, %d : (tensor<2x3x2xf32>, tensor<2x3x2xf32>) -> tensor<2x3x2xf32>
+  %y = top.concat %y1, %y2 {axis = 2} : (tensor<2x3x2xf32>, tensor<2x3x2xf32>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
+// The halves of the angles depend on a single number that is not constant.
+// CHECK-LABEL: @keeps_scaled_angles
+// CHECK-NOT: top.rope
+// CHECK: return
+func.func @keeps_scaled_angles(%x: tensor<3x4xf32>, %freqs: tensor<3x2xf32>, %scale: tensor<f32>) -> tensor<3x4xf32> {
+  %emb = top.concat %freqs, %freqs {axis = 1} : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x4xf32>
+  %number = top.sqrt %scale : (tensor<f32>) -> tensor<f32>
+  %angle = top.mul %emb, %number : (tensor<3x4xf32>, tensor<f32>) -> tensor<3x4xf32>
+  %cos = top.cos %angle : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %sin = top.sin %angle : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %x1 = top.slice %x {starts = array<i64: 0, 0>, sizes = array<i64: 3, 2>, steps = array<i64: 1, 1>} : (tensor<3x4xf32>) -> tensor<3x2xf32>
+  %x2 = top.slice %x {starts = array<i64: 0, 2>, sizes = array<i64: 3, 2>, steps = array<i64: 1, 1>} : (tensor<3x4xf32>) -> tensor<3x2xf32>
+  %n = top.neg %x2 : (tensor<3x2xf32>) -> tensor<3x2xf32>
+  %r = top.concat %n, %x1 {axis = 1} : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x4xf32>
+  %a = top.mul %x, %cos : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %b = top.mul %r, %sin : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %y = top.add %a, %b : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
