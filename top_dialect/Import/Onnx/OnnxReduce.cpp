@@ -172,11 +172,24 @@ void batchNorm(NodeImporter &n) {
                                        llvm::APFloat(n.floatAttr("epsilon", 1e-5))));
 }
 
+/// Creates a norm whose scale and bias (null: none) may broadcast to the dims of `x`.
+Value makeLayerNorm(NodeImporter &n, Value x, Value scale, Value bias, int64_t axis, double epsilon, bool rms) {
+  llvm::ArrayRef<int64_t> dims = NodeImporter::shape(x).drop_front(axis);
+  auto fits = [&](Value v) { return !v || NodeImporter::shape(v) == dims; };
+  bool isStatic = llvm::none_of(dims, mlir::ShapedType::isDynamic);
+  if (!isStatic || (fits(scale) && fits(bias))) {
+    return n.create<LayerNormOp>(x, scale, bias, axis, llvm::APFloat(epsilon), rms);
+  }
+  Value norm = n.create<LayerNormOp>(x, Value(), Value(), axis, llvm::APFloat(epsilon), rms);
+  Value scaled = n.create<MulOp>(norm, scale);
+  return bias ? Value(n.create<AddOp>(scaled, bias)) : scaled;
+}
+
 void layerNorm(NodeImporter &n) {
   Value x = n.input(0);
   int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x));
   double epsilon = n.floatAttr("epsilon", 1e-5);
-  n.setOutput(0, n.create<LayerNormOp>(x, n.input(1), n.optionalInput(2), axis, llvm::APFloat(epsilon), false));
+  n.setOutput(0, makeLayerNorm(n, x, n.input(1), n.optionalInput(2), axis, epsilon, false));
   if (n.wantsOutput(1) || n.wantsOutput(2)) {
     Ints axes;
     for (int64_t d = axis; d < NodeImporter::rank(x); ++d) {
@@ -194,8 +207,7 @@ void layerNorm(NodeImporter &n) {
 void rmsNorm(NodeImporter &n) {
   Value x = n.input(0);
   int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x));
-  n.setOutput(0,
-              n.create<LayerNormOp>(x, n.input(1), Value(), axis, llvm::APFloat(n.floatAttr("epsilon", 1e-5)), true));
+  n.setOutput(0, makeLayerNorm(n, x, n.input(1), Value(), axis, n.floatAttr("epsilon", 1e-5), true));
 }
 
 /// com.microsoft SkipLayerNormalization: layer_norm(x + skip + bias); output 3 is the sum.
