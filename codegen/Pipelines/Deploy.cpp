@@ -79,7 +79,7 @@ llvm::Error Deployment::outline(const partition::Partition &partition, std::vect
     watch(passes, options.targets[subnet.target]->name() + "-" + subnet.name, options.compile.observeIr);
     options.targets[subnet.target]->buildPasses(passes, options.compile);
     if (failed(passes.run(*each.module))) {
-      return llvm::createStringError("failed to bring the model into the form of " +
+      return llvm::createStringError("internal error: the model cannot be brought into the form of " +
                                      options.targets[subnet.target]->name());
     }
     if (options.compile.observe) {
@@ -318,7 +318,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   }
   buildLowering(passes, *options.targets.front(), requantisationOf(options), options.compile.observe);
   if (failed(passes.run(module))) {
-    return llvm::createStringError("failed to lower the model to device operations");
+    return llvm::createStringError("internal error: the model cannot be lowered to device operations");
   }
   top::dropUnheldWeights(module);
   if (options.compile.keepLayers) {

@@ -29,7 +29,7 @@ llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const
   PassManager passes(function.getContext());
   passes.addPass(top::createWidenFloatsPass());
   if (mlir::failed(passes.run(function->getParentOfType<ModuleOp>()))) {
-    return llvm::createStringError("failed to widen f16 values");
+    return llvm::createStringError("internal error: f16 values cannot be widened");
   }
   return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.options, progress);
 }

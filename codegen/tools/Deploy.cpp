@@ -80,7 +80,7 @@ llvm::Expected<llvm::json::Object> equalize(ModuleOp module, const EqualizationO
   PassManager passes(module.getContext());
   passes.addPass(top::createWidenFloatsPass());
   if (failed(passes.run(module))) {
-    return llvm::createStringError("failed to widen f16 values");
+    return llvm::createStringError("internal error: f16 values cannot be widened");
   }
   return equalizeByStatistics(function, options);
 }

@@ -86,8 +86,9 @@ static llvm::Error lower(ModuleOp module, const std::string &requantise) {
   functions.addPass(tessera::device::createConvertTopToDevicePass({.requantisation = requantise}));
   functions.addPass(tessera::device::createVerifyLoweredPass());
   functions.addPass(tessera::device::createFormTablesPass());
-  return failed(passes.run(module)) ? llvm::createStringError("failed to lower the model to device operations")
-                                    : llvm::Error::success();
+  return failed(passes.run(module))
+             ? llvm::make_error<CodedError>(kInternal, "the model cannot be lowered to device operations")
+             : llvm::Error::success();
 }
 
 static llvm::Error run(const Options &options) {

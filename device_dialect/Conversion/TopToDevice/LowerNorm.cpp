@@ -173,9 +173,11 @@ struct LowerRopeOp : OpRewritePattern<top::RopeOp> {
   LogicalResult matchAndRewrite(top::RopeOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
     bool interleaved = op.getInterleaved();
-    Value negative = negated(lower, op.getSin());
-    Value cos = pair(lower, op.getCos(), op.getCos(), interleaved);
-    Value sin = pair(lower, negative, op.getSin(), interleaved);
+    int64_t half = Lowering::dims(op.getX()).back() / 2;
+    Value cosines = widened(lower, op.getCos(), half), sines = widened(lower, op.getSin(), half);
+    Value negative = negated(lower, sines);
+    Value cos = pair(lower, cosines, cosines, interleaved);
+    Value sin = pair(lower, negative, sines, interleaved);
     Value swapped = swap(lower, op.getX(), interleaved);
     return lower.replace(lower.map({op.getX(), cos, swapped, sin}, Lowering::type(op.getY()),
                                    [](OpBuilder &b, Location loc, ValueRange values) -> Value {
@@ -186,6 +188,20 @@ struct LowerRopeOp : OpRewritePattern<top::RopeOp> {
   }
 
 private:
+  /// The table with a last dim of |half| elements: one element for all of them broadcasts.
+  static Value widened(Lowering &lower, Value table, int64_t half) {
+    Dims dims(Lowering::dims(table));
+    if (dims.empty()) {
+      dims.push_back(1);
+      table = lower.reshape(table, dims);
+    }
+    if (dims.back() == half) {
+      return table;
+    }
+    dims.back() = half;
+    return lower.expand(table, dims);
+  }
+
   static Value negated(Lowering &lower, Value x) {
     if (auto values = top::getConstantDoubles(x)) {
       for (double &value : *values) {

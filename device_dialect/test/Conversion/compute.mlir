@@ -132,3 +132,12 @@ func.func @einsum(%a: tensor<2x3x4xf32>, %b: tensor<2x5x4xf32>) -> tensor<2x3x5x
   %y = top.einsum %a, %b {equation = "bij,bkj->bik"} : (tensor<2x3x4xf32>, tensor<2x5x4xf32>) -> tensor<2x3x5xf32>
   return %y : tensor<2x3x5xf32>
 }
+
+// One column of cos and sin serves the whole half of a row.
+// CHECK-LABEL: func.func @rope_column
+// CHECK: device.map(%arg0, %{{.*}}) {
+// CHECK: -> tensor<2x4x8xf32>
+func.func @rope_column(%x: tensor<2x4x8xf32>, %cos: tensor<4x1xf32>, %sin: tensor<f32>) -> tensor<2x4x8xf32> {
+  %y = top.rope %x, %cos, %sin : (tensor<2x4x8xf32>, tensor<4x1xf32>, tensor<f32>) -> tensor<2x4x8xf32>
+  return %y : tensor<2x4x8xf32>
+}
