@@ -10,6 +10,7 @@
 #include "DlPack.h"
 #include "bmrt/bmrt.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -18,6 +19,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <sys/syscall.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -111,7 +113,7 @@ public:
 
   /// The stage that inputs of these shapes are for.
   uint32_t choose(const std::vector<std::vector<int64_t>> &shapes) {
-    const std::unique_lock<std::timed_mutex> lock = take();
+    const Hold hold(*this);
     std::vector<const int64_t *> pointers;
     std::vector<uint32_t> ranks;
     for (const std::vector<int64_t> &shape : shapes) {
@@ -124,7 +126,7 @@ public:
 
   /// Runs do their chips' work in that stream; 0: in streams of the context's own.
   void setStream(uintptr_t stream) {
-    const std::unique_lock<std::timed_mutex> lock = take();
+    const Hold hold(*this);
     bmrt::check(bmrt_context_set_stream, net.get(), reinterpret_cast<void *>(stream));
   }
 
@@ -135,7 +137,7 @@ public:
   /// |onGpu| outputs are GpuTensor objects, and |allocate| is not called.
   py::list run(uint32_t stage, const std::vector<py::object> &inputs, const py::object &allocate,
                const py::object &dump, int32_t gpu, bool onGpu) {
-    const std::unique_lock<std::timed_mutex> lock = take();
+    const Hold hold(*this);
     bmrt::check(bmrt_context_set_stage, net.get(), stage);
     allocator = allocate;
     dumped = dump;
@@ -152,7 +154,7 @@ public:
   /// As |run|, but returns at once; |wait| has what it returns. Keeps what is bound until then.
   void launch(uint32_t stage, const std::vector<py::object> &inputs, const py::object &allocate, int32_t gpu,
               bool onGpu) {
-    const std::unique_lock<std::timed_mutex> lock = take();
+    const Hold hold(*this);
     bmrt::check(bmrt_context_set_stage, net.get(), stage);
     auto made = std::make_unique<Launched>();
     allocator = allocate;
@@ -166,7 +168,7 @@ public:
   }
 
   py::list wait() {
-    const std::unique_lock<std::timed_mutex> lock = take();
+    const Hold hold(*this);
     const std::unique_ptr<Launched> ended = std::move(launched);
     runUnbinding(bmrt_context_wait);
     return ended ? resultsOf(ended->arrays, ended->onGpu) : py::list();
@@ -183,7 +185,7 @@ public:
 
   /// Runs on the context's own buffers, so that every tensor can be looked at afterwards.
   void runKeeping(const std::vector<py::buffer> &inputs) {
-    const std::unique_lock<std::timed_mutex> lock = take();
+    const Hold hold(*this);
     const std::vector<bmrt_tensor_info_t> infos = net.inputs();
     if (inputs.size() != infos.size()) {
       throw py::value_error("wrong number of inputs");
@@ -200,7 +202,7 @@ public:
   }
 
   void runSteps(uint32_t begin, uint32_t end) {
-    const std::unique_lock<std::timed_mutex> lock = take();
+    const Hold hold(*this);
     runInterruptibly([&](bmrt_context_t *context, bmrt_status_t *status) {
       return bmrt_context_run_steps(context, begin, end, status);
     });
@@ -295,20 +297,32 @@ private:
     return results;
   }
 
-  std::unique_lock<std::timed_mutex> take() {
-    std::unique_lock<std::timed_mutex> lock(mutex, std::try_to_lock);
-    while (!lock) {
-      {
-        // Another Python thread may hold the lock while it waits for the interpreter.
-        py::gil_scoped_release release;
-        (void)lock.try_lock_for(std::chrono::milliseconds(50));
+  /// Holds the context for one call. Throws where this thread holds it already: a dump or a handler of signals that
+  /// uses the net that is running would wait for itself.
+  class Hold {
+  public:
+    explicit Hold(Context &context) : context(context), lock(context.mutex, std::try_to_lock) {
+      if (!lock && context.owner == std::this_thread::get_id()) {
+        throw std::runtime_error("this net is running on this thread: what it calls while it runs must not use it");
       }
-      if (!lock && PyErr_CheckSignals() != 0) {
-        throw py::error_already_set();
+      while (!lock) {
+        {
+          // Another Python thread may hold the lock while it waits for the interpreter.
+          py::gil_scoped_release release;
+          (void)lock.try_lock_for(std::chrono::milliseconds(50));
+        }
+        if (!lock && PyErr_CheckSignals() != 0) {
+          throw py::error_already_set();
+        }
       }
+      context.owner = std::this_thread::get_id();
     }
-    return lock;
-  }
+    ~Hold() { context.owner = std::thread::id(); }
+
+  private:
+    Context &context;
+    std::unique_lock<std::timed_mutex> lock;
+  };
 
   /// What the interpreter has for its main thread, as Ctrl-C: an exception ends the run.
   static bool pollSignals(void *user) {
@@ -506,6 +520,7 @@ private:
   bmrt::Net net;
   std::unique_ptr<Launched> launched;
   std::timed_mutex mutex;
+  std::atomic<std::thread::id> owner; ///< the thread that holds |mutex|
   py::object allocator;
   py::object dumped;
   std::exception_ptr pythonFailure;

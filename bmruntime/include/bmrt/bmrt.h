@@ -8,7 +8,8 @@
  *                   is used by one thread at a time; different contexts are independent.
  *
  * Errors. Every function that can fail returns a code and fills |out_status| unless that is NULL.
- * Nothing aborts, prints or throws. After an error the handles remain usable.
+ * Nothing aborts, prints or throws. After an error the handles remain usable. A NULL handle or output parameter is
+ * BMRT_INVALID_ARGUMENT; functions that return no code return 0 or NULL for a NULL handle, or do nothing.
  *
  * Ownership. Strings and infos point into the model and live as long as it does. Output
  * parameters come last and are written on success only, unless stated otherwise.

@@ -316,3 +316,11 @@ def test_cancel_from_another_thread(models):
 def test_records_that_are_no_records(text, words):
     with pytest.raises(rt.Error, match=words):
         rt._parse_record("x", text)
+
+
+def test_a_dump_that_runs_its_own_net_is_an_error(models, x):
+    """The net waited for itself, forever."""
+    net = rt.load(models / "add_relu.bmodel").net()
+    with pytest.raises(RuntimeError, match="must not use it"):
+        net.run_with_dump({"x": x}, lambda name, values: net({"x": x}))
+    np.testing.assert_array_equal(net({"x": x})["y"], np.maximum(x + weights(1024), 0))

@@ -144,13 +144,14 @@ bmrt_code_t core::findBackend(const char *family, const bmrt_backend_t **out, bm
   return *out ? BMRT_OK : loadLibrary(family, out, status);
 }
 
-extern "C" bmrt_code_t bmrt_register_backend(const bmrt_backend_t *backend, bmrt_status_t *status) {
+extern "C" bmrt_code_t bmrt_register_backend(const bmrt_backend_t *backend, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(backend);
   const char *name = backend->abi == BMRT_BACKEND_ABI && backend->family ? backend->family : "that was registered";
-  BMRT_RETURN_IF_ERROR(checkBackend(backend, name, status));
+  BMRT_RETURN_IF_ERROR(checkBackend(backend, name, out_status));
   const Lock lock;
   if (findKnown(backend->family)) {
-    return BMRT_FAIL(status, FAILED_PRECONDITION, "family '%s' has a back end already", backend->family);
+    return BMRT_FAIL(out_status, FAILED_PRECONDITION, "family '%s' has a back end already", backend->family);
   }
-  BMRT_RETURN_IF_ERROR(add(backend, status));
-  return succeed(status);
+  BMRT_RETURN_IF_ERROR(add(backend, out_status));
+  return succeed(out_status);
 }

@@ -110,6 +110,7 @@ bmrt_code_t checkIdle(const bmrt_context_t *context, bmrt_status_t *status) {
 
 bmrt_code_t bmrt_model_open(const char *path, const bmrt_open_options_t *options, bmrt_model_t **out_model,
                             bmrt_status_t *out_status) {
+  BMRT_REQUIRE(path && out_model);
   MappedFile file;
   BMRT_RETURN_IF_ERROR(MappedFile::open(path, file, out_status));
   return openModel(std::move(file), path, options, out_model, out_status);
@@ -117,13 +118,18 @@ bmrt_code_t bmrt_model_open(const char *path, const bmrt_open_options_t *options
 
 bmrt_code_t bmrt_model_open_memory(const void *data, uint64_t bytes, const bmrt_open_options_t *options,
                                    bmrt_model_t **out_model, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(data && out_model);
   if (reinterpret_cast<uintptr_t>(data) % BMRT_ALIGNMENT != 0) {
     return BMRT_FAIL(out_status, INVALID_ARGUMENT, "the model at %p is not aligned to %d bytes", data, BMRT_ALIGNMENT);
   }
   return openModel(MappedFile(data, bytes), "memory", options, out_model, out_status);
 }
 
-void bmrt_model_retain(bmrt_model_t *model) { model->references.fetch_add(1, std::memory_order_relaxed); }
+void bmrt_model_retain(bmrt_model_t *model) {
+  if (model) {
+    model->references.fetch_add(1, std::memory_order_relaxed);
+  }
+}
 
 void bmrt_model_release(bmrt_model_t *model) {
   if (model && model->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
@@ -131,20 +137,27 @@ void bmrt_model_release(bmrt_model_t *model) {
   }
 }
 
-uint32_t bmrt_model_net_count(const bmrt_model_t *model) { return count(model->view.model->nets()); }
+uint32_t bmrt_model_net_count(const bmrt_model_t *model) { return model ? count(model->view.model->nets()) : 0; }
 
 const char *bmrt_model_net_name(const bmrt_model_t *model, uint32_t net) {
+  if (!model) {
+    return nullptr;
+  }
   const bmodel::NetDef *def = model->net(net);
   return def ? def->name()->c_str() : nullptr;
 }
 
 uint32_t bmrt_model_stage_count(const bmrt_model_t *model, uint32_t net) {
+  if (!model) {
+    return 0;
+  }
   const bmodel::NetDef *def = model->net(net);
   return def ? count(def->stages()) : 0;
 }
 
 bmrt_code_t bmrt_model_stage_info(const bmrt_model_t *model, uint32_t net, uint32_t stage, bmrt_stage_info_t *out_info,
                                   bmrt_status_t *out_status) {
+  BMRT_REQUIRE(model && out_info);
   const StageProgram *program = nullptr;
   BMRT_RETURN_IF_ERROR(findStage(model, net, stage, &program, out_status));
   const bmodel::StageDef &def = *program->def;
@@ -170,6 +183,7 @@ bmrt_code_t bmrt_model_stage_info(const bmrt_model_t *model, uint32_t net, uint3
 
 bmrt_code_t bmrt_model_input_info(const bmrt_model_t *model, uint32_t net, uint32_t stage, uint32_t input,
                                   bmrt_tensor_info_t *out_info, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(model && out_info);
   const StageProgram *program = nullptr;
   BMRT_RETURN_IF_ERROR(findStage(model, net, stage, &program, out_status));
   return describePort(*program->def, program->def->inputs(), "input", input, nullptr, out_info, out_status);
@@ -177,6 +191,7 @@ bmrt_code_t bmrt_model_input_info(const bmrt_model_t *model, uint32_t net, uint3
 
 bmrt_code_t bmrt_model_output_info(const bmrt_model_t *model, uint32_t net, uint32_t stage, uint32_t output,
                                    bmrt_tensor_info_t *out_info, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(model && out_info);
   const StageProgram *program = nullptr;
   BMRT_RETURN_IF_ERROR(findStage(model, net, stage, &program, out_status));
   return describePort(*program->def, program->def->outputs(), "output", output, nullptr, out_info, out_status);
@@ -186,6 +201,7 @@ bmrt_code_t bmrt_model_output_info(const bmrt_model_t *model, uint32_t net, uint
 
 bmrt_code_t bmrt_context_create(bmrt_model_t *model, const bmrt_context_options_t *given, bmrt_context_t **out_context,
                                 bmrt_status_t *out_status) {
+  BMRT_REQUIRE(model && out_context);
   bmrt_context_options_t options = {};
   options.stage = BMRT_FIRST_RUNNABLE_STAGE;
   readOptions(given, options);
@@ -204,34 +220,43 @@ bmrt_code_t bmrt_context_create(bmrt_model_t *model, const bmrt_context_options_
 
 void bmrt_context_destroy(bmrt_context_t *context) { destroyObject(context); }
 
-uint32_t bmrt_context_input_count(const bmrt_context_t *context) { return uint32_t(context->stage().inputs.size()); }
+uint32_t bmrt_context_input_count(const bmrt_context_t *context) {
+  return context ? uint32_t(context->stage().inputs.size()) : 0;
+}
 
-uint32_t bmrt_context_output_count(const bmrt_context_t *context) { return uint32_t(context->stage().outputs.size()); }
+uint32_t bmrt_context_output_count(const bmrt_context_t *context) {
+  return context ? uint32_t(context->stage().outputs.size()) : 0;
+}
 
 bmrt_code_t bmrt_context_input_info(const bmrt_context_t *context, uint32_t input, bmrt_tensor_info_t *out_info,
                                     bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && out_info);
   const bmodel::StageDef &stage = *context->stage().program->def;
   return describePort(stage, stage.inputs(), "input", input, context->stage().dims.data(), out_info, out_status);
 }
 
 bmrt_code_t bmrt_context_output_info(const bmrt_context_t *context, uint32_t output, bmrt_tensor_info_t *out_info,
                                      bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && out_info);
   const bmodel::StageDef &stage = *context->stage().program->def;
   return describePort(stage, stage.outputs(), "output", output, context->stage().dims.data(), out_info, out_status);
 }
 
 bmrt_code_t bmrt_context_find_input(const bmrt_context_t *context, const char *name, uint32_t *out_input,
                                     bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && name && out_input);
   return findPort(context->stage().inputs, "input", name, out_input, out_status);
 }
 
 bmrt_code_t bmrt_context_find_output(const bmrt_context_t *context, const char *name, uint32_t *out_output,
                                      bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && name && out_output);
   return findPort(context->stage().outputs, "output", name, out_output, out_status);
 }
 
 bmrt_code_t bmrt_context_set_input_shape(bmrt_context_t *context, uint32_t input, const int64_t *shape, uint32_t rank,
                                          bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && (shape || rank == 0));
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(getPort(context->stage().inputs, "input", input, &port, out_status));
@@ -241,6 +266,7 @@ bmrt_code_t bmrt_context_set_input_shape(bmrt_context_t *context, uint32_t input
 
 bmrt_code_t bmrt_context_set_input_shapes(bmrt_context_t *context, const int64_t *const *shapes, const uint32_t *ranks,
                                           uint32_t count, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && ((shapes && ranks) || count == 0));
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   if (count != context->stage().inputs.size()) {
     return BMRT_FAIL(out_status, INVALID_ARGUMENT, "%" PRIu32 " shapes for %zu inputs", count,
@@ -250,9 +276,12 @@ bmrt_code_t bmrt_context_set_input_shapes(bmrt_context_t *context, const int64_t
   return succeed(out_status);
 }
 
-uint32_t bmrt_context_stage(const bmrt_context_t *context) { return context->stage().program->stageIndex; }
+uint32_t bmrt_context_stage(const bmrt_context_t *context) {
+  return context ? context->stage().program->stageIndex : 0;
+}
 
 bmrt_code_t bmrt_context_set_stage(bmrt_context_t *context, uint32_t stage, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(context->setStage(stage, out_status));
   return succeed(out_status);
@@ -260,6 +289,7 @@ bmrt_code_t bmrt_context_set_stage(bmrt_context_t *context, uint32_t stage, bmrt
 
 bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input, const void *data, uint64_t bytes,
                                     bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(getPort(context->stage().inputs, "input", input, &port, out_status));
@@ -271,6 +301,7 @@ bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input, con
 
 bmrt_code_t bmrt_context_bind_output(bmrt_context_t *context, uint32_t output, void *data, uint64_t bytes,
                                      bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(getPort(context->stage().outputs, "output", output, &port, out_status));
@@ -280,6 +311,7 @@ bmrt_code_t bmrt_context_bind_output(bmrt_context_t *context, uint32_t output, v
 
 bmrt_code_t bmrt_context_input_buffer(bmrt_context_t *context, uint32_t input, void **out_data,
                                       bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && out_data);
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(getPort(context->stage().inputs, "input", input, &port, out_status));
@@ -291,6 +323,7 @@ bmrt_code_t bmrt_context_input_buffer(bmrt_context_t *context, uint32_t input, v
 
 bmrt_code_t bmrt_context_output_data(bmrt_context_t *context, uint32_t output, const void **out_data,
                                      bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && out_data);
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(getPort(context->stage().outputs, "output", output, &port, out_status));
@@ -304,6 +337,7 @@ bmrt_code_t bmrt_context_output_data(bmrt_context_t *context, uint32_t output, c
 }
 
 bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   context->interrupt.begin();
   BMRT_RETURN_IF_ERROR(context->stage().run(out_status));
@@ -311,23 +345,34 @@ bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status)
 }
 
 bmrt_code_t bmrt_context_launch(bmrt_context_t *context, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   context->interrupt.begin(); // here, so that a cancel after this call finds a run
   BMRT_RETURN_IF_ERROR(context->launch(out_status));
   return succeed(out_status);
 }
 
-bmrt_code_t bmrt_context_wait(bmrt_context_t *context, bmrt_status_t *out_status) { return context->wait(out_status); }
+bmrt_code_t bmrt_context_wait(bmrt_context_t *context, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
+  return context->wait(out_status);
+}
 
-bool bmrt_context_is_done(bmrt_context_t *context) { return context->isDone(); }
+bool bmrt_context_is_done(bmrt_context_t *context) { return context ? context->isDone() : true; }
 
-void bmrt_context_cancel(bmrt_context_t *context) { context->interrupt.request(); }
+void bmrt_context_cancel(bmrt_context_t *context) {
+  if (context) {
+    context->interrupt.request();
+  }
+}
 
 void bmrt_context_set_poll(bmrt_context_t *context, bmrt_poll_t poll, void *user) {
-  context->interrupt.setPoll(poll, user);
+  if (context) {
+    context->interrupt.setPoll(poll, user);
+  }
 }
 
 bmrt_code_t bmrt_context_reset_state(bmrt_context_t *context, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(context->stage().resetState(out_status));
   return succeed(out_status);
@@ -336,7 +381,7 @@ bmrt_code_t bmrt_context_reset_state(bmrt_context_t *context, bmrt_status_t *out
 //===- Steps --------------------------------------------------------------===//
 
 uint32_t bmrt_context_step_count(const bmrt_context_t *context) {
-  return uint32_t(context->stage().plan.getSteps().size());
+  return context ? uint32_t(context->stage().plan.getSteps().size()) : 0;
 }
 
 static bmrt_code_t checkStep(const bmrt_context_t *context, uint32_t step, bmrt_status_t *status) {
@@ -346,6 +391,7 @@ static bmrt_code_t checkStep(const bmrt_context_t *context, uint32_t step, bmrt_
 
 bmrt_code_t bmrt_context_step_info(const bmrt_context_t *context, uint32_t step, bmrt_step_info_t *out_info,
                                    bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && out_info);
   BMRT_RETURN_IF_ERROR(checkStep(context, step, out_status));
   describeStep(context->stage().plan, step, *out_info);
   return succeed(out_status);
@@ -366,6 +412,7 @@ static bmrt_code_t lookAtWrite(const bmrt_context_t *context, const bmrt_step_in
 
 bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_step_info_t *step, uint32_t index,
                                     bmrt_tensor_view_t *out_view, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && step && out_view);
   uint32_t slot = 0;
   void *data = nullptr;
   BMRT_RETURN_IF_ERROR(lookAtWrite(context, step, index, /*isKept=*/false, &slot, &data, out_status));
@@ -376,6 +423,7 @@ bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_st
 
 bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info_t *step, uint32_t index,
                                    void **out_data, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && step && out_data);
   uint32_t slot = 0;
   // Steps write to memory of the context or to bound outputs only (validateModel).
   BMRT_RETURN_IF_ERROR(lookAtWrite(context, step, index, /*isKept=*/true, &slot, out_data, out_status));
@@ -383,6 +431,7 @@ bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info
 }
 
 bmrt_code_t bmrt_context_run_steps(bmrt_context_t *context, uint32_t begin, uint32_t end, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   context->interrupt.begin();
   BMRT_RETURN_IF_ERROR(context->stage().runSteps(begin, end, out_status));
@@ -390,11 +439,14 @@ bmrt_code_t bmrt_context_run_steps(bmrt_context_t *context, uint32_t begin, uint
 }
 
 void bmrt_context_set_step_hook(bmrt_context_t *context, bmrt_step_hook_t hook, void *user) {
-  context->hook = hook;
-  context->hookUser = user;
+  if (context) {
+    context->hook = hook;
+    context->hookUser = user;
+  }
 }
 
 bmrt_code_t bmrt_context_set_profiling(bmrt_context_t *context, bool enabled, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(context->setProfiling(enabled, out_status));
   return succeed(out_status);
@@ -402,6 +454,7 @@ bmrt_code_t bmrt_context_set_profiling(bmrt_context_t *context, bool enabled, bm
 
 bmrt_code_t bmrt_context_step_time(const bmrt_context_t *context, uint32_t step, bmrt_step_time_t *out_time,
                                    bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && out_time);
   BMRT_RETURN_IF_ERROR(checkStep(context, step, out_status));
   if (!context->stage().profile.hasTimes()) {
     return BMRT_FAIL(out_status, FAILED_PRECONDITION, "no times: switch profiling on and run first");
@@ -411,6 +464,9 @@ bmrt_code_t bmrt_context_step_time(const bmrt_context_t *context, uint32_t step,
 }
 
 uint32_t bmrt_context_step_part_count(const bmrt_context_t *context, uint32_t step) {
+  if (!context) {
+    return 0;
+  }
   const StageContext &stage = context->stage();
   return stage.profile.hasTimes() && step < stage.plan.getSteps().size() ? uint32_t(stage.profile.partsOf(step).size())
                                                                          : 0;
@@ -418,6 +474,7 @@ uint32_t bmrt_context_step_part_count(const bmrt_context_t *context, uint32_t st
 
 bmrt_code_t bmrt_context_step_part_time(const bmrt_context_t *context, uint32_t step, uint32_t part,
                                         const char **out_node, bmrt_step_time_t *out_time, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && out_node && out_time);
   const uint32_t total = bmrt_context_step_part_count(context, step);
   if (part >= total) {
     return BMRT_FAIL(out_status, NOT_FOUND, "part %" PRIu32 " of step %" PRIu32 ", which has %" PRIu32, part, step,
@@ -433,6 +490,7 @@ bmrt_code_t bmrt_context_step_part_time(const bmrt_context_t *context, uint32_t 
 }
 
 bmrt_code_t bmrt_context_write_trace(const bmrt_context_t *context, const char *path, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && path);
   BMRT_RETURN_IF_ERROR(
       context->stage().profile.writeTrace(*context->getModel().view.model, context->stage().plan, path, out_status));
   return succeed(out_status);

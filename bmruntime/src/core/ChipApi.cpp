@@ -39,15 +39,18 @@ bmrt_code_t bind(bmrt_context_t *context, bool isInput, uint32_t index, void *da
 
 bmrt_code_t bmrt_context_bind_chip_input(bmrt_context_t *context, uint32_t input, const void *data, uint64_t bytes,
                                          bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
   return bind(context, /*isInput=*/true, input, const_cast<void *>(data), bytes, out_status); // it is only read
 }
 
 bmrt_code_t bmrt_context_bind_chip_output(bmrt_context_t *context, uint32_t output, void *data, uint64_t bytes,
                                           bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
   return bind(context, /*isInput=*/false, output, data, bytes, out_status);
 }
 
 bmrt_code_t bmrt_context_set_stream(bmrt_context_t *context, void *stream, bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context);
   if (context->isPending()) {
     return BMRT_FAIL(out_status, FAILED_PRECONDITION,
                      "a launched run has not been waited for: call bmrt_context_wait first");
@@ -58,6 +61,7 @@ bmrt_code_t bmrt_context_set_stream(bmrt_context_t *context, void *stream, bmrt_
 
 bmrt_code_t bmrt_context_allocate_chip_output(bmrt_context_t *context, uint32_t output, bmrt_chip_buffer_t **out_buffer,
                                               bmrt_status_t *out_status) {
+  BMRT_REQUIRE(context && out_buffer);
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(findPort(context, /*isInput=*/false, output, &port, out_status));
   const Device *chip = context->stage().chipOfPort(*port);
@@ -78,7 +82,7 @@ bmrt_code_t bmrt_context_allocate_chip_output(bmrt_context_t *context, uint32_t 
   return succeed(out_status);
 }
 
-void *bmrt_chip_buffer_data(const bmrt_chip_buffer_t *buffer) { return buffer->memory.address(); }
+void *bmrt_chip_buffer_data(const bmrt_chip_buffer_t *buffer) { return buffer ? buffer->memory.address() : nullptr; }
 
 void bmrt_chip_buffer_release(bmrt_chip_buffer_t *buffer) {
   if (buffer) {

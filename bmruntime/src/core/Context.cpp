@@ -148,10 +148,15 @@ bmrt_code_t bmrt_context_t::reserveFor(const StageProgram &program, uint64_t scr
 }
 
 bmrt_code_t bmrt_context_t::setStream(void *newStream, bmrt_status_t *status) {
+  bool hasQueue = false;
   for (Queue &queue : queues) {
     if (queue.isOpen() && (newStream || stream)) {
       BMRT_RETURN_IF_ERROR(queue.useStream(newStream, status));
+      hasQueue = true;
     }
+  }
+  if (newStream && !hasQueue) {
+    return BMRT_FAIL(status, UNSUPPORTED, "no chip of the stage works in streams");
   }
   stream = newStream;
   return BMRT_OK;

@@ -47,4 +47,12 @@ inline bmrt_code_t succeed(bmrt_status_t *status) {
     }                                                                                                                  \
   } while (false)
 
+/// Reports a NULL argument of the C interface's function that uses it: |condition| joins the pointers that must be set.
+#define BMRT_REQUIRE(condition)                                                                                        \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      return BMRT_FAIL(out_status, INVALID_ARGUMENT, "%s: an argument is NULL; it requires %s", __func__, #condition); \
+    }                                                                                                                  \
+  } while (false)
+
 #endif // BMRT_CORE_STATUS_H

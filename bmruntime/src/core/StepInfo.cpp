@@ -58,7 +58,7 @@ void bmrt::core::describeStep(const Plan &plan, uint32_t index, bmrt_step_info_t
 }
 
 extern "C" const char *bmrt_step_onnx_node(const bmrt_step_info_t *step, uint32_t index) {
-  return index < step->onnx_node_count
+  return step && index < step->onnx_node_count
              ? static_cast<const StepDef *>(step->def)->debug()->onnx_nodes()->Get(index)->c_str()
              : nullptr;
 }

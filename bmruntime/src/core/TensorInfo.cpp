@@ -75,13 +75,14 @@ extern "C" const char *bmrt_dtype_name(bmrt_dtype_t dtype) {
 }
 
 extern "C" const char *bmrt_tensor_onnx_name(const bmrt_tensor_info_t *info, uint32_t index) {
-  return index < info->onnx_name_count ? static_cast<const TensorDef *>(info->def)->onnx_names()->Get(index)->c_str()
-                                       : nullptr;
+  return info && index < info->onnx_name_count
+             ? static_cast<const TensorDef *>(info->def)->onnx_names()->Get(index)->c_str()
+             : nullptr;
 }
 
 extern "C" uint64_t bmrt_tensor_row_major_bytes(const bmrt_tensor_info_t *info) {
   uint64_t bytes = 0;
-  return info->rank <= BMRT_MAX_RANK &&
+  return info && info->rank <= BMRT_MAX_RANK &&
                  storedBytes(DType(info->dtype), info->shape, info->rank, LayoutKind::RowMajor, 0, 0, bytes)
              ? bytes
              : 0;
@@ -89,6 +90,7 @@ extern "C" uint64_t bmrt_tensor_row_major_bytes(const bmrt_tensor_info_t *info) 
 
 extern "C" bmrt_code_t bmrt_tensor_to_row_major(const bmrt_tensor_view_t *view, void *out, uint64_t out_bytes,
                                                 bmrt_status_t *out_status) {
+  BMRT_REQUIRE(view && (out || out_bytes == 0));
   const bmrt_tensor_info_t &info = view->info;
   if (info.layout == BMRT_PACKED) {
     return BMRT_FAIL(out_status, UNSUPPORTED, "tensor '%.100s' is packed for a kernel and has no row-major form",
