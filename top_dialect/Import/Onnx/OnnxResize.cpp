@@ -320,8 +320,8 @@ private:
     if (tapCount == 1) {
       at = n.create<RoundOp>(at);
     }
-    if (outside == Outside::border) {
-      // Coordinates in the outer half of a border pixel stay; only the cubic kernel can tell.
+    // The cubic kernel stays where the point is: addTap clamps each of its taps.
+    if (outside == Outside::border && tapCount < 4) {
       Value beyond = n.create<CompareOp>(at, clip(at, low, high), CompareKind::ne);
       at = n.create<WhereOp>(beyond, clip(at, 0.0, last), at);
     } else if (outside == Outside::reflection) {
