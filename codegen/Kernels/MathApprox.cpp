@@ -4,15 +4,13 @@
 
 #include "bmodel/numerics_float.h"
 #include "codegen/Kernels/Dequantise.h"
+#include "codegen/Kernels/FloatFormula.h"
 #include "codegen/Kernels/Quotient.h"
 #include "codegen/Kernels/Reduction.h"
 #include "codegen/Kernels/Requantise.h"
 #include "device_dialect/IR/ScalarPatterns.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -20,148 +18,9 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-/// Arithmetic on values of one float type (scalar or vector), written as formulas.
-struct Float {
-  KernelBuilder *kb;
-  Value v;
-
-  Type type() const { return v.getType(); }
-  Float make(Value value) const { return {kb, value}; }
-  Float lit(double number) const { return make(kb->floatConstant(type(), number)); }
-  bool isF64() const { return getElementTypeOrSelf(type()).isF64(); }
-};
-
-Float operator+(Float x, Float y) { return x.make(arith::AddFOp::create(x.kb->b, x.v, y.v)); }
-Float operator-(Float x, Float y) { return x.make(arith::SubFOp::create(x.kb->b, x.v, y.v)); }
-Float operator*(Float x, Float y) { return x.make(arith::MulFOp::create(x.kb->b, x.v, y.v)); }
-Float operator/(Float x, Float y) { return x.make(arith::DivFOp::create(x.kb->b, x.v, y.v)); }
-Float operator+(Float x, double y) { return x + x.lit(y); }
-Float operator-(Float x, double y) { return x - x.lit(y); }
-Float operator*(Float x, double y) { return x * x.lit(y); }
-Float operator-(double x, Float y) { return y.lit(x) - y; }
-Float operator/(double x, Float y) { return y.lit(x) / y; }
-Float operator-(Float x) { return x.make(arith::NegFOp::create(x.kb->b, x.v)); }
-Float fma(Float x, Float y, Float z) { return x.make(emitFma(*x.kb, x.v, y.v, z.v)); }
-Float abs(Float x) { return x.make(math::AbsFOp::create(x.kb->b, x.v)); }
-Float sqrt(Float x) { return x.make(math::SqrtOp::create(x.kb->b, x.v)); }
-Float trunc(Float x) { return x.make(math::TruncOp::create(x.kb->b, x.v)); }
-Float mulAdd(Float x, Float y, Float z) { return fma(x, y, z); }
-Float roundEven(Float x) { return x.make(math::RoundEvenOp::create(x.kb->b, x.v)); }
-Float copySign(Float x, Float sign) { return x.make(math::CopySignOp::create(x.kb->b, x.v, sign.v)); }
-
-Value compare(arith::CmpFPredicate predicate, Float x, Float y) {
-  return arith::CmpFOp::create(x.kb->b, predicate, x.v, y.v);
-}
-Value operator<(Float x, Float y) { return compare(arith::CmpFPredicate::OLT, x, y); }
-Value operator>(Float x, Float y) { return compare(arith::CmpFPredicate::OGT, x, y); }
-Value operator==(Float x, Float y) { return compare(arith::CmpFPredicate::OEQ, x, y); }
-Value operator<(Float x, double y) { return x < x.lit(y); }
-Value operator>(Float x, double y) { return x > x.lit(y); }
-Value operator==(Float x, double y) { return x == x.lit(y); }
-Float select(Value condition, Float x, Float y) {
-  return x.make(arith::SelectOp::create(x.kb->b, condition, x.v, y.v));
-}
-/// NaN stays NaN.
-Float clamp(Float x, double low, double high) {
-  Float upper = select(x > high, x.lit(high), x);
-  return select(upper < low, x.lit(low), upper);
-}
-
-/// coefficients[0] x^n + ... + coefficients[n]
-Float horner(Float x, ArrayRef<double> coefficients) {
-  Float sum = x.lit(coefficients.front());
-  for (double coefficient : coefficients.drop_front()) {
-    sum = fma(sum, x, x.lit(coefficient));
-  }
-  return sum;
-}
-
-//===----------------------------------------------------------------------===//
-// Bits of floats
-//===----------------------------------------------------------------------===//
-
-Type integerLike(Type type) {
-  Type integer = IntegerType::get(type.getContext(), getElementTypeOrSelf(type).getIntOrFloatBitWidth());
-  auto vector = dyn_cast<VectorType>(type);
-  return vector ? Type(VectorType::get(vector.getShape(), integer)) : integer;
-}
-Value integer(KernelBuilder &kb, Type type, int64_t value) {
-  TypedAttr attribute = kb.b.getIntegerAttr(getElementTypeOrSelf(type), value);
-  if (auto vector = dyn_cast<VectorType>(type)) {
-    attribute = DenseElementsAttr::get(vector, Attribute(attribute));
-  }
-  return arith::ConstantOp::create(kb.b, attribute);
-}
-Value bits(Float x) { return arith::BitcastOp::create(x.kb->b, integerLike(x.type()), x.v); }
-Float fromBits(Float like, Value value) { return like.make(arith::BitcastOp::create(like.kb->b, like.type(), value)); }
-unsigned mantissaBits(Float x) { return x.isF64() ? 52 : 23; }
-int64_t exponentBias(Float x) { return x.isF64() ? 1023 : 127; }
-
-/// 2^n for an integer n within the exponents of normal numbers.
-Float powerOfTwo(Float like, Value n) {
-  KernelBuilder &kb = *like.kb;
-  Value biased = arith::AddIOp::create(kb.b, n, integer(kb, n.getType(), exponentBias(like)));
-  return fromBits(like, arith::ShLIOp::create(kb.b, biased, integer(kb, n.getType(), mantissaBits(like))));
-}
-
-/// x * 2^n, n an integral float; in two steps, so that results may be subnormal or overflow.
-Float scaleByPower(Float x, Float n) {
-  KernelBuilder &kb = *x.kb;
-  Value whole = arith::FPToSIOp::create(kb.b, integerLike(x.type()), n.v);
-  Value half = arith::ShRSIOp::create(kb.b, whole, integer(kb, whole.getType(), 1));
-  Value rest = arith::SubIOp::create(kb.b, whole, half);
-  return x * powerOfTwo(x, half) * powerOfTwo(x, rest);
-}
-
-/// x = mantissa 2^exponent with mantissa in [sqrt(1/2), sqrt(2)), for positive finite x.
-std::pair<Float, Float> splitExponent(Float x) {
-  KernelBuilder &kb = *x.kb;
-  double lift = x.isF64() ? 0x1p54 : 0x1p25; // subnormals become normal
-  Value small = x < (x.isF64() ? 0x1p-1022 : 0x1p-126);
-  Float normal = select(small, x * lift, x);
-  Value raw = bits(normal);
-  Type type = raw.getType();
-  // Subtracting the bits of sqrt(1/2) makes the exponent change at sqrt(1/2) instead of 1.
-  Value base = integer(kb, type, x.isF64() ? 0x3fe6a09e667f3bcd : 0x3f3504f3);
-  Value shifted = arith::SubIOp::create(kb.b, raw, base);
-  Value exponent = arith::ShRSIOp::create(kb.b, shifted, integer(kb, type, mantissaBits(x)));
-  Value scaled = arith::ShLIOp::create(kb.b, exponent, integer(kb, type, mantissaBits(x)));
-  Float mantissa = fromBits(x, arith::SubIOp::create(kb.b, raw, scaled));
-  Float count = x.make(arith::SIToFPOp::create(kb.b, x.type(), exponent));
-  return {mantissa, select(small, count - (x.isF64() ? 54.0 : 25.0), count)};
-}
-
 //===----------------------------------------------------------------------===//
 // f32 functions: those of bmodel/numerics_float.h, on registers
 //===----------------------------------------------------------------------===//
-
-/// Bits of f32 values.
-struct Int {
-  KernelBuilder *kb;
-  Value v;
-};
-template <typename Op>
-Int make(Int x, Value y) {
-  return {x.kb, Op::create(x.kb->b, x.v, y)};
-}
-Int operator+(Int x, Int y) { return make<arith::AddIOp>(x, y.v); }
-Int operator-(Int x, Int y) { return make<arith::SubIOp>(x, y.v); }
-Int operator+(Int x, int32_t y) { return make<arith::AddIOp>(x, integer(*x.kb, x.v.getType(), y)); }
-Int operator-(Int x, int32_t y) { return make<arith::SubIOp>(x, integer(*x.kb, x.v.getType(), y)); }
-Int operator<<(Int x, int by) { return make<arith::ShLIOp>(x, integer(*x.kb, x.v.getType(), by)); }
-Int operator>>(Int x, int by) { return make<arith::ShRSIOp>(x, integer(*x.kb, x.v.getType(), by)); }
-Int toInt(Float x) { return {x.kb, arith::FPToSIOp::create(x.kb->b, integerLike(x.type()), x.v)}; }
-Int toBits(Float x) { return {x.kb, bits(x)}; }
-Float fromBits(Float like, Int x) { return fromBits(like, x.v); }
-Float toFloat(Float like, Int x) { return like.make(arith::SIToFPOp::create(x.kb->b, like.type(), x.v)); }
-
-/// 1 / x for a finite normal x whose inverse is normal: where bits do not matter and there is an instruction of 14
-/// bits, that and one step of Newton.
-Float inverse(Float x) {
-  bool estimate = !x.kb->exact && x.kb->target.hasMasks() && isa<VectorType>(x.type()) && !x.isF64();
-  auto flags = estimate ? arith::FastMathFlags::arcp : arith::FastMathFlags::none;
-  return x.make(arith::DivFOp::create(x.kb->b, x.lit(1.0).v, x.v, flags));
-}
 
 /// What a logarithm gives outside of the positive finite numbers.
 Float logSpecials(Float x, Float result) {
