@@ -4,7 +4,7 @@
 
 #include "bmodel/numerics_float.h"
 #include "codegen/Kernels/Dequantise.h"
-#include "codegen/Kernels/FloatFormula.h"
+#include "codegen/Kernels/FarArguments.h"
 #include "codegen/Kernels/Quotient.h"
 #include "codegen/Kernels/Reduction.h"
 #include "codegen/Kernels/Requantise.h"
@@ -82,16 +82,28 @@ Float tanh(Float x) {
   return copySign(e / (e + 2.0), x);
 }
 
+/// x P(x^2) for |x| < 1, else 1 - e^(-t^2) Q((t - 3) / (t + 3)) with t = |x|: polynomials fitted at Chebyshev's points.
+Float erfF64(Float x) {
+  Float near = x * horner(x * x, {-7.795898827002142e-10, 1.3720064546777686e-08, -1.6208483801871705e-07,
+                                  1.6447424703317362e-06, -1.492473690741966e-05, 0.00012055294904839707,
+                                  -0.0008548325975389692, 0.0052239776071164225, -0.02686617064323777,
+                                  0.11283791670945006, -0.37612638903183543, 1.1283791670955126});
+  Float t = clamp(abs(x), 0.0, 6.0); // beyond, erf is 1
+  Float q = horner((t - 3.0) / (t + 3.0),
+                   {3.381355142042904e-09, 1.2755818949624478e-06, 2.0135111426447427e-06, -8.00978093907608e-06,
+                    -1.2845780030775907e-05, 6.406279226046039e-05, 4.525434558991009e-05, -0.0005970624964924544,
+                    0.0007077464666941425, 0.004269136356961225, -0.024392499318915004, 0.07166583719747308,
+                    -0.15011593650077898, 0.24560380171233487, -0.3262335600430372, 0.17900115118138996});
+  return select(abs(x) < 1.0, near, copySign(1.0 - expF64(-(t * t)) * q, x));
+}
+
 struct SinCos {
   Float sin, cos;
 };
 
-SinCos sinCos(Float x) {
-  KernelBuilder &kb = *x.kb;
-  Float n = roundEven(x * 0.63661977236758134308);
-  // pi/2 in three parts, each product exact for |n| < 2^20.
-  Float r = x - n * (2 * 7.85398125648498535156e-1) - n * (2 * 3.77489470793079817668e-8) -
-            n * (2 * 2.69515142907905952645e-15);
+/// |isSingle|: x is an f32, widened.
+SinCos sinCos(Float x, bool isSingle) {
+  auto [quadrant, r] = reduceByHalfPi(x, isSingle);
   Float s = r * r;
   Float sine = fma(r * s,
                    horner(s, {1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6,
@@ -101,15 +113,10 @@ SinCos sinCos(Float x) {
                  s * s *
                      horner(s, {-1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.75573141792967388112e-7,
                                 2.48015872888517045348e-5, -1.38888888888730564116e-3, 4.16666666666665929218e-2});
-  Value quadrant = arith::FPToSIOp::create(kb.b, integerLike(x.type()), n.v);
-  auto bitSet = [&](Value value, int64_t bit) -> Value {
-    Value masked = arith::AndIOp::create(kb.b, value, integer(kb, value.getType(), bit));
-    return arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, masked, integer(kb, value.getType(), 0));
-  };
-  Value odd = bitSet(quadrant, 1);
-  Value next = arith::AddIOp::create(kb.b, quadrant, integer(kb, quadrant.getType(), 1));
+  mlir::Value odd = (quadrant & 1) != 0;
+  sine = select(x == 0.0, x, sine); // -0 stays -0
   Float sinBase = select(odd, cosine, sine), cosBase = select(odd, sine, cosine);
-  return {select(bitSet(quadrant, 2), -sinBase, sinBase), select(bitSet(next, 2), -cosBase, cosBase)};
+  return {select((quadrant & 2) != 0, -sinBase, sinBase), select(((quadrant + 1) & 2) != 0, -cosBase, cosBase)};
 }
 
 Float atan(Float x) {
@@ -164,19 +171,6 @@ Float roundAway(Float x) {
   return select(up, down + copySign(x.lit(1.0), x), down);
 }
 
-/// C's fmod: sign of x.
-Float remainderF64(Float x, Float y) {
-  Float magnitude = abs(x), divisor = abs(y);
-  Float r = magnitude - trunc(magnitude / divisor) * divisor;
-  r = select(r < 0.0, r + divisor, r);
-  Value exceeds = compare(arith::CmpFPredicate::OGE, r, divisor);
-  r = select(exceeds, r - divisor, r);
-  // A finite x is its own remainder by infinity; inf * 0 above made it NaN.
-  Value infinite = arith::AndIOp::create(x.kb->b, divisor == std::numeric_limits<double>::infinity(),
-                                         magnitude < std::numeric_limits<double>::infinity());
-  return copySign(select(infinite, magnitude, r), x);
-}
-
 //===----------------------------------------------------------------------===//
 // The table of ops
 //===----------------------------------------------------------------------===//
@@ -216,9 +210,13 @@ Float asinh(Float x) {
 }
 Float acosh(Float x) {
   Float moderate = log1p((x - 1.0) + sqrt((x - 1.0) * (x + 1.0)));
-  return select(x > 1e9, log(x) + 0.693147180559945309417, moderate);
+  Float result = select(x > 1e9, log(x) + 0.693147180559945309417, moderate);
+  return select(x < 1.0, x.lit(std::numeric_limits<double>::quiet_NaN()), result);
 }
-Float atanh(Float x) { return log1p((x + x) / (1.0 - x)) * 0.5; }
+Float atanh(Float x) {
+  Float t = abs(x), result = log1p((t + t) / (1.0 - t)) * 0.5;
+  return select(t > 1.0, x.lit(std::numeric_limits<double>::quiet_NaN()), copySign(result, x));
+}
 Float asin(Float x) { return atan(x / sqrt((1.0 - x) * (x + 1.0))); }
 Float acos(Float x) { return atan(sqrt((1.0 - x) / (x + 1.0))) * 2.0; }
 Float cbrt(Float x) { return copySign(select(x == 0.0, abs(x), exp(log(abs(x)) * (1.0 / 3.0))), x); }
@@ -441,19 +439,6 @@ Value expandPattern(KernelBuilder &kb, Operation &op, const IRMapping &mapping) 
   return end ? emitRequantise(kb, *end, mapping.lookup(end->value)) : Value();
 }
 
-/// Of f64 in f32.
-static Value expandErf(KernelBuilder &kb, Value x) {
-  if (Float value{&kb, x}; !value.isF64()) {
-    return bmodel::numerics::erf(value).v;
-  }
-  Type single = kb.b.getF32Type();
-  if (auto vector = dyn_cast<VectorType>(x.getType())) {
-    single = VectorType::get(vector.getShape(), single);
-  }
-  Float narrow{&kb, arith::TruncFOp::create(kb.b, single, x)};
-  return arith::ExtFOp::create(kb.b, x.getType(), bmodel::numerics::erf(narrow).v);
-}
-
 Value emitErfForBf16(KernelBuilder &kb, Value x) {
   // An odd polynomial fitted to erf on [0, kOne] for the least error, scaled so that it passes 1 there: beyond, erf
   // has to be 1 itself, for 1 - erf may be multiplied by anything.
@@ -477,12 +462,13 @@ static Value expandPowOfInteger(KernelBuilder &kb, Value x, Value n) {
 Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
   auto arg = [&](unsigned i) { return Float{&kb, operands[i]}; };
   auto wide = [&](Float (*function)(Float)) { return inDouble(kb, function, operands[0]); };
+  bool isSingle = !operands.empty() && !getElementTypeOrSelf(operands[0].getType()).isF64();
   bool ordersZeros = kb.exact && op->getNumResults() == 1 && device::showsSignOfZero(op->getResult(0));
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](math::ExpOp) { return exp(arg(0)).v; })
       .Case([&](math::LogOp) { return log(arg(0)).v; })
       .Case([&](math::TanhOp) { return tanh(arg(0)).v; })
-      .Case([&](math::ErfOp) { return expandErf(kb, operands[0]); })
+      .Case([&](math::ErfOp) { return (arg(0).isF64() ? erfF64(arg(0)) : bmodel::numerics::erf(arg(0))).v; })
       .Case([&](math::ErfcOp erfc) {
         return (1.0 - Float{&kb, expandMath(kb, math::ErfOp::create(kb.b, operands[0]), operands)}).v;
       })
@@ -491,13 +477,14 @@ Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
       .Case([&](math::Log2Op) { return wide([](Float x) { return log(x) * 1.44269504088896340736; }); })
       .Case([&](math::Log10Op) { return wide([](Float x) { return log(x) * 0.434294481903251827651; }); })
       .Case([&](math::Log1pOp) { return wide(log1p); })
-      .Case([&](math::SinOp) { return wide([](Float x) { return sinCos(x).sin; }); })
-      .Case([&](math::CosOp) { return wide([](Float x) { return sinCos(x).cos; }); })
+      .Case([&](math::SinOp) { return inDouble(kb, [=](Float x) { return sinCos(x, isSingle).sin; }, operands[0]); })
+      .Case([&](math::CosOp) { return inDouble(kb, [=](Float x) { return sinCos(x, isSingle).cos; }, operands[0]); })
       .Case([&](math::TanOp) {
-        return wide([](Float x) {
-          SinCos both = sinCos(x);
+        auto tangent = [=](Float x) {
+          SinCos both = sinCos(x, isSingle);
           return both.sin / both.cos;
-        });
+        };
+        return inDouble(kb, tangent, operands[0]);
       })
       .Case([&](math::SinhOp) { return wide(sinh); })
       .Case([&](math::CoshOp) { return wide(cosh); })
@@ -517,7 +504,10 @@ Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
       .Case([&](math::RsqrtOp) { return (1.0 / sqrt(arg(0))).v; })
       .Case([&](math::RoundOp) { return roundAway(arg(0)).v; })
       .Case([&](math::FmaOp) { return emitFma(kb, operands[0], operands[1], operands[2]); })
-      .Case([&](arith::RemFOp) { return inDouble(kb, remainderF64, operands[0], operands[1]); })
+      .Case([&](arith::RemFOp) {
+        auto rest = [=](Float x, Float y) { return remainder(x, y, isSingle); };
+        return inDouble(kb, rest, operands[0], operands[1]);
+      })
       .Case([&](arith::DivSIOp) { return safeDivision<arith::DivSIOp, true, false>(kb, operands[0], operands[1]); })
       .Case([&](arith::DivUIOp) { return safeDivision<arith::DivUIOp, false, false>(kb, operands[0], operands[1]); })
       .Case([&](arith::RemSIOp) { return safeDivision<arith::RemSIOp, true, true>(kb, operands[0], operands[1]); })

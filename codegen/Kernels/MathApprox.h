@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Generated code may not call libm. exp, log, tanh and erf on f32 are single-precision polynomials
-// within 2 ulp; all other functions of f32 are computed in f64 and rounded once. Functions of f64 are
-// within a few ulp, but erf, which has single precision. Infinities, NaN and signed zeros are kept;
-// sin and cos need |x| < 2^20 for this accuracy.
+// within 2 ulp; all other functions of f32 are computed in f64 and rounded once. Infinities, NaN and
+// signed zeros are kept, and arguments may have any size (FarArguments.h). docs/numerics.md lists the
+// errors, those of f64 too.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_KERNELS_MATHAPPROX_H
 #define TESSERA_CODEGEN_KERNELS_MATHAPPROX_H

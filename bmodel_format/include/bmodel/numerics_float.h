@@ -146,10 +146,10 @@ BM_NUMERICS F expOfNegative(F x) {
   return select(x < x.lit(-87.0), x.lit(0.0), expNormal(x));
 }
 
-/// 1 / (1 + e^-x), without the ends of exp.
+/// 1 / (1 + e^-x), without the ends of exp. Below -88 it is 0, so that x * sigmoid(x) vanishes for large negative x.
 template <typename F>
 BM_NUMERICS F sigmoid(F x) {
-  return inverse(expNormal(-x) + x.lit(1.0));
+  return select(x < x.lit(-88.0), x.lit(0.0), inverse(expNormal(-x) + x.lit(1.0)));
 }
 
 /// Natural logarithm of positive finite x; for other x see log.
@@ -185,7 +185,7 @@ BM_NUMERICS F tanh(F x) {
                -3.33332819422e-1);
   F small = mulAdd(p * square, x, x);
   F large = mulAdd(x.lit(-2.0), inverse(expNormal(magnitude + magnitude) + x.lit(1.0)), x.lit(1.0));
-  return select(magnitude < x.lit(0.625), small, copySign(large, x));
+  return copySign(select(magnitude < x.lit(0.625), small, large), x); // -0 stays -0
 }
 
 template <typename F>
