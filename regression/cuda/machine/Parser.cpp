@@ -152,7 +152,11 @@ private:
     static const std::unordered_map<std::string, Space> spaces = {
         {".reg", Space::Register}, {".global", Space::Global},   {".shared", Space::Shared},
         {".local", Space::Local},  {".param", Space::Parameter}, {".const", Space::Constant}};
-    variable.space = spaces.at(space);
+    auto found = spaces.find(space);
+    if (found == spaces.end()) {
+      fail("'" + space + "' is not a state space");
+    }
+    variable.space = found->second;
     variable.isExternal = isExternal;
     while (token().kind == Token::Word && token().text[0] == '.') {
       std::string each = word().substr(1);
