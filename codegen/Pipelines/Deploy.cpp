@@ -277,6 +277,7 @@ static void observe(func::FuncOp function, quant::Undo &undo, ArrayRef<std::stri
   if (!result.isKnown) {
     result.observed = listObserved(function);
     result.logits = listLogits(function);
+    result.fixedOutputs = listFixedOutputs(function);
   }
 }
 

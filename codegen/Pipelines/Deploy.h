@@ -61,6 +61,7 @@ struct DeployResult {
   std::string contents;                               ///< hash of the model that these forms are of
   bool isKnown = false;                               ///< it is one of those known: nothing else is there
   std::vector<std::pair<std::string, std::string>> logits; ///< with |compile.observe|: see listLogits
+  std::vector<std::string> fixedOutputs;                   ///< with |compile.observe|: see listFixedOutputs
   std::vector<ObservedTensor> observed; ///< with |compile.observe|: float inputs and Top results, in program order
 };
 

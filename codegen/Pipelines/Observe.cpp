@@ -127,23 +127,10 @@ ObservedTensor describe(StringRef name, StringRef op, Value value) {
   return tensor;
 }
 
-/// The tensor name of |root|, made up if need be.
-std::string nameOf(func::FuncOp function, Value root, unsigned &made) {
-  if (auto argument = dyn_cast<BlockArgument>(root)) {
-    return inputName(function, argument.getArgNumber()).str();
-  }
-  if (StringRef name = top::getTensorName(root); !name.empty()) {
-    return name.str();
-  }
-  Operation *op = root.getDefiningOp();
-  SmallVector<std::string> names;
-  for (OpResult result : op->getResults()) {
-    StringRef name = top::getTensorName(result);
-    // A control character: no name from a file or a node has one, so it is unique.
-    names.push_back(name.empty() ? "\x01" + std::to_string(made++) : name.str());
-  }
-  top::setTensorNames(op, SmallVector<StringRef>(names.begin(), names.end()));
-  return names[cast<OpResult>(root).getResultNumber()];
+/// Returns the tensor name of |root|; empty if it has none.
+StringRef nameOf(func::FuncOp function, Value root) {
+  auto argument = dyn_cast<BlockArgument>(root);
+  return argument ? inputName(function, argument.getArgNumber()) : top::getTensorName(root);
 }
 
 } // namespace
@@ -193,6 +180,17 @@ std::vector<std::pair<std::string, std::string>> listLogits(func::FuncOp functio
   return logits;
 }
 
+std::vector<std::string> listFixedOutputs(func::FuncOp function) {
+  std::vector<std::string> names;
+  for (auto [i, value] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
+    auto output = function.getResultAttrOfType<StringAttr>(i, top::TopDialect::kNameAttr);
+    if (output && (isa<BlockArgument>(value) || top::isConstant(value))) {
+      names.push_back(output.str());
+    }
+  }
+  return names;
+}
+
 void nameEveryLayer(func::FuncOp function) {
   llvm::StringSet<> known;
   for (BlockArgument argument : function.getArguments()) {
@@ -227,7 +225,8 @@ void findSources(func::FuncOp function, std::vector<ObservedTensor> &observed) {
       }
     }
   }
-  unsigned made = 0;
+  // A view with a name stands for a root without one: the step that writes the root lists the view, too.
+  llvm::DenseMap<Value, std::string> views;
   for (ObservedTensor &tensor : observed) {
     auto it = byName.find(tensor.name);
     if (it == byName.end()) {
@@ -235,7 +234,10 @@ void findSources(func::FuncOp function, std::vector<ObservedTensor> &observed) {
     }
     Value root = rootOf(it->second);
     tensor.isConstant = top::isConstant(root);
-    tensor.source = tensor.isConstant ? "" : nameOf(function, root, made);
+    StringRef name = nameOf(function, root);
+    tensor.source = tensor.isConstant ? ""
+                    : name.empty()    ? views.try_emplace(root, tensor.name).first->second
+                                      : name.str();
   }
 }
 

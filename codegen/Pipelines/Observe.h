@@ -28,12 +28,15 @@ std::vector<ObservedTensor> listObserved(mlir::func::FuncOp function);
 /// in f32, logits still tell models apart.
 std::vector<std::pair<std::string, std::string>> listLogits(mlir::func::FuncOp function);
 
+/// Returns the outputs that no op computes: constants, and inputs that are handed on. Quantisation changes none of
+/// them.
+std::vector<std::string> listFixedOutputs(mlir::func::FuncOp function);
+
 /// Gives every result of the function that is no constant a tensor name that no other one has: its own, or that of its
 /// ONNX nodes. The same function always gets the same names.
 void nameEveryLayer(mlir::func::FuncOp function);
 
-/// Fills in the sources from the lowered function, and names the tensors they need. A tensor that the lowering left no
-/// trace of keeps an empty source.
+/// Fills in the sources from the lowered function. A tensor that the lowering left no trace of keeps an empty source.
 void findSources(mlir::func::FuncOp function, std::vector<ObservedTensor> &observed);
 
 } // namespace tessera::codegen

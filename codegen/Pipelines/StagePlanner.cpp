@@ -352,10 +352,12 @@ bmodel::SubnetDefT &StagePlanner::createSubnet(std::unique_ptr<bmodel::SubnetDef
   return *stage->subnets.back();
 }
 
-/// One subnet of the model's chip that needs no copies is where a run starts; else a subnet of steps that are no code.
+/// A run starts in the only subnet of the model's chip, if it needs no copies between memories; else in a subnet of
+/// steps without code. Copies within the host's memory are steps of the host's own subnet.
 void StagePlanner::addSubnets() {
   size_t count = partition.subnets().size();
-  bool isAlone = partition.isWhole() && before.front().empty() && before.back().empty() && repeated.empty();
+  bool isAlone = partition.isWhole() && before.front().empty() && before.back().empty() &&
+                 (repeated.empty() || linkOf(0).memory == kHostMemory);
   if (!isAlone) {
     main = &createSubnet(std::make_unique<bmodel::SubnetDefT>(), "main", 0);
     main->kind = bmodel::SubnetKind::Control;
@@ -368,7 +370,8 @@ void StagePlanner::addSubnets() {
     }
   }
   if (isAlone) {
-    stage->subnets.front()->name = "main";
+    main = stage->subnets.front().get();
+    main->name = "main";
   } else {
     addCopies(before.back());
   }

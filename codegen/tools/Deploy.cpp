@@ -268,6 +268,21 @@ llvm::Error Deployment::observe(ModuleOp module, llvm::json::Object &told) {
   return llvm::Error::success();
 }
 
+/// Adds the tensors and outputs of a model compiled with --observe to |told|.
+void describeObserved(const codegen::DeployResult &result, llvm::json::Object &told) {
+  told["tensors"] = describe(result.observed);
+  llvm::json::Object logits;
+  for (const auto &[output, tensor] : result.logits) {
+    logits[llvm::json::fixUTF8(output)] = llvm::json::fixUTF8(tensor);
+  }
+  told["logits"] = std::move(logits);
+  llvm::json::Array fixed;
+  for (const std::string &output : result.fixedOutputs) {
+    fixed.push_back(llvm::json::fixUTF8(output));
+  }
+  told["fixed_outputs"] = std::move(fixed);
+}
+
 llvm::Error Deployment::run() {
   observer.begin("read");
   llvm::Expected<OpenModule> opened = openModule(options.mlir);
@@ -314,12 +329,7 @@ llvm::Error Deployment::run() {
   }
   if (deploy.compile.observe && !result->isKnown) {
     told["network"] = top::networkOf(module);
-    told["tensors"] = describe(result->observed);
-    llvm::json::Object logits;
-    for (const auto &[output, tensor] : result->logits) {
-      logits[llvm::json::fixUTF8(output)] = llvm::json::fixUTF8(tensor);
-    }
-    told["logits"] = std::move(logits);
+    describeObserved(*result, told);
     for (auto &[key, value] : observed) {
       told[key] = std::move(value);
     }

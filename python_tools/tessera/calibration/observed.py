@@ -50,6 +50,7 @@ class Observed:
             tuple(self.sources),
             self.model.probabilities,
             self.logits,
+            fixed=frozenset(map(str, self.info["fixed_outputs"])),
         )
 
     @property

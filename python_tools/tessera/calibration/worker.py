@@ -27,7 +27,8 @@ from .output_error import judged, squares_between
 @dataclass(frozen=True)
 class Job:
     """What a worker needs to know. model: path of the .bmodel, or its bytes for a worker that may not see the path.
-    probabilities: outputs, see output_error.py; logits: of some of them, the sources of what their sigmoids read.
+    probabilities: outputs, see output_error.py; logits: of some of them, the sources of what their sigmoids read;
+    fixed: outputs that no op computes, which are not judged.
     stretches: where errors are measured; loud: sources whose errors are measured at the outputs all the same."""
 
     key: str
@@ -36,6 +37,7 @@ class Job:
     sources: tuple[str, ...]
     probabilities: frozenset[str] = frozenset()
     logits: tuple[tuple[str, str], ...] = ()
+    fixed: frozenset[str] = frozenset()
     stretches: "tuple[Stretch, ...]" = ()
     loud: frozenset[str] = frozenset()
 
@@ -220,6 +222,7 @@ class Worker:
         except self._error as error:
             raise told(error, "a worker failed to open the compiled model") from error
         self._sources, self._probabilities, self._logits = job.sources, job.probabilities, dict(job.logits)
+        self._fixed = job.fixed
         self._inputs = {spec.name for spec in job.specs}
         self._places: dict = {}
         self._bytes = np.empty(0, np.uint8)
@@ -277,14 +280,14 @@ class Worker:
         return frozenset(self._logits)
 
     def outputs(self) -> dict[str, np.ndarray]:
-        """Copies of the outputs."""
-        return self._probe.outputs()
+        """Returns copies of the outputs that an op computes and that have elements."""
+        return {n: a for n, a in self._probe.outputs().items() if n not in self._fixed and a.size}
 
     def judged(self) -> dict[str, np.ndarray]:
         """The outputs as errors are measured of them (output_error.py), as the last run left them. What a sigmoid read
         is taken as it is."""
-        outputs = self._probe.outputs()
-        logits = {name: self.array(source) for name, source in self._logits.items()}
+        outputs = self.outputs()
+        logits = {name: self.array(source) for name, source in self._logits.items() if name in outputs}
         return {**judged({n: a for n, a in outputs.items() if n not in logits}, self._probabilities), **logits}
 
     def answers(self) -> dict[str, int | None]:
