@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Half the precision: does it cost anything that we care for?
+# Less precision: does it cost anything that we care for? Half the bits do not; 4-bit weights, rounded without samples,
+# lose one picture in six, and --max_drop makes that an error.
 set -eu
 here=$(dirname "$0")
 net=$here/../../regression/models/mobilenetv1_0.25_128
@@ -9,4 +10,12 @@ model_transform --model_def "$net/mobilenetv1_0.25_128.onnx" --mlir net_top.mlir
 for type in F32 BF16; do
   model_deploy --mlir net_top.mlir --quantize $type --model $type.bmodel --quiet
 done
-tessera accuracy F32.bmodel BF16.bmodel --scorer "$here/scorer.py" --data "$net/pictures" --max_drop 5 | grep points
+model_deploy --mlir net_top.mlir --quantize W4 --accept_loss --model W4.bmodel --quiet
+score() {
+  tessera accuracy "$@" --scorer "$here/scorer.py" --data "$net/pictures" --max_drop 5 2>/dev/null
+}
+score F32.bmodel BF16.bmodel | grep '^BF16.*points'
+code=0
+score F32.bmodel W4.bmodel >w4.txt || code=$?
+grep '^W4.*points' w4.txt
+echo "exit code $code"

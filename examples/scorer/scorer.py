@@ -6,6 +6,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 ANIMALS = range(398)  # ImageNet's classes 0 to 397
+SCALE = 1.0  # the best score of score(): a drop of 0.01 is one point
 LIVING = {"cat"}
 
 

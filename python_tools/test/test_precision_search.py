@@ -14,6 +14,7 @@ from tessera.precision.cost import Op, Rates, nanoseconds, total
 from tessera.precision.journal import Journal
 from tessera.precision.search import Impossible, Measure, Search, units_of
 from tessera.precision.target import Target, Verdict
+from tessera.tasks.scale import Scale
 
 RATES = Rates({"INT8": 480, "INT16": 240, "F32": 120}, 20)
 
@@ -50,7 +51,7 @@ class FakeBench:
 
     def verdict(self, types: Mapping[str, str]) -> Verdict:
         self.scores.append(dict(types))
-        return Verdict(self.target, {"score": 1 - self._error(types) ** 0.5}, "score", 1.0, 100)
+        return Verdict(self.target, {"score": 1 - self._error(types) ** 0.5}, "score", 1.0, Scale())
 
 
 def search(bench: FakeBench, *ladder: str):
@@ -161,7 +162,7 @@ def test_bad_targets(text: str, words: str) -> None:
 
 def test_nan_meets_no_target() -> None:
     for target in (Target("cos", 0.5), Target("sqnr", 5), Target("agree", 50), Target("drop", 5)):
-        assert not Verdict(target, {"s": float("nan")}, "s", 0.9, 100).met
+        assert not Verdict(target, {"s": float("nan")}, "s", 0.9, Scale()).met
 
 
 def test_an_op_costs_its_arithmetic_or_its_traffic() -> None:

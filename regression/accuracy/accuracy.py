@@ -33,6 +33,7 @@ from tessera.calibration.dataset import open_dataset  # noqa: E402
 from tessera.errors import TesseraError  # noqa: E402
 from tessera.progress import Report  # noqa: E402
 from tessera.tasks import TASKS  # noqa: E402
+from tessera.tasks.scale import Scale  # noqa: E402
 
 
 @dataclass
@@ -53,8 +54,8 @@ class Cell:
         return f"{next(iter(self.figures.values())):.4f} ({0.0 - self.drop:+.2f})"
 
 
-def judge_of(case: Case, like: AnyModel, scratch: Path) -> tuple[Callable[[AnyModel], Mapping[str, float]], float]:
-    """(figures of a model with the one that counts first, points per 1 of it)."""
+def judge_of(case: Case, like: AnyModel, scratch: Path) -> tuple[Callable[[AnyModel], Mapping[str, float]], Scale]:
+    """(figures of a model with the one that counts first, the scale of that figure)."""
     told = case.quantised
     data = (
         together([data_path(path) for path in told["data"]], scratch)
@@ -62,14 +63,14 @@ def judge_of(case: Case, like: AnyModel, scratch: Path) -> tuple[Callable[[AnyMo
         else data_path(told["data"])
     )
     if told["judge"] in JUDGES:
-        return lambda model: JUDGES[told["judge"]](model, like, data), 100
+        return lambda model: JUDGES[told["judge"]](model, like, data), Scale()
     task = TASKS[told["judge"]]
 
     def figures(model: AnyModel) -> Mapping[str, float]:
         found = task.score(model, data)
         return {task.figure: found.pop(task.figure), **found}
 
-    return figures, task.points
+    return figures, task.scale
 
 
 def together(files: list[Path], scratch: Path) -> Path:
@@ -85,7 +86,7 @@ def row_of(build: builds.Build, columns: list[str], with_peers: bool, report: Re
     """All precisions of one model."""
     case = build.case
     like = any_model.open_model(build.deploy("F32").bmodel, report, 2)
-    figures, points = judge_of(case, like, scratch)
+    figures, scale = judge_of(case, like, scratch)
     cells = [cell_of("F32", lambda: (like, build.deploy("F32")), figures)]
     for column in columns:
         if column != "F32":
@@ -100,7 +101,7 @@ def row_of(build: builds.Build, columns: list[str], with_peers: bool, report: Re
     wanted = next(iter(cells[0].figures.values()))
     for cell in cells:
         if cell.figures:
-            cell.drop = (wanted - next(iter(cell.figures.values()))) * points
+            cell.drop = scale.loss(wanted, next(iter(cell.figures.values()))).points
     return cells
 
 

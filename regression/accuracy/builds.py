@@ -40,9 +40,10 @@ from judges import JUDGES
 from tessera import any_model
 from tessera.progress import Report
 LIKE = any_model.open_model({like!r}, Report(1, quiet=True), 2)
+SCALE = 1.0
 
 def score(model, data):
-    return 100 * next(iter(JUDGES[{judge!r}](model, LIKE, Path(data)).values()))
+    return next(iter(JUDGES[{judge!r}](model, LIKE, Path(data)).values()))
 """
 DROP_TARGET, COSINE_TARGET = "drop<=0.5", "cos>=0.9995"
 

@@ -66,7 +66,39 @@ def test_own_scorer_counts_and_a_drop_fails(bmodel: Path, tmp_path: Path) -> Non
     )
     document, screen = accuracy(bmodel, bmodel, "--scorer", tmp_path / "worse.py", "--data", "x", "--max_drop", 0.5)
     assert document["exit_code"] == 3 and "loses 1.000 points" in document["error"]["message"]
-    assert "+1.000 points" in screen
+    assert "+1.000 points" in screen and "declares no SCALE" in screen
+
+
+def falling_scorer(folder: Path, first: float, later: float, declaration: str = "") -> Path:
+    """A scorer that gives the first model one score and all others another."""
+    path = folder / "falls.py"
+    path.write_text(
+        f"{declaration}\ncalls = []\ndef score(model, data):\n    calls.append(0)\n"
+        f"    return {first} if len(calls) == 1 else {later}\n"
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    "first, later, declaration",
+    [(0.964, 0.307, ""), (0.964, 0.307, "SCALE = 1.0"), (96.4, 30.7, ""), (0.964, 0.307, "SCALE = 1")],
+)
+def test_a_drop_is_counted_in_hundredths_of_the_scale(
+    bmodel: Path, tmp_path: Path, first: float, later: float, declaration: str
+) -> None:
+    scorer = falling_scorer(tmp_path, first, later, declaration)
+    document, screen = accuracy(bmodel, bmodel, "--scorer", scorer, "--data", "x", "--max_drop", 5)
+    assert document["exit_code"] == 3 and "loses 65.7" in document["error"]["message"]
+    assert document["models"][1]["drop_points"] == pytest.approx(65.7)
+    assert ("declares no SCALE" in screen) == (not declaration)
+
+
+def test_a_large_drop_is_never_silent(bmodel: Path, tmp_path: Path) -> None:
+    scorer = falling_scorer(tmp_path, 0.9, 0.55, "SCALE = 1.0")
+    for flags in ((), ("--max_drop", 50)):
+        document, screen = accuracy(bmodel, bmodel, "--scorer", scorer, "--data", "x", *flags)
+        assert document["exit_code"] == 0
+        assert "loses more than a third" in screen and "0.9 -> 0.55, 35 points" in screen
 
 
 @pytest.mark.parametrize(
@@ -76,6 +108,7 @@ def test_own_scorer_counts_and_a_drop_fails(bmodel: Path, tmp_path: Path) -> Non
         ("def score(model, data):\n    return 1 / 0\n", "ZeroDivisionError"),
         ("def score(model, data):\n    return 'good'\n", "returned 'good'"),
         ("def score(model, data):\n    return {}\n", "returned {}"),
+        ("SCALE = 0\ndef score(model, data):\n    return 1\n", "SCALE is 0; expected a positive number"),
     ],
 )
 def test_bad_scorer_is_told(bmodel: Path, tmp_path: Path, code: str, text: str) -> None:

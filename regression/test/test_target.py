@@ -128,7 +128,12 @@ def test_drop_by_a_scorer_of_ones_own(folder: Path, tmp_path: Path) -> None:
     assert int8 > 0
     result = search(folder, tmp_path / "m.bmodel", "--target", f"drop<={int8 / 3}", *flags)
     text = check(result)
-    assert "all-INT8: near" in text and "points lost" in text and "evaluations of" in text and "estimated time" in text
+    assert (
+        "all-INT8: near" in text
+        and " points; chosen: near" in text
+        and "evaluations of" in text
+        and "estimated time" in text
+    )
     scored = run_tool(
         "tessera",
         "accuracy",
@@ -143,6 +148,24 @@ def test_drop_by_a_scorer_of_ones_own(folder: Path, tmp_path: Path) -> None:
         cwd=folder,
     )
     check(scored)
+
+
+FALLS = """
+calls = []
+def score(model, data):
+    model.run({"input": __import__("numpy").zeros((1, 3, 32, 32), "float32")})
+    calls.append(0)
+    return 0.964 if len(calls) == 1 else 0.307
+"""
+
+
+def test_a_share_that_falls_is_not_met_by_a_drop_of_one_point(folder: Path, tmp_path: Path) -> None:
+    (folder / "falls.py").write_text(FALLS)
+    flags = ("--scorer", "falls.py", "--data", "labelled.npz")
+    result = search(folder, tmp_path / "a.bmodel", "--target", "drop<=1", *flags)
+    assert result.returncode == 3 and "0.964 -> 0.307, 65.7 points" in result.stdout + result.stderr
+    allowed = search(folder, tmp_path / "b.bmodel", "--target", "drop<=70", *flags)
+    assert "loses more than a third" in check(allowed) and "declares no SCALE" in allowed.stdout
 
 
 def test_what_the_user_fixed_stays(folder: Path, tmp_path: Path) -> None:

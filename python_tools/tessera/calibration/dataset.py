@@ -309,13 +309,21 @@ class Remembered:
 def user_function(path: Path, flag: str, wanted: str, example: str) -> Callable[..., Any]:
     """The function `wanted`, "NAME(...)", of a user's Python file, which `flag` names. Raises TesseraError, where the
     file fails too."""
+    return user_function_and_names(path, flag, wanted, example)[0]
+
+
+def user_function_and_names(
+    path: Path, flag: str, wanted: str, example: str
+) -> tuple[Callable[..., Any], Mapping[str, Any]]:
+    """Returns user_function() and everything that the file defines, by name."""
     try:
-        function = runpy.run_path(str(path)).get(wanted.partition("(")[0])
+        names = runpy.run_path(str(path))
     except Exception as error:
         raise user_fault(path, error) from error
+    function = names.get(wanted.partition("(")[0])
     if not callable(function):
         raise TesseraError(f"{flag} {path}: defines no function {wanted}", hint=example)
-    return function
+    return function, names
 
 
 def user_fault(path: Path, error: Exception) -> TesseraError:

@@ -10,7 +10,8 @@ from ..any_model import AnyModel
 from ..errors import ExitCode, TesseraError, usage_error
 from ..tasks import TASKS
 from ..tasks.detection_heads import DECODER_FUNCTION
-from ..tasks.scorers import AGREEMENT, SCORER_FUNCTION, make_scorer
+from ..tasks.scale import DECLARATION, Loss, Scale, serious_warning
+from ..tasks.scorers import AGREEMENT, SCORER_FUNCTION, Scorer, make_scorer
 from .common import Context, Parser
 
 EPILOG = (
@@ -22,7 +23,11 @@ EPILOG = (
   --scorer FILE.py  whatever the file's function {SCORER_FUNCTION}(model, data) makes of it:
                     model.run({{name: array}}) gives
                     the outputs by name, model.inputs their names and shapes; it returns a number, or a dict of numbers
-                    of which the first counts; higher is better
+                    of which the first counts; higher is better. {DECLARATION} = 1.0 in the file declares the full scale
+
+A drop is counted in points: hundredths of the full scale, which is 1 for shares (top1, mAP50, mIoU, hit, cos), 100 dB
+for psnr, and the first model's own value for ppl. A model that loses more than a third of the first model's score is
+always reported.
 
 An .onnx takes pre-processing and open sizes from the other models.
 
@@ -63,7 +68,8 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         "--max_drop",
         type=float,
         metavar="POINTS",
-        help="fail (exit code 3) where a model loses more points than this against the first",
+        help="fail (exit code 3) where a model loses more points (hundredths of the full scale, see below) than this "
+        "against the first",
     )
     verb.add_argument("--threads", type=int, default=1, metavar="N", help="default: %(default)s")
     return verb
@@ -103,24 +109,36 @@ def work(context: Context) -> None:
             step.note = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
             rows.append(figures)
     figure = scorer.figure or next(iter(rows[0]))
-    drops = [(rows[0][figure] - row[figure]) * scorer.points for row in rows]
+    losses = _losses(context, scorer, rows, figure)
     context.result["models"] = [
-        {"file": str(model.path), "figures": row, "drop_points": drop} for model, row, drop in zip(models, rows, drops)
+        {"file": str(model.path), "figures": row, "drop_points": loss.points}
+        for model, row, loss in zip(models, rows, losses)
     ]
-    report.say(_table(models, rows, figure, drops))
+    report.say(_table(models, rows, figure, losses))
+    for model, loss in zip(models[1:], losses[1:]):
+        if text := serious_warning(str(model.path), loss, figure):
+            report.warn(text)
     report.finish([])
     lost = [
-        (model, drop)
-        for model, drop in zip(models[1:], drops[1:])
-        if args.max_drop is not None and drop > args.max_drop
+        (model, loss)
+        for model, loss in zip(models[1:], losses[1:])
+        if args.max_drop is not None and not loss.points <= args.max_drop
     ]
     if lost:
         raise TesseraError(
-            f"{lost[0][0].path} loses {lost[0][1]:.3f} points of {figure} against {models[0].path}; "
-            f"allowed: {args.max_drop:g}",
+            f"{lost[0][0].path} loses {lost[0][1].points:.3f} points of {figure} against {models[0].path} "
+            f"({lost[0][1]}); allowed: {args.max_drop:g}",
             ExitCode.ACCURACY,
-            details=[f"{model.path} loses {drop:.3f}" for model, drop in lost[1:]],
+            details=[f"{model.path} loses {loss.points:.3f}: {loss}" for model, loss in lost[1:]],
         )
+
+
+def _losses(context: Context, scorer: Scorer, rows: list[dict[str, float]], figure: str) -> list[Loss]:
+    """Returns what each model loses against the first. One model alone needs no scale."""
+    golden = rows[0][figure]
+    scale = scorer.scale_for(golden, context.report.warn) if len(rows) > 1 else scorer.scale or Scale()
+    context.result["scale"] = {"figure": figure, "full": abs(golden) if scale.full is None else scale.full}
+    return [scale.loss(golden, row.get(figure, float("nan"))) for row in rows]
 
 
 def open_models(context: Context) -> list[AnyModel]:
@@ -145,11 +163,11 @@ def open_models(context: Context) -> list[AnyModel]:
     return [model.preprocessed_like(like) if like else model for model in models]
 
 
-def _table(models: list[AnyModel], rows: list[dict[str, float]], figure: str, drops: list[float]) -> str:
+def _table(models: list[AnyModel], rows: list[dict[str, float]], figure: str, losses: list[Loss]) -> str:
     names = list(rows[0])
     lines = [("model", *names, f"drop of {figure}")]
-    for model, row, drop in zip(models, rows, drops):
+    for model, row, loss in zip(models, rows, losses):
         lines.append(
-            (model.path.name, *(f"{row.get(name, float('nan')):.6g}" for name in names), f"{drop:+.3f} points")
+            (model.path.name, *(f"{row.get(name, float('nan')):.6g}" for name in names), f"{loss.points:+.3f} points")
         )
     return compare.align(lines, right=tuple(range(1, len(names) + 2)))

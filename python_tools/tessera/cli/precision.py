@@ -21,6 +21,7 @@ from ..precision.journal import Journal
 from ..precision.search import Found, Search, units_of
 from ..precision.target import Target, check_figures, why_cosine_misleads
 from ..tasks import TASKS
+from ..tasks.scale import serious_warning
 from ..tasks.scorers import AGREEMENT, SCORER_FUNCTION, Scorer, make_scorer
 from ..top_model import TopModel
 from .accuracy import add_decoder, check_decoder
@@ -44,7 +45,7 @@ def add_flags(parser: Parser) -> None:
         metavar="CONDITION",
         help="'cos>=0.999': mean cosine of the outputs with those of f32; 'sqnr>=30': their signal to noise ratio in "
         "dB, of the output where it is least; 'agree>=99': percentage of equal answers (classes, boxes, places found); "
-        "'drop<=0.5': points that --task or --scorer loses against f32",
+        "'drop<=0.5': points, hundredths of the full scale, that --task or --scorer loses against f32",
     )
     group.add_argument(
         "--task", choices=(*TASKS, AGREEMENT), help="what drop is measured by, see tessera accuracy --help"
@@ -125,6 +126,7 @@ def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, 
                 target,
                 scored.figure,
                 scored.figures[scored.figure],
+                scored.scorer.scale_for(scored.figures[scored.figure], report.warn),
                 scored.recorder.guides(),
                 journal,
             )
@@ -290,7 +292,9 @@ def _warn_of_risk(context: Context, found: Found, bench: CompiledBench) -> None:
         if text := why_cosine_misleads(verdict.figures, verdict.target.limit):
             warn(f"the cosine is a poor guide here: {text}; --target 'sqnr>=30' or 'agree>=99' say more")
     count = int(verdict.figures.get("n", 0))
-    if verdict.target.metric == "drop" and abs(verdict.points) == 100 and count:
+    if text := serious_warning("the model", verdict.lost, verdict.figure) if not verdict.target.is_agreement else "":
+        warn(text)
+    if verdict.target.metric == "drop" and verdict.scale.full == 1 and count:
         one = 100 / count
         if verdict.met and verdict.value + one > verdict.target.limit:
             warn(

@@ -16,6 +16,7 @@ from ..calibration.worker import digest
 from ..errors import ExitCode, TesseraError
 from ..inputs import check_inputs
 from ..progress import Report
+from ..tasks.scale import Scale
 from ..tasks.scorers import Scorer
 from ..top_model import TopModel
 from . import qtable
@@ -80,6 +81,7 @@ class CompiledBench:
     target: Target
     figure: str
     golden: float
+    scale: Scale
     guides: Sequence[tuple[Arrays, Mapping[str, np.ndarray]]]
     journal: Journal
     errors_measured: int = 0
@@ -108,7 +110,7 @@ class CompiledBench:
             known = [figures, self.cost(types)]
             self.scores_taken += 1
             self.journal.put("score", types, known)
-        return Verdict(self.target, known[0], self.figure, self.golden, self.scorer.points)
+        return Verdict(self.target, known[0], self.figure, self.golden, self.scale)
 
     def cost(self, types: Types) -> float:
         for kind in ("error", "score"):

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Mapping
 
 from ..errors import TesseraError, usage_error
+from ..tasks.scale import Loss, Scale
 
 METRICS = {"cos": ">=", "sqnr": ">=", "agree": ">=", "drop": "<="}
 """cos, sqnr, agree: least agreement of the outputs with those of f32 (tasks/agreement.py): their mean cosine, the
-signal to noise ratio in dB, the percentage of equal answers; drop: most points of the score lost against f32."""
+signal to noise ratio in dB, the percentage of equal answers; drop: most points of the score lost against f32
+(tasks/scale.py)."""
 POOR_GUIDE = 0.05
 """A cosine that moves by more than this part of what another input would move it by says little."""
 _FORM = re.compile(r"\s*([A-Za-z_]\w*)\s*(<=|>=|==|=|<|>)\s*(\S+)\s*")
@@ -70,13 +72,17 @@ class Verdict:
     figures: dict[str, float]
     figure: str
     golden: float
-    points: float
+    scale: Scale
+
+    @property
+    def lost(self) -> Loss:
+        """The loss of the figure that counts against that of f32."""
+        return self.scale.loss(self.golden, self.figures[self.figure])
 
     @property
     def value(self) -> float:
         """Of the target's metric. NaN where the figure is NaN: that meets nothing."""
-        score = self.figures[self.figure]
-        return score if self.target.is_agreement else (self.golden - score) * self.points
+        return self.figures[self.figure] if self.target.is_agreement else self.lost.points
 
     @property
     def loss(self) -> float:
@@ -93,7 +99,7 @@ class Verdict:
             return {"cos": f"cos {score:.6f}", "sqnr": f"sqnr {score:.2f} dB", "agree": f"agree {score:.2f} %"}[
                 self.target.metric
             ]
-        return f"{self.figure} {score:.5g} against {self.golden:.5g}: {self.value:+.3f} points lost"
+        return f"{self.figure} {self.lost}"
 
 
 def why_cosine_misleads(figures: Mapping[str, float], limit: float) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import TesseraError
 from ..inputs import InputSpec
 from ..preprocess import Preprocess
+from .scale import Scale
 
 
 class Model(Protocol):
@@ -34,35 +35,32 @@ class Model(Protocol):
 class Task:
     """module: has score(model, data: Path) -> dict of figures, of which `figure` is the one that counts.
 
-    points: what a drop of the figure by 1 is in points; negative where a lower figure is better.
+    scale: the figure's full scale, of which a hundredth is one point.
     """
 
     module: str
     data: str
     figure: str
-    points: float
+    scale: Scale = Scale()
 
     def score(self, model: Model, data: Path, **more: object) -> dict[str, float]:
         return importlib.import_module(f".{self.module}", __name__).score(model, data, **more)
 
 
 TASKS = {
-    "classification": Task(
-        "classification", "folder with labels.csv (columns file and one ending in 'index')", "top1", 100
-    ),
+    "classification": Task("classification", "folder with labels.csv (columns file and one ending in 'index')", "top1"),
     "detection": Task(
         "detection",
         "folder with COCO's annotations.json; the model is a YOLOX, gives boxes and scores as SSD does, or has a "
         "--decoder",
         "mAP50",
-        100,
     ),
     "segmentation": Task(
-        "segmentation", "folder with COCO's annotations.json; the classes are those of PASCAL VOC", "mIoU", 100
+        "segmentation", "folder with COCO's annotations.json; the classes are those of PASCAL VOC", "mIoU"
     ),
-    "super_resolution": Task("super_resolution", "folder of photos; the model enlarges luminance", "psnr", 1),
-    "language": Task("language", "folder with *.txt and a llama2.c tokenizer *.bin", "ppl", -1),
-    "tracking": Task("tracking", "folder with pairs.csv (template, search, ..., w, h)", "hit", 100),
+    "super_resolution": Task("super_resolution", "folder of photos; the model enlarges luminance", "psnr", Scale(100)),
+    "language": Task("language", "folder with *.txt and a llama2.c tokenizer *.bin", "ppl", Scale(None, True)),
+    "tracking": Task("tracking", "folder with pairs.csv (template, search, ..., w, h)", "hit"),
 }
 
 

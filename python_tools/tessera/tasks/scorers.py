@@ -8,9 +8,10 @@ from typing import Callable, Mapping
 
 from . import TASKS, agreement, detection_heads
 from ..any_model import AnyModel
-from ..calibration.dataset import Unreadable, open_dataset, user_fault, user_function
+from ..calibration.dataset import Unreadable, open_dataset, user_fault, user_function_and_names
 from ..errors import TesseraError
 from ..files import require_file
+from .scale import DECLARATION, Scale, assumed, declared
 
 AGREEMENT = "agreement"
 SCORER_FUNCTION = "score"
@@ -18,11 +19,20 @@ SCORER_FUNCTION = "score"
 
 @dataclass(frozen=True)
 class Scorer:
-    """score: figures of a model. figure: the one that counts, "" for the first; points: what 1 of it is in points."""
+    """score: figures of a model. figure: the one that counts, "" for the first; scale: its full scale, None where a
+    user's scorer declares none."""
 
     score: Callable[[AnyModel], dict[str, float]]
     figure: str
-    points: float
+    scale: Scale | None
+
+    def scale_for(self, golden: float, warn: Callable[[str], None]) -> Scale:
+        """Returns the scale; `warn` reports an assumed one. golden: the f32 model's figure."""
+        if self.scale:
+            return self.scale
+        scale = assumed(golden)
+        warn(scale.note)
+        return scale
 
 
 def make_scorer(
@@ -38,11 +48,11 @@ def make_scorer(
     """By one of `task` and `scorer` (a file). decoder: a file, for detection. golden: what agreement compares with,
     on at most `input_num` samples; figure: of these, the one that counts."""
     if scorer:
-        return Scorer(_user_function(Path(scorer), data), "", 1)
+        return _user_scorer(Path(scorer), data)
     if task != AGREEMENT:
         known = TASKS[str(task)]
         more = {"decoder": detection_heads.users(decoder)} if decoder else {}
-        return Scorer(lambda model: _numbers(known.score(model, Path(data), **more)), known.figure, known.points)
+        return Scorer(lambda model: _numbers(known.score(model, Path(data), **more)), known.figure, known.scale)
     dataset = open_dataset(data, golden.inputs, input_num)
     skipped: set[str] = set()
 
@@ -55,18 +65,19 @@ def make_scorer(
                     skipped.add(sample.name)
                     warn(f"left out: {error}")
 
-    return Scorer(lambda model: _numbers(agreement.score(model, golden, samples())), figure, 100)
+    return Scorer(lambda model: _numbers(agreement.score(model, golden, samples())), figure, Scale())
 
 
 def _numbers(figures: Mapping[str, float]) -> dict[str, float]:
     return {str(name): float(value) for name, value in figures.items()}
 
 
-def _user_function(path: Path, data: str) -> Callable[[AnyModel], dict[str, float]]:
+def _user_scorer(path: Path, data: str) -> Scorer:
     require_file(path, "scorer")
-    function = user_function(
+    function, names = user_function_and_names(
         path, "--scorer", f"{SCORER_FUNCTION}()", f"def {SCORER_FUNCTION}(model, data): return 0.75"
     )
+    scale = declared(names[DECLARATION], f"--scorer {path}") if DECLARATION in names else None
 
     def score(model: AnyModel) -> dict[str, float]:
         try:
@@ -86,4 +97,4 @@ def _user_function(path: Path, data: str) -> Callable[[AnyModel], dict[str, floa
             )
         return numbers
 
-    return score
+    return Scorer(score, "", scale)
