@@ -17,9 +17,7 @@ DEFAULT = {
 }
 """Least similarity of every tensor by precision."""
 LEAST_OUTPUT_COSINE = 0.5
-"""A quantised model with an output below this is broken, not coarse."""
-MOST_OUTSIDE = 0.5
-"""And so is one with a larger share of its tensors outside of its precision's tolerance."""
+"""A quantised model with an output below this, over all samples that it was checked on, is broken, not coarse."""
 
 METAVAR = "COS[,EUCLID]|PRECISION"
 ALL = ", ".join(f"{precision} {tolerance.cosine:g},{tolerance.euclid:g}" for precision, tolerance in DEFAULT.items())

@@ -113,22 +113,27 @@ def test_off_the_grid_is_no_step() -> None:
     assert not verdict.one_step(wrong, values)
 
 
-def with_cosines(**cosines: float):
-    """A comparison of tensors with those cosines."""
-    ref = {name: np.array([1, 0], np.float32) for name in cosines}
-    got = {name: np.array([c, np.sqrt(1 - c * c)], np.float32) for name, c in cosines.items()}
-    return compare(got, ref, tolerances.DEFAULT["INT8"])
+def with_cosine(cosine: float) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """A sample whose output has that cosine with the reference's."""
+    return {"y": np.float32([1, 0])}, {"y": np.float32([cosine, np.sqrt(1 - cosine * cosine)])}
 
 
-def test_a_quantised_model_is_broken_by_a_low_output_or_by_most_tensors() -> None:
-    assert verdict.unusable(with_cosines(a=1, b=1, c=1, y=0.49), {"y"}).startswith("output 'y' has cos 0.4900")
-    assert not verdict.unusable(with_cosines(a=1, b=1, c=0.1, y=0.6), {"y"})
-    assert "3 of 4 tensors, most of them" in verdict.unusable(with_cosines(a=0.9, b=0.9, c=0.9, y=0.9999), {"y"})
+def test_a_quantised_model_is_broken_by_a_low_output() -> None:
+    assert verdict.unusable([with_cosine(0.49)]).startswith("output 'y' has cos 0.4900 with the reference, below")
+    assert not verdict.unusable([with_cosine(0.6)]) and not verdict.unusable([])
 
 
-def test_labels_have_no_cosine() -> None:
-    ref = {"a": np.ones(2, np.float32), "label": np.array([0, 3])}
-    assert not verdict.unusable(compare({**ref, "label": np.array([3, 0])}, ref, tolerances.DEFAULT["INT8"]), {"label"})
+def test_the_verdict_is_that_of_all_samples_together() -> None:
+    low, high = with_cosine(0.2), with_cosine(0.9)
+    assert not verdict.unusable([low, high, high])
+    assert "cos 0.4333 with the reference over 3 samples" in verdict.unusable([low, low, high])
+
+
+def test_labels_and_what_is_not_finite_have_no_cosine() -> None:
+    labels = {"label": np.array([0, 3])}, {"label": np.array([3, 0])}
+    assert not verdict.unusable([labels])
+    masked = {"y": np.float32([1, -np.inf])}, {"y": np.float32([1, -np.inf])}
+    assert verdict.output_cosines([masked]) == {"y": 1.0}
 
 
 def test_perturbed_tensors_differ_by_little_and_keep_what_is_not_finite() -> None:

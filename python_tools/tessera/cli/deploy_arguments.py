@@ -181,7 +181,7 @@ def _add_check(parser: Parser) -> None:
         f"{tolerances.ALL}. Given, every tensor outside is an error (exit code 3). Default: that of --quantize; then "
         "F32 knows excuses for "
         "rounding (docs/numerics.md), and for the others it is an error only where a float output lies below cosine "
-        f"{tolerances.LEAST_OUTPUT_COSINE:g} or most tensors are outside",
+        f"{tolerances.LEAST_OUTPUT_COSINE:g} over the test input and the calibration samples kept beside the table",
     )
     check.add_argument(
         "--accept_loss",

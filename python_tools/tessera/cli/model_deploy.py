@@ -343,8 +343,9 @@ def _check(
         _look_at_layers(context, model, net, given)
     if args.quantize in NARROW and not args.calibration_table:
         _check_narrow(context, model, outputs, reference, what)
-    _judge(context, model, comparison, tolerance, bool(strict))
-    _check_outputs(context, model, net)
+    wanted = {spec.name: reference[spec.name] for spec in model.outputs}
+    samples = [(wanted, outputs), *_check_outputs(context, model, net)]
+    _judge(context, comparison, samples, tolerance, bool(strict))
 
 
 def _compared(
@@ -399,17 +400,23 @@ def _check_narrow(
         )
 
 
-def _check_outputs(context: Context, model: TopModel, net: bmodel.Net) -> None:
-    """The outputs on several calibration samples beside f32's; a warning where they are further off than the table
-    allows. Not of models whose inputs or outputs have other types."""
+def _check_outputs(context: Context, model: TopModel, net: bmodel.Net) -> list[tuple[checks.Arrays, checks.Arrays]]:
+    """Compares the outputs on several calibration samples with f32's, which it returns with them; warns where they are
+    further off than the table allows. Models whose inputs or outputs have other types are not compared."""
     args, report = context.args, context.report
     kept = checks.load(args.calibration_table, net.inputs) if args.calibration_table else []
     kept = kept[:1] if targets().is_npu(args.chip) else kept  # the simulator takes its time
     types = {spec.name: (spec.shape, spec.dtype) for spec in model.outputs}
     if not kept or {spec.name: (spec.shape, spec.dtype) for spec in net.outputs} != types:
-        return
+        return []
+    found: list[checks.Arrays] = []
+
+    def run(arrays: checks.Arrays) -> checks.Arrays:
+        found.append(net.run(arrays))
+        return found[-1]
+
     with report.step("outputs on calibration samples") as step:
-        error = checks.output_error(net.run, kept, model.probabilities)
+        error = checks.output_error(run, kept, model.probabilities)
         told = "integers" if math.isnan(error) else f"{error:.2%} off f32's"
         step.note = f"{len(kept)} samples, {told}"
     _note_output_error(context, len(kept), error)
@@ -417,6 +424,7 @@ def _check_outputs(context: Context, model: TopModel, net: bmodel.Net) -> None:
     limit = checks.MAX_ERROR if table.max_error is None else table.max_error
     if text := checks.error_warning(error, limit, args.quantize, args.calibration_table):
         report.warn(text)
+    return [(check.outputs, got) for check, got in zip(kept, found)]
 
 
 def _warn_by_table(context: Context) -> None:
@@ -433,10 +441,14 @@ def _warn_by_table(context: Context) -> None:
 
 
 def _judge(
-    context: Context, model: TopModel, comparison: compare.Comparison, tolerance: compare.Tolerance, strict: bool
+    context: Context,
+    comparison: compare.Comparison,
+    samples: Sequence[tuple[checks.Arrays, checks.Arrays]],
+    tolerance: compare.Tolerance,
+    strict: bool,
 ) -> None:
-    """Whether the model is good enough. Raises TesseraError (exit code 3) where it is not; where it is not `strict`,
-    a model of use with some tensors outside is warned of."""
+    """Raises TesseraError (exit code 3) unless the model is good enough. If not `strict`, its outputs decide
+    (`samples`, as for verdict.unusable), and tensors outside the tolerance are a warning."""
     args, report = context.args, context.report
     if comparison.missing:
         report.say(
@@ -446,11 +458,12 @@ def _judge(
         comparison.require_passed(f"{args.model} against the Top reference")
         return
     comparison.require_rows(f"{args.model} against the Top reference")
-    broken = verdict.unusable(comparison, {spec.name for spec in model.outputs})
+    broken = verdict.unusable(samples)
     if broken and not (args.accept_loss or args.target):
         raise TesseraError(
             f"{args.model} is no use as it is: {broken}",
             ExitCode.ACCURACY,
+            details=_worst_tensors(comparison),
             hint="give --test_input data like the calibration's; find where it begins by the own errors above, keep "
             "those ops float (--quantize_table) or search with --target; --accept_loss makes this a warning",
         )
@@ -459,6 +472,17 @@ def _judge(
             f"{len(comparison.failed)} of {len(comparison.rows)} tensors are outside {tolerance}; what that costs is "
             "told by 'tessera accuracy', and --tolerance makes it an error"
         )
+
+
+def _worst_tensors(comparison: compare.Comparison) -> list[str]:
+    """Explains a broken model by the tensor that is furthest off."""
+    if not comparison.failed:
+        return []
+    worst = comparison.failed[0]
+    return [
+        f"{len(comparison.failed)} of {len(comparison.rows)} visible tensors are outside {comparison.tolerance}; the "
+        f"worst is '{worst.name}': {compare.describe(worst)}"
+    ]
 
 
 def _tell_advice(context: Context, told: Mapping[str, Any], precisions: Mapping[str, Any]) -> None:
