@@ -31,6 +31,7 @@ def test_page(page: Path, tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "REPO": str(ROOT),
+        "TESSERA": str(ROOT),
         "PATH": f"{BUILD / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(BUILD / "python"),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
@@ -96,3 +97,10 @@ def test_a_block_that_holds_passes(tmp_path: Path) -> None:
         run(block, tmp_path, dict(os.environ))
     must_show("a 4.4\nb", ["a 4.5"], "here", 1.1)
     assert Block(page, 1, "json", "{}").kind == "data"
+
+
+def test_the_quick_start_can_be_followed_by_hand() -> None:
+    """Its commands need no file that a reader does not see being made."""
+    page = ROOT / "docs" / "quickstart.md"
+    hidden = [block.line for block in blocks_of(page) if {"prepare", "with", "prints"} & set(block.told)]
+    assert not hidden, f"blocks with hidden preparation begin at lines {hidden}"
