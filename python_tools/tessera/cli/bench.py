@@ -13,11 +13,12 @@ from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .. import bmodel, compare, cuda_perf, inputs, npu_perf, tolerances, top_model
+from .. import bmodel, compare, cuda_perf, inputs, npu_perf, tolerances
 from ..bench import engines, results, statistics, steps
 from ..bench.measure import ROUND_SECONDS, WARM_SECONDS, Result, machine, measure
 from ..errors import TesseraError, usage_error
 from ..files import require_file, save_npz, scratch_folder, write_text
+from . import from_onnx
 from .common import Context, Parser
 from .model_tool import read_model
 
@@ -48,9 +49,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     )
     sub.add_argument("--model_def", metavar="FILE", help="the .onnx that the others run (default: the one given)")
     sub.add_argument("--input", metavar="FILE", help=".npz, .npy, or NAME=FILE,… (default: seeded random)")
-    sub.add_argument("--input_shapes", metavar="SHAPES", help="of an .onnx: fixes dynamic dims: x=1x3x224x224")
     sub.add_argument("--chip", default="x86", help="of an .onnx: what to compile it for (default: %(default)s)")
-    sub.add_argument("--quantize", default="F32", type=str.upper, help="of an .onnx: F32, F16 or BF16")
     sub.add_argument("--precision", default="f32", choices=("f32", "bf16"), help="of OpenVINO's multiplications")
     sub.add_argument("--threads", type=int, default=1, metavar="N", help="of each engine (default: %(default)s)")
     sub.add_argument("--streams", type=int, default=0, metavar="N", help="throughput of so many runs side by side, too")
@@ -63,6 +62,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     sub.add_argument("-o", "--output", metavar="FILE", help="write all figures, for --compare")
     sub.add_argument("--compare", nargs=2, metavar=("OLD", "NEW"), help="two such files: what changed, and how sure")
     sub.add_argument("--relative_to", default="", metavar="NAME", help="compare times as multiples of this engine's")
+    from_onnx.add_flags(sub)
     return sub
 
 
@@ -120,6 +120,13 @@ def check_arguments(args: argparse.Namespace) -> None:
     onnx = [each for each in args.models if each.endswith(".onnx")]
     if peers(args) and not args.model_def and len(onnx) != 1:
         raise usage_error("--against: say with --model_def which .onnx the others are to run")
+    if any(each.endswith(".onnx") for each in args.models):
+        from_onnx.check_flags(args)
+    if peers(args) and not args.model_def and (args.output_names or args.input_values):
+        raise usage_error(
+            "--output_names and --input_values change what Tessera runs: give the others such a network by "
+            "--model_def"
+        )
     processors(args.pin)
 
 
@@ -171,12 +178,10 @@ def prepare(context: Context, folder: Path) -> list[Model]:
 
 
 def compile_onnx(context: Context, path: Path, folder: Path) -> Path:
-    args = context.args
-    top, _ = top_model.import_onnx(
-        path, folder / f"{path.stem}.mlir", context.report, model_name=path.stem, input_shapes=args.input_shapes
-    )
+    imported = from_onnx.import_model(context, path, folder / f"{path.stem}.mlir")
     output = folder / f"{path.stem}.bmodel"
-    top_model.deploy(top, output, context.report, chip=args.chip, quantize=args.quantize)
+    table = from_onnx.calibrate(context, imported.model, folder)
+    from_onnx.deploy(context, imported.model, output, context.args.chip, table)
     return output
 
 

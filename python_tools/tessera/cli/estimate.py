@@ -14,6 +14,7 @@ from ..files import require_file, scratch_folder
 from ..progress import Report
 from ..targets import Names, targets
 from ..top_model import TopModel
+from . import from_onnx
 from .common import Context, Parser, add_chip_set
 
 REASONS_SHOWN = 5
@@ -51,16 +52,8 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     )
     chip.gpus = Names("cuda")  # type: ignore[attr-defined] # of its help
     chip.npus = Names("npu")  # type: ignore[attr-defined] # of its help
-    sub.add_argument(
-        "--quantize",
-        default="INT8",
-        type=str.upper,
-        help="precision of results: INT8, F32 and the like (default: %(default)s)",
-    )
+    from_onnx.add_flags(sub, "INT8")
     add_chip_set(sub, "what if the chips were different")
-    sub.add_argument(
-        "--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'"
-    )
     sub.add_argument(
         "--strict",
         action="store_true",
@@ -73,6 +66,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
 def work(context: Context) -> None:
     args = context.args
     chips = chosen(args.chip)
+    from_onnx.check_flags(args, needs_samples=False)
     check_precision(args.quantize)
     path = require_file(args.model, "model")
     context.report.total = 1 + len(chips)
@@ -111,19 +105,18 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
         model = (
             top_model.open_top(path, report)
             if path.suffix == ".mlir"
-            else top_model.import_onnx(
-                path, folder / "m_top.mlir", report, model_name=path.stem, input_shapes=args.input_shapes
-            )[0]
+            else from_onnx.import_model(context, path, folder / "m_top.mlir").model
         )
-        if needs_table(args.quantize):
-            made_up_table(model, folder / "table.json", context)
+    table = from_onnx.calibrate(context, model, folder)
+    if needs_table(args.quantize) and not table:
+        table = made_up_table(model, folder / "table.json", context)
     told: dict[str, dict[str, Any]] = {}
     refused: dict[str, str] = {}
     for index, chip in enumerate(chips):
         with report.step(f"compile for {Path(chip).name}") as step:
             try:
                 output = folder / f"{index}.bmodel"
-                extra = ["--calibration-table", str(folder / "table.json")] if needs_table(args.quantize) else []
+                extra = ["--calibration-table", str(table)] if table else []
                 for change in args.chip_set:
                     extra += ["--chip-set", change]
                 extra += ["--strict"] * args.strict
@@ -133,9 +126,9 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
                 perf = npu_perf if targets().is_npu(chip) else cuda_perf
                 told[chip] = perf.measure(output, folder=written)
                 told[chip]["partition"] = made["partition"]
-                told[chip]["range"] = times = time_range(
-                    model, folder, chip, args.quantize, extra, made["partition"]["total_microseconds"], report
-                )
+                # With samples the precision of every tensor is known.
+                least, precision = made["partition"]["total_microseconds"], "" if args.dataset else args.quantize
+                told[chip]["range"] = times = time_range(model, folder, chip, precision, extra, least, report)
                 step.note = f"{span(times)} us"
             except TesseraError as error:
                 if error.code != ExitCode.UNSUPPORTED:
@@ -181,11 +174,12 @@ def span(times: Mapping[str, float]) -> str:
     return low if low == high else f"{low} .. {high}"
 
 
-def made_up_table(model: TopModel, path: Path, context: Context) -> None:
-    """A calibration table of one range for every tensor."""
+def made_up_table(model: TopModel, path: Path, context: Context) -> Path:
+    """Writes a calibration table of one range for every tensor to `path`, which it returns."""
     info = top_model.describe(model.path, context.report)
     entries = tuple(tables.Entry.make(str(name), HIGH, LOW, HIGH, False, "made up") for name in info["tensors"])
     tables.Table(str(info["model_name"]), str(info["model_hash"]), "made up", 0, "", entries).save(path)
+    return path
 
 
 def tell(
@@ -211,7 +205,7 @@ def tell(
         for line in advice.lines(advice.of_perf(told[chip]))[: npu_perf.ADVICE_SHOWN]:
             report.say(f"advice for {Path(chip).stem}: {line}")
     _tell_hosts({Path(chip).stem: told[chip]["partition"] for chip in chips if chip in told}, report)
-    if needs_table(context.args.quantize):
+    if needs_table(context.args.quantize) and not context.args.dataset:
         report.warn(
             "made-up ranges: times depend on no values; they are those of a calibrated model of the same precisions "
             "and say nothing of accuracy"

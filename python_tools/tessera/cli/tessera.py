@@ -10,9 +10,10 @@ from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
-from . import accuracy, bench, estimate, explain, reduce
+from . import accuracy, bench, estimate, explain, from_onnx, reduce
 from . import report as reports
 from .. import bmodel, compare, inputs, npu_perf, onnx_runner, preprocess, tolerances, top_model
+from ..calibration import sample
 from ..errors import TesseraError, usage_error
 from ..files import require_file, scratch_folder
 from ..onnx_reference import ReferenceModel
@@ -26,6 +27,7 @@ PURPOSE = "Takes an ONNX file to a verdict, scores models on tasks, estimates ti
 EPILOG = """examples:
   tessera run model.onnx
   tessera run model.onnx --input_shapes x=1x3x224x224 --input cat.jpg --pixel_format rgb --threads 2
+  tessera run model.onnx --quantize INT8 --dataset pictures/
   tessera bench model.onnx --against onnxruntime,openvino
   tessera estimate model.onnx --chip all
   tessera explain model.bmodel conv1
@@ -47,17 +49,15 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     run.add_argument("model", help="the .onnx file")
     run.add_argument("--input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
-    run.add_argument(
-        "--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'"
-    )
     run.add_argument("--chip", default="x86", help="default: %(default)s")
     run.add_argument("--threads", type=int, default=1, metavar="N", help="default: %(default)s")
     run.add_argument(
         "--tolerance",
         metavar=tolerances.METAVAR,
-        help=f"least similarity of each output: {tolerances.ALL} (default: F32's)",
+        help=f"least similarity of each output: {tolerances.ALL} (default: that of --quantize)",
     )
     run.add_argument("--output_dir", metavar="DIR", help="keep the files here (default: none is kept)")
+    from_onnx.add_flags(run)
     preprocess.add_arguments(run)
     for verb in (run, *(each.add_verb(verbs) for each in (accuracy, bench, estimate, reduce, reports, explain))):
         verb.add_common()
@@ -81,6 +81,8 @@ def work_run(context: Context) -> None:
     require_file(args.model, "model")
     if args.threads < 1:
         raise usage_error(f"--threads {args.threads}: at least 1")
+    targets().require_chip(args.chip)
+    from_onnx.check_flags(args)
     if args.output_dir:
         return run(context, context.outputs.folder(args.output_dir))
     with scratch_folder() as temporary:
@@ -91,26 +93,23 @@ def run(context: Context, folder: Path) -> None:
     """All steps; files go to `folder`."""
     args, report = context.args, context.report
     name = Path(args.model).stem
-    tolerance = tolerances.parse(args.tolerance)
+    tolerance = tolerances.parse(args.tolerance, args.quantize)
     with report.step("import and optimise") as step:
-        model, _ = top_model.import_onnx(
-            Path(args.model),
-            folder / f"{name}_top.mlir",
-            report,
-            model_name=name,
-            input_shapes=args.input_shapes,
-            preprocess=preprocess.from_arguments(args),
+        imported = from_onnx.import_model(
+            context, Path(args.model), folder / f"{name}_top.mlir", preprocess.from_arguments(args)
         )
+        model = imported.model
         step.note = ", ".join(map(str, model.inputs[:3]))
-    with report.step(f"compile for {args.chip}") as step:
-        output = folder / f"{name}_x86_f32.bmodel"
-        top_model.deploy(model, output, report, chip=args.chip, quantize="F32")
+    table = from_onnx.calibrate(context, model, folder)
+    with report.step(f"compile for {args.chip}, {args.quantize}") as step:
+        output = folder / from_onnx.file_name(name, args.chip, args.quantize)
+        from_onnx.deploy(context, model, output, args.chip, table)
         step.note = f"{output.stat().st_size / 1e6:.2f} MB"
-    arrays = inputs.load_inputs(args.input, model.inputs) if args.input else inputs.random_inputs(model.inputs)
+    arrays = test_input(args, model, table)
     with report.step(f"run on {args.threads} thread(s)"):
         net = bmodel.open_net(output, args.threads)
         got = net.run(arrays)
-    expected, source, theirs = reference(context, model, arrays)
+    expected, source, theirs = reference(context, imported, arrays)
     comparison = compare.compare(got, expected, tolerance)
     context.result["comparison"] = comparison.as_dict()
     measure(context, output, lambda: net.run(arrays), theirs)
@@ -125,6 +124,13 @@ def run(context: Context, folder: Path) -> None:
     run = command("model_runner", "--model", kept, "--input", "INPUT.npz", "--output", "out.npz")
     report.finish([run if args.output_dir else f"# keep the files with --output_dir; then: {run}"])
     comparison.require_passed(f"{name} against {source}")
+
+
+def test_input(args: argparse.Namespace, model: top_model.TopModel, table: Path | None) -> dict[str, np.ndarray]:
+    """The arrays that the model is judged on: the user's, else a sample of the calibration, else random ones."""
+    if args.input:
+        return inputs.load_inputs(args.input, model.inputs)
+    return sample.default_input(table, model.inputs)[0] if table else inputs.random_inputs(model.inputs)
 
 
 def measure(context: Context, model: Path, ours: Callable[[], object], theirs: Callable[[], object] | None) -> None:
@@ -160,7 +166,7 @@ Outputs = Mapping[str, np.ndarray]
 
 
 def reference(
-    context: Context, model: top_model.TopModel, arrays: Outputs
+    context: Context, imported: from_onnx.Imported, arrays: Outputs
 ) -> tuple[Outputs, str, Callable[[], Outputs] | None]:
     """(expected outputs, who computed them, a function that runs the framework once or None). A framework that cannot
     run the model has a limit, which need not be a fault of the model."""
@@ -172,24 +178,31 @@ def reference(
     else:
         with report.step(f"onnxruntime {onnx_runner.version()}") as step:
             try:
-                framework = onnx_runner.OnnxModel(args.model, args.threads)
-                feed = {name: arrays[name] for name in framework.input_names if name in arrays}
-                return by_top_names(model, framework, framework.run(feed)), "onnxruntime", lambda: framework.run(feed)
+                framework = onnx_runner.OnnxModel(args.model, args.threads, ends=imported.ends)
+                feed = feed_of(framework, imported, arrays)
+                return outputs_of(imported, framework, feed), "onnxruntime", lambda: framework.run(feed)
             except onnx_runner.Unreadable as error:
                 step.note = "it cannot run the model"
                 report.warn(f"{error.message}; compared with another implementation instead")
         with contextlib.suppress(onnx_runner.Unreadable):
             other = ReferenceModel(args.model)
-            feed = {name: arrays[name] for name in other.input_names if name in arrays}
-            return by_top_names(model, other, other.run(feed)), other.name, None
+            return outputs_of(imported, other, feed_of(other, imported, arrays)), other.name, None
     with report.step("Top reference"):
-        return top_model.evaluate(model, arrays, report), "the Top reference", None
+        return top_model.evaluate(imported.model, arrays, report), "the Top reference", None
 
 
-def by_top_names(model: top_model.TopModel, framework: Framework, outputs: Outputs) -> dict[str, np.ndarray]:
-    """The framework's outputs as the Top model has them."""
-    names = top_names(model.outputs, framework)
-    return top_model.pad_outputs(model, {names[name]: array for name, array in outputs.items()})
+def feed_of(framework: Framework, imported: from_onnx.Imported, arrays: Outputs) -> dict[str, np.ndarray]:
+    """The framework's inputs, those among them that became constants included."""
+    every = {**arrays, **imported.fixed}
+    return {name: every[name] for name in framework.input_names if name in every}
+
+
+def outputs_of(imported: from_onnx.Imported, framework: Framework, feed: Outputs) -> dict[str, np.ndarray]:
+    """The framework's tensors that are outputs of the Top model, as this one has them."""
+    model = imported.model
+    names = top_names([] if imported.ends else model.outputs, framework)
+    wanted = {name: 0 for name, ours in names.items() if any(spec.name == ours for spec in model.outputs)}
+    return top_model.pad_outputs(model, {names[name]: array for name, array in framework.each(feed, wanted)})
 
 
 def median_ms(once) -> float:

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an .onnx file to a compiled model, for the verbs of `tessera` that take one: import, calibration, deployment."""
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Sequence
+
+import numpy as np
+
+from .. import top_model
+from ..errors import usage_error
+from ..preprocess import Preprocess
+from ..progress import Report
+from ..targets import targets
+from ..top_model import TopModel
+from . import calibration_arguments, run_calibration
+from .common import Context
+
+TABLES_FOR = ("W8", "W4")
+"""Precisions that run_calibration makes tables of their own for; all others use INT8's."""
+
+
+def add_flags(parser: argparse.ArgumentParser, quantize: str = "F32") -> None:
+    """What is imported of the .onnx file, and how it is quantised; quantize: the default precision."""
+    group = parser.add_argument_group("the network of an .onnx file, and its precision")
+    group.add_argument(
+        "--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'"
+    )
+    group.add_argument(
+        "--input_values",
+        metavar="NAME=VALUE",
+        nargs="+",
+        default=[],
+        help="makes inputs constants, as model_transform does: sr=16000",
+    )
+    group.add_argument("--output_names", metavar="A,B", help="tensors to end the network at (default: its outputs)")
+    group.add_argument(
+        "--quantize",
+        default=quantize,
+        type=str.upper,
+        help="precision, as for model_deploy: F32, BF16, F16, INT8, W8, ... (default: %(default)s)",
+    )
+    group.add_argument(
+        "--dataset", "--data_list", metavar="DATA", help="samples to calibrate with, as for run_calibration"
+    )
+    group.add_argument(
+        "--input_num", type=int, default=100, metavar="N", help="most samples to use (default: %(default)s)"
+    )
+
+
+def check_flags(args: argparse.Namespace, needs_samples: bool = True) -> None:
+    """Raises a usage error before anything is compiled. needs_samples: ranges come from --dataset alone."""
+    wanted = targets().precision(args.quantize)
+    args.quantize = wanted.name
+    if needs_samples and wanted.needs_table and not args.dataset:
+        raise usage_error(f"--quantize {args.quantize} needs --dataset: the samples to calibrate with")
+    if args.dataset and args.quantize == "F32":
+        raise usage_error("--dataset is for quantised models: add --quantize INT8, say")
+    if args.input_num < 1:
+        raise usage_error(f"--input_num {args.input_num}: at least 1")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A Top model; fixed: the inputs of the file that became constants. ends: the outputs that the user named."""
+
+    model: TopModel
+    fixed: dict[str, np.ndarray]
+    ends: tuple[str, ...]
+
+
+def import_model(context: Context, path: Path, mlir: Path, preprocess: Preprocess | None = None) -> Imported:
+    """The model of the .onnx file `path`, as the flags want it."""
+    args = context.args
+    model, result = top_model.import_onnx(
+        path,
+        mlir,
+        context.report,
+        model_name=path.stem,
+        input_shapes=args.input_shapes,
+        output_names=args.output_names,
+        preprocess=preprocess,
+        input_values=args.input_values,
+    )
+    ends = tuple(name.strip() for name in (args.output_names or "").split(",") if name.strip())
+    return Imported(model, top_model.fixed_inputs(result), ends)
+
+
+class _Part(Report):
+    """The report of a command that is a part of another one, which ends with the warnings of both."""
+
+    def finish(self, next_steps: list[str]) -> None:
+        pass
+
+
+def calibrate(context: Context, model: TopModel, folder: Path) -> Path | None:
+    """NAME_cali.json in `folder` by run_calibration and --dataset; None without --dataset."""
+    args, report = context.args, context.report
+    if not args.dataset:
+        return None
+    table = folder / f"{model.path.stem.removesuffix('_top')}_cali.json"
+    words = [str(model.path), "--dataset", args.dataset, "--input_num", str(args.input_num), "-o", str(table)]
+    words += ["--quantize", args.quantize] if args.quantize in TABLES_FOR else []
+    report.say(f"run_calibration with {args.dataset}:")
+    part = Context(
+        run_calibration.NAME, calibration_arguments.parse(words), _Part(1, report.stream, quiet=report.quiet)
+    )
+    with part.outputs:
+        run_calibration.work(part)
+        part.outputs.publish()
+    report.warnings += [text for text in part.report.warnings if text not in report.warnings]
+    context.result["calibration"] = {**part.result, "steps": part.report.steps}
+    return table
+
+
+def deploy(
+    context: Context, model: TopModel, output: Path, chip: str, table: Path | None, more: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Compiles the model for the chip; the compiler's result."""
+    extra = [*(["--calibration-table", str(table)] if table else []), *more]
+    return top_model.deploy(model, output, context.report, chip=chip, quantize=context.args.quantize, extra=extra)
+
+
+def file_name(name: str, chip: str, quantize: str) -> str:
+    """The name of a compiled model: that of the network, the chip and the precision."""
+    return f"{name}_{Path(chip).stem if chip.endswith('.json') else chip}_{quantize.lower()}.bmodel"
