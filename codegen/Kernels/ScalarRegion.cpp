@@ -8,6 +8,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -219,8 +221,35 @@ static Value cloneConstant(KernelBuilder &kb, arith::ConstantOp op, Type like) {
   return arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, Attribute(op.getValue())));
 }
 
-/// Casts between floats of which one lives in f32 registers; null for other ops.
+/// Rounds f64 to f32 such that a second rounding, to a narrower type, gives the nearest: an inexact result becomes the
+/// neighbour with an odd last bit.
+static Value roundToOdd(KernelBuilder &kb, Value value, Type single) {
+  Bits i32 = bitsOf(kb, single);
+  Value nearest = arith::TruncFOp::create(kb.b, single, value);
+  Value back = arith::ExtFOp::create(kb.b, value.getType(), nearest);
+  auto flag = [&](arith::CmpFPredicate predicate, Value x, Value y) -> Value {
+    return arith::ExtUIOp::create(kb.b, i32.type, arith::CmpFOp::create(kb.b, predicate, x, y));
+  };
+  auto magnitude = [&](Value x) -> Value { return math::AbsFOp::create(kb.b, x); };
+  Value isAbove = flag(arith::CmpFPredicate::OGT, magnitude(back), magnitude(value));
+  Value isInexact = flag(arith::CmpFPredicate::ONE, back, value);
+  Value raw = arith::BitcastOp::create(kb.b, i32.type, nearest);
+  return asFloat(kb, arith::OrIOp::create(kb.b, arith::SubIOp::create(kb.b, raw, isAbove), isInexact));
+}
+
+/// Integers as floats that live in f32 registers. They round to f32 first, as in onnxruntime and ml_dtypes.
+static Value convertToNarrow(KernelBuilder &kb, Operation &op, Value operand) {
+  Type single = withLanesOf(kb.b.getF32Type(), operand.getType());
+  Value value = isa<arith::UIToFPOp>(op) ? Value(arith::UIToFPOp::create(kb.b, single, operand))
+                                         : arith::SIToFPOp::create(kb.b, single, operand);
+  return roundToElement(kb, value, op.getResult(0).getType());
+}
+
+/// Casts to and between floats of which one lives in f32 registers; null for other ops.
 static Value castNarrow(KernelBuilder &kb, Operation &op, Value operand) {
+  if (isa<arith::SIToFPOp, arith::UIToFPOp>(op) && isNarrowFloat(op.getResult(0).getType())) {
+    return convertToNarrow(kb, op, operand);
+  }
   if (!isa<arith::ExtFOp, arith::TruncFOp>(op)) {
     return {};
   }
@@ -232,10 +261,43 @@ static Value castNarrow(KernelBuilder &kb, Operation &op, Value operand) {
   Type wanted = withLanesOf(registerType(to), operand.getType());
   Value value = operand;
   if (wanted != value.getType()) {
-    value = to.isF64() ? Value(arith::ExtFOp::create(kb.b, wanted, value))
-                       : Value(arith::TruncFOp::create(kb.b, wanted, value));
+    value = to.isF64() ? Value(arith::ExtFOp::create(kb.b, wanted, value)) : roundToOdd(kb, value, wanted);
   }
   return roundToElement(kb, value, to);
+}
+
+/// Returns true for a value that a constant bounds, e.g. one that is clamped to the range of an integer.
+static bool isClamped(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<math::RoundEvenOp, math::FloorOp, math::CeilOp, math::TruncOp>(op)) {
+    return isClamped(op->getOperand(0));
+  }
+  return isa_and_nonnull<arith::MinimumFOp, arith::MaximumFOp>(op) && matchPattern(op->getOperand(1), m_Constant());
+}
+
+/// Cuts a float to an integer; NaN, and what the integer cannot hold, becomes the smallest one. Of these LLVM leaves
+/// the result open: x86 has it so, GPUs saturate, and patterns of several casts are folded to what they are without.
+/// Null for other ops, and where numbers are clamped and the instruction does the rest.
+static Value castToInteger(KernelBuilder &kb, Operation &op, Value operand) {
+  if (!isa<arith::FPToSIOp>(op) || (isClamped(op.getOperand(0)) && !kb.target.tileIsThread)) {
+    return {};
+  }
+  auto element = cast<IntegerType>(op.getResult(0).getType());
+  Type type = withLanesOf(element, operand.getType());
+  const double limit = std::ldexp(1, int(element.getWidth()) - 1);
+  // Between the smallest integer and the next one f64 has fractions, which are cut.
+  Value whole = op.getOperand(0).getType().isF64() ? Value(math::TruncOp::create(kb.b, operand)) : operand;
+  auto within = [&](arith::CmpFPredicate predicate, double bound) -> Value {
+    return arith::CmpFOp::create(kb.b, predicate, whole, kb.floatConstant(operand.getType(), bound));
+  };
+  Value fits =
+      arith::AndIOp::create(kb.b, within(arith::CmpFPredicate::OGE, -limit), within(arith::CmpFPredicate::OLT, limit));
+  TypedAttr smallest = kb.b.getIntegerAttr(element, APInt::getSignedMinValue(element.getWidth()));
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    smallest = DenseElementsAttr::get(vector, Attribute(smallest));
+  }
+  Value cut = arith::FPToSIOp::create(kb.b, type, operand);
+  return arith::SelectOp::create(kb.b, fits, cut, arith::ConstantOp::create(kb.b, smallest));
 }
 
 Value beforeRounding(Region &region) {
@@ -275,6 +337,9 @@ Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments, 
       operands.push_back(mapping.lookup(operand));
     }
     Value expanded = castNarrow(kb, op, operands.empty() ? Value() : operands[0]);
+    if (!expanded) {
+      expanded = castToInteger(kb, op, operands.empty() ? Value() : operands[0]);
+    }
     if (!expanded && !(isCoarse && isa<arith::AddFOp>(op))) { // 1 + erf keeps the erf for bf16
       expanded = expandPattern(kb, op, mapping);
     }

@@ -228,6 +228,21 @@ llvm::Error ScalarTranslator::translateLogic(Operation *op) {
   return llvm::Error::success();
 }
 
+/// Rounds a register to f16 or bf16; all that it may hold is an f32 already.
+unsigned ScalarTranslator::roundedTo(Type type, unsigned from) {
+  if (!type.isF16() && !type.isBF16()) {
+    return from;
+  }
+  auto nearest = [&](double bound) {
+    APFloat number(bound);
+    bool loses = false;
+    number.convert(cast<FloatType>(type).getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
+    return number.convertToDouble(); // exact
+  };
+  Interval interval = nodes[from].interval;
+  return add(type.isBF16() ? Op::roundBf16 : Op::roundF16, from, {nearest(interval.low), nearest(interval.high)});
+}
+
 /// The float that an integer in a register is: its 0 has no sign, where that could be seen.
 unsigned ScalarTranslator::withoutSign(Operation *op, unsigned from) {
   bool converts = isa<arith::SIToFPOp, arith::UIToFPOp>(op);
@@ -286,12 +301,17 @@ llvm::Error ScalarTranslator::translate(Operation *op) {
     return llvm::Error::success();
   }
   if (isa<arith::TruncFOp>(op)) {
-    Op round = op->getResult(0).getType().isBF16() ? Op::roundBf16 : Op::roundF16;
-    places[op->getResult(0)] = add(round, places[op->getOperand(0)], nodes[places[op->getOperand(0)]].interval);
+    places[op->getResult(0)] = roundedTo(op->getResult(0).getType(), places[op->getOperand(0)]);
     return llvm::Error::success();
   }
   if (isa<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp>(op)) {
-    return translateConversion(op);
+    if (llvm::Error error = translateConversion(op)) {
+      return error;
+    }
+    if (isa<FloatType>(op->getResult(0).getType())) {
+      places[op->getResult(0)] = roundedTo(op->getResult(0).getType(), places[op->getResult(0)]);
+    }
+    return llvm::Error::success();
   }
   SmallVector<unsigned> operands;
   for (Value operand : op->getOperands()) {

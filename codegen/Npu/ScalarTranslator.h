@@ -43,6 +43,7 @@ private:
   llvm::Error translateConversion(mlir::Operation *op);
   std::optional<unsigned> quotientOf(mlir::arith::DivFOp op);
   unsigned withoutSign(mlir::Operation *op, unsigned from);
+  unsigned roundedTo(mlir::Type type, unsigned from);
   unsigned withoutBounds(unsigned result, Interval allowed) const;
   Instructions assignRegisters(unsigned result);
 

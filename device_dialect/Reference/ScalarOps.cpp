@@ -255,9 +255,10 @@ bool compareInts(arith::CmpIPredicate predicate, int64_t a, int64_t b, unsigned 
 //===----------------------------------------------------------------------===//
 
 /// Beyond the range, and for NaN, the smallest integer, as common processors do it.
-int64_t toSigned(double value) {
-  constexpr double kTwoTo63 = 9223372036854775808.0;
-  return value >= -kTwoTo63 && value < kTwoTo63 ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();
+/// Cuts a number to an integer of `width` bits; NaN, and what they do not hold, becomes the smallest one.
+int64_t toSigned(double value, unsigned width = 64) {
+  const double limit = std::ldexp(1, static_cast<int>(width) - 1), whole = std::trunc(value);
+  return whole >= -limit && whole < limit ? static_cast<int64_t>(whole) : static_cast<int64_t>(-limit);
 }
 
 int64_t toUnsigned(double value) {
@@ -302,6 +303,8 @@ ColumnFunction getCast(Operation *op) {
   Wrapping wrapped(to);
   bool fromBool = from && from.isInteger(1);
   unsigned fromWidth = from && from.isIntOrFloat() ? from.getIntOrFloatBitWidth() : 64;
+  unsigned toWidth = to.isIntOrFloat() ? to.getIntOrFloatBitWidth() : 64;
+  bool toDouble = to.isF64(); // integers round to f32 on their way to f16 and bf16
   using Cast = std::function<void(ArrayRef<const Column *>, Column &, size_t)>;
   const std::pair<StringRef, Cast> casts[] = {
       {"arith.extf", [=](auto in, Column &out, size_t k) { out.f[k] = in[0]->f[k]; }},
@@ -309,15 +312,14 @@ ColumnFunction getCast(Operation *op) {
       {"arith.sitofp",
        [=](auto in, Column &out, size_t k) {
          int64_t value = fromBool ? -in[0]->i[k] : in[0]->i[k];
-         // A float holds fewer bits than an int64: round once, not twice.
-         out.f[k] = rounded.isToSingle() ? static_cast<float>(value) : rounded(static_cast<double>(value));
+         out.f[k] = toDouble ? static_cast<double>(value) : rounded(static_cast<float>(value));
        }},
       {"arith.uitofp",
        [=](auto in, Column &out, size_t k) {
          uint64_t value = asUnsigned(in[0]->i[k], fromWidth);
-         out.f[k] = rounded.isToSingle() ? static_cast<float>(value) : rounded(static_cast<double>(value));
+         out.f[k] = toDouble ? static_cast<double>(value) : rounded(static_cast<float>(value));
        }},
-      {"arith.fptosi", [=](auto in, Column &out, size_t k) { out.i[k] = wrapped(toSigned(in[0]->f[k])); }},
+      {"arith.fptosi", [=](auto in, Column &out, size_t k) { out.i[k] = toSigned(in[0]->f[k], toWidth); }},
       {"arith.fptoui", [=](auto in, Column &out, size_t k) { out.i[k] = wrapped(toUnsigned(in[0]->f[k])); }},
       {"arith.extsi",
        [=](auto in, Column &out, size_t k) { out.i[k] = wrapped(fromBool ? -in[0]->i[k] : in[0]->i[k]); }},

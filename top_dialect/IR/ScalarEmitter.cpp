@@ -4,6 +4,7 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/TypeUtilities.h"
+#include <limits>
 
 using namespace mlir;
 using namespace tessera::top::detail;
@@ -117,6 +118,17 @@ Value ScalarEmitter::sigmoid(Value x) {
 
 Value ScalarEmitter::clamp(Value x, double lo, double hi) { return min(max(x, constant(x, lo)), constant(x, hi)); }
 
+/// A float as an unsigned integer of 64 bits; negative numbers wrap around.
+Value ScalarEmitter::castToUnsigned64(Value x) {
+  Type to = withElement(x.getType(), builder.getI64Type());
+  auto cut = [&](Value v) -> Value { return arith::FPToSIOp::create(builder, loc, to, v); };
+  Value half = constant(x, 0x1p63);
+  Value isHigh = arith::AndIOp::create(builder, loc, lessEqual(half, x), less(x, constant(x, 0x1p64)));
+  Value low = cut(x), high = cut(sub(x, half));
+  Value top = constant(low, static_cast<double>(std::numeric_limits<int64_t>::min()));
+  return arith::SelectOp::create(builder, loc, isHigh, arith::XOrIOp::create(builder, loc, high, top), low);
+}
+
 Value ScalarEmitter::cast(Value x, Type element, bool toUnsigned) {
   Type from = getElementTypeOrSelf(x.getType());
   Type to = withElement(x.getType(), element);
@@ -134,6 +146,9 @@ Value ScalarEmitter::cast(Value x, Type element, bool toUnsigned) {
     }
     return fromBits < toBits ? Value(arith::ExtFOp::create(builder, loc, to, x))
                              : arith::TruncFOp::create(builder, loc, to, x);
+  }
+  if (isa<FloatType>(from) && toUnsigned && toBits == 64) {
+    return castToUnsigned64(from.getIntOrFloatBitWidth() < 32 ? cast(x, builder.getF32Type(), false) : x);
   }
   if (isa<FloatType>(from)) {
     // Narrow and unsigned targets go through a wider signed integer, so that negative numbers wrap

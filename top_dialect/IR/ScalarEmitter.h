@@ -50,6 +50,7 @@ public:
   mlir::Value cast(mlir::Value x, mlir::Type element, bool toUnsigned);
 
 private:
+  mlir::Value castToUnsigned64(mlir::Value x);
   mlir::Value compare(mlir::arith::CmpFPredicate onFloat, mlir::arith::CmpIPredicate onSigned,
                       mlir::arith::CmpIPredicate onUnsigned, mlir::Value a, mlir::Value b);
 

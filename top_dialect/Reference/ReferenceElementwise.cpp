@@ -270,8 +270,17 @@ LogicalResult IsNanOp::evaluate(Inputs inputs, Outputs outputs) {
 // --- Conversion and clamping -----------------------------------------------------
 
 LogicalResult CastOp::evaluate(Inputs inputs, Outputs outputs) {
+  mlir::Type to = outputs[0].getElementType();
   return withNumbers(inputs[0]->getElementType(), [&](auto zero) -> LogicalResult {
-    write(read<decltype(zero)>(*inputs[0]), outputs[0]);
+    std::vector<decltype(zero)> x = read<decltype(zero)>(*inputs[0]);
+    if (!std::is_same_v<decltype(zero), double> && (to.isF16() || to.isBF16())) {
+      // Integers round to f32 first, as in onnxruntime and ml_dtypes.
+      std::vector<double> singles(x.size());
+      llvm::transform(x, singles.begin(), [](auto v) { return static_cast<float>(v); });
+      write(singles, outputs[0]);
+    } else {
+      write(x, outputs[0]);
+    }
     return success();
   });
 }

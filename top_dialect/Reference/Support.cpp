@@ -49,8 +49,8 @@ void withStorage(mlir::Type type, Body &&body) {
 template <typename T>
 constexpr bool kIsSmallFloat = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
-/// C's conversion, with a result where C leaves it undefined: a float beyond the 64-bit range, or
-/// NaN, becomes the smallest integer, as most machines have it.
+/// C's conversion, with a result where C leaves it undefined: NaN, and a float beyond the range, becomes the smallest
+/// integer of 64 bits, or of 32 where the type has fewer, whose low bits narrow types take: as x86 has it.
 template <typename To, typename From>
 To convert(From value) {
   if constexpr (kIsSmallFloat<From>) {
@@ -64,9 +64,10 @@ To convert(From value) {
     return value >= 0 && value < kTwoTo64 ? static_cast<uint64_t>(value)
                                           : static_cast<uint64_t>(convert<int64_t>(value));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    constexpr double kTwoTo63 = 9223372036854775808.0;
-    bool fits = value >= -kTwoTo63 && value < kTwoTo63;
-    return static_cast<To>(fits ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min());
+    using Whole = std::conditional_t<sizeof(To) < 4 || std::is_same_v<To, int32_t>, int32_t, int64_t>;
+    const double limit = std::ldexp(1, 8 * sizeof(Whole) - 1), whole = std::trunc(value);
+    bool fits = whole >= -limit && whole < limit;
+    return static_cast<To>(fits ? static_cast<Whole>(whole) : std::numeric_limits<Whole>::min());
   } else {
     return static_cast<To>(value);
   }

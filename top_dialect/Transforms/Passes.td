@@ -214,8 +214,9 @@ def WidenFloatsPass : Top_Pass<"top-widen-floats"> {
   let description = [{
     Before: values of type f16 or bf16.
     After: f32 values; constants are converted, casts stand at the network's inputs and outputs,
-    whose types stay. This is what precision F32 means on a target: f32 kernels are fast
-    everywhere, and results only get closer to the exact ones.
+    whose types stay. A cast of the model to f16 or bf16 still rounds; only the rounding of what
+    ops compute vanishes, as in C where FLT_EVAL_METHOD is 1. This is what precision F32 means on
+    a target: f32 kernels are fast everywhere, and results only get closer to the exact ones.
   }];
   let statistics = [
     Statistic<"widened", "widened", "Values that became f32">,

@@ -63,7 +63,7 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
   }
 
   /// Types change in place: every operand and result of an op is either as before or f32, so ops stay
-  /// consistent among each other; constants and the function's boundary are mended.
+  /// consistent among each other; constants, casts of the model and the function's boundary are handled separately.
   LogicalResult widen(func::FuncOp function, OpBuilder &builder) {
     SmallVector<Operation *> constants;
     SmallVector<CastOp> casts;
@@ -74,6 +74,7 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
       }
       if (auto cast = dyn_cast<CastOp>(op)) {
         casts.push_back(cast);
+        return;
       }
       for (OpResult value : op->getResults()) {
         widenValue(value);
@@ -95,16 +96,27 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
       op->erase();
       ++widened;
     }
-    castBoundary(function, builder);
-    for (CastOp cast : casts) {
-      if (cast.getX().getType() == cast.getY().getType()) {
-        cast.getY().replaceAllUsesWith(cast.getX());
-        cast.erase();
-      } else {
-        cast.setTo(getElementTypeOrSelf(cast.getY()));
-      }
-    }
+    widenArguments(function, builder);
+    llvm::for_each(casts, [&](CastOp cast) { widenCast(cast, builder); });
+    narrowResults(function, builder);
     return success();
+  }
+
+  /// A cast to a narrow type rounds: the narrow value stays, and its users read it widened. Any other cast converts the
+  /// widened operand.
+  void widenCast(CastOp cast, OpBuilder &builder) {
+    if (isNarrow(cast.getY().getType())) {
+      builder.setInsertionPointAfter(cast);
+      CastOp widen = createCast(builder, cast.getLoc(), cast.getY(), wide(cast.getY().getType()));
+      cast.getY().replaceAllUsesExcept(widen.getY(), widen);
+      if (Attribute names = cast->removeAttr(TopDialect::kOutputsAttr)) {
+        widen->setAttr(TopDialect::kOutputsAttr, names); // calibration tables name what the other ops read
+      }
+      ++widened;
+    } else if (cast.getX().getType() == cast.getY().getType()) {
+      cast.getY().replaceAllUsesWith(cast.getX());
+      cast.erase();
+    }
   }
 
   void widenValue(Value value) {
@@ -114,7 +126,8 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
     }
   }
 
-  static void castBoundary(func::FuncOp function, OpBuilder &builder) {
+  /// Casts the arguments of the function, which keep their types, to f32.
+  static void widenArguments(func::FuncOp function, OpBuilder &builder) {
     Block &entry = function.getBody().front();
     builder.setInsertionPointToStart(&entry);
     for (BlockArgument argument : entry.getArguments()) {
@@ -123,16 +136,37 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
         argument.replaceAllUsesExcept(cast.getY(), cast);
       }
     }
-    Operation *end = entry.getTerminator();
+  }
+
+  /// Casts what the function returns to its result types, which stay.
+  static void narrowResults(func::FuncOp function, OpBuilder &builder) {
+    Operation *end = function.getBody().front().getTerminator();
     builder.setInsertionPoint(end);
     for (auto [operand, type] : llvm::zip(end->getOpOperands(), function.getResultTypes())) {
-      if (operand.get().getType() == type) {
+      Value exact = operand.get();
+      if (exact.getType() == type) {
         continue;
       }
-      Value exact = operand.get();
+      auto widen = exact.getDefiningOp<CastOp>();
+      if (widen && widen.getX().getType() == type) { // rounded by the model, or an argument
+        operand.set(widen.getX());
+        dropUnused(widen);
+        continue;
+      }
       Location loc = exact.getDefiningOp() ? exact.getLoc() : end->getLoc();
       operand.set(createCast(builder, loc, exact, type).getY());
     }
+  }
+
+  /// Erases a widening cast without users; the narrow value takes its names.
+  static void dropUnused(CastOp widen) {
+    if (!widen.getY().use_empty()) {
+      return;
+    }
+    if (Operation *op = widen.getX().getDefiningOp()) {
+      copyNames(widen, op);
+    }
+    widen.erase();
   }
 };
 } // namespace
