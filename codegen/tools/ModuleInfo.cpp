@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "top_dialect/IR/ModuleIO.h"
+#include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopOps.h"
 
@@ -65,6 +66,21 @@ llvm::Expected<Operation *> tessera::tool::findMain(ModuleOp module) {
   return function.getOperation();
 }
 
+/// The types of the tensors of f16 and bf16 that have a name in the ONNX file. A target computes them in f32.
+static llvm::json::Object listNarrow(func::FuncOp function) {
+  llvm::json::Object types;
+  function.walk([&](Operation *op) {
+    for (OpResult result : op->getResults()) {
+      auto tensor = dyn_cast<RankedTensorType>(result.getType());
+      StringRef name = tessera::top::getTensorName(result);
+      if (tensor && !name.empty() && (tensor.getElementType().isF16() || tensor.getElementType().isBF16())) {
+        types[llvm::json::fixUTF8(name)] = numpyName(tensor.getElementType());
+      }
+    }
+  });
+  return types;
+}
+
 llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module) {
   auto found = findMain(module);
   if (!found) {
@@ -93,6 +109,7 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module
   auto name = module->getAttrOfType<StringAttr>(TopDialect::kModelNameAttr);
   return llvm::json::Object{{"inputs", std::move(inputs)},
                             {"outputs", std::move(outputs)},
+                            {"narrow", listNarrow(function)},
                             {"model_hash", tessera::top::hashModule(module)},
                             {"network", tessera::top::networkOf(module)},
                             {"model_name", llvm::json::fixUTF8(name ? name.getValue() : "")},

@@ -17,6 +17,7 @@
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/IR/WeightStore.h"
+#include "top_dialect/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace tessera::tool;
@@ -91,6 +92,12 @@ static llvm::Error lower(ModuleOp module, const std::string &requantise) {
              : llvm::Error::success();
 }
 
+static llvm::Error widenFloats(ModuleOp module) {
+  PassManager passes(module.getContext());
+  passes.addPass(createWidenFloatsPass());
+  return failed(passes.run(module)) ? llvm::createStringError("failed to widen f16 values") : llvm::Error::success();
+}
+
 static llvm::Error run(const Options &options) {
   auto opened = openModule(options.mlir);
   if (!opened) {
@@ -125,6 +132,8 @@ static llvm::Error run(const Options &options) {
       return report.takeError();
     }
     factors = std::move(report->factors);
+  } else if (llvm::Error error = widenFloats(**module)) { // as deploy does
+    return error;
   }
   if (llvm::Error error = options.device ? lower(**module, options.requantize) : llvm::Error::success()) {
     return error;

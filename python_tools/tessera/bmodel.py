@@ -12,6 +12,7 @@ from .errors import ExitCode, TesseraError
 from .files import require_file
 from .inputs import InputSpec, check_inputs
 from .preprocess import Preprocess
+from .safetensors_io import from_bfloat16, to_bfloat16
 from .targets import targets
 
 
@@ -71,6 +72,9 @@ class Net:
         self._tensors = {
             tensor.name: tensor for tensor in (*self._net.inputs, *self._net.outputs) if tensor.scale is not None
         }
+        self._bfloat16 = {t.name for t in (*self._net.inputs, *self._net.outputs) if t.type == "bf16"} - set(
+            self._tensors
+        )
         self.inputs = [_spec(tensor) for tensor in self._net.inputs]
         self.outputs = [_spec(tensor) for tensor in self._net.outputs]
 
@@ -118,12 +122,12 @@ class Net:
             raise told(error, "failed to run the model") from error
 
     def stored(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Inputs as the model takes them: quantised ones as their integers."""
+        """Inputs as the model takes them: quantised ones as their integers, bfloat16 as its bits."""
         return self._integers(check_inputs(arrays, self.inputs, "the input"))
 
     def _integers(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Quantised inputs as their integers."""
-        result = dict(arrays)
+        """Quantised inputs as their integers, bfloat16 as its bits."""
+        result = {name: to_bfloat16(a) if name in self._bfloat16 else a for name, a in arrays.items()}
         for name in self._tensors.keys() & result.keys():
             tensor = self._tensors[name]
             limits = np.iinfo(tensor.dtype)
@@ -132,8 +136,8 @@ class Net:
         return result
 
     def _reals(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Quantised outputs as float32."""
-        result = dict(arrays)
+        """Quantised outputs and bfloat16 as float32."""
+        result = {name: from_bfloat16(a) if name in self._bfloat16 else a for name, a in arrays.items()}
         for name in self._tensors.keys() & result.keys():
             tensor = self._tensors[name]
             result[name] = (result[name].astype(np.int32) - np.int32(tensor.zero_point)).astype(
@@ -157,6 +161,6 @@ def _spec(tensor) -> InputSpec:
     return InputSpec(
         tensor.name,
         tuple(tensor.max_shape),
-        str(tensor.dtype) if tensor.scale is None else "float32",
+        "float32" if tensor.scale is not None else "bfloat16" if tensor.type == "bf16" else str(tensor.dtype),
         Preprocess.from_fields(tensor.preprocess) if tensor.preprocess else None,
     )

@@ -11,6 +11,7 @@ import numpy as np
 from .errors import TesseraError
 from .files import load_npy, load_npz, require_file
 from .preprocess import Preprocess, is_picture
+from .safetensors_io import from_bfloat16, round_bfloat16
 
 RANDOM_SEED = 0
 
@@ -26,6 +27,21 @@ class InputSpec:
 
     def __str__(self) -> str:
         return f"'{self.name}' {self.dtype}{list(self.shape)}"
+
+    def cast(self, array: np.ndarray) -> np.ndarray:
+        """The array in the input's type. numpy lacks bfloat16: its values are float32, rounded."""
+        if self.dtype == "bfloat16":
+            return round_bfloat16(np.asarray(array))
+        return np.asarray(array, dtype=self.dtype, order="C")
+
+    @property
+    def array_dtype(self) -> str:
+        """The numpy type of its arrays."""
+        return "float32" if self.dtype == "bfloat16" else self.dtype
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype.endswith(("float16", "float32", "float64"))
 
 
 def load_inputs(given: str, specs: Sequence[InputSpec], flag: str = "--input") -> dict[str, np.ndarray]:
@@ -60,7 +76,7 @@ def load_inputs(given: str, specs: Sequence[InputSpec], flag: str = "--input") -
 def _one_array(file: str, spec: InputSpec, flag: str) -> np.ndarray:
     if is_picture(file):
         require_file(file, flag)
-        return (spec.preprocess or Preprocess()).apply(file, spec.shape, spec.dtype)
+        return (spec.preprocess or Preprocess()).apply(file, spec.shape, spec.array_dtype)
     if Path(file).suffix == ".npy":
         return load_npy(file, flag)
     raise TesseraError(f"{flag} {file}: unknown kind of file", hint="use .npz, .npy or a picture")
@@ -70,7 +86,8 @@ def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], w
     """The arrays in the model's order and exact types; TesseraError names everything that does not fit.
 
     A float64 array is taken for a float32 input and an int32 one for int64, since numpy makes those
-    by default and no value is lost that the model could see; any other type is refused.
+    by default and no value is lost that the model could see; any float for bfloat16, which numpy lacks; any other type
+    is refused.
     """
     problems = []
     for name in arrays:
@@ -82,18 +99,21 @@ def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], w
             problems.append(f"input {spec} is missing")
             continue
         array = np.asarray(arrays[spec.name])
+        if spec.dtype == "bfloat16" and array.dtype == np.dtype("V2"):  # as numpy saves ml_dtypes.bfloat16
+            array = from_bfloat16(array.view(np.uint16))
         if array.shape != spec.shape:
             problems.append(f"input '{spec.name}' has shape {list(array.shape)}, the model wants {list(spec.shape)}")
         elif str(array.dtype) != spec.dtype and (str(array.dtype), spec.dtype) not in _SAFE:
             problems.append(f"input '{spec.name}' has type {array.dtype}, the model wants {spec.dtype}")
         else:
-            checked[spec.name] = np.asarray(array, dtype=spec.dtype, order="C")
+            checked[spec.name] = spec.cast(array)
     if problems:
         raise TesseraError(f"{what} does not fit the model: {problems[0]}", details=problems[1:] + _expected(specs))
     return checked
 
 
 _SAFE = {("float64", "float32"), ("int32", "int64"), ("uint8", "int64"), ("float16", "float32")}
+_SAFE |= {("float32", "bfloat16"), ("float64", "bfloat16"), ("float16", "bfloat16")}
 
 
 def _expected(specs: Sequence[InputSpec]) -> list[str]:
@@ -111,14 +131,13 @@ def random_inputs(
     generator = np.random.default_rng(seed)
     arrays = {}
     for spec in specs:
-        kind = np.dtype(spec.dtype).kind
         low, high = (ranges or {}).get(spec.name, (-1, 1))
         if spec.preprocess is not None:
             arrays[spec.name] = _random_pixels(generator, spec)
-            if ranges and spec.name in ranges and kind == "f":
-                arrays[spec.name] = np.clip(arrays[spec.name], low, high).astype(spec.dtype)
-        elif kind == "f":
-            arrays[spec.name] = generator.uniform(low, high, spec.shape).astype(spec.dtype)
+            if ranges and spec.name in ranges and spec.is_float:
+                arrays[spec.name] = spec.cast(np.clip(arrays[spec.name], low, high))
+        elif spec.is_float:
+            arrays[spec.name] = spec.cast(generator.uniform(low, high, spec.shape))
         else:
             arrays[spec.name] = generator.integers(0, 2, spec.shape).astype(spec.dtype)
     return arrays
@@ -131,4 +150,4 @@ def _random_pixels(generator: np.random.Generator, spec: InputSpec) -> np.ndarra
     axis_shape = (1, -1, 1, 1) if preprocess.channel_format == "nchw" else (1, 1, 1, -1)
     mean = np.asarray(preprocess.mean, np.float32).reshape(axis_shape)
     scale = np.asarray(preprocess.scale, np.float32).reshape(axis_shape)
-    return ((pixels - mean) * scale).astype(spec.dtype)
+    return spec.cast((pixels - mean) * scale)

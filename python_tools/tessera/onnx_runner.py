@@ -28,6 +28,7 @@ _ELEMENT_TYPES = {
     "tensor(float)": "float32",
     "tensor(double)": "float64",
     "tensor(float16)": "float16",
+    "tensor(bfloat16)": "bfloat16",
     "tensor(int64)": "int64",
     "tensor(int32)": "int32",
     "tensor(int16)": "int16",

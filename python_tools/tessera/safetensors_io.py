@@ -38,14 +38,22 @@ _MAX_HEADER = 100 << 20
 
 def to_bfloat16(array: np.ndarray) -> np.ndarray:
     """The bit patterns (uint16) of float32 values rounded to nearest even; NaN stays NaN."""
-    bits = np.ascontiguousarray(array, "<f4").view("<u4").astype(np.uint64).reshape(np.shape(array))
+    values = np.asarray(array, "<f4").reshape(-1)
+    bits = values.view("<u4").astype(np.uint64)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
-    return np.where(np.isnan(array), np.uint16(0x7FC0), rounded).astype("<u2")
+    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded).astype("<u2").reshape(np.shape(array))
 
 
 def from_bfloat16(bits: np.ndarray) -> np.ndarray:
     """The float32 values of bit patterns (uint16)."""
-    return (np.asarray(bits).astype(np.uint32) << 16).view(np.float32)
+    # Shifting a 0-d array by a Python int would give a scalar of 64 bits.
+    return np.asarray(np.asarray(bits).astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def round_bfloat16(array: np.ndarray) -> np.ndarray:
+    """The nearest bfloat16 numbers, as float32."""
+    with np.errstate(over="ignore"):
+        return from_bfloat16(to_bfloat16(np.asarray(array, np.float32)))
 
 
 def save(path: str | Path, tensors: Mapping[str, np.ndarray], bfloat16: Collection[str] = ()) -> None:
@@ -99,7 +107,7 @@ class MappedTensors(Mapping[str, np.ndarray]):
         pages = mmap.mmap(
             self._file.fileno(), offset - first + count * stored.itemsize, access=mmap.ACCESS_READ, offset=first
         )
-        array = np.frombuffer(pages, stored, count, offset - first)
+        array = np.require(np.frombuffer(pages, stored, count, offset - first), requirements="A")
         return (from_bfloat16(array) if code == "BF16" else array).reshape(shape)
 
     def __iter__(self) -> Iterator[str]:
@@ -181,4 +189,5 @@ def _tensor(name: str, entry: Mapping[str, Any], data: memoryview) -> np.ndarray
         return from_bfloat16(np.frombuffer(data[begin:end], "<u2")).reshape(shape)
     if code not in _DTYPES:
         raise ValueError(f"tensor '{name}' has the unknown type {code}")
-    return np.frombuffer(data[begin:end], _DTYPES[code]).reshape(shape)
+    # Bytes in front of it, of smaller types, may leave a tensor at any address.
+    return np.require(np.frombuffer(data[begin:end], _DTYPES[code]), requirements="A").reshape(shape)

@@ -16,12 +16,14 @@ from .files import require_file, scratch_folder, staging_folder
 from .inputs import InputSpec
 from .preprocess import Preprocess
 from .progress import Report
+from .safetensors_io import round_bfloat16
 
 
 @dataclass(frozen=True)
 class TopModel:
     """inputs, outputs: in the order of the ONNX file, all dims fixed. probabilities: outputs that a sigmoid or
     softmax makes.
+    narrow: the types of tensors of float16 and bfloat16, which a target computes in float32.
     padded_axes: outputs whose size along that axis is known at run time only; they have the greatest one (`pad`)."""
 
     path: Path
@@ -29,6 +31,7 @@ class TopModel:
     outputs: tuple[InputSpec, ...]
     probabilities: frozenset[str] = frozenset()
     padded_axes: Mapping[str, int] = field(default_factory=dict)
+    narrow: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def weights(self) -> Path:
@@ -38,6 +41,14 @@ class TopModel:
     def quantises(self) -> bool:
         """True where an op of the network rounds to integers of a quantisation."""
         return "top.quantize" in self.path.read_text(encoding="utf-8", errors="replace")
+
+
+def rounded(model: TopModel, name: str, array: np.ndarray) -> np.ndarray:
+    """A tensor as the network declares it: what a target keeps in float32 in the type of the ONNX file, of which
+    bfloat16 stays float32."""
+    kind = model.narrow.get(name) if array.dtype == np.float32 else None
+    with np.errstate(over="ignore"):
+        return array if kind is None else round_bfloat16(array) if kind == "bfloat16" else array.astype(kind)
 
 
 PADDING = -1  # behind the real entries of a padded output; 0 where the type has no such number
@@ -179,6 +190,7 @@ def _from_result(path: Path, result: Mapping[str, Any]) -> TopModel:
         tuple(map(_spec, outputs)),
         frozenset(str(entry["name"]) for entry in outputs if entry.get("probability")),
         {str(entry["name"]): int(entry["padded_axis"]) for entry in outputs if "padded_axis" in entry},
+        dict(result.get("narrow", {})),
     )
     open_dims = [spec for spec in model.inputs if any(dim < 0 for dim in spec.shape)]
     if open_dims:
@@ -255,7 +267,7 @@ def _evaluate(
 ) -> safetensors_io.MappedTensors:
     with scratch_folder() as folder:
         in_file, out_file = folder / "in.safetensors", folder / "out.safetensors"
-        safetensors_io.save(in_file, inputs)
+        safetensors_io.save(in_file, inputs, bfloat16=[spec.name for spec in model.inputs if spec.dtype == "bfloat16"])
         arguments = ["reference", "--mlir", str(model.path), "--input", str(in_file), "--output", str(out_file)]
         run_compile([*arguments, *flags], report, inputs=[model.path, model.weights, in_file], reproducer_beside=".")
         if not out_file.exists():

@@ -57,3 +57,16 @@ def test_files(tmp_path: Path) -> None:
         load_inputs(str(tmp_path / "x.npy"), [X, IDS])
     with pytest.raises(TesseraError, match="no input 'z'"):
         load_inputs(f"z={tmp_path}/x.npy", [X])
+
+
+def test_bfloat16_is_float32_of_fewer_bits(tmp_path: Path) -> None:
+    spec = InputSpec("b", (3,), "bfloat16")
+    drawn = random_inputs([spec])["b"]
+    assert drawn.dtype == np.float32 and not (drawn.view(np.uint32) & 0xFFFF).any()
+    for given in (np.array([0.1, 1e39, -2]), np.array([0.1, np.inf, -2], np.float32)):
+        assert check_inputs({"b": given}, [spec], "x")["b"].tolist() == [np.float32(0.10009765625), np.inf, -2]
+    bits = np.array([0x3F80, 0xC000, 0x7F80], np.uint16)
+    np.savez(tmp_path / "b.npz", b=bits.view("V2"))  # as ml_dtypes.bfloat16 is saved
+    assert load_inputs(str(tmp_path / "b.npz"), [spec])["b"].tolist() == [1, -2, np.inf]
+    with pytest.raises(TesseraError, match="has type int32, the model wants bfloat16"):
+        check_inputs({"b": np.zeros(3, np.int32)}, [spec], "x")

@@ -346,7 +346,8 @@ def _aligned_empty(dtype: str, shape: list[int]) -> np.ndarray:
 
 def _widen(array: np.ndarray) -> np.ndarray:
     """bfloat16, as 16-bit integers, as float32."""
-    return (array.astype(np.uint32) << 16).view(np.float32)
+    # Shifting a 0-d array by a Python int would give a scalar of 64 bits.
+    return np.asarray(array.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def _real(array: np.ndarray, info: dict[str, Any]) -> np.ndarray:

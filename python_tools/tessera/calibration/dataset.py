@@ -59,7 +59,7 @@ def _read(name: str, file: str, specs: Sequence[InputSpec]) -> dict[str, np.ndar
         return load_npz(file, "sample")
     spec = next(s for s in specs if s.name == name)
     if is_picture(file):
-        return {name: (spec.preprocess or Preprocess()).apply(file, spec.shape, spec.dtype)}
+        return {name: (spec.preprocess or Preprocess()).apply(file, spec.shape, spec.array_dtype)}
     return {name: load_npy(file, "sample")}
 
 

@@ -67,7 +67,7 @@ def _compare(
     with context.report.step(f"compare with {framework.name}") as step:
         try:
             for name, array in expected():
-                comparing.add(name, got[name], array)
+                comparing.add(name, top_model.rounded(model, name, got[name]), array)
                 names.append(name)
         except onnx_runner.Unreadable as error:
             limit, step.note = error, "it cannot run the model"

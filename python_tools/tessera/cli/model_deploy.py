@@ -331,7 +331,7 @@ def _check(
             take(name, array)
 
     with _own_errors_meanwhile(context, model, arrays, reference) as own:
-        comparison = _compared(context, output, run_net, reference, tolerance, own)
+        comparison = _compared(context, model, output, run_net, reference, tolerance, own)
     if args.quantize == "F32":
         check_each_op(context, model, arrays, comparison, run_net, [reference] if args.test_reference else [])
     context.result["comparison"] = comparison.as_dict()
@@ -350,6 +350,7 @@ def _check(
 
 def _compared(
     context: Context,
+    model: TopModel,
     output: Path,
     run_net: Callable[[Callable[[str, np.ndarray], None]], None],
     reference: Mapping[str, np.ndarray],
@@ -365,7 +366,9 @@ def _compared(
         def take(name: str, array: np.ndarray) -> None:
             names[name] = None
             if name in reference:
-                comparing.add(name, array, reference[name])
+                comparing.add(
+                    name, top_model.rounded(model, name, array), top_model.rounded(model, name, reference[name])
+                )
 
         run_net(take)
         step.note = f"{len(names)} tensors, compared as they came"
