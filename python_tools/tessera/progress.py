@@ -20,7 +20,8 @@ from . import interrupts
 _NAME_WIDTH = 34
 LOG_EVERY = 10.0  # seconds
 _SCREEN_EVERY = 0.5
-_SURE = 0.02  # of the work: with less done what is left is anybody's guess
+_LEAST_DONE = 0.02  # share of the work; with less done the time left cannot be estimated
+_AGREEMENT = 2.0  # of two estimates of the time left, as a ratio; with less agreement none is shown
 
 
 @dataclass(frozen=True)
@@ -40,23 +41,47 @@ class At:
         return (self.part - 1 + min(self.done / self.total, 1.0)) / self.parts if self.total > 0 else 0.0
 
     def text(self) -> str:
-        """ "kernels: 12 of 40, about 20 s left"."""
+        """ "kernels: 12 of 40"."""
         text = self.what
         if self.total > 0:
             text += f"{': ' if text else ''}{self.done} of {self.total}"
         if self.parts > 1:
             text += f" in round {self.part} of about {self.parts}"
-        seconds = time.perf_counter() - self.began
-        if self.fraction >= _SURE and seconds > 1:
-            text += f", about {seconds * (1 - self.fraction) / self.fraction:.0f} s left"
         return text
+
+
+class Remaining:
+    """Estimates the time left of work from how far it was at earlier looks.
+
+    Units of work differ: the last kernels may take a hundred times as long as the first. So there are two estimates,
+    from the pace so far and from that of the latter half of what is done, and no answer while they disagree.
+    """
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self._looks: list[tuple[float, float]] = []  # time, fraction
+
+    def look(self, at: At, now: float) -> float | None:
+        """Records how far work is at `now` (as of time.perf_counter()); returns the seconds left, or None."""
+        if at.began != self._began:
+            self._began, self._looks = at.began, []
+        self._looks.append((now, at.fraction))
+        done, seconds = at.fraction, now - at.began
+        if done < _LEAST_DONE or seconds <= 1:
+            return None
+        middle, done_then = next(look for look in self._looks if look[1] >= done / 2)
+        if done_then == done:
+            return None
+        overall = seconds / done * (1 - done)
+        recent = (now - middle) / (done - done_then) * (1 - done)
+        return max(overall, recent) if max(overall, recent) <= _AGREEMENT * min(overall, recent) else None
 
 
 class Step:
     """The running step; `note` becomes the end of its line."""
 
-    def __init__(self, report: "Report", index: int, name: str) -> None:
-        self._report, self.index, self.name = report, index, name
+    def __init__(self, report: "Report", place: str, name: str) -> None:
+        self._report, self.place, self.name = report, place, name
         self.note = ""
         self.begin = time.perf_counter()
         self.at: At | None = None
@@ -95,6 +120,7 @@ class _Screen:
     def __init__(self, report: "Report", step: Step) -> None:
         self._report, self._step = report, step
         self._bar: Any = None  # rich's, where there is one
+        self._remaining = Remaining()
         self._is_plain = False
         with interrupts.held():
             self._ticker = _Ticker(self._show, _SCREEN_EVERY if report.terminal else LOG_EVERY)
@@ -107,12 +133,17 @@ class _Screen:
 
     def _show(self) -> None:
         at = self._step.at or self._report.behind
-        seconds = time.perf_counter() - self._step.begin
+        now = time.perf_counter()
+        seconds = now - self._step.begin
         head, text = self._report.head(self._step), at.text() if at else ""
+        left = self._remaining.look(at, now) if at else None
+        text += "" if left is None else f", about {left:.0f} s left"
         if not self._report.terminal:
             print(f"{head} {seconds:7.0f} s so far{': ' + text if text else ''}", file=self._report.stream, flush=True)
             return
         if self._bar is None and not self._is_plain:
+            # The bar repeats the step's name, which stands in this line already.
+            print("\r\033[K", end="", file=self._report.stream, flush=True)
             self._bar = _make_bar(self._report.stream, head)
             self._is_plain = self._bar is None
         if self._bar is None:
@@ -168,10 +199,11 @@ class Report:
         self.running: Step | None = None
         self.behind: At | None = None
         self._began = time.perf_counter()
+        self._announced = 0
 
     def head(self, step: Step) -> str:
         name = f"{step.name} ".ljust(_NAME_WIDTH, ".")
-        return f"[{step.index}/{self.total}] {name}"
+        return f"[{step.place}] {name}"
 
     def say(self, text: str = "") -> None:
         """One or more lines of human text."""
@@ -183,10 +215,18 @@ class Report:
         if text not in self.warnings:
             self.warnings.append(text)
 
+    def step(self, name: str) -> "contextlib.AbstractContextManager[Step]":
+        """Times the block as the next of the announced steps; prints its line when it ends, also when it fails."""
+        self._announced += 1
+        return self._timed(Step(self, f"{self._announced}/{self.total}", name))
+
+    def extra_step(self, name: str) -> "contextlib.AbstractContextManager[Step]":
+        """Times a step that only the results of earlier ones ask for. It is marked + and has no number, so that the
+        announced total stays right."""
+        return self._timed(Step(self, "+", name))
+
     @contextlib.contextmanager
-    def step(self, name: str) -> Iterator[Step]:
-        """Times the block; prints its line when it ends, also when it fails."""
-        step = Step(self, len(self.steps) + 1, name)
+    def _timed(self, step: Step) -> Iterator[Step]:
         if self.terminal:
             print(self.head(step), end="", file=self.stream, flush=True)
         self.running = step
@@ -201,7 +241,7 @@ class Report:
                 screen.stop()
             self.running = None
             seconds = time.perf_counter() - step.begin
-            self.steps.append({"name": name, "seconds": round(seconds, 4), "note": step.note})
+            self.steps.append({"name": step.name, "seconds": round(seconds, 4), "note": step.note})
             if self.terminal:
                 print("\r\033[K", end="", file=self.stream)
             tail = "FAILED" if failed else step.note

@@ -13,7 +13,7 @@ import pytest
 
 from tessera import compile_driver, progress
 from tessera.compile_driver import run_compile
-from tessera.progress import At, Report
+from tessera.progress import At, Remaining, Report
 
 
 class Terminal(io.StringIO):
@@ -28,12 +28,35 @@ def wait_for(stream: io.StringIO, text: str, times: int = 1) -> None:
         time.sleep(0.02)
 
 
-def test_what_is_left() -> None:
-    now = time.perf_counter()
-    assert At("kernels", now - 10, 20, 40).text() == "kernels: 20 of 40, about 10 s left"
-    assert At("ops", now - 30, 10, 40, part=3, parts=4).text() == "ops: 10 of 40 in round 3 of about 4, about 23 s left"
-    assert At("kernels", now - 10, 0, 40).text() == "kernels: 0 of 40"
-    assert At("link", now).text() == "link"
+def test_how_far_work_is() -> None:
+    assert At("kernels", 0, 20, 40).text() == "kernels: 20 of 40"
+    assert At("ops", 0, 10, 40, part=3, parts=4).text() == "ops: 10 of 40 in round 3 of about 4"
+    assert At("link", 0).text() == "link"
+
+
+def test_the_time_left_is_shown_where_the_pace_is_even() -> None:
+    even = Remaining()
+    assert even.look(At("kernels", 100.0, 0, 40), 101.0) is None
+    assert even.look(At("kernels", 100.0, 10, 40), 105.0) is None  # one look tells no pace of the latter half
+    assert even.look(At("kernels", 100.0, 20, 40), 110.0) == pytest.approx(10)
+    assert even.look(At("kernels", 120.0, 1, 40), 122.0) is None  # another piece of work
+    uneven = Remaining()
+    for done, now in ((10, 101.0), (20, 102.0), (30, 103.0)):
+        uneven.look(At("kernels", 100.0, done, 40), now)
+    assert uneven.look(At("kernels", 100.0, 32, 40), 120.0) is None  # "1 s left", and then 20 s for two kernels
+
+
+def test_an_extra_step_does_not_change_the_total() -> None:
+    stream = io.StringIO()
+    report = Report(2, stream)
+    with report.step("one"):
+        pass
+    with report.extra_step("because of one"):
+        pass
+    with report.step("two"):
+        pass
+    assert [line.split("]")[0] for line in stream.getvalue().splitlines()] == ["[1/2", "[+", "[2/2"]
+    assert [step["name"] for step in report.steps] == ["one", "because of one", "two"]
 
 
 def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,6 +99,8 @@ def test_a_terminal_shows_the_running_step(monkeypatch: pytest.MonkeyPatch, has_
         wait_for(stream, "12 of 40")
     text = stream.getvalue()
     assert "12 of 40" in text, text
+    painted = re.split(r"\r?\033\[2?K|\n", text)  # what stands in the line between two of its erasures
+    assert not [line for line in painted if line.count("[1/1]") > 1], text
     assert text.rstrip().splitlines()[-1].replace("\r\033[K", "").endswith(" s")
     assert not [
         thread

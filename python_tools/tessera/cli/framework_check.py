@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Callable, Iterator, Mapping, Sequence, Union
+from typing import Callable, ContextManager, Iterator, Mapping, Sequence, Union
 
 import numpy as np
 
 from .. import compare, onnx_runner, top_model
 from ..inputs import InputSpec
 from ..onnx_reference import ReferenceModel
+from ..progress import Step
 from ..safetensors_io import MappedTensors
 from ..top_model import TopModel
 from .common import Context
@@ -33,9 +34,10 @@ def compare_with_framework(
     context.result["comparison"] = None
     limits: list[str] = []
     for load in frameworks:
+        step = report.extra_step if limits else report.step
         try:
             framework = load()
-            comparison = _compare(context, model, got, arrays, framework, tolerance)
+            comparison = _compare(context, model, got, arrays, framework, tolerance, step)
         except onnx_runner.Unreadable as error:
             limits.append(error.message)
             continue
@@ -57,14 +59,15 @@ def _compare(
     arrays: Mapping[str, np.ndarray],
     framework: Framework,
     tolerance: compare.Tolerance,
+    timed: Callable[[str], ContextManager[Step]],
 ) -> compare.Comparison:
-    """Raises Unreadable where the framework cannot run the model."""
+    """Raises Unreadable where the framework cannot run the model. timed: begins the step."""
     # The file's outputs are those of the model, in this order, unless the user named others.
     names_of = top_names([] if context.args.output_names else model.outputs, framework)
     expected = partial(_tensors, model, arrays, got.sizes(), framework, names_of)
     comparing, names = compare.Comparing(tolerance, context.args.excepts.split(",")), []
     limit: onnx_runner.Unreadable | None = None
-    with context.report.step(f"compare with {framework.name}") as step:
+    with timed(f"compare with {framework.name}") as step:
         try:
             for name, array in expected():
                 comparing.add(name, top_model.rounded(model, name, got[name]), array)
@@ -76,7 +79,6 @@ def _compare(
             worst = comparison.rows[0]
             step.note = f"{len(comparison.rows)} tensors, worst cos {worst.cosine:.6f} ('{worst.name}')"
     if limit:
-        context.report.total += 1
         raise limit
     for spec in model.outputs:
         if spec.name not in names and spec.name not in comparison.excepted:

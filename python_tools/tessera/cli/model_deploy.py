@@ -504,15 +504,14 @@ def _look_at_layers(context: Context, model: TopModel, net: bmodel.Net, given: M
     if "plan" not in context.result["model"]:
         report.say(f"no layer runs on {args.chip}: the tensors above are all that there are")
         return
-    report.total += 2
     with scratch_folder() as scratch:
         folder = context.outputs.folder(args.layers) if args.layers else scratch
         stored = net.stored(given)
-        with report.step("compile what shows its layers") as step:
+        with report.extra_step("compile what shows its layers") as step:
             layers.write(folder, model, report, context.result["model"], args.chip, args.quantize, _deploy_flags(args))
             safetensors_io.save(folder / layers.INPUT, stored)
             step.note = args.layers or ""
-        with report.step("each layer by itself") as step:
+        with report.extra_step("each layer by itself") as step:
             tolerance = tolerances.parse(args.tolerance, args.quantize) if args.tolerance else None
             looked = layers.look(folder, report, tolerance)
             step.note = f"{len(looked.layers)} tensors, {len(looked.wrong)} wrong"

@@ -379,8 +379,7 @@ def _repair(
     """The table with 16 bits and second products where int8 leaves more than is allowed, and the output error that is
     left then."""
     report = context.report
-    report.total += 1
-    with report.step("16 bits and second products where they pay") as step:
+    with report.extra_step("16 bits and second products where they pay") as step:
         found = repair.repair(
             trial,
             observed,

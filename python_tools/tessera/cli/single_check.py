@@ -29,8 +29,7 @@ def check_each_op(
     args, report = context.args, context.report
     if args.tolerance is not None or not comparison.failed or comparison.broken:
         return
-    report.total += 1
-    with report.step("each op by itself") as step:
+    with report.extra_step("each op by itself") as step:
         with contextlib.closing(Spool()) as spool:
             engine(spool.put)
             why_not = verdict.excuse(
