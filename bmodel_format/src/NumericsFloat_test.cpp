@@ -30,7 +30,7 @@ TEST(NumericsFloat, FunctionsAreAccurate) {
   EXPECT_LT(worst([](Single x) { return log(x); }, [](double x) { return std::log(x); }, 0.4, 2.5, 0x1p-20), 2);
   EXPECT_LT(worst([](Single x) { return tanh(x); }, [](double x) { return std::tanh(x); }, -12, 12), 4);
   EXPECT_LT(worst([](Single x) { return erf(x); }, [](double x) { return std::erf(x); }, -5, 5), 4);
-  EXPECT_LT(worst([](Single x) { return sigmoid(x); }, sigmoidExact, -88, 88), 4);
+  EXPECT_LT(worst([](Single x) { return sigmoid(x); }, sigmoidExact, -87, 88), 4);
 }
 
 TEST(NumericsFloat, Ends) {
@@ -49,7 +49,7 @@ TEST(NumericsFloat, Ends) {
   EXPECT_EQ(sigmoid(Single{-std::numeric_limits<float>::max()}).v, 0.0f);
   EXPECT_EQ(sigmoid(Single{-infinity}).v, 0.0f);
   EXPECT_EQ(sigmoid(Single{infinity}).v, 1.0f);
-  EXPECT_GT(sigmoid(Single{-88.0f}).v, 0.0f);
+  EXPECT_GT(sigmoid(Single{-87.0f}).v, 0.0f);
   EXPECT_TRUE(std::isnan(sigmoid(Single{nan}).v));
   EXPECT_EQ(erf(Single{-9.0f}).v, -1.0f);
 }

@@ -297,8 +297,8 @@ def errors_of(name: str, precision: str, given: Mapping[str, Array], got: Array)
         beyond = np.abs(want) > last
         both[0] = np.where(beyond, np.copysign(np.minimum(np.abs(both[0]), np.ldexp(Wide(1), top)), want), both[0])
         isNumber = ~(np.isnan(want) | np.isnan(got))
-        # A product with a factor below the normal numbers may be 0, too.
-        smallest = np.ldexp(np.maximum(Wide(1), np.abs(operands[0])), least)
+        # A product with a factor below twice the least normal number may be 0, too.
+        smallest = np.ldexp(np.maximum(Wide(1), np.abs(operands[0])), least + 1)
         isFlushed = (
             isNumber & (got == 0) & (np.abs(want) > np.ldexp(Wide(1), least - digits)) & (np.abs(want) < smallest)
         )

@@ -129,10 +129,11 @@ BM_NUMERICS F exp(F x) {
   return rest * powerOfTwo(x, half) * powerOfTwo(x, whole - half);
 }
 
-/// e^x for x in [-87, 88]; beyond it stops growing and falling. Half of the work of exp.
+/// e^x for x in [-87, 87], where it and its inverse are normal numbers; beyond it stops growing and falling. Half of
+/// the work of exp.
 template <typename F>
 BM_NUMERICS F expNormal(F x) {
-  F bounded = clamp(x, -87.0, 88.0);
+  F bounded = clamp(x, -87.0, 87.0);
   // Adding 1.5 * 2^23 rounds to an integer and leaves it in the lowest bits.
   F shifted = mulAdd(bounded, x.lit(1.44269504088896341), x.lit(0x1.8p23));
   F rest = expOfRest(shifted - x.lit(0x1.8p23), bounded);
@@ -146,10 +147,10 @@ BM_NUMERICS F expOfNegative(F x) {
   return select(x < x.lit(-87.0), x.lit(0.0), expNormal(x));
 }
 
-/// 1 / (1 + e^-x), without the ends of exp. Below -88 it is 0, so that x * sigmoid(x) vanishes for large negative x.
+/// 1 / (1 + e^-x), without the ends of exp. Below -87 it is 0, so that x * sigmoid(x) vanishes for large negative x.
 template <typename F>
 BM_NUMERICS F sigmoid(F x) {
-  return select(x < x.lit(-88.0), x.lit(0.0), inverse(expNormal(-x) + x.lit(1.0)));
+  return select(x < x.lit(-87.0), x.lit(0.0), inverse(expNormal(-x) + x.lit(1.0)));
 }
 
 /// Natural logarithm of positive finite x; for other x see log.
