@@ -266,7 +266,7 @@ void AttentionEmitter::storeRows(ValueRange carried) {
   Value base = s.matrixBase(s.y, at);
   for (int64_t half = 0; half < 2; ++half) {
     Value total = overQuad(carried[2 + half], [&](Value x, Value y) { return arith::AddFOp::create(kb.b, x, y); });
-    Value factor = arith::DivFOp::create(kb.b, f32(1), total);
+    Value factor = s.factorOf(total);
     Value row = b.add(b.add(firstRow, rowInBlock), 8 * half);
     auto store = [&] {
       Value first = kb.add(kb.add(base, kb.mul(b.toIndex(row), s.y.rowStride())), b.toIndex(b.mul(b.rem(lane, 4), 2)));

@@ -13,6 +13,7 @@
 #include "codegen/Kernels/Reduction.h"
 #include "codegen/Kernels/Rows.h"
 #include "device_dialect/IR/DeviceComputeOps.h"
+#include "top_dialect/IR/MaskedRows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -25,6 +26,7 @@ namespace tessera::kernels {
 AttentionShape::AttentionShape(KernelBuilder &kb) : kb(kb) {
   auto op = cast<device::AttentionOp>(kb.op());
   scale = op.getScale().convertToDouble(), isMasked = op.getMask() != nullptr;
+  zeroesMaskedRows = top::zeroesMaskedRows(op);
   q = {op.view(0)}, k = {op.view(1)}, v = {op.view(2)}, y = {op.view(3)};
   queries = *(q.sizes.end() - 2), depth = q.sizes.back();
   keys = *(k.sizes.end() - 2), features = v.sizes.back();
@@ -54,8 +56,26 @@ Value AttentionShape::rounded(Value power) const {
   return math::RoundEvenOp::create(kb.b, arith::MulFOp::create(kb.b, power, steps));
 }
 
+/// |value|, or |other| where it is |special|.
+static Value replaced(KernelBuilder &kb, Value value, double special, double other) {
+  auto number = [&](double of) { return kb.floatConstant(value.getType(), of); };
+  Value isSpecial = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::OEQ, value, number(special));
+  return arith::SelectOp::create(kb.b, isSpecial, number(other), value);
+}
+
+Value AttentionShape::referenceOf(Value best) const {
+  if (!zeroesMaskedRows) {
+    return best;
+  }
+  // -inf less a finite number is -inf, whose power is 0.
+  const auto &semantics = cast<FloatType>(getElementTypeOrSelf(best.getType())).getFloatSemantics();
+  double lowest = APFloat::getLargest(semantics, /*Negative=*/true).convertToDouble();
+  return replaced(kb, best, -std::numeric_limits<double>::infinity(), lowest);
+}
+
 Value AttentionShape::factorOf(Value total) const {
-  return arith::DivFOp::create(kb.b, kb.floatConstant(total.getType(), valueScale), total);
+  Value divisor = zeroesMaskedRows ? replaced(kb, total, 0.0, 1.0) : total;
+  return arith::DivFOp::create(kb.b, kb.floatConstant(total.getType(), valueScale), divisor);
 }
 
 Value AttentionShape::stored(Value value) const {
@@ -194,7 +214,7 @@ private:
     Value best = overRow(kb, keys, lanes, lowest, [&](Value i, Value mask, ValueRange old) {
       return SmallVector<Value>{maximum(old[0], keepActive(kb, mask, load(i), lowest))};
     })[0];
-    best = kb.splat(reduceLanes(kb, best, maximum), lanes);
+    best = kb.splat(referenceOf(reduceLanes(kb, best, maximum)), lanes);
     Value total = overRow(kb, keys, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
       Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, load(i), best));
       power = keepActive(kb, mask, isOfIntegers() ? rounded(power) : power, zeros);
@@ -202,7 +222,7 @@ private:
       return SmallVector<Value>{arith::AddFOp::create(kb.b, old[0], power)};
     })[0];
     total = reduceLanes(kb, total, [&](Value a, Value b) { return arith::AddFOp::create(kb.b, a, b); });
-    return isOfIntegers() ? factorOf(total) : Value(arith::DivFOp::create(kb.b, kb.floatConstant(type, 1.0), total));
+    return factorOf(total);
   }
 
   /// x y + sum, of integers in whichever type they are exact.

@@ -121,7 +121,7 @@ private:
       return next;
     });
     for (Value &value : best) {
-      value = reduceLanes(kb, value, [&](Value a, Value b) { return maximum(a, b); });
+      value = referenceOf(reduceLanes(kb, value, [&](Value a, Value b) { return maximum(a, b); }));
     }
     return best;
   }
@@ -150,9 +150,7 @@ private:
     for (int64_t r = 0; r < rows; ++r) {
       Value total = reduceLanes(kb, sums[r * perRow],
                                 [&](Value a, Value b) { return arith::AddFOp::create(kb.b, a, b).getResult(); });
-      Value factor =
-          isOfIntegers() ? factorOf(total) : Value(arith::DivFOp::create(kb.b, kb.floatConstant(type, 1.0), total));
-      storeRow(r, from, factor, ArrayRef(sums).slice(r * perRow + 1, perRow - 1));
+      storeRow(r, from, factorOf(total), ArrayRef(sums).slice(r * perRow + 1, perRow - 1));
     }
   }
 

@@ -40,7 +40,9 @@ struct AttentionShape {
   mlir::Value convert(mlir::Value value, mlir::Type type) const;
   /// Of integers: |power|, at most 1, in so many steps, as a whole f32.
   mlir::Value rounded(mlir::Value power) const;
-  /// What sums over v are multiplied by, where that of the powers is |total|.
+  /// The number that a row's scores are reduced by, where |best| is the largest of them.
+  mlir::Value referenceOf(mlir::Value best) const;
+  /// The factor of sums over v, where the sum of the powers is |total|.
   mlir::Value factorOf(mlir::Value total) const;
 
   /// What is stored of |value|, results in f32: the op's epilogue runs.
@@ -51,6 +53,7 @@ struct AttentionShape {
   double scale, valueScale = 1; ///< the latter of integers
   int64_t levels = 0;           ///< of powers where products are of integers
   bool isMasked;                ///< operand 3 is a mask
+  bool zeroesMaskedRows;        ///< a row whose scores are all -inf is 0
   Matrices q, k, v, y;
   int64_t queries, depth, keys, features;
 };

@@ -15,6 +15,7 @@ struct AttentionSizes {
   bool hasMask;
   int64_t runs = 0; ///< of batches whose operands lie evenly; 0: all do
   bool ofIntegers = false;
+  bool zeroesMaskedRows = false; ///< a row whose scores are all -inf is 0
 };
 
 /// What scores and results are multiplied by.
@@ -84,6 +85,8 @@ private:
   void makeIntegerTile(const Shape &begin, const Shape &part);
   void multiplyAll(const TileView &y, const TileView &a, llvm::ArrayRef<TileView> b, float factor, Tile &tile,
                    const TileView *added = nullptr);
+  void reduceScores(const TileView &best, const TileView &scores, Tile &tile);
+  void divide(const TileView &total, float dividend, Tile &tile);
   void addPowers(const TileView &scores, const TileView &best, const TileView &total, Tile &tile);
   void loadMask(const TileView &scores, const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile);
 

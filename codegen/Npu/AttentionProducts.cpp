@@ -126,19 +126,16 @@ void AttentionTiles::makeIntegerTile(const Shape &begin, const Shape &part) {
   if (!masks.empty() && !isWhole) {
     compute(stream, {{Op::add, 4, 0, 1, 0}}, scores, {scores, *mask}, first);
   }
-  auto constant = [](uint8_t to, float value) {
-    return hw::Instruction{Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(value)};
-  };
-  reduce(best, scores, Reduction::largest, first);
+  reduceScores(best, scores, first);
   compute(stream,
           {{Op::sub, 4, 0, 1, 0},
            {Op::expNegative, 4, 4, 0, 0},
-           constant(5, scales.levels),
+           {Op::constant, 5, 0, 0, llvm::bit_cast<uint32_t>(scales.levels)},
            {Op::mul, 4, 4, 5, 0},
            {Op::roundEven, 4, 4, 0, 0}},
           powers, {scores, repeated(best)}, first);
   reduce(total, powers, Reduction::sum, first);
-  compute(stream, {constant(4, scales.values), {Op::div, 4, 4, 0, 0}}, total, {total}, first);
+  divide(total, scales.values, first);
   Tile &last = tiles.emplace_back();
   multiplyAll(result, powers, loadRows(values, begin, part, localBudget, last), 1, last);
   finish(result, total, begin, part, localBudget, last);

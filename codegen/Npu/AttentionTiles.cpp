@@ -297,14 +297,39 @@ void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
   finish(result, total, begin, part, localBudget, tiles.back());
 }
 
-/// The exponentials of scores, and what their sums are divided by.
-void AttentionTiles::addPowers(const TileView &scores, const TileView &best, const TileView &total, Tile &tile) {
-  const Instructions one = {{Op::constant, 4, 0, 0, llvm::bit_cast<uint32_t>(1.0f)}, {Op::div, 4, 4, 0, 0}};
-  const Instructions powers = {{Op::sub, 4, 0, 1, 0}, {Op::expNegative, 4, 4, 0, 0}};
+static hw::Instruction constantOf(uint8_t to, float value) {
+  return {Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(value)};
+}
+
+/// Writes the number that each row of scores is reduced by: the largest, or the lowest finite number of a row that is
+/// to be 0, whose powers are 0 then.
+void AttentionTiles::reduceScores(const TileView &best, const TileView &scores, Tile &tile) {
   reduce(best, scores, Reduction::largest, tile);
+  if (sizes.zeroesMaskedRows) {
+    compute(stream, {constantOf(4, std::numeric_limits<float>::lowest()), {Op::maximum, 4, 0, 4, 0}}, best, {best},
+            tile);
+  }
+}
+
+/// |total| = |dividend| / |total|. The sum of a row's powers is 0, or at least that of the largest score, which is 1
+/// or more.
+void AttentionTiles::divide(const TileView &total, float dividend, Tile &tile) {
+  Instructions program;
+  uint8_t divisor = 0;
+  if (sizes.zeroesMaskedRows) {
+    program = {constantOf(5, 1), {Op::maximum, 5, 0, 5, 0}}, divisor = 5;
+  }
+  llvm::append_range(program, Instructions{constantOf(4, dividend), {Op::div, 4, 4, divisor, 0}});
+  compute(stream, program, total, {total}, tile);
+}
+
+/// The exponentials of scores, and the reciprocals of their sums.
+void AttentionTiles::addPowers(const TileView &scores, const TileView &best, const TileView &total, Tile &tile) {
+  const Instructions powers = {{Op::sub, 4, 0, 1, 0}, {Op::expNegative, 4, 4, 0, 0}};
+  reduceScores(best, scores, tile);
   compute(stream, powers, scores, {scores, repeated(best)}, tile);
   reduce(total, scores, Reduction::sum, tile);
-  compute(stream, one, total, {total}, tile);
+  divide(total, 1, tile);
 }
 
 /// Batches innermost: a mask that they have in common is loaded once.

@@ -295,7 +295,7 @@ void MicroAttention::softmax(Value row, Value base, Value factor) {
   Value best = overRow(kb, s.keys, lanes, lowest, [&](Value i, Value mask, ValueRange old) {
     return SmallVector<Value>{maximum(old[0], keepActive(kb, mask, score(row, base, i, mask), lowest))};
   })[0];
-  best = kb.splat(reduceLanes(kb, best, maximum), lanes);
+  best = kb.splat(s.referenceOf(reduceLanes(kb, best, maximum)), lanes);
   Value total = overRow(kb, s.keys, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
     Value power = expOfNegative(arith::SubFOp::create(kb.b, score(row, base, i, mask), best));
     power = keepActive(kb, mask, power, zeros);
@@ -307,7 +307,7 @@ void MicroAttention::softmax(Value row, Value base, Value factor) {
     return SmallVector<Value>{arith::AddFOp::create(kb.b, old[0], power)};
   })[0];
   total = reduceLanes(kb, total, [&](Value a, Value b) { return arith::AddFOp::create(kb.b, a, b); });
-  kb.store(arith::DivFOp::create(kb.b, kb.floatConstant(f32, 1.0), total), factor, kb.constant(0));
+  kb.store(s.factorOf(total), factor, kb.constant(0));
 }
 
 void MicroAttention::scaleResult(Value to, Value factor) {

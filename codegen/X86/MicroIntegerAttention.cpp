@@ -319,7 +319,7 @@ void MicroIntegerAttention::softmax(Value row, Value base, Value to, Value facto
     kb.store(value, scores, kb.add(base, i));
     return SmallVector<Value>{maximum(old[0], keepActive(kb, mask, value, lowest))};
   })[0];
-  best = reduceLanes(kb, best, maximum);
+  best = s.referenceOf(reduceLanes(kb, best, maximum));
   if (targetOf(kb).hasMasks()) {
     kb.ifThen(nearPowers(base, best, to, factor), [&] { exactPowers(base, best, to, factor); });
   } else {

@@ -24,6 +24,7 @@ mlir::LogicalResult evaluateAs(mlir::Operation *op, Inputs inputs, Outputs outpu
     types.push_back(output.getType());
   }
   auto topOp = TopOp::create(builder, op->getLoc(), mlir::TypeRange(types), std::forward<Arguments>(arguments)...);
+  topOp->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   mlir::LogicalResult result = topOp.evaluate(inputs, outputs);
   topOp.erase();
   return result;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Reference/FloatOps.h"
 #include "bmodel/numerics_float.h"
+#include "top_dialect/IR/MaskedRows.h"
 #include <limits>
 #include <optional>
 
@@ -279,7 +280,18 @@ void matmulF32(MatMulOp op, Inputs inputs, HostTensor &y) {
   });
 }
 
-void attentionF32(float factorOfScores, Inputs inputs, HostTensor &y) {
+/// The largest score of a row; of a masked row that is to be 0 the lowest finite number, so that its powers are 0.
+static float largestScore(AttentionOp op, ArrayRef<float> scores) {
+  float best = largest(scores.data(), int64_t(scores.size()), 1);
+  return top::zeroesMaskedRows(op) && best == -HUGE_VALF ? std::numeric_limits<float>::lowest() : best;
+}
+
+/// The divisor of a row whose powers add up to |total|.
+static Single divisorOf(AttentionOp op, Single total) {
+  return top::zeroesMaskedRows(op) && total.v == 0 ? Single{1.0f} : total;
+}
+
+void attentionF32(AttentionOp op, Inputs inputs, HostTensor &y) {
   const HostTensor &q = *inputs[0], &k = *inputs[1], &v = *inputs[2];
   ref::DimsRef batch = q.getShape().drop_back(2);
   int64_t queries = q.getShape()[batch.size()], depth = q.getShape().back();
@@ -290,7 +302,7 @@ void attentionF32(float factorOfScores, Inputs inputs, HostTensor &y) {
   std::vector<double> masks = isMasked ? ref::readBroadcast<double>(*inputs[3], scoreShape) : std::vector<double>();
   ref::Dims kBatch = ref::broadcastStrides(k.getShape().drop_back(2), batch);
   ref::Dims vBatch = ref::broadcastStrides(v.getShape().drop_back(2), batch);
-  Single scale{factorOfScores};
+  Single scale{static_cast<float>(op.getScale().convertToDouble())};
   std::vector<float> scores(keys);
   const float *queryRows = floats(q).data();
   float *result = floats(y).data();
@@ -307,7 +319,8 @@ void attentionF32(float factorOfScores, Inputs inputs, HostTensor &y) {
         sum = sum * scale;
         scores[t] = (isMasked ? sum + Single{static_cast<float>(masks[row * keys + t])} : sum).v;
       }
-      Single factor = Single{1.0f} / powers(scores.data(), scores.data(), keys, 1, largest(scores.data(), keys, 1));
+      Single total = powers(scores.data(), scores.data(), keys, 1, largestScore(op, scores));
+      Single factor = Single{1.0f} / divisorOf(op, total);
       for (int64_t f = 0; f < features; ++f) {
         Single sum{0.0f};
         for (int64_t t = 0; t < keys; ++t) {
@@ -320,8 +333,9 @@ void attentionF32(float factorOfScores, Inputs inputs, HostTensor &y) {
 }
 
 /// Makes integers of a row of scores; their sum.
-static int32_t roundPowers(ArrayRef<float> scores, float levels, MutableArrayRef<int32_t> rounded) {
-  float best = largest(scores.data(), int64_t(scores.size()), 1);
+static int32_t roundPowers(AttentionOp op, ArrayRef<float> scores, MutableArrayRef<int32_t> rounded) {
+  auto levels = float(*op.getLevels());
+  float best = largestScore(op, scores);
   int32_t total = 0;
   for (auto [score, u] : llvm::zip_equal(scores, rounded)) {
     Single power = numerics::expOfNegative(Single{score} - Single{best}) * Single{levels};
@@ -361,8 +375,8 @@ void attentionI8(AttentionOp op, Inputs inputs, HostTensor &y) {
         Single score = Single{static_cast<float>(sum)} * scale;
         scores[t] = (isMasked ? score + Single{static_cast<float>(masks[row * keys + t])} : score).v;
       }
-      auto total = static_cast<float>(roundPowers(scores, float(*op.getLevels()), rounded));
-      Single factor = valueScale / Single{total};
+      auto total = static_cast<float>(roundPowers(op, scores, rounded));
+      Single factor = valueScale / divisorOf(op, Single{total});
       for (int64_t f = 0; f < features; ++f) {
         int32_t sum = 0;
         for (int64_t t = 0; t < keys; ++t) {

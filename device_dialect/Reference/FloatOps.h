@@ -48,7 +48,7 @@ void resizeF32(const top::HostTensor &x, top::HostTensor &y, llvm::ArrayRef<int6
 void matmulF32(MatMulOp op, Inputs inputs, top::HostTensor &y);
 /// softmax(scale q k^T + mask) v of q, k, v and a mask, if any, with batch dims before the matrices. Both products are
 /// sequential sums; the softmax between them has 16 partial sums, its factor scales the result.
-void attentionF32(float scale, Inputs inputs, top::HostTensor &y);
+void attentionF32(AttentionOp op, Inputs inputs, top::HostTensor &y);
 /// The same of integers, as the op with levels has it.
 void attentionI8(AttentionOp op, Inputs inputs, top::HostTensor &y);
 

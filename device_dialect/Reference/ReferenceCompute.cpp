@@ -237,11 +237,10 @@ static void evaluateViews(AttentionOp op, Inputs inputs, HostTensor &y) {
     own[i] = &made[i];
   }
   HostTensor result(y.getElementType(), op.view(3).sizes);
-  auto scale = static_cast<float>(op.getScale().convertToDouble());
   if (op.isOfIntegers()) {
     attentionI8(op, own, result);
   } else {
-    inSingle(result, [&](HostTensor &single) { attentionF32(scale, Singles(own), single); });
+    inSingle(result, [&](HostTensor &single) { attentionF32(op, Singles(own), single); });
   }
   y = viewOf(pieces[3], result, y.getShape());
 }
@@ -257,8 +256,7 @@ LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
       return success();
     }
     if (fitSingle(inputs)) {
-      auto scale = static_cast<float>(getScale().convertToDouble());
-      inSingle(sums, [&](HostTensor &y) { attentionF32(scale, Singles(inputs), y); });
+      inSingle(sums, [&](HostTensor &y) { attentionF32(*this, Singles(inputs), y); });
       return success();
     }
     return evaluateAs<top::AttentionOp>(*this, inputs, sums, getQ(), getK(), getV(), getMask(), getScaleAttr(),

@@ -1,5 +1,6 @@
 //===- ReferenceNorm.cpp - Softmax, normalisation, attention, rotary embedding ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/MaskedRows.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Reference/Panel.h"
 #include "top_dialect/Reference/Support.h"
@@ -175,6 +176,9 @@ LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
       multiplyPanel(&qs[row * width], columns.data(), width, keys, scores.data());
       for (int64_t t = 0; t < keys; ++t) {
         scores[t] = scores[t] * factor + (mask ? masks[row * keys + t] : 0.0);
+      }
+      if (zeroesMaskedRows(*this) && llvm::all_of(scores, [](double score) { return score == -HUGE_VAL; })) {
+        return; // y starts at 0
       }
       if (getLevels() && keys) {
         roundPowers(scores, *getLevels());

@@ -9,6 +9,7 @@
 #include "device_dialect/Transforms/RoundOperands.h"
 #include "device_dialect/Transforms/ScalarBodies.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/MaskedRows.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopDialect.h"
 
@@ -182,6 +183,7 @@ private:
     auto made = device::AttentionOp::create(builder, op.getLoc(), result, operands[0], operands[1], operands[2],
                                             op.getMask(), op.getScaleAttr(), builder.getArrayAttr(views),
                                             op.getLevelsAttr(), op.getValueScaleAttr());
+    top::setZeroMaskedRows(made, top::zeroesMaskedRows(op));
     Value value = made.getY(), old = last->getResult(0);
     top::copyNames(last, made);
     if (written) {

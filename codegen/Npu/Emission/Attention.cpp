@@ -6,6 +6,7 @@
 #include "codegen/Npu/Emission/AttentionEmission.h"
 #include "codegen/Npu/Emission/Models.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
+#include "top_dialect/IR/MaskedRows.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
@@ -63,7 +64,8 @@ AttentionEmission::AttentionEmission(device::AttentionOp op, EmissionContext &co
            .features = npu::typeOf(op.getV()).getShape().back(),
            .group = groupOf(k.begins, v.begins),
            .hasMask = bool(op.getMask()),
-           .ofIntegers = op.isOfIntegers()};
+           .ofIntegers = op.isOfIntegers(),
+           .zeroesMaskedRows = top::zeroesMaskedRows(op)};
   if (sizes.hasMask) {
     mask = matrices(op.getMask());
     sizes.group = affineOf(mask.begins, sizes.group) ? sizes.group : 1;

@@ -1,6 +1,7 @@
 //===- LowerIntegerAttention.cpp - Attention of integers ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
+#include "top_dialect/IR/MaskedRows.h"
 #include "top_dialect/IR/TopReduceOps.h"
 
 using namespace mlir;
@@ -28,10 +29,11 @@ void lowerIntegerAttention(PatternRewriter &rewriter, Operation *attention) {
   Lowering lower(rewriter, op);
   rewriter.setInsertionPoint(op);
   double scale = factors[0].scaling.scale * factors[1].scaling.scale * op.getScale().convertToDouble();
-  lower.replace(AttentionOp::create(rewriter, lower.loc, op.getY().getType(), factors[0].values, factors[1].values,
-                                    factors[2].values, op.getMask(), APFloat(scale), /*views=*/nullptr,
-                                    op.getLevelsAttr(), rewriter.getF64FloatAttr(factors[2].scaling.scale))
-                    .getY());
+  auto lowered = AttentionOp::create(rewriter, lower.loc, op.getY().getType(), factors[0].values, factors[1].values,
+                                     factors[2].values, op.getMask(), APFloat(scale), /*views=*/nullptr,
+                                     op.getLevelsAttr(), rewriter.getF64FloatAttr(factors[2].scaling.scale));
+  top::setZeroMaskedRows(lowered, top::zeroesMaskedRows(op));
+  lower.replace(lowered.getY());
 }
 
 } // namespace tessera::device

@@ -3,6 +3,7 @@
 #include "device_dialect/Conversion/TopToDevice/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "top_dialect/IR/MaskedRows.h"
 #include "top_dialect/IR/TopReduceOps.h"
 #include <cmath>
 
@@ -159,10 +160,11 @@ struct LowerAttentionOp : OpRewritePattern<top::AttentionOp> {
 
   LogicalResult matchAndRewrite(top::AttentionOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    return lower.replace(AttentionOp::create(rewriter, lower.loc, op.getY().getType(), op.getQ(), op.getK(), op.getV(),
-                                             op.getMask(), op.getScale(), /*views=*/nullptr, /*levels=*/nullptr,
-                                             /*valueScale=*/nullptr)
-                             .getY());
+    auto lowered = AttentionOp::create(rewriter, lower.loc, op.getY().getType(), op.getQ(), op.getK(), op.getV(),
+                                       op.getMask(), op.getScale(), /*views=*/nullptr, /*levels=*/nullptr,
+                                       /*valueScale=*/nullptr);
+    top::setZeroMaskedRows(lowered, top::zeroesMaskedRows(op));
+    return lower.replace(lowered.getY());
   }
 };
 

@@ -1,5 +1,6 @@
 //===- OnnxComposite.cpp - Handlers of operators made of several others ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/MaskedRows.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -81,13 +82,22 @@ Value insertDim(NodeImporter &n, Value x, int64_t axis) {
   return n.reshape(x, shape);
 }
 
+/// Creates the op. ONNX defines a row as 0 if its mask hides all keys; the causal mask alone always leaves one.
+Value createAttention(NodeImporter &n, Value q, Value k, Value v, Value mask, double scale) {
+  Value y = n.create<AttentionOp>(q, k, v, mask, llvm::APFloat(scale), /*levels=*/mlir::IntegerAttr());
+  if (auto op = y.getDefiningOp<AttentionOp>()) {
+    setZeroMaskedRows(op, n.hasInput(3));
+  }
+  return y;
+}
+
 /// Keys and values that serve several query heads are read unrepeated: q becomes
 /// [B, kv heads, repeats, S, E], k and v [B, kv heads, 1, T, E].
 Value groupedAttention(NodeImporter &n, Value q, Value k, Value v, Value mask, double scale) {
   Ints dims(NodeImporter::shape(q));
   int64_t keyHeads = NodeImporter::dim(k, 1);
   if (dims[1] == keyHeads) {
-    return n.create<AttentionOp>(q, k, v, mask, llvm::APFloat(scale), /*levels=*/mlir::IntegerAttr());
+    return createAttention(n, q, k, v, mask, scale);
   }
   if (keyHeads <= 0 || dims[1] % keyHeads != 0) {
     n.fail(llvm::formatv("{0} query heads are no multiple of {1} key heads", dims[1], keyHeads));
@@ -103,8 +113,7 @@ Value groupedAttention(NodeImporter &n, Value q, Value k, Value v, Value mask, d
     shape.insert(shape.begin() + heads + 1, shared ? 1 : repeats);
     mask = n.reshape(mask, shape);
   }
-  Value y = n.create<AttentionOp>(grouped, insertDim(n, k, 2), insertDim(n, v, 2), mask, llvm::APFloat(scale),
-                                  /*levels=*/mlir::IntegerAttr());
+  Value y = createAttention(n, grouped, insertDim(n, k, 2), insertDim(n, v, 2), mask, scale);
   dims[3] = NodeImporter::dim(v, 3);
   return n.reshape(y, dims);
 }

@@ -101,6 +101,16 @@ func.func @attention_no_mask() -> (tensor<2x2x3x2xf32>, tensor<2x2x3x2xf32>) {
   return %y, %e0 : tensor<2x2x3x2xf32>, tensor<2x2x3x2xf32>
 }
 
+func.func @attention_masked_row() -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) {
+  %q = top.constant dense<[[1.0, 2.0], [0.5, 0.25]]> : tensor<2x2xf32> : tensor<2x2xf32>
+  %v = top.constant dense<[[3.0, 4.0], [5.0, 6.0]]> : tensor<2x2xf32> : tensor<2x2xf32>
+  %mask = top.constant dense<[[0xFF800000, 0xFF800000], [0xFF800000, 0.0]]> : tensor<2x2xf32> : tensor<2x2xf32>
+  %y = top.attention %q, %q, %v, %mask {scale = 0.5 : f64, zeroMaskedRows} : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %z = top.attention %q, %q, %v, %mask {levels = 255 : i64, scale = 0.5 : f64, zeroMaskedRows} : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %e = top.constant dense<[[0.0, 0.0], [5.0, 6.0]]> : tensor<2x2xf32> : tensor<2x2xf32>
+  return %y, %e, %z, %e : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>
+}
+
 func.func @rope() -> (tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>) {
   %0 = top.constant dense<[[[[1.25, 1.25, 1.0, -0.25], [-1.5, 1.75, -0.75, -0.5]], [[-2.0, -1.0, -1.5, 1.5], [-1.75, -2.0, -0.75, -0.25]]]]> : tensor<1x2x2x4xf32> : tensor<1x2x2x4xf32>
   %1 = top.constant dense<[[2.0, -2.0], [0.75, 0.25]]> : tensor<2x2xf32> : tensor<2x2xf32>

@@ -30,8 +30,8 @@ def inputs():
 def attention(q, k, v, mask, scale):
     k, v = np.repeat(k, 2, 1), np.repeat(v, 2, 1)
     scores = scale * q @ k.swapaxes(2, 3) + mask
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True) @ v
+    weights = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e30))
+    return weights / np.maximum(weights.sum(-1, keepdims=True), 1e-30) @ v
 
 
 def expected(a):
@@ -42,6 +42,9 @@ def expected(a):
     heads = lambda x: x.swapaxes(1, 2).reshape(2, 3, -1)
     visible = np.where(np.arange(3) != 1, 0.0, -np.inf)
     result["flat"] = heads(attention(a["q"], a["k"], a["v"], visible, 0.3))
+    # Left padding: the causal mask leaves the first query no key.
+    padded = np.where(np.arange(3) > 0, causal[:, 2:], -np.inf)
+    result["padded"] = attention(a["q"], a["k"], a["v"], padded, 8**-0.5)
     sums = np.cumsum(a["x"][::-1], 0) + a["s"]
     result |= {"state": sums[-1], "sums": sums, "looped": a["s"] + 0 + 1 + 2, "counted": np.arange(3.0)}
     return result
@@ -78,12 +81,14 @@ def graph():
             kv_num_heads=2,
             scale=0.3,
         ),
+        node("Attention", ["q", "k", "v", "left"], ["padded"], "padded", is_causal=1),
         node("Scan", ["s", "x"], ["state", "sums"], "scan", body=scan, num_scan_inputs=1, scan_input_directions=[1]),
         node("Loop", ["trips", "", "s"], ["looped", "counted"], "loop", body=loop),
     ]
     constants = [
         models.constant("rows", np.array([2, 3, -1])),
         models.constant("trips", np.array(3)),
+        models.constant("left", np.array([[False, True, True]] * 3)),
         models.constant("visible", np.array([[True, False, True]] * 3)),
     ]
     outputs = [value(name, F32, None) for name in expected(inputs())]
