@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MOST_PIXELS = 1 << 16  # of a side: no memory has room for the square of more
 PICTURE_SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".webp", ".gif", ".tif", ".tiff"}
 PIXEL_FORMATS = ("rgb", "bgr", "gray")
+DEFAULT_PIXEL_FORMAT = "bgr"
 RATIO_MODES = ("letterbox", "short_side_scale")
 PAD_TYPES = ("normal", "center")
 CHANNEL_FORMATS = ("nchw", "nhwc")
@@ -50,7 +51,7 @@ class Preprocess:
     keep_ratio_mode: str = "letterbox"
     mean: tuple[float, ...] = (0.0,)
     scale: tuple[float, ...] = (1.0,)
-    pixel_format: str = "bgr"
+    pixel_format: str = DEFAULT_PIXEL_FORMAT
     channel_format: str = "nchw"
     pad_value: float = 0.0
     pad_type: str = "center"
@@ -126,7 +127,7 @@ class Preprocess:
         Raises TesseraError where the picture cannot be read or `shape` is no picture's.
         """
         height, width = self._input_size(shape)
-        image = _eight_bits(_decode(picture)).convert("L" if self.pixel_format == "gray" else "RGB")
+        image = _eight_bits(read_upright(picture)).convert("L" if self.pixel_format == "gray" else "RGB")
         pixels = self._place(image, height, width)
         if self.pixel_format == "bgr":
             pixels = pixels[:, :, ::-1]
@@ -196,9 +197,11 @@ def _short(values: tuple[float, ...]) -> str:
     return ",".join(f"{v:g}" for v in values)
 
 
-def _decode(picture: "str | Path | Image.Image") -> "Image.Image":
+def read_upright(picture: "str | Path | Image.Image") -> "Image.Image":
+    """Reads a picture and turns it as its EXIF orientation says: cameras store what the sensor saw and note how it was
+    held, and viewers, OpenCV and annotators show it upright. Raises TesseraError if it cannot be read."""
     try:
-        from PIL import Image, UnidentifiedImageError
+        from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError as error:
         raise TesseraError(
             "reading pictures needs Pillow", hint="apt install python3-pil, or pip install pillow"
@@ -208,7 +211,7 @@ def _decode(picture: "str | Path | Image.Image") -> "Image.Image":
     try:
         with Image.open(picture) as image:
             image.load()
-            return image
+            return ImageOps.exif_transpose(image)
     except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as error:
         raise TesseraError(f"failed to read picture {picture}: {error}") from error
 
@@ -254,7 +257,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--mean", metavar="A,B,C", help="per-channel mean, in 0..255 (default: 0)")
     group.add_argument("--scale", metavar="A,B,C", help="per-channel factor (default: 1)")
     group.add_argument(
-        "--pixel_format", choices=PIXEL_FORMATS, default="bgr", help="channel order (default: %(default)s)"
+        "--pixel_format",
+        choices=PIXEL_FORMATS,
+        help=f"channel order (default: {DEFAULT_PIXEL_FORMAT}, with a warning where pictures are read)",
     )
     group.add_argument(
         "--channel_format", choices=CHANNEL_FORMATS, default="nchw", help="layout (default: %(default)s)"
@@ -276,13 +281,24 @@ def from_arguments(args: argparse.Namespace) -> Preprocess | None:
         keep_ratio_mode=args.keep_ratio_mode,
         mean=_numbers("--mean", args.mean, float) if args.mean else (0.0,),
         scale=_numbers("--scale", args.scale, float) if args.scale else (1.0,),
-        pixel_format=args.pixel_format,
+        pixel_format=args.pixel_format or DEFAULT_PIXEL_FORMAT,
         channel_format=args.channel_format,
         pad_value=args.pad_value,
         pad_type=args.pad_type,
     )
     made.check()
     return None if made == Preprocess() else made
+
+
+def default_order_warning(args: argparse.Namespace, picture: str | None) -> str:
+    """Returns a warning if pictures are read in the default channel order that nobody asked for; "" otherwise.
+    picture: the file of --input or --test_input, if there is one."""
+    if args.pixel_format or (from_arguments(args) is None and not (picture and is_picture(picture))):
+        return ""
+    return (
+        f"pictures are read as {DEFAULT_PIXEL_FORMAT}, the default: most ONNX networks were trained on rgb; "
+        "--pixel_format rgb, or bgr, settles it"
+    )
 
 
 def _numbers(flag: str, text: str, kind: type) -> tuple:

@@ -2,12 +2,14 @@
 """Pre-processing on pictures small enough to work out by hand."""
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from tessera import preprocess
 from tessera.errors import ExitCode, TesseraError
 from tessera.preprocess import Preprocess
 
@@ -80,3 +82,20 @@ def test_bad_picture(tmp_path: Path, data: bytes) -> None:
 def test_bad_stored_preprocess() -> None:
     with pytest.raises(TesseraError, match="pre-processing"):
         Preprocess.from_json('{"colour":"red"}')
+
+
+@pytest.mark.parametrize(
+    "flags, picture, warned",
+    [
+        ([], None, False),
+        ([], "x.npz", False),
+        ([], "cat.jpg", True),
+        (["--mean", "1,2,3"], None, True),
+        (["--mean", "1,2,3", "--pixel_format", "bgr"], "cat.jpg", False),
+    ],
+)
+def test_the_default_channel_order_is_not_silent(flags: list[str], picture: str | None, warned: bool) -> None:
+    parser = argparse.ArgumentParser()
+    preprocess.add_arguments(parser)
+    text = preprocess.default_order_warning(parser.parse_args(flags), picture)
+    assert bool(text) == warned and ("--pixel_format rgb" in text) == warned

@@ -16,7 +16,7 @@ from ..background import running
 from ..errors import TesseraError, usage_error
 from ..files import save_npz
 from ..onnx_reference import ReferenceModel
-from ..preprocess import is_picture
+from ..preprocess import default_order_warning, is_picture
 from ..progress import command
 from ..top_model import TopModel, check_weights_free, weights_path
 from .common import Context, Parser, run_command
@@ -164,6 +164,8 @@ def _transform(
         )
         if "ops" in result:
             step.note = f"{result['ops']} ops"
+    if text := default_order_warning(args, args.test_input):
+        report.warn(text)
     fixed = top_model.fixed_inputs(result)
     if model.weights.exists() and not top_model.names_weights(mlir):
         _warn_of_other(context, weights)

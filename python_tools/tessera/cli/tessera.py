@@ -99,6 +99,8 @@ def run(context: Context, folder: Path) -> None:
             context, Path(args.model), folder / f"{name}_top.mlir", preprocess.from_arguments(args)
         )
         model = imported.model
+        if text := preprocess.default_order_warning(args, args.input):
+            report.warn(text)
         step.note = ", ".join(map(str, model.inputs[:3]))
     table = from_onnx.calibrate(context, model, folder)
     with report.step(f"compile for {args.chip}, {args.quantize}") as step:

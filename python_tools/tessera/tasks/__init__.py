@@ -35,23 +35,26 @@ class Model(Protocol):
 class Task:
     """module: has score(model, data: Path) -> dict of figures, of which `figure` is the one that counts.
 
-    scale: the figure's full scale, of which a hundredth is one point.
+    scale: the figure's full scale, of which a hundredth is one point. warns: score takes a function `warn`.
     """
 
     module: str
     data: str
     figure: str
     scale: Scale = Scale()
+    warns: bool = False
 
     def score(self, model: Model, data: Path, **more: object) -> dict[str, float]:
         return importlib.import_module(f".{self.module}", __name__).score(model, data, **more)
 
 
 TASKS = {
-    "classification": Task("classification", "folder with labels.csv (columns file and one ending in 'index')", "top1"),
+    "classification": Task(
+        "classification", "folder with labels.csv (columns file and one ending in 'index')", "top1", warns=True
+    ),
     "detection": Task(
         "detection",
-        "folder with COCO's annotations.json; the model is a YOLOX, gives boxes and scores as SSD does, or has a "
+        "folder with COCO's annotations.json; the model is a YOLO, gives boxes and scores as SSD does, or has a "
         "--decoder",
         "mAP50",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Callable
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ..errors import TesseraError
 from . import Model, only_input, read_picture, require_data
 
 NAME = "classification"
+SHIFTS = (-1, 1)  # of labels that count a background class where the model does not, and the other way round
 
 
 def read_labels(folder: Path) -> list[tuple[Path, int]]:
@@ -32,14 +34,32 @@ def read_labels(folder: Path) -> list[tuple[Path, int]]:
     return labels
 
 
-def score(model: Model, data: Path) -> dict[str, float]:
-    """{'n', 'top1', 'top5'} of the first output's class scores over a folder."""
+def score(model: Model, data: Path, warn: Callable[[str], None] | None = None) -> dict[str, float]:
+    """Returns {'n', 'top1', 'top5'} of the first output's class scores over a folder. `warn` reports labels that seem
+    to count the classes from another number than the model does."""
     spec, output = only_input(model, NAME), model.outputs[0].name
     labels = read_labels(data)
     first = fifth = 0
+    shifted = dict.fromkeys(SHIFTS, 0)
     for picture, label in labels:
         scores = model.run({spec.name: read_picture(spec, picture)})[output]
         order = np.argsort(-np.ravel(scores), kind="stable")
         first += int(order[0] == label)
         fifth += int(label in order[:5])
+        for shift in SHIFTS:
+            shifted[shift] += int(order[0] == label + shift)
+    if warn and (text := _off_by_one(first, shifted, len(labels), len(order))):
+        warn(text)
     return {"n": len(labels), "top1": first / len(labels), "top5": fifth / len(labels)}
+
+
+def _off_by_one(hits: int, shifted: dict[int, int], pictures: int, classes: int) -> str:
+    """Returns a warning if far more labels are right once they are shifted by one; "" otherwise. At least five pictures
+    have to say so, since any single one may by chance."""
+    shift = max(shifted, key=lambda each: shifted[each])
+    if shifted[shift] < max(5, 2 * hits + 1):
+        return ""
+    return (
+        f"the labels seem to be off by one: top-1 is {hits / pictures:.3f}, with labels {shift:+d} it is "
+        f"{shifted[shift] / pictures:.3f}; the model has {classes} classes, of which the first may be the background"
+    )

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import TesseraError
 from ..files import load_json
 from ..inputs import InputSpec
-from ..preprocess import Preprocess
+from ..preprocess import Preprocess, read_upright
 from . import Model, detection_heads, only_input, read_picture, require_data
 
 NAME = "detection"
@@ -162,19 +162,17 @@ def read_annotations(folder: Path, task: str) -> dict:
 
 
 def score(model: Model, data: Path, decoder: detection_heads.Decoder | None = None) -> dict[str, float]:
-    """{'n', 'mAP50', 'mAP'} over the pictures of a COCO-style folder; the outputs are what `decoder` takes, else one
-    that their shapes speak for (detection_heads.py)."""
-    from PIL import Image
-
+    """Returns {'n', 'mAP50', 'mAP'} over the pictures of a COCO-style folder. `decoder` decodes the outputs; without
+    one, the decoder whose shapes they have (detection_heads.py)."""
     spec = only_input(model, NAME)
     annotations = read_annotations(data, NAME)
-    head = detection_heads.Head(spec.shape[2], spec.shape[3], len(annotations["categories"]))
+    ids = tuple(sorted(int(category["id"]) for category in annotations["categories"]))
+    head = detection_heads.Head(spec.shape[2], spec.shape[3], len(ids), ids)
     results = {}
     for entry in annotations["images"]:
         path = data / entry["file_name"]
         array = read_picture(spec, path)
-        with Image.open(path) as image:
-            width, height = image.size
+        width, height = read_upright(path).size
         outputs = model.run({spec.name: array})
         ordered = {each.name: outputs[each.name] for each in model.outputs}
         decoder = decoder or detection_heads.choose(ordered, head)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a detector's outputs to boxes: YOLOX's head, boxes with scores (SSD and its kin), or a function of the user's.
+"""Decodes a detector's outputs to boxes: the YOLO family's (yolo_heads.py), boxes with scores (SSD, torchvision,
+TensorFlow), or by a function of the user's.
 
-A decoder takes the outputs by name, arrays with a batch of 1, and gives (boxes [n,4], scores [n], classes [n]): x1,
+A decoder takes the outputs by name, arrays with a batch of 1, and returns (boxes [n,4], scores [n], classes [n]): x1,
 y1, x2, y2 in pixels of the network's input, classes counted from 0 in the order of the annotations' category ids.
-What overlaps is suppressed after it.
+Overlapping boxes are suppressed after it.
 """
 from __future__ import annotations
 
@@ -16,56 +17,108 @@ import numpy as np
 from ..calibration.dataset import user_fault, user_function
 from ..errors import TesseraError
 from ..files import require_file
+from . import yolo_heads
+from .yolo_heads import Found, by_class, cells_of
 
 DECODER_FUNCTION = "decode"
-STRIDES = (8, 16, 32)
-SCORE_THRESHOLD = 0.01
 ADVICE = f"give a decoder of your own: --decoder FILE.py with a function {DECODER_FUNCTION}(outputs)"
 
-Found = tuple[np.ndarray, np.ndarray, np.ndarray]
-Decoder = Callable[[Mapping[str, np.ndarray]], Found]
+Outputs = Mapping[str, np.ndarray]
+Decoder = Callable[[Outputs], Found]
 
 
 @dataclass(frozen=True)
 class Head:
-    """What a decoder must know: the input's size in pixels, and how many classes the annotations have."""
+    """The facts a decoder needs: the input's size in pixels, the number of classes, and the annotations' category ids
+    in ascending order (empty if there are no annotations)."""
 
     height: int
     width: int
     classes: int
+    ids: tuple[int, ...] = ()
 
 
-def choose(outputs: Mapping[str, np.ndarray], head: Head) -> Decoder:
-    """The decoder that the outputs' shapes speak for. Raises TesseraError that lists them."""
-    cells = sum((head.height // stride) * (head.width // stride) for stride in STRIDES)
+def choose(outputs: Outputs, head: Head) -> Decoder:
+    """Returns the decoder that the outputs' shapes fit. Raises TesseraError that lists them."""
+    decoder = _grid(outputs, head) or _pairs(outputs, head)
+    if head.ids:
+        decoder = decoder or _lists(outputs, head)
+    if decoder:
+        return decoder
+    shapes = ", ".join(f"'{name}' {list(array.shape)}" for name, array in outputs.items())
+    cells = cells_of(head.height, head.width)
+    raise TesseraError(
+        f"--task detection: the outputs {shapes} are neither a YOLO's ([1,{cells},5+classes], "
+        f"[1,{3 * cells},5+classes], [1,4+classes,{cells}], [1,n,6], or maps of 64 distances) nor boxes [1,n,4] with "
+        f"scores [1,n,{head.classes}] or, with the background first, [1,n,{head.classes + 1}], nor boxes, scores and "
+        "classes of n detections",
+        hint=ADVICE,
+    )
+
+
+def _grid(outputs: Outputs, head: Head) -> Decoder | None:
+    """The heads with a row or a column for each cell of the grids."""
+    cells, (name, first) = cells_of(head.height, head.width), next(iter(outputs.items()))
+    maps = yolo_heads.distribution_maps(outputs, head.height, head.width, head.classes) or []
+    if maps:
+        return lambda arrays: yolo_heads.from_distributions(
+            [np.concatenate([arrays[each][0] for each in names]) for names in maps]
+        )
+    if first.ndim != 3 or first.shape[0] != 1:
+        return None
+    if first.shape[2] == cells and first.shape[1] >= 5:
+        return lambda arrays: yolo_heads.without_object_score(arrays[name][0].T, head.classes)
+    if first.shape[1] == cells and first.shape[2] == 4 + head.classes:
+        return lambda arrays: yolo_heads.without_object_score(arrays[name][0], head.classes)
+    if first.shape[1] == cells and first.shape[2] >= 6:
+        return lambda arrays: yolo_heads.with_object_score(
+            yolo_heads.decode_yolox(arrays[name], head.height, head.width)
+        )
+    if first.shape[1] == 3 * cells and first.shape[2] >= 6:
+        return lambda arrays: yolo_heads.with_object_score(arrays[name][0])
+    return None
+
+
+def _pairs(outputs: Outputs, head: Head) -> Decoder | None:
+    """Boxes [1,n,4] beside scores [1,n,classes]."""
     floats = {name: array for name, array in outputs.items() if array.ndim == 3 and array.shape[0] == 1}
-    first = next(iter(outputs.values()))
-    if first.ndim == 3 and first.shape[1] == cells and first.shape[2] >= 6:
-        name = next(iter(outputs))
-        return lambda arrays: yolox(arrays[name], head)
+    columns = {head.classes, head.classes + 1}
+    if head.ids:  # a column for every id up to the last: 91 with the background, 90 without, where COCO has 80 classes
+        columns |= {head.ids[-1], head.ids[-1] + 1}
     for boxes, array in floats.items():
         rows = array.shape[1]
         scores = [
             name
             for name, other in floats.items()
-            if name != boxes and other.shape[1] == rows and other.shape[2] in (head.classes, head.classes + 1)
+            if name != boxes and other.shape[1] == rows and other.shape[2] in columns
         ]
         if array.shape[2] == 4 and len(scores) == 1:
             return lambda arrays: boxes_and_scores(arrays[boxes], arrays[scores[0]], head)
-    shapes = ", ".join(f"'{name}' {list(array.shape)}" for name, array in outputs.items())
-    raise TesseraError(
-        f"--task detection: the outputs {shapes} are neither YOLOX's [1,{cells},5+classes] nor boxes [1,n,4] with "
-        "scores "
-        f"[1,n,{head.classes}] or, with the background first, [1,n,{head.classes + 1}]",
-        hint=ADVICE,
-    )
+    return None
 
 
-def recognise(outputs: Mapping[str, np.ndarray], height: int, width: int) -> Decoder | None:
-    """The decoder that the outputs' shapes speak for where nobody tells how many classes there are; None: they are no
+def _lists(outputs: Outputs, head: Head) -> Decoder | None:
+    """Detections that the network has chosen itself: rows of six numbers, or boxes, scores and classes apart."""
+    name, first = next(iter(outputs.items()))
+    if first.ndim == 3 and first.shape[::2] == (1, 6) and yolo_heads.is_end_to_end(first[0], head.classes):
+        return lambda arrays: yolo_heads.end_to_end(arrays[name][0])
+    boxes = [name for name, array in outputs.items() if array.size and array.shape[-1] == 4 and array.ndim in (2, 3)]
+    if len(boxes) != 1:
+        return None
+    count = outputs[boxes[0]].size // 4
+    columns = [name for name, array in outputs.items() if name != boxes[0] and array.size == count and count > 1]
+    whole = [name for name in columns if np.array_equal(outputs[name], np.rint(outputs[name]))]
+    if len(columns) != 2 or len(whole) != 1:
+        return None
+    scores = next(name for name in columns if name != whole[0])
+    return lambda arrays: listed(arrays[boxes[0]], arrays[scores], arrays[whole[0]], head)
+
+
+def recognise(outputs: Outputs, height: int, width: int) -> Decoder | None:
+    """Returns the decoder that the outputs' shapes fit if the number of classes is not known; None if they are not a
     detector's."""
     for scores in (array for array in outputs.values() if array.ndim == 3):
-        shares = np.allclose(scores.sum(-1), 1, atol=1e-3)  # of one sum: the background is one of them
+        shares = np.allclose(scores.sum(-1), 1, atol=1e-3)  # they add up to 1: the background is one of them
         head = Head(height, width, scores.shape[2] - bool(shares and scores.shape[2] > 1))
         try:
             decoder = choose(outputs, head)
@@ -76,36 +129,15 @@ def recognise(outputs: Mapping[str, np.ndarray], height: int, width: int) -> Dec
     return None
 
 
-def by_class(boxes: np.ndarray, scores: np.ndarray) -> Found:
-    """Of boxes [n,4] and scores [n,classes] all pairs above the threshold."""
-    rows, classes = np.nonzero(scores > SCORE_THRESHOLD)
-    return boxes[rows], scores[rows, classes], classes
-
-
-def decode_yolox(output: np.ndarray, height: int, width: int) -> np.ndarray:
-    """[1,cells,5+classes] raw output to the same with x, y, w, h in input pixels."""
-    raw = np.array(output[0], np.float32)
-    cells, scale = [], []
-    for stride in STRIDES:
-        y, x = np.mgrid[: height // stride, : width // stride]
-        cells.append(np.stack([x.ravel(), y.ravel()], 1))
-        scale.append(np.full((x.size, 1), stride))
-    grid, stride_of = np.concatenate(cells), np.concatenate(scale)
-    raw[:, :2] = (raw[:, :2] + grid) * stride_of
-    raw[:, 2:4] = np.exp(raw[:, 2:4]) * stride_of
-    return raw
-
-
-def yolox(output: np.ndarray, head: Head) -> Found:
-    raw = decode_yolox(output, head.height, head.width)
-    centre, extent = raw[:, :2], raw[:, 2:4]
-    return by_class(np.concatenate([centre - extent / 2, centre + extent / 2], axis=1), raw[:, 4:5] * raw[:, 5:])
-
-
 def boxes_and_scores(boxes: np.ndarray, scores: np.ndarray, head: Head) -> Found:
-    """boxes [1,n,4]: x1, y1, x2, y2 as shares of the input, as SSD gives them after its priors; scores [1,n,classes]:
-    with one class more than the annotations the first is the background."""
-    found = by_class(boxes[0], scores[0][:, scores.shape[2] - head.classes :])
+    """boxes [1,n,4]: x1, y1, x2, y2 as shares of the input, as SSD gives them after its priors; scores [1,n,columns]:
+    a column for each class, or for each category id, with or without the background before them."""
+    columns = scores.shape[2]
+    if columns in (head.classes, head.classes + 1):
+        chosen = scores[0][:, columns - head.classes :]
+    else:
+        chosen = scores[0][:, [each - (head.ids[-1] + 1 - columns) for each in head.ids]]
+    found = by_class(boxes[0], chosen)
     corners = found[0]
     if len(corners) and (np.mean(corners[:, 2:] >= corners[:, :2]) < 0.9 or np.median(np.abs(corners)) > 2):
         raise TesseraError(
@@ -113,7 +145,24 @@ def boxes_and_scores(boxes: np.ndarray, scores: np.ndarray, head: Head) -> Found
             + ", ".join(f"{value:.4g}" for value in corners[0]),
             hint=ADVICE,
         )
-    return corners * np.array([head.width, head.height, head.width, head.height], np.float32), found[1], found[2]
+    return corners * _size(head), found[1], found[2]
+
+
+def listed(boxes: np.ndarray, scores: np.ndarray, categories: np.ndarray, head: Head) -> Found:
+    """Of n detections the boxes, the scores and the categories as the annotations' ids. Shares of the input are
+    TensorFlow's y1, x1, y2, x2; pixels are torchvision's x1, y1, x2, y2. A category without an id is left out."""
+    boxes, scores, categories = boxes.reshape(-1, 4), scores.ravel(), np.rint(categories.ravel()).astype(int)
+    position = {each: index for index, each in enumerate(head.ids)}
+    keep = [i for i in np.flatnonzero(scores > yolo_heads.SCORE_THRESHOLD) if int(categories[i]) in position]
+    classes = np.array([position[int(categories[i])] for i in keep], int)
+    found = boxes[keep]
+    if boxes.max(initial=0) <= 2:
+        found = found[:, [1, 0, 3, 2]] * _size(head)
+    return found, scores[keep], classes
+
+
+def _size(head: Head) -> np.ndarray:
+    return np.array([head.width, head.height, head.width, head.height], np.float32)
 
 
 def users(file: str | Path) -> Decoder:

@@ -51,7 +51,9 @@ def make_scorer(
         return _user_scorer(Path(scorer), data)
     if task != AGREEMENT:
         known = TASKS[str(task)]
-        more = {"decoder": detection_heads.users(decoder)} if decoder else {}
+        more: dict[str, object] = {"decoder": detection_heads.users(decoder)} if decoder else {}
+        if known.warns:
+            more["warn"] = warn
         return Scorer(lambda model: _numbers(known.score(model, Path(data), **more)), known.figure, known.scale)
     dataset = open_dataset(data, golden.inputs, input_num)
     skipped: set[str] = set()

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import TesseraError
-from ..preprocess import is_picture
+from ..preprocess import is_picture, read_upright
 from . import Model, only_input, require_data
 
 NAME = "super_resolution"
@@ -38,8 +38,7 @@ def score(model: Model, data: Path) -> dict[str, float]:
     small, large = (spec.shape[3], spec.shape[2]), (output.shape[3], output.shape[2])
     ours, bicubic = [], []
     for picture in sorted(p for p in require_data(data, NAME).iterdir() if is_picture(p)):
-        with Image.open(picture) as image:
-            luminance = image.convert("YCbCr").split()[0]
+        luminance = read_upright(picture).convert("YCbCr").split()[0]
         crop = luminance.crop((0, 0, *largest_box(luminance.size, large))).resize(large, Image.BICUBIC)
         wanted = np.asarray(crop, np.float64) / 255
         shrunk = crop.resize(small, Image.BICUBIC)
