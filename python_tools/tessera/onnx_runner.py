@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from . import memory, onnx_pieces
+from . import memory, onnx_deviations, onnx_pieces
 from .errors import TesseraError
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ class OnnxModel:
 
     every_tensor: make all named float tensors outputs as well (needs the `onnx` package; where it is
     missing, or the model has none, only the model's own outputs are there). ends: tensors to end the network at
-    instead of its outputs.
+    instead of its outputs. shapes: of all tensors; given, nodes that onnxruntime is known to compute otherwise than
+    ONNX defines them are replaced (onnx_deviations.py), and `deviations` has a line about each.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class OnnxModel:
         every_tensor: bool = False,
         optimise: bool = True,
         ends: Sequence[str] = (),
+        shapes: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         try:
             import onnxruntime  # noqa: F401
@@ -95,19 +97,27 @@ class OnnxModel:
                 "running an .onnx file needs onnxruntime, which is not installed",
                 hint="pip install onnxruntime, or compile the model and run the .bmodel",
             ) from error
-        model, self._is_converted, own_outputs = _prepare(Path(path), every_tensor, ends)
+        model, self._is_changed, own_outputs, self.deviations = _prepare(Path(path), every_tensor, ends, shapes)
+        if self.deviations and not own_outputs:
+            raise Unreadable("; ".join(self.deviations))
         try:
             self._session = make_session(model or str(path), path, threads, optimise)
         except Exception as error:  # onnxruntime raises its own unrelated classes
             raise failure_of(error, f"onnxruntime cannot load {path}") from error
-        self._threads, self._optimises = threads, optimise
+        self._threads, self._optimises, self._every_tensor, self._ends = threads, optimise, every_tensor, ends
         self._path = path
         self.name = f"onnxruntime {version()}"
         self.inputs = [_spec(value) for value in self._session.get_inputs()]
         self.outputs = [_spec(value) for value in self._session.get_outputs()]
         self.input_names = [spec.name for spec in self.inputs]
         self.tensors = frozenset(spec.name for spec in self.outputs)
-        self.output_names = [spec.name for spec in self.outputs][:own_outputs]
+        self.output_names = [spec.name for spec in self.outputs] if own_outputs is None else own_outputs
+
+    def corrected(self, shapes: Mapping[str, Sequence[int]]) -> "OnnxModel | None":
+        """The same model with nodes as ONNX defines them in place of those that onnxruntime is known to compute
+        otherwise; None if it has none."""
+        model = OnnxModel(self._path, self._threads, self._every_tensor, self._optimises, self._ends, shapes)
+        return model if model.deviations else None
 
     def run(self, inputs: Mapping[str, np.ndarray], names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """Outputs by name (all, or those in `names`)."""
@@ -121,7 +131,7 @@ class OnnxModel:
     def each(self, inputs: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Iterator[tuple[str, np.ndarray]]:
         """The tensors named in `sizes`, which has their bytes; one after the other where they are many, so that only
         those that the caller keeps stay in memory."""
-        if sum(sizes.values()) > onnx_pieces.BUDGET and not self._optimises and not self._is_converted:
+        if sum(sizes.values()) > onnx_pieces.BUDGET and not self._optimises and not self._is_changed:
             with contextlib.suppress(onnx_pieces.NotCut):
                 yield from onnx_pieces.run(self._path, inputs, sizes, self._threads)
                 return
@@ -176,24 +186,30 @@ def _spec(value: object) -> TensorSpec:
     return TensorSpec(value.name, shape, _ELEMENT_TYPES.get(value.type, value.type))  # type: ignore[attr-defined]
 
 
-def _prepare(path: Path, every_tensor: bool, ends: Sequence[str]) -> "tuple[bytes | None, bool, int | None]":
+def _prepare(
+    path: Path, every_tensor: bool, ends: Sequence[str], shapes: Mapping[str, Sequence[int]] | None
+) -> "tuple[bytes | None, bool, list[str] | None, list[str]]":
     """The model as onnxruntime is to read it, None where it can read the file itself or nothing can be done; whether
-    its opset was converted; and how many outputs it has of its own. every_tensor: every node output of the top graph
-    is a graph output, behind these."""
+    its nodes are other ones than the file's; the outputs that it has of its own, none if they all depend on nodes that
+    were left out; and which nodes were corrected. every_tensor: every node output of the top graph is a graph
+    output, behind these."""
     model = _load(path)
     if model is None:
-        return None, False, None
+        return None, False, None, []
     if ends:
         onnx_pieces.keep_ancestors(model, ends)
-    own_outputs = len(model.graph.output)
+    own_outputs = [value.name for value in model.graph.output]
     model, is_converted = _modern(model, path)
+    deviations = onnx_deviations.correct(model, shapes) if shapes else []
+    own_outputs = own_outputs if len(model.graph.output) else []
     if every_tensor:
         _add_all_outputs(model)
-    changed = every_tensor or is_converted or bool(ends)
-    if changed:
+    is_changed = is_converted or bool(ends) or bool(deviations)
+    data = b""
+    if every_tensor or is_changed:
         _embed_shapes(model, path.resolve().parent)
-    data = model.SerializeToString() if changed else b""
-    return (data if 0 < len(data) < (1 << 31) - (1 << 20) else None), is_converted, own_outputs
+        data = model.SerializeToString()
+    return (data if 0 < len(data) < (1 << 31) - (1 << 20) else None), is_changed, own_outputs, deviations
 
 
 def _load(path: Path) -> "onnx.ModelProto | None":

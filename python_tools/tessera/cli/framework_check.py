@@ -10,7 +10,7 @@ import numpy as np
 from .. import compare, onnx_runner, top_model
 from ..inputs import InputSpec
 from ..onnx_reference import ReferenceModel
-from ..progress import Step
+from ..progress import Report, Step
 from ..safetensors_io import MappedTensors
 from ..top_model import TopModel
 from .common import Context
@@ -37,7 +37,12 @@ def compare_with_framework(
         step = report.extra_step if limits else report.step
         try:
             framework = load()
-            comparison = _compare(context, model, got, arrays, framework, tolerance, step)
+            comparison, shapes = _compare(context, model, got, arrays, framework, tolerance, step)
+            if comparison.failed and isinstance(framework, onnx_runner.OnnxModel):
+                if corrected := framework.corrected(shapes):
+                    warn_of_deviations(report, corrected)
+                    step = report.extra_step
+                    comparison, _ = _compare(context, model, got, arrays, corrected, tolerance, step)
         except onnx_runner.Unreadable as error:
             limits.append(error.message)
             continue
@@ -52,6 +57,13 @@ def compare_with_framework(
     report.warn(f"not compared with the framework: {reasons}; the numbers of this model are unchecked")
 
 
+def warn_of_deviations(report: Report, model: onnx_runner.OnnxModel) -> None:
+    """Names the nodes that onnxruntime is known to compute otherwise."""
+    for text in model.deviations:
+        report.say(text)
+        report.warn(text)
+
+
 def _compare(
     context: Context,
     model: TopModel,
@@ -60,18 +72,21 @@ def _compare(
     framework: Framework,
     tolerance: compare.Tolerance,
     timed: Callable[[str], ContextManager[Step]],
-) -> compare.Comparison:
-    """Raises Unreadable where the framework cannot run the model. timed: begins the step."""
+) -> tuple[compare.Comparison, dict[str, tuple[int, ...]]]:
+    """The comparison, and the shapes of the framework's tensors. Raises Unreadable where it cannot run the model.
+    timed: begins the step."""
     # The file's outputs are those of the model, in this order, unless the user named others.
     names_of = top_names([] if context.args.output_names else model.outputs, framework)
     expected = partial(_tensors, model, arrays, got.sizes(), framework, names_of)
     comparing, names = compare.Comparing(tolerance, context.args.excepts.split(",")), []
+    shapes = {name: array.shape for name, array in arrays.items()}
     limit: onnx_runner.Unreadable | None = None
     with timed(f"compare with {framework.name}") as step:
         try:
             for name, array in expected():
                 comparing.add(name, top_model.rounded(model, name, got[name]), array)
                 names.append(name)
+                shapes[name] = array.shape
         except onnx_runner.Unreadable as error:
             limit, step.note = error, "it cannot run the model"
         comparison = comparing.result(got, names)
@@ -84,7 +99,7 @@ def _compare(
         if spec.name not in names and spec.name not in comparison.excepted:
             context.report.warn(f"output '{spec.name}' is not compared: {framework.name} does not compute it")
     check_each_op(context, model, arrays, comparison, lambda put: [put(*pair) for pair in expected()])
-    return comparison
+    return comparison, shapes
 
 
 def _tensors(
@@ -108,5 +123,5 @@ def top_names(outputs: Sequence[InputSpec], framework: Framework) -> dict[str, s
     places = zip(framework.output_names, (spec.name for spec in outputs))
     return {
         **{name: name for name in framework.tensors},
-        **{name: ours for name, ours in places if ours not in framework.tensors},
+        **{name: ours for name, ours in places if name in framework.tensors and ours not in framework.tensors},
     }
