@@ -352,5 +352,7 @@ LogicalResult NegOp::evaluate(Inputs inputs, Outputs outputs) {
 }
 
 LogicalResult SignOp::evaluate(Inputs inputs, Outputs outputs) {
-  return evaluateUnaryNumbers(inputs, outputs, [](auto x) -> decltype(x) { return x > 0 ? 1 : x < 0 ? -1 : 0; });
+  return evaluateUnaryNumbers(inputs, outputs, [](auto x) -> decltype(x) {
+    return x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x;
+  });
 }

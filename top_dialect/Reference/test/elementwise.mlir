@@ -422,9 +422,10 @@ func.func @neg_int() -> (tensor<2xi64>, tensor<2xi64>) {
   return %y, %e0 : tensor<2xi64>, tensor<2xi64>
 }
 
-func.func @sign() -> (tensor<3xf32>, tensor<3xf32>) {
-  %0 = top.constant dense<[-3.0, 0.0, 2.0]> : tensor<3xf32> : tensor<3xf32>
-  %y = top.sign %0 : (tensor<3xf32>) -> tensor<3xf32>
-  %e0 = top.constant dense<[-1.0, 0.0, 1.0]> : tensor<3xf32> : tensor<3xf32>
-  return %y, %e0 : tensor<3xf32>, tensor<3xf32>
+// NaN has no sign.
+func.func @sign() -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = top.constant dense<[-3.0, 0.0, 2.0, 0x7FC00000]> : tensor<4xf32> : tensor<4xf32>
+  %y = top.sign %0 : (tensor<4xf32>) -> tensor<4xf32>
+  %e0 = top.constant dense<[-1.0, 0.0, 1.0, 0x7FC00000]> : tensor<4xf32> : tensor<4xf32>
+  return %y, %e0 : tensor<4xf32>, tensor<4xf32>
 }
