@@ -89,7 +89,7 @@ def _host(told: Mapping[str, Any]) -> Iterable[Advice]:
             "",
             f"the host runs {host['steps']} ops in {host['subnets']} subnets",
             cost,
-            "tessera estimate model.onnx, which names each op and why",
+            "model_deploy --strict, which names each op and why; model_transform --output_names cuts the network there",
         )
 
 
@@ -132,7 +132,8 @@ def _weights(told: Mapping[str, Any]) -> Iterable[Advice]:
             f"{100 * share:.0f} % of the time it waits for weights, {told['ddr_bytes']['weights']['moved'] / 1e6:.1f} "
             "MB a run",
             share * told["microseconds"],
-            "weights of fewer bits (model_deploy --quantize INT8 or W8), or a larger batch, which reads them once",
+            "weights of fewer bits (INT8 or W8 instead of 16 or 32, W4 instead of 8), or a larger batch, which reads "
+            "them once",
         )
 
 

@@ -40,6 +40,9 @@ class TesseraError(Exception):
         return {"code": int(self.code), "message": self.message, "hint": self.hint, "details": self.details}
 
 
+QUANTISED_ALREADY = "a model with quantised operators or Q/DQ pairs needs no --quantize"
+
+
 def usage_error(message: str, hint: str = "") -> TesseraError:
     """A wrong flag or a wrong value of a flag."""
     return TesseraError(message, ExitCode.USAGE, hint)

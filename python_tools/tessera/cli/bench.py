@@ -212,6 +212,11 @@ def bench(context: Context, models: Sequence[Model], folder: Path) -> dict[str, 
     settings = {"threads": args.threads, "streams": args.streams, "pin": pin, "precision": args.precision}
     found: list[dict[str, Any]] = [estimate_entry(model, settings) for model in models if model.estimated is not None]
     if files:
+        if not args.input:
+            context.report.warn(
+                "inputs are seeded random numbers: times hold for all data, but the answers' distance says little of "
+                "yours; --input takes a sample"
+            )
         save_npz(folder / "in.npz", dict(models[0].inputs))
         rounds = max(statistics.FEWEST_ROUNDS, round(args.seconds / ROUND_SECONDS))
         with context.report.step(f"measure {', '.join(files)}"):

@@ -6,7 +6,7 @@ import argparse
 from typing import Sequence
 
 from .. import layers, npu_perf, tolerances
-from ..errors import ExitCode, TesseraError, usage_error
+from ..errors import QUANTISED_ALREADY, ExitCode, TesseraError, usage_error
 from ..targets import Names, Targets, targets
 from . import precision
 from .common import Parser, add_chip_set
@@ -219,7 +219,7 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
         raise TesseraError(
             f"--quantize {args.quantize} needs --calibration_table",
             ExitCode.USAGE,
-            hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json",
+            hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json; {QUANTISED_ALREADY}",
         )
     if args.quantize == "F32":
         _refuse_for_f32(args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from .. import npu_perf
 from ..errors import TesseraError, usage_error
@@ -14,7 +14,7 @@ from ..report.gather import gather
 from .common import Context, Parser
 from .model_tool import read_model, size
 
-COMMANDS_SHOWN = 8
+COMMANDS_SHOWN, NODES_SHOWN = 8, 12
 
 
 def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
@@ -78,8 +78,8 @@ def _commands(path: Path, stage: Mapping[str, Any], number: int, index: int) -> 
 
 def _tell(context: Context, stage: Mapping[str, Any], layer: Mapping[str, Any]) -> None:
     say = context.report.say
-    say(f"{layer['name']}: on {layer['on']} ({stage['name'] or 'all shapes'}), {layer['op']}")
-    say(f"  ONNX nodes: {', '.join(layer['nodes']) or 'none'}")
+    say(f"{_short(layer['name'].split('+'), '+')}: on {layer['on']} ({stage['name'] or 'all shapes'}), {layer['op']}")
+    say(f"  ONNX nodes: {_short(layer['nodes'], ', ') or 'none'}")
     for reason in layer["reasons"]:
         say(f"  on the host for: {reason}")
     if layer["us"] is not None:
@@ -96,3 +96,9 @@ def _tell(context: Context, stage: Mapping[str, Any], layer: Mapping[str, Any]) 
         say(f"    {line}")
     if len(layer["commands"]) > COMMANDS_SHOWN:
         say(f"    … and {len(layer['commands']) - COMMANDS_SHOWN} more (--json names all)")
+
+
+def _short(names: Sequence[str], separator: str) -> str:
+    """Returns the first names: a whole subnet of a host has hundreds."""
+    text = separator.join(names[:NODES_SHOWN])
+    return text if len(names) <= NODES_SHOWN else f"{text} … and {len(names) - NODES_SHOWN} more (--json lists all)"

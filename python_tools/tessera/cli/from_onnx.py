@@ -10,7 +10,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from .. import top_model
-from ..errors import usage_error
+from ..errors import QUANTISED_ALREADY, usage_error
 from ..preprocess import Preprocess
 from ..progress import Report
 from ..targets import targets
@@ -55,7 +55,9 @@ def check_flags(args: argparse.Namespace, needs_samples: bool = True) -> None:
     wanted = targets().precision(args.quantize)
     args.quantize = wanted.name
     if needs_samples and wanted.needs_table and not args.dataset:
-        raise usage_error(f"--quantize {args.quantize} needs --dataset: the samples to calibrate with")
+        raise usage_error(
+            f"--quantize {args.quantize} needs --dataset: the samples to calibrate with", QUANTISED_ALREADY
+        )
     if args.dataset and args.quantize == "F32":
         raise usage_error("--dataset is for quantised models: add --quantize INT8, say")
     if args.input_num < 1:
