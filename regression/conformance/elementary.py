@@ -14,7 +14,7 @@ import math
 import sys
 import tempfile
 from pathlib import Path
-from typing import Callable, Iterable, Mapping
+from typing import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from engines import Compiler, deploy, run_bmodel, supported_isas
@@ -194,14 +194,20 @@ def _with_pairs(x: Array, block: int, precision: str) -> dict[str, Array]:
 
 
 def arguments(precision: str, blocks: int) -> dict[str, Array]:
-    """The arguments of the network, as many blocks of them; of 16 bits all numbers there are, as f32."""
-    if precision == "F16":
-        return _with_pairs(np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32), 0, precision)
-    if precision == "BF16":
-        return _with_pairs((np.arange(1 << 16, dtype=np.uint32) << 16).view(np.float32), 0, precision)
+    """The arguments of the network, in blocks; of 16 bits all numbers, or, for less than 16 blocks, a part of them, as
+    f32."""
+    if precision in ("F16", "BF16"):
+        bits = np.arange(1 << 16, dtype=np.uint16)
+        x = bits.view(np.float16).astype(np.float32) if precision == "F16" else _from_bf16(bits)
+        every = _with_pairs(x, 0, precision)
+        return {name: array[:: max(1, 16 // blocks)] for name, array in every.items()}
     draw = doubles if precision == "F64" else singles
     drawn = [_with_pairs(draw(block), block, precision) for block in range(blocks)]
     return {name: np.concatenate([each[name] for each in drawn]) for name in drawn[0]}
+
+
+def _from_bf16(bits: Array) -> Array:
+    return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 def _rounded(values: Array, precision: str) -> Array:
@@ -283,13 +289,21 @@ def _ulp(value: Array, precision: str) -> Array:
     return np.ldexp(Wide(1), exponent - digits)
 
 
-def errors_of(name: str, precision: str, given: Mapping[str, Array], got: Array) -> Errors:
-    function = FUNCTIONS[name]
+def _operands(name: str, given: Mapping[str, Array]) -> list[Array]:
     with np.errstate(invalid="ignore"):  # signalling NaN
-        operands = [given[operand].astype(Wide) for operand in function.operands]
+        return [given[operand].astype(Wide) for operand in FUNCTIONS[name].operands]
+
+
+def definition_of(name: str, given: Mapping[str, Array]) -> Array:
+    """The results in extended precision."""
+    with np.errstate(all="ignore"):
+        return FUNCTIONS[name].definition(*_operands(name, given))
+
+
+def errors_of(name: str, precision: str, given: Mapping[str, Array], got: Array, want: Array) -> Errors:
+    function, operands = FUNCTIONS[name], _operands(name, given)
     digits, least, top = TYPES[precision]
     with np.errstate(all="ignore"):
-        want = function.definition(*operands)
         size = np.maximum(np.abs(want), function.scale(operands[0])) if function.scale else np.abs(want)
         last = np.ldexp(Wide(1), top) * (1 - np.ldexp(Wide(1), -digits))  # the largest number
         # Infinity counts as the number behind the largest one.
@@ -313,25 +327,29 @@ def errors_of(name: str, precision: str, given: Mapping[str, Array], got: Array)
     return Errors(float(error[at]), float(x[at]), float(flushed), x[isWrong].astype(np.float64))
 
 
+ISAS = tuple(supported_isas("x86-avx512bf16"))
 # Columns of the table: chips and a precision. f64 and the types of 16 bits are models whose tensors have that type.
 COLUMNS: dict[str, tuple[tuple[str, ...], str]] = {
-    "x86 f32": (tuple(supported_isas("x86-avx512bf16")), "F32"),
+    "x86 f32": (ISAS, "F32"),
     "x86 f64": (("x86-v2", "x86"), "F64"),
     "npu f32": (("npu-base",), "F32"),
     "cuda f32": (("cuda",), "F32"),
-    "x86 bf16": (("x86",), "BF16"),
-    "x86 f16": (("x86",), "F16"),
+    "bf16": ((*ISAS, "npu-base", "cuda"), "BF16"),
+    "f16": ((*ISAS, "npu-base", "cuda"), "F16"),
 }
 
 
-def measure(compiler: Compiler, column: str, blocks: int, names: Iterable[str] = FUNCTIONS) -> dict[str, list[Errors]]:
-    """Of each function, what each chip of a column makes of it."""
-    chips, precision = COLUMNS[column]
+def measure(
+    compiler: Compiler, column: str, blocks: int, names: Iterable[str] = FUNCTIONS, chips: Sequence[str] = ()
+) -> dict[str, list[Errors]]:
+    """Of each function, what each chip makes of it: all chips of a column, or those of `chips`."""
+    all_chips, precision = COLUMNS[column]
     given = arguments(precision, blocks)
+    exact = {name: definition_of(name, given) for name in names}
     found: dict[str, list[Errors]] = {name: [] for name in names}
-    for chip in chips:
+    for chip in chips or all_chips:
         for name, got in run(compiler, chip, precision, given, names).items():
-            found[name].append(errors_of(name, precision, given, got))
+            found[name].append(errors_of(name, precision, given, got, exact[name]))
     return found
 
 
