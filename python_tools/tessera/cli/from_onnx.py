@@ -12,11 +12,11 @@ import numpy as np
 from .. import top_model
 from ..errors import QUANTISED_ALREADY, usage_error
 from ..preprocess import Preprocess
-from ..progress import Report
 from ..targets import targets
 from ..top_model import TopModel
 from . import calibration_arguments, run_calibration
 from .common import Context
+from .part import run_part
 
 TABLES_FOR = ("W8", "W4")
 """Precisions that run_calibration makes tables of their own for; all others use INT8's."""
@@ -90,13 +90,6 @@ def import_model(context: Context, path: Path, mlir: Path, preprocess: Preproces
     return Imported(model, top_model.fixed_inputs(result), ends)
 
 
-class _Part(Report):
-    """The report of a command that is a part of another one, which ends with the warnings of both."""
-
-    def finish(self, next_steps: list[str]) -> None:
-        pass
-
-
 def calibrate(context: Context, model: TopModel, folder: Path) -> Path | None:
     """NAME_cali.json in `folder` by run_calibration and --dataset; None without --dataset."""
     args, report = context.args, context.report
@@ -106,13 +99,7 @@ def calibrate(context: Context, model: TopModel, folder: Path) -> Path | None:
     words = [str(model.path), "--dataset", args.dataset, "--input_num", str(args.input_num), "-o", str(table)]
     words += ["--quantize", args.quantize] if args.quantize in TABLES_FOR else []
     report.say(f"run_calibration with {args.dataset}:")
-    part = Context(
-        run_calibration.NAME, calibration_arguments.parse(words), _Part(1, report.stream, quiet=report.quiet)
-    )
-    with part.outputs:
-        run_calibration.work(part)
-        part.outputs.publish()
-    report.warnings += [text for text in part.report.warnings if text not in report.warnings]
+    part = run_part(run_calibration.NAME, calibration_arguments.parse, run_calibration.work, words, report)
     context.result["calibration"] = {**part.result, "steps": part.report.steps}
     return table
 
