@@ -97,7 +97,10 @@ class OnnxModel:
                 "running an .onnx file needs onnxruntime, which is not installed",
                 hint="pip install onnxruntime, or compile the model and run the .bmodel",
             ) from error
-        model, self._is_changed, own_outputs, self.deviations = _prepare(Path(path), every_tensor, ends, shapes)
+        try:
+            model, self._is_changed, own_outputs, self.deviations = _prepare(Path(path), every_tensor, ends, shapes)
+        except UnicodeError as error:
+            raise Unreadable(f"onnxruntime cannot be asked about {path}: {reason_of(error)}") from error
         if self.deviations and not own_outputs:
             raise Unreadable("; ".join(self.deviations))
         try:
@@ -107,8 +110,11 @@ class OnnxModel:
         self._threads, self._optimises, self._every_tensor, self._ends = threads, optimise, every_tensor, ends
         self._path = path
         self.name = f"onnxruntime {version()}"
-        self.inputs = [_spec(value) for value in self._session.get_inputs()]
-        self.outputs = [_spec(value) for value in self._session.get_outputs()]
+        try:
+            self.inputs = [_spec(value) for value in self._session.get_inputs()]
+            self.outputs = [_spec(value) for value in self._session.get_outputs()]
+        except UnicodeError as error:
+            raise Unreadable(f"onnxruntime cannot be asked about {path}: {reason_of(error)}") from error
         self.input_names = [spec.name for spec in self.inputs]
         self.tensors = frozenset(spec.name for spec in self.outputs)
         self.output_names = [spec.name for spec in self.outputs] if own_outputs is None else own_outputs

@@ -78,6 +78,19 @@ def test_an_output_of_a_very_long_name(tmp_path: Path) -> None:
     assert document["comparison"]["passed"] and len(document["comparison"]["tensors"]) == 1
 
 
+@pytest.mark.parametrize(
+    "odd, compared", [(b"a\0b", True), (b"a\xffb", False), (b"a,=", True), ("\u96ea".encode(), True)]
+)
+def test_odd_names(odd: bytes, compared: bool, tmp_path: Path) -> None:
+    """Inputs and outputs whose names the importer changes are found by their place; a name that is not UTF-8 is a
+    limit of onnxruntime's Python package."""
+    path = save(tmp_path / "m.onnx", [helper.make_node("Relu", ["i???"], ["o???"])], {"i???": [3]}, ["o???"], {})
+    path.write_bytes(path.read_bytes().replace(b"???", odd))
+    warnings, document = transform(path)
+    assert bool(document["comparison"]) == compared == (not warnings), warnings
+    assert "verdict: PASS" in check(run_tool("tessera", "run", path, cwd=tmp_path))
+
+
 def test_outputs_named_by_the_user_end_the_network(tmp_path: Path) -> None:
     """What lies behind them is neither imported nor asked of onnxruntime."""
     path = save(

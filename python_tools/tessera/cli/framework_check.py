@@ -112,9 +112,18 @@ def _tensors(
     """The framework's tensors that the Top reference has too, one by one, by the Top model's names; sizes: bytes of the
     reference's."""
     wanted = {name: sizes[ours] for name, ours in names.items() if ours in sizes}
-    feed = {name: arrays[name] for name in framework.input_names if name in arrays}
-    for name, array in framework.each(feed, wanted):
+    for name, array in framework.each(feed_of(framework, model, arrays), wanted):
         yield names[name], top_model.pad_output(model, names[name], array)
+
+
+def feed_of(framework: Framework, model: TopModel, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The framework's inputs; arrays: by the Top model's names, also those that became constants. Inputs whose names the
+    importer changed are found by their place."""
+    feed = {name: arrays[name] for name in framework.input_names if name in arrays}
+    if len(framework.input_names) == len(model.inputs):
+        places = zip(framework.input_names, model.inputs)
+        feed.update({name: arrays[spec.name] for name, spec in places if name not in arrays and spec.name in arrays})
+    return feed
 
 
 def top_names(outputs: Sequence[InputSpec], framework: Framework) -> dict[str, str]:

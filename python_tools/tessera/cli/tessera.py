@@ -20,7 +20,7 @@ from ..onnx_reference import ReferenceModel
 from ..progress import command
 from ..targets import targets
 from .common import Context, Parser, run_command
-from .framework_check import Framework, top_names, warn_of_deviations
+from .framework_check import Framework, feed_of, top_names, warn_of_deviations
 
 NAME = "tessera"
 PURPOSE = "Takes an ONNX file to a verdict, scores models on tasks, estimates times on NPUs, reduces failures."
@@ -187,14 +187,18 @@ def reference(
         with report.step(f"onnxruntime {onnx_runner.version()}") as step:
             try:
                 framework = onnx_runner.OnnxModel(args.model, args.threads, ends=imported.ends)
-                feed = feed_of(framework, imported, arrays)
+                feed = feed_of(framework, imported.model, {**arrays, **imported.fixed})
                 return outputs_of(imported, framework, feed), "onnxruntime", lambda: framework.run(feed)
             except onnx_runner.Unreadable as error:
                 step.note = "it cannot run the model"
                 report.warn(f"{error.message}; compared with another implementation instead")
         with contextlib.suppress(onnx_runner.Unreadable):
             other = ReferenceModel(args.model)
-            return outputs_of(imported, other, feed_of(other, imported, arrays)), other.name, None
+            return (
+                outputs_of(imported, other, feed_of(other, imported.model, {**arrays, **imported.fixed})),
+                other.name,
+                None,
+            )
     with report.step("Top reference"):
         return top_model.evaluate(imported.model, arrays, report), "the Top reference", None
 
@@ -204,7 +208,7 @@ def without_deviations(context: Context, imported: from_onnx.Imported, arrays: O
     nodes."""
     args = context.args
     seen = onnx_runner.OnnxModel(args.model, args.threads, every_tensor=True, optimise=False, ends=imported.ends)
-    feed = feed_of(seen, imported, arrays)
+    feed = feed_of(seen, imported.model, {**arrays, **imported.fixed})
     shapes = {name: array.shape for name, array in {**feed, **seen.run(feed)}.items()}
     try:
         corrected = seen.corrected(shapes)
@@ -215,12 +219,6 @@ def without_deviations(context: Context, imported: from_onnx.Imported, arrays: O
         return None
     warn_of_deviations(context.report, corrected)
     return outputs_of(imported, corrected, feed)
-
-
-def feed_of(framework: Framework, imported: from_onnx.Imported, arrays: Outputs) -> dict[str, np.ndarray]:
-    """The framework's inputs, those among them that became constants included."""
-    every = {**arrays, **imported.fixed}
-    return {name: every[name] for name in framework.input_names if name in every}
 
 
 def outputs_of(imported: from_onnx.Imported, framework: Framework, feed: Outputs) -> dict[str, np.ndarray]:
