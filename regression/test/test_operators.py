@@ -214,6 +214,14 @@ def broadcast_sum(rng: np.random.Generator):
     return [node("Einsum", ["x", "z"], ["y"], equation=equation)], {"x": x, "z": z}, {}, 13
 
 
+def lp_norm(rng: np.random.Generator):
+    """Rows of zeros, whose norm is 0: so is their result."""
+    axis, shape = int(rng.integers(3)), tuple(int(size) for size in rng.integers(2, 20, 3))
+    x = floats(rng, *shape)
+    np.moveaxis(x, axis, -1)[::2, 0] = 0
+    return [node("LpNormalization", ["x"], ["y"], axis=axis, p=int(rng.integers(1, 3)))], {"x": x}, {}, 22
+
+
 CASES = [
     dft,
     stft,
@@ -227,6 +235,7 @@ CASES = [
     losses,
     region_means,
     broadcast_sum,
+    lp_norm,
 ]
 
 

@@ -6,6 +6,7 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <limits>
 #include <numeric>
 
 using mlir::Value;
@@ -271,6 +272,9 @@ void lpNorm(NodeImporter &n) {
     return;
   }
   Value norm = n.create<ReduceOp>(x, p == 1 ? ReduceKind::l1 : ReduceKind::l2, Ints{axis}, true);
+  // Where the norm is 0 the result is defined as 0.
+  Value isZero = n.create<CompareOp>(norm, n.scalarLike(norm, 0.0), CompareKind::eq);
+  norm = n.create<WhereOp>(isZero, n.scalarLike(norm, std::numeric_limits<double>::infinity()), norm);
   n.setOutput(0, n.create<DivOp>(x, norm));
 }
 
