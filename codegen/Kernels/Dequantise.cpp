@@ -42,8 +42,8 @@ Value emitDequantised(KernelBuilder &kb, arith::MulFOp op, const IRMapping &mapp
   constexpr float kLeast = 0x1p-100f, kMost = 0x1p100f;
   float scale = constant.getValue().convertToFloat();
   ShiftedInteger integer = matchShifted(real.getIn());
-  bool isExact = integer.wide && integer.shift && llvm::isPowerOf2_64(uint64_t(std::llabs(integer.shift))) &&
-                 std::llabs(integer.shift) <= 1 << 15;
+  bool isExact = integer.wide && mapping.contains(integer.wide) && integer.shift &&
+                 llvm::isPowerOf2_64(uint64_t(std::llabs(integer.shift))) && std::llabs(integer.shift) <= 1 << 15;
   if (!isExact || !(scale >= kLeast && scale <= kMost)) {
     return {};
   }

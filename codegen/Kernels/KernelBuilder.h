@@ -168,6 +168,10 @@ mlir::Value roundToElement(KernelBuilder &kb, mlir::Value value, mlir::Type elem
 mlir::Value emitScalarRegion(KernelBuilder &kb, mlir::Region &region, mlir::ValueRange arguments,
                              mlir::Value wanted = {});
 
+/// Clones the end of |region| that computes its result from |from|, a value of the region whose registers are |value|,
+/// and constants alone.
+mlir::Value emitScalarRegionFrom(KernelBuilder &kb, mlir::Region &region, mlir::Value from, mlir::Value value);
+
 /// What the region yields before it is rounded to f16 or bf16: storing the element rounds it once and for all. The
 /// yielded value itself where nothing is rounded, null for an empty region.
 mlir::Value beforeRounding(mlir::Region &region);

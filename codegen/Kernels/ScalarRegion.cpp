@@ -315,6 +315,33 @@ static bool endsInBf16(KernelBuilder &kb, Region &region) {
   return !kb.exact && round && round.getType().isBF16() && round.getIn().getType().isF32();
 }
 
+/// Emits |op|, which is not a constant, on the registers that |mapping| has for its operands, and maps its results.
+static void emitScalarOp(KernelBuilder &kb, Operation &op, IRMapping &mapping, Type like, bool isCoarse) {
+  SmallVector<Value> operands =
+      llvm::map_to_vector(op.getOperands(), [&](Value operand) { return mapping.lookup(operand); });
+  Value expanded = castNarrow(kb, op, operands.empty() ? Value() : operands[0]);
+  if (!expanded) {
+    expanded = castToInteger(kb, op, operands.empty() ? Value() : operands[0]);
+  }
+  if (!expanded && !(isCoarse && isa<arith::AddFOp>(op))) { // 1 + erf keeps the erf for bf16
+    expanded = expandPattern(kb, op, mapping);
+  }
+  if (auto erf = dyn_cast<math::ErfOp>(op); !expanded && isCoarse && erf && erf.getType().isF32()) {
+    expanded = emitErfForBf16(kb, operands[0]);
+  }
+  if (!expanded) {
+    expanded = expandMath(kb, &op, operands);
+  }
+  if (expanded) {
+    mapping.map(op.getResult(0), expanded);
+    return;
+  }
+  Operation *clone = kb.b.clone(op, mapping);
+  for (OpResult result : clone->getResults()) {
+    result.setType(withLanesOf(registerType(result.getType()), like));
+  }
+}
+
 Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments, Value wanted) {
   if (region.empty()) {
     return arguments.front();
@@ -330,35 +357,27 @@ Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments, 
     }
     if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
       mapping.map(constant.getResult(), cloneConstant(kb, constant, like));
-      continue;
-    }
-    SmallVector<Value> operands;
-    for (Value operand : op.getOperands()) {
-      operands.push_back(mapping.lookup(operand));
-    }
-    Value expanded = castNarrow(kb, op, operands.empty() ? Value() : operands[0]);
-    if (!expanded) {
-      expanded = castToInteger(kb, op, operands.empty() ? Value() : operands[0]);
-    }
-    if (!expanded && !(isCoarse && isa<arith::AddFOp>(op))) { // 1 + erf keeps the erf for bf16
-      expanded = expandPattern(kb, op, mapping);
-    }
-    if (auto erf = dyn_cast<math::ErfOp>(op); !expanded && isCoarse && erf && erf.getType().isF32()) {
-      expanded = emitErfForBf16(kb, operands[0]);
-    }
-    if (!expanded) {
-      expanded = expandMath(kb, &op, operands);
-    }
-    if (expanded) {
-      mapping.map(op.getResult(0), expanded);
-      continue;
-    }
-    Operation *clone = kb.b.clone(op, mapping);
-    for (OpResult result : clone->getResults()) {
-      result.setType(withLanesOf(registerType(result.getType()), like));
+    } else {
+      emitScalarOp(kb, op, mapping, like, isCoarse);
     }
   }
   return mapping.lookup(wanted ? wanted : block.getTerminator()->getOperand(0));
+}
+
+Value emitScalarRegionFrom(KernelBuilder &kb, Region &region, Value from, Value value) {
+  bool isCoarse = endsInBf16(kb, region);
+  Block &block = region.front();
+  IRMapping mapping;
+  mapping.map(from, value);
+  for (Operation &op : block.without_terminator()) {
+    auto isMapped = [&](Value operand) { return mapping.contains(operand); };
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      mapping.map(constant.getResult(), cloneConstant(kb, constant, value.getType()));
+    } else if (!isMapped(op.getResult(0)) && llvm::all_of(op.getOperands(), isMapped)) {
+      emitScalarOp(kb, op, mapping, value.getType(), isCoarse);
+    }
+  }
+  return mapping.lookup(block.getTerminator()->getOperand(0));
 }
 
 } // namespace tessera::kernels

@@ -13,6 +13,7 @@
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/Addresses.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopInterfaces.h"
@@ -285,6 +286,27 @@ MLIRContext &testContext() {
   return *context;
 }
 
+/// Runs |kernel| of |op| once for each operand that its result may overwrite, at that operand's address; |wanted| holds
+/// the result's bytes. |buffers|: operands and result.
+std::string runInPlace(Operation *op, const Kernel &kernel, bm_kernel_fn function, std::vector<GuardedBuffer> &buffers,
+                       GuardedBuffer &scratch, const std::string &wanted) {
+  for (unsigned i = 0; op->getNumResults() == 1 && i < op->getNumOperands(); ++i) {
+    if (!device::canWriteOver(op, i)) {
+      continue;
+    }
+    std::string operand(buffers[i].data(), buffers[i].size());
+    auto arguments = llvm::map_to_vector(buffers, [](GuardedBuffer &b) { return (void *)b.data(); });
+    arguments.back() = arguments[i];
+    function(arguments.data(), 0, kernel.frame.tiles, scratch.data());
+    bool isEqual = wanted == std::string(buffers[i].data(), buffers[i].size());
+    llvm::copy(operand, buffers[i].data());
+    if (!isEqual) {
+      return "another result over operand " + std::to_string(i);
+    }
+  }
+  return "";
+}
+
 /// Runs the kernel of |op| on |buffers| (operands, in memory) and compares its results with |expected| (row-major).
 std::string runKernel(Operation *op, const X86Target &target, const CheckOptions &options,
                       std::vector<GuardedBuffer> buffers, llvm::ArrayRef<top::HostTensor> expected) {
@@ -333,6 +355,10 @@ std::string runKernel(Operation *op, const X86Target &target, const CheckOptions
     if (text != std::string(buffer.data(), buffer.size())) {
       return "the result depends on the split into tiles";
     }
+  }
+  if (std::string message = runInPlace(op, *kernel, loaded.function, buffers, scratch, first.front());
+      !message.empty()) {
+    return message;
   }
   return llvm::all_of(buffers, [](const GuardedBuffer &buffer) { return buffer.slackIntact(); })
              ? ""

@@ -303,13 +303,24 @@ SmallVector<Value> TileSums::row(KernelBuilder &kb, int64_t row) const {
   return sums;
 }
 
+/// Returns the index, in elements, of a vector of the row |index| rows behind row |first|.
+Value TileSums::vectorBehind(KernelBuilder &kb, int64_t first, Value index, int64_t column) const {
+  Value vector = kb.add(kb.mul(kb.add(index, places[first]), width), column);
+  return kb.mul(vector, type.getNumElements());
+}
+
 SmallVector<Value> TileSums::rowBehind(KernelBuilder &kb, int64_t first, Value index) const {
   SmallVector<Value> sums;
   for (int64_t column = 0; column < width; ++column) {
-    Value vector = kb.add(kb.mul(kb.add(index, places[first]), width), column);
-    sums.push_back(kb.load(type, memory, kb.mul(vector, type.getNumElements())));
+    sums.push_back(kb.load(type, memory, vectorBehind(kb, first, index, column)));
   }
   return sums;
+}
+
+void TileSums::storeRowBehind(KernelBuilder &kb, int64_t first, Value index, ArrayRef<Value> vectors) const {
+  for (auto [column, vector] : llvm::enumerate(vectors)) {
+    kb.store(vector, memory, vectorBehind(kb, first, index, column));
+  }
 }
 
 int64_t TileSums::neighbours(int64_t first, int64_t count) const {
@@ -382,7 +393,7 @@ void TileFunctions::forRows(const TileShape &shape, const TileResult &result, co
         bases.push_back(step ? byteOffset(kb, base, kb.mul(row, step * extra.elementBytes)) : base);
       }
       Value to = byteOffset(kb, c, kb.mul(row, stride * result.elementBytes));
-      body(sums.rowBehind(kb, first, row), to, bases, result.rows[first], first, kb.add(row, first));
+      body({sums.rowBehind(kb, first, row), to, bases, result.rows[first], first, row, kb.add(row, first)});
     });
   }
 }
@@ -391,34 +402,40 @@ void TileFunctions::forRows(const TileShape &shape, const TileResult &result, co
 void TileFunctions::emitRowLoops(const TileShape &shape, const TileResult &result, const TileSums &sums, Value c,
                                  ValueRange extraPointers) {
   auto exact = [&](auto... arguments) { return exactEpilogue(arguments...); };
-  forRows(shape, result, sums, c, extraPointers,
-          [&](ArrayRef<Value> own, Value to, ValueRange bases, int64_t rowOffset, int64_t row, Value) {
-            emitEpilogueRow(shape, result, own, to, bases, rowOffset, row, exact);
-          });
+  forRows(shape, result, sums, c, extraPointers, [&](const TileRow &row) {
+    emitEpilogueRow(shape, result, row.sums, row.c, row.extras, row.offset, row.first, exact);
+  });
 }
 
-/// The same of an epilogue that ends in |gate|: all rows by its table, then those again that are not sure.
+/// Emits an epilogue that ends in |gate|: a loop computes all rows by the gate's table, and a second loop computes the
+/// rows with uncertain results by the exact function. The result may overwrite an operand of the epilogue, so the
+/// second loop reads no operands: the first one replaces the sums by the gate's arguments.
 void TileFunctions::emitGatedRows(const RoundedGate &gate, const TileShape &shape, const TileResult &result,
                                   const TileSums &sums, Value c, ValueRange extraPointers) {
   Type word = kb.b.getI16Type();
   Value flags = stackBytes(kb, llvm::alignTo(shape.rows.size() * 2, 64));
-  forRows(shape, result, sums, c, extraPointers,
-          [&](ArrayRef<Value> own, Value to, ValueRange bases, int64_t rowOffset, int64_t row, Value before) {
-            Value worst;
-            auto gated = [&](Value sum, ValueRange pointers, const VectorPlace &place, Value mask) {
-              Value x = emitVectorEpilogue(kb, epilogue, extras, pointers, sum, place, mask, gate.argument());
-              return gate.emit(kb, x, worst);
-            };
-            emitEpilogueRow(shape, result, own, to, bases, rowOffset, row, gated);
-            kb.store(emitUnsure(kb, worst, gate.error()), flags, before);
-          });
-  auto exact = [&](auto... arguments) { return exactEpilogue(arguments...); };
-  forRows(shape, result, sums, c, extraPointers,
-          [&](ArrayRef<Value> own, Value to, ValueRange bases, int64_t rowOffset, int64_t row, Value before) {
-            Value zero = arith::ConstantOp::create(kb.b, kb.b.getI16IntegerAttr(0));
-            Value unsure = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, kb.load(word, flags, before), zero);
-            kb.ifThen(unsure, [&] { emitEpilogueRow(shape, result, own, to, bases, rowOffset, row, exact); });
-          });
+  forRows(shape, result, sums, c, extraPointers, [&](const TileRow &row) {
+    Value worst;
+    SmallVector<Value> gateArguments(row.sums);
+    auto gated = [&](Value sum, ValueRange pointers, const VectorPlace &place, Value mask) {
+      Value x = emitVectorEpilogue(kb, epilogue, extras, pointers, sum, place, mask, gate.argument());
+      llvm::replace(gateArguments, sum, x);
+      return gate.emit(kb, x, worst);
+    };
+    emitEpilogueRow(shape, result, row.sums, row.c, row.extras, row.offset, row.first, gated);
+    sums.storeRowBehind(kb, row.first, row.behind, gateArguments);
+    kb.store(emitUnsure(kb, worst, gate.error()), flags, row.index);
+  });
+  auto exact = [&](Value x, ValueRange, const VectorPlace &, Value) {
+    return emitScalarRegionFrom(kb, epilogue, gate.argument(), x);
+  };
+  TileSums arguments = sums.as(VectorType::get({kBlock}, kb.b.getF32Type()));
+  forRows(shape, result, arguments, c, extraPointers, [&](const TileRow &row) {
+    Value zero = arith::ConstantOp::create(kb.b, kb.b.getI16IntegerAttr(0));
+    Value unsure = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, kb.load(word, flags, row.index), zero);
+    kb.ifThen(unsure,
+              [&] { emitEpilogueRow(shape, result, row.sums, row.c, row.extras, row.offset, row.first, exact); });
+  });
 }
 
 Value TileFunctions::exactEpilogue(Value sum, ValueRange extraPointers, const VectorPlace &place, Value mask) {

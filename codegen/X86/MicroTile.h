@@ -78,12 +78,18 @@ public:
   llvm::SmallVector<mlir::Value> row(KernelBuilder &kb, int64_t row) const;
   /// Vectors of the row |index| rows behind row |first|, for an index known at run time.
   llvm::SmallVector<mlir::Value> rowBehind(KernelBuilder &kb, int64_t first, mlir::Value index) const;
+  /// Overwrites these vectors, which are in memory, with |vectors| of the same size.
+  void storeRowBehind(KernelBuilder &kb, int64_t first, mlir::Value index, llvm::ArrayRef<mlir::Value> vectors) const;
+  /// Returns the same memory as vectors of |type|, which has the same size.
+  TileSums as(mlir::VectorType type) const { return TileSums(memory, type, places, width); }
   /// Rows from |first| on, of |count| at most, that follow each other in memory.
   int64_t neighbours(int64_t first, int64_t count) const;
   /// The same, |rows| rows, in memory that is taken from the stack.
   TileSums spilled(KernelBuilder &kb, int64_t rows, llvm::SmallVectorImpl<int64_t> &places) const;
 
 private:
+  mlir::Value vectorBehind(KernelBuilder &kb, int64_t first, mlir::Value index, int64_t column) const;
+
   llvm::ArrayRef<mlir::Value> values;
   mlir::Value memory;
   mlir::VectorType type;
@@ -120,10 +126,16 @@ private:
                                                         const VectorPlace &place, mlir::Value mask)>;
   mlir::Value exactEpilogue(mlir::Value sum, mlir::ValueRange extraPointers, const VectorPlace &place,
                             mlir::Value mask);
-  /// One row of a loop over rows: its sums, pointers, offset and index as emitEpilogueRow() has them, and how many rows
-  /// of the tile are before it.
-  using RowBody = llvm::function_ref<void(llvm::ArrayRef<mlir::Value> sums, mlir::Value c, mlir::ValueRange extras,
-                                          int64_t rowOffset, int64_t row, mlir::Value before)>;
+  /// One iteration of a loop over rows: the arguments of emitEpilogueRow(), and the index of the row, which is |first|
+  /// + |behind|.
+  struct TileRow {
+    llvm::SmallVector<mlir::Value> sums;
+    mlir::Value c;
+    llvm::SmallVector<mlir::Value> extras;
+    int64_t offset, first;
+    mlir::Value behind, index;
+  };
+  using RowBody = llvm::function_ref<void(const TileRow &row)>;
   void forRows(const TileShape &shape, const TileResult &result, const TileSums &sums, mlir::Value c,
                mlir::ValueRange extraPointers, RowBody body);
   void emitRowLoops(const TileShape &shape, const TileResult &result, const TileSums &sums, mlir::Value c,

@@ -21,20 +21,36 @@ using llvm::formatv;
 namespace {
 
 /// How sums become results.
-enum class Result { Requantised, Residual, Float, Sums, Gelu, GeluTanh, Silu };
+enum class Result {
+  Requantised,
+  Residual,
+  Float,
+  Sums,
+  Gelu,
+  GeluTanh,
+  Silu,
+  ResidualGelu,
+  ResidualGeluTanh,
+  ResidualSilu
+};
 
-/// The activation of sums %f times a constant, since a factor from outside may be NaN, divided by a scale: %q0.
+bool hasGate(Result result) { return result >= Result::Gelu; }
+bool hasResidual(Result result) { return result == Result::Residual || result >= Result::ResidualGelu; }
+
+/// The activation of sums %f times a constant, since a factor from outside may be NaN, and of the residual %rd, divided
+/// by a scale: %q0.
 std::string gate(Result result) {
-  std::string text =
-      "%shrink = arith.constant 1.0e-4 : f32 %v = arith.mulf %f, %shrink : f32 %one = arith.constant 1.0 : "
-      "f32 %half = arith.constant 0.5 : f32 %so = arith.constant 0.0234 : f32 ";
-  if (result == Result::Silu) {
+  std::string text = "%shrink = arith.constant 1.0e-4 : f32 %one = arith.constant 1.0 : f32 "
+                     "%half = arith.constant 0.5 : f32 %so = arith.constant 0.0234 : f32 ";
+  text += hasResidual(result) ? "%shrunk = arith.mulf %f, %shrink : f32 %v = arith.addf %shrunk, %rd : f32 "
+                              : "%v = arith.mulf %f, %shrink : f32 ";
+  if (result == Result::Silu || result == Result::ResidualSilu) {
     return text + "%neg = arith.negf %v : f32 %power = math.exp %neg : f32 %down = arith.addf %one, %power : f32 "
                   "%share = arith.divf %one, %down : f32 %act = arith.mulf %v, %share : f32 %q0 = arith.divf %act, %so "
                   ": f32 ";
   }
   text +=
-      result == Result::Gelu
+      result == Result::Gelu || result == Result::ResidualGelu
           ? "%root = arith.constant 0.707106769 : f32 %inner = arith.mulf %v, %root : f32 %curve = math.erf %inner : "
             "f32 "
           : "%root = arith.constant 0.797884583 : f32 %small = arith.constant 0.044715 : f32 %square = arith.mulf "
@@ -60,17 +76,20 @@ std::string epilogue(Result result, const std::string &y, int64_t zero, bool rel
     return text + "device.yield %p : f32";
   }
   std::string value = "%p";
-  if (result == Result::Residual) {
+  if (hasResidual(result)) {
     // The residual has zero point 3.
     text += "%t = arith.constant 3 : i32 %rw = arith.extsi %d : " + residualElement(y) +
             " to i32 %rs = arith.subi %rw, %t : i32 %rf = "
             "arith.sitofp %rs : i32 to f32 "
-            "%k = arith.constant 0.0371 : f32 %rd = arith.mulf %rf, %k : f32 %sum = arith.addf %p, %rd : f32 "
+            "%k = arith.constant 0.0371 : f32 %rd = arith.mulf %rf, %k : f32 ";
+  }
+  if (result == Result::Residual) {
+    text += "%sum = arith.addf %p, %rd : f32 "
             "%zs = arith.constant 0.0 : f32 %act = arith.maximumf %sum, %zs : f32 %so = arith.constant 0.21 : f32 %q0 "
             "= arith.divf %act, %so : f32 ";
     value = "%q0";
   }
-  if (result >= Result::Gelu) {
+  if (hasGate(result)) {
     text += gate(result), value = "%q0", relu = false;
   }
   bool isUnsigned = y == "ui8", words = y == "i16";
@@ -146,7 +165,7 @@ std::string convText(const ConvCase &s) {
   int64_t zero = zeroOf(s.y);
   return opText("conv", tensorText({s.n, s.c, s.h, s.w}, s.x), tensorText({s.oc, s.c / s.groups, s.kh, s.kw}, "i8"),
                 s.bias ? tensorText({s.oc}, "i32") : "", tensorText({s.oc, 1, 1}, "f32"),
-                s.result == Result::Residual ? tensorText({s.n, s.oc, oh, ow}, residualElement(s.y)) : "", y,
+                hasResidual(s.result) ? tensorText({s.n, s.oc, oh, ow}, residualElement(s.y)) : "", y,
                 epilogue(s.result, s.y, zero, s.relu), attributes);
 }
 
@@ -247,7 +266,7 @@ TEST(QuantConv, Random) {
                pick(1, 3), pick(1, 3),  pick(1, 2),  pick(1, 2),  pick(0, 2),
                1};
     s.x = kElements[pick(0, 2)], s.y = kElements[pick(0, 2)];
-    s.result = static_cast<Result>(pick(0, 6)), s.relu = pick(0, 1), s.bias = pick(0, 3);
+    s.result = static_cast<Result>(pick(0, 9)), s.relu = pick(0, 1), s.bias = pick(0, 3);
     s.h += 4, s.w += 4;
     s.padValue = std::string(s.x) == "i16" ? 0 : s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
     checkConv(s);
@@ -289,7 +308,7 @@ TEST(QuantDepthwise, Random) {
     ConvCase s{pick(1, 2), c,          pick(9, 20), pick(9, 50), c, pick(1, 5),
                pick(1, 5), pick(1, 3), pick(1, 2),  pick(0, 2),  c};
     s.x = kElements[pick(0, 2)], s.y = kElements[pick(0, 2)];
-    s.result = static_cast<Result>(pick(0, 6)), s.relu = pick(0, 1), s.bias = pick(0, 3);
+    s.result = static_cast<Result>(pick(0, 9)), s.relu = pick(0, 1), s.bias = pick(0, 3);
     s.padValue = std::string(s.x) == "i16" ? 0 : s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
     checkConv(s);
   }
@@ -360,7 +379,7 @@ std::string matMulText(int64_t m, int64_t k, int64_t n, bool transposed, const c
   std::string yElement = result == Result::Float ? "f32" : result == Result::Sums ? "i32" : y;
   return opText("matmul", tensorText({m, k}, x), transposed ? tensorText({n, k}, "i8") : tensorText({k, n}, "i8"),
                 tensorText({n}, "i32"), tensorText({n}, "f32"),
-                result == Result::Residual ? tensorText({m, n}, residualElement(y)) : "", tensorText({m, n}, yElement),
+                hasResidual(result) ? tensorText({m, n}, residualElement(y)) : "", tensorText({m, n}, yElement),
                 epilogue(result, y, zeroOf(y), false),
                 (transposed ? "transB = true" : "transB = false") + boundOf(x, k));
 }
@@ -388,7 +407,8 @@ TEST(QuantMatMul, Shapes) {
 }
 
 TEST(QuantMatMul, Gates) {
-  for (Result result : {Result::Gelu, Result::GeluTanh, Result::Silu}) {
+  for (Result result : {Result::Gelu, Result::GeluTanh, Result::Silu, Result::ResidualGelu, Result::ResidualGeluTanh,
+                        Result::ResidualSilu}) {
     check(matMulText(67, 64, 70, false, "i8", result == Result::Gelu ? "i8" : "ui8", result), 64);
     checkConv({1, 24, 9, 13, 44, 3, 3, 1, 1, 1, 1, "ui8", "i8", result});
     check(matMulText(5, 64, 33, false, "i8", "i16", result), 64);
@@ -413,7 +433,7 @@ std::string activationsText(std::vector<int64_t> batch, int64_t m, int64_t k, in
   std::string yElement = result == Result::Float ? "f32" : result == Result::Sums ? "i32" : y;
   return opText("matmul", tensorText(matrices(m, k), x), tensorText(transposed ? matrices(n, k) : matrices(k, n), "i8"),
                 "", tensorText(factors, "f32"),
-                result == Result::Residual ? tensorText(matrices(m, n), residualElement(y)) : "",
+                hasResidual(result) ? tensorText(matrices(m, n), residualElement(y)) : "",
                 tensorText(matrices(m, n), yElement), epilogue(result, y, zeroOf(y), false),
                 transposed ? "transB = true" : "transB = false");
 }
@@ -451,7 +471,7 @@ TEST(QuantMatMul, RandomActivations) {
                                    : kind == 2 ? std::vector<int64_t>{batch, 1, n}
                                                : std::vector<int64_t>{batch, m, 1};
     checkActivations(activationsText({batch}, m, k, n, transposed, kElements[pick(0, 1)], kElements[pick(0, 1)],
-                                     static_cast<Result>(pick(0, 6)), factors),
+                                     static_cast<Result>(pick(0, 9)), factors),
                      k);
   }
 }
