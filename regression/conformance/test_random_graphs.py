@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import random_graphs  # noqa: E402
-from engines import supported_isas  # noqa: E402
+from engines import deploy, supported_isas  # noqa: E402
 
 SEEDS = range(48)
 
@@ -39,3 +40,30 @@ def test_a_wrong_element_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     run = random_graphs.run_bmodel
     monkeypatch.setattr(random_graphs, "run_bmodel", altered)
     assert "compare" in random_graphs.run_seed(1, supported_isas()[-1])
+
+
+def is_rewritten(node: onnx.NodeProto, constants: set[str]) -> bool:
+    """Whether x86 computes a node by other ops: on volumes, or a convolution with computed weights."""
+    kernel = next((each.ints for each in node.attribute if each.name == "kernel_shape"), ())
+    return len(kernel) == 3 or (node.op_type == "Conv" and node.input[1] not in constants)
+
+
+def lost_tensors(folder: Path, model: onnx.ModelProto) -> list[str]:
+    """Float tensors of a network that a compilation for calibration cannot observe."""
+    path, mlir = folder / "model.onnx", folder / "model_top.mlir"
+    path.write_bytes(model.SerializeToString())
+    compiler = random_graphs.compiler_of_process()
+    compiler("import", "import", "--onnx", path, "--output", mlir)
+    deploy(compiler, mlir, supported_isas()[-1], "--observe")
+    return [each["name"] for each in compiler.told["tensors"] if not each["source"] and not each["constant"]]
+
+
+def test_calibration_sees_every_tensor(tmp_path: Path) -> None:
+    models = {}
+    for seed in range(200):
+        model, _ = random_graphs.make_network(seed)
+        constants = {tensor.name for tensor in model.graph.initializer}
+        if len(models) < 12 and any(is_rewritten(node, constants) for node in model.graph.node):
+            models[seed] = model
+    lost = {seed: lost_tensors(tmp_path, model) for seed, model in models.items()}
+    assert len(lost) == 12 and not any(lost.values()), lost

@@ -58,7 +58,7 @@ public:
     if (conv.getBias()) {
       addBias(product);
     }
-    conv.getY().replaceAllUsesWith(build.reshape(product.getY(), y));
+    build.replaceResult(conv, build.reshape(product.getY(), y));
     conv.erase();
   }
 

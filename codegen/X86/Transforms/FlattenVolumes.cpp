@@ -123,7 +123,7 @@ public:
         conv.getScales(), b.getDenseI64ArrayAttr(stride), b.getDenseI64ArrayAttr(pad), b.getDenseI64ArrayAttr(dilation),
         groups, device::PackingInterface(), conv.getPadValue(), conv.getSumBoundAttr(), group);
     flat.getEpilogue().takeBody(conv.getEpilogue());
-    conv.getY().replaceAllUsesWith(build.volume(flat.getY(), view, y));
+    build.replaceResult(conv, build.volume(flat.getY(), view, y));
     Value logical = conv.getW();
     conv.erase();
     top::releaseWeight(logical);
@@ -209,7 +209,7 @@ void replacePool(device::PoolOp pool) {
                                      attribute({kernel[0], 1}), attribute({strides[0], 1}),
                                      attribute({pads[0], 0, pads[3], 0}), attribute({dilations[0], 1}), false);
   flat.getEpilogue().takeBody(pool.getEpilogue());
-  pool.getY().replaceAllUsesWith(build.volume(flat.getY(), View::Columns, y));
+  build.replaceResult(pool, build.volume(flat.getY(), View::Columns, y));
   pool.erase();
 }
 

@@ -5,6 +5,7 @@
 
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Pieces.h"
+#include "top_dialect/IR/Names.h"
 
 namespace tessera::x86 {
 
@@ -30,6 +31,12 @@ public:
     }
     auto type = mlir::RankedTensorType::get(dims, typeOf(x).getElementType());
     return device::CopyOp::create(builder, loc, type, x, builder.getArrayAttr(attributes), fill);
+  }
+
+  /// Replaces the result of |op| by |value|, whose op takes the tensor's name. Calibration finds tensors by it.
+  static void replaceResult(mlir::Operation *op, mlir::Value value) {
+    top::copyNames(op, value.getDefiningOp());
+    op->getResult(0).replaceAllUsesWith(value);
   }
 
   mlir::OpBuilder builder;
