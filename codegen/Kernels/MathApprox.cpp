@@ -476,7 +476,7 @@ Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
       .Case([&](math::ExpM1Op) { return wide(expm1); })
       .Case([&](math::Log2Op) { return wide([](Float x) { return log(x) * 1.44269504088896340736; }); })
       .Case([&](math::Log10Op) { return wide([](Float x) { return log(x) * 0.434294481903251827651; }); })
-      .Case([&](math::Log1pOp) { return wide(log1p); })
+      .Case([&](math::Log1pOp) { return kb.exact && isSingle ? bmodel::numerics::log1p(arg(0)).v : wide(log1p); })
       .Case([&](math::SinOp) { return inDouble(kb, [=](Float x) { return sinCos(x, isSingle).sin; }, operands[0]); })
       .Case([&](math::CosOp) { return inDouble(kb, [=](Float x) { return sinCos(x, isSingle).cos; }, operands[0]); })
       .Case([&](math::TanOp) {

@@ -82,6 +82,7 @@ const llvm::StringMap<Single1> &singleUnary() {
   static const llvm::StringMap<Single1> table = {
       {"math.exp", numerics::exp<Single>},
       {"math.log", numerics::log<Single>},
+      {"math.log1p", numerics::log1p<Single>},
       {"math.tanh", numerics::tanh<Single>},
       {"math.erf", numerics::erf<Single>},
       {"math.erfc", [](Single x) { return Single{1.0f} - numerics::erf(x); }},
