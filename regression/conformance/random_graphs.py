@@ -640,6 +640,10 @@ def finish(net: Network, seed: int, outputs: Sequence[tuple[str, int, Shape]]) -
         [helper.make_tensor_value_info(*output) for output in outputs],
         net.initializers,
     )
+    return model_of(graph)
+
+
+def model_of(graph: onnx.GraphProto) -> onnx.ModelProto:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
     return model

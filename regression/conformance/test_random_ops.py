@@ -23,6 +23,16 @@ def test_bits_are_equal_everywhere() -> None:
     assert all(elements > 0 for _, _, elements, _, _ in results)
 
 
+def test_epilogues_are_equal_on_all_chips() -> None:
+    """Two cases of each op with a program behind it; the chips take turns."""
+    families = tuple(random_ops.EPILOGUE_FAMILIES)
+    chips = [chip for chip in random_ops.CHIPS if chip != "cuda"]
+    results = list(random_ops.run_cases(2 * len(families), os.cpu_count() or 1, chips, families, rotate=True))
+    faults = [fault for _, _, _, found, _ in results for fault in found]
+    assert not faults, "\n".join(faults)
+    assert all(elements > 0 for _, _, elements, _, _ in results)
+
+
 def test_one_wrong_bit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def altered(*arguments: object) -> dict[str, np.ndarray]:
         outputs = {name: array.copy() for name, array in run(*arguments).items()}
