@@ -243,6 +243,25 @@ def test_a_browser_draws_all_tabs(made: Made, tmp_path: Path) -> None:
     assert dom.count("<circle") > 3 and 'aria-label="timeline"' in dom and "Local memory of a lane" in dom
 
 
+@needs_browser
+def test_times_are_not_mixed_nor_left_out(made: Made, tmp_path: Path) -> None:
+    """A timeline says what the host takes, and no difference is taken of an estimate and a measurement."""
+    data = json.loads(json.dumps(made.data))
+    own = data[0]["stages"][0]["perf"]["microseconds"]
+    data[0]["stages"][0]["perf"]["host"] = {"microseconds": 3 * own, "hand_over_microseconds": own}
+    data[1]["stages"][0]["time"] = {"how": "measured, median of 2 runs", "us": 5.0, "shares": {}}
+    for layer in data[1]["stages"][0]["layers"]:
+        layer["us"] = 1.0
+    text = re.sub(
+        r'(id="data">)(.*?)(</script>)', lambda m: m[1] + json.dumps(data) + m[3], made.page.read_text(), flags=re.S
+    )
+    (tmp_path / "r.html").write_text(text)
+    dom, console = browse(tmp_path / "r.html", tmp_path / "browser")
+    assert not console and "80 % of a run; they are not drawn" in dom
+    rows = [row for row in Tables(dom).rows["compared-table"] if row]
+    assert rows and all(row[-1][1] == "–" for row in rows) and "not comparable" in dom
+
+
 def test_what_it_refuses(made: Made, tmp_path: Path) -> None:
     def failed(code: int, *words: object) -> None:
         result = run_tool("tessera", "report", *words, cwd=tmp_path)
@@ -365,6 +384,11 @@ def test_accuracy_shows_channels_and_ranges(tmp_path: Path) -> None:
     assert {row[1][1] for row in table} == rows.keys()
     for row in table:
         assert float(row[2][0]) == rows[row[1][1]]["cosine"] and float(row[3][0]) == rows[row[1][1]]["rel_l2"]
+    whole = dom[dom.index('id="accuracy-table"') :]
+    bars = [row for row in re.findall(r"<tr.*?</tr>", whole[: whole.index("</table>")], re.S) if "hsl(" in row]
+    assert len(bars) == len(table)
+    for row in bars:  # red is for rows outside, however long the bar
+        assert ("hsl(0 " in row) == (">outside<" in row), row
     channels = [row for row in drawn.rows["channels-table"] if row]
     worst = sorted((-error for row in rows.values() for _, error in row["worst_channels"]))
     assert [-float(row[2][0]) for row in channels] == worst[:40] and len(channels) > 5

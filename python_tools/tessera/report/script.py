@@ -135,9 +135,10 @@ function accuracyTab() {
     '--test_reference, or model_tool layers DIR --json > told.json, then tessera report --accuracy told.json');
   const most = Math.max(1e-30, ...rows.map(row => row.whole ? row.whole.rel_l2 || 0 : 0));
   const of = (row, side, key) => row[side] && typeof row[side][key] === 'number' ? row[side][key] : null;
-  const heat = value => value === null ? '–' : el('span', {}, el('span', {class: 'bar',
+  // The length is relative to the largest error, so the colour is the verdict's: outside, excused or ok.
+  const heat = (value, row) => value === null ? '–' : el('span', {}, el('span', {class: 'bar',
     style: `width:${Math.round(70 * Math.sqrt(value / most))}px` +
-      `;background:hsl(${120 - 120 * Math.sqrt(value / most)} 65% 45%)`}),
+      `;background:hsl(${row.wrong ? 0 : row.whole && row.whole.excuse ? 45 : 120} 65% 45%)`}),
     exact(value));
   return [rows.length ? table([['layer', r => r.name, null, 'long'], ['tensor', r => r.tensor],
     ['cosine', r => of(r, 'whole', 'cosine'), v => fixed(v, 7), 'num'],
@@ -191,7 +192,8 @@ function roofline() {
   parts.push(el('text', {x: 510, y: 368, 'text-anchor': 'middle'}, 'multiplications a byte of DDR traffic'),
     el('text', {x: 70, y: 18},
       '10⁹ multiplications a second; area: time; above the slope: loaded while earlier layers ran'));
-  return el('div', {class: 'draw'}, el('svg', {viewBox: '0 0 980 380', role: 'img', 'aria-label': 'roofline'},
+  return el('div', {class: 'draw'}, el('svg', {viewBox: '0 0 980 380', role: 'img', 'aria-label': 'roofline',
+    style: 'min-width:940px'},
     ...parts));
 }
 
@@ -244,11 +246,15 @@ function timelineTab() {
     if (picked !== null) pick(picked);
   };
   draw(1);
+  const host = s.perf.host, away = host ? host.microseconds + host.hand_over_microseconds : 0;
   const range = el('input', {type: 'range', min: 1, max: 24, value: 1, 'aria-label': 'zoom',
     onchange: event => draw(Number(event.target.value))});
   return [el('div', {class: 'tools'}, el('label', {}, 'zoom ', range), ...Object.keys(s.perf.time_cycles).map(bound =>
     el('span', {}, el('span', {class: 'bar', style: `width:12px;background:hsl(${hue(bound)} 55% 52%)`}), bound))),
-      holder];
+    away ? note(`This is the NPU alone: ${fixed(s.perf.microseconds, 1)} us. The host takes another ` +
+      `${fixed(host.microseconds, 1)} us and handing over ${fixed(host.hand_over_microseconds, 1)} us, together ` +
+      `${(100 * away / (away + s.perf.microseconds)).toFixed(0)} % of a run; they are not drawn.`) : null,
+    holder].filter(Boolean);
 }
 
 // Time from left to right, addresses upwards, a colour a layer.
@@ -322,23 +328,25 @@ function adviceTab() {
 function comparisonTab() {
   const stages = choices.map(([i, j]) => models[i].stages[j]), time = s => s.time ? s.time.us : null;
   const count = ([i, j]) => models[i].advice.filter(each => each.stage === j || each.stage === null).length;
-  const all = [['time, us', stages.map(time)],
+  const kind = s => s.time ? s.time.how.split(',')[0] : null, kinds = new Set(stages.map(kind).filter(Boolean));
+  const all = [['time, us', stages.map(time)], ['this time is', stages.map(kind)],
     ['DDR traffic, bytes', stages.map(s => s.perf ? s.perf.ddr_moved_bytes : null)],
     ['layers', stages.map(s => s.layers.length)], ['advice', choices.map(count)]];
   if (models.length > 1) all.unshift(['file, bytes', choices.map(([i]) => models[i].bytes)]);
   const rows = all.map(([name, values]) => ({name, values}));
-  const show = v => v === null ? '–' : Number.isInteger(v) ? v : v.toFixed(2);
+  const show = v => v === null ? '–' : Number.isInteger(v) || typeof v === 'string' ? v : v.toFixed(2);
   const columns = choices.map(([, , text], at) => [text, r => r.values[at], show, 'num']);
   const names = [...new Set(stages.flatMap(s => s.layers.map(l => l.name)))];
   const sum = (s, name) => s.layers.filter(l => l.name === name && l.us !== null).reduce((us, l) =>
     (us || 0) + l.us, null);
   const layers = names.map(name => ({name, values: stages.map(s => sum(s, name))}))
     .filter(row => row.values.some(v => v !== null));
-  const differ = r => r.values[0] === null || r.values.at(-1) === null ? null : r.values.at(-1) - r.values[0];
+  const differ = r => kinds.size > 1 || r.values[0] === null || r.values.at(-1) === null ? null : r.values.at(-1) - r.values[0];
   return [table([['', r => r.name], ...columns], rows, null, 'compared-totals'),
+    kinds.size > 1 ? note('Measured and estimated times are not comparable: no differences are shown.') : null,
     el('h2', {}, 'Layers, us'), table([['layer', r => r.name, null, 'long'], ...columns,
       ['last − first', differ, v => fixed(v, 2), 'num']], layers,
-    row => here().layers.findIndex(layer => layer.name === row.name), 'compared-table')];
+    row => here().layers.findIndex(layer => layer.name === row.name), 'compared-table')].filter(Boolean);
 }
 
 const TABS = {Overview: overview, Graph: graph, Accuracy: accuracyTab, Partition: partitionTab,
