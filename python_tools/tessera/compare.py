@@ -71,6 +71,7 @@ class Row:
     name: str
     shape: tuple[int, ...]
     dtype: str
+    place: int = 0  # in the order in which the tensors were computed
     cosine: float = math.nan
     rel_l2: float = math.nan
     sqnr_db: float = math.nan
@@ -288,6 +289,7 @@ class Comparing:
         """Compares a tensor; the last one of a name counts."""
         if name not in self._excepted:
             self._rows[name] = compare_tensor(name, got, ref, self._tolerance)
+            self._rows[name].place = len(self._rows)
 
     def result(self, got: Collection[str], ref: Collection[str]) -> Comparison:
         """What was added, worst first; got, ref: the names of all tensors that each side has. An `excepts` name that
@@ -357,7 +359,9 @@ def table_cells(row: Row, below: str = "FAIL") -> tuple[str, ...]:
 
 
 def format_table(comparison: Comparison, limit: int | None = 15, below: str = "FAIL") -> str:
-    """The rows as an aligned text table, worst first, at most `limit` rows (None: all); `below` as in table_cells."""
+    """Returns the rows as an aligned text table, worst first, at most `limit` rows (None: all), and below it the first
+    of several tensors outside the tolerance: the worst one often only inherits its error. `below` as in
+    table_cells."""
     rows = comparison.rows if limit is None else comparison.rows[:limit]
     lines = [HEADER, *(table_cells(row, below) for row in rows)]
     if any(not math.isnan(row.own_rel_l2) for row in comparison.rows):
@@ -376,6 +380,9 @@ def format_table(comparison: Comparison, limit: int | None = 15, below: str = "F
     hidden = len(comparison.rows) - len(rows)
     if hidden:
         text += f"\n… and {hidden} more tensors, each closer than these"
+    if len(comparison.failed) > 1:
+        first = min(comparison.failed, key=lambda row: row.place)
+        text += f"\nthe first outside, in the order of computation, is '{first.name}': {describe(first)}"
     return text
 
 

@@ -131,3 +131,11 @@ def test_own_error_has_its_share_of_the_squares() -> None:
     a, b = result.rows
     assert math.isclose(a.own_rel_l2, 0.1) and math.isclose(a.own_share, 0.25) and math.isnan(b.own_share)
     assert "1.00e-01 =  25 %" in format_table(result) and "2.00e-01 = -" in format_table(result)
+
+
+def test_the_first_bad_tensor_is_named() -> None:
+    """The worst comes first in the table, and often only inherits what an earlier one did."""
+    ref = {name: np.float32([1, 2, 3]) for name in "abcd"}
+    got = {"a": ref["a"], "b": np.float32([1, 2, 3.1]), "c": np.float32([3, 2, 1]), "d": np.float32([3, 2, 0])}
+    assert "the first outside, in the order of computation, is 'b'" in format_table(compare(got, ref, STRICT), limit=1)
+    assert "the first outside" not in format_table(compare({**ref, "c": got["c"]}, ref, STRICT))
