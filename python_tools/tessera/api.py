@@ -154,6 +154,7 @@ def _run(module: Any, parse: Callable[..., Any], words: Sequence[str], report: R
 
 def _parsed(parse: Callable[..., Any], stream: io.StringIO) -> Callable[..., Any]:
     """`parse` with what argparse prints in `stream`."""
+
     def parsed(words: Sequence[str] | None) -> Any:
         with contextlib.redirect_stderr(stream):
             return parse(words)

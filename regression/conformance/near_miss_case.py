@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small graphs that the passes recover, fold or fuse, as exporters write them; near_misses.py changes one thing in each."""
+"""Small graphs that the passes recover, fold or fuse, as exporters write them; near_misses.py changes one thing in
+each."""
 from __future__ import annotations
 
 import random
@@ -11,7 +12,7 @@ from onnx import helper
 
 Build = Callable[["Case"], Sequence[str]]
 PATTERNS: dict[str, tuple[Build, str]] = {}
-"""Name -> how to build it (returns its outputs), and the op of the optimised module that shows that it was recovered."""
+"""Name -> how to build it (returns its outputs), and the op of the optimised module that shows the recovery."""
 
 
 class Case:

@@ -2,8 +2,8 @@
 """The formulas that Tessera recovers, with one thing changed: import, optimise and run on x86 against onnxruntime.
 
 A recovery that compares an axis, a constant or a type in one branch and forgets it in another gives wrong numbers for
-graphs that nearly match. Each case is a pattern of near_miss_formulas.py or near_miss_moves.py as exporters write it, or that with one or two
-changes of near_miss_changes.py; graphs that onnxruntime rejects are drawn again.
+graphs that nearly match. Each case is a pattern of near_miss_formulas.py or near_miss_moves.py as exporters write it,
+or that with one or two changes of near_miss_changes.py; graphs that onnxruntime rejects are drawn again.
     build/bin/tessera-python regression/conformance/near_misses.py [--cases 10000] [--pattern rope] [--keep FOLDER]
 """
 from __future__ import annotations

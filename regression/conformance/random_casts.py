@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random chains of Cast with arithmetic between, compared to the bit with a reference in numpy.
 
-A cast to f16 or bf16 rounds; what ops compute on such values is rounded to f32 alone until the next cast. The arithmetic
-is exact or rounds once, so every engine must give the same bits. Inputs have the special values of each type: halves
-between two numbers, the largest and smallest ones, infinities, NaN, subnormals.
+A cast to f16 or bf16 rounds; what ops compute on such values is rounded to f32 alone until the next cast. The
+arithmetic is exact or rounds once, so every engine must give the same bits. Inputs have the special values of each
+type: halves between two numbers, the largest and smallest ones, infinities, NaN, subnormals.
     build/bin/tessera-python regression/conformance/random_casts.py --seeds 0:500 [--isa npu-base] [--keep FOLDER]
 """
 from __future__ import annotations

@@ -50,7 +50,10 @@ class Commands:
         inputs = self._inputs()
         wanted = self._case.arrays("expected")
         if wanted is None:
-            wanted = self._run(self._case.model, inputs, "wanted")
+            try:
+                wanted = self._run(self._case.model, inputs, "wanted")
+            except Fault:  # onnxruntime cannot run it
+                wanted = self._run(Path("m_top.mlir"), inputs, "wanted")
         self._wrong("x86", inputs, wanted, step)
         self._wrong(NPU, inputs, wanted, step)
         for precision in self._case.narrow_precisions:

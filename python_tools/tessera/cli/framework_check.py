@@ -117,8 +117,8 @@ def _tensors(
 
 
 def feed_of(framework: Framework, model: TopModel, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The framework's inputs; arrays: by the Top model's names, also those that became constants. Inputs whose names the
-    importer changed are found by their place."""
+    """The framework's inputs; arrays: by the Top model's names, also those that became constants. Inputs whose names
+    the importer changed are found by their place."""
     feed = {name: arrays[name] for name in framework.input_names if name in arrays}
     if len(framework.input_names) == len(model.inputs):
         places = zip(framework.input_names, model.inputs)

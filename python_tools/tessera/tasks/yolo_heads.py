@@ -6,7 +6,7 @@
 | YOLOX | [1, cells, 5 + classes] | offsets to the cell, logarithms of sizes | object x class |
 | YOLOv5, v7 | [1, 3 cells, 5 + classes] | centre and size in pixels | object x class |
 | YOLOv8, v9, v11 | [1, 4 + classes (+ masks), cells], or transposed | centre and size in pixels | class |
-| YOLOv8 to v11 without decoding | per stride [1, 64 + classes, h, w] | distributions of four distances (DFL) | class, before the sigmoid or after |
+| YOLOv8 to v11, raw | per stride [1, 64 + classes, h, w] | distributions of 4 distances (DFL) | class, sigmoid or not |
 | YOLOv10, or with NMS inside | [1, n, 6] | corners in pixels | score, then the class |
 
 `cells` is the number of cells of all strides: (h / 8)(w / 8) + (h / 16)(w / 16) + (h / 32)(w / 32).

@@ -270,11 +270,22 @@ Value NodeImporter::floatConstant(mlir::Type element, llvm::ArrayRef<int64_t> sh
 
 namespace {
 
+/// Drops what means nothing to users from a verifier's text: "'top.pad' op " in front, the constraint " (C2)" behind.
+std::string withoutInternals(StringRef text) {
+  if (text.starts_with("'top.")) {
+    auto [op, rest] = text.split("' op ");
+    text = rest.empty() ? text : rest;
+  }
+  size_t constraint = text.rfind(" (C");
+  bool isLast = constraint != StringRef::npos && text.ends_with(")") && text.size() - constraint <= 6;
+  return (isLast ? text.take_front(constraint) : text).str();
+}
+
 /// Runs |body| and collects the error diagnostics it emits.
 bool succeedsQuietly(mlir::MLIRContext *context, std::string &message, llvm::function_ref<mlir::LogicalResult()> body) {
   mlir::ScopedDiagnosticHandler handler(context, [&](mlir::Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && message.empty()) {
-      message = diagnostic.str();
+      message = withoutInternals(diagnostic.str());
     }
     return mlir::success();
   });
