@@ -143,6 +143,18 @@ Float atan2(Float y, Float x) {
   return copySign(select(negative, pi - angle, angle), y);
 }
 
+/// x^n for a whole n in [0, 32), by products. They are exact where the result is a double, so a power of an f32 that
+/// lies in the middle of two of them stays there, and is rounded to even.
+Float smallPower(Float x, Float n) {
+  Float result = n.lit(1.0), square = x, rest = n;
+  for (int bit = 0; bit < 5; ++bit) {
+    Float half = trunc(rest * 0.5);
+    result = select(rest - half * 2.0 > 0.5, result * square, result);
+    square = square * square, rest = half;
+  }
+  return result;
+}
+
 /// x^y for f64, with the special cases of IEEE pow.
 Float powF64(Float x, Float y) {
   KernelBuilder &kb = *x.kb;
@@ -157,6 +169,9 @@ Float powF64(Float x, Float y) {
   Value finite = abs(x) < infinity;
   Value invalid = arith::AndIOp::create(kb.b, arith::AndIOp::create(kb.b, x < 0.0, fraction), finite);
   result = select(invalid, x.lit(std::numeric_limits<double>::quiet_NaN()), result);
+  Float size = abs(y), few = smallPower(x, clamp(size, 0.0, 31.0));
+  Value isSmall = arith::AndIOp::create(kb.b, integral, size < 32.0);
+  result = select(isSmall, select(y < 0.0, 1.0 / few, few), result);
   // (-1)^(+-inf) is 1, as 1^y (even for NaN) and x^0 are.
   Value minusOne = arith::AndIOp::create(kb.b, x == -1.0, abs(y) == infinity);
   Value one = arith::OrIOp::create(kb.b, arith::OrIOp::create(kb.b, x == 1.0, y == 0.0), minusOne);

@@ -140,6 +140,19 @@ TEST(Map, Math) {
   }
 }
 
+/// Powers of whole numbers often lie in the middle of two floats: they are rounded to even.
+TEST(Map, WholePowers) {
+  CheckOptions exact;
+  exact.relative = 0, exact.low = -120, exact.high = 120;
+  const char *power = "%x = math.roundeven %e0 : f32 {0} %y = math.powf %x, %n : f32 device.yield %y : f32";
+  for (const char *exponent : {"4.0", "5.0", "-2.0", "0.0"}) {
+    check(unary(tensor({517}), formatv(power, formatv("%n = arith.constant {0} : f32", exponent))), exact);
+  }
+  std::string few =
+      "%few = arith.constant 0.05 : f32 %part = arith.mulf %e1, %few : f32 %n = math.roundeven %part : f32";
+  check(map({tensor({517}), tensor({517})}, {"f32", "f32"}, tensor({517}), formatv(power, few)), exact);
+}
+
 TEST(Map, Integers) {
   for (const char *type : {"i8", "i16", "i32", "i64"}) {
     for (const char *op : {"addi", "muli", "divsi", "remsi", "minsi", "maxsi", "andi", "xori"}) {

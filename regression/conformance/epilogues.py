@@ -106,6 +106,7 @@ FUNCTIONS: dict[str, Function] = {
     "Asinh": _op("Asinh"),
     "Square": _with("Pow", 2),
     "Cube": _with("Pow", 3),
+    "FourthPower": _with("Pow", 4),
     "Root": _chain(_ABOVE_ZERO, _with("Pow", 0.37)),
     "From1": _with("Sub", 1, first=True),
     "Divided": _chain(_ABOVE_ZERO, _with("Div", 0.3, first=True)),
