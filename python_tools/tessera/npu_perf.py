@@ -91,7 +91,8 @@ def tell(report: Report, told: dict[str, Any], folder: str | None = None) -> Non
         )
         for layer in shown
     ]
-    report.say(compare.align(rows, right=(1, 2, 4, 5)))
+    if shown:
+        report.say(compare.align(rows, right=(1, 2, 4, 5)))
     if len(told["layers"]) > len(shown):
         report.say(f"… and {len(told['layers']) - len(shown)} more layers (--json names all, --report writes them)")
     for line in advice.lines(advice.of_perf(told))[:ADVICE_SHOWN]:
@@ -104,6 +105,8 @@ def summary(told: dict[str, Any]) -> str:
     """Time, what binds it, what it is beyond the roofline, and what the memories hold: four lines."""
     shares = sorted(told.get("time_cycles", {}).items(), key=lambda share: -share[1])
     bound = ", ".join(f"{name} {percent(cycles, told['cycles'])} %" for name, cycles in shares)
+    if not told["layers"] and not told.get("host"):
+        return f"{told['chip']}: no commands, the outputs are inputs or constants"
     if not told["layers"]:
         return f"{told['chip']}: no commands, the host runs all of it{_host(told)}"
     least, local = told["ddr_lower_bound_bytes"], told["local_memory"]

@@ -66,8 +66,8 @@ LogicalResult TopKOp::inferShapes(Types &types) {
     return failure();
   }
   SmallVector<int64_t> shape(shapeOf(getX()));
-  if (k < 1 || (!isDynamic(shape[axis]) && k > shape[axis])) { // topk_c2
-    return emitOpError() << "k = " << k << ", allowed are 1 to " << formatShape(shape[axis]) << " (C2)";
+  if (k < 0 || (!isDynamic(shape[axis]) && k > shape[axis])) { // topk_c2
+    return emitOpError() << "k = " << k << ", allowed are 0 to " << formatShape(shape[axis]) << " (C2)";
   }
   shape[axis] = k;
   return success(succeeded(addType(*this, shape, elementOf(getX()), types)) &&

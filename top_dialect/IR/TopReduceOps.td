@@ -32,7 +32,7 @@ def Top_CumSumOp : Top_Op<"cumsum"> {
 }
 def Top_TopKOp : Top_Op<"topk"> {
   let summary = "The k largest or smallest elements along an axis, sorted";
-  let description = [{values and i64 indices; equal elements keep the lower index first. (C1) axis within the rank. (C2) 1 <= k <= dim.}];
+  let description = [{values and i64 indices; equal elements keep the lower index first. (C1) axis within the rank. (C2) 0 <= k <= dim.}];
   let arguments = (ins Top_Tensor:$x, I64Attr:$k, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
   let results = (outs Top_Tensor:$values, Top_Tensor:$indices);
 }

@@ -26,11 +26,11 @@ bool isTop(Operation *op) { return isa_and_nonnull<TopDialect>(op->getDialect())
 int64_t workPerElement(Operation *op) {
   if (auto matmul = dyn_cast<MatMulOp>(op)) {
     ArrayRef<int64_t> dims = dimsOf(matmul.getA());
-    return dims[dims.size() - (matmul.getTransA() ? 2 : 1)];
+    return std::max<int64_t>(dims[dims.size() - (matmul.getTransA() ? 2 : 1)], 1);
   }
   if (isa<ConvOp, ConvTransposeOp>(op)) {
     RankedTensorType weight = tensorType(op->getOperand(1));
-    return weight.getNumElements() / std::max<int64_t>(weight.getDimSize(0), 1);
+    return std::max<int64_t>(weight.getNumElements() / std::max<int64_t>(weight.getDimSize(0), 1), 1);
   }
   int64_t largest = 1; // Reductions, einsum: at most every operand element per result element.
   if (isa<EinsumOp, RnnOp>(op)) {
@@ -64,6 +64,9 @@ bool isQuantizedWeight(Operation *op) {
   return dequantize && tensorType(dequantize.getX()).getElementTypeBitWidth() <= 16 && feedsIntegerOp(dequantize);
 }
 
+/// Whether the elements of `v` are at hand, if only because there are none.
+bool isKnown(Value v) { return isReadable(v) || isEmpty(v); }
+
 class FoldConstantsPass : public impl::FoldConstantsPassBase<FoldConstantsPass> {
 public:
   using FoldConstantsPassBase::FoldConstantsPassBase;
@@ -72,7 +75,7 @@ private:
   /// Whether the results are known and their bytes and the work for them within bounds.
   bool isWorthEvaluating(Operation *op) {
     if (!isTop(op) || !isa<ReferenceInterface>(op) || op->getNumRegions() != 0 || op->getNumOperands() == 0 ||
-        isQuantizedWeight(op) || !llvm::all_of(op->getOperands(), isReadable)) {
+        isQuantizedWeight(op) || !llvm::all_of(op->getOperands(), isKnown)) {
       return false;
     }
     int64_t growth = 0, elements = 0;
@@ -100,6 +103,10 @@ private:
     SmallVector<HostTensor> inputs, outputs;
     SmallVector<const HostTensor *> pointers; // Into `inputs`, once it is complete.
     for (Value operand : op->getOperands()) {
+      if (isEmpty(operand)) {
+        inputs.emplace_back(tensorType(operand));
+        continue;
+      }
       TensorData data = *getConstantData(operand);
       inputs.push_back(HostTensor::borrow(data.type, data.bytes, data.owner));
     }
@@ -121,6 +128,21 @@ private:
     replaceAndErase(rewriter, op, constants);
     ++evaluated;
     return success();
+  }
+
+  /// Nothing computes tensors without elements: no kernel need cope with them.
+  bool replaceEmpty(Operation *op, RewriterBase &rewriter) {
+    if (!isTop(op) || isConstant(op->getResult(0)) || !llvm::all_of(op->getResults(), isEmpty)) {
+      return false;
+    }
+    SmallVector<Value> constants;
+    for (Value result : op->getResults()) {
+      constants.push_back(
+          createConstant(rewriter, op->getLoc(), tensorType(result), std::vector<char>(), hintFor(op, result)));
+    }
+    replaceAndErase(rewriter, op, constants);
+    ++evaluated;
+    return true;
   }
 
   /// The dims of a value are known although its elements are not.
@@ -182,6 +204,9 @@ private:
     }
     if (auto ifOp = dyn_cast<IfOp>(op)) {
       return foldIf(ifOp, rewriter);
+    }
+    if (op->getNumResults() && replaceEmpty(op, rewriter)) {
+      return true;
     }
     if (isWorthEvaluating(op)) {
       hasFailed |= failed(evaluate(op, rewriter));

@@ -15,8 +15,9 @@ class Top_Pass<string flag> : Pass<flag, "::mlir::ModuleOp"> {
 def FoldConstantsPass : Top_Pass<"top-fold-constants"> {
   let summary = "Evaluate constant ops, refine shapes, drop no-ops";
   let description = [{
-    Before: ops over constants only (shape arithmetic of exporters among them), result types that
-    are less static than their operands allow, ops that return an operand.
+    Before: ops over constants only (shape arithmetic of exporters among them), ops on tensors
+    without elements or with such results, result types that are less static than their operands
+    allow, ops that return an operand.
     After: their values as constants, the inferred types, the operand.
     ```
     %s = top.shape %x {start = 0, end = 2} : (tensor<4x8xf32>) -> tensor<2xi64>     ==> dense<[4, 8]>

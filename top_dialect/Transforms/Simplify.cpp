@@ -253,12 +253,22 @@ static Value endWindows(Pool op, RewriterBase &rewriter) {
   return made.getResult();
 }
 
+/// Operands without elements add nothing to a concatenation.
+static Value dropEmpty(ConcatOp op, RewriterBase &rewriter) {
+  SmallVector<Value> inputs(llvm::make_filter_range(op.getInputs(), [](Value input) { return !isEmpty(input); }));
+  bool drops = !inputs.empty() && inputs.size() < op.getInputs().size();
+  return drops ? ConcatOp::create(rewriter, op.getLoc(), op.getType(), inputs, op.getAxis()).getResult() : Value();
+}
+
 static Value simplified(Operation *op, RewriterBase &rewriter) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](PowOp pow) { return simplifyPow(pow, rewriter); })
       .Case([&](ClipOp clip) { return simplifyClip(clip); })
       .Case([&](ReduceOp reduce) { return simplifyReduce(reduce, rewriter); })
       .Case([&](GatherOp gather) { return simplifyGather(gather, rewriter); })
+      .Case([&](ConcatOp concat) { return dropEmpty(concat, rewriter); })
+      .Case<ScatterNdOp, ScatterElementsOp>(
+          [](auto scatter) { return isEmpty(scatter.getIndices()) ? Value(scatter.getX()) : Value(); })
       .Case([&](SliceOp slice) { return simplifySlice(slice, rewriter); })
       .Case([&](AvgPoolOp pool) { return endWindows(pool, rewriter); })
       .Case([&](MaxPoolOp pool) { return endWindows(pool, rewriter); })

@@ -61,7 +61,10 @@ std::vector<NumberedStage> findNpuStages(const ModelView &view) {
         isForNpu = isForNpu || subnet->kind() == SubnetKind::Npu || subnet->kind() == SubnetKind::Host;
         isForOthers = isForOthers || subnet->kind() == SubnetKind::Device;
       }
-      isForNpu = isForNpu && !isForOthers;
+      const ChipDef &chip = *view.model->chips()->Get(stage->chip());
+      // A stage without code returns inputs and constants.
+      const bool hasCode = isForNpu || isForOthers;
+      isForNpu = hasCode ? isForNpu && !isForOthers : chip.family() && chip.family()->str() == "npu";
       if (isForNpu) {
         found.push_back({number, stage});
       }

@@ -45,7 +45,20 @@ std::string FunctionEmission::nameOf(Operation *op) const {
   return llvm::join(names, "+");
 }
 
+/// Commands work on at least one element. Few ops get here without: the Top passes replace such tensors by constants.
+static llvm::Error checkElements(Operation *op) {
+  for (mlir::Type type : llvm::concat<const mlir::Type>(op->getOperandTypes(), op->getResultTypes())) {
+    if (cast<RankedTensorType>(type).getNumElements() == 0) {
+      return refuse("has a tensor without elements, at least one is needed");
+    }
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error FunctionEmission::emit(Operation *op) {
+  if (llvm::Error empty = checkElements(op)) {
+    return empty;
+  }
   auto model = dyn_cast<EmissionInterface>(op);
   if (!model) {
     llvm::Error types = checkElementTypes(op, stream.chip);

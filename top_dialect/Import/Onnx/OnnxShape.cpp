@@ -475,9 +475,6 @@ void expand(NodeImporter &n) {
 void tile(NodeImporter &n) {
   Value x = n.input(0);
   Ints repeats = n.constantInts(1, "the list of repeats");
-  if (llvm::is_contained(repeats, 0)) {
-    n.unsupported("a repeat count of 0 gives an empty tensor, which is not supported");
-  }
   n.setOutput(0, n.create<TileOp>(x, repeats));
 }
 

@@ -49,7 +49,7 @@ func.func @topk_c1(%a: tensor<2x9xf32>) {
 // -----
 
 func.func @topk_c2(%a: tensor<2x9xf32>) {
-  // expected-error @below {{k = 10, allowed are 1 to 9 (C2)}}
+  // expected-error @below {{k = 10, allowed are 0 to 9 (C2)}}
   %0:2 = top.topk %a {k = 10 : i64, axis = 1 : i64} : (tensor<2x9xf32>) -> (tensor<2x10xf32>, tensor<2x10xi64>)
   return
 }

@@ -243,3 +243,39 @@ func.func @added_under_a_view(%x: tensor<6x5xf32>, %m: tensor<3x1x5xf32>) -> ten
   %2 = top.reshape %1 {shape = array<i64: 6, 5>} : (tensor<3x2x5xf32>) -> tensor<6x5xf32>
   return %2 : tensor<6x5xf32>
 }
+
+// -----
+
+// Tensors without elements are constants, whatever computes them, and what is computed from them alone is known: the
+// sum is 0.
+// CHECK-LABEL: @empty
+// CHECK-NEXT: %[[E:.*]] = top.constant dense<> : tensor<2x0xf32>
+// CHECK-NEXT: return %[[E]], %arg0
+func.func @empty(%x: tensor<2xf32>, %e: tensor<2x0xf32>) -> (tensor<2x0xf32>, tensor<2xf32>) {
+  %a = top.neg %e : (tensor<2x0xf32>) -> tensor<2x0xf32>
+  %s = top.reduce %e {kind = 0 : i32, axes = array<i64: 1>, keepDims = false} : (tensor<2x0xf32>) -> tensor<2xf32>
+  %y = top.add %x, %s : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %a, %y : tensor<2x0xf32>, tensor<2xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @empty_results
+// CHECK-DAG: %[[V:.*]] = top.constant dense<> : tensor<0xf32>
+// CHECK-DAG: %[[I:.*]] = top.constant dense<> : tensor<0xi64>
+// CHECK: return %[[V]], %[[I]]
+func.func @empty_results(%x: tensor<4xf32>) -> (tensor<0xf32>, tensor<0xi64>) {
+  %v, %i = top.topk %x {k = 0 : i64, axis = 0 : i64} : (tensor<4xf32>) -> (tensor<0xf32>, tensor<0xi64>)
+  return %v, %i : tensor<0xf32>, tensor<0xi64>
+}
+
+// -----
+
+// An operand without elements adds nothing to a concatenation.
+// CHECK-LABEL: @concat_of_empty
+// CHECK-NEXT: %[[R:.*]] = top.concat %arg0, %arg0
+// CHECK-NEXT: return %[[R]]
+func.func @concat_of_empty(%x: tensor<2x3xf32>, %e: tensor<0x3xf32>) -> tensor<4x3xf32> {
+  %0 = top.concat %x, %e, %x {axis = 0 : i64} : (tensor<2x3xf32>, tensor<0x3xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  return %0 : tensor<4x3xf32>
+}
