@@ -16,8 +16,10 @@ llvm::Error readInputs(mlir::func::FuncOp network, const std::string &path, cons
                        unsigned begin, unsigned end, top::TensorMap &inputs);
 
 /// Ops read what the store has of named tensors in place of what other ops make of them: each shows what it does
-/// itself. Tensors of another type or shape are an error. Call it before readInputs(), which reads those, too.
-llvm::Error giveOperands(mlir::func::FuncOp network, const std::string &path, const top::WeightStore &store);
+/// itself. Tensors of another type or shape are an error, or left out if `skipsOthers`. Call it before readInputs(),
+/// which reads those, too.
+llvm::Error giveOperands(mlir::func::FuncOp network, const std::string &path, const top::WeightStore &store,
+                         bool skipsOthers);
 
 /// Writes the network's outputs behind, with `all`, every named tensor in the order of evaluation; each as it is
 /// computed, so that no tensor is held longer than the network needs it. Gives how many.

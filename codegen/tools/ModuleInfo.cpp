@@ -4,6 +4,7 @@
 
 #include "codegen/Pipelines/Observe.h"
 #include "codegen/tools/Events.h"
+#include "codegen/tools/InputUses.h"
 #include "codegen/tools/OpenModule.h"
 #include "codegen/tools/Subcommand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -89,8 +90,10 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module
   auto function = cast<func::FuncOp>(*found);
   llvm::json::Array inputs;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    inputs.push_back(describe(type, function.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr),
-                              function.getArgAttrOfType<StringAttr>(i, TopDialect::kPreprocessAttr)));
+    auto object = describe(type, function.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr),
+                           function.getArgAttrOfType<StringAttr>(i, TopDialect::kPreprocessAttr));
+    object["uses"] = describeUses(function.getArgument(i));
+    inputs.push_back(std::move(object));
   }
   llvm::json::Array outputs;
   Operation *terminator = function.front().getTerminator();

@@ -7,8 +7,9 @@
 
 namespace tessera::tool {
 
-/// {"inputs":[{"name","shape","dtype","preprocess"?}],"outputs":[...],"model_hash","network","model_name","ops"}; open
-/// dims are -1, dtypes are numpy's names, "preprocess" is the JSON text stored at the input.
+/// {"inputs":[{"name","shape","dtype","uses","preprocess"?}],"outputs":[...],"model_hash","network","model_name","ops"};
+/// open dims are -1, dtypes are numpy's names, "preprocess" is the JSON text stored at the input, "uses" is what
+/// describeUses() returns.
 llvm::Expected<llvm::json::Object> describeModule(mlir::ModuleOp module);
 
 /// numpy's name of an element type.

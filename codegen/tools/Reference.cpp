@@ -1,5 +1,6 @@
 //===- Reference.cpp - The reference subcommand: evaluates a NAME_top.mlir ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/tools/Cones.h"
 #include "codegen/tools/Evaluate.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/ModuleInfo.h"
@@ -34,6 +35,8 @@ struct Options {
   int64_t groupSize = tessera::quant::kGroupSize;
   std::string isolate;
   std::string operands;
+  std::optional<int64_t> budget;
+  std::vector<std::string> only;
   std::string requantize = "float";
   bool int16 = false;
 };
@@ -56,7 +59,7 @@ static llvm::Expected<TensorMap> readTensors(func::FuncOp network, const Options
     if (llvm::Error error = operands.open(options.operands)) {
       return error;
     }
-    if (llvm::Error error = giveOperands(network, options.operands, operands)) {
+    if (llvm::Error error = giveOperands(network, options.operands, operands, options.budget.has_value())) {
       return error;
     }
     if (llvm::Error error = readInputs(network, options.operands, operands, count, network.getNumArguments(), inputs)) {
@@ -96,6 +99,26 @@ static llvm::Error widenFloats(ModuleOp module) {
   PassManager passes(module.getContext());
   passes.addPass(createWidenFloatsPass());
   return failed(passes.run(module)) ? llvm::createStringError("failed to widen f16 values") : llvm::Error::success();
+}
+
+/// Evaluates the network, or the part of it that the budget pays for, and reports the result.
+static llvm::Error evaluateNetwork(func::FuncOp network, const TensorMap &inputs, const Options &options) {
+  llvm::json::Object result{{"output", llvm::json::fixUTF8(options.output)}};
+  if (options.budget) {
+    llvm::StringSet<> only;
+    for (const std::string &name : options.only) {
+      only.insert(name);
+    }
+    result["cones"] = keepCheapCones(network, *options.budget, only);
+  }
+  reportPhase("reference");
+  llvm::Expected<int64_t> count = evaluate(network, inputs, options.output, options.all);
+  if (!count) {
+    return count.takeError();
+  }
+  result["tensors"] = *count;
+  reportResult(std::move(result));
+  return llvm::Error::success();
 }
 
 static llvm::Error run(const Options &options) {
@@ -142,16 +165,7 @@ static llvm::Error run(const Options &options) {
   if (!inputs) {
     return inputs.takeError();
   }
-  llvm::Expected<int64_t> count = 0;
-  {
-    reportPhase("reference");
-    count = evaluate(network, *inputs, options.output, options.all);
-  }
-  if (!count) {
-    return count.takeError();
-  }
-  reportResult(llvm::json::Object{{"output", llvm::json::fixUTF8(options.output)}, {"tensors", *count}});
-  return llvm::Error::success();
+  return evaluateNetwork(network, *inputs, options);
 }
 
 std::function<llvm::Error()> tessera::tool::addReference(CLI::App &app) {
@@ -175,6 +189,12 @@ std::function<llvm::Error()> tessera::tool::addReference(CLI::App &app) {
   sub->add_option("--operands", options->operands,
                   "safetensors file of tensors by name: ops read these in place of what the ops before them make")
       ->excludes("--isolate");
+  sub->add_option("--budget", options->budget,
+                  "With --operands: elements and multiplications to spend, on the cheapest tensors first")
+      ->needs("--operands");
+  sub->add_option("--only", options->only, "With --budget: a tensor to evaluate, and no others; may be repeated")
+      ->needs("--budget")
+      ->allow_extra_args(false);
   sub->add_flag("--all", options->all, "Write every named tensor, not only the outputs");
   return [options] { return run(*options); };
 }
