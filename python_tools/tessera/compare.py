@@ -92,6 +92,11 @@ class Row:
         return 1.0 - self.rel_l2
 
     @property
+    def shape_differs(self) -> bool:
+        """True where the two sides could not be compared element by element."""
+        return math.isnan(self.cosine)
+
+    @property
     def own_share(self) -> float:
         """Of the squared error, what the op and its rounding add; the rest is inherited. NaN where that is not
         known."""
@@ -122,7 +127,7 @@ class Comparison:
     @property
     def broken(self) -> list[Row]:
         """Rows that no rounding explains: other shapes, or NaN and infinity at other places."""
-        return [row for row in self.failed if row.non_finite_differs or math.isnan(row.cosine)]
+        return [row for row in self.failed if row.non_finite_differs or row.shape_differs]
 
     @property
     def passed(self) -> bool:
@@ -141,16 +146,29 @@ class Comparison:
                 hint="list the names of both files with 'npz_tool dump FILE'",
             )
 
-    def require_passed(self, what: str) -> None:
-        """Raises TesseraError with exit code 3 where a tensor misses its tolerance."""
+    def require_passed(self, what: str, outputs: Sequence[str] = (), reason: str = "") -> None:
+        """Raises TesseraError with exit code 3 where a tensor misses its tolerance. outputs: the network's, to report
+        which of them differ. reason: what is known of the cause."""
         self.require_rows(what)
-        if self.failed:
-            worst = self.failed[0]
-            raise TesseraError(
-                f"{what}: {len(self.failed)} of {len(self.rows)} tensors are outside the tolerance "
-                f"({self.tolerance}); the worst is '{worst.name}': {describe(worst)}",
-                ExitCode.ACCURACY,
+        if not self.failed:
+            return
+        worst = self.failed[0]
+        details = [f"looked into: {reason}"] if reason else []
+        if outputs:
+            affected = [f"'{row.name}' ({describe(row)})" for row in self.failed if row.name in outputs]
+            details.append(
+                f"outputs outside: {', '.join(affected)}"
+                if affected
+                else "no output is outside: only tensors inside of the network differ"
             )
+        raise TesseraError(
+            f"{what}: {len(self.failed)} of {len(self.rows)} tensors are outside the tolerance "
+            f"({self.tolerance}); the worst is '{worst.name}': {describe(worst)}",
+            ExitCode.ACCURACY,
+            details=details,
+            hint="'tessera reduce' finds the smallest network that shows it; --excepts leaves tensors out, --tolerance "
+            "sets another limit",
+        )
 
     def as_dict(self) -> dict[str, object]:
         return {

@@ -2,9 +2,9 @@
 """A model's input tensors from what the user gives: .npz, .npy, pictures, NAME=FILE pairs, or random."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -17,13 +17,33 @@ RANDOM_SEED = 0
 
 
 @dataclass(frozen=True)
+class Uses:
+    """What a network does with an input: the values that it may have.
+
+    index_below: it is an index into so many elements. divides: it divides integers. is_fixed: sizes, indices or
+    divisors are computed from it, so that its values are not known. reaches: the ops that depend on it.
+    """
+
+    index_below: int | None = None
+    divides: bool = False
+    is_fixed: bool = False
+    reaches: frozenset[str] = frozenset()
+
+    @staticmethod
+    def from_json(entry: Mapping[str, Any]) -> "Uses":
+        below = entry.get("index_below")
+        return Uses(below, "divisor" in entry, "fixed" in entry, frozenset(entry.get("reaches", ())))
+
+
+@dataclass(frozen=True)
 class InputSpec:
-    """One input of a compiled model: all dims fixed; preprocess is set for picture inputs."""
+    """One input of a compiled model: all dims fixed; preprocess is set for picture inputs, uses if they are known."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     preprocess: Preprocess | None = None
+    uses: Uses | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"'{self.name}' {self.dtype}{list(self.shape)}"
@@ -126,7 +146,8 @@ def random_inputs(
     """Seeded random arrays: the same for the same seed and inputs.
 
     Floats are uniform in the `ranges` of their input, else in [-1, 1), or what pixels 0..255 become under the model's
-    pre-processing; integers are 0 or 1, which is a valid index, token and mask nearly everywhere.
+    pre-processing; integers are 0 or 1, which is a valid index, token and mask nearly everywhere. Divisors of integers
+    are 1 or 2, and indices into one element are 0.
     """
     generator = np.random.default_rng(seed)
     arrays = {}
@@ -139,8 +160,17 @@ def random_inputs(
         elif spec.is_float:
             arrays[spec.name] = spec.cast(generator.uniform(low, high, spec.shape))
         else:
-            arrays[spec.name] = generator.integers(0, 2, spec.shape).astype(spec.dtype)
+            arrays[spec.name] = _random_integers(generator, spec)
     return arrays
+
+
+def _random_integers(generator: np.random.Generator, spec: InputSpec) -> np.ndarray:
+    drawn = generator.integers(0, 2, spec.shape)
+    if spec.uses and spec.uses.divides:
+        drawn = drawn + 1
+    elif spec.uses and spec.uses.index_below == 1:
+        drawn = np.zeros_like(drawn)
+    return drawn.astype(spec.dtype)
 
 
 def _random_pixels(generator: np.random.Generator, spec: InputSpec) -> np.ndarray:

@@ -199,7 +199,7 @@ def _prepare(
     its nodes are other ones than the file's; the outputs that it has of its own, none if they all depend on nodes that
     were left out; and which nodes were corrected. every_tensor: every node output of the top graph is a graph
     output, behind these."""
-    model = _load(path)
+    model = load_model(path)
     if model is None:
         return None, False, None, []
     if ends:
@@ -218,7 +218,7 @@ def _prepare(
     return (data if 0 < len(data) < (1 << 31) - (1 << 20) else None), is_changed, own_outputs, deviations
 
 
-def _load(path: Path) -> "onnx.ModelProto | None":
+def load_model(path: Path) -> "onnx.ModelProto | None":
     """The model as the `onnx` package reads it; None where it is missing or cannot."""
     try:
         import onnx

@@ -19,6 +19,13 @@ DEFAULT = {
 LEAST_OUTPUT_COSINE = 0.5
 """A quantised model with an output below this, over all samples that it was checked on, is broken, not coarse."""
 
+
+def of_float_model(narrow: str) -> Tolerance:
+    """Returns the tolerance of a model that is not quantised. narrow: the narrowest type of its floats: what is rounded
+    to 16 bits differs by that much between engines."""
+    return DEFAULT[{"f16": "F16", "bf16": "BF16"}.get(narrow, "F32")]
+
+
 METAVAR = "COS[,EUCLID]|PRECISION"
 ALL = ", ".join(f"{precision} {tolerance.cosine:g},{tolerance.euclid:g}" for precision, tolerance in DEFAULT.items())
 """For --help."""

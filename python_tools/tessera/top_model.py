@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from . import interrupts, safetensors_io
 from .compile_driver import run_compile
 from .errors import ExitCode, TesseraError
 from .files import require_file, scratch_folder, staging_folder
-from .inputs import InputSpec
+from .inputs import InputSpec, Uses
 from .preprocess import Preprocess
 from .progress import Report
 from .safetensors_io import round_bfloat16
@@ -41,6 +42,12 @@ class TopModel:
     def quantises(self) -> bool:
         """True where an op of the network rounds to integers of a quantisation."""
         return "top.quantize" in self.path.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def narrow_floats(self) -> str:
+        """The narrowest type of 16 bits that a tensor of the network has: "bf16", "f16", or "" for none."""
+        found = set(re.findall(r"tensor<[\dx]*(bf16|f16)>", self.path.read_text(encoding="utf-8", errors="replace")))
+        return "bf16" if "bf16" in found else "f16" if found else ""
 
 
 def rounded(model: TopModel, name: str, array: np.ndarray) -> np.ndarray:
@@ -208,6 +215,7 @@ def _spec(entry: Mapping[str, Any]) -> InputSpec:
         tuple(entry["shape"]),
         str(entry["dtype"]),
         Preprocess.from_json(str(text)) if text else None,
+        Uses.from_json(entry["uses"]) if "uses" in entry else None,
     )
 
 
@@ -251,25 +259,57 @@ class Floats(Mapping[str, np.ndarray]):
         return len(self._names)
 
 
+UNLIMITED = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Cone:
+    """What a tensor is computed from: the names of the ops, and of the tensors that these read."""
+
+    ops: Sequence[str]
+    reads: Sequence[str]
+
+
 def evaluate_each(
-    model: TopModel, inputs: Mapping[str, np.ndarray], operands: Mapping[str, np.ndarray], report: Report
-) -> safetensors_io.MappedTensors:
-    """Every named tensor of the model as its op makes it of `operands`, float32 arrays by the names of tensors; what
-    has no such operand is evaluated. So no difference is inherited from one op to the next."""
+    model: TopModel,
+    inputs: Mapping[str, np.ndarray],
+    operands: Mapping[str, np.ndarray],
+    report: Report,
+    budget: int = UNLIMITED,
+    only: Collection[str] = (),
+) -> tuple[safetensors_io.MappedTensors, dict[str, Cone]]:
+    """Evaluates every tensor that `operands` names from these alone: so no difference is inherited from one op to the
+    next. What lies between and is not given is evaluated, too.
+
+    Returns the tensors and their cones. budget: elements and multiplications to spend, on the cheapest tensors first;
+    the others are left out. only: these tensors, if there are any.
+    """
+    cones: dict[str, Cone] = {}
     with scratch_folder() as folder:
         given = folder / "operands.safetensors"
         safetensors_io.save(given, operands)
-        return _evaluate(model, inputs, report, ["--all", "--isolate", str(given)])
+        flags = ["--all", "--operands", str(given), "--budget", str(budget)]
+        flags += [f"--only={name}" for name in only]
+        tensors = _evaluate(model, inputs, report, flags, cones)
+    return tensors, cones
 
 
 def _evaluate(
-    model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, flags: Sequence[str]
+    model: TopModel,
+    inputs: Mapping[str, np.ndarray],
+    report: Report,
+    flags: Sequence[str],
+    cones: dict[str, Cone] | None = None,
 ) -> safetensors_io.MappedTensors:
+    """The tensors that tessera-compile writes; cones: filled from its result."""
     with scratch_folder() as folder:
         in_file, out_file = folder / "in.safetensors", folder / "out.safetensors"
         safetensors_io.save(in_file, inputs, bfloat16=[spec.name for spec in model.inputs if spec.dtype == "bfloat16"])
         arguments = ["reference", "--mlir", str(model.path), "--input", str(in_file), "--output", str(out_file)]
-        run_compile([*arguments, *flags], report, inputs=[model.path, model.weights, in_file], reproducer_beside=".")
+        files = [model.path, model.weights, in_file]
+        result = run_compile([*arguments, *flags], report, inputs=files, reproducer_beside=".")
+        if cones is not None:
+            cones.update({name: Cone(**entry) for name, entry in result.get("cones", {}).items()})
         if not out_file.exists():
             raise TesseraError("tessera-compile reference wrote no output", ExitCode.INTERNAL)
         # The open file outlives the folder.

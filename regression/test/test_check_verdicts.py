@@ -171,7 +171,7 @@ def test_a_small_fault_beside_onnxruntime_is_found(
     assert code == 3 and f"{where} is wrong by itself" in text.out, text.out
 
 
-@pytest.mark.parametrize("name, where", [("norms", "'n'"), ("chain", "'d4'")])
+@pytest.mark.parametrize("name, where", [("norms", "'n'"), ("chain", "4'")])
 def test_a_small_fault_of_the_model_is_found(folder: Path, tmp_path: Path, name: str, where: str) -> None:
     """The reference is of the right network, what is deployed of the other one."""
     check(transform(folder, name))

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Callable, ContextManager, Iterator, Mapping, Sequence, Union
+from pathlib import Path
+from typing import Callable, ContextManager, Iterator, Mapping, NamedTuple, Sequence, Union
 
 import numpy as np
 
-from .. import compare, onnx_runner, top_model
+from .. import compare, onnx_runner, tolerances, top_model, verdict
 from ..inputs import InputSpec
+from ..onnx_facts import Freedom, freedom_of
 from ..onnx_reference import ReferenceModel
 from ..progress import Report, Step
 from ..safetensors_io import MappedTensors
 from ..top_model import TopModel
 from .common import Context
 from .single_check import check_each_op
+from .wide_input import check_wide_input
+
+
+class Compared(NamedTuple):
+    """shapes: of the framework's tensors. reason: what the look at single ops says of a difference."""
+
+    comparison: compare.Comparison
+    shapes: dict[str, tuple[int, ...]]
+    reason: str
+
 
 Framework = Union[onnx_runner.OnnxModel, ReferenceModel]
 
@@ -26,32 +38,38 @@ def compare_with_framework(
     arrays: Mapping[str, np.ndarray],
     frameworks: Sequence[Callable[[], Framework]],
     tolerance: compare.Tolerance,
+    wide_file: Path,
 ) -> None:
     """Compares with the first of `frameworks` that can run the model; a framework's limit need not be a fault of the
     model, so it is a warning. got: all tensors of the Top reference. arrays: the inputs, also those that were made
-    constants."""
+    constants. wide_file: where wide inputs are kept that show a fault."""
     report = context.report
     context.result["comparison"] = None
     limits: list[str] = []
+    if context.args.tolerance is None:
+        tolerance = tolerances.of_float_model(model.narrow_floats)
     for load in frameworks:
         step = report.extra_step if limits else report.step
         try:
             framework = load()
-            comparison, shapes = _compare(context, model, got, arrays, framework, tolerance, step)
-            if comparison.failed and isinstance(framework, onnx_runner.OnnxModel):
-                if corrected := framework.corrected(shapes):
+            compared = _compare(context, model, got, arrays, framework, tolerance, step)
+            if compared.comparison.failed and isinstance(framework, onnx_runner.OnnxModel):
+                if corrected := framework.corrected(compared.shapes):
                     warn_of_deviations(report, corrected)
-                    step = report.extra_step
-                    comparison, _ = _compare(context, model, got, arrays, corrected, tolerance, step)
+                    step, framework = report.extra_step, corrected
+                    compared = _compare(context, model, got, arrays, corrected, tolerance, step)
         except onnx_runner.Unreadable as error:
             limits.append(error.message)
             continue
         for text in limits:
             report.warn(f"{text}; compared with {framework.name} instead")
+        comparison = compared.comparison
         context.result["comparison"] = comparison.as_dict()
         if comparison.failed or comparison.excused:
             report.say(compare.format_table(comparison))
-        comparison.require_passed(f"Top model against {framework.name}")
+        title = f"Top model against {framework.name}"
+        comparison.require_passed(title, [spec.name for spec in model.outputs], compared.reason)
+        _check_wide_input(context, model, got, arrays, framework, title, wide_file)
         return
     reasons = "; ".join(limits)
     report.warn(f"not compared with the framework: {reasons}; the numbers of this model are unchecked")
@@ -72,11 +90,9 @@ def _compare(
     framework: Framework,
     tolerance: compare.Tolerance,
     timed: Callable[[str], ContextManager[Step]],
-) -> tuple[compare.Comparison, dict[str, tuple[int, ...]]]:
-    """The comparison, and the shapes of the framework's tensors. Raises Unreadable where it cannot run the model.
-    timed: begins the step."""
-    # The file's outputs are those of the model, in this order, unless the user named others.
-    names_of = top_names([] if context.args.output_names else model.outputs, framework)
+) -> Compared:
+    """Raises Unreadable where the framework cannot run the model. timed: begins the step."""
+    names_of = _names(context, model, framework)
     expected = partial(_tensors, model, arrays, got.sizes(), framework, names_of)
     comparing, names = compare.Comparing(tolerance, context.args.excepts.split(",")), []
     shapes = {name: array.shape for name, array in arrays.items()}
@@ -98,8 +114,57 @@ def _compare(
     for spec in model.outputs:
         if spec.name not in names and spec.name not in comparison.excepted:
             context.report.warn(f"output '{spec.name}' is not compared: {framework.name} does not compute it")
-    check_each_op(context, model, arrays, comparison, lambda put: [put(*pair) for pair in expected()])
-    return comparison, shapes
+    reason = check_each_op(
+        context,
+        model,
+        arrays,
+        comparison,
+        lambda put: [put(*pair) for pair in expected()],
+        freedom=freedom_of(context.args.model_def) if comparison.failed else Freedom(),
+        rerun=partial(_rerun, model, arrays, got.sizes(), framework, names_of),
+    )
+    return Compared(comparison, shapes, reason)
+
+
+def _names(context: Context, model: TopModel, framework: Framework) -> dict[str, str]:
+    """The file's outputs are those of the model, in this order, unless the user named others."""
+    return top_names([] if context.args.output_names else model.outputs, framework)
+
+
+def _rerun(
+    model: TopModel,
+    arrays: Mapping[str, np.ndarray],
+    sizes: Mapping[str, int],
+    framework: Framework,
+    names: Mapping[str, str],
+) -> list[verdict.Moved]:
+    """The framework's outputs on the inputs, and on inputs moved by a unit in the last place."""
+    outputs = {spec.name for spec in model.outputs}
+    wanted = {theirs: ours for theirs, ours in names.items() if ours in outputs}
+    before = dict(_tensors(model, arrays, sizes, framework, wanted))
+    return [
+        {name: (before[name], after) for name, after in _tensors(model, moved, sizes, framework, wanted)}
+        for moved in (verdict.Perturbed(arrays, seed) for seed in range(verdict.PERTURBATIONS))
+    ]
+
+
+def _check_wide_input(
+    context: Context,
+    model: TopModel,
+    got: MappedTensors,
+    arrays: Mapping[str, np.ndarray],
+    framework: Framework,
+    title: str,
+    file: Path,
+) -> None:
+    names, sizes = _names(context, model, framework), got.sizes()
+
+    def run(wide: Mapping[str, np.ndarray], put: Callable[[str, np.ndarray], None]) -> None:
+        for name, array in _tensors(model, {**arrays, **wide}, sizes, framework, names):
+            put(name, array)
+
+    if error := check_wide_input(context, model, run, title, file, freedom_of(context.args.model_def)):
+        raise error
 
 
 def _tensors(

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import math
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Sequence
@@ -28,8 +29,10 @@ from . import precision, tune
 from .common import Context, run_command
 from .deploy_arguments import NAME, parse, refuse_unsupported
 from .single_check import check_each_op
+from .wide_input import check_wide_input
 
 OPS_SHOWN = 8
+LONGEST_SECOND_RUN = 10.0  # seconds that the first run and its comparison took; a simulator may take longer
 NARROW = ("BF16", "F16")
 
 
@@ -306,6 +309,51 @@ def _check(
     net = bmodel.open_net(output, args.threads)
     given, what = meanwhile[:2] if meanwhile else _test_input(args, net.inputs)
     arrays = _as_top_inputs(model, net, given)
+    reference = _reference_tensors(context, model, arrays, meanwhile, what)
+    outputs: dict[str, np.ndarray] = {}
+    seconds = 0.0
+
+    def run_net(take: Callable[[str, np.ndarray], None]) -> None:
+        """Runs the .bmodel; its tensors are taken as they are computed, so that none but outputs stays in memory."""
+        nonlocal seconds
+        begin = time.perf_counter()
+        outputs.update(net.run_every_tensor(given, take))
+        seconds = time.perf_counter() - begin
+        for name, array in outputs.items():
+            take(name, array)
+
+    if args.quantize == "F32" and args.tolerance is None:
+        tolerance = tolerances.of_float_model("f16" if args.tf32 else model.narrow_floats)
+    with _own_errors_meanwhile(context, model, arrays, reference) as own:
+        comparison = _compared(context, model, output, run_net, reference, tolerance, own)
+    reason = ""
+    if args.quantize == "F32":
+        others = [reference] if args.test_reference else []
+        reason = check_each_op(
+            context, model, arrays, comparison, run_net, others, rerun=lambda: _rerun(model, net, given)
+        )
+    context.result["comparison"] = comparison.as_dict()
+    strict = args.quantize == "F32" or args.tolerance or comparison.broken
+    context.report.say(
+        compare.format_table(comparison, None if args.compare_all else 10, "FAIL" if strict else "below")
+    )
+    if targets().is_npu(args.chip) and (args.compare_all or args.layers):
+        _look_at_layers(context, model, net, given)
+    if args.quantize in NARROW and not args.calibration_table:
+        _check_narrow(context, model, outputs, reference, what)
+    wanted = {spec.name: reference[spec.name] for spec in model.outputs}
+    samples = [(wanted, outputs), *_check_outputs(context, model, net)]
+    _judge(context, comparison, samples, tolerance, bool(strict), reason)
+    shows_inner = len(comparison.rows) > len(outputs) or 2 * len(comparison.rows) >= len(reference)
+    if args.quantize == "F32" and not args.tf32 and shows_inner and seconds <= LONGEST_SECOND_RUN:
+        _check_wide_input(context, model, net)
+
+
+def _reference_tensors(
+    context: Context, model: TopModel, arrays: Mapping[str, np.ndarray], meanwhile: Reference | None, what: str
+) -> Mapping[str, np.ndarray]:
+    """All tensors of the Top reference on the arrays; what: the arrays, for people."""
+    args = context.args
     with context.report.step("Top reference") as step:
         if args.test_reference:
             reference: Mapping[str, np.ndarray] = load_npz(args.test_reference, "--test_reference")
@@ -321,31 +369,32 @@ def _check(
             f"--test_reference {args.test_reference} has no output '{lost[0]}' of the model",
             hint="make it anew with model_transform --test_result",
         )
+    return reference
 
-    outputs: dict[str, np.ndarray] = {}
 
-    def run_net(take: Callable[[str, np.ndarray], None]) -> None:
-        """Runs the .bmodel; its tensors are taken as they are computed, so that none but outputs stays in memory."""
-        outputs.update(net.run_every_tensor(given, take))
-        for name, array in outputs.items():
-            take(name, array)
+def _rerun(model: TopModel, net: bmodel.Net, given: Mapping[str, np.ndarray]) -> list[verdict.Moved]:
+    """The .bmodel's outputs on the inputs, and on inputs moved by a unit in the last place."""
+    before = net.run(given)
+    return [
+        {name: (before[name], after) for name, after in net.run(dict(verdict.Perturbed(given, seed))).items()}
+        for seed in range(verdict.PERTURBATIONS)
+    ]
 
-    with _own_errors_meanwhile(context, model, arrays, reference) as own:
-        comparison = _compared(context, model, output, run_net, reference, tolerance, own)
-    if args.quantize == "F32":
-        check_each_op(context, model, arrays, comparison, run_net, [reference] if args.test_reference else [])
-    context.result["comparison"] = comparison.as_dict()
-    strict = args.quantize == "F32" or args.tolerance or comparison.broken
-    context.report.say(
-        compare.format_table(comparison, None if args.compare_all else 10, "FAIL" if strict else "below")
-    )
-    if targets().is_npu(args.chip) and (args.compare_all or args.layers):
-        _look_at_layers(context, model, net, given)
-    if args.quantize in NARROW and not args.calibration_table:
-        _check_narrow(context, model, outputs, reference, what)
-    wanted = {spec.name: reference[spec.name] for spec in model.outputs}
-    samples = [(wanted, outputs), *_check_outputs(context, model, net)]
-    _judge(context, comparison, samples, tolerance, bool(strict))
+
+def _check_wide_input(context: Context, model: TopModel, net: bmodel.Net) -> None:
+    """Checks the ops of a float model whose tensors the engine shows, on inputs of any magnitude."""
+    args = context.args
+    if args.fuse_preprocess:
+        return
+
+    def run(arrays: Mapping[str, np.ndarray], put: Callable[[str, np.ndarray], None]) -> None:
+        for name, array in net.run_every_tensor(arrays, put).items():
+            put(name, array)
+
+    kept = Path(args.mlir).with_name(Path(args.mlir).stem.removesuffix("_top") + "_wide_in.npz")
+    title = f"{args.model} against the Top reference"
+    if error := check_wide_input(context, model, run, title, kept):
+        raise error
 
 
 def _compared(
@@ -449,6 +498,7 @@ def _judge(
     samples: Sequence[tuple[checks.Arrays, checks.Arrays]],
     tolerance: compare.Tolerance,
     strict: bool,
+    reason: str,
 ) -> None:
     """Raises TesseraError (exit code 3) unless the model is good enough. If not `strict`, its outputs decide
     (`samples`, as for verdict.unusable), and tensors outside the tolerance are a warning."""
@@ -458,7 +508,7 @@ def _judge(
             f"{len(comparison.missing)} tensors of the reference live inside fused steps and are not visible one by one"
         )
     if strict:
-        comparison.require_passed(f"{args.model} against the Top reference")
+        comparison.require_passed(f"{args.model} against the Top reference", list(samples[0][0]), reason)
         return
     comparison.require_rows(f"{args.model} against the Top reference")
     broken = verdict.unusable(samples)

@@ -239,7 +239,8 @@ def _check(
         context.result["comparison"] = None
         return input_file
     frameworks: list[Callable[[], Framework]] = [framework.result, partial(ReferenceModel, args.model_def)]
-    compare_with_framework(context, model, got, {**arrays, **fixed}, frameworks, tolerance)
+    wide_file = input_path.with_name(input_path.name.replace("_in_f32", "_wide_in"))
+    compare_with_framework(context, model, got, {**arrays, **fixed}, frameworks, tolerance, wide_file)
     return input_file
 
 
