@@ -167,3 +167,18 @@ def test_distribution_is_that_of_the_values(values: np.ndarray) -> None:
     got = distribution.magnitudes.on_grid(edges)
     assert got.sum() == pytest.approx(len(values))
     assert np.abs(got - exact).sum() <= 0.1 * len(values)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("magnitude", [1e-12, 1e-30, 1e-40, 1e-45])
+def test_small_tensors_have_ranges_of_their_own(method: str, magnitude: float) -> None:
+    """Subnormal numbers have one as well: its scale is a normal number."""
+    values = (np.abs(GENERATOR.normal(0, 1, 2_000)) * magnitude).astype(np.float32)
+    distribution = Distribution.from_values(values)
+    most = float(values.max())
+    for symmetric in (True, False):
+        found = find_range(method, distribution, symmetric)
+        assert 0 < found.high <= most
+        scale = symmetric_quant(found.threshold)[0] if symmetric else asymmetric_quant(found.low, found.high)[0]
+        assert scale >= np.finfo(np.float32).tiny
+        assert scale <= most / 100 or most < 1e-34

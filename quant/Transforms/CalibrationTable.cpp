@@ -11,8 +11,9 @@ using namespace llvm;
 
 namespace tessera::quant {
 namespace {
-constexpr double kSmallestSpan = 1e-8; // as run_calibration has it
-constexpr double kTolerance = 1e-3;    // of an edited scale against the one that follows from the range
+constexpr double kSpanOfZeros = 1e-8;   // as run_calibration has it
+constexpr double kSmallestSpan = 1e-34; // so that scales are normal numbers
+constexpr double kTolerance = 1e-3;     // of an edited scale against the one that follows from the range
 
 /// One line of "tensors".
 Range readRange(ObjectReader &line) {
@@ -73,8 +74,9 @@ void Range::derive() {
     zeroPoint = 0;
     return;
   }
-  double low = std::min(min, 0.0f), high = std::max(max, 0.0f);
-  scale = static_cast<float>(std::max(high - low, kSmallestSpan) / 255);
+  const double low = std::min(min, 0.0f), high = std::max(max, 0.0f);
+  const double span = high > low ? std::max(high - low, kSmallestSpan) : kSpanOfZeros;
+  scale = static_cast<float>(span / 255);
   zeroPoint = static_cast<int8_t>(std::clamp(std::nearbyint(-128 - low / scale), -128.0, 127.0));
 }
 

@@ -21,6 +21,13 @@ namespace {
 /// there is no wider form. Squares of the three add up.
 constexpr double kMostOfAttention = 0.05;
 
+/// The magnitude that a tensor of integers must reach. The products of smaller scales would be subnormal, and lose
+/// bits.
+constexpr float kLeastMagnitude = 1e-25f;
+
+/// Zeros alone are exact in any scale.
+bool isTooSmall(const Range *range) { return range && range->magnitude() > 0 && range->magnitude() < kLeastMagnitude; }
+
 class Decider {
 public:
   Decider(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices, Precision precision)
@@ -138,7 +145,8 @@ private:
         return operand;
       }
     }
-    return {};
+    bool sums = isContraction(kind) && isTooSmall(table.find(names.lookup(op->getResult(0))));
+    return sums ? op->getResult(0) : Value();
   }
 
   /// States of a recurrent network and the like come as one float tensor whose parts have nothing in common.
@@ -153,7 +161,8 @@ private:
 
   bool hasRange(Value v) {
     OpKind kind = kindAt(v);
-    return kind == OpKind::move || kind == OpKind::concat || table.find(names.lookup(v));
+    const Range *range = table.find(names.lookup(v));
+    return kind == OpKind::move || kind == OpKind::concat || (range && !isTooSmall(range));
   }
 
   OpKind kindAt(Value v) const {
@@ -163,6 +172,10 @@ private:
 
   /// Why `v` has no range.
   std::string lacking(Value v) const {
+    if (const Range *range = table.find(names.lookup(v))) {
+      return llvm::formatv("tensor '{0}' reaches {1:e1}, integers need at least {2:e1}", names.lookup(v),
+                           range->magnitude(), kLeastMagnitude);
+    }
     return "tensor '" + names.lookup(v).str() + "' has no line in the calibration table";
   }
 

@@ -29,7 +29,7 @@ constexpr double kLarge = 0.035, kPays = 4, kMuch = 0.5, kSmall = 0.02;
 /// 16 bits are enough to leave room for larger values than the samples had.
 constexpr float kHeadroom = 2.0f;
 
-constexpr float kSmallestMagnitude = 1e-8f; // as run_calibration has it
+constexpr float kMagnitudeOfZeros = 1e-8f; // as run_calibration has it
 
 /// Tensors that have the same integers up to their places.
 struct Group {
@@ -260,7 +260,8 @@ private:
   }
 
   static float magnitudeOf(const Group &group) {
-    return std::max(kHeadroom * group.range->magnitude(), kSmallestMagnitude);
+    const float magnitude = kHeadroom * group.range->magnitude();
+    return magnitude > 0 ? magnitude : kMagnitudeOfZeros;
   }
 
   static IntegerForm formOf(const Group &group) {

@@ -19,8 +19,10 @@ from .distribution import Distribution
 
 METHODS = ("max", "percentile9999", "kl", "mse", "aciq")
 DEFAULT_PERCENTILE = 99.99
-SMALLEST_THRESHOLD = 1e-8
+THRESHOLD_OF_ZEROS = 1e-8
 """For tensors that are zero everywhere: a scale must be positive."""
+SMALLEST_THRESHOLD = 1e-34
+"""A scale must be a normal number. Tensors that reach less than 1e-25 stay float (quant/Transforms/Decisions.cpp)."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,11 @@ class Range:
     @property
     def threshold(self) -> float:
         """Of symmetric quantisation."""
-        return max(-self.low, self.high, SMALLEST_THRESHOLD)
+        return _positive(max(-self.low, self.high))
+
+
+def _positive(extent: float) -> float:
+    return max(extent, SMALLEST_THRESHOLD) if extent > 0 else THRESHOLD_OF_ZEROS
 
 
 def symmetric_quant(threshold: float) -> tuple[float, int]:
@@ -44,7 +50,7 @@ def symmetric_quant(threshold: float) -> tuple[float, int]:
 def asymmetric_quant(low: float, high: float) -> tuple[float, int]:
     """(scale, zero point) of int8 [-128, 127] so that zero is exact."""
     low, high = min(low, 0.0), max(high, 0.0)
-    scale = float(np.float32(max(high - low, SMALLEST_THRESHOLD) / 255))
+    scale = float(np.float32(_positive(high - low) / 255))
     return scale, int(min(127, max(-128, np.rint(-128 - low / scale))))
 
 
@@ -55,8 +61,8 @@ def asymmetric_pays(symmetric: Range, asymmetric: Range) -> bool:
 
 def find_range(method: str, values: Distribution, symmetric: bool, percentile: float = DEFAULT_PERCENTILE) -> Range:
     """The range by one of METHODS or 'percentile'. An empty or all-zero distribution gives (0, 0)."""
-    if values.total == 0 or (values.minimum == 0 and values.maximum == 0):
-        return Range(0.0, 0.0)
+    if values.total == 0 or max(-values.minimum, values.maximum) < SMALLEST_THRESHOLD:
+        return max_range(values, symmetric)  # histograms count subnormal numbers as zeros
     find = _FINDERS.get(method)
     if find is not None:
         found = find(values, symmetric)
