@@ -253,6 +253,16 @@ def changed(case: Case, values: Values) -> tuple[Case, str]:
     return other, case.rng.choice(CHANGES)(other, values)
 
 
+def widened(case: Case) -> Case:
+    """The case in double precision."""
+    other = copy.copy(case)
+    wide = {np.dtype(np.float32): np.float64}
+    for name in ("constants", "inputs"):
+        arrays = getattr(case, name)
+        setattr(other, name, {key: array.astype(wide.get(array.dtype, array.dtype)) for key, array in arrays.items()})
+    return other
+
+
 def model_of(cases: dict[str, Case], every_tensor: bool = False) -> tuple[onnx.ModelProto, Values]:
     """Cases side by side in one model, their tensors named after the keys; and its inputs."""
     nodes, initializers, inputs, outputs = [], [], {}, []
@@ -271,7 +281,7 @@ def model_of(cases: dict[str, Case], every_tensor: bool = False) -> tuple[onnx.M
     graph = helper.make_graph(
         nodes,
         "near_misses",
-        [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, a.shape) for n, a in inputs.items()],
+        [helper.make_tensor_value_info(n, numpy_helper.from_array(a).data_type, a.shape) for n, a in inputs.items()],
         [onnx.ValueInfoProto(name=name) for name in outputs],
         initializers,
     )

@@ -23,7 +23,7 @@ import near_miss_formulas  # noqa: F401  (registers its patterns)
 import near_miss_moves  # noqa: F401
 import numpy as np
 from engines import StageError, deploy, run_bmodel, supported_isas
-from near_miss_changes import Values, changed, model_of
+from near_miss_changes import Values, changed, model_of, widened
 from near_miss_case import PATTERNS, Case
 from random_graphs import compiler_of_process
 
@@ -101,6 +101,16 @@ def draw(name: str, seed: int) -> Drawn:
 
 
 def fault_of(drawn: Drawn, got: Values, prefix: str) -> str:
+    """What is wrong with the outputs of a case; "" where onnxruntime is as far off in single precision."""
+    fault = _fault_of(drawn, got, prefix)
+    exact = run_onnxruntime(widened(drawn.case)) if fault else None
+    if not exact:
+        return fault
+    noise = {name: drawn.noise[name] + np.abs(array - exact[0][name]) for name, array in drawn.wanted.items()}
+    return _fault_of(Drawn(drawn.case, drawn.text, drawn.wanted, noise), got, prefix)
+
+
+def _fault_of(drawn: Drawn, got: Values, prefix: str) -> str:
     for name, wanted in drawn.wanted.items():
         array = got[prefix + name]
         if array.shape != wanted.shape or array.dtype != wanted.dtype:
