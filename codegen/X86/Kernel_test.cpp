@@ -4,7 +4,7 @@
 // A case is a family and a function that makes the text of one op. Shapes are odd on purpose: channel
 // tails, vectors' remainders, broadcasts.
 //===----------------------------------------------------------------------===//
-#include "codegen/X86/KernelHarness.h"
+#include "codegen/X86/KernelText.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include <gtest/gtest.h>
@@ -14,21 +14,6 @@ using namespace tessera::x86;
 using llvm::formatv;
 
 namespace {
-
-/// Runs one op on the variants whose turn it is.
-void check(const std::string &text, const CheckOptions &options = {}) {
-  for (const X86Target &target : targetsFor(text)) {
-    EXPECT_EQ(checkKernel(text, target, options), "") << target.name().str() << "\n" << text;
-  }
-}
-
-std::string tensor(std::initializer_list<int64_t> shape, const char *element = "f32", bool blocked = false) {
-  std::string text = "tensor<";
-  for (int64_t size : shape) {
-    text += std::to_string(size) + "x";
-  }
-  return text + element + (blocked ? ", #device.blocked<16>>" : ">");
-}
 
 /// y = body(operands), where body is written over %e0, %e1, ...
 std::string map(const std::vector<std::string> &operands, const std::vector<std::string> &elements,
@@ -854,156 +839,6 @@ TEST(Order, Kinds) {
                         tensor({outer, axis, inner}, type), tensor({outer, k, inner}, type),
                         tensor({outer, k, inner}, "i64"), k, largest));
         }
-      }
-    }
-  }
-}
-
-TEST(Attention, Shapes) {
-  // Few rows and many; keys, depth and features below, at and beyond whole blocks and panels.
-  for (auto [s, t, e, f] :
-       {std::tuple(1, 1, 1, 1), {5, 7, 9, 3}, {33, 40, 64, 64}, {4, 100, 32, 16}, {150, 33, 8, 24}, {29, 64, 17, 48}}) {
-    std::string q = tensor({2, 3, s, e}), k = tensor({2, 3, t, e}), v = tensor({2, 3, t, f}), m = tensor({2, 1, s, t}),
-                y = tensor({2, 3, s, f});
-    check(formatv("(%q: {0}, %k: {1}, %v: {2}, %m: {3}) -> {4} {{ %y = device.attention %q, %k, %v, %m {{scale = 0.3 : "
-                  "f64} : ({0}, {1}, {2}, {3}) -> {4} "
-                  "return %y : {4} }",
-                  q, k, v, m, y));
-    check(formatv("(%q: {0}, %k: {1}, %v: {2}) -> {3} {{ %y = device.attention %q, %k, %v {{scale = 0.3 : f64} : ({0}, "
-                  "{1}, {2}) -> {3} return %y : {3} }",
-                  q, k, v, y));
-  }
-}
-
-/// Powers of scores far apart vanish; rows whose mask is the lowest float, or infinite but for a key, are no NaN.
-TEST(Attention, WideScores) {
-  std::string q = tensor({3, 21, 16}), k = tensor({3, 37, 16}), y = q;
-  CheckOptions wide;
-  wide.low = -6, wide.high = 6, wide.relative = 1e-3; // what sums of hundreds lose, the power multiplies
-  check(formatv("(%q: {0}, %k: {1}, %v: {1}) -> {0} {{ %y = device.attention %q, %k, %v {{scale = 1.0 : f64} : ({0}, "
-                "{1}, {1}) -> {0} return %y : {0} }",
-                q, k),
-        wide);
-  for (const char *low : {"0xFF7FFFFF", "0xFF800000"}) {
-    std::string mask = low == std::string("0xFF7FFFFF") ? low : "0.0";
-    for (int key = 1; key < 37; ++key) {
-      mask += std::string(", ") + low;
-    }
-    check(formatv("(%q: {0}, %k: {1}, %v: {1}) -> {0} {{ %m = top.constant dense<[[[{2}]]]> : tensor<1x1x37xf32> : "
-                  "tensor<1x1x37xf32> %y = device.attention %q, %k, %v, %m {{scale = 0.3 : f64} : ({0}, {1}, {1}, "
-                  "tensor<1x1x37xf32>) -> {0} return %y : {0} }",
-                  q, k, mask));
-  }
-}
-
-/// Sizes around those of vectors and tiles, sequences of their own lengths, and of one, which are taken together.
-TEST(Recurrent, Sizes) {
-  std::mt19937 random(11);
-  for (int i = 0; i < 28; ++i) {
-    auto draw = [&](int64_t least, int64_t most) { return least + int64_t(random() % (most - least + 1)); };
-    bool isGru = i % 2, isReverse = random() % 2;
-    int64_t steps = draw(1, 9), batch = draw(1, i < 14 ? 3 : 11), input = draw(1, 50), hidden = draw(1, 40),
-            gates = isGru ? 3 : 4;
-    int64_t length = draw(0, steps);
-    const char *element = i % 5 == 4 ? "f16" : "f32";
-    std::string lengths;
-    for (int64_t b = 0; b < batch; ++b) {
-      lengths += (b ? ", " : "") + std::to_string(b ? steps : length);
-    }
-    std::string lens = i < 14 ? "lens %l " : "", lensType = i < 14 ? formatv(", tensor<{0}xi32>", batch).str() : "";
-    CheckOptions options;
-    options.relative = 5e-5; // steps enlarge what sums of large numbers lose
-    check(formatv("(%x: {0}, %w: {1}, %r: {2}, %b: {3}) -> ({4}, {5}, {5}) {{ "
-                  "%l = top.constant dense<[{6}]> : tensor<{7}xi32> : tensor<{7}xi32> "
-                  "%y, %yh, %yc = device.recurrent %x, %r w %w bias %b {13}{{kind = \"{8}\", direction = "
-                  "\"{9}\", hiddenSize = {10} : i64, activations = [\"Sigmoid\", \"Tanh\"{11}], "
-                  "linearBeforeReset = {12}} : ({0}, {2}, {1}, {3}{14}) -> ({4}, {5}, {5}) "
-                  "return %y, %yh, %yc : {4}, {5}, {5} }",
-                  tensor({steps, batch, input}, element), tensor({1, gates * hidden, input}, element),
-                  tensor({1, gates * hidden, hidden}, element), tensor({1, 2 * gates * hidden}, element),
-                  tensor({steps, 1, batch, hidden}, element), tensor({1, batch, hidden}, element), lengths, batch,
-                  isGru ? "gru" : "lstm", isReverse ? "reverse" : "forward", hidden, isGru ? "" : ", \"Tanh\"",
-                  i % 4 > 1, lens, lensType),
-          options);
-  }
-}
-
-/// Integer products and the float chain between them, to the bit; rows in views where heads lie side by side.
-TEST(Attention, OfBytes) {
-  CheckOptions options;
-  options.allBytes = true, options.relative = 0;
-  for (auto [s, t, e, f, levels] : {std::tuple(18, 64, 40, 20, 255),
-                                    {1, 1, 1, 1, 255},
-                                    {5, 7, 9, 3, 255},
-                                    {33, 40, 64, 64, 255},
-                                    {4, 100, 32, 16, 7},
-                                    {70, 33, 8, 24, 255},
-                                    {45, 130, 96, 33, 255},
-                                    {3, 600, 1030, 5, 255}}) {
-    std::string q = tensor({2, 3, s, e}, "i8"), k = tensor({2, 3, t, e}, "i8"), v = tensor({1, 3, t, f}, "i8"),
-                m = tensor({2, 1, s, t}), y = tensor({2, 3, s, f});
-    std::string attributes =
-        formatv("{{scale = {0:e6} : f64, levels = {1} : i64, valueScale = 0.03 : f64}", 1.0 / (4096.0 * e), levels);
-    check(formatv(
-              "(%q: {0}, %k: {1}, %v: {2}, %m: {3}) -> {4} attributes {{device.exact} {{ %y = device.attention %q, %k, "
-              "%v, %m {5} : ({0}, {1}, {2}, {3}) -> {4} return %y : {4} }",
-              q, k, v, m, y, attributes),
-          options);
-    check(
-        formatv("(%q: {0}, %k: {1}, %v: {2}) -> {3} attributes {{device.exact} {{ %y = device.attention %q, %k, %v {4} "
-                ": ({0}, {1}, {2}) -> {3} return %y : {3} }",
-                q, k, v, y, attributes),
-        options);
-  }
-}
-
-/// Masks that leave no key, or make a row's largest score infinite or no number.
-TEST(Attention, OfBytesWithoutFiniteScores) {
-  CheckOptions options;
-  options.allBytes = true, options.relative = 0;
-  const std::string lowest = "0xFF800000", highest = "0x7F800000", none = "0x7FC00000";
-  std::string q = tensor({2, 5, 16}, "i8"), k = tensor({2, 35, 16}, "i8"), y = tensor({2, 5, 16});
-  for (auto [first, others] :
-       {std::pair(lowest, lowest), {highest, std::string("0.0")}, {highest, highest}, {none, std::string("0.0")}}) {
-    std::string mask = first;
-    for (int key = 1; key < 35; ++key) {
-      mask += ", " + others;
-    }
-    check(formatv(
-              "(%q: {0}, %k: {1}, %v: {1}) -> {2} attributes {{device.exact} {{ %m = top.constant dense<[[[{3}]]]> "
-              ": tensor<1x1x35xf32> : tensor<1x1x35xf32> %y = device.attention %q, %k, %v, %m {{scale = 1.0e-3 : f64, "
-              "levels = 255 : i64, valueScale = 0.03 : f64} : ({0}, {1}, {1}, tensor<1x1x35xf32>) -> {2} return %y "
-              ": {2} }",
-              q, k, y, mask),
-          options);
-  }
-}
-
-TEST(Recurrent, Kinds) {
-  struct Kind {
-    const char *name;
-    int64_t gates;
-    const char *activations;
-  };
-  for (Kind kind : {Kind{"rnn", 1, "\"Tanh\""},
-                    {"gru", 3, "\"Sigmoid\", \"Tanh\""},
-                    {"lstm", 4, "\"Sigmoid\", \"Tanh\", \"Tanh\""}}) {
-    for (const char *direction : {"forward", "reverse", "bidirectional"}) {
-      int64_t d = direction[0] == 'b' ? 2 : 1, steps = 3, batch = 2, input = 5, hidden = 19;
-      std::string activations = kind.activations;
-      if (d == 2) {
-        activations += ", " + activations;
-      }
-      for (const char *linear : {"false", "true"}) {
-        check(formatv("(%x: {0}, %w: {1}, %r: {2}, %b: {3}, %h: {4}) -> ({5}, {4}, {4}) {{ %y, %yh, %yc = "
-                      "device.recurrent %x, %r w %w bias %b h %h {{kind = \"{6}\", "
-                      "direction = \"{7}\", hiddenSize = {8} : i64, activations = [{9}], linearBeforeReset = {10}} : "
-                      "({0}, {2}, {1}, {3}, {4}) -> ({5}, {4}, {4}) "
-                      "return %y, %yh, %yc : {5}, {4}, {4} }",
-                      tensor({steps, batch, input}), tensor({d, kind.gates * hidden, input}),
-                      tensor({d, kind.gates * hidden, hidden}), tensor({d, 2 * kind.gates * hidden}),
-                      tensor({d, batch, hidden}), tensor({steps, d, batch, hidden}), kind.name, direction, hidden,
-                      activations, linear));
       }
     }
   }

@@ -75,8 +75,8 @@ bool takesAnyValue(OpOperand &use) {
 bool passesOn(OpResult result) {
   Operation *op = result.getOwner();
   bool isIndex = isa<top::TopKOp>(op) && result.getResultNumber() == 1;
-  return !isIndex && !isa<top::ArgReduceOp, top::NonZeroOp, top::NonMaxSuppressionOp, top::ShapeOp, top::IsNanOp,
-                          top::IsInfOp>(op);
+  return !isIndex &&
+         !isa<top::ArgReduceOp, top::NonZeroOp, top::NonMaxSuppressionOp, top::ShapeOp, top::IsNanOp, top::IsInfOp>(op);
 }
 
 struct Uses {

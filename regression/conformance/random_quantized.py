@@ -579,10 +579,10 @@ def main() -> int:
         if fault:
             print(fault, flush=True)
         faults, elements, far = faults + bool(fault), elements + compared, far + off
+    nodes = random_graphs.count_operators(functools.partial(make_network, has_ties=False), arguments.seeds)
     print(
         f"{faults} of {len(arguments.seeds)} networks fail; {elements} elements equal, {far} of them more than one "
-        "step from the "
-        f"float simulation; nodes: {random_graphs.count_operators(functools.partial(make_network, has_ties=False), arguments.seeds)}"
+        f"step from the float simulation; nodes: {nodes}"
     )
     return 1 if faults or far > MAX_FAR * elements else 0
 

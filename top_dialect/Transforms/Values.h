@@ -14,9 +14,7 @@ inline mlir::RankedTensorType tensorType(mlir::Value v) { return llvm::cast<mlir
 inline llvm::ArrayRef<int64_t> dimsOf(mlir::Value v) { return tensorType(v).getShape(); }
 
 /// Returns true for a tensor that has no elements, whatever computes it.
-inline bool isEmpty(mlir::Value v) {
-  return tensorType(v).hasStaticShape() && tensorType(v).getNumElements() == 0;
-}
+inline bool isEmpty(mlir::Value v) { return tensorType(v).hasStaticShape() && tensorType(v).getNumElements() == 0; }
 
 /// Whether `v` is a constant whose elements are at hand: a `top.weight` needs its weight file.
 bool isReadable(mlir::Value v);

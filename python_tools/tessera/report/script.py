@@ -341,7 +341,8 @@ function comparisonTab() {
     (us || 0) + l.us, null);
   const layers = names.map(name => ({name, values: stages.map(s => sum(s, name))}))
     .filter(row => row.values.some(v => v !== null));
-  const differ = r => kinds.size > 1 || r.values[0] === null || r.values.at(-1) === null ? null : r.values.at(-1) - r.values[0];
+  const differ = r => kinds.size > 1 || r.values[0] === null || r.values.at(-1) === null ? null :
+    r.values.at(-1) - r.values[0];
   return [table([['', r => r.name], ...columns], rows, null, 'compared-totals'),
     kinds.size > 1 ? note('Measured and estimated times are not comparable: no differences are shown.') : null,
     el('h2', {}, 'Layers, us'), table([['layer', r => r.name, null, 'long'], ...columns,

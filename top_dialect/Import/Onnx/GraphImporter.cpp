@@ -28,10 +28,11 @@ llvm::Error fail(const llvm::Twine &message) {
 
 const HandlerTable &handlerTable() {
   static const HandlerTable table = [] {
-    llvm::Expected<HandlerTable> entries = makeHandlerTable(
-        {elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(), resizeHandlers(), roiHandlers(),
-         controlHandlers(), recurrentHandlers(), compositeHandlers(), quantizeHandlers(), qLinearHandlers(),
-         integerProductHandlers(), selectionHandlers(), sequenceHandlers(), signalHandlers(), trainingHandlers()});
+    llvm::Expected<HandlerTable> entries =
+        makeHandlerTable({elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(),
+                          resizeHandlers(), roiHandlers(), controlHandlers(), recurrentHandlers(), compositeHandlers(),
+                          quantizeHandlers(), qLinearHandlers(), integerProductHandlers(), selectionHandlers(),
+                          sequenceHandlers(), signalHandlers(), trainingHandlers()});
     if (!entries) {
       llvm::report_fatal_error(entries.takeError());
     }
