@@ -17,7 +17,7 @@ Change = Callable[[Case, Values], str]
 SIBLINGS = [
     ("Add", "Sub", "Mul", "Div", "Max", "Min"),
     ("ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceSumSquare"),
-    ("Sqrt", "Reciprocal", "Exp", "Neg", "Abs", "Identity"),
+    ("Sqrt", "Reciprocal", "Exp", "Neg", "Abs"),
     ("Relu", "Sigmoid", "Tanh", "Erf", "Softplus", "HardSwish"),
     ("Softmax", "LogSoftmax"),
     ("Cos", "Sin"),

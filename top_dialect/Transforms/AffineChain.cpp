@@ -70,6 +70,22 @@ static std::optional<Step> stepOf(Operation *op, Value running, const AffineChai
   return std::nullopt;
 }
 
+/// Appends `step` to the chain's scale and shift, unless a factor leaves the range of f32: a division by zero has a
+/// result where a product with an infinite weight is NaN.
+static bool append(const Step &step, AffineChain &chain) {
+  std::vector<double> scale(chain.channels), shift(chain.channels);
+  for (int64_t c = 0; c < chain.channels; ++c) {
+    scale[c] = chain.scale[c] * step.a[c];
+    shift[c] = chain.shift[c] * step.a[c] + step.b[c];
+    if (!std::isfinite(static_cast<float>(scale[c])) || !std::isfinite(static_cast<float>(shift[c]))) {
+      return false;
+    }
+  }
+  chain.scale = std::move(scale);
+  chain.shift = std::move(shift);
+  return true;
+}
+
 std::optional<AffineChain> collectChain(Value start, int64_t axis, bool addsOnly, Operation *first) {
   RankedTensorType type = tensorType(start);
   if (!isa<FloatType>(type.getElementType()) || axis >= type.getRank() || type.isDynamicDim(axis) ||
@@ -90,12 +106,8 @@ std::optional<AffineChain> collectChain(Value start, int64_t axis, bool addsOnly
       break;
     }
     std::optional<Step> step = stepOf(user, running, chain);
-    if (!step || (addsOnly && step->a.front() != 1)) {
+    if (!step || (addsOnly && step->a.front() != 1) || !append(*step, chain)) {
       break;
-    }
-    for (int64_t c = 0; c < chain.channels; ++c) {
-      chain.scale[c] *= step->a[c];
-      chain.shift[c] = chain.shift[c] * step->a[c] + step->b[c];
     }
     chain.ops.push_back(user);
     chain.scales |= !isa<AddOp>(user) && llvm::any_of(step->a, [](double a) { return a != 1; });

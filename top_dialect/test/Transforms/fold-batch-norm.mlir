@@ -103,3 +103,18 @@ func.func @keeps(%x: tensor<1x1x2xf32>) -> (tensor<1x2x2xf32>, tensor<1x2x2xf32>
   %3 = top.mul %2, %spatial : (tensor<1x2x2xf32>, tensor<2xf32>) -> tensor<1x2x2xf32>
   return %0, %1, %3 : tensor<1x2x2xf32>, tensor<1x2x2xf32>, tensor<1x2x2xf32>
 }
+
+// -----
+
+// A quotient by zero is infinite, but a product with infinite weights is NaN where an operand is 0.
+// CHECK-LABEL: @keeps_division_by_zero
+// CHECK: top.conv
+// CHECK: top.div
+// CHECK: return
+func.func @keeps_division_by_zero(%x: tensor<1x1x8xf32>) -> tensor<1x2x8xf32> {
+  %w = top.constant dense<[[[1.0]], [[3.0]]]> : tensor<2x1x1xf32> : tensor<2x1x1xf32>
+  %d = top.constant dense<[[5.0], [0.0]]> : tensor<2x1xf32> : tensor<2x1xf32>
+  %0 = top.conv %x, %w {strides = array<i64: 1>, pads = array<i64: 0, 0>, dilations = array<i64: 1>} : (tensor<1x1x8xf32>, tensor<2x1x1xf32>) -> tensor<1x2x8xf32>
+  %1 = top.div %0, %d : (tensor<1x2x8xf32>, tensor<2x1xf32>) -> tensor<1x2x8xf32>
+  return %1 : tensor<1x2x8xf32>
+}
