@@ -36,7 +36,9 @@ void registerX86Kernels(DialectRegistry &registry) {
 }
 
 std::string kernelKey(Operation *op, const X86Target &target) {
-  return kernels::kernelKey(op, target.llvmCpu().str() + target.llvmFeatures());
+  // Targets with the same instructions may differ in whether they multiply pairs of bf16.
+  return kernels::kernelKey(op, target.llvmCpu().str() + target.llvmFeatures() +
+                                    (target.bf16Conversion ? " bf16 as f32" : ""));
 }
 
 FailureOr<OwningOpRef<ModuleOp>> emitKernelModule(Operation *op, const X86Target &target, StringRef symbol,

@@ -668,11 +668,13 @@ static llvm::ArrayRef<X86Target> runnableTargets() {
     if (native.vnni) {
       found.push_back({Isa::Avx512, /*vnni=*/true});
     }
-    if (native.vnni && native.bf16) {
-      found.push_back({Isa::Avx512, /*vnni=*/true, /*bf16=*/true});
-    }
-    if (native.amx) {
-      found.push_back({Isa::Avx512, /*vnni=*/true, /*bf16=*/true, /*amx=*/true});
+    for (X86Target target : {X86Target{Isa::Avx512, /*vnni=*/true, /*bf16=*/true},
+                             X86Target{Isa::Avx512, /*vnni=*/true, /*bf16=*/true, /*amx=*/true},
+                             X86Target{Isa::Avx512, /*vnni=*/true, /*bf16=*/false, /*amx=*/false,
+                                       /*bf16Conversion=*/true}}) {
+      if (target.runsHere()) {
+        found.push_back(target);
+      }
     }
     return found;
   }();

@@ -47,7 +47,7 @@ public:
     return chip;
   }
   bool runsEverything() const override { return true; }
-  bool runsHere() const override { return !(variant.cpuFeatureBits() & ~X86Target::native().cpuFeatureBits()); }
+  bool runsHere() const override { return variant.runsHere(); }
   bool canObserve() const override { return true; }
   std::vector<std::string> requantisations() const override { return {"float", "fixed", "tflite"}; }
 

@@ -18,7 +18,7 @@ struct X86KernelBuilder : KernelBuilder {
       : KernelBuilder(x86.vectors(), op, symbol), x86(x86) {
     // What sums no products keeps subnormals, as the reference does: a gather moves them.
     bool sums = llvm::isa<device::ConvOp, device::MatMulOp, device::PoolOp, device::NormOp, device::AttentionOp>(op);
-    hasBf16Rounding = x86.bf16 && !exact && sums;
+    hasBf16Rounding = x86.hasBf16Conversion() && !exact && sums;
   }
 
   const X86Target x86;

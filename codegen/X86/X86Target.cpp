@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/TargetParser/Host.h"
 
 namespace tessera::x86 {
 
@@ -42,7 +43,7 @@ std::string X86Target::llvmFeatures() const {
   if (vnni) {
     features += ",+avx512vnni";
   }
-  if (bf16) {
+  if (hasBf16Conversion()) {
     features += ",+avx512bf16";
   }
   if (amx) {
@@ -53,8 +54,20 @@ std::string X86Target::llvmFeatures() const {
 
 uint64_t X86Target::cpuFeatureBits() const {
   uint64_t bits = isa == Isa::Avx512 ? bmodel::kX86V4 : isa == Isa::Avx2 ? bmodel::kX86V3 : bmodel::kX86V2;
-  return bits | (vnni ? bmodel::BM_CPU_AVX512VNNI : 0) | (bf16 ? bmodel::BM_CPU_AVX512BF16 : 0) |
+  return bits | (vnni ? bmodel::BM_CPU_AVX512VNNI : 0) | (hasBf16Conversion() ? bmodel::BM_CPU_AVX512BF16 : 0) |
          (amx ? bmodel::kX86Amx : 0);
+}
+
+bool X86Target::runsHere() const { return !(cpuFeatureBits() & ~native().cpuFeatureBits()); }
+
+/// Returns true if vdpbf16ps multiplies faster than f32's multiply-adds do. It sums two products, and
+///   AMD      (Zen 4, Zen 5) begins as many as multiply-adds: twice f32's rate,
+///   Intel    with AMX (Sapphire Rapids and later) begins a quarter as many: half of f32's rate (bmrt_peak), also in
+///            virtual machines that hide AMX,
+///   Intel    Cooper Lake begins half as many: f32's rate.
+static bool hasFastBf16Pairs() {
+  using llvm::sys::detail::x86::VendorSignatures;
+  return llvm::sys::detail::x86::getVendorSignature() == VendorSignatures::AUTHENTIC_AMD;
 }
 
 X86Target X86Target::native() {
@@ -63,8 +76,10 @@ X86Target X86Target::native() {
   X86Target target;
   target.isa = has(bmodel::kX86V4) ? Isa::Avx512 : has(bmodel::kX86V3) ? Isa::Avx2 : Isa::V2;
   target.vnni = target.isa == Isa::Avx512 && has(bmodel::BM_CPU_AVX512VNNI);
-  target.bf16 = target.isa == Isa::Avx512 && has(bmodel::BM_CPU_AVX512BF16);
-  target.amx = target.vnni && target.bf16 && has(bmodel::kX86Amx);
+  const bool hasBf16 = target.isa == Isa::Avx512 && has(bmodel::BM_CPU_AVX512BF16);
+  target.amx = target.vnni && hasBf16 && has(bmodel::kX86Amx);
+  target.bf16 = hasBf16 && (target.amx || hasFastBf16Pairs());
+  target.bf16Conversion = hasBf16 && !target.bf16;
   return target;
 }
 

@@ -21,8 +21,9 @@ enum class Isa : uint8_t { V2, Avx2, Avx512 };
 struct X86Target {
   Isa isa = Isa::V2;
   bool vnni = false; ///< AVX512-VNNI (vpdpbusd, vpdpwssd); only with Avx512
-  bool bf16 = false; ///< AVX512-BF16 (vdpbf16ps); only with Avx512
+  bool bf16 = false; ///< multiplies pairs of bf16 (AVX512-BF16's vdpbf16ps) and converts to bf16; only with Avx512
   bool amx = false;  ///< AMX's tiles and products of bytes and bf16; only with vnni and bf16
+  bool bf16Conversion = false; ///< converts to bf16 but multiplies bf16 as f32, since vdpbf16ps is slower here
 
   /// Name as in --chip: "x86-v2", "x86-avx2", "x86-avx512"; the extras show in features().
   llvm::StringRef name() const;
@@ -46,6 +47,9 @@ struct X86Target {
   /// them): they mean the same on every machine.
   static std::optional<X86Target> parse(llvm::StringRef chip);
   static X86Target native();
+  /// Returns true if this machine can execute the code.
+  bool runsHere() const;
+  bool hasBf16Conversion() const { return bf16 || bf16Conversion; }
   /// All names that parse() takes.
   static std::vector<std::string> chips();
 };
