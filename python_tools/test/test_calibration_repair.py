@@ -2,7 +2,7 @@
 """Which tensors get 16 bits and which ops a second product, where int8 leaves more error than is allowed."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,15 +25,20 @@ class Model:
     weights: dict[str, float]
     precision: str = "INT8"
     groups: dict[str, int] | None = None
+    stubborn: dict[str, float] = field(default_factory=dict)
 
     def run(self, job, dataset, numbers, ways) -> list[Tried]:
         table = ways[0].table
         left = [e for e in table.tensors if e.dtype == "int8" and e.error] if self.precision == "INT8" else []
         whole = {e.name for e in table.tensors if e.weight_terms == 2}
         squares = [error**2 for name, error in self.weights.items() if name not in whole]
+        narrow = {e.name for e in left}
+        wide = [e.name for e in table.tensors if e.dtype != "float32" and e.name not in narrow]
+        squares += [self.stubborn[name] ** 2 for name in wide if name in self.stubborn]
         error = sum([*squares, *(e.error**2 for e in left)]) ** 0.5
         groups = self.groups or {}
-        return [Tried(error, {e.name: (float(groups.get(e.name, i)), 0) for i, e in enumerate(left, 100)})]
+        forms = {e.name: (float(groups.get(e.name, i)), 0) for i, e in enumerate(left, 100)}
+        return [Tried(error, forms, {name: (float(i), 32767) for i, name in enumerate(wide)})]
 
 
 @pytest.fixture
@@ -46,9 +51,11 @@ def repaired(monkeypatch: pytest.MonkeyPatch):
         groups: dict[str, int] | None = None,
         stored: dict[str, int] = {},
         at_any_price: bool = False,
+        stubborn: dict[str, float] = {},
     ) -> repair.Repaired:
         """weights: errors of those by what they make, or of some that have no other remedy. sizes: multiplications that
-        read each tensor, of one element, and make one of its name with a stroke; stored: weights that do."""
+        read each tensor, of one element, and make one of its name with a stroke; stored: weights that do. stubborn: errors
+        of tensors in 16 bits."""
         shapes = {name: (1,) for name in sizes} | {f"{name}'": (1,) for name in sizes}
         observed = SimpleNamespace(shape_of=shapes, job=lambda: None)
         products = [
@@ -57,8 +64,10 @@ def repaired(monkeypatch: pytest.MonkeyPatch):
         ]
         errors = weights if isinstance(weights, dict) else {"elsewhere": weights}
         monkeypatch.setattr(repair.Bench, "weight_squares", {name: e**2 for name, e in errors.items()})
-        way = Way(table, {}, {})
-        return repair.repair(Model(errors, groups=groups), observed, None, [0], products, way, max_error, at_any_price)
+        squares_wide = {name: error**2 for name, error in stubborn.items()}
+        monkeypatch.setattr(repair.Bench, "wide_squares", lambda bench, wide: squares_wide)
+        model = Model(errors, groups=groups, stubborn=stubborn)
+        return repair.repair(model, observed, None, [0], products, Way(table, {}, {}), max_error, at_any_price)
 
     return repaired
 
@@ -136,3 +145,25 @@ def test_told_as_int16_in_the_table(repaired, tmp_path) -> None:
     table = repaired(0.0, table_of({"a": 0.2, "b": 0.01}), {"a": 1, "b": 9}).table
     table.save(tmp_path / "t.json")
     assert [e.dtype for e in load(tmp_path / "t.json").tensors] == ["int16", "int8"]
+
+
+def test_where_16_bits_are_not_enough_f32_that_costs_little_is_bought(repaired) -> None:
+    """Tensors that no product reads cost no multiplications; a small product is within the twentieth."""
+    table = table_of({"a": 0.9, "b": 0.5, "c": 0.01})
+    found = repaired(0.001, table, {"a": 0, "b": 15, "c": 985}, stubborn={"a": 0.8, "b": 0.3})
+    assert set(found.floats) == {"a", "b"} and found.tensors == () and found.after < 0.03 and found.floor > 0.8
+    assert "2 tensors in f32" in repair.told(found)
+
+
+def test_f32_is_bought_for_what_has_16_bits_already(repaired) -> None:
+    table = table_of({"a": 0.9, "b": 0.001})
+    table = replace(table, tensors=tuple(replace(e, dtype="int16" if e.name == "a" else "int8") for e in table.tensors))
+    found = repaired(0.001, table, {"a": 0, "b": 1000}, stubborn={"a": 0.8})
+    assert found.floats == ("a",) and found.after < 0.03
+
+
+def test_f32_of_much_of_the_network_is_beyond_the_budget(repaired) -> None:
+    """Three times the multiplications of each product count; half of the error would be worth any price."""
+    table = table_of({"a": 0.1, "b": 0.1, "c": 0.1})
+    found = repaired(0.001, table, {"a": 300, "b": 300, "c": 400}, stubborn={"a": 0.1, "b": 0.1, "c": 0.1})
+    assert found.floats == ()

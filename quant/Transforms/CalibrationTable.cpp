@@ -46,10 +46,11 @@ Range readRange(ObjectReader &line) {
   if (range.largest && *range.largest < 0) {
     line.fail("largest " + std::to_string(*range.largest) + " is negative");
   }
-  if (dtype != "int8" && dtype != "int16") {
-    line.fail("dtype '" + dtype + "'; allowed: int8, int16");
+  if (dtype != "int8" && dtype != "int16" && dtype != "float32") {
+    line.fail("dtype '" + dtype + "'; allowed: int8, int16, float32");
   }
   range.isWide = dtype == "int16";
+  range.isFloat = dtype == "float32";
   range.derive();
   static constexpr StringLiteral kAdvice =
       "; after changing threshold, min or max delete scale and zero_point: they are derived";

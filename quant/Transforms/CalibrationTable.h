@@ -20,6 +20,7 @@ struct Range {
   float scale = 1;
   int8_t zeroPoint = 0;
   bool isWide = false;         ///< the table wants 16 bits
+  bool isFloat = false;        ///< the table wants f32: the tensor has no integer form, as if it had no line
   int64_t weightTerms = 1;     ///< i8 constants that the weights of the product that makes it are the sum of: 1 or 2
   std::optional<double> error; ///< of the outputs, relative, with this tensor alone in 8 bits; where it was measured
 

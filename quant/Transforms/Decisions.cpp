@@ -162,6 +162,9 @@ private:
   bool hasRange(Value v) {
     OpKind kind = kindAt(v);
     const Range *range = table.find(names.lookup(v));
+    if (range && range->isFloat) {
+      return false;
+    }
     return kind == OpKind::move || kind == OpKind::concat || (range && !isTooSmall(range));
   }
 
@@ -172,11 +175,16 @@ private:
 
   /// Why `v` has no range.
   std::string lacking(Value v) const {
-    if (const Range *range = table.find(names.lookup(v))) {
-      return llvm::formatv("tensor '{0}' reaches {1:e1}, integers need at least {2:e1}", names.lookup(v),
-                           range->magnitude(), kLeastMagnitude);
+    const std::string name = "'" + names.lookup(v).str() + "'";
+    const Range *range = table.find(names.lookup(v));
+    if (!range) {
+      return "tensor " + name + " has no line in the calibration table";
     }
-    return "tensor '" + names.lookup(v).str() + "' has no line in the calibration table";
+    if (range->isFloat) {
+      return "the calibration table says float32 for tensor " + name;
+    }
+    return llvm::formatv("tensor {0} reaches {1:e1}, integers need at least {2:e1}", name, range->magnitude(),
+                         kLeastMagnitude);
   }
 
   //--- Who wants integers, users before producers ---

@@ -60,12 +60,12 @@ void exposeInput(OpBuilder &builder, BlockArgument argument, StringRef name, Qua
   report.tensors.push_back({name.str(), parameters.first, parameters.second});
 }
 
-/// A new quantize of `value` by the table; null where that has no line.
+/// Returns a new quantize of `value` by the table; null if the table has no line for it, or one that says float32.
 top::QuantizeOp quantizeOutput(OpBuilder &builder, Value value, StringRef name, const CalibrationTable &table) {
   StringRef own = top::getTensorName(value);
   const Range *range = table.find(own.empty() ? name : own);
   Operation *op = value.getDefiningOp();
-  if (!range || !op) {
+  if (!range || range->isFloat || !op) {
     return {};
   }
   builder.setInsertionPointAfter(op);

@@ -28,7 +28,7 @@
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/error.json 2>&1 | FileCheck %s --check-prefix=ERROR
 // ERROR: error: '{{.*}}error.json': tensor 'x': error -1.000000 is negative
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/dtype.json 2>&1 | FileCheck %s --check-prefix=DTYPE
-// DTYPE: error: '{{.*}}dtype.json': tensor 'x': dtype 'int4'; allowed: int8, int16
+// DTYPE: error: '{{.*}}dtype.json': tensor 'x': dtype 'int4'; allowed: int8, int16, float32
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/twice.json 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: '{{.*}}twice.json': tensor 'x': is there twice
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/nameless.json 2>&1 | FileCheck %s --check-prefix=NAMELESS

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mends the error that int8 leaves above what is allowed, by its gain for its cost: 16 bits for a tensor, a second
-product of integers for what rounding left over of an op's weights.
+"""What mends the error that int8 leaves above what is allowed, by its gain for its cost: 16 bits for a tensor, f32 where
+16 bits are not enough, a second product of integers for what rounding left over of an op's weights.
 
 What 8 bits of each tensor do to the outputs was measured, what the rounded weights of each op do is measured here, and
 their squares add up. So the remedies that gain most for what they cost are taken until the error expected is small
@@ -22,7 +22,7 @@ from .output_error import relative
 from .products import Product
 from .table import Entry, Table
 from .trial import Tried, Trial, Way
-from .worker import Stretch, opened
+from .worker import Candidate, Stretch, opened
 
 EXTRA = 0.05
 """Share of the multiplications that may be made dearer for it, and of the weights, which grow with them: more is bought
@@ -32,14 +32,20 @@ CARRIES = 0.5
 ROUNDS = 3
 ELEMENT = 32
 """Storing an element in 16 bits costs about as much as so many multiplications (quant/Transforms/Forms.cpp)."""
+FLOAT = 3
+"""Multiplications of int8 that one of f32 costs beyond the one that it replaces, and bytes of an element or weight."""
+STUBBORN = 0.1
+"""A tensor whose 16 bits alone leave more than this share of the allowed squared error needs f32: its values span more
+than integers do, as powers do that a logarithm reads."""
 LOOKED_AT = 2
-"""Samples on which the rounded weights of each op are measured."""
+"""Samples on which the rounded weights of each op, and the 16 bits of each tensor, are measured."""
 
 
 @dataclass(frozen=True)
 class Repaired:
-    """table: with int16 and two terms where they are worth it. before, after: output errors; floor: of the weights
-    alone, before. tensors: that got 16 bits; split: that products of two terms make."""
+    """table: with int16, float32 and two terms where they are worth it. before, after: output errors; floor: that of all
+    tensors in 16 bits, before. tensors: that got 16 bits; floats: that stay f32; split: that products of two terms
+    make."""
 
     table: Table
     before: float
@@ -47,6 +53,7 @@ class Repaired:
     floor: float
     tensors: tuple[str, ...] = ()
     split: tuple[str, ...] = ()
+    floats: tuple[str, ...] = ()
 
 
 def repair(
@@ -67,12 +74,17 @@ def repair(
     now = known or bench.tried(way.table)
     if now.error <= max_error:
         return Repaired(way.table, now.error, now.error, 0.0)
-    table, before, floor = way.table, now.error, bench.tried(way.table, "INT16").error
-    of_weights, costs = floor, Costs(observed, products)
+    all_wide = bench.tried(way.table, "INT16")
+    table, before, floor = way.table, now.error, all_wide.error
+    stubborn, of_weights, costs = dict[str, float](), floor, Costs(observed, products)
+    if floor > max_error:
+        squares = bench.wide_squares(all_wide)
+        stubborn = {name: square for name, square in squares.items() if square > STUBBORN * max_error**2}
+        of_weights = math.sqrt(max(floor**2 - sum(stubborn.values()), 0.0))
     budget = costs.budget(math.inf if at_any_price or table.same_answers else EXTRA)
     splits = True  # what was no better once is not with more 16 bits
     for _ in range(ROUNDS):
-        wide = _words_for(table, now, costs, now.error**2 - of_weights**2)
+        wide = _for_tensors(table, now, costs, now.error**2 - of_weights**2, stubborn)
         found = _better(bench, table, _worth(wide, now.error**2, max_error**2, budget), None)
         if splits and (not found or found[1].error > max_error):
             split = _second_products(table, bench.weight_squares, costs, of_weights**2)
@@ -83,12 +95,14 @@ def repair(
         table, now, budget = found[0].apply(table), found[1], found[0].left
         if now.error <= max_error:
             break
-        if any(not remedy.dtype for remedy in found[0].remedies):
-            of_weights = bench.tried(table, "INT16").error
+        if any(remedy.dtype != "int16" for remedy in found[0].remedies):
+            left = sum(square for name, square in stubborn.items() if name in now.narrow or name in now.wide)
+            of_weights = math.sqrt(max(bench.tried(table, "INT16").error ** 2 - left, 0.0))
     pairs = list(zip(way.table.tensors, table.tensors))
-    tensors = tuple(new.name for old, new in pairs if old.dtype != new.dtype)
+    tensors = tuple(new.name for old, new in pairs if old.dtype != new.dtype == "int16")
+    floats = tuple(new.name for old, new in pairs if old.dtype != new.dtype == "float32")
     ops = tuple(new.name for old, new in pairs if old.weight_terms != new.weight_terms)
-    return Repaired(table, before, now.error, floor, tensors, ops)
+    return Repaired(table, before, now.error, floor, tensors, ops, floats)
 
 
 @dataclass(frozen=True)
@@ -107,6 +121,24 @@ class Bench:
         trial = replace(self.trial, precision=precision or self.trial.precision)
         return trial.run(self.observed.job(), self.dataset, self.numbers, [replace(self.way, table=table)])[0]
 
+    def wide_squares(self, all_wide: Tried) -> dict[str, float]:
+        """Returns by tensors the squares of the outputs' relative errors with one of them in 16 bits and all else in
+        float. all_wide: the model with all of them in 16 bits."""
+        job, source_of = self.observed.job(), self.observed.source_of
+        forms = {
+            source_of[n]: Candidate(s, 0, -most, most) for n, (s, most) in all_wide.wide.items() if source_of.get(n)
+        }
+        worker, found = opened(job), dict[str, list[np.ndarray]]()
+        for _, arrays in readable(self.dataset, self._looked_at, job.specs):
+            for source, (squares,) in worker.measure(arrays, [(s, [form]) for s, form in forms.items()]).items():
+                found.setdefault(source, []).append(squares)
+        return {name: relative(found[source_of[name]]) for name in all_wide.wide if source_of.get(name) in found}
+
+    @property
+    def _looked_at(self) -> set[int]:
+        ordered = sorted(self.numbers)
+        return {ordered[i] for i in spread(len(ordered), LOOKED_AT)}
+
     @cached_property
     def weight_squares(self) -> dict[str, float]:
         """By the products' names the squares of the outputs' relative errors with the weights of one rounded and all
@@ -116,10 +148,8 @@ class Bench:
         assert rounded.worker
         named = {p.name: source_of[p.name] for p in self.products if source_of.get(p.name) and source_of.get(p.input)}
         inputs = {named[p.name]: source_of[p.input] for p in self.products if p.name in named}
-        ordered = sorted(self.numbers)
-        some = {ordered[i] for i in spread(len(ordered), LOOKED_AT)}
         found = dict[str, list[np.ndarray]]()
-        for number, arrays in readable(self.dataset, some, job.specs):
+        for number, arrays in readable(self.dataset, self._looked_at, job.specs):
             for source, squares in worker.measure_steps(rounded.worker, arrays, inputs, self.stretches, number).items():
                 found.setdefault(source, []).append(squares)
         return {name: relative(found[source]) for name, source in named.items() if source in found}
@@ -139,8 +169,12 @@ class Cost:
     def __sub__(self, other: "Cost") -> "Cost":
         return Cost(self.elements - other.elements, self.products - other.products, self.weights - other.weights)
 
+    def __mul__(self, times: float) -> "Cost":
+        return Cost(self.elements * times, self.products * times, self.weights * times)
+
     def within(self, budget: "Cost") -> bool:
-        return self.products <= budget.products and self.weights <= budget.weights
+        """Returns whether the multiplications and weights are within those of `budget`; none always are."""
+        return self.products <= max(budget.products, 0.0) and self.weights <= max(budget.weights, 0.0)
 
     @property
     def all(self) -> float:
@@ -148,8 +182,8 @@ class Cost:
 
 
 class Costs:
-    """By tensors: `wide`, of 16 bits; `split`, of a second product for the op that makes one. Its result is one more to
-    be stored in 16 bits and read again: that counts as multiplications."""
+    """By tensors: `wide`, of 16 bits, and FLOAT times that, of f32; `split`, of a second product for the op that makes
+    one. Its result is one more to be stored in 16 bits and read again: that counts as multiplications."""
 
     def __init__(self, observed: Observed, products: Sequence[Product]) -> None:
         sizes = {name: float(np.prod(shape)) for name, shape in observed.shape_of.items()}
@@ -173,7 +207,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Remedy:
-    """dtype: for 16 bits of the tensors `names`; else a second product for the op that makes the one of `names`.
+    """dtype: int16 or float32 for the tensors `names`; else a second product for the op that makes the one of `names`.
     square: what it takes away from that of the outputs' relative error."""
 
     names: tuple[str, ...]
@@ -190,21 +224,33 @@ class Remedy:
         return replace(table, tensors=tuple(map(better, table.tensors)))
 
 
-def _words_for(table: Table, now: Tried, costs: Costs, all_squares: float) -> list[Remedy]:
-    """16 bits for tensors in 8. Those that become integers together, as concat and what moves values have them, are
-    one remedy: their forms are equal. What happens to have the same makes it look dearer than it is. all_squares: of
-    what they do together; their errors add up to it only roughly, so their shares count."""
-    errors = {entry.name: entry.error or 0.0 for entry in table.tensors}
-    groups: dict[tuple[float, int], list[str]] = {}
-    for name, form in now.narrow.items():
-        if name in costs.wide:
-            groups.setdefault(form, []).append(name)
-    squares = [max(errors.get(name, 0.0) for name in some) ** 2 for some in groups.values()]
-    share = max(all_squares, 0.0) / (sum(squares) or 1.0)
-    return [
-        Remedy(tuple(some), square * share, sum((costs.wide[name] for name in some), Cost(0.0)), "int16")
-        for some, square in zip(groups.values(), squares)
+def _for_tensors(
+    table: Table, now: Tried, costs: Costs, all_squares: float, stubborn: Mapping[str, float]
+) -> list[Remedy]:
+    """16 bits for tensors in 8, and f32 for those that are `stubborn`, which have the squares with 16 bits.
+
+    Tensors that become integers together, as concat and what moves values have them, are one remedy: their forms are
+    equal. What happens to have the same makes it look dearer than it is. all_squares: of what they do together; their
+    errors add up to it only roughly, so their shares count."""
+    errors = {entry.name: (entry.error or 0.0) ** 2 for entry in table.tensors}
+    wide = {name: form for name, form in now.wide.items() if name in stubborn}
+    groups: dict[tuple[bool, float, int], list[str]] = {}
+    for forms in (now.narrow, wide):
+        for name, form in forms.items():
+            if name in costs.wide:
+                groups.setdefault((forms is wide, *form), []).append(name)
+    squares = [
+        max((stubborn if is_wide else errors).get(name, 0.0) for name in some) for (is_wide, *_), some in groups.items()
     ]
+    share = max(all_squares, 0.0) / (sum(squares) or 1.0)
+
+    def remedy(names: Sequence[str], square: float) -> Remedy:
+        cost, needs_float = sum((costs.wide[name] for name in names), Cost(0.0)), any(n in stubborn for n in names)
+        return Remedy(
+            tuple(names), square * share, cost * FLOAT if needs_float else cost, "float32" if needs_float else "int16"
+        )
+
+    return [remedy(some, square) for some, square in zip(groups.values(), squares)]
 
 
 def _second_products(table: Table, squares: Mapping[str, float], costs: Costs, all_squares: float) -> list[Remedy]:
@@ -255,8 +301,9 @@ def _worth(remedies: Sequence[Remedy], left: float, wanted: float, budget: Cost)
 
 def told(found: Repaired) -> str:
     """Of what was done, for the user; "" where nothing was."""
-    if not (found.tensors or found.split) or math.isclose(found.before, found.after):
+    if not (found.tensors or found.floats or found.split) or math.isclose(found.before, found.after):
         return ""
     done = [f"{len(found.tensors)} tensors in 16 bits"] if found.tensors else []
+    done += [f"{len(found.floats)} tensors in f32"] if found.floats else []
     done += [f"{len(found.split)} ops with a second product"] if found.split else []
     return f"{', '.join(done)}: output error {found.before:.4f} without, {found.after:.4f} with"

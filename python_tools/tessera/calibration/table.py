@@ -10,7 +10,8 @@ threshold is the magnitude that symmetric quantisation keeps (scale = threshold 
 that asymmetric quantisation keeps (scale = (max - min) / 255). To change one, delete scale and zero_point in
 its line: they are derived. largest is the magnitude of all values seen: what int16 keeps. error, where it was measured,
 is the relative error of the outputs with this tensor alone in int8: deploy gives tensors of large error int16, and
-those whose error is deleted not. dtype int16 asks for 16 bits, whatever the error. weight_terms 2 asks for a second
+those whose error is deleted not. dtype int16 asks for 16 bits, whatever the error; float32 keeps the tensor, and the
+products that read it, in f32. weight_terms 2 asks for a second
 product of integers, for what rounding left over of the weights of the convolution or matmul that makes the tensor.
 """
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from .observed import Observed
 
 FORMAT, VERSION = "tessera-calibration", 1
-DTYPES = ("int8", "int16")
+DTYPES = ("int8", "int16", "float32")
 DIGEST_LENGTH = 8
 _MAY_MISS = ("sample_digests", "weights_hash", "network", "tensors_hash", "max_error", "output_error", "same_answers")
 _DERIVED = ("scale", "zero_point")

@@ -44,11 +44,12 @@ class Way:
 
 @dataclass(frozen=True)
 class Tried:
-    """error: relative, of the outputs. narrow: scale and zero point of tensors in 8 bits; of models that are
-    simulated."""
+    """error: relative, of the outputs. Of models that are simulated, narrow: scale and zero point of tensors in 8 bits;
+    wide: scale and greatest integer of tensors in 16 bits."""
 
     error: float
     narrow: Mapping[str, tuple[float, int]]
+    wide: Mapping[str, tuple[float, int]] = field(default_factory=dict)
 
 
 class Simulated:
@@ -101,12 +102,13 @@ class Golden:
 
 @dataclass
 class Opened:
-    """A way's model. narrow: as of Tried. worker: that has it open, of models that are simulated. squares: of its
+    """A way's model. narrow, wide: as of Tried. worker: that has it open, of models that are simulated. squares: of its
     outputs (output_error.py), by the samples it ran on."""
 
     run: Run
     narrow: Mapping[str, tuple[float, int]]
     worker: Worker | None = None
+    wide: Mapping[str, tuple[float, int]] = field(default_factory=dict)
     squares: dict[int, np.ndarray] = field(default_factory=dict)
 
 
@@ -146,7 +148,7 @@ class Trial:
                 if number not in one.squares:
                     one.squares[number] = squares_between(wanted, one.run(arrays), job.probabilities)
         found = [[one.squares[n] for n in sorted(numbers) if n in one.squares] for one in models]
-        return [Tried(math.sqrt(relative(squares)), one.narrow) for squares, one in zip(found, models)]
+        return [Tried(math.sqrt(relative(squares)), one.narrow, one.wide) for squares, one in zip(found, models)]
 
     @property
     def _simulated(self) -> bool:
@@ -182,4 +184,5 @@ class Trial:
             if sources.get(form["name"])
         }
         narrow = {f["name"]: (f["scale"], f["zero_point"]) for f in told["forms"] if f["highest"] == 127}
-        return Opened(partial(worker.simulate, forms=forms), narrow, worker)
+        wide = {f["name"]: (f["scale"], f["highest"]) for f in told["forms"] if f["highest"] > 127}
+        return Opened(partial(worker.simulate, forms=forms), narrow, worker, wide)

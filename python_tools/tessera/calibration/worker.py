@@ -49,6 +49,7 @@ class Candidate:
     scale: float
     zero_point: int
     lowest: int
+    highest: int = 127
 
 
 @dataclass(frozen=True)
@@ -327,7 +328,7 @@ class Worker:
             saved[:] = data
             for way in ways:
                 data[:] = saved
-                _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, 127)
+                _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, way.highest)
                 found[source].append(self._squares_behind(source, gate, golden))
             data[:] = saved
         return found

@@ -379,7 +379,7 @@ def _repair(
     """The table with 16 bits and second products where int8 leaves more than is allowed, and the output error that is
     left then."""
     report = context.report
-    with report.extra_step("16 bits and second products where they pay") as step:
+    with report.extra_step("16 bits, f32 and second products where they pay") as step:
         found = repair.repair(
             trial,
             observed,
@@ -395,6 +395,7 @@ def _repair(
         step.note = repair.told(found) or "none do"
     context.result["repair"] = {
         "tensors": list(found.tensors),
+        "floats": list(found.floats),
         "split": list(found.split),
         "error_before": found.before,
         "floor": found.floor,
