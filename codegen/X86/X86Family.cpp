@@ -77,18 +77,24 @@ private:
 };
 
 /// Those of the kernels' inner loops at about 4 GHz (docs/numerics.md tells which instructions these are); what a
-/// variant lacks costs what it is emulated with.
+/// variant lacks costs what it is emulated with. WINOGRAD is f32 in 3x3 convolutions, measured beside direct sums.
 codegen::Rates X86Chip::rates() const {
   switch (variant.isa) {
   case Isa::Avx512: // vpdpbusd, vpdpwssd, vfmadd on 512 bits; tdpbusd, tdpbf16ps as their operands arrive
     if (variant.amx) {
-      return {{{"INT8", 2000}, {"INT16", 240}, {"BF16", 1000}, {"F16", 110}, {"F32", 120}}, 20};
+      return {{{"INT8", 2000}, {"INT16", 240}, {"BF16", 1000}, {"F16", 110}, {"F32", 120}, {"WINOGRAD", 330}}, 20};
     }
-    return {{{"INT8", 480}, {"INT16", 240}, {"BF16", variant.bf16 ? 240.0 : 110.0}, {"F16", 110}, {"F32", 120}}, 20};
+    return {{{"INT8", 480},
+             {"INT16", 240},
+             {"BF16", variant.bf16 ? 240.0 : 110.0},
+             {"F16", 110},
+             {"F32", 120},
+             {"WINOGRAD", 330}},
+            20};
   case Isa::Avx2: // vpmaddwd of bytes widened to words; fma
-    return {{{"INT8", 100}, {"INT16", 110}, {"BF16", 55}, {"F16", 55}, {"F32", 60}}, 20};
+    return {{{"INT8", 100}, {"INT16", 110}, {"BF16", 55}, {"F16", 55}, {"F32", 60}, {"WINOGRAD", 165}}, 20};
   case Isa::V2: // pmaddwd; mulps and addps
-    return {{{"INT8", 45}, {"INT16", 50}, {"BF16", 14}, {"F16", 14}, {"F32", 15}}, 15};
+    return {{{"INT8", 45}, {"INT16", 50}, {"BF16", 14}, {"F16", 14}, {"F32", 15}, {"WINOGRAD", 41}}, 15};
   }
   llvm_unreachable("covered switch");
 }

@@ -52,14 +52,6 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
                             {"float_ops", describe(report.kept)}};
 }
 
-llvm::json::Object describe(const codegen::Rates &rates) {
-  llvm::json::Object products;
-  for (const auto &[precision, rate] : rates.products) {
-    products[precision] = rate;
-  }
-  return llvm::json::Object{{"products", std::move(products)}, {"bytes", rates.bytes}};
-}
-
 double micro(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 /// Which part of the model runs where, and why. "host" is the last target. Times that no target tells exactly are those
@@ -132,6 +124,14 @@ llvm::json::Object describeResult(const codegen::DeployResult &result, const cod
     told["quantization"].getAsObject()->try_emplace("rates", describe(options.targets.front()->rates()));
   }
   return told;
+}
+
+llvm::json::Object describe(const codegen::Rates &rates) {
+  llvm::json::Object products;
+  for (const auto &[precision, rate] : rates.products) {
+    products[precision] = rate;
+  }
+  return llvm::json::Object{{"products", std::move(products)}, {"bytes", rates.bytes}};
 }
 
 llvm::json::Array describe(ArrayRef<quant::TensorForm> forms) {

@@ -11,6 +11,9 @@ namespace tessera::tool {
 /// more than one target), and what was quantised.
 llvm::json::Object describeResult(const codegen::DeployResult &result, const codegen::DeployOptions &options);
 
+/// What arithmetic and memory traffic of a chip take.
+llvm::json::Object describe(const codegen::Rates &rates);
+
 /// The float tensors of an observed model.
 llvm::json::Array describe(llvm::ArrayRef<codegen::ObservedTensor> tensors);
 llvm::json::Array describe(llvm::ArrayRef<quant::TensorForm> forms);

@@ -3,6 +3,7 @@
 #include "codegen/tools/Targets.h"
 
 #include "codegen/Target/Registry.h"
+#include "codegen/tools/DeployReport.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/Subcommand.h"
 #include "quant/Transforms/QuantizeTable.h"
@@ -20,7 +21,10 @@ llvm::Expected<llvm::json::Array> describeChips() {
       if (!chip) {
         return chip.takeError();
       }
-      chips.push_back(llvm::json::Object{{"name", name}, {"family", family->name}, {"runs_here", (*chip)->runsHere()}});
+      chips.push_back(llvm::json::Object{{"name", name},
+                                         {"family", family->name},
+                                         {"runs_here", (*chip)->runsHere()},
+                                         {"rates", describe((*chip)->rates())}});
     }
   }
   return chips;

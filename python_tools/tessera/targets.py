@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Mapping
 
@@ -30,7 +30,7 @@ class Precision:
 class Targets:
     """families: of each chip. chip_files: families of which a .json file may describe a chip. spellings: precisions by
     all names. flags: those of model_deploy that are for some families only. planned_precisions: refused as not there
-    yet."""
+    yet. rates: of each chip, multiplications a nanosecond by type."""
 
     families: Mapping[str, str]
     chip_files: tuple[str, ...]
@@ -38,6 +38,7 @@ class Targets:
     spellings: Mapping[str, Precision]
     flags: Mapping[str, tuple[str, ...]]
     planned_precisions: tuple[str, ...]
+    rates: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def precisions(self) -> list[Precision]:
@@ -96,6 +97,7 @@ def targets() -> Targets:
         spellings,
         {flag: tuple(families) for flag, families in told["flags"].items()},
         tuple(told["planned_precisions"]),
+        {chip["name"]: chip["rates"]["products"] for chip in told["chips"]},
     )
 
 

@@ -20,6 +20,7 @@ from .dataset import Dataset, readable, spread
 from .observed import Observed
 from .output_error import relative
 from .products import Product
+from .speed import Speed
 from .table import Entry, Table
 from .trial import Tried, Trial, Way
 from .worker import Candidate, Stretch, opened
@@ -45,7 +46,7 @@ LOOKED_AT = 2
 class Repaired:
     """table: with int16, float32 and two terms where they are worth it. before, after: output errors; floor: that of all
     tensors in 16 bits, before. tensors: that got 16 bits; floats: that stay f32; split: that products of two terms
-    make."""
+    make. time_before, time: of the multiplications on `chip`, relative to f32's."""
 
     table: Table
     before: float
@@ -54,6 +55,9 @@ class Repaired:
     tensors: tuple[str, ...] = ()
     split: tuple[str, ...] = ()
     floats: tuple[str, ...] = ()
+    time_before: float = 0.0
+    time: float = 0.0
+    chip: str = ""
 
 
 def repair(
@@ -67,14 +71,16 @@ def repair(
     at_any_price: bool = False,
     known: Tried | None = None,
     stretches: Sequence[Stretch] = (),
+    speed: Speed | None = None,
 ) -> Repaired:
     """The table of `way`, changed where its model's output error is above `max_error`: for EXTRA, or `at_any_price`.
-    known: what the model does, where that was tried. stretches: where errors are measured (gates.py)."""
+    known: what the model does, where that was tried. stretches: where errors are measured (gates.py). speed: returns
+    tensors to f32 if their repaired readers are no faster than in f32."""
     bench = Bench(trial, observed, dataset, numbers, products, way, stretches)
     now = known or bench.tried(way.table)
     if now.error <= max_error:
         return Repaired(way.table, now.error, now.error, 0.0)
-    all_wide = bench.tried(way.table, "INT16")
+    first, all_wide = now, bench.tried(way.table, "INT16")
     table, before, floor = way.table, now.error, all_wide.error
     stubborn, of_weights, costs = dict[str, float](), floor, Costs(observed, products)
     if floor > max_error:
@@ -98,11 +104,17 @@ def repair(
         if any(remedy.dtype != "int16" for remedy in found[0].remedies):
             left = sum(square for name, square in stubborn.items() if name in now.narrow or name in now.wide)
             of_weights = math.sqrt(max(bench.tried(table, "INT16").error ** 2 - left, 0.0))
+    if speed and (faster := speed.prefer_float(table, now)) is not table:
+        table, now = faster, bench.tried(faster)
     pairs = list(zip(way.table.tensors, table.tensors))
     tensors = tuple(new.name for old, new in pairs if old.dtype != new.dtype == "int16")
     floats = tuple(new.name for old, new in pairs if old.dtype != new.dtype == "float32")
     ops = tuple(new.name for old, new in pairs if old.weight_terms != new.weight_terms)
-    return Repaired(table, before, now.error, floor, tensors, ops, floats)
+    result = Repaired(table, before, now.error, floor, tensors, ops, floats)
+    if not speed:
+        return result
+    times = speed.share_of_float(way.table, first), speed.share_of_float(table, now)
+    return replace(result, time_before=times[0], time=times[1], chip=speed.chip)
 
 
 @dataclass(frozen=True)
@@ -306,4 +318,7 @@ def told(found: Repaired) -> str:
     done = [f"{len(found.tensors)} tensors in 16 bits"] if found.tensors else []
     done += [f"{len(found.floats)} tensors in f32"] if found.floats else []
     done += [f"{len(found.split)} ops with a second product"] if found.split else []
-    return f"{', '.join(done)}: output error {found.before:.4f} without, {found.after:.4f} with"
+    text = f"{', '.join(done)}: output error {found.before:.4f} without, {found.after:.4f} with"
+    if found.chip:
+        text += f"; multiplications take {found.time_before:.0%} of f32's time without, {found.time:.0%} with"
+    return text

@@ -11,8 +11,10 @@ from ..calibration.checks import MAX_ERROR
 from ..calibration.equalization import METHODS as EQUALIZATION
 from ..calibration.rounding import ALONE
 from ..calibration.rounding import METHODS as WEIGHT_METHODS
+from ..calibration.speed import DEFAULT_CHIP
 from ..calibration.thresholds import DEFAULT_PERCENTILE, METHODS
 from ..errors import usage_error
+from ..targets import targets
 from .common import Parser
 
 NAME = "run_calibration"
@@ -96,6 +98,13 @@ def _add_weights(parser: Parser) -> None:
         f"of integers at whatever they cost; more is warned of (default: {MAX_ERROR}, for a twentieth of the "
         "multiplications)",
     )
+    parser.add_argument(
+        "--chip",
+        default=DEFAULT_CHIP,
+        metavar="NAME",
+        help="chip whose arithmetic says what 16 bits, second products and f32 cost; the table serves all chips "
+        "(default: %(default)s)",
+    )
     parser.add_argument("--group_size", type=int, metavar="N", help="W4: as for model_deploy (default: 32)")
     scheme = parser.add_mutually_exclusive_group()
     scheme.add_argument("--symmetric", action="store_true", help="zero point 0 for all tensors")
@@ -149,6 +158,8 @@ def check_usage(args: argparse.Namespace) -> None:
         raise usage_error(f"--group_size {args.group_size}: is for --quantize W4, a multiple of 16")
     args.at_any_price = args.max_error is not None
     args.max_error = MAX_ERROR if args.max_error is None else args.max_error
+    if args.chip != DEFAULT_CHIP and args.chip not in targets().rates:
+        raise usage_error(f"--chip '{args.chip}': expected one of {', '.join(targets().rates)}")
     if not 0 < args.max_error < math.inf:
         raise usage_error(f"--max_error {args.max_error:g}: a share above 0, 0.05 say")
     if args.distributed and args.workers:

@@ -23,12 +23,14 @@ from ..calibration.learn import check_beside, read_products, save as save_table,
 from ..calibration.observed import Observed
 from ..calibration.pool import Pool
 from ..calibration.rounding import Rounded
+from ..calibration.speed import Speed
 from ..calibration.thresholds import METHODS
 from ..calibration.trial import Golden, Trial, Tried, Way
 from ..calibration.worker import opened
 from ..errors import TesseraError
 from ..files import require_writable_folder, scratch_folder, write_text
 from ..progress import command
+from ..targets import targets
 from ..tasks.answers import mostly_alike
 from .calibration_arguments import NAME, TUNED, check_usage, chosen_methods, parse
 from .common import Context, run_command
@@ -380,17 +382,20 @@ def _repair(
     left then."""
     report = context.report
     with report.extra_step("16 bits, f32 and second products where they pay") as step:
+        products = read_products(observed.info["products"], observed.weights)
+        chip = context.args.chip
         found = repair.repair(
             trial,
             observed,
             dataset,
             tried(sorted(state.digests)),
-            read_products(observed.info["products"], observed.weights),
+            products,
             way,
             context.args.max_error,
             context.args.at_any_price,
             known,
             gates.stretches(observed, {source: choices[source] for source in choices if source in observed.integers}),
+            Speed.of(chip, targets().rates[chip], products, observed.shape_of),
         )
         step.note = repair.told(found) or "none do"
     context.result["repair"] = {
@@ -399,6 +404,9 @@ def _repair(
         "split": list(found.split),
         "error_before": found.before,
         "floor": found.floor,
+        "chip": found.chip,
+        "time_before": found.time_before,
+        "time": found.time,
     }
     return found.table, found.after
 

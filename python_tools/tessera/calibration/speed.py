@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the multiplications of a table's model cost on a chip, and which ops would be no slower in f32.
+
+Repairs add up: an op that reads int16 and has a second product may take longer than f32 does, which is exact. Costs are
+those of the chip's arithmetic (`Target::rates`); x86 multiplies f32 of 3x3 convolutions by Winograd's algorithm.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Mapping, Sequence
+
+import numpy as np
+
+from .products import Product
+from .table import Table
+from .trial import Tried
+
+DEFAULT_CHIP = "x86-avx512vnni"
+"""A named level, so that the table does not depend on the machine that calibrates."""
+LEAST_CHANNELS = 16
+"""Of both sides of a convolution from which Winograd's algorithm pays."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """chip: its name. rates: multiplications a nanosecond by type. sizes: elements of each tensor."""
+
+    chip: str
+    rates: Mapping[str, float]
+    products: Sequence[Product]
+    sizes: Mapping[str, float]
+
+    @staticmethod
+    def of(
+        chip: str, rates: Mapping[str, float], products: Sequence[Product], shapes: Mapping[str, tuple[int, ...]]
+    ) -> "Speed":
+        sizes = {name: float(np.prod(shape)) for name, shape in shapes.items()}
+        known = [product for product in products if product.name in sizes]
+        return Speed(chip, rates, known, sizes)
+
+    def in_float(self, product: Product) -> float:
+        """Returns the nanoseconds of the product in f32."""
+        rate = self.rates["F32"]
+        if _takes_winograd(product):
+            rate = max(rate, self.rates.get("WINOGRAD", 0.0))
+        return self._count(product) / rate
+
+    def in_table(self, product: Product, table: "Forms") -> float:
+        """Returns the nanoseconds of the product as the table has it."""
+        if product.input in table.wide:
+            rate = self.rates["INT16"]
+        elif product.input in table.narrow:
+            rate = self.rates["INT8"]
+        else:
+            return self.in_float(product)
+        return self._count(product) * (2 if product.name in table.split else 1) / rate
+
+    def share_of_float(self, table: Table, tried: Tried) -> float:
+        """Returns the time of all products relative to f32's."""
+        forms = Forms.of(table, tried)
+        floats = sum(map(self.in_float, self.products))
+        return sum(self.in_table(product, forms) for product in self.products) / floats if floats else 1.0
+
+    def prefer_float(self, table: Table, tried: Tried) -> Table:
+        """Returns the table with f32 for tensors whose readers together are no slower in it. Only tensors in 16 bits,
+        and those whose readers have second products, are considered: 8 bits are what the user asks for."""
+        forms = Forms.of(table, tried)
+        chosen: set[str] = set()
+        for names in forms.groups():
+            readers = [product for product in self.products if product.input in names]
+            repaired = [p for p in readers if p.input in forms.wide or p.name in forms.split]
+            if repaired and sum(map(self.in_float, readers)) <= sum(self.in_table(p, forms) for p in readers):
+                chosen.update(names)
+        if not chosen:
+            return table
+        return replace(
+            table, tensors=tuple(replace(e, dtype="float32") if e.name in chosen else e for e in table.tensors)
+        )
+
+    def _count(self, product: Product) -> float:
+        return self.sizes[product.name] * product.depth
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The tensors that a table's model holds in 8 and in 16 bits, by form, and the ops with a second product."""
+
+    narrow: Mapping[str, tuple[float, int]]
+    wide: Mapping[str, tuple[float, int]]
+    split: frozenset[str]
+
+    @staticmethod
+    def of(table: Table, tried: Tried) -> "Forms":
+        split = frozenset(entry.name for entry in table.tensors if entry.weight_terms == 2)
+        return Forms(tried.narrow, tried.wide, split)
+
+    def groups(self) -> list[list[str]]:
+        """Returns tensors that have one form, as those that are only moved have to."""
+        found: dict[tuple[bool, float, int], list[str]] = {}
+        for forms in (self.narrow, self.wide):
+            for name, form in forms.items():
+                found.setdefault((forms is self.wide, *form), []).append(name)
+        return list(found.values())
+
+
+def _takes_winograd(product: Product) -> bool:
+    return (
+        product.kind == "conv"
+        and product.weight.shape[2:] == (3, 3)
+        and product.groups == 1
+        and set(product.strides) <= {1}
+        and set(product.dilations) <= {1}
+        and min(product.weight.shape[:2]) >= LEAST_CHANNELS
+    )

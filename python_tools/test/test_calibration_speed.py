@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the multiplications of a table cost, and which ops are no slower in f32."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tessera.calibration.products import Product
+from tessera.calibration.speed import Speed
+from tessera.calibration.table import Entry, Table
+from tessera.calibration.trial import Tried
+
+RATES = {"INT8": 4.0, "INT16": 2.0, "F32": 1.0, "WINOGRAD": 3.0}
+
+
+def table_of(split: tuple[str, ...] = ()) -> Table:
+    entries = [Entry.make(name, 1.0, -1.0, 1.0, True, "mse", 0.1) for name in ("x", "moved", "a", "y")]
+    return Table("m", "", "auto", 4, "", tuple(replace(e, weight_terms=2) if e.name in split else e for e in entries))
+
+
+def matmul(name: str, read: str) -> Product:
+    return Product(name, read, "matmul", np.zeros((10, 10), np.float32))
+
+
+def conv(name: str, read: str, kernel: int = 3) -> Product:
+    weight = np.zeros((32, 32, kernel, kernel), np.float32)
+    return Product(name, read, "conv", weight, 1, (1, 1), (1, 1, 1, 1), (1, 1))
+
+
+def speed_of(*products: Product) -> Speed:
+    return Speed.of("chip", RATES, products, {"x": (10,), "moved": (10,), "a": (10,), "y": (10,)})
+
+
+def floats(table: Table) -> set[str]:
+    return {entry.name for entry in table.tensors if entry.dtype == "float32"}
+
+
+def test_a_second_product_of_int16_is_no_faster_than_f32() -> None:
+    speed, wide = speed_of(matmul("a", "x")), {"x": (0.1, 32767), "moved": (0.1, 32767)}
+    assert floats(speed.prefer_float(table_of(), Tried(0.0, {}, wide))) == set()
+    assert floats(speed.prefer_float(table_of(("a",)), Tried(0.0, {}, wide))) == {"x", "moved"}
+    assert floats(speed.prefer_float(table_of(("a",)), Tried(0.0, {"x": (0.1, 0)}))) == set()
+
+
+def test_f32_multiplies_less_by_winograds_algorithm() -> None:
+    tried = Tried(0.0, {}, {"x": (0.1, 32767)})
+    assert floats(speed_of(conv("a", "x")).prefer_float(table_of(), tried)) == {"x"}
+    assert floats(speed_of(conv("a", "x", kernel=1)).prefer_float(table_of(), tried)) == set()
+    assert floats(speed_of(conv("a", "x")).prefer_float(table_of(), Tried(0.0, {"x": (0.1, 0)}))) == set()
+
+
+def test_all_readers_of_a_tensor_count_together() -> None:
+    tried = Tried(0.0, {}, {"x": (0.1, 32767)})
+    speed = speed_of(matmul("a", "x"), matmul("y", "x"))
+    assert floats(speed.prefer_float(table_of(("a",)), tried)) == set()
+    assert floats(speed.prefer_float(table_of(("a", "y")), tried)) == {"x"}
+
+
+def test_time_is_relative_to_f32() -> None:
+    speed = speed_of(matmul("a", "x"), matmul("y", "a"))
+    tried = Tried(0.0, {"x": (0.1, 0)}, {"a": (0.1, 32767)})
+    assert speed.share_of_float(table_of(), tried) == pytest.approx((0.25 + 0.5) / 2)
+    assert speed.share_of_float(table_of(("y",)), tried) == pytest.approx((0.25 + 1.0) / 2)
