@@ -54,8 +54,8 @@ def repaired(monkeypatch: pytest.MonkeyPatch):
         stubborn: dict[str, float] = {},
     ) -> repair.Repaired:
         """weights: errors of those by what they make, or of some that have no other remedy. sizes: multiplications that
-        read each tensor, of one element, and make one of its name with a stroke; stored: weights that do. stubborn: errors
-        of tensors in 16 bits."""
+        read each tensor, of one element, and make one of its name with a stroke; stored: weights that do. stubborn:
+        errors of tensors in 16 bits."""
         shapes = {name: (1,) for name in sizes} | {f"{name}'": (1,) for name in sizes}
         observed = SimpleNamespace(shape_of=shapes, job=lambda: None)
         products = [

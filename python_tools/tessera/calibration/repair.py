@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mends the error that int8 leaves above what is allowed, by its gain for its cost: 16 bits for a tensor, f32 where
-16 bits are not enough, a second product of integers for what rounding left over of an op's weights.
+"""What mends the error that int8 leaves above what is allowed, by its gain for its cost: 16 bits for a tensor, f32
+where 16 bits are not enough, a second product of integers for what rounding left over of an op's weights.
 
 What 8 bits of each tensor do to the outputs was measured, what the rounded weights of each op do is measured here, and
 their squares add up. So the remedies that gain most for what they cost are taken until the error expected is small
@@ -44,8 +44,8 @@ LOOKED_AT = 2
 
 @dataclass(frozen=True)
 class Repaired:
-    """table: with int16, float32 and two terms where they are worth it. before, after: output errors; floor: that of all
-    tensors in 16 bits, before. tensors: that got 16 bits; floats: that stay f32; split: that products of two terms
+    """table: with int16, float32 and two terms where they are worth it. before, after: output errors; floor: that of
+    all tensors in 16 bits, before. tensors: that got 16 bits; floats: that stay f32; split: that products of two terms
     make. time_before, time: of the multiplications on `chip`, relative to f32's."""
 
     table: Table
