@@ -275,9 +275,9 @@ static bool isClamped(Value value) {
   return isa_and_nonnull<arith::MinimumFOp, arith::MaximumFOp>(op) && matchPattern(op->getOperand(1), m_Constant());
 }
 
-/// Cuts a float to an integer; NaN, and what the integer cannot hold, becomes the smallest one. Of these LLVM leaves
-/// the result open: x86 has it so, GPUs saturate, and patterns of several casts are folded to what they are without.
-/// Null for other ops, and where numbers are clamped and the instruction does the rest.
+/// Cuts a float to an integer; NaN, and a number that the integer cannot hold, becomes the smallest one. LLVM leaves
+/// that result undefined: some machines saturate, and patterns fold several casts into one. Returns null for other ops,
+/// and for clamped numbers on machines whose instruction already gives the smallest integer.
 static Value castToInteger(KernelBuilder &kb, Operation &op, Value operand) {
   if (!isa<arith::FPToSIOp>(op) || (isClamped(op.getOperand(0)) && !kb.target.tileIsThread)) {
     return {};

@@ -50,7 +50,7 @@ template <typename T>
 constexpr bool kIsSmallFloat = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
 /// C's conversion, with a result where C leaves it undefined: NaN, and a float beyond the range, becomes the smallest
-/// integer of 64 bits, or of 32 where the type has fewer, whose low bits narrow types take: as x86 has it.
+/// integer of 64 bits, or of 32 where the type has fewer; narrow types take its low bits.
 template <typename To, typename From>
 To convert(From value) {
   if constexpr (kIsSmallFloat<From>) {
