@@ -89,7 +89,8 @@ unsigned ScalarTranslator::add(Op op, ArrayRef<unsigned> operands, Interval inte
                     op == Op::neg || op == Op::abs;
   bool isWhole =
       rounds || (keepsWhole && llvm::all_of(operands, [&](unsigned operand) { return nodes[operand].isWhole; }));
-  nodes.push_back({op, SmallVector<unsigned, 3>(operands), 0, interval, false, isWhole, mayBeMinusZero(op, operands)});
+  nodes.push_back({op, SmallVector<unsigned, 3>(operands), 0, interval, false, isWhole, mayBeMinusZero(op, operands),
+                   mayBeNaN(op, operands)});
   return nodes.size() - 1;
 }
 
@@ -117,10 +118,60 @@ bool ScalarTranslator::mayBeMinusZero(Op op, ArrayRef<unsigned> operands) const 
   }
 }
 
+bool ScalarTranslator::mayBeNaN(Op op, ArrayRef<unsigned> operands) const {
+  bool any = llvm::any_of(operands, [&](unsigned operand) { return nodes[operand].mayBeNaN; });
+  switch (op) {
+  case Op::less:
+  case Op::lessEqual:
+  case Op::equal:
+    return false;
+  case Op::add:
+  case Op::sub:
+  case Op::mul:
+  case Op::maximum:
+  case Op::minimum:
+  case Op::neg:
+  case Op::abs:
+  case Op::floor:
+  case Op::ceil:
+  case Op::roundEven:
+  case Op::truncate:
+  case Op::tanh:
+  case Op::erf:
+  case Op::sigmoid:
+  case Op::select:
+    return any;
+  case Op::div:
+    return any || nodes[operands[1]].op != Op::constant || nodes[operands[1]].constant == 0;
+  default:
+    return true;
+  }
+}
+
+/// Returns the node of |from|, or of 0 where |from| is NaN: the integer that a NaN becomes.
+unsigned ScalarTranslator::numberOrZero(unsigned from) {
+  if (!nodes[from].mayBeNaN) {
+    return from;
+  }
+  Interval interval = nodes[from].interval;
+  unsigned isNumber = add(Op::equal, {from, from}, kTruth);
+  unsigned number =
+      add(Op::select, {isNumber, from, constant(0)}, {std::min(interval.low, 0.0), std::max(interval.high, 0.0)});
+  nodes[number].mayBeNaN = false, nodes[number].isWhole = nodes[from].isWhole;
+  return number;
+}
+
 unsigned ScalarTranslator::constant(float value) {
   auto [known, isNew] = constants.try_emplace(llvm::bit_cast<uint32_t>(value), nodes.size());
   if (isNew) {
-    nodes.push_back({Op::constant, {}, value, {value, value}, false, std::trunc(value) == value, std::signbit(value)});
+    nodes.push_back({Op::constant,
+                     {},
+                     value,
+                     {value, value},
+                     false,
+                     std::trunc(value) == value,
+                     std::signbit(value),
+                     std::isnan(value)});
   }
   return known->second;
 }
@@ -252,6 +303,14 @@ unsigned ScalarTranslator::withoutSign(Operation *op, unsigned from) {
   return add(Op::add, {from, constant(0)}, nodes[from].interval);
 }
 
+/// Returns whether other ops of the region compute with |integer|. Storing makes 0 of a NaN, but registers keep it.
+static bool isComputedWith(Value integer) {
+  return llvm::any_of(integer.getUsers(), [](Operation *user) {
+    return isa<arith::TruncIOp, arith::ExtSIOp, arith::ExtUIOp>(user) ? isComputedWith(user->getResult(0))
+                                                                      : !user->hasTrait<OpTrait::IsTerminator>();
+  });
+}
+
 /// Integers are whole numbers in registers already; what a conversion could change must be out of the question.
 llvm::Error ScalarTranslator::translateConversion(Operation *op) {
   unsigned from = places[op->getOperand(0)];
@@ -275,8 +334,11 @@ llvm::Error ScalarTranslator::translateConversion(Operation *op) {
   if (!fits) {
     return refuse(op, "of numbers that its type may not hold");
   }
+  if (isa<arith::FPToSIOp>(op) && isComputedWith(op->getResult(0))) {
+    from = numberOrZero(from);
+  }
   if (isa<arith::FPToSIOp>(op) && !nodes[from].isWhole) {
-    places[op->getResult(0)] = add(Op::truncate, {from}, resultOf(Op::truncate, interval, {}));
+    places[op->getResult(0)] = add(Op::truncate, {from}, resultOf(Op::truncate, nodes[from].interval, {}));
     return llvm::Error::success();
   }
   places[op->getResult(0)] = withoutSign(op, from);
@@ -348,7 +410,7 @@ llvm::Expected<Interval> ScalarTranslator::bounds(Region &region, ArrayRef<Inter
   for (auto [argument, interval] : llvm::zip_equal(block.getArguments(), arguments)) {
     places[argument] = nodes.size();
     bool isInteger = isa<IntegerType>(argument.getType());
-    nodes.push_back({Op::constant, {}, 0, interval, true, isInteger, !isInteger});
+    nodes.push_back({Op::constant, {}, 0, interval, true, isInteger, !isInteger, !isInteger});
   }
   for (Operation &op : block.without_terminator()) {
     if (llvm::Error error = translate(&op)) {

@@ -29,9 +29,12 @@ private:
     bool isArgument;
     bool isWhole = false;
     bool isSigned = false; ///< may be -0
+    bool mayBeNaN = false;
   };
 
   bool mayBeMinusZero(bmodel::npu::Op op, llvm::ArrayRef<unsigned> operands) const;
+  bool mayBeNaN(bmodel::npu::Op op, llvm::ArrayRef<unsigned> operands) const;
+  unsigned numberOrZero(unsigned from);
 
   unsigned add(bmodel::npu::Op op, llvm::ArrayRef<unsigned> operands, Interval interval);
   unsigned constant(float value);

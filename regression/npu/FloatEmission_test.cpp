@@ -219,6 +219,34 @@ TEST_F(Emission, LogarithmsOfOneMore) {
   }
 }
 
+/// A NaN that is quantised is the integer 0, also where registers alone hold the integer before it is a float again.
+TEST_F(Emission, NaNIsZeroBetweenQuantisations) {
+  const char *body = R"(  ^bb0(%a: f32):
+    %r = math.sqrt %a : f32
+    %s = arith.constant 0.01 : f32
+    %q = arith.divf %r, %s : f32
+    %n = math.roundeven %q : f32
+    %z = arith.constant 7.0 : f32
+    %p = arith.addf %n, %z : f32
+    %low = arith.constant -128.0 : f32
+    %b = arith.maximumf %p, %low : f32
+    %high = arith.constant 127.0 : f32
+    %u = arith.minimumf %b, %high : f32
+    %i = arith.fptosi %u : f32 to i32
+    %t = arith.trunci %i : i32 to i8
+    %w = arith.extsi %t : i8 to i32
+    %c = arith.constant 7 : i32
+    %d = arith.subi %w, %c : i32
+    %f = arith.sitofp %d : i32 to f32
+    %m = arith.mulf %f, %s : f32
+    device.yield %m : f32
+)";
+  EXPECT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({0} {{top.name = \"y\"}) attributes "
+                          "{{device.exact} {{\n  %y = device.map(%x) {{\n{1}  } : ({0}) -> {0}\n  return %y : {0}\n}",
+                          typeText({3, 40, 70}, "f32"), body)),
+            "");
+}
+
 TEST_F(Emission, NormsAndAttentionMakeNarrowFloats) {
   chips.erase(chips.begin()); // npu-edge computes with none
   const std::string x = typeText({1, 9, 32}, "f32");
