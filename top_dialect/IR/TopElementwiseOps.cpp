@@ -1,4 +1,4 @@
-//===- TopElementwiseOps.cpp - Elementwise ops: fold ---===//
+//===- TopElementwiseOps.cpp - Elementwise ops: fold, inference ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TopElementwiseOps.h"
 
@@ -51,3 +51,17 @@ OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
 }
 
 OpFoldResult CastOp::fold(FoldAdaptor) { return sameTyped(*this, getX()); }
+
+// C1 for one type.
+static bool hasBits(Type type) {
+  return type.isF32() || type.isF64() || (type.isInteger() && type.getIntOrFloatBitWidth() >= 8);
+}
+
+LogicalResult BitcastOp::inferShapes(SmallVectorImpl<RankedTensorType> &types) {
+  Type from = elementOf(getX()), to = getTo();
+  if (!hasBits(from) || !hasBits(to) || from.getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth()) {
+    return emitOpError() << "cannot read the bits of " << from << " as " << to
+                         << ": allowed are 'f32', 'f64' and integers of as many bits, 8 or more (C1)";
+  }
+  return addType(*this, shapeOf(getX()), to, types);
+}

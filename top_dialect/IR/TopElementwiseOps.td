@@ -16,7 +16,7 @@ def Top_ModOp : Top_BinaryOp<"mod", "Remainder", "a - b * floor(a / b), or C fmo
 }
 def Top_MinOp : Top_BinaryOp<"min", "Smaller one", "min(a, b), NaN if either is NaN">;
 def Top_MaxOp : Top_BinaryOp<"max", "Larger one", "max(a, b), NaN if either is NaN">;
-def Top_BitShiftOp : Top_BinaryOp<"bit_shift", "Shift of unsigned integers", "left ? a << b : a >> b"> {
+def Top_BitShiftOp : Top_BinaryOp<"bit_shift", "Shift of integers", "left ? a << b : a >> b; a signed one keeps its sign, and all bits leave by b < 0 or b >= width"> {
   let arguments = (ins Top_Tensor:$a, Top_Tensor:$b, BoolAttr:$left);
 }
 def Top_PReluOp : Top_BinaryOp<"prelu", "Parametric ReLU", "a < 0 ? b * a : a; b broadcasts to a">;
@@ -119,6 +119,15 @@ def Top_CastOp : Top_UnaryOp<"cast", "Element type conversion", "(type of y) x; 
 }
 
 // --- Quantisation --------------------------------------------------------------------
+def Top_BitcastOp : Top_Op<"bitcast", [DeclareOpInterfaceMethods<ScalarInterface>]> {
+  let summary = "Same bits, read as another element type";
+  let description = [{
+    C1: the element types of `x` and `y` have as many bits, and are f32, f64 or integers of 8 bits or more.
+  }];
+  let arguments = (ins Top_Tensor:$x, TypeAttr:$to);
+  let results = (outs Top_Tensor:$y);
+}
+
 class Top_QuantizationOp<string mnemonic> : Top_Op<mnemonic, [DeclareOpInterfaceMethods<ScalarInterface>]> {
   dag parameters = (ins Top_Tensor:$scale, Top_Tensor:$zeroPoint, DefaultValuedAttr<I64Attr, "0">:$levels);
   let results = (outs Top_Tensor:$y);

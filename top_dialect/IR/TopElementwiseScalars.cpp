@@ -84,8 +84,15 @@ Value ModOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
 }
 
 Value BitShiftOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
-  return getLeft() ? Value(arith::ShLIOp::create(builder, loc, v[0], v[1]))
-                   : arith::ShRUIOp::create(builder, loc, v[0], v[1]);
+  ScalarEmitter e = emitterFor(*this, builder, loc);
+  Value last = e.constant(v[1], elementOf(getA()).getIntOrFloatBitWidth() - 1);
+  Value by = arith::MinUIOp::create(builder, loc, v[1], last);
+  if (!getLeft() && !isUnsignedElement(elementOf(getA()))) {
+    return arith::ShRSIOp::create(builder, loc, v[0], by);
+  }
+  Value shifted =
+      getLeft() ? Value(arith::ShLIOp::create(builder, loc, v[0], by)) : arith::ShRUIOp::create(builder, loc, v[0], by);
+  return e.select(e.equal(by, v[1]), shifted, e.constant(v[0], 0));
 }
 
 Value PReluOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
@@ -215,4 +222,11 @@ Value CastOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
     element = builder.getIntegerType(element.getIntOrFloatBitWidth());
   }
   return emitterFor(*this, builder, loc).cast(v[0], element, getTo().isUnsignedInteger());
+}
+
+Value BitcastOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
+  Type to = getTo();
+  to = to.isInteger() ? builder.getIntegerType(to.getIntOrFloatBitWidth()) : to;
+  Type result = mlir::isa<VectorType>(v[0].getType()) ? Type(cast<VectorType>(v[0].getType()).clone(to)) : to;
+  return result == v[0].getType() ? v[0] : Value(arith::BitcastOp::create(builder, loc, result, v[0]));
 }

@@ -148,12 +148,17 @@ LogicalResult MaxOp::evaluate(Inputs inputs, Outputs outputs) {
 }
 
 LogicalResult BitShiftOp::evaluate(Inputs inputs, Outputs outputs) {
+  bool isSigned = !inputs[0]->getElementType().isUnsignedInteger();
   DimsRef shape = outputs[0].getShape();
   std::vector<uint64_t> a = readBroadcast<uint64_t>(*inputs[0], shape);
   std::vector<uint64_t> b = readBroadcast<uint64_t>(*inputs[1], shape);
   for (size_t i = 0; i < a.size(); ++i) {
     // C++ leaves a shift by the width or more undefined; all bits are gone then.
-    a[i] = b[i] >= 64 ? 0 : getLeft() ? a[i] << b[i] : a[i] >> b[i];
+    uint64_t by = std::min<uint64_t>(b[i], 63);
+    a[i] = !getLeft() && isSigned ? static_cast<uint64_t>(static_cast<int64_t>(a[i]) >> by)
+           : b[i] >= 64           ? 0
+           : getLeft()            ? a[i] << by
+                                  : a[i] >> by;
   }
   write(a, outputs[0]);
   return success();
@@ -266,6 +271,11 @@ LogicalResult CastOp::evaluate(Inputs inputs, Outputs outputs) {
     }
     return success();
   });
+}
+
+LogicalResult BitcastOp::evaluate(Inputs inputs, Outputs outputs) {
+  llvm::copy(inputs[0]->getBytes(), outputs[0].getBytes().begin());
+  return success();
 }
 
 LogicalResult ClipOp::evaluate(Inputs inputs, Outputs outputs) {

@@ -317,6 +317,36 @@ func.func @is_nan() -> (tensor<3xi1>, tensor<3xi1>) {
   return %y, %e0 : tensor<3xi1>, tensor<3xi1>
 }
 
+func.func @bitcast() -> (tensor<4xi32>, tensor<4xi32>) {
+  %0 = top.constant dense<[1.0, -0.0, 0x7F800000, -1.5]> : tensor<4xf32> : tensor<4xf32>
+  %y = top.bitcast %0 {to = i32} : (tensor<4xf32>) -> tensor<4xi32>
+  %e0 = top.constant dense<[1065353216, -2147483648, 2139095040, -1077936128]> : tensor<4xi32> : tensor<4xi32>
+  return %y, %e0 : tensor<4xi32>, tensor<4xi32>
+}
+
+func.func @bitcast_back() -> (tensor<2xf32>, tensor<2xf32>) {
+  %0 = top.constant dense<[1065353216, -1077936128]> : tensor<2xi32> : tensor<2xi32>
+  %y = top.bitcast %0 {to = f32} : (tensor<2xi32>) -> tensor<2xf32>
+  %e0 = top.constant dense<[1.0, -1.5]> : tensor<2xf32> : tensor<2xf32>
+  return %y, %e0 : tensor<2xf32>, tensor<2xf32>
+}
+
+func.func @bit_shift_far() -> (tensor<3xui32>, tensor<3xui32>) {
+  %0 = top.constant dense<[7, 7, 7]> : tensor<3xui32> : tensor<3xui32>
+  %1 = top.constant dense<[1, 32, 64]> : tensor<3xui32> : tensor<3xui32>
+  %y = top.bit_shift %0, %1 {left = true} : (tensor<3xui32>, tensor<3xui32>) -> tensor<3xui32>
+  %e0 = top.constant dense<[14, 0, 0]> : tensor<3xui32> : tensor<3xui32>
+  return %y, %e0 : tensor<3xui32>, tensor<3xui32>
+}
+
+func.func @bit_shift_signed() -> (tensor<4xi32>, tensor<4xi32>) {
+  %0 = top.constant dense<[-8, -8, 8, -8]> : tensor<4xi32> : tensor<4xi32>
+  %1 = top.constant dense<[1, 40, 40, -1]> : tensor<4xi32> : tensor<4xi32>
+  %y = top.bit_shift %0, %1 {left = false} : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+  %e0 = top.constant dense<[-4, -1, 0, -1]> : tensor<4xi32> : tensor<4xi32>
+  return %y, %e0 : tensor<4xi32>, tensor<4xi32>
+}
+
 func.func @cast_truncates() -> (tensor<3xi32>, tensor<3xi32>) {
   %0 = top.constant dense<[1.9, -1.9, 300.5]> : tensor<3xf32> : tensor<3xf32>
   %y = top.cast %0 {to = i32} : (tensor<3xf32>) -> tensor<3xi32>

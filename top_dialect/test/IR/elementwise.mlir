@@ -419,3 +419,10 @@ func.func @pow_of_other_type(%a: tensor<4xf32>, %b: tensor<i64>) {
   %0 = top.pow %a, %b : (tensor<4xf32>, tensor<i64>) -> tensor<4xf32>
   return
 }
+
+// CHECK-LABEL: @bitcast
+// CHECK: top.bitcast
+func.func @bitcast(%a: tensor<4xf32>) {
+  %0 = top.bitcast %a {to = i32} : (tensor<4xf32>) -> tensor<4xi32>
+  return
+}

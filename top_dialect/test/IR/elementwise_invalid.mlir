@@ -53,3 +53,19 @@ func.func @too_large(%a: tensor<1048576x1xf32>, %b: tensor<1x1048576xf32>) {
   %0 = top.add %a, %b : (tensor<1048576x1xf32>, tensor<1x1048576xf32>) -> tensor<1048576x1048576xf32>
   return
 }
+
+// -----
+
+func.func @bitcast_width(%a: tensor<4xf32>) {
+  // expected-error @below {{cannot read the bits of 'f32' as 'i64': allowed are 'f32', 'f64' and integers of as many bits, 8 or more (C1)}}
+  %0 = top.bitcast %a {to = i64} : (tensor<4xf32>) -> tensor<4xi64>
+  return
+}
+
+// -----
+
+func.func @bitcast_of_f16(%a: tensor<4xf16>) {
+  // expected-error @below {{cannot read the bits of 'f16' as 'i16'}}
+  %0 = top.bitcast %a {to = i16} : (tensor<4xf16>) -> tensor<4xi16>
+  return
+}
