@@ -45,6 +45,11 @@ class Outcome:
         return Outcome(REFUSAL if error.refused else FAILED, error.stage, str(error).replace("\n", " "))
 
 
+def _shapes(inputs: dict[str, np.ndarray]) -> list[str]:
+    """The inputs that may say what an operator does: scalars, and vectors as shapes and axes are."""
+    return [n for n, array in inputs.items() if array.ndim == 0 or (array.ndim == 1 and array.dtype == np.int64)]
+
+
 def _import(
     compiler: Compiler, model: onnx.ModelProto, inputs: dict[str, np.ndarray], folder: Path
 ) -> tuple[Path, dict[str, int]]:
@@ -56,11 +61,7 @@ def _import(
         path.write_bytes(model.SerializeToString())
         try:
             result = compiler("import", "import", "--onnx", path, "--output", mlir)
-            shapes = [
-                name
-                for name, array in inputs.items()
-                if array.ndim == 0 or (array.ndim == 1 and array.dtype == np.int64)
-            ]
+            shapes = _shapes(inputs)
             if not shapes or all(
                 dim is not None and dim >= 0 for output in result["outputs"] for dim in output["shape"]
             ):
@@ -71,9 +72,12 @@ def _import(
                 model = freeze(model, name, inputs.pop(name))
         except StageError as error:
             name = re.search(r"tensor '([^']*)'\) is computed at run time; it must be constant", str(error))
-            if not error.refused or not name or name[1] not in inputs:
+            # A tensor that the model computes depends on inputs: on those that hold integers, as a shape does.
+            frozen = [name[1]] if name and name[1] in inputs else _shapes(inputs) if name else []
+            if not error.refused or not frozen:
                 raise
-            model = freeze(model, name[1], inputs.pop(name[1]))
+            for input_name in frozen:
+                model = freeze(model, input_name, inputs.pop(input_name))
 
 
 def _run_set(
@@ -102,7 +106,7 @@ def _run_set(
                 actual = run_bmodel(deploy(compiler, mlir, engine), data.inputs, data.bfloat16)
             for name, axis in padded.items():
                 wanted[name] = pad(data.outputs[name], axis, actual[name].shape[axis])
-            compare(actual, wanted)
+            compare(actual, wanted, data.nan_codes)
         except StageError as error:
             return Outcome.of(error)
         return Outcome(as_it_is=len(data.inputs) == given)

@@ -28,11 +28,31 @@ llvm::Error fail(const llvm::Twine &message) {
 
 const HandlerTable &handlerTable() {
   static const HandlerTable table = [] {
-    llvm::Expected<HandlerTable> entries =
-        makeHandlerTable({elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(),
-                          resizeHandlers(), roiHandlers(), controlHandlers(), recurrentHandlers(), compositeHandlers(),
-                          quantizeHandlers(), qLinearHandlers(), integerProductHandlers(), selectionHandlers(),
-                          sequenceHandlers(), signalHandlers(), trainingHandlers()});
+    llvm::Expected<HandlerTable> entries = makeHandlerTable({elementwiseHandlers(),
+                                                             convHandlers(),
+                                                             reduceHandlers(),
+                                                             shapeHandlers(),
+                                                             indexHandlers(),
+                                                             resizeHandlers(),
+                                                             roiHandlers(),
+                                                             controlHandlers(),
+                                                             recurrentHandlers(),
+                                                             compositeHandlers(),
+                                                             quantizeHandlers(),
+                                                             qLinearHandlers(),
+                                                             integerProductHandlers(),
+                                                             selectionHandlers(),
+                                                             sequenceHandlers(),
+                                                             signalHandlers(),
+                                                             trainingHandlers(),
+                                                             attentionHandlers(),
+                                                             microsoftAttentionHandlers(),
+                                                             microsoftHandlers(),
+                                                             packedWeightHandlers(),
+                                                             deformConvHandlers(),
+                                                             featureHandlers(),
+                                                             tfIdfHandlers(),
+                                                             treeHandlers()});
     if (!entries) {
       llvm::report_fatal_error(entries.takeError());
     }
@@ -186,6 +206,43 @@ const llvm::SmallVector<mlir::Value> *GraphImporter::lookupSequence(StringRef na
   return it != sequences.end() ? &it->second : parent ? parent->lookupSequence(name) : nullptr;
 }
 
+const StorageType *GraphImporter::storageOf(StringRef name) const {
+  const_cast<GraphImporter *>(this)->indexInitializers();
+  if (auto it = storages.find(name); it != storages.end()) {
+    return it->second;
+  }
+  if (values.contains(name) && !initializers.contains(name)) {
+    return nullptr;
+  }
+  if (auto it = initializers.find(name); it != initializers.end()) {
+    return findStorageType(it->second->data_type());
+  }
+  return parent ? parent->storageOf(name) : nullptr;
+}
+
+llvm::Error GraphImporter::passStorage(const onnx::NodeProto &node) {
+  StringRef domain = normalizeDomain(node.domain());
+  unsigned data = 0;
+  bool moves = domain.empty() && movesElements(node.op_type(), data);
+  for (auto [i, name] : llvm::enumerate(node.input())) {
+    const StorageType *type = name.empty() ? nullptr : storageOf(name);
+    if (!type || findFunction(model, node)) {
+      continue;
+    }
+    if (!readsStorage(domain, node.op_type())) {
+      return unsupported(llvm::formatv("{0}: its input {1}, tensor '{2}', is {3}, which only Cast, QuantizeLinear, "
+                                       "DequantizeLinear and operators that move elements can read: insert a Cast",
+                                       describeNode(node), i, name, type->name));
+    }
+    if (moves && i >= data) {
+      for (const std::string &output : node.output()) {
+        bindStorage(output, type);
+      }
+    }
+  }
+  return llvm::Error::success();
+}
+
 mlir::Value GraphImporter::materialize(const onnx::TensorProto &proto) {
   auto tensor = readTensor(proto, model, getContext());
   if (!tensor) {
@@ -242,6 +299,7 @@ llvm::Error GraphImporter::callFunction(const onnx::FunctionProto &function, con
                                       : takeInitializerError();
     }
     inner.bind(function.input(i), value);
+    inner.bindStorage(function.input(i), storageOf(node.input(i)));
   }
   if (llvm::Error error = inner.importNodes()) {
     return error;
@@ -256,6 +314,7 @@ llvm::Error GraphImporter::callFunction(const onnx::FunctionProto &function, con
           llvm::formatv("no node of function '{0}' makes its output '{1}'", function.name(), function.output(i)));
     }
     bind(node.output(i), value);
+    bindStorage(node.output(i), inner.storageOf(function.output(i)));
     if (getTensorName(value).starts_with(inner.prefix)) {
       renameTensor(value, nameOf(node.output(i)));
     }
@@ -282,6 +341,9 @@ llvm::Error GraphImporter::importNode(const onnx::NodeProto &node) {
     }
     llvm::Error error = callFunction(*function, node);
     return error ? prefixed(std::move(error), describeNode(node) + ": ") : llvm::Error::success();
+  }
+  if (llvm::Error error = passStorage(node)) {
+    return error;
   }
   auto loc = mlir::NameLoc::get(builder.getStringAttr(nameOf(nodeName(node))));
   NodeImporter importer(*this, node, opset, builder, loc);

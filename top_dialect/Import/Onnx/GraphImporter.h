@@ -5,6 +5,7 @@
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Import/Onnx/PaddedRows.h"
+#include "top_dialect/Import/Onnx/StorageTypes.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -36,6 +37,9 @@ public:
   void bindSequence(llvm::StringRef name, llvm::SmallVector<mlir::Value> tensors) {
     sequences[name] = std::move(tensors);
   }
+  /// Returns the storage type that the file gives a tensor, or null.
+  const StorageType *storageOf(llvm::StringRef name) const;
+  void bindStorage(llvm::StringRef name, const StorageType *type) { storages[name] = type; }
   /// Values of the graph's outputs, in order.
   llvm::Expected<llvm::SmallVector<mlir::Value>> outputs();
 
@@ -53,6 +57,8 @@ public:
 
 private:
   llvm::Error importNode(const onnx::NodeProto &node);
+  /// Rejects nodes that compute with tensors of a storage type; the results of those that move them have it too.
+  llvm::Error passStorage(const onnx::NodeProto &node);
   llvm::Error callFunction(const onnx::FunctionProto &function, const onnx::NodeProto &node);
   mlir::Value materialize(const onnx::TensorProto &tensor);
   llvm::Error takeInitializerError();
@@ -61,6 +67,7 @@ private:
   GraphImporter *parent;
   llvm::StringMap<mlir::Value> values;
   llvm::StringMap<llvm::SmallVector<mlir::Value>> sequences;
+  llvm::StringMap<const StorageType *> storages;
   llvm::StringMap<const onnx::TensorProto *> initializers;
   bool indexed = false;
   std::string prefix;           ///< of names inside a function's body

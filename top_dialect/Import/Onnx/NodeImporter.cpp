@@ -34,6 +34,19 @@ void NodeImporter::fail(llvm::Error cause) {
   fail(llvm::toString(std::move(cause)));
 }
 
+void NodeImporter::allowOnly(llvm::ArrayRef<StringRef> attributes, unsigned inputs) {
+  for (const auto &attribute : node.attribute()) {
+    if (!llvm::is_contained(attributes, StringRef(attribute.name()))) {
+      unsupported(llvm::formatv("attribute '{0}' is not supported", attribute.name()));
+    }
+  }
+  for (unsigned i = inputs; i < numInputs(); ++i) {
+    if (hasInput(i)) {
+      unsupported(llvm::formatv("input {0}, tensor '{1}', is not supported", i, node.input(i)));
+    }
+  }
+}
+
 llvm::Error NodeImporter::getError() const {
   return isUnsupported ? top::unsupported(error) : llvm::createStringError(llvm::inconvertibleErrorCode(), error);
 }
@@ -62,6 +75,16 @@ Value NodeImporter::input(unsigned i) {
     return dummy();
   }
   return value;
+}
+
+const StorageType *NodeImporter::inputStorage(unsigned i) const {
+  return hasInput(i) ? graph.storageOf(node.input(i)) : nullptr;
+}
+
+void NodeImporter::setOutputStorage(unsigned i, const StorageType *type) {
+  if (wantsOutput(i)) {
+    graph.bindStorage(node.output(i), type);
+  }
 }
 
 mlir::SmallVector<Value> NodeImporter::inputs() {
@@ -422,8 +445,13 @@ void NodeImporter::setOutput(unsigned i, Value value) {
   if (!op || op->getLoc() != loc || isConstant(value)) {
     return;
   }
-  // A padded tensor is not the file's, unless as an output (OnnxImport.cpp).
-  std::string name = graph.nameOf(node.output(i)) + (graph.paddedRows().find(value) ? " (padded)" : "");
+  // A padded tensor is not the file's, nor are values of a type of which it stores codes, unless as an output
+  // (OnnxImport.cpp).
+  const StorageType *storage = graph.storageOf(node.output(i));
+  bool isDecoded = storage && storage->isFloat();
+  std::string name = graph.nameOf(node.output(i)) + (graph.paddedRows().find(value) ? " (padded)"
+                                                     : isDecoded                    ? " (decoded)"
+                                                                                    : "");
   llvm::SmallVector<StringRef> names;
   for (Value result : op->getResults()) {
     names.push_back(result == value ? StringRef(name) : getTensorName(result));

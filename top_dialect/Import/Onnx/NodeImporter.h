@@ -17,6 +17,7 @@
 namespace tessera::top::onnx_import {
 
 class GraphImporter;
+struct StorageType;
 using Ints = llvm::SmallVector<int64_t>;
 
 /// One node being imported. Errors stick: after the first one every accessor gives harmless values,
@@ -45,6 +46,9 @@ public:
   /// The recorded error.
   llvm::Error getError() const;
 
+  /// Rejects attributes that are not among |attributes| and inputs from |inputs| on, which the handler does not read.
+  void allowOnly(llvm::ArrayRef<llvm::StringRef> attributes, unsigned inputs);
+
   //--- inputs ---
   unsigned numInputs() const { return node.input_size(); }
   /// Given and not the empty name.
@@ -53,6 +57,9 @@ public:
   llvm::StringRef inputName(unsigned i) const { return i < numInputs() ? llvm::StringRef(node.input(i)) : ""; }
   /// The i-th input; an error if it is absent.
   mlir::Value input(unsigned i);
+  /// The storage type that the file gives input |i|, or null.
+  const StorageType *inputStorage(unsigned i) const;
+  void setOutputStorage(unsigned i, const StorageType *type);
   mlir::Value optionalInput(unsigned i) { return hasInput(i) ? input(i) : mlir::Value(); }
   mlir::SmallVector<mlir::Value> inputs();
   static llvm::ArrayRef<int64_t> shape(mlir::Value value);
@@ -175,6 +182,14 @@ llvm::ArrayRef<HandlerEntry> selectionHandlers();
 llvm::ArrayRef<HandlerEntry> sequenceHandlers();
 llvm::ArrayRef<HandlerEntry> signalHandlers();
 llvm::ArrayRef<HandlerEntry> trainingHandlers();
+llvm::ArrayRef<HandlerEntry> attentionHandlers();
+llvm::ArrayRef<HandlerEntry> microsoftAttentionHandlers();
+llvm::ArrayRef<HandlerEntry> microsoftHandlers();
+llvm::ArrayRef<HandlerEntry> packedWeightHandlers();
+llvm::ArrayRef<HandlerEntry> deformConvHandlers();
+llvm::ArrayRef<HandlerEntry> featureHandlers();
+llvm::ArrayRef<HandlerEntry> tfIdfHandlers();
+llvm::ArrayRef<HandlerEntry> treeHandlers();
 
 /// The handler of an operator of ai.onnx whose meaning in |opset|, below 7, is another than in opset 7; else null.
 Handler findLegacyHandler(llvm::StringRef name, int64_t opset);

@@ -1,12 +1,9 @@
 //===- OnnxComposite.cpp - Handlers of operators made of several others ---===//
 // SPDX-License-Identifier: Apache-2.0
-#include "top_dialect/IR/MaskedRows.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
-#include <cmath>
-#include <limits>
 #include <numeric>
 
 using mlir::Value;
@@ -22,148 +19,6 @@ bool requireStatic(NodeImporter &n, llvm::ArrayRef<Value> values) {
     }
   }
   return !n.failed();
-}
-
-//===----------------------------------------------------------------------===//
-// Attention
-//===----------------------------------------------------------------------===//
-
-/// [B, S, heads * E] -> [B, heads, S, E]; rank 4 has this form already.
-Value splitHeads(NodeImporter &n, Value x, llvm::StringRef headsAttribute) {
-  if (NodeImporter::rank(x) == 4) {
-    return x;
-  }
-  llvm::ArrayRef<int64_t> shape = NodeImporter::shape(x);
-  int64_t heads = n.requiredInt(headsAttribute);
-  if (!n.failed() && (shape.size() != 3 || heads <= 0 || shape[2] % heads != 0)) {
-    n.fail(
-        llvm::formatv("an input of rank {0} does not split into {1} = {2}; allowed: rank 3 with a last dim that is a "
-                      "multiple of it, or rank 4",
-                      shape.size(), headsAttribute, heads));
-  }
-  if (n.failed()) {
-    return x;
-  }
-  return n.transpose(n.reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
-}
-
-/// 0 where key t may be seen by query s, -inf elsewhere: t <= s + past.
-Value causalMask(NodeImporter &n, mlir::Type element, int64_t queries, int64_t keys, int64_t past) {
-  llvm::SmallVector<double> values;
-  for (int64_t s = 0; s < queries; ++s) {
-    for (int64_t t = 0; t < keys; ++t) {
-      values.push_back(t <= s + past ? 0.0 : -std::numeric_limits<double>::infinity());
-    }
-  }
-  return n.floatConstant(element, {queries, keys}, values);
-}
-
-/// The mask that is added to the scores; a mask of fewer keys hides the rest.
-Value additiveMask(NodeImporter &n, Value mask, mlir::Type element, int64_t keys) {
-  if (NodeImporter::elementType(mask).isInteger(1)) {
-    mask = n.create<WhereOp>(mask, n.scalar(element, 0.0), n.scalar(element, -std::numeric_limits<double>::infinity()));
-  }
-  int64_t rank = NodeImporter::rank(mask), given = NodeImporter::dim(mask, rank - 1);
-  if (rank > 0 && given != 1 && given < keys && !n.failed()) {
-    Ints rest(NodeImporter::shape(mask));
-    rest.back() = keys - given;
-    int64_t count = std::accumulate(rest.begin(), rest.end(), int64_t{1}, std::multiplies<>());
-    Value hidden =
-        n.floatConstant(element, rest, llvm::SmallVector<double>(count, -std::numeric_limits<double>::infinity()));
-    mask = n.create<ConcatOp>(mlir::ValueRange{mask, hidden}, rank - 1);
-  }
-  return mask;
-}
-
-/// |x| with a dim of size 1 inserted at |axis|.
-Value insertDim(NodeImporter &n, Value x, int64_t axis) {
-  Ints shape(NodeImporter::shape(x));
-  shape.insert(shape.begin() + axis, 1);
-  return n.reshape(x, shape);
-}
-
-/// Creates the op. ONNX defines a row as 0 if its mask hides all keys; the causal mask alone always leaves one.
-Value createAttention(NodeImporter &n, Value q, Value k, Value v, Value mask, double scale) {
-  Value y = n.create<AttentionOp>(q, k, v, mask, llvm::APFloat(scale), /*levels=*/mlir::IntegerAttr());
-  if (auto op = y.getDefiningOp<AttentionOp>()) {
-    setZeroMaskedRows(op, n.hasInput(3));
-  }
-  return y;
-}
-
-/// Keys and values that serve several query heads are read unrepeated: q becomes
-/// [B, kv heads, repeats, S, E], k and v [B, kv heads, 1, T, E].
-Value groupedAttention(NodeImporter &n, Value q, Value k, Value v, Value mask, double scale) {
-  Ints dims(NodeImporter::shape(q));
-  int64_t keyHeads = NodeImporter::dim(k, 1);
-  if (dims[1] == keyHeads) {
-    return createAttention(n, q, k, v, mask, scale);
-  }
-  if (keyHeads <= 0 || dims[1] % keyHeads != 0) {
-    n.fail(llvm::formatv("{0} query heads are no multiple of {1} key heads", dims[1], keyHeads));
-    return q;
-  }
-  int64_t repeats = dims[1] / keyHeads;
-  Value grouped = n.reshape(q, {dims[0], keyHeads, repeats, dims[2], dims[3]});
-  if (mask && NodeImporter::rank(mask) >= 3) {
-    Ints shape(NodeImporter::shape(mask));
-    int64_t heads = static_cast<int64_t>(shape.size()) - 3;
-    bool shared = shape[heads] == 1;
-    shape[heads] = shared ? 1 : keyHeads;
-    shape.insert(shape.begin() + heads + 1, shared ? 1 : repeats);
-    mask = n.reshape(mask, shape);
-  }
-  Value y = createAttention(n, grouped, insertDim(n, k, 2), insertDim(n, v, 2), mask, scale);
-  dims[3] = NodeImporter::dim(v, 3);
-  return n.reshape(y, dims);
-}
-
-void attention(NodeImporter &n) {
-  if (n.floatAttr("softcap", 0.0) != 0.0 || n.wantsOutput(3) || n.hasInput(6)) {
-    n.unsupported(
-        "softcap, qk_matmul_output and nonpad_kv_seqlen are not supported; export the model with an opset below "
-        "23, which writes attention as single operators");
-    return;
-  }
-  bool flat = NodeImporter::rank(n.input(0)) == 3;
-  if (!requireStatic(
-          n, {n.input(0), n.input(1), n.input(2), n.optionalInput(3), n.optionalInput(4), n.optionalInput(5)})) {
-    return;
-  }
-  Value q = splitHeads(n, n.input(0), "q_num_heads");
-  Value k = splitHeads(n, n.input(1), "kv_num_heads"), v = splitHeads(n, n.input(2), "kv_num_heads");
-  int64_t past = 0;
-  if (n.hasInput(4) && n.hasInput(5)) {
-    past = NodeImporter::dim(n.input(4), 2);
-    k = n.create<ConcatOp>(mlir::ValueRange{n.input(4), k}, 2);
-    v = n.create<ConcatOp>(mlir::ValueRange{n.input(5), v}, 2);
-  }
-  if (n.failed()) {
-    return;
-  }
-  mlir::Type element = NodeImporter::elementType(q);
-  int64_t queries = NodeImporter::dim(q, 2), keys = NodeImporter::dim(k, 2);
-  Value mask = n.hasInput(3) ? additiveMask(n, n.input(3), element, keys) : Value();
-  if (n.intAttr("is_causal", 0) != 0) {
-    Value causal = causalMask(n, element, queries, keys, past);
-    mask = mask ? n.create<AddOp>(mask, causal) : causal;
-  }
-  double scale = n.floatAttr("scale", 1.0 / std::sqrt(static_cast<double>(NodeImporter::dim(q, 3))));
-  if (n.failed()) {
-    return;
-  }
-  Value y = groupedAttention(n, q, k, v, mask, scale);
-  if (flat && !n.failed()) {
-    Ints dims(NodeImporter::shape(y));
-    y = n.reshape(n.transpose(y, {0, 2, 1, 3}), {dims[0], dims[2], dims[1] * dims[3]});
-  }
-  n.setOutput(0, y);
-  if (n.wantsOutput(1)) {
-    n.setOutput(1, k);
-  }
-  if (n.wantsOutput(2)) {
-    n.setOutput(2, v);
-  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -364,8 +219,9 @@ void det(NodeImporter &n) {
 }
 
 constexpr HandlerEntry kHandlers[] = {
-    {"", "CenterCropPad", centerCropPad, 18}, {"", "Det", det, 11},   {"", "Attention", attention},
-    {"", "AffineGrid", affineGrid},           {"", "Col2Im", col2Im}, {"", "ReverseSequence", reverseSequence},
+    {"", "CenterCropPad", centerCropPad, 18}, {"", "Det", det, 11},
+    {"", "AffineGrid", affineGrid},           {"", "Col2Im", col2Im},
+    {"", "ReverseSequence", reverseSequence},
 };
 
 } // namespace

@@ -108,35 +108,47 @@ Value makeConv(NodeImporter &n, Value x, Value w, Value bias) {
                 : x;
 }
 
+Value makeFusedActivation(NodeImporter &n, Value y, llvm::ArrayRef<double> params) {
+  std::string activation = n.stringAttr("activation", "");
+  auto number = [&](size_t i) { return llvm::APFloat(static_cast<float>(params[i])); };
+  if (activation.empty()) {
+    return y;
+  }
+  if (activation == "Relu") {
+    return n.create<ReluOp>(y);
+  }
+  if (activation == "Sigmoid") {
+    return n.create<SigmoidOp>(y);
+  }
+  if (activation == "Tanh") {
+    return n.create<TanhOp>(y);
+  }
+  if (activation == "LeakyRelu" && params.size() >= 1) {
+    return n.create<LeakyReluOp>(y, number(0));
+  }
+  if (activation == "Clip" && params.size() == 2) {
+    return n.create<ClipOp>(y, llvm::APFloat(params[0]), llvm::APFloat(params[1]));
+  }
+  if (activation == "HardSigmoid" && params.size() == 2) {
+    return n.create<HardSigmoidOp>(y, number(0), number(1));
+  }
+  n.unsupported(llvm::formatv("activation '{0}' with {1} parameters is not supported", activation, params.size()));
+  return y;
+}
+
 namespace {
 
 void conv(NodeImporter &n) { n.setOutput(0, makeConv(n, n.input(0), n.input(1), n.optionalInput(2))); }
 
 /// com.microsoft FusedConv: conv, optional residual, activation.
 void fusedConv(NodeImporter &n) {
+  n.allowOnly({"activation", "activation_params", "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"},
+              4);
   Value y = makeConv(n, n.input(0), n.input(1), n.optionalInput(2));
   if (n.hasInput(3)) {
     y = n.create<AddOp>(y, n.input(3));
   }
-  std::string activation = n.stringAttr("activation", "");
-  auto params = n.floatsAttr("activation_params");
-  if (activation == "Relu") {
-    y = n.create<ReluOp>(y);
-  } else if (activation == "Sigmoid") {
-    y = n.create<SigmoidOp>(y);
-  } else if (activation == "Tanh") {
-    y = n.create<TanhOp>(y);
-  } else if (activation == "LeakyRelu" && params.size() == 1) {
-    y = n.create<LeakyReluOp>(y, llvm::APFloat(static_cast<float>(params[0])));
-  } else if (activation == "Clip" && params.size() == 2) {
-    y = n.create<ClipOp>(y, llvm::APFloat(params[0]), llvm::APFloat(params[1]));
-  } else if (activation == "HardSigmoid" && params.size() == 2) {
-    y = n.create<HardSigmoidOp>(y, llvm::APFloat(static_cast<float>(params[0])),
-                                llvm::APFloat(static_cast<float>(params[1])));
-  } else {
-    n.unsupported(llvm::formatv("activation '{0}' with {1} parameters is not supported", activation, params.size()));
-  }
-  n.setOutput(0, y);
+  n.setOutput(0, makeFusedActivation(n, y, n.floatsAttr("activation_params")));
 }
 
 /// Pads that make the result `output_shape` (ONNX: the end gets the odd one unless SAME_UPPER says the begin).
@@ -224,15 +236,17 @@ namespace {
 
 void matMul(NodeImporter &n) { n.setOutput(0, makeNumpyMatMul(n, n.input(0), n.input(1))); }
 
-/// alpha a b + beta c. A bias [N] or [1, N] goes into the matmul, everything else is added.
-void gemm(NodeImporter &n) {
+} // namespace
+
+/// A bias [N] or [1, N] goes into the matmul, everything else is added.
+Value makeGemm(NodeImporter &n) {
   Value a = n.input(0), b = n.input(1), c = n.optionalInput(2);
   double alpha = n.floatAttr("alpha", 1.0), beta = n.floatAttr("beta", 1.0);
   bool transA = n.intAttr("transA", 0) != 0, transB = n.intAttr("transB", 0) != 0;
   if (NodeImporter::rank(a) != 2 || NodeImporter::rank(b) != 2) {
     n.fail(llvm::formatv("its operands have ranks {0} and {1}; 2 is wanted", NodeImporter::rank(a),
                          NodeImporter::rank(b)));
-    return;
+    return a;
   }
   if (alpha != 1.0) {
     // On the constant operand, so that the product disappears.
@@ -252,8 +266,12 @@ void gemm(NodeImporter &n) {
   }
   Value bias = c && isRow(c) ? n.reshape(c, {columns}) : Value();
   Value y = makeMatMul(n, a, b, bias, transA, transB);
-  n.setOutput(0, c && !bias ? n.create<AddOp>(y, c) : y);
+  return c && !bias ? n.create<AddOp>(y, c) : y;
 }
+
+namespace {
+
+void gemm(NodeImporter &n) { n.setOutput(0, makeGemm(n)); }
 
 /// |x| with -inf around it as far as the windows |w| of a result of shape |out| reach; those of ceil_mode may reach
 /// beyond the end padding.
@@ -296,6 +314,23 @@ Value largestTaps(NodeImporter &n, Value x, const Window &w, const Ints &out, in
   return n.create<GatherOp>(n.intVector(offsets), tap, 0);
 }
 
+/// Places in images of the dims |in| [N, C, spatial...], counted with the first spatial dim running fastest.
+Value toColumnMajor(NodeImporter &n, Value place, const Ints &in) {
+  auto times = [&](Value x, int64_t factor) {
+    return n.create<MulOp>(x, n.scalarLike(x, static_cast<double>(factor)));
+  };
+  Value rest = place, sum;
+  int64_t stride = std::accumulate(in.begin() + 2, in.end(), int64_t{1}, std::multiplies<>());
+  for (size_t d = in.size(); d-- > 2;) {
+    stride /= in[d];
+    Value size = n.scalarLike(rest, static_cast<double>(in[d]));
+    Value part = times(n.create<ModOp>(rest, size, false), stride);
+    sum = sum ? n.create<AddOp>(sum, part) : part;
+    rest = n.create<DivOp>(rest, size);
+  }
+  return sum;
+}
+
 /// Where in |x| the maxima |y| of the windows |w| stand, numbered over the whole tensor: the tap that is largest,
 /// turned into a place by tables.
 Value maxPlaces(NodeImporter &n, Value x, Value y, const Window &w) {
@@ -307,10 +342,9 @@ Value maxPlaces(NodeImporter &n, Value x, Value y, const Window &w) {
     image *= in[d + 2];
   }
   constexpr int64_t kMostTaps = 256;
-  if (!NodeImporter::isFloat(x) || taps > kMostTaps || n.intAttr("storage_order", 0) != 0) {
-    n.unsupported(llvm::formatv(
-        "the indices of windows of {0} numbers; supported are floats in row-major order, up to {1} a window", taps,
-        kMostTaps));
+  if (!NodeImporter::isFloat(x) || taps > kMostTaps) {
+    n.unsupported(llvm::formatv("the indices of windows of {0} numbers; supported are floats, up to {1} a window", taps,
+                                kMostTaps));
     return y;
   }
   Value place = largestTaps(n, x, w, out, taps);
@@ -327,6 +361,7 @@ Value maxPlaces(NodeImporter &n, Value x, Value y, const Window &w) {
     shape[0] = out[d + 2];
     place = n.create<AddOp>(place, n.reshape(n.intVector(firsts), shape));
   }
+  place = n.intAttr("storage_order", 0) != 0 ? toColumnMajor(n, place, in) : place;
   Ints channels, dims(in.size(), 1);
   for (int64_t c = 0; c < in[0] * in[1]; ++c) {
     channels.push_back(c * image);

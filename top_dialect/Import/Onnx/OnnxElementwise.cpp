@@ -1,6 +1,7 @@
 //===- OnnxElementwise.cpp - Handlers of elementwise operators ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/NodeImporter.h"
+#include "top_dialect/Import/Onnx/StorageTypes.h"
 
 #include <limits>
 
@@ -89,9 +90,30 @@ void prelu(NodeImporter &n) {
 
 void where(NodeImporter &n) { n.setOutput(0, n.create<WhereOp>(n.input(0), n.input(1), n.input(2))); }
 
-void cast(NodeImporter &n) { n.setOutput(0, n.cast(n.input(0), n.typeOf(n.requiredInt("to")))); }
+void castTo(NodeImporter &n, mlir::Type type, const StorageType *storage) {
+  n.setOutputStorage(0, storage);
+  n.setOutput(0, storage ? roundToStorage(n, n.input(0), *storage) : n.cast(n.input(0), type));
+}
 
-void castLike(NodeImporter &n) { n.setOutput(0, n.cast(n.input(0), NodeImporter::elementType(n.input(1)))); }
+void cast(NodeImporter &n) {
+  int64_t to = n.requiredInt("to");
+  castTo(n, n.typeOf(to), findStorageType(static_cast<int>(to)));
+}
+
+void castLike(NodeImporter &n) { castTo(n, NodeImporter::elementType(n.input(1)), n.inputStorage(1)); }
+
+/// Truth values take a byte.
+void bitCast(NodeImporter &n) {
+  Value x = n.input(0);
+  mlir::Type from = NodeImporter::elementType(x), to = n.typeOf(n.requiredInt("to"));
+  bool fromBool = from.isInteger(1), toBool = to.isInteger(1);
+  if (!n.failed() && (from.isF16() || from.isBF16() || to.isF16() || to.isBF16())) {
+    n.unsupported("the bits of float16 and bfloat16 are not supported");
+  } else if (!n.failed() && (fromBool || toBool) && from != to && (fromBool ? to : from).getIntOrFloatBitWidth() != 8) {
+    n.fail("its types have different sizes");
+  }
+  n.setOutput(0, fromBool || toBool ? n.cast(x, to) : n.create<BitcastOp>(x, to));
+}
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
@@ -258,6 +280,7 @@ constexpr HandlerEntry kEntries[] = {
     {"", "Clip", clip, 11},
     {"", "Cast", cast},
     {"", "CastLike", castLike},
+    {"", "BitCast", bitCast, 26},
     {"", "Identity", identity},
     {"", "Dropout", dropout},
     {"com.microsoft", "Gelu", biasGelu<false>},

@@ -150,6 +150,7 @@ private:
     GraphImporter importer(model, graph(), builder);
     unsigned next = 0;
     for (const Input &input : inputs) {
+      importer.bindStorage(input.name, input.storage);
       if (input.value) {
         auto loc = mlir::NameLoc::get(builder.getStringAttr(input.name));
         importer.bind(input.name, createConstant(builder, loc, input.getType(), *input.value, input.name));
@@ -161,6 +162,9 @@ private:
       function.setArgAttr(next, TopDialect::kNameAttr, builder.getStringAttr(input.name));
       importer.bind(input.name, body->getArgument(next++));
     }
+    if (llvm::Error error = decodeInputs(importer)) {
+      return error;
+    }
     if (llvm::Error error = importer.importNodes()) {
       return error;
     }
@@ -171,6 +175,46 @@ private:
       return error;
     }
     return module;
+  }
+
+  /// Runs |convert| as if a node named |name| did it.
+  llvm::Expected<mlir::Value> convert(GraphImporter &importer, StringRef name,
+                                      llvm::function_ref<mlir::Value(NodeImporter &)> convert) {
+    onnx::NodeProto node;
+    node.set_op_type("Cast");
+    node.set_name(name.str());
+    NodeImporter n(importer, node, kNewestOpset, builder, mlir::NameLoc::get(builder.getStringAttr(name)));
+    mlir::Value value = convert(n);
+    return n.failed() ? llvm::Expected<mlir::Value>(n.getError()) : value;
+  }
+
+  /// Binds the values of inputs whose tensors hold codes.
+  llvm::Error decodeInputs(GraphImporter &importer) {
+    for (const Input &input : inputs) {
+      if (!input.storage || !input.storage->isFloat()) {
+        continue;
+      }
+      mlir::Value codes = importer.lookup(input.name);
+      auto values = convert(importer, input.name, [&](NodeImporter &n) { return decode(n, codes, *input.storage); });
+      if (!values) {
+        return values.takeError();
+      }
+      importer.bind(input.name, *values);
+    }
+    return llvm::Error::success();
+  }
+
+  /// Returns |value| as the output |name| holds it: the codes of a storage type.
+  llvm::Expected<mlir::Value> encodeOutput(GraphImporter &importer, mlir::Value value, StringRef name) {
+    const StorageType *storage = importer.storageOf(name);
+    if (!storage || !storage->isFloat()) {
+      return value;
+    }
+    auto codes = convert(importer, name, [&](NodeImporter &n) { return encode(n, value, *storage); });
+    if (codes && !isConstant(*codes)) {
+      setTensorNames(codes->getDefiningOp(), {name});
+    }
+    return codes;
   }
 
   llvm::Error finishFunction(mlir::func::FuncOp function, GraphImporter &importer) {
@@ -193,7 +237,11 @@ private:
       if (!value) {
         return fail(llvm::formatv("no node, input or initializer makes the output '{0}'", name));
       }
-      results.push_back(value);
+      auto codes = encodeOutput(importer, value, name);
+      if (!codes) {
+        return codes.takeError();
+      }
+      results.push_back(*codes);
     }
     if (llvm::Error error = checkDeclaredOutputs(importer)) {
       return error;
@@ -263,9 +311,12 @@ private:
       if (!element) {
         return prefixed(element.takeError(), llvm::formatv("output '{0}': ", output.name()));
       }
-      if (*element != NodeImporter::elementType(value)) {
+      const StorageType *storage = importer.storageOf(output.name());
+      if (*element != NodeImporter::elementType(value) ||
+          findStorageType(output.type().tensor_type().elem_type()) != storage) {
         std::string actual;
-        llvm::raw_string_ostream(actual) << NodeImporter::elementType(value);
+        llvm::raw_string_ostream stream(actual);
+        storage ? stream << storage->name : stream << NodeImporter::elementType(value);
         return fail(llvm::formatv("the file declares output '{0}' as {1}; its nodes give {2}", output.name(),
                                   dataTypeName(output.type().tensor_type().elem_type()), actual));
       }

@@ -86,7 +86,8 @@ private:
                         "{0}=1x3x224x224, or {0}=scalar",
                         proto.name()));
     }
-    Input input{proto.name(), *element, {}, {}, {}};
+    const StorageType *storage = findStorageType(tensor.elem_type());
+    Input input{proto.name(), storage ? storage->boundary(context) : *element, {}, {}, {}, storage};
     for (const auto &dim : tensor.shape().dim()) {
       // A size of 0 is an empty dim; some exporters write -1 for an open one.
       input.shape.push_back(dim.has_dim_value() && dim.dim_value() != -1 ? dim.dim_value()

@@ -4,6 +4,7 @@
 
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Import/Onnx/OnnxModel.h"
+#include "top_dialect/Import/Onnx/StorageTypes.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -18,6 +19,7 @@ struct Input {
   llvm::SmallVector<int64_t> shape;       ///< kDynamic where open
   std::vector<std::string> dimNames;      ///< dim_param where it names one size, else ""
   std::optional<std::vector<char>> value; ///< given by the user: no input of the module, but a constant
+  const StorageType *storage = nullptr;   ///< the file's type if `element` is its boundary type
 
   bool isOpen() const { return llvm::any_of(shape, mlir::ShapedType::isDynamic); }
   mlir::RankedTensorType getType() const { return mlir::RankedTensorType::get(shape, element); }

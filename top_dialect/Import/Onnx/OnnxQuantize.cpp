@@ -4,6 +4,7 @@
 // They become quantize and dequantize ops, the form that the quantiser writes too; nothing here decides precisions.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OpBuilders.h"
+#include "top_dialect/Import/Onnx/StorageTypes.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -11,9 +12,6 @@ using mlir::Value;
 
 namespace tessera::top::onnx_import {
 
-namespace {
-
-/// Each entry of a blocked |parameter| repeated |block| times along |axis|, then cut to |size|.
 Value repeatBlocks(NodeImporter &n, Value parameter, int64_t axis, int64_t block, int64_t size) {
   Ints entries(NodeImporter::shape(parameter));
   if (axis >= static_cast<int64_t>(entries.size()) || llvm::any_of(entries, mlir::ShapedType::isDynamic) ||
@@ -31,6 +29,8 @@ Value repeatBlocks(NodeImporter &n, Value parameter, int64_t axis, int64_t block
   ends[axis] = size;
   return ends == joined ? all : n.create<SliceOp>(all, starts, ends, steps);
 }
+
+namespace {
 
 /// A scale or zero point in a form that broadcasts to |x|: one for all, one per entry of `axis`, or one per block.
 Value alignParameter(NodeImporter &n, Value parameter, Value x) {
@@ -58,26 +58,44 @@ void quantizeLinear(NodeImporter &n) {
   Value x = n.input(0), f32Scale = n.cast(n.input(1), n.b.getF32Type());
   Value zeroPoint = n.optionalInput(2);
   int64_t declared = n.intAttr("output_dtype", 0);
+  const StorageType *storage = zeroPoint ? n.inputStorage(2) : findStorageType(static_cast<int>(declared));
   mlir::Type type = zeroPoint  ? NodeImporter::elementType(zeroPoint)
                     : declared ? n.typeOf(declared)
                                : mlir::IntegerType::get(n.b.getContext(), 8, mlir::IntegerType::Unsigned);
-  if (!n.failed() && !mlir::isa<mlir::IntegerType>(type)) {
-    n.unsupported("its result is no integer type");
+  n.setOutputStorage(0, storage);
+  if (!n.failed() && !storage && !mlir::isa<mlir::IntegerType>(type)) {
+    n.unsupported("its result is not an integer type");
   }
   if (n.failed()) {
     return;
   }
-  Value scale = alignParameter(n, f32Scale, x);
+  Value scale = alignParameter(n, f32Scale, x), wide = n.cast(x, n.b.getF32Type());
   Value zero = zeroPoint ? alignParameter(n, zeroPoint, x) : n.scalar(type, 0.0);
-  n.setOutput(0, n.create<QuantizeOp>(n.cast(x, n.b.getF32Type()), scale, zero));
+  if (storage && storage->isFloat()) {
+    Value quotient = n.create<DivOp>(wide, scale);
+    n.setOutput(0, roundToStorage(n, zeroPoint ? n.create<AddOp>(quotient, zero) : quotient, *storage));
+    return;
+  }
+  Value y = n.create<QuantizeOp>(wide, scale, zero);
+  n.setOutput(0, storage ? clampToStorage(n, y, *storage) : y);
 }
 
 void dequantizeLinear(NodeImporter &n) {
   Value x = n.input(0), scale = n.input(1);
   Value zero = n.hasInput(2) ? alignParameter(n, n.input(2), x) : n.scalar(NodeImporter::elementType(x), 0.0);
   Value f32Scale = alignParameter(n, n.cast(scale, n.b.getF32Type()), x);
-  // In f32 whatever the type of scale is; what is narrower is rounded once.
-  n.setOutput(0, n.cast(n.create<DequantizeOp>(x, f32Scale, zero), NodeImporter::elementType(scale)));
+  int64_t declared = n.intAttr("output_dtype", 0);
+  mlir::Type type = declared ? n.typeOf(declared) : NodeImporter::elementType(scale);
+  const StorageType *storage = n.inputStorage(0);
+  Value y;
+  if (storage && storage->isFloat()) {
+    Value centred = n.hasInput(2) ? n.create<SubOp>(x, zero) : x;
+    y = n.create<MulOp>(centred, f32Scale);
+  } else {
+    y = n.create<DequantizeOp>(x, f32Scale, zero);
+  }
+  // In f32 whatever the type of scale is; a narrower result is rounded once.
+  n.setOutput(0, n.cast(y, type));
 }
 
 } // namespace

@@ -221,7 +221,7 @@ void skipLayerNorm(NodeImporter &n) {
   }
   Value beta = rms ? Value() : n.optionalInput(3);
   n.setOutput(0, n.create<LayerNormOp>(sum, n.input(2), beta, NodeImporter::rank(sum) - 1,
-                                       llvm::APFloat(n.floatAttr("epsilon", rms ? 1e-5 : 1e-12)), rms));
+                                       llvm::APFloat(n.floatAttr("epsilon", 1e-12)), rms));
   n.setOutput(3, sum);
 }
 

@@ -3,6 +3,7 @@
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
+#include "top_dialect/Import/Onnx/StorageTypes.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -23,6 +24,7 @@ void constantNode(NodeImporter &n) {
   using A = onnx::AttributeProto;
   mlir::Type f32 = n.b.getF32Type();
   if (auto *attribute = n.typedAttr("value", A::TENSOR)) {
+    n.setOutputStorage(0, findStorageType(attribute->t().data_type()));
     n.setOutput(0, n.constant(attribute->t(), nodeName(n.node)));
   } else if (n.hasAttr("value_float")) {
     n.setOutput(0, n.scalar(f32, n.floatAttr("value_float", 0)));
@@ -46,6 +48,9 @@ void constantOfShape(NodeImporter &n) {
   Value value = n.scalar(n.b.getF32Type(), 0.0);
   if (auto *attribute = n.typedAttr("value", onnx::AttributeProto::TENSOR)) {
     value = n.constant(attribute->t(), nodeName(n.node));
+  }
+  if (auto *attribute = n.findAttr("value")) {
+    n.setOutputStorage(0, findStorageType(attribute->t().data_type()));
   }
   auto data = getConstantData(value);
   if (n.failed() || !data || data->type.getNumElements() != 1) {

@@ -323,7 +323,54 @@ void hannWindow(NodeImporter &n) { makeWindow(n, 0.5, 0.5, 0); }
 void hammingWindow(NodeImporter &n) { makeWindow(n, 25.0 / 46.0, 21.0 / 46.0, 0); }
 void blackmanWindow(NodeImporter &n) { makeWindow(n, 0.42, 0.5, 0.08); }
 
+/// One number from the constant input |i|.
+double realInput(NodeImporter &n, unsigned i, llvm::StringRef what) {
+  llvm::SmallVector<double> values = n.constantDoubles(i, what);
+  if (!n.failed() && values.size() != 1) {
+    n.fail(llvm::formatv("{0} is not a single number", what));
+  }
+  return n.failed() ? 0 : values.front();
+}
+
+/// Triangles between points that lie equally far apart on the mel scale, [bins of the spectrum, mel bins].
+void melWeightMatrix(NodeImporter &n) {
+  int64_t bins = scalarInput(n, 0, "num_mel_bins", 0), length = scalarInput(n, 1, "dft_length", 0);
+  int64_t rate = scalarInput(n, 2, "sample_rate", 0);
+  double low = realInput(n, 3, "lower_edge_hertz"), high = realInput(n, 4, "upper_edge_hertz");
+  mlir::Type element = n.typeOf(n.intAttr("output_datatype", onnx::TensorProto::FLOAT));
+  int64_t rows = length / 2 + 1;
+  if (!n.failed() && (bins < 1 || length < 1 || rate < 1 || rows > kLongest / bins || low < 0 || high < low ||
+                      high > static_cast<double>(rate))) {
+    n.fail(llvm::formatv("{0} mel bins between {1} and {2} Hz of a transform of {3} at {4} Hz are not possible", bins,
+                         low, high, length, rate));
+  }
+  if (n.failed()) {
+    return;
+  }
+  auto toMel = [](double hertz) { return 2595 * std::log1p(hertz / 700) / std::log(10); };
+  double step = (toMel(high) - toMel(low)) / static_cast<double>(bins + 2);
+  Ints points;
+  for (int64_t i = 0; i < bins + 2; ++i) {
+    double hertz = 700 * std::expm1((static_cast<double>(i) * step + toMel(low)) / 2595 * std::log(10));
+    auto point = static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate)));
+    points.push_back(std::min(point, rows - 1));
+  }
+  llvm::SmallVector<double> weights(rows * bins, 0.0);
+  for (int64_t i = 0; i < bins; ++i) {
+    int64_t left = points[i], centre = points[i + 1], right = points[i + 2];
+    weights[centre * bins + i] = 1;
+    for (int64_t j = left; j < centre; ++j) {
+      weights[j * bins + i] = static_cast<double>(j - left) / static_cast<double>(centre - left);
+    }
+    for (int64_t j = centre; j < right; ++j) {
+      weights[j * bins + i] = static_cast<double>(right - j) / static_cast<double>(right - centre);
+    }
+  }
+  n.setOutput(0, n.floatConstant(element, {rows, bins}, weights));
+}
+
 constexpr HandlerEntry kHandlers[] = {
+    {"", "MelWeightMatrix", melWeightMatrix, 17},
     {"", "DFT", dft17, 17},
     {"", "DFT", dft20, 20},
     {"", "STFT", stft, 17},

@@ -6,6 +6,7 @@
 #include "top_dialect/IR/HostTensor.h"
 #include "top_dialect/IR/RegularFile.h"
 #include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/Import/Onnx/StorageTypes.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/FileSystem.h"
@@ -172,18 +173,20 @@ std::shared_ptr<std::vector<char>> readField(const onnx::TensorProto &tensor) {
 } // namespace
 
 std::string dataTypeName(int dataType) {
+  if (const StorageType *storage = findStorageType(dataType)) {
+    return storage->name.str();
+  }
   if (!onnx::TensorProto::DataType_IsValid(dataType)) {
-    // Types that came after the .proto of the protobuf classes.
-    static constexpr StringRef newer[] = {"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
-                                          "uint4",        "int4",           "float4e2m1"};
-    size_t index = static_cast<size_t>(dataType) - 17;
-    return index < std::size(newer) ? newer[index].str() : llvm::formatv("type {0}", dataType).str();
+    return llvm::formatv("type {0}", dataType);
   }
   return StringRef(onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(dataType))).lower();
 }
 
 llvm::Expected<mlir::Type> elementTypeOf(int dataType, mlir::MLIRContext *context) {
   using T = onnx::TensorProto;
+  if (const StorageType *storage = findStorageType(dataType)) {
+    return storage->carrier(context);
+  }
   auto integer = [&](unsigned width,
                      mlir::IntegerType::SignednessSemantics sign = mlir::IntegerType::Signless) -> mlir::Type {
     return mlir::IntegerType::get(context, width, sign);
@@ -220,32 +223,49 @@ llvm::Expected<mlir::Type> elementTypeOf(int dataType, mlir::MLIRContext *contex
   }
 }
 
+/// Reads the bytes of |tensor|, of which it must have as many as |type|.
+static llvm::Expected<OnnxTensor> readBytes(const onnx::TensorProto &tensor, mlir::RankedTensorType type,
+                                            const OnnxModel &model) {
+  if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
+    return readExternal(tensor, type, model.folder);
+  }
+  if (tensor.has_raw_data()) {
+    if (llvm::Error error = checkByteCount(tensor, tensor.raw_data().size(), type)) {
+      return error;
+    }
+    llvm::ArrayRef<char> raw(tensor.raw_data().data(), tensor.raw_data().size());
+    if (type.getElementType().isInteger(1) && llvm::any_of(raw, [](char byte) { return byte & ~1; })) {
+      auto bits = std::make_shared<std::vector<char>>();
+      llvm::transform(raw, std::back_inserter(*bits), [](char byte) { return byte != 0; });
+      return OnnxTensor{type, *bits, bits, false};
+    }
+    return OnnxTensor{type, raw, model.proto, false};
+  }
+  auto bytes = readField(tensor);
+  if (llvm::Error error = checkByteCount(tensor, bytes->size(), type)) {
+    return error;
+  }
+  return OnnxTensor{type, *bytes, bytes, false};
+}
+
 llvm::Expected<OnnxTensor> readTensor(const onnx::TensorProto &tensor, const OnnxModel &model,
                                       mlir::MLIRContext *context) {
   auto type = typeOf(tensor, context);
   if (!type) {
     return type.takeError();
   }
-  if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
-    return readExternal(tensor, *type, model.folder);
+  const StorageType *storage = findStorageType(tensor.data_type());
+  if (!storage) {
+    return readBytes(tensor, *type, model);
   }
-  if (tensor.has_raw_data()) {
-    if (llvm::Error error = checkByteCount(tensor, tensor.raw_data().size(), *type)) {
-      return error;
-    }
-    llvm::ArrayRef<char> raw(tensor.raw_data().data(), tensor.raw_data().size());
-    if (type->getElementType().isInteger(1) && llvm::any_of(raw, [](char byte) { return byte & ~1; })) {
-      auto bits = std::make_shared<std::vector<char>>();
-      llvm::transform(raw, std::back_inserter(*bits), [](char byte) { return byte != 0; });
-      return OnnxTensor{*type, *bits, bits, false};
-    }
-    return OnnxTensor{*type, raw, model.proto, false};
+  int64_t count = type->getNumElements(), perByte = 8 / storage->bits;
+  auto byte = mlir::IntegerType::get(context, 8);
+  auto packed = readBytes(tensor, mlir::RankedTensorType::get({(count + perByte - 1) / perByte}, byte), model);
+  if (!packed) {
+    return packed.takeError();
   }
-  auto bytes = readField(tensor);
-  if (llvm::Error error = checkByteCount(tensor, bytes->size(), *type)) {
-    return error;
-  }
-  return OnnxTensor{*type, *bytes, bytes, false};
+  auto values = std::make_shared<std::vector<char>>(unpack(*storage, packed->bytes, count));
+  return OnnxTensor{*type, *values, values, false};
 }
 
 } // namespace tessera::top::onnx_import

@@ -138,7 +138,94 @@ void softmaxCrossEntropyLoss(NodeImporter &n) {
   n.setOutput(1, logs);
 }
 
+//===----------------------------------------------------------------------===//
+// Steps of optimisers
+//===----------------------------------------------------------------------===//
+
+/// Operand |list| of tensor |i| of an optimiser, whose inputs are a rate, a count of steps, and then lists of as many
+/// tensors as it updates.
+Value operandOf(NodeImporter &n, unsigned lists, unsigned list, unsigned i) {
+  return n.input(2 + list * ((n.numInputs() - 2) / lists) + i);
+}
+
+unsigned countTensors(NodeImporter &n, unsigned lists) {
+  if (n.numInputs() < 2 + lists || (n.numInputs() - 2) % lists != 0) {
+    n.fail(llvm::formatv("it has {0} inputs; wanted are two and {1} for each tensor", n.numInputs(), lists));
+    return 0;
+  }
+  return (n.numInputs() - 2) / lists;
+}
+
+Value scaled(NodeImporter &n, Value x, double factor) { return n.create<MulOp>(x, n.scalarLike(x, factor)); }
+Value sum(NodeImporter &n, Value a, Value b) { return n.create<AddOp>(a, b); }
+
+/// The gradient with the penalty of large weights.
+Value regularised(NodeImporter &n, Value x, Value gradient) {
+  return sum(n, scaled(n, x, n.floatAttr("norm_coefficient", 0)), gradient);
+}
+
+/// |after| once a step has been made, else |first|.
+Value afterFirstStep(NodeImporter &n, Value after, Value first) {
+  Value steps = n.input(1);
+  return n.create<WhereOp>(n.create<CompareOp>(steps, n.scalarLike(steps, 0), CompareKind::gt), after, first);
+}
+
+void adagrad(NodeImporter &n) {
+  unsigned count = countTensors(n, 3);
+  for (unsigned i = 0; i < count; ++i) {
+    Value x = operandOf(n, 3, 0, i), gradient = regularised(n, x, operandOf(n, 3, 1, i));
+    Value decay = scaled(n, n.cast(n.input(1), NodeImporter::elementType(x)), n.floatAttr("decay_factor", 0));
+    Value rate = n.create<DivOp>(n.cast(n.input(0), NodeImporter::elementType(x)), sum(n, decay, n.scalarLike(x, 1)));
+    Value squares = sum(n, operandOf(n, 3, 2, i), n.create<MulOp>(gradient, gradient));
+    Value divisor = sum(n, n.create<SqrtOp>(squares), n.scalarLike(x, n.floatAttr("epsilon", 1e-6)));
+    n.setOutput(i, n.create<SubOp>(x, n.create<DivOp>(n.create<MulOp>(rate, gradient), divisor)));
+    n.setOutput(count + i, squares);
+  }
+}
+
+void adam(NodeImporter &n) {
+  unsigned count = countTensors(n, 4);
+  double alpha = n.floatAttr("alpha", 0.9), beta = n.floatAttr("beta", 0.999);
+  for (unsigned i = 0; i < count; ++i) {
+    Value x = operandOf(n, 4, 0, i), gradient = regularised(n, x, operandOf(n, 4, 1, i));
+    Value mean = sum(n, scaled(n, operandOf(n, 4, 2, i), alpha), scaled(n, gradient, 1 - alpha));
+    Value square = n.create<MulOp>(gradient, gradient);
+    Value spread = sum(n, scaled(n, operandOf(n, 4, 3, i), beta), scaled(n, square, 1 - beta));
+    Value divisor = sum(n, n.create<SqrtOp>(spread), n.scalarLike(x, n.floatAttr("epsilon", 1e-6)));
+    mlir::Type element = NodeImporter::elementType(x);
+    Value steps = n.cast(n.input(1), element), rate = n.cast(n.input(0), element), one = n.scalar(element, 1);
+    auto rest = [&](double base) { return n.create<SubOp>(one, n.create<PowOp>(n.scalar(element, base), steps)); };
+    Value corrected = n.create<DivOp>(n.create<MulOp>(rate, n.create<SqrtOp>(rest(beta))), rest(alpha));
+    rate = afterFirstStep(n, corrected, rate);
+    Value next = n.create<SubOp>(x, n.create<DivOp>(n.create<MulOp>(rate, mean), divisor));
+    n.setOutput(i, scaled(n, next, 1 - n.floatAttr("norm_coefficient_post", 0)));
+    n.setOutput(count + i, mean);
+    n.setOutput(2 * count + i, spread);
+  }
+}
+
+void momentum(NodeImporter &n) {
+  unsigned count = countTensors(n, 3);
+  std::string mode = n.stringAttr("mode", "");
+  if (!n.failed() && mode != "standard" && mode != "nesterov") {
+    n.fail(llvm::formatv("mode '{0}' is unknown; it is standard or nesterov", mode));
+  }
+  double alpha = n.floatAttr("alpha", 0), beta = n.floatAttr("beta", 0);
+  for (unsigned i = 0; i < count; ++i) {
+    Value x = operandOf(n, 3, 0, i), gradient = regularised(n, x, operandOf(n, 3, 1, i));
+    Value factor = afterFirstStep(n, n.scalarLike(x, beta), n.scalarLike(x, 1));
+    Value speed = sum(n, scaled(n, operandOf(n, 3, 2, i), alpha), n.create<MulOp>(factor, gradient));
+    Value step = mode == "standard" ? speed : sum(n, gradient, scaled(n, speed, alpha));
+    n.setOutput(i, n.create<SubOp>(x, n.create<MulOp>(n.cast(n.input(0), NodeImporter::elementType(x)), step)));
+    n.setOutput(count + i, speed);
+  }
+}
+
+constexpr llvm::StringLiteral kTraining = "ai.onnx.preview.training";
 constexpr HandlerEntry kHandlers[] = {
+    {kTraining, "Adagrad", adagrad},
+    {kTraining, "Adam", adam},
+    {kTraining, "Momentum", momentum},
     {"", "NegativeLogLikelihoodLoss", nllLoss, 12},
     {"", "SoftmaxCrossEntropyLoss", softmaxCrossEntropyLoss, 12},
 };
