@@ -9,7 +9,9 @@
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
 #include "top_dialect/Reference/Evaluator.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -111,11 +113,35 @@ Ints NodeImporter::constantInts(unsigned i, StringRef what) {
   if (auto ints = getConstantInts(value)) {
     return *ints;
   }
-  unsupported(
-      llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: fix the dims it "
-                    "depends on with --input_shapes",
-                    what, i, node.input(i)));
+  rejectRunTime(i, what);
   return {};
+}
+
+/// What makes |value|, which is not constant, constant: sizes if it depends on open dims, else values.
+static std::string adviceFor(Value value) {
+  llvm::SetVector<Value> reached;
+  reached.insert(value);
+  for (size_t i = 0; i < reached.size() && i < 1024; ++i) {
+    auto argument = llvm::dyn_cast<mlir::BlockArgument>(reached[i]);
+    auto type = mlir::cast<mlir::RankedTensorType>(reached[i].getType());
+    if (argument && !type.hasStaticShape()) {
+      return "fix the dims it depends on with --input_shapes";
+    }
+    if (argument && type.getRank() <= 1 && type.getNumElements() <= 16 &&
+        mlir::isa<mlir::func::FuncOp>(argument.getOwner()->getParentOp())) {
+      return llvm::formatv("if input '{0}' always has the same value, give it with --input_values {0}=VALUE",
+                           getInputName(argument));
+    }
+    if (mlir::Operation *op = reached[i].getDefiningOp()) {
+      reached.insert(op->operand_begin(), op->operand_end());
+    }
+  }
+  return "it depends on the data of a run; cut the network before it with --output_names and do the rest outside";
+}
+
+void NodeImporter::rejectRunTime(unsigned i, StringRef what) {
+  unsupported(llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: {3}", what, i,
+                            node.input(i), adviceFor(input(i))));
 }
 
 llvm::SmallVector<double> NodeImporter::constantDoubles(unsigned i, StringRef what) {
@@ -126,10 +152,7 @@ llvm::SmallVector<double> NodeImporter::constantDoubles(unsigned i, StringRef wh
   if (auto values = getConstantDoubles(value)) {
     return *values;
   }
-  unsupported(
-      llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: fix the dims it "
-                    "depends on with --input_shapes",
-                    what, i, node.input(i)));
+  rejectRunTime(i, what);
   return {};
 }
 

@@ -136,6 +136,8 @@ public:
   static mlir::RankedTensorType placeholder(mlir::OpBuilder &builder);
 
 private:
+  /// Rejects the node because input |i|, |what|, is not constant.
+  void rejectRunTime(unsigned i, llvm::StringRef what);
   std::string describeResult(unsigned i) const;
   /// The dims that a |shape| op asks for if one of them is known at run time only, else null.
   mlir::Value paddedShape(ShapeOp shape);

@@ -37,6 +37,20 @@ llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
+/// Returns how many proposals for open dims are tried. A trial imports the whole model, so a large one gets fewer.
+size_t trialCount(const onnx::GraphProto &graph) {
+  int64_t bytes = 0;
+  for (const onnx::TensorProto &tensor : graph.initializer()) {
+    int64_t elements = 1;
+    for (int64_t dim : tensor.dims()) {
+      elements = std::min<int64_t>(elements * std::max<int64_t>(dim, 1), int64_t(1) << 40);
+    }
+    bytes += 4 * elements;
+  }
+  constexpr int64_t kMiB = int64_t(1) << 20;
+  return bytes <= 64 * kMiB ? 4 : bytes <= 256 * kMiB ? 1 : 0;
+}
+
 class ModelImporter {
 public:
   ModelImporter(OnnxModel model, const ImportOptions &options, mlir::MLIRContext &context)
@@ -99,7 +113,7 @@ private:
     constexpr LikelySizes kLikely[] = {{224, 128}, {256, 512}, {640, 1024}, {512, 16000}};
     std::string refusal;
     std::map<std::string, std::vector<int64_t>> before;
-    for (const LikelySizes &likely : kLikely) {
+    for (const LikelySizes &likely : llvm::ArrayRef(kLikely).take_front(trialCount(graph()))) {
       auto proposal = proposeShapes(inputs, likely);
       if (proposal == before) {
         break; // of another kind

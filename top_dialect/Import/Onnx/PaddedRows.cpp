@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/PaddedRows.h"
 
+#include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/IR/Unsupported.h"
 
@@ -97,9 +98,8 @@ private:
 
   Axis sliced(SliceOp slice) const {
     int64_t axis = axisOf(slice.getX());
-    bool whole = slice.getStarts()[axis] == 0 && slice.getSteps()[axis] == 1 &&
-                 slice.getSizes()[axis] == shapeOf(slice.getX())[axis];
-    return whole ? Axis(axis) : Axis();
+    bool isPrefix = slice.getStarts()[axis] == 0 && slice.getSteps()[axis] == 1;
+    return isPrefix ? Axis(axis) : Axis();
   }
 
   Axis gathered(GatherOp gather) const {
@@ -166,6 +166,18 @@ llvm::Error refused(mlir::Operation *op, const Padding &padding) {
       padding.axis, padding.source, op->getName()));
 }
 
+/// |count|, or the size of the result of |op| along |axis| if that is smaller: a prefix of the rows was taken.
+Value countWithin(mlir::Operation *op, int64_t axis, Value count) {
+  int64_t size = shapeOf(op->getResult(0))[axis];
+  if (size == shapeOf(op->getOperand(0))[axis]) {
+    return count;
+  }
+  mlir::OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  Value most = createScalar(builder, op->getLoc(), builder.getI64Type(), static_cast<double>(size));
+  return MinOp::create(builder, op->getLoc(), count.getType(), count, most);
+}
+
 } // namespace
 
 const Padding *PaddedRows::find(Value value) const {
@@ -194,7 +206,8 @@ llvm::Error PaddedRows::propagate(mlir::Operation *op) {
   if (!axis) {
     return refused(op, *first);
   }
-  Padding padding{*axis, first->count, first->source, first->filled && mlir::isa<ReshapeOp, TransposeOp>(op)};
+  Value count = mlir::isa<SliceOp>(op) ? countWithin(op, *axis, first->count) : first->count;
+  Padding padding{*axis, count, first->source, first->filled && mlir::isa<ReshapeOp, TransposeOp, SliceOp>(op)};
   mark(op->getResult(0), std::move(padding));
   return llvm::Error::success();
 }
