@@ -122,7 +122,7 @@ def odd_attribute():
 
 def only_ml():
     made = models.model(
-        [node("Scaler", ["x"], ["y"], "scale", domain="ai.onnx.ml")], [tensor("x", [4])], [tensor("y", [4])]
+        [node("SVMClassifier", ["x"], ["y"], "scale", domain="ai.onnx.ml")], [tensor("x", [4])], [tensor("y", [4])]
     )
     del made.opset_import[:]
     made.opset_import.add(domain="ai.onnx.ml", version=3)

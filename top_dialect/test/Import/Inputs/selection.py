@@ -229,6 +229,8 @@ def padded():
         node("Squeeze", ["column", "one_axis"], ["numbers"], "numbers"),
         node("Gather", ["data_wide", "numbers"], ["picked"], "picked", axis=0),
         node("Shape", ["kept"], ["shape"], "shape"),
+        node("Slice", ["kept", "zero_axis", "four", "zero_axis"], ["prefix"], "prefix"),
+        node("Shape", ["prefix"], ["prefix_shape"], "prefix_shape"),
         node("NonZero", ["data"], ["where"], "where"),
         node("GreaterOrEqual", ["row", "one_f"], ["mask"], "mask"),
         node("Compress", ["boxes", "mask"], ["pressed"], "pressed", axis=1),
@@ -240,6 +242,8 @@ def padded():
         "kept": (rows, 0),
         "picked": (wide[rows[:, 2]], 0),
         "shape": (np.int64(rows.shape), None),
+        "prefix": (rows[:4], 0),
+        "prefix_shape": (np.int64(rows[:4].shape), None),
         "where": (np.array(np.nonzero(a["data"])), 1),
         "pressed": (a["boxes"][:, a["row"] >= 1], 1),
         "y": (y, 0),
@@ -250,6 +254,7 @@ def padded():
         "inverse2": (inverse2, None),
     }
     constants = {"data_wide": wide, "one_axis": np.int64([1]), "one_f": np.float32(1)}
+    constants |= {"zero_axis": np.int64([0]), "four": np.int64([4])}
     return nodes, wanted, constants
 
 
@@ -431,6 +436,17 @@ def refused_behind_nms():
         "topk": (
             after("TopK", ["kept", "k"], axis=0)[:-1] + [node("TopK", ["kept", "k"], ["y", "i"], "after", axis=0)],
             boxes,
+            I64,
+            most,
+            17,
+        ),
+        "count": (
+            nms
+            + [
+                node("Shape", ["kept"], ["count"], "count", end=1),
+                node("TopK", ["numbers", "count"], ["v", "y"], "after"),
+            ],
+            boxes + [value("numbers", F32, [6])],
             I64,
             most,
             17,
