@@ -53,7 +53,7 @@ Value paddingMask(NodeImporter &n, Value mask, mlir::Type element, int64_t batch
 }
 
 /// Scores get the bias of input |bias|, the mask of input |mask|, and that of unidirectional attention.
-void addMasks(NodeImporter &n, Attention &a, unsigned mask, unsigned bias) {
+void addMasks(NodeImporter &n, Attention &a, unsigned mask, unsigned bias, int64_t past) {
   int64_t batch = NodeImporter::dim(a.q, 0), queries = NodeImporter::dim(a.q, 2), keys = NodeImporter::dim(a.k, 2);
   mlir::Type element = NodeImporter::elementType(a.q);
   double hidden = n.floatAttr("mask_filter_value", -10000.0);
@@ -61,11 +61,13 @@ void addMasks(NodeImporter &n, Attention &a, unsigned mask, unsigned bias) {
   if (n.hasInput(mask) && !n.failed()) {
     a.bias = plus(n, a.bias, paddingMask(n, n.input(mask), element, batch, queries, keys, hidden));
   }
-  if (n.intAttr("unidirectional", 0) != 0 && !n.failed()) { // the last query sees all keys
-    if (keys < queries) {
-      n.unsupported(llvm::formatv("unidirectional attention of {0} queries to {1} keys", queries, keys));
+  if (n.intAttr("unidirectional", 0) != 0 && !n.failed()) {
+    if (keys != past + queries) {
+      n.unsupported(
+          llvm::formatv("unidirectional attention of {0} queries to {1} new keys; supported are as many of both",
+                        queries, keys - past));
     }
-    a.bias = plus(n, a.bias, windowMask(n, element, queries, keys, KeyWindow{-1, 0}, keys - queries));
+    a.bias = plus(n, a.bias, windowMask(n, element, queries, keys, KeyWindow{-1, 0}, past));
   }
 }
 
@@ -134,7 +136,7 @@ void attention(NodeImporter &n) {
           values = n.reshape(sliceRange(n, n.input(4), 0, 1, 2), dims);
     appendPast(n, a, keys, values);
   }
-  addMasks(n, a, 3, 5);
+  addMasks(n, a, 3, 5, NodeImporter::dim(a.k, 2) - NodeImporter::dim(a.q, 2));
   a.setScale(n.floatAttr("scale", 0));
   n.setOutput(0, joinHeads(n, makeAttention(n, a).y));
   if (n.wantsOutput(1) && !n.failed()) {
@@ -206,7 +208,7 @@ void multiHeadAttention(NodeImporter &n) {
   } else if (n.hasInput(6) && !n.failed()) {
     appendPast(n, a, n.input(6), n.input(7));
   }
-  addMasks(n, a, 4, 5);
+  addMasks(n, a, 4, 5, n.hasInput(6) ? NodeImporter::dim(n.input(6), 2) : 0);
   a.setScale(n.floatAttr("scale", 0));
   n.setOutput(0, joinHeads(n, makeAttention(n, a).y));
   n.setOutput(1, a.k);
