@@ -128,7 +128,7 @@ static std::string adviceFor(Value value) {
       return "fix the dims it depends on with --input_shapes";
     }
     if (argument && type.getRank() <= 1 && type.getNumElements() <= 16 &&
-        mlir::isa<mlir::func::FuncOp>(argument.getOwner()->getParentOp())) {
+        mlir::isa_and_nonnull<mlir::func::FuncOp>(argument.getOwner()->getParentOp())) {
       return llvm::formatv("if input '{0}' always has the same value, give it with --input_values {0}=VALUE",
                            getInputName(argument));
     }
