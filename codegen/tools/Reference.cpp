@@ -95,6 +95,16 @@ static llvm::Error lower(ModuleOp module, const std::string &requantise) {
              : llvm::Error::success();
 }
 
+/// True if the module holds device ops, as the layers of a compiled model do: their types are decided already.
+static bool isLowered(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        return isa_and_present<tessera::device::DeviceDialect>(op->getDialect()) ? WalkResult::interrupt()
+                                                                                 : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 static llvm::Error widenFloats(ModuleOp module) {
   PassManager passes(module.getContext());
   passes.addPass(createWidenFloatsPass());
@@ -155,8 +165,10 @@ static llvm::Error run(const Options &options) {
       return report.takeError();
     }
     factors = std::move(report->factors);
-  } else if (llvm::Error error = widenFloats(**module)) { // as deploy does
-    return error;
+  } else if (!isLowered(**module)) {
+    if (llvm::Error error = widenFloats(**module)) { // as deploy does
+      return error;
+    }
   }
   if (llvm::Error error = options.device ? lower(**module, options.requantize) : llvm::Error::success()) {
     return error;
