@@ -150,7 +150,7 @@ def reason(outcome: Outcome) -> str:
         return f"{constraint[1]}: {constraint[2]}"
     text = re.sub(r"node '[^']*' \((\w+)\)", r"\1", outcome.message)
     text = re.sub(r"^(in|out)put '[^']*'", r"\1put", text).split(":")
-    kept = text[:-1] if len(text) > 1 and "--input_shapes" in text[-1] else text
+    kept = text[:-1] if len(text) > 1 and re.search("--input_(shapes|values) ", text[-1]) else text
     return re.sub(r" \(input.*?\)|'[^']*'", "", ":".join(kept)).strip()
 
 

@@ -4,8 +4,8 @@ onnxruntime's optimiser (com.microsoft), of ai.onnx.ml, of attention, and conver
 
     build/bin/tessera-python regression/conformance/random_contrib.py [--seeds 0:400] [--family NAME] [--chip x86]
 
-A case passes if the reference (and with --chip its compiled code) gives what onnxruntime gives, or if Tessera rejects it
-by name. onnxruntime's own rejections are skipped. Prints a table by family.
+A case passes if the reference (and with --chip its compiled code) gives what onnxruntime gives, or if Tessera rejects
+it by name. onnxruntime's own rejections are skipped. Prints a table by family.
 """
 from __future__ import annotations
 

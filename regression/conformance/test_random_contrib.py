@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators with random attributes and inputs against onnxruntime (random_contrib.py says how), and what is rejected."""
+"""Compares operators with random attributes and inputs with onnxruntime (random_contrib.py), and tests rejections."""
 from __future__ import annotations
 
 import sys

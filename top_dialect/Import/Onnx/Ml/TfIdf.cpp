@@ -70,6 +70,37 @@ Value weightsByColumn(NodeImporter &n, llvm::ArrayRef<double> weights, const Int
   return n.floatConstant(n.b.getF32Type(), {width}, byColumn);
 }
 
+/// Lengths of n-grams that count, and the most items skipped between two items of one.
+struct GramLimits {
+  int64_t least, most, skips;
+};
+
+/// Returns how often the n-grams of each column occur in the rows of |x|, [rows, width] in f32; null if none counts.
+Value countsByColumn(NodeImporter &n, Value x, llvm::ArrayRef<Pool> pools, llvm::ArrayRef<int64_t> columns,
+                     GramLimits limits, int64_t width) {
+  int64_t first = 0;
+  Value counts;
+  for (const Pool &pool : pools) {
+    llvm::SmallVector<double> places(pool.count() * width, 0.0);
+    for (int64_t i = 0; i < pool.count(); ++i) {
+      places[i * width + columns[first + i]] = 1.0;
+    }
+    first += pool.count();
+    if (pool.length < limits.least || pool.length > limits.most || pool.count() == 0) {
+      continue;
+    }
+    Value found;
+    for (int64_t step = 1; step <= (pool.length == 1 ? 1 : limits.skips + 1); ++step) {
+      Value more = countMatches(n, x, pool, step);
+      found = found ? n.create<AddOp>(found, more) : more;
+    }
+    Value matrix = n.floatConstant(n.b.getF32Type(), {pool.count(), width}, places);
+    Value placed = n.create<MatMulOp>(found, matrix, Value(), false, false, false, llvm::APFloat(-1.0));
+    counts = counts ? n.create<AddOp>(counts, placed) : placed;
+  }
+  return counts;
+}
+
 void tfIdf(NodeImporter &n) {
   if (n.hasAttr("pool_strings")) {
     n.unsupported("attribute 'pool_strings': strings are not supported");
@@ -99,26 +130,8 @@ void tfIdf(NodeImporter &n) {
   if (n.failed()) {
     return;
   }
-  int64_t width = *llvm::max_element(columns) + 1, first = 0;
-  Value counts;
-  for (const Pool &pool : pools) {
-    llvm::SmallVector<double> places(pool.count() * width, 0.0);
-    for (int64_t i = 0; i < pool.count(); ++i) {
-      places[i * width + columns[first + i]] = 1.0;
-    }
-    first += pool.count();
-    if (pool.length < least || pool.length > most || pool.count() == 0) {
-      continue;
-    }
-    Value found;
-    for (int64_t step = 1; step <= (pool.length == 1 ? 1 : skips + 1); ++step) {
-      Value more = countMatches(n, x, pool, step);
-      found = found ? n.create<AddOp>(found, more) : more;
-    }
-    Value matrix = n.floatConstant(n.b.getF32Type(), {pool.count(), width}, places);
-    Value placed = n.create<MatMulOp>(found, matrix, Value(), false, false, false, llvm::APFloat(-1.0));
-    counts = counts ? n.create<AddOp>(counts, placed) : placed;
-  }
+  int64_t width = *llvm::max_element(columns) + 1;
+  Value counts = countsByColumn(n, x, pools, columns, {least, most, skips}, width);
   int64_t batch = NodeImporter::dim(x, 0);
   counts = counts ? counts
                   : n.floatConstant(n.b.getF32Type(), {batch, width}, llvm::SmallVector<double>(batch * width, 0.0));

@@ -417,6 +417,27 @@ def check(which, folder):
 FLAG = value("flag", BOOL, [])
 
 
+def refused_with_branches(nms, boxes, most):
+    """Boxes of an unknown number in branches, and boxes of another rank."""
+    branch = lambda name: helper.make_graph([node("Identity", ["kept"], [name])], name, [], [value(name, I64, None)])
+    return {
+        "branch": (
+            nms + [node("If", ["flag"], ["y"], "after", then_branch=branch("a"), else_branch=branch("b"))],
+            boxes + [FLAG],
+            I64,
+            most,
+            17,
+        ),
+        "boxes_rank": (
+            nms[:1] + [node("Identity", ["kept"], ["y"])],
+            [value("boxes", F32, [6, 4]), boxes[1]],
+            I64,
+            most,
+            17,
+        ),
+    }
+
+
 def refused_behind_nms():
     """What may not follow boxes whose number is known at run time."""
     nms = [node("NonMaxSuppression", ["boxes", "scores", "most"], ["kept"], "nms")]
@@ -430,7 +451,6 @@ def refused_behind_nms():
         "rows": np.int64([[0, 0, 1]] * 3),
         "k": np.int64([1]),
     }
-    branch = lambda name: helper.make_graph([node("Identity", ["kept"], [name])], name, [], [value(name, I64, None)])
     return {
         "mean": (after("ReduceMean", ["kept"], axes=[0]), boxes, I64, most, 17),
         "topk": (
@@ -466,20 +486,7 @@ def refused_behind_nms():
             17,
         ),
         "static_rows": (after("Add", ["kept", "rows"]), boxes, I64, most, 17),
-        "branch": (
-            nms + [node("If", ["flag"], ["y"], "after", then_branch=branch("a"), else_branch=branch("b"))],
-            boxes + [FLAG],
-            I64,
-            most,
-            17,
-        ),
-        "boxes_rank": (
-            nms[:1] + [node("Identity", ["kept"], ["y"])],
-            [value("boxes", F32, [6, 4]), boxes[1]],
-            I64,
-            most,
-            17,
-        ),
+        **refused_with_branches(nms, boxes, most),
     }
 
 
