@@ -119,12 +119,8 @@ def run_command(
     try:
         _open_streams()
         args = parse(argv)
-        _check_surroundings(sys.argv[1:] if argv is None else argv)
     except SystemExit as end:  # argparse: 0 after --help, 2 after a wrong flag
         return _flushed(int(end.code or 0))
-    except TesseraError as refusal:
-        print_error(name, refusal)
-        return _flushed(refusal.code)
     except OSError as fault:  # of --help
         print_error(name, lacked_descriptor(fault) or _no_stdout(fault))
         return _flushed(ExitCode.ERROR)
@@ -146,20 +142,17 @@ def run_command(
     return _flushed(code)
 
 
-def _check_surroundings(words: Sequence[str]) -> None:
-    """Raises TesseraError if the current folder was removed, or if it or a word of the command line is not UTF-8:
-    the compiler's messages, the files' tables of names and onnxruntime hold paths as UTF-8 text."""
+def _check_folder() -> None:
+    """Raises TesseraError if the current folder was removed or its name is not UTF-8: the compiler and onnxruntime
+    read it as UTF-8 text, so relative paths would not be found."""
     try:
-        folder = os.getcwd()
+        os.getcwd().encode()
     except FileNotFoundError:
         raise TesseraError("the current folder no longer exists", hint="cd to a folder that exists") from None
-    for text in (folder, *words):
-        try:
-            text.encode()
-        except UnicodeEncodeError as fault:
-            raise TesseraError(
-                f"the name {_bytes_of(fault)} is not UTF-8", hint="rename the file or folder, or use another one"
-            ) from None
+    except UnicodeEncodeError as fault:
+        raise TesseraError(
+            f"the name of the current folder is not UTF-8: {_bytes_of(fault)}", hint="rename it, or use another one"
+        ) from None
 
 
 def _no_stdout(fault: OSError) -> TesseraError:
@@ -201,6 +194,7 @@ def _outcome(context: Context, work: Callable[[Context], int | None]) -> tuple[E
     """How the work ended."""
     try:
         with interrupts.raised():
+            _check_folder()
             code = ExitCode(work(context) or 0)
             sys.stdout.flush()
             return code, None
