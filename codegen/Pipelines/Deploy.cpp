@@ -79,8 +79,11 @@ llvm::Error Deployment::outline(const partition::Partition &partition, std::vect
     watch(passes, options.targets[subnet.target]->name() + "-" + subnet.name, options.compile.observeIr);
     options.targets[subnet.target]->buildPasses(passes, options.compile);
     if (failed(passes.run(*each.module))) {
-      return llvm::createStringError("internal error: the model cannot be brought into the form of " +
-                                     options.targets[subnet.target]->name());
+      std::string form = "the form of " + options.targets[subnet.target]->name();
+      const std::string &plan = options.compile.plan; // may ask for what the target does not have
+      return plan.empty() ? llvm::createStringError("internal error: the model cannot be brought into " + form)
+                          : llvm::createStringError("the model cannot be brought into " + form + " with the plan '" +
+                                                    plan + "'");
     }
     if (options.compile.observe) {
       findSources(each.function, observed);

@@ -88,7 +88,9 @@ void expectEqual(const HostTensor &before, const HostTensor &after, StringRef wh
   }
   auto x = before.data<float>(), y = after.data<float>();
   for (size_t i = 0; i < x.size(); ++i) {
-    bool equal = std::isnan(x[i]) ? std::isnan(y[i]) : std::abs(x[i] - y[i]) <= 1e-5 + 1e-4 * std::abs(x[i]);
+    bool equal = std::isnan(x[i])   ? std::isnan(y[i])
+                 : std::isinf(x[i]) ? x[i] == y[i]
+                                    : std::abs(x[i] - y[i]) <= 1e-5 + 1e-4 * std::abs(x[i]);
     ASSERT_TRUE(equal) << what.str() << ", element " << i << ": " << x[i] << " before, " << y[i] << " after";
   }
 }
