@@ -9,7 +9,7 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-/// Whether |lanes|, a scalar or a vector of i1, has a one.
+/// Returns true (an i1) if any of |lanes|, a scalar or a vector of i1, is set.
 Value anyOf(KernelBuilder &kb, Value lanes) {
   return isa<VectorType>(lanes.getType()) ? Value(vector::ReductionOp::create(kb.b, vector::CombiningKind::OR, lanes))
                                           : lanes;
@@ -179,7 +179,8 @@ Float reduceOnce(Float x, Float y, bool isSingle) {
   return (rest - quotient * (low * unit)) * select(isHuge, x.lit(2.0), x.lit(1.0));
 }
 
-/// The same for any quotient of finite numbers, y > 0: by multiples of y and a power of two, whose quotients are small.
+/// Reduces x by y > 0 for any quotient of finite numbers: subtracts multiples of y times powers of two, so that each
+/// step's quotient is small.
 Float reduceFully(Float x, Float y, bool isSingle) {
   KernelBuilder &kb = *x.kb;
   constexpr int64_t kSingleExponents = 128 + 149, kExponents = 1024 + 1074;

@@ -11,7 +11,7 @@ namespace tessera::tool {
 /// more than one target), and what was quantised.
 llvm::json::Object describeResult(const codegen::DeployResult &result, const codegen::DeployOptions &options);
 
-/// What arithmetic and memory traffic of a chip take.
+/// Returns the chip's rates of arithmetic and memory traffic.
 llvm::json::Object describe(const codegen::Rates &rates);
 
 /// The float tensors of an observed model.

@@ -16,7 +16,7 @@ namespace {
 
 bool isInteger(Value value) { return getElementTypeOrSelf(value.getType()).isInteger(); }
 
-/// Whether the elements of `use` reach the results as they are.
+/// Returns true if the elements of `use` reach the op's results unchanged.
 bool isMoved(OpOperand &use) {
   Operation *op = use.getOwner();
   if (auto cast = dyn_cast<top::CastOp>(op)) {
@@ -30,7 +30,7 @@ bool isMoved(OpOperand &use) {
          (isa<top::WhereOp>(op) && use.getOperandNumber() != 0);
 }
 
-/// The number of elements that `use` picks from by their index; none if it is no index.
+/// Returns the number of elements that the indices in `use` choose from; nullopt if `use` holds no indices.
 std::optional<int64_t> indexedElements(OpOperand &use) {
   constexpr unsigned kIndices = 1;
   Operation *op = use.getOwner();
@@ -56,7 +56,7 @@ bool isIntegerDivisor(OpOperand &use) {
   return isa<top::DivOp, top::ModOp>(use.getOwner()) && use.getOperandNumber() == 1 && isInteger(use.get());
 }
 
-/// Whether any value of `use` is allowed, and is one of the elements that an op with this operand computes with.
+/// Returns true if `use` may have any value and the op computes with its elements.
 bool takesAnyValue(OpOperand &use) {
   Operation *op = use.getOwner();
   if (op->hasTrait<OpTrait::ReturnLike>() || isa<top::ScalarInterface>(op) || isMoved(use)) {
@@ -70,8 +70,8 @@ bool takesAnyValue(OpOperand &use) {
   return isFloat && op->getNumRegions() == 0 && !isa<top::RangeOp>(op);
 }
 
-/// Whether the size of elements of `result` depends on that of the op's operands: the position of the largest one lies
-/// within its dim whatever they are.
+/// Returns true if the magnitude of `result` depends on that of the op's operands. The position that ArgMax returns
+/// does not: it lies within its dim for any operand.
 bool passesOn(OpResult result) {
   Operation *op = result.getOwner();
   bool isIndex = isa<top::TopKOp>(op) && result.getResultNumber() == 1;

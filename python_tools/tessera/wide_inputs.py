@@ -62,7 +62,8 @@ def _floats(generator: np.random.Generator, usual: np.ndarray, reaches: frozense
 
 def _integers(generator: np.random.Generator, usual: np.ndarray, reaches: frozenset[str], divides: bool) -> np.ndarray:
     """Small numbers, numbers over the whole range, and both ends of it; where products might leave the type, over the
-    square root of the range. Zero is no divisor, and the lowest number has no quotient by -1."""
+    square root of the range. Divisors are not zero. The lowest number is left out, since its quotient by -1 does not
+    exist."""
     info, shape = np.iinfo(usual.dtype), usual.shape
     low, high = int(info.min) + (info.min < 0), int(info.max)
     if not op_classes.keep_integers(reaches):

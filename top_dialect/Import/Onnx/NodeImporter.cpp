@@ -117,7 +117,8 @@ Ints NodeImporter::constantInts(unsigned i, StringRef what) {
   return {};
 }
 
-/// What makes |value|, which is not constant, constant: sizes if it depends on open dims, else values.
+/// Returns the advice about |value|, which has to be constant: --input_shapes if it depends on open dims,
+/// --input_values if it depends on a small input, else to cut the network before it.
 static std::string adviceFor(Value value) {
   llvm::SetVector<Value> reached;
   reached.insert(value);

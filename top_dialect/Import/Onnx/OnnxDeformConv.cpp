@@ -104,7 +104,7 @@ private:
     return both;
   }
 
-  /// What the filters are multiplied by, [N, groups, channels / groups * taps, points].
+  /// Returns the sampled columns that the filters multiply, [N, groups, channels / groups * taps, points].
   Value columns() {
     int64_t images = batch * offsetGroups, perGroup = channels / offsetGroups, width = NodeImporter::dim(x, 3),
             size = NodeImporter::dim(x, 2) * width;

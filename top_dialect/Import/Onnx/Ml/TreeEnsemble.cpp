@@ -96,7 +96,7 @@ private:
   llvm::SmallVector<Branch> kinds;
 };
 
-/// What a leaf without a weight for a target counts.
+/// Returns the contribution of a leaf that has no weight for a target.
 double neutral(Aggregate aggregate) {
   double infinity = std::numeric_limits<double>::infinity();
   return aggregate == Aggregate::min ? infinity : aggregate == Aggregate::max ? -infinity : 0.0;
