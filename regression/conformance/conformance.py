@@ -150,7 +150,8 @@ def reason(outcome: Outcome) -> str:
         return f"{constraint[1]}: {constraint[2]}"
     text = re.sub(r"node '[^']*' \((\w+)\)", r"\1", outcome.message)
     text = re.sub(r"^(in|out)put '[^']*'", r"\1put", text).split(":")
-    kept = text[:-1] if len(text) > 1 and re.search("--input_(shapes|values) ", text[-1]) else text
+    is_advice = re.search("--input_shapes|give it with --input_values", text[-1])
+    kept = text[:-1] if len(text) > 1 and is_advice else text
     return re.sub(r" \(input.*?\)|'[^']*'", "", ":".join(kept)).strip()
 
 
