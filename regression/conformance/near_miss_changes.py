@@ -125,15 +125,22 @@ def swap_operands(case: Case, values: Values) -> str:
     return f"{node.op_type} {node.output[0]} operands {i}, {j} exchanged"
 
 
+def _draw_use(case: Case, values: Values) -> tuple[int, int] | None:
+    """Draws a node by its place, and one of its float operands; None if the node has none."""
+    place = case.rng.randrange(len(case.nodes))
+    operands = case.nodes[place].input
+    uses = [i for i, name in enumerate(operands) if name in values and values[name].dtype == np.float32]
+    return (place, case.rng.choice(uses)) if uses else None
+
+
 def change_operand(case: Case, values: Values) -> str:
     """One use of a tensor reads another one: earlier, new, or with a dim of 1."""
     r = case.rng
-    place = r.randrange(len(case.nodes))
-    node = case.nodes[place]
-    uses = [i for i, name in enumerate(node.input) if name in values and values[name].dtype == np.float32]
-    if not uses:
+    drawn = _draw_use(case, values)
+    if not drawn:
         return ""
-    use = r.choice(uses)
+    place, use = drawn
+    node = case.nodes[place]
     name = node.input[use]
     shape = values[name].shape
     earlier = {*case.inputs, *case.constants, *(out for other in case.nodes[:place] for out in other.output)}
@@ -181,12 +188,11 @@ def add_reader(case: Case, values: Values) -> str:
 def insert_node(case: Case, values: Values) -> str:
     """A node between a tensor and one of its readers."""
     r = case.rng
-    place = r.randrange(len(case.nodes))
-    node = case.nodes[place]
-    uses = [i for i, name in enumerate(node.input) if name in values and values[name].dtype == np.float32]
-    if not uses:
+    drawn = _draw_use(case, values)
+    if not drawn:
         return ""
-    use = r.choice(uses)
+    place, use = drawn
+    node = case.nodes[place]
     name = node.input[use]
     shape = values[name].shape
     kinds = ["Neg", "Relu", "Identity", "Abs", "Mul", "Add", "Cast", "Reshape", "Transpose", "Clip"]

@@ -104,7 +104,7 @@ class Checker:
 
     def _quantised(self, inputs: Mapping, wanted: Mapping) -> str:
         """Every chip of CHIPS gives the bits of the first if the compiler promises so, and they are near those of F32.
-        The input is the sample where there are no others."""
+        Without other samples, the input is the sample."""
         samples = self._case.samples or self._folder / "samples"
         if not samples.exists():
             samples.mkdir()

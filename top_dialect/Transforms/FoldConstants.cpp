@@ -64,7 +64,7 @@ bool isQuantizedWeight(Operation *op) {
   return dequantize && tensorType(dequantize.getX()).getElementTypeBitWidth() <= 16 && feedsIntegerOp(dequantize);
 }
 
-/// Whether the elements of `v` are at hand, if only because there are none.
+/// Returns true if the elements of `v` can be read, or if it has none.
 bool isKnown(Value v) { return isReadable(v) || isEmpty(v); }
 
 class FoldConstantsPass : public impl::FoldConstantsPassBase<FoldConstantsPass> {
