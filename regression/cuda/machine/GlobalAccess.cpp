@@ -39,7 +39,7 @@ public:
   /// The other block, or -1.
   int64_t touch(WordAccess &word, uint64_t bytes) {
     uint64_t written = load(word.writer);
-    bool isNoted = !writes(access) && written >> 40 != mine.launch && load(word.reader) == mine.pack(bytes);
+    bool isNoted = !writes(access) && written >> 40 != mine.launch && load(word.readers[0]) == mine.pack(bytes);
     if (isNoted) { // read again, most often
       return -1;
     }
@@ -51,9 +51,11 @@ public:
       noteReader(word, bytes);
       return -1;
     }
-    Touch reader = Touch::unpack(load(word.reader));
-    if (conflicts(reader, bytes)) {
-      return int64_t(reader.block);
+    for (const uint64_t &entry : word.readers) {
+      Touch reader = Touch::unpack(load(entry));
+      if (conflicts(reader, bytes)) {
+        return int64_t(reader.block);
+      }
     }
     Touch now = mine;
     now.bytes = bytes;
@@ -67,17 +69,36 @@ public:
   }
 
 private:
+  /// Returns the entry that this block's reads belong to. Tiles of two blocks may end within a word, whose bytes then
+  /// have one reader each: so a word has two entries, and a further reader joins the entry whose bytes it shares.
+  uint64_t &readerEntry(WordAccess &word, uint64_t bytes) const {
+    Touch entries[] = {Touch::unpack(load(word.readers[0])), Touch::unpack(load(word.readers[1]))};
+    for (unsigned i : {0, 1}) {
+      if (entries[i].launch == mine.launch && entries[i].block == mine.block) {
+        return word.readers[i];
+      }
+    }
+    for (unsigned i : {0, 1}) {
+      if (entries[i].launch != mine.launch) {
+        return word.readers[i];
+      }
+    }
+    return word.readers[(entries[0].bytes & bytes) != 0 ? 0 : 1];
+  }
+
   void noteReader(WordAccess &word, uint64_t bytes) {
-    uint64_t old = load(word.reader);
+    uint64_t &entry = readerEntry(word, bytes);
+    uint64_t old = load(entry);
     Touch reader = Touch::unpack(old), now = mine;
     now.bytes = bytes;
     if (reader.launch == mine.launch) {
       now.bytes |= reader.bytes;
-      now.block = reader.block == mine.block ? mine.block : uint64_t(Touch::kMany);
+      uint64_t several = (reader.bytes & bytes) != 0 ? Touch::kMany : Touch::kMixed;
+      now.block = reader.block == mine.block ? mine.block : several;
       now.isStrong = now.isStrong && reader.isStrong;
     }
     if (now.pack() != old) {
-      store(word.reader, now.pack());
+      store(entry, now.pack());
     }
   }
 

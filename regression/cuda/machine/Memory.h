@@ -35,7 +35,7 @@ private:
 
 /// Who touched a 4-byte word of device memory in the running kernel.
 struct WordAccess {
-  uint64_t writer, reader; ///< packed: GlobalAccess.cpp
+  uint64_t writer, readers[2]; ///< packed: GlobalAccess.cpp
 };
 
 /// Device memory, or memory of the host that the device sees.

@@ -161,6 +161,19 @@ TEST(Races, betweenBlocks) {
   expectFinding(run(readOthers, 32, 2), CUDA_ERROR_ILLEGAL_ADDRESS, "race: ");
 }
 
+TEST(Races, areFoundByByte) {
+  // Each block reads a byte of one word and writes it in place; then block 1 writes the byte of block 0.
+  std::string own = "cvt.u64.u32 %x, %b; add.u64 %x, %x, %p; ld.global.u8 %v, [%x]; st.global.u8 [%x], %v;";
+  std::string other = "mov.u32 %v1, 1; sub.u32 %v1, %v1, %b; cvt.u64.u32 %x, %v1; add.u64 %x, %x, %p;";
+  for (const char *threads : {"1", "2"}) {
+    Environment environment{{"PTX_MACHINE_THREADS", threads}};
+    expectNone(run(own, 1, 4, "", environment));
+    expectFinding(run(own + other + "st.global.u8 [%x], %v;", 1, 2, "", environment), CUDA_ERROR_ILLEGAL_ADDRESS,
+                  "race: ");
+    expectFinding(run("ld.global.u8 %v, [%p+1];" + own, 1, 2, "", environment), CUDA_ERROR_ILLEGAL_ADDRESS, "race: ");
+  }
+}
+
 TEST(Races, areOrderedByFences) {
   // The last block to arrive reads what the others wrote: split-K's way of adding up.
   std::string body = R"(
