@@ -7,6 +7,7 @@
 // module does not depend on numpy's binary interface and works with numpy 1 and 2 alike.
 //
 //===----------------------------------------------------------------------===//
+#include "ArrayCall.h"
 #include "DlPack.h"
 #include "bmrt/bmrt.hpp"
 
@@ -26,38 +27,6 @@
 namespace py = pybind11;
 
 namespace {
-
-/// numpy has no bfloat16: its bits travel as uint16.
-const char *numpyName(bmrt_dtype_t dtype) {
-  switch (dtype) {
-  case BMRT_F32:
-    return "float32";
-  case BMRT_F16:
-    return "float16";
-  case BMRT_F64:
-    return "float64";
-  case BMRT_I8:
-    return "int8";
-  case BMRT_I16:
-    return "int16";
-  case BMRT_I32:
-    return "int32";
-  case BMRT_I64:
-    return "int64";
-  case BMRT_U8:
-    return "uint8";
-  case BMRT_U32:
-    return "uint32";
-  case BMRT_U64:
-    return "uint64";
-  case BMRT_BOOL:
-    return "bool";
-  case BMRT_BF16:
-  case BMRT_U16:
-    break;
-  }
-  return "uint16";
-}
 
 py::dict describe(const bmrt_tensor_info_t &info) {
   py::list shape, maxShape, scales, zeroPoints;
@@ -100,14 +69,24 @@ struct Buffer {
   py::buffer_info info;
 };
 
-/// Only there does Python run the handlers of signals.
-bool isMainThread() { return syscall(SYS_gettid) == getpid(); }
+/// Whether this thread is the main one, where alone Python runs the handlers of signals. It is asked before each run,
+/// and system calls take their time; after a fork the thread that forked is the main one.
+bool isMainThread() {
+  enum Answer : char { kUnknown, kMain, kOther };
+  static thread_local Answer known = kUnknown;
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { known = kUnknown; });
+  (void)registered;
+  if (known == kUnknown) {
+    known = syscall(SYS_gettid) == getpid() ? kMain : kOther;
+  }
+  return known == kMain;
+}
 
 class Context {
 public:
   /// |chip|: only stages for that one; empty: any.
   Context(const bmrt::Model &model, uint32_t net, const std::string &chip, uint32_t threads)
-      : net(model, {.net = model.netName(net), .threads = threads, .chip = chip}) {}
+      : model(model), number(net), net(model, {.net = model.netName(net), .threads = threads, .chip = chip}) {}
 
   uint32_t stage() const { return net.stage(); }
 
@@ -149,6 +128,25 @@ public:
     runUnbinding(bmrt_context_run);
     dumped = py::none();
     return resultsOf(arrays, onGpu);
+  }
+
+  /// Runs the present stage if |inputs| is a dict of arrays that need no conversion; returns a dict of arrays, or
+  /// none for other inputs, with which nothing was done.
+  py::object runArrays(const py::object &inputs) {
+    const Hold hold(*this);
+    if (!arrayCall || arrayCall->stage() != net.stage()) {
+      arrayCall = std::make_unique<ArrayCall>(model, number, net.stage());
+    }
+    struct Release {
+      ArrayCall &call;
+      ~Release() { call.release(); }
+    } release{*arrayCall};
+    py::object arrays = arrayCall->bind(net.get(), inputs);
+    if (!arrays.is_none()) {
+      bmrt_context_set_step_hook(net.get(), nullptr, nullptr);
+      runUnbinding(bmrt_context_run);
+    }
+    return arrays;
   }
 
   /// As |run|, but returns at once; |wait| has what it returns. Keeps what is bound until then.
@@ -517,7 +515,10 @@ private:
     return result;
   }
 
+  bmrt::Model model;
+  uint32_t number; ///< of the net in the model
   bmrt::Net net;
+  std::unique_ptr<ArrayCall> arrayCall; ///< of the stage that ran last
   std::unique_ptr<Launched> launched;
   std::timed_mutex mutex;
   std::atomic<std::thread::id> owner; ///< the thread that holds |mutex|
@@ -592,6 +593,7 @@ PYBIND11_MODULE(_runtime, module) {
       .def("choose", &Context::choose)
       .def("set_stream", &Context::setStream)
       .def("run", &Context::run)
+      .def("run_arrays", &Context::runArrays)
       .def("launch", &Context::launch)
       .def("wait", &Context::wait)
       .def("is_done", &Context::isDone)

@@ -205,6 +205,10 @@ class Net:
 
     def __call__(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Runs once; the arrays returned are new."""
+        if self._wanted_stream is None and self._stream == 0:
+            outputs: dict[str, np.ndarray] | None = self._context.run_arrays(inputs)
+            if outputs is not None:
+                return outputs
         return self._run(inputs)
 
     def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, _runtime.GpuTensor]:

@@ -81,6 +81,32 @@ def test_strided_and_scalar_inputs(models, x):
     np.testing.assert_array_equal(net({"x": wide[:, ::2]})["y"], net({"x": x})["y"])
 
 
+def test_inputs_that_need_no_conversion_take_the_short_way(models, x):
+    """The short way takes them and nothing else, and gives what the long way gives."""
+    net = rt.load(models / "add_relu.bmodel").net()
+    expected = np.maximum(x + weights(1024), 0)
+    taken = net._context.run_arrays({"x": x})["y"]
+    np.testing.assert_array_equal(taken, expected)
+    assert taken.ctypes.data % rt._ALIGNMENT == 0 and taken.flags.writeable
+
+    class OtherArray(np.ndarray):
+        pass
+
+    class OtherDict(dict):
+        pass
+
+    x.flags.writeable = False
+    np.testing.assert_array_equal(net._context.run_arrays({"x": x})["y"], expected)
+    wide = np.repeat(x, 2, axis=1)[:, ::2]
+    for given in ({"x": x.view(OtherArray)}, OtherDict(x=x), {"x": wide}, {"x": x.astype(">f4")}, {"z": x}, {}, None,
+                  {"x": x, "z": x}, {"x": x.view(np.int32)}, {"x": x.reshape(1024, 1)}, {"x": x.tolist()}):  # fmt: skip
+        assert net._context.run_arrays(given) is None
+    wrong = x.reshape(1024)
+    references = sys.getrefcount(wrong)
+    net._context.run_arrays({"x": wrong})
+    assert sys.getrefcount(wrong) == references
+
+
 def test_dlpack(models, x):
     class Foreign:
         def __dlpack__(self, **kwargs):
