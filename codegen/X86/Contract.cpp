@@ -1,4 +1,4 @@
-//===- Contract.cpp - What a kernel's code says it relies on --------------===//
+//===- Contract.cpp - Kernel contract notes -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Contract.h"
 
@@ -28,13 +28,15 @@ RankedTensorType typeOfArgument(Operation *op, unsigned index) {
       (index < operands ? op->getOperand(index) : Value(op->getResult(index - operands))).getType());
 }
 
-/// Whether argument |index| is a constant of a packed op: the weights, and all but the sequence of a recurrent op.
+/// Returns true if argument |index| is a packed constant: the weights, or any operand of a packed recurrent op but its
+/// input sequence.
 bool isPacked(Operation *op, unsigned index) {
   bool isWeight = isa<device::RecurrentOp>(op) ? index >= 1 && index < op->getNumOperands() : index == 1;
   return isWeight && packingOf(op);
 }
 
-/// Whether operand |index| of a product has a number for each channel: a bias, or a vector beside the epilogue.
+/// Returns true if operand |index| of a convolution or matmul holds one number per channel, e.g. a bias or an epilogue
+/// operand.
 bool isOfChannels(Operation *op, unsigned index) {
   constexpr unsigned kFactors = 2;
   if (!isa<device::ConvOp, device::MatMulOp>(op) || index < kFactors || index >= op->getNumOperands()) {

@@ -1,4 +1,4 @@
-//===- Contract.h - What a kernel's code says it relies on ------*- C++ -*-===//
+//===- Contract.h - Kernel contract notes -----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_X86_CONTRACT_H
 #define TESSERA_CODEGEN_X86_CONTRACT_H
@@ -8,13 +8,14 @@
 
 namespace tessera::x86 {
 
-/// Bytes that the kernel of |op| wants argument |index|, of operands and then results, aligned to. What is aligned to
-/// BM_ALIGNMENT may be read to the end of its last line: numbers of channels, a block at a time. Anything else lies
-/// anywhere, and no byte around it is touched.
+/// Returns the alignment in bytes that the kernel of |op| requires of argument |index| (operands first, then results).
+/// Kernels may read an argument aligned to BM_ALIGNMENT up to the end of its last cache line, because they read
+/// per-channel numbers in whole blocks. Any other argument is aligned to its element only, and kernels touch no byte
+/// outside it.
 uint32_t argumentAlignment(mlir::Operation *op, unsigned index);
 
-/// Adds the note of bmodel/kernel_contract.h to |module|, which defines the kernel of |op|: operands are read, results
-/// written, each as large as its type. The loader compares it with every launch.
+/// Adds the ELF note of bmodel/kernel_contract.h to |module|, which defines the kernel of |op|. The note states that
+/// operands are read and results written, and the size in bytes of each. The loader compares it with every launch.
 void addContract(llvm::Module &module, mlir::Operation *op, const X86Target &target, const KernelFrame &frame);
 
 } // namespace tessera::x86

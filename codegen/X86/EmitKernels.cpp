@@ -1,4 +1,4 @@
-//===- EmitKernels.cpp - Shows the kernels that device ops become ---------===//
+//===- EmitKernels.cpp - Pass that prints the kernels of device ops -------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/X86/KernelCompiler.h"

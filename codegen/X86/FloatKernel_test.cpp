@@ -1,8 +1,8 @@
-//===- FloatKernel_test.cpp - Products of 16-bit floats -------------------===//
+//===- FloatKernel_test.cpp - Contractions of 16-bit floats ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions and matrix products whose operands, weights, residuals and results are f32, f16 or bf16, packed, against
-// the reference evaluation of the logical op, which sums in double.
+// Compares packed convolutions and matmuls whose operands, weights, residuals and results are f32, f16 or bf16 with the
+// reference evaluation of the logical op, which sums in double.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/KernelHarness.h"
 
@@ -15,12 +15,12 @@ using llvm::formatv;
 
 namespace {
 
-/// Element types of a product; |residual| may be empty.
+/// Element types of a contraction; |residual| may be empty.
 struct Types {
   std::string x, w, residual, y;
 };
 
-/// relu(acc + residual), rounded to y.
+/// Returns the text of an epilogue that computes relu(acc + residual), rounded to y.
 std::string epilogue(const Types &types) {
   std::string text = "^bb0(%acc: f32" + (types.residual.empty() ? "" : ", %r: " + types.residual) + "): ";
   std::string sum = "%acc";
@@ -72,7 +72,7 @@ std::string matMulText(int64_t m, int64_t k, int64_t n, bool transposed, const T
                 tensorText({m, n}, types.y), transposed ? "transB = true" : "");
 }
 
-/// A result may be rounded the other way.
+/// Returns the relative error of a result of type |y| that is rounded to the other neighbour.
 double relativeError(const std::string &y) { return y == "bf16" ? 8e-3 : y == "f16" ? 1e-3 : 1e-5; }
 
 void check(const std::string &text, double relative) {
@@ -101,8 +101,9 @@ TEST(NarrowConv, Shapes) {
   }
 }
 
-/// Sums of some hundred to a thousand products of numbers up to 1 spread by 5 to 12; the transformed weights of
-/// F(2 x 2), rounded to 11 bits, move them by 3e-4 of that, five times as much at most.
+/// Allowed error of Winograd. Each sum has some hundred to a thousand products of numbers up to 1, and sums spread by 5
+/// to 12. The transformed weights of F(2 x 2), rounded to 11 bits, change sums by 3e-4 of that, at most five times as
+/// much.
 constexpr double kWinogradError = 0.02;
 
 TEST(NarrowConv, Winograd) {
@@ -128,7 +129,8 @@ TEST(NarrowConv, Random) {
   }
 }
 
-/// Kernels whose far taps see only the zeros around the image at many positions, which tiles leave out.
+/// Tests kernels whose outer taps see only padding zeros at many positions; the tiles of these positions skip such
+/// taps.
 TEST(NarrowConv, FarTaps) {
   std::mt19937 random(3);
   auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
@@ -155,7 +157,8 @@ TEST(NarrowMatMul, Shapes) {
   }
 }
 
-/// Rows of A are whole pages apart and are copied to where they share no cache sets; cut by rows, and by columns too.
+/// Tests matmuls whose rows of A are whole pages apart. The kernel copies them so that they do not share cache sets,
+/// and splits the work by rows, or by columns as well.
 TEST(NarrowMatMul, RowsOfPages) {
   for (const Types &types : {Types{"f32", "f32", "f32", "f32"}, Types{"bf16", "bf16", "", "bf16"}}) {
     check(matMulText(42, 1024, 225, true, types), relativeError(types.y) * 10);
@@ -163,7 +166,7 @@ TEST(NarrowMatMul, RowsOfPages) {
   }
 }
 
-/// Sums of pairs of bf16, which nothing rounds or changes, against their arithmetic.
+/// Checks sums of products of bf16 pairs, which no epilogue rounds or changes, bit by bit against docs/numerics.md.
 void checkPairs(const std::string &text, double largest) {
   CheckOptions options;
   options.low = -largest, options.high = largest, options.relative = 0, options.exactPairs = true;
@@ -175,7 +178,7 @@ void checkPairs(const std::string &text, double largest) {
   }
 }
 
-/// Large ones, and products and operands around the smallest normal number.
+/// Largest operand magnitudes: huge ones, and ones whose products or operands lie around the smallest normal number.
 constexpr double kLargest[] = {1, 3e18, 2e-19, 4e-38};
 
 std::string plain(const std::string &text) {
@@ -222,8 +225,8 @@ TEST_F(Bf16Pairs, Conv) {
   }
 }
 
-/// Few rows and many; keys, depth and features below, at and beyond whole blocks, odd keys, and a mask. Depths that AMX
-/// takes in chunks of 64 and of 32 bytes, and some that it does not.
+/// Tests few and many rows; keys, depths and features below, at and beyond whole blocks; odd numbers of keys; a mask;
+/// and depths that AMX takes in chunks of 64 bytes, of 32 bytes, or not at all.
 TEST_F(Bf16Pairs, Attention) {
   CheckOptions options;
   options.relative = 1e-2; // powers have 8 bits

@@ -1,4 +1,4 @@
-//===- PackedWeights.cpp - What a packing means in bytes ------------------===//
+//===- PackedWeights.cpp - Byte layout of packed weights ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/IR/PackedWeights.h"
 
@@ -69,7 +69,7 @@ int64_t Panels::weightBytesOfBlock() const {
   return bytes;
 }
 
-/// |steps| in runs of 16, the rest behind them.
+/// Returns |steps| K steps as runs of 16 and one shorter run for the remainder.
 static SmallVector<StepRun, 2> inBlocks(int64_t steps) {
   int64_t rest = steps % kBlock;
   return {{steps / kBlock, kBlock}, {rest ? 1 : 0, rest}};
@@ -165,7 +165,7 @@ int64_t windowBytesOfBlock(int64_t kh, int64_t kw, int64_t strideW) {
 }
 
 bool fitsWindows(int64_t strideW, int64_t dilationW) {
-  // Tiles of 16 outputs begin at an even place of every residue.
+  // A tile of 16 outputs must begin at an even column of every residue.
   return dilationW == 1 || (strideW == 1 && (dilationW == 2 || dilationW == 4 || dilationW == 8));
 }
 
@@ -199,7 +199,7 @@ static int64_t packedBytes(Operation *op, PackingAttr packing) {
 
 RankedTensorType packedType(Operation *op, PackingAttr packing) {
   Builder builder(op->getContext());
-  // What integers are multiplied with is bytes, whatever they mean.
+  // Weights that multiply integers are stored as bytes, whatever they represent.
   PackedStep step = packing.getStep();
   bool bf16 = step == PackedStep::bf16 || step == PackedStep::bf16x2;
   bool floats = isa<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType())) && (bf16 || isFloatStep(step));

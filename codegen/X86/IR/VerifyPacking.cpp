@@ -1,4 +1,4 @@
-//===- VerifyPacking.cpp - Whether an op can have weights packed so -------===//
+//===- VerifyPacking.cpp - Verifies packed weights against their op -------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/IR/PackedWeights.h"
 
@@ -10,12 +10,12 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// The op as error messages show it.
+/// Begins an error at |op| that names its packing.
 InFlightDiagnostic refuse(Operation *op, PackingAttr packing) {
   return op->emitOpError() << "has weights packed as " << packing << ", but ";
 }
 
-/// Whether kernels multiply elements |x| with what a K step holds.
+/// Returns true if a kernel exists that multiplies elements of type |x| by what a K step of |packing| holds.
 bool fitsElement(PackingAttr packing, Type x) {
   PackedStep step = packing.getStep();
   if (step == PackedStep::bf16x2) {
@@ -28,7 +28,7 @@ bool fitsElement(PackingAttr packing, Type x) {
     bool values = packing.getOrder() == PackedOrder::depthwise && step == PackedStep::f32;
     return values || step == PackedStep::i8x4 || step == PackedStep::i16x4;
   }
-  // One of the two windows of a tile has the low bytes, the other one the high ones.
+  // An i16 input takes both windows of an AMX tile: one has the low bytes, the other one the high bytes.
   bool halves = step == PackedStep::i8x4 && packing.getChunk() && packing.getOrder() != PackedOrder::pixels &&
                 packing.getRows() <= kMatrixTileRows / 2;
   return x.isSignlessInteger(16) && (step == PackedStep::i16x2 || halves);
@@ -41,7 +41,7 @@ bool allOnes(ArrayRef<int64_t> values) {
 LogicalResult verifyConv(device::ConvOp conv, PackingAttr packing) {
   ArrayRef<int64_t> shape = packing.getShape();
   if (packing.getOrder() == PackedOrder::matrix || shape.size() != 4) {
-    return refuse(conv, packing) << "is a convolution, which wants 4 dims and another order than matrix";
+    return refuse(conv, packing) << "is a convolution, which requires 4 dims and an order other than matrix";
   }
   bool rows = packing.getOrder() == PackedOrder::taps || packing.getOrder() == PackedOrder::apart ||
               packing.getOrder() == PackedOrder::pixels;
@@ -51,20 +51,21 @@ LogicalResult verifyConv(device::ConvOp conv, PackingAttr packing) {
   }
   int64_t dilation = conv.getDilations().back();
   if (rows && (packing.getOrder() == PackedOrder::apart) != (dilation != 1)) {
-    return refuse(conv, packing) << "its kernel columns are " << dilation << " apart: taps are neighbours";
+    return refuse(conv, packing) << "has column dilation " << dilation
+                                 << "; orders taps and pixels require 1, order apart more than 1";
   }
   ConvWeightDims dims = weightDims(conv);
   if (int64_t chunk = packing.getChunk(); chunk && dilation != 1) {
     int64_t bytes = 4 / stepElements(packing.getStep());
     int64_t tap = paddedDepth(packing.getOrder(), dims.groupC, bytes, dims.kw, chunk);
     if (tap % chunk != 0) {
-      return refuse(conv, packing) << "its kernel columns are " << dilation << " apart, and " << tap
-                                   << " bytes of one are no whole chunks";
+      return refuse(conv, packing) << "has column dilation " << dilation << ", and the " << tap
+                                   << " bytes of one tap are not a multiple of the chunk";
     }
   }
   if (packing.getOrder() == PackedOrder::winograd && (dims.kh != 3 || dims.kw != 3 || dims.groups != 1 ||
                                                       !allOnes(conv.getStrides()) || !allOnes(conv.getDilations()))) {
-    return refuse(conv, packing) << "is no dense 3x3 convolution of step 1";
+    return refuse(conv, packing) << "is not a dense 3x3 convolution of stride 1";
   }
   bool windows = packing.getOrder() == PackedOrder::windows;
   bool depthwise = windows || packing.getOrder() == PackedOrder::depthwise;
@@ -73,7 +74,8 @@ LogicalResult verifyConv(device::ConvOp conv, PackingAttr packing) {
                                  << dims.oc / dims.groups << " channels, allowed 1 to 1";
   }
   if (windows && !fitsWindows(conv.getStrides().back(), dilation)) {
-    return refuse(conv, packing) << "its columns step by " << conv.getStrides().back() << ", " << dilation << " apart";
+    return refuse(conv, packing) << "has column stride " << conv.getStrides().back() << " and dilation " << dilation
+                                 << ", which the order windows does not support";
   }
   return success();
 }
@@ -85,7 +87,7 @@ LogicalResult verifyRecurrent(device::RecurrentOp op, PackingAttr packing) {
     return refuse(op, packing) << "has weights of dims " << dims[0] << "x" << dims[1] << "x" << dims[2];
   }
   if (!isFloatStep(packing.getStep()) || packing.getScaleGroup()) {
-    return refuse(op, packing) << "its states are multiplied with floats alone";
+    return refuse(op, packing) << "its hidden state requires float weights without a scale_group";
   }
   return success();
 }
@@ -98,7 +100,7 @@ LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights
     return failure();
   }
   if (!conv && getOrder() != PackedOrder::matrix) {
-    return refuse(op, *this) << "is a matrix product, which wants the order matrix";
+    return refuse(op, *this) << "is not a convolution, so it requires the order matrix";
   }
   auto recurrent = dyn_cast<device::RecurrentOp>(op);
   if (recurrent && failed(verifyRecurrent(recurrent, *this))) {
@@ -106,7 +108,7 @@ LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights
   }
   Type x = getElementTypeOrSelf(op->getOperand(0).getType());
   if (!fitsElement(*this, x)) {
-    return refuse(op, *this) << "multiplies " << x;
+    return refuse(op, *this) << "its input has element type " << x;
   }
   RankedTensorType expected = packedType(op, *this);
   if (weights != expected) {

@@ -32,13 +32,14 @@ LogicalResult X86Dialect::verifyOperationAttribute(Operation *op, NamedAttribute
                                << ", allowed an #x86.algorithm on a device.conv";
     }
     if (conv.getPacking()) {
-      return op->emitOpError() << "has an algorithm beside packed weights, whose packing says it";
+      return op->emitOpError()
+             << "has an algorithm beside packed weights; remove it, the packing implies the algorithm";
     }
   }
   return success();
 }
 
-/// m of Winograd where |isWinograd|, else nothing.
+/// Verifies m of Winograd F(m x m, 3 x 3): 2 or 4 if |isWinograd|, else 0.
 static LogicalResult verifyOutputTile(function_ref<InFlightDiagnostic()> emitError, bool isWinograd, int64_t tile,
                                       StringRef label) {
   if (isWinograd ? tile == 2 || tile == 4 : tile == 0) {
@@ -52,7 +53,7 @@ LogicalResult AlgorithmAttr::verify(function_ref<InFlightDiagnostic()> emitError
   return verifyOutputTile(emitError, value == ConvAlgorithm::winograd, tile, "algorithm_c1");
 }
 
-/// Whether the kernels of |order| know |step|.
+/// Returns true if the kernels of |order| support |step|.
 static bool hasKernel(PackedOrder order, PackedStep step) {
   switch (order) {
   case PackedOrder::matrix:
@@ -62,7 +63,7 @@ static bool hasKernel(PackedOrder order, PackedStep step) {
     return true;
   case PackedOrder::winograd:
     return isFloatStep(step);
-  case PackedOrder::depthwise: // of an integer x: values as f32, or as i16 beside zeros
+  case PackedOrder::depthwise: // integer x: weights as f32, or as i16 next to a zero i16
     return isFloatStep(step) || step == PackedStep::i8 || step == PackedStep::i16x2;
   case PackedOrder::windows:
     return step == PackedStep::i8x4;
@@ -73,7 +74,7 @@ static bool hasKernel(PackedOrder order, PackedStep step) {
   return false;
 }
 
-/// Whether tiles of AMX multiply |chunk| bytes of K at a time of such a packing.
+/// Returns true if AMX tiles can multiply weights of this packing with |chunk| bytes of K at a time.
 static bool hasMatrixTiles(PackedOrder order, PackedStep step, int64_t rows, int64_t columns, int64_t chunk) {
   return chunk > 0 && chunk % 4 == 0 && chunk <= kMostChunk && rows <= kMatrixTileRows && columns <= 2 * kBlock &&
          (order == PackedOrder::matrix || hasChannelsLast(order)) &&
@@ -109,8 +110,8 @@ LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
   if (chunk == 0 ? hasChannelsLast(order) : !hasMatrixTiles(order, step, rows, columns, chunk)) { // packing_c6
     return emitError() << "chunk is " << chunk << ", allowed a multiple of 4 up to " << kMostChunk
                        << " with a tile of at most " << kMatrixTileRows << " x " << 2 * kBlock
-                       << " of i8x4 or bf16x2 in the orders matrix, channels_last and pixels, "
-                       << "which has no other kernel (packing_c6)";
+                       << ", for i8x4 or bf16x2 in the orders matrix, channels_last and pixels; the last two "
+                       << "have no kernel without a chunk (packing_c6)";
   }
   return success();
 }

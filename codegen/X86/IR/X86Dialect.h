@@ -1,4 +1,4 @@
-//===- X86Dialect.h - How x86's kernels want their weights ------*- C++ -*-===//
+//===- X86Dialect.h - Attributes of the x86 family --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_X86_IR_X86DIALECT_H
 #define TESSERA_CODEGEN_X86_IR_X86DIALECT_H

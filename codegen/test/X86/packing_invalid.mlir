@@ -62,7 +62,7 @@ func.func @size(%a: tensor<2x3xf32>) {
 
 func.func @element(%a: tensor<2x3xf32>) {
   %b = top.constant dense<1> : tensor<64xi8> : tensor<64xi8>
-  // expected-error @below {{but multiplies 'f32'}}
+  // expected-error @below {{but its input has element type 'f32'}}
   %y = device.matmul %a, %b {packing = #x86.packing<matrix, i8x4, shape = [3, 4], tile = 28 x 16>} : (tensor<2x3xf32>, tensor<64xi8>) -> tensor<2x4xf32>
   return
 }
@@ -71,9 +71,9 @@ func.func @element(%a: tensor<2x3xf32>) {
 
 func.func @words(%a: tensor<2x3xi16>) {
   %b = top.constant dense<1> : tensor<64xi8> : tensor<64xi8>
-  // expected-error @below {{but multiplies 'i16'}}
+  // expected-error @below {{but its input has element type 'i16'}}
   %y = device.matmul %a, %b {packing = #x86.packing<matrix, i8x4, shape = [3, 4], tile = 28 x 16>} : (tensor<2x3xi16>, tensor<64xi8>) -> tensor<2x4xi32>
-  // expected-error @below {{but multiplies 'i16'}}
+  // expected-error @below {{but its input has element type 'i16'}}
   %z = device.matmul %a, %b {packing = #x86.packing<matrix, i8x4, shape = [3, 4], tile = 32 x 16, chunk = 4>} : (tensor<2x3xi16>, tensor<64xi8>) -> tensor<2x4xi32>
   return
 }
@@ -82,7 +82,7 @@ func.func @words(%a: tensor<2x3xi16>) {
 
 func.func @order(%a: tensor<2x3xf32>) {
   %b = top.constant dense<1.0> : tensor<48xf32> : tensor<48xf32>
-  // expected-error @below {{but is a matrix product, which wants the order matrix}}
+  // expected-error @below {{but is not a convolution, so it requires the order matrix}}
   %y = device.matmul %a, %b {packing = #x86.packing<taps, f32, shape = [3, 4], tile = 28 x 16>} : (tensor<2x3xf32>, tensor<48xf32>) -> tensor<2x4xf32>
   return
 }
@@ -91,7 +91,7 @@ func.func @order(%a: tensor<2x3xf32>) {
 
 func.func @matrix_order(%x: tensor<1x16x2x2xf32, #device.blocked<16>>) {
   %w = top.constant dense<1.0> : tensor<256xf32> : tensor<256xf32>
-  // expected-error @below {{but is a convolution, which wants 4 dims and another order than matrix}}
+  // expected-error @below {{but is a convolution, which requires 4 dims and an order other than matrix}}
   %y = device.conv %x, %w {packing = #x86.packing<matrix, f32, shape = [16, 16, 1, 1], tile = 28 x 16>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x16x2x2xf32, #device.blocked<16>>, tensor<256xf32>) -> tensor<1x16x2x2xf32, #device.blocked<16>>
   return
 }
@@ -118,7 +118,7 @@ func.func @taps_of_blocks(%x: tensor<1x16x2x2xf32, #device.blocked<16>>) {
 
 func.func @taps_apart(%x: tensor<1x16x2x2xf32>) {
   %w = top.constant dense<1.0> : tensor<256xf32> : tensor<256xf32>
-  // expected-error @below {{but its kernel columns are 2 apart: taps are neighbours}}
+  // expected-error @below {{but has column dilation 2; orders taps and pixels require 1, order apart more than 1}}
   %y = device.conv %x, %w {packing = #x86.packing<taps, f32, shape = [16, 16, 1, 1], tile = 28 x 16>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 2, 2>} : (tensor<1x16x2x2xf32>, tensor<256xf32>) -> tensor<1x16x2x2xf32, #device.blocked<16>>
   return
 }
@@ -127,7 +127,7 @@ func.func @taps_apart(%x: tensor<1x16x2x2xf32>) {
 
 func.func @winograd(%x: tensor<1x16x2x2xf32, #device.blocked<16>>) {
   %w = top.constant dense<1.0> : tensor<256xf32> : tensor<256xf32>
-  // expected-error @below {{but is no dense 3x3 convolution of step 1}}
+  // expected-error @below {{but is not a dense 3x3 convolution of stride 1}}
   %y = device.conv %x, %w {packing = #x86.packing<winograd, f32, shape = [16, 16, 1, 1], tile = 28 x 16, output_tile = 2>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x16x2x2xf32, #device.blocked<16>>, tensor<256xf32>) -> tensor<1x16x2x2xf32, #device.blocked<16>>
   return
 }
@@ -162,7 +162,7 @@ func.func @elsewhere(%x: tensor<4xf32>) {
 
 func.func @twice(%x: tensor<1x16x2x2xf32, #device.blocked<16>>) {
   %w = top.constant dense<1.0> : tensor<256xf32> : tensor<256xf32>
-  // expected-error @below {{has an algorithm beside packed weights, whose packing says it}}
+  // expected-error @below {{has an algorithm beside packed weights; remove it, the packing implies the algorithm}}
   %y = device.conv %x, %w {x86.algorithm = #x86.algorithm<direct>, packing = #x86.packing<blocks, f32, shape = [16, 16, 1, 1], tile = 28 x 16>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x16x2x2xf32, #device.blocked<16>>, tensor<256xf32>) -> tensor<1x16x2x2xf32, #device.blocked<16>>
   return
 }
@@ -176,14 +176,14 @@ func.func private @packing_c4_pairs() attributes {p = #x86.packing<winograd, bf1
 
 func.func @pairs_of_f32(%a: tensor<2x4xf32>) -> tensor<2x16xf32> {
   %b = top.constant dense<1.0> : tensor<64xbf16> : tensor<64xbf16>
-  // expected-error @below {{has weights packed as #x86.packing<matrix, bf16x2, shape = [4, 16], tile = 28 x 16>, but multiplies 'f32'}}
+  // expected-error @below {{has weights packed as #x86.packing<matrix, bf16x2, shape = [4, 16], tile = 28 x 16>, but its input has element type 'f32'}}
   %y = device.matmul %a, %b {packing = #x86.packing<matrix, bf16x2, shape = [4, 16], tile = 28 x 16>} : (tensor<2x4xf32>, tensor<64xbf16>) -> tensor<2x16xf32>
   return %y : tensor<2x16xf32>
 }
 
 // -----
 
-// expected-error @below {{chunk is 68, allowed a multiple of 4 up to 64 with a tile of at most 32 x 32 of i8x4 or bf16x2 in the orders matrix, channels_last and pixels, which has no other kernel (packing_c6)}}
+// expected-error @below {{chunk is 68, allowed a multiple of 4 up to 64 with a tile of at most 32 x 32, for i8x4 or bf16x2 in the orders matrix, channels_last and pixels; the last two have no kernel without a chunk (packing_c6)}}
 func.func private @packing_c6_long() attributes {p = #x86.packing<matrix, i8x4, shape = [128, 16], tile = 32 x 16, chunk = 68>}
 
 // -----
@@ -232,7 +232,7 @@ func.func @recurrent_shape(%x: tensor<5x1x2xf32>, %r: tensor<32xf32>) -> tensor<
 // -----
 
 func.func @recurrent_scaled(%x: tensor<5x1x2xf32>, %r: tensor<32xi8>) -> tensor<5x1x1x2xf32> {
-  // expected-error @below {{but its states are multiplied with floats alone}}
+  // expected-error @below {{but its hidden state requires float weights without a scale_group}}
   %y, %h, %c = device.recurrent %x, %r {kind = "rnn", direction = "forward", hiddenSize = 2 : i64, activations = ["Tanh"], packing = #x86.packing<matrix, i8, shape = [1, 2, 2], tile = 28 x 16>}
     : (tensor<5x1x2xf32>, tensor<32xi8>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return %y : tensor<5x1x1x2xf32>
