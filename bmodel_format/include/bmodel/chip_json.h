@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- chip_json.h - Reads descriptions of chips ---------------------------===//
 //
-// A description is a JSON object of values, and of `sources`: for each value a text that says where it comes from. Each
-// family has its own list of values.
+// A chip description is a JSON object of values. Its member `sources` states for each value where the value comes from.
+// Each chip family defines its own list of values (ChipField).
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_CHIP_JSON_H
@@ -17,21 +17,21 @@
 
 namespace bmodel {
 
-/// One value of a description, for documentation and schemas too.
+/// One value of a chip description; documentation and JSON schemas are generated from it, too.
 struct ChipField {
   const char *path;    ///< "memories.ddr.gbps"
   const char *type;    ///< "integer", "number", "words" or "word"
-  double low, high;    ///< of numbers, both allowed
-  const char *allowed; ///< of words, with commas
-  bool validity;       ///< part of the fingerprint
+  double low, high;    ///< inclusive bounds of numbers
+  const char *allowed; ///< comma-separated list of the allowed words
+  bool validity;       ///< included in the fingerprint
   const char *meaning;
 };
 
-/// Reads a description value by value; the first one that is not as it should be is the error. |fields| are all that it
-/// has beside name, family, description and sources.
+/// Reads a chip description value by value and records the first error. |fields| lists every value that a description
+/// has besides name, family, description and sources.
 class ChipReader {
 public:
-  /// |where| begins messages: "chip.json: matrix_unit.pixels is 0, allowed are 1 to 64".
+  /// |where| is the prefix of messages: "chip.json: matrix_unit.pixels is 0, allowed are 1 to 64".
   ChipReader(std::string_view json, std::string where, const std::vector<ChipField> &fields);
   ~ChipReader();
 
@@ -42,14 +42,14 @@ public:
       out = T(read);
     }
   }
-  /// |allowed|: with commas; each at most once.
+  /// Reads a list of words. |allowed| is a comma-separated list; each word may occur at most once.
   void words(const char *path, std::vector<std::string> &out, const char *allowed);
-  /// |allowed|: null for any text.
+  /// Reads one word. |allowed| is a comma-separated list; null allows any text.
   void word(const char *path, std::string &out, const char *allowed);
-  /// Field path -> where its value comes from, of every field.
+  /// Reads `sources`: pairs of a field's path and the source of its value, one for every field.
   void sources(std::vector<std::pair<std::string, std::string>> &out);
 
-  /// What is wrong; empty: nothing, and nothing is left that was not asked for.
+  /// Returns the first error, or an empty string. A value of the description that no call has read is an error.
   std::string finish();
 
 private:
@@ -59,8 +59,8 @@ private:
   std::unique_ptr<State> state;
 };
 
-/// Applies "matrix_unit.pixels=8" to a description, for what-if questions: |json| becomes the changed one. False and a
-/// message where that is none of |fields|.
+/// Applies an assignment, e.g. "matrix_unit.pixels=8", to the description |json|, for what-if questions. Returns false
+/// and sets |error| if the assignment does not name one of |fields|.
 bool setChipField(std::string &json, std::string_view assignment, const std::vector<ChipField> &fields,
                   std::string &error);
 

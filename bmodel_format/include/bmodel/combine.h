@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- combine.h - Several .bmodel files of one network as one ------------===//
 //
-// The stages of the files, each for a chip and a set of input shapes, become stages of one file. Constants that are
-// equal are stored once: those of tensors as whole tensors, those of command streams by what the commands read. Code
-// stays as it is, but for the places of constants in commands.
+// Each file has stages, each for one chip and one set of input shapes; the combined file contains the stages of all
+// files. Equal constants are stored once: constants of tensors are compared as whole tensors, constants of command
+// streams by the byte ranges that the commands read. Code is copied unchanged, except that commands get the new
+// addresses of their constants.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_COMBINE_H
@@ -17,7 +18,7 @@
 
 namespace bmodel {
 
-/// A file that has passed openModel and checkSegments; its bytes stay there meanwhile.
+/// A file that has passed openModel and checkSegments. Its bytes must stay valid while it is in use.
 struct NamedModel {
   std::string name; ///< for messages
   ModelView view;
@@ -25,22 +26,22 @@ struct NamedModel {
 
 struct CombineResult {
   Fault fault = Fault::None;
-  std::string message; ///< empty where the file was written
+  std::string message; ///< empty if the file was written
 
-  /// What became of the constants of a file.
+  /// Statistics of the constants of one input file.
   struct FileResult {
-    uint64_t constantBytes = 0; ///< that its stages refer to
-    uint64_t newBytes = 0;      ///< of them such as no file before it has
-    bool hasKnownChip = false;  ///< a file before it has stages for one of its chips
+    uint64_t constantBytes = 0; ///< bytes of constants that its stages refer to
+    uint64_t newBytes = 0;      ///< bytes of these that no earlier file contains
+    bool hasKnownChip = false;  ///< an earlier file has stages for one of this file's chips
   };
   std::vector<FileResult> files;
 };
 
-/// Writes the union of two or more files to |path|. Stages stand in the order of the files; that is also the order in
-/// which a runtime prefers those of the same shapes.
+/// Writes the union of two or more files to |path|. The stages keep the order of the files. If several stages match the
+/// input shapes, a runtime prefers the earlier one.
 ///
-/// Refused are files whose nets, inputs or outputs (names, types, ranks) differ, chips of one name with different
-/// fingerprints, two stages of the same chip and shapes, and commands of another version.
+/// Rejects files whose nets, inputs or outputs differ (names, types, ranks), chips of the same name with different
+/// fingerprints, two stages for the same chip and shapes, and commands of another ISA version.
 CombineResult combineModels(std::span<const NamedModel> files, const std::string &path);
 
 } // namespace bmodel

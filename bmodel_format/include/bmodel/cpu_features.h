@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- cpu_features.h - Which x86 features a CPU has ----------------------===//
 //
-// Used by the compiler to choose a variant and by the loader to refuse code this CPU cannot run.
+// The compiler uses it to choose a variant; the loader uses it to reject code that this CPU cannot run.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_CPU_FEATURES_H
@@ -26,19 +26,20 @@ inline constexpr uint64_t kX86V3 = kX86V2 | BM_CPU_AVX | BM_CPU_AVX2 | BM_CPU_FM
 inline constexpr uint64_t kX86V4 =
     kX86V3 | BM_CPU_AVX512F | BM_CPU_AVX512BW | BM_CPU_AVX512VL | BM_CPU_AVX512DQ | BM_CPU_AVX512CD;
 
-/// All of AMX that generated code uses: tiles of 16 rows of 64 bytes, products of bytes and of bf16.
+/// The AMX features that generated code uses: tiles of 16 rows of 64 bytes, int8 and bf16 dot products.
 inline constexpr uint64_t kX86Amx = BM_CPU_AMX_TILE | BM_CPU_AMX_INT8 | BM_CPU_AMX_BF16;
 
-/// The features of this machine, usable under this operating system. Detected once; 0 elsewhere
-/// than on x86-64. A process may use those of AMX once it has asked for them: requestCpuFeatures().
+/// Returns the features that this machine has and its operating system supports; 0 on machines other than x86-64.
+/// Detected once. A process may use the AMX features only after requestCpuFeatures().
 uint64_t cpuFeatures();
 
-/// The features of |wanted| that this process may use. Asks Linux for the registers of AMX where |wanted| has them, for
-/// all threads and for good: from then on a signal handler's frame has 8 KiB more.
+/// Returns the features of |wanted| that this process may use. If |wanted| includes AMX, asks Linux for permission to
+/// use the AMX registers. The permission applies to all threads and cannot be withdrawn; it makes every signal frame 8
+/// KiB larger.
 uint64_t requestCpuFeatures(uint64_t wanted);
 
-/// Writes the names of |features| into |buffer|, separated by ", ", unknown bits as "bit 57";
-/// cut off at |size|, always terminated. Returns |buffer|.
+/// Writes the names of |features| into |buffer|, separated by ", "; unknown bits appear as "bit 57". Truncates the text
+/// to |size| bytes including the terminating 0. Returns |buffer|.
 const char *cpuFeatureNames(uint64_t features, char *buffer, size_t size);
 
 } // namespace bmodel

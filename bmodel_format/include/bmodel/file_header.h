@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- file_header.h - The first 64 bytes of a .bmodel file ---------------===//
 //
-// A .bmodel is this header, one flatbuffer (schema/bmodel.fbs), then segments. Every byte of the
-// file is covered: header and flatbuffer by |hash|, segments by their chunk hashes, and all bytes
-// in between are zero. Little endian throughout.
+// A .bmodel file consists of this header, one flatbuffer (schema/bmodel.fbs) and segments. Every byte of the file is
+// covered: header and flatbuffer by |hash|, segments by their chunk hashes, and all bytes in between are zero. All
+// fields are little endian.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_FILE_HEADER_H
@@ -13,16 +13,16 @@
 
 namespace bmodel {
 
-/// As PNG's: the first byte is no ASCII, and a text-mode transfer destroys the line ends.
+/// Follows PNG's signature: the first byte is not ASCII, and a text-mode transfer corrupts the line ends.
 inline constexpr unsigned char kMagic[8] = {0x89, 'B', 'M', 'D', 'L', '\r', '\n', 0x1a};
 
-/// Raised only when an old reader could misread a new file; additions do not raise it.
+/// Raised only if an old reader could misread a new file; additions do not raise it.
 inline constexpr uint32_t kFormatVersion = 1;
 
-/// Segments start and end at multiples of this, so each can be mapped by itself.
+/// Alignment in bytes of the start and end of segments, so that each segment can be mapped separately.
 inline constexpr uint64_t kSegmentAlignment = 4096;
 
-/// Tensors inside a segment or workspace start at multiples of this.
+/// Alignment in bytes of tensors inside a segment or workspace.
 inline constexpr uint64_t kTensorAlignment = 64;
 
 struct FileHeader {
@@ -30,9 +30,9 @@ struct FileHeader {
   uint32_t formatVersion;
   uint32_t headerBytes; ///< sizeof(FileHeader)
   uint64_t fileBytes;   ///< size of the whole file
-  uint64_t tableOffset; ///< of the flatbuffer, from the start of the file
+  uint64_t tableOffset; ///< offset of the flatbuffer from the start of the file
   uint64_t tableBytes;
-  uint64_t hash;        ///< XXH3-64 of the flatbuffer, seeded with that of this header with hash=0
+  uint64_t hash;        ///< XXH3-64 of the flatbuffer; the seed is the XXH3-64 of this header with hash = 0
   uint8_t reserved[16]; ///< zero
 };
 static_assert(sizeof(FileHeader) == 64, "the header's size is part of the format");

@@ -8,7 +8,7 @@
 
 namespace bmodel {
 
-/// XXH3-64 of |size| bytes; the same value on every machine. Runs at memory speed.
+/// Returns the XXH3-64 of |size| bytes, which is the same on every machine. Runs at memory speed.
 uint64_t hashBytes(const void *data, size_t size, uint64_t seed = 0);
 
 } // namespace bmodel

@@ -1,8 +1,9 @@
 //===- numerics.h - The arithmetic of quantised results ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every engine computes, in plain C++ that a CUDA compiler takes as well. Device IR says the same in arith ops;
-// the tests hold both against each other. No function contracts or re-associates: compile with -ffp-contract=off.
+// The reference arithmetic that every engine must reproduce, in C++ that CUDA compilers accept as well. The device
+// dialect expresses the same computations as arith ops; the tests compare the two. Compile with -ffp-contract=off: no
+// function may be contracted or re-associated.
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_NUMERICS_H
 #define BMODEL_NUMERICS_H
@@ -20,14 +21,14 @@
 
 namespace bmodel::numerics {
 
-/// How the i32 sum of a product becomes an integer of few bits.
+/// The way in which the i32 sum of a contraction is converted to a narrow integer.
 enum class Requantisation {
   Float,  ///< rne(float(sum) * factor) + zero
   Fixed,  ///< round(sum * mantissa / 2^shift) + zero, halves upwards
-  Tflite, ///< as Fixed, but rounded twice: at 31 bits, then at the rest, halves away from zero
+  Tflite, ///< as Fixed, but rounded twice (to 31 bits, then to the result), halves away from zero
 };
 
-/// By the name that --requantize has for it: float, fixed or tflite.
+/// Parses the value of --requantize: float, fixed or tflite.
 inline std::optional<Requantisation> parseRequantisation(std::string_view name) {
   return name == "float"    ? std::optional(Requantisation::Float)
          : name == "fixed"  ? std::optional(Requantisation::Fixed)
@@ -35,14 +36,14 @@ inline std::optional<Requantisation> parseRequantisation(std::string_view name) 
                             : std::nullopt;
 }
 
-/// A positive factor as mantissa / 2^shift, the mantissa in [2^30, 2^31), or in [0, 2^30) where the factor is below
+/// A positive factor as mantissa / 2^shift. The mantissa is in [2^30, 2^31), or in [0, 2^30) if the factor is below
 /// 2^-32. shift is 1 to 62.
 struct FixedFactor {
   int32_t mantissa;
   int32_t shift;
 };
 
-/// The nearest one. |factor|: positive, finite, at most 2^30 (larger ones saturate).
+/// Returns the nearest FixedFactor. |factor| must be positive and finite; factors above 2^30 saturate.
 BM_NUMERICS FixedFactor toFixed(double factor) {
   int exponent;
   double fraction = std::frexp(factor, &exponent); // [0.5, 1)
@@ -71,7 +72,7 @@ BM_NUMERICS int32_t requantiseFixed(int32_t sum, FixedFactor factor, int32_t zer
   return clampTo(((product + (int64_t(1) << (factor.shift - 1))) >> factor.shift) + zero, low, high);
 }
 
-/// As TensorFlow Lite's MultiplyByQuantizedMultiplier; where that overflows to the left this saturates.
+/// Matches TensorFlow Lite's MultiplyByQuantizedMultiplier, except that it saturates if the left shift overflows.
 BM_NUMERICS int32_t requantiseTflite(int32_t sum, FixedFactor factor, int32_t zero, int32_t low, int32_t high) {
   int32_t right = factor.shift - 31, left = right < 0 ? -right : 0;
   right = right < 0 ? 0 : right;

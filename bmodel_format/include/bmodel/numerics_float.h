@@ -1,15 +1,15 @@
 //===- numerics_float.h - The float arithmetic of quantised models ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of single precision and the order of sums, which every engine computes to the bit. The functions are
-// templates over what an engine computes with: `Single` here (C++ and CUDA), a value of generated code in a compiler.
-// Such a type F has + - * / and unary -, comparisons that give a mask, `lit(double)`, and, found by its namespace:
+// Single-precision functions and the order of sums, which every engine must reproduce bit for bit. The functions are
+// templates over the engine's number type F: `Single` here (C++ and CUDA), a value of generated code in a compiler. F
+// provides + - * / and unary -, comparisons that return a mask, `lit(double)`, and, found by argument-dependent lookup:
 // mulAdd(x, y, z), abs(x), copySign(x, sign), roundEven(x), inverse(x), select(mask, x, y), toBits(x), fromBits(like,
-// bits) and toInt(x); the integers have + - by integers, << and >> (of the sign) by constants.
+// bits) and toInt(x). The integer type provides + and - with integers, and << and arithmetic >> by constants.
 //
-// In the specification mulAdd is fused, x y + z rounded once, and inverse is 1 / x; nothing else is fused. Machines
-// without the instruction imitate it in double precision. An engine may do as it likes where no integer depends on it.
-// Translation units that use `Single` are compiled without contraction (-ffp-contract=off).
+// By specification, mulAdd is fused (x y + z is rounded once), inverse is 1 / x, and nothing else is fused. Machines
+// without a fused multiply-add emulate it in double precision. An engine may deviate in code on which no integer result
+// depends. Compile translation units that use `Single` with -ffp-contract=off.
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_NUMERICS_FLOAT_H
 #define BMODEL_NUMERICS_FLOAT_H
@@ -59,7 +59,7 @@ BM_NUMERICS Single roundEven(Single x) { return {std::nearbyint(x.v)}; }
 BM_NUMERICS Single inverse(Single x) { return Single{1.0f} / x; }
 BM_NUMERICS Single select(bool condition, Single x, Single y) { return condition ? x : y; }
 
-/// 32 bits that wrap around.
+/// 32-bit integers that wrap around on overflow.
 struct Int {
   int32_t v;
 };
@@ -69,7 +69,7 @@ BM_NUMERICS Int operator+(Int x, int32_t y) { return x + Int{y}; }
 BM_NUMERICS Int operator-(Int x, int32_t y) { return x - Int{y}; }
 BM_NUMERICS Int operator<<(Int x, int by) { return {static_cast<int32_t>(uint32_t(x.v) << by)}; }
 BM_NUMERICS Int operator>>(Int x, int by) { return {x.v >> by}; }
-/// Of numbers in the range of Int; NaN gives something.
+/// Converts numbers in the range of Int; the result for NaN is unspecified.
 BM_NUMERICS Int toInt(Single x) { return {x.v == x.v ? static_cast<int32_t>(x.v) : INT32_MIN}; }
 BM_NUMERICS Single toFloat(Single, Int x) { return {static_cast<float>(x.v)}; }
 BM_NUMERICS Int toBits(Single x) {
@@ -87,7 +87,7 @@ BM_NUMERICS Single fromBits(Single, Int bits) {
 // Functions; polynomials after Cephes (exp, log, tanh) and N. Juffa (erf)
 //===----------------------------------------------------------------------===//
 
-/// c0 x^n + c1 x^(n-1) + ... by Horner's rule, each step a mulAdd.
+/// Evaluates c0 x^n + c1 x^(n-1) + ... by Horner's rule; each step is a mulAdd.
 template <typename F>
 BM_NUMERICS F horner(F, F sum) {
   return sum;
@@ -97,14 +97,15 @@ BM_NUMERICS F horner(F x, F sum, double next, Rest... rest) {
   return horner(x, mulAdd(sum, x, x.lit(next)), rest...);
 }
 
-/// NaN stays NaN.
+/// Clamps x to [low, high]; returns NaN for NaN.
 template <typename F>
 BM_NUMERICS F clamp(F x, double low, double high) {
   F upper = select(x > x.lit(high), x.lit(high), x);
   return select(upper < x.lit(low), x.lit(low), upper);
 }
 
-/// e^bounded 2^-n, for n the integer nearest to bounded / ln(2): 1 + p r^2 + r with |r| <= ln(2) / 2.
+/// Returns e^bounded 2^-n, where n is the integer nearest to bounded / ln(2). Computes 1 + p r^2 + r with |r| <= ln(2)
+/// / 2.
 template <typename F>
 BM_NUMERICS F expOfRest(F n, F bounded) {
   F r = mulAdd(n, n.lit(-0.693359375), bounded);
@@ -119,7 +120,7 @@ BM_NUMERICS F powerOfTwo(F like, I n) {
   return fromBits(like, (n + 127) << 23);
 }
 
-/// e^x; subnormal results and overflow as IEEE has them.
+/// Returns e^x, with subnormal results and overflow as in IEEE 754.
 template <typename F>
 BM_NUMERICS F exp(F x) {
   F bounded = clamp(x, -105.0, 89.0);
@@ -129,36 +130,38 @@ BM_NUMERICS F exp(F x) {
   return rest * powerOfTwo(x, half) * powerOfTwo(x, whole - half);
 }
 
-/// e^x for x in [-87, 87], where it and its inverse are normal numbers; beyond it stops growing and falling. Half of
-/// the work of exp.
+/// Returns e^x for x in [-87, 87], where e^x and its inverse are normal numbers; clamps x to that range. Costs half as
+/// much as exp.
 template <typename F>
 BM_NUMERICS F expNormal(F x) {
   F bounded = clamp(x, -87.0, 87.0);
-  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the lowest bits.
+  // Adding 1.5 * 2^23 rounds to an integer, which the lowest bits of the sum then hold.
   F shifted = mulAdd(bounded, x.lit(1.44269504088896341), x.lit(0x1.8p23));
   F rest = expOfRest(shifted - x.lit(0x1.8p23), bounded);
-  // 2^n by its exponent, and multiplied, which is exact: of NaN the bits are anything, but |rest| is NaN.
+  // Builds 2^n from its exponent and multiplies by it, which is exact. For NaN these bits are arbitrary, but |rest| is
+  // NaN.
   return rest * fromBits(x, (toBits(shifted) << 23) + 0x3f800000);
 }
 
-/// e^x for x <= 0; results below the normal numbers are 0 (subnormals slow whatever reads them).
+/// Returns e^x for x <= 0. Flushes subnormal results to 0, because subnormals slow down the code that reads them.
 template <typename F>
 BM_NUMERICS F expOfNegative(F x) {
   return select(x < x.lit(-87.0), x.lit(0.0), expNormal(x));
 }
 
-/// 1 / (1 + e^-x), without the ends of exp. Below -87 it is 0, so that x * sigmoid(x) vanishes for large negative x.
+/// Returns 1 / (1 + e^-x) without exp's handling of extreme x. Returns 0 below -87, so that x * sigmoid(x) vanishes for
+/// large negative x.
 template <typename F>
 BM_NUMERICS F sigmoid(F x) {
   return select(x < x.lit(-87.0), x.lit(0.0), inverse(expNormal(-x) + x.lit(1.0)));
 }
 
-/// Natural logarithm of positive finite x; for other x see log.
+/// Returns the natural logarithm of a positive finite x; see log for other x.
 template <typename F>
 BM_NUMERICS F logOfPositive(F x) {
   auto small = x < x.lit(0x1p-126);
   F normal = select(small, x * x.lit(0x1p25), x); // subnormals become normal
-  // x = mantissa 2^exponent with mantissa in [sqrt(1/2), sqrt(2)): the exponent changes at sqrt(1/2) instead of 1.
+  // x = mantissa 2^exponent with the mantissa in [sqrt(1/2), sqrt(2)): the exponent changes at sqrt(1/2), not at 1.
   auto raw = toBits(normal), exponent = (raw - 0x3f3504f3) >> 23;
   F mantissa = fromBits(x, raw - (exponent << 23)), count = toFloat(x, exponent);
   count = select(small, count - x.lit(25.0), count);
@@ -170,7 +173,7 @@ BM_NUMERICS F logOfPositive(F x) {
   return mulAdd(count, x.lit(0.693359375), z + y);
 }
 
-/// Natural logarithm: infinity of infinity, -infinity of 0, NaN of negative numbers and NaN.
+/// Returns the natural logarithm: infinity for infinity, -infinity for 0, NaN for negative numbers and NaN.
 template <typename F>
 BM_NUMERICS F log(F x) {
   F infinity = fromBits(x, toBits(x.lit(0.0)) + 0x7f800000), nan = fromBits(x, toBits(infinity) + 0x400000);
@@ -179,8 +182,9 @@ BM_NUMERICS F log(F x) {
   return select(x > x.lit(0.0), result, other);
 }
 
-/// log(1 + x): the logarithm of the rounded sum, corrected by the share of x that the sum kept; within 2.4 ulp. The sum
-/// keeps nothing of a tiny x, and of a huge one all.
+/// Returns log(1 + x), within 2.4 ulp: the logarithm of the rounded sum times x / (sum - 1), which corrects the
+/// rounding of the sum. For a tiny x the sum is 1 and the result is x; for a huge x the sum is x and no correction is
+/// needed.
 template <typename F>
 BM_NUMERICS F log1p(F x) {
   F sum = x + x.lit(1.0), kept = sum - x.lit(1.0), ratio = x / kept, logarithm = log(sum);
@@ -204,7 +208,7 @@ BM_NUMERICS F erf(F x) {
   F r = mulAdd(t.lit(-1.72853470e-5), t, t.lit(3.83197126e-4));
   F u = mulAdd(t.lit(-3.88396438e-3), t, t.lit(2.42546219e-2));
   r = horner(t, mulAdd(r, s, u), -1.06777877e-1, -6.34846687e-1, -1.28717512e-1);
-  // Beyond 4 erf is 1 in single precision, and the polynomial would overflow to NaN.
+  // Beyond 4, erf is 1 in single precision, and the polynomial would overflow to NaN.
   F bounded = select(t > t.lit(4.0), t.lit(-20.0), mulAdd(r, t, -t));
   F large = copySign(x.lit(1.0) - expNormal(bounded), x);
   F p = horner(s, s.lit(-5.96761703e-4), 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1);
@@ -215,8 +219,8 @@ BM_NUMERICS F erf(F x) {
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// A sum in the order every engine keeps: term i is added to partial sum i % 16, all of which start at 0; then the
-/// upper half of them is added to the lower half until one is left.
+/// A sum in the order that every engine uses: term i is added to partial sum i % 16, all of which start at 0; then the
+/// upper half of the partial sums is added to the lower half until one is left.
 class OrderedSum {
 public:
   static constexpr int kPartial = 16;
@@ -230,12 +234,12 @@ public:
     addAt(next, term);
     next = (next + 1) % kPartial;
   }
-  /// Adds x y by a mulAdd.
+  /// Adds x y with one mulAdd.
   BM_NUMERICS void addProduct(Single x, Single y) {
     sums[next] = mulAdd(x, y, sums[next]);
     next = (next + 1) % kPartial;
   }
-  /// To partial sum `index` % 16.
+  /// Adds |term| to partial sum `index` % 16.
   BM_NUMERICS void addAt(int64_t index, Single term) { sums[index % kPartial] = sums[index % kPartial] + term; }
   BM_NUMERICS Single total() const {
     Single rest[kPartial];

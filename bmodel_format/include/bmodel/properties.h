@@ -5,12 +5,12 @@
 
 namespace bmodel {
 
-/// "all": every engine gives the same bits as every other. A file of a float model has neither this nor the next.
+/// "all": all engines produce identical bits. Files of float models have neither this property nor kBitEqualExcept.
 inline constexpr const char *kBitEqual = "bit_equal";
-/// One for each ONNX node whose sums of floats may differ between engines, and with them what reads them; all else is
-/// equal to the bit.
+/// One property per ONNX node whose float sums may differ between engines. The values computed from such a node may
+/// differ as well; all other values are bit-identical.
 inline constexpr const char *kBitEqualExcept = "bit_equal_except";
-/// Of a model for people to look at: what its layers make are tensors of the file ("kept").
+/// Marks a model compiled for inspection: the results of its layers are tensors of the file ("kept").
 inline constexpr const char *kLayers = "layers";
 
 } // namespace bmodel

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- sha256.h - SHA-256 of bytes that come in pieces --------------------===//
+//===- sha256.h - Incremental SHA-256 -------------------------------------===//
 #ifndef BMODEL_SHA256_H
 #define BMODEL_SHA256_H
 
@@ -9,7 +9,7 @@
 
 namespace bmodel {
 
-/// FIPS 180-4; uses the CPU's SHA instructions where it has them.
+/// SHA-256 (FIPS 180-4). Uses the SHA instructions of CPUs that have them.
 class Sha256 {
 public:
   void update(const void *data, size_t size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- utf8.h - Which bytes are UTF-8 -------------------------------------===//
+//===- utf8.h - Recognition of UTF-8 --------------------------------------===//
 #ifndef BMODEL_UTF8_H
 #define BMODEL_UTF8_H
 
@@ -7,11 +7,12 @@
 
 namespace bmodel {
 
-/// Bytes of the UTF-8 sequence that begins at |text|, 0 = there is none (Unicode 15, table 3-7: the shortest forms
-/// only, no surrogates, nothing beyond U+10FFFF). A byte of 0 ends the text, so that no sequence is read past it.
+/// Returns the length in bytes of the UTF-8 sequence at |text|, or 0 if |text| does not begin with one (Unicode 15,
+/// table 3-7: shortest forms only, no surrogates, nothing beyond U+10FFFF). Never reads past a terminating 0 byte.
 size_t utf8SequenceAt(const char *text);
 
-/// Puts '?' for each byte of |text| that is part of no sequence: of a name that a message cut short, or of a path.
+/// Replaces each byte of |text| that is not part of a UTF-8 sequence with '?'. Needed for names that a message
+/// truncated, and for paths.
 void replaceOtherThanUtf8(char *text);
 
 } // namespace bmodel

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- writer.h - Writing of .bmodel files --------------------------------===//
+//===- writer.h - Writer of .bmodel files ---------------------------------===//
 //
-// The model is described through flatc's object API (ModelDefT and its parts); code and constants
-// come as pieces that are referred to, never copied. Not part of the runtime.
+// The model is described through flatc's object API (ModelDefT and its parts). Code and constants are passed as slices
+// that refer to the caller's memory; they are not copied. Not part of the runtime.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_WRITER_H
@@ -20,8 +20,8 @@
 
 namespace bmodel {
 
-/// The contents of one segment: pieces of memory that the caller keeps alive and unchanged until
-/// writeModel has returned. Gaps between the pieces become zeros.
+/// The contents of one segment, as slices of memory that the caller keeps alive and unchanged until writeModel has
+/// returned. Gaps between slices become zeros.
 class SegmentContents {
 public:
   struct Piece {
@@ -31,8 +31,8 @@ public:
 
   explicit SegmentContents(SegmentKind kind) : kind(kind) {}
 
-  /// Places |bytes| at the next multiple of |alignment| (a power of two); returns its offset, which
-  /// is what TensorDef.offset wants.
+  /// Places |bytes| at the next multiple of |alignment| (a power of two); returns the offset of |bytes|, to be stored
+  /// in TensorDef.offset.
   uint64_t append(std::span<const char> bytes, uint64_t alignment = kTensorAlignment);
 
   SegmentKind getKind() const { return kind; }
@@ -45,29 +45,26 @@ private:
   std::vector<Piece> pieces;
 };
 
-/// Writes |model| with |segments| to |path|; returns an empty string, or what went wrong.
+/// Writes |model| with |segments| to |path|. Returns an empty string, or an error message.
 ///
-/// Segment i of the file is segments[i]: TensorDef.place_index, SubnetDef.code_segment and
-/// BlobDef.segment refer to that index. model.segments and model.schema_hash are filled in here
-/// (and so changed). A model that the loader would refuse is not written: the message is then the
-/// loader's. The same input gives the same bytes.
+/// Segment i of the file is segments[i]: TensorDef.place_index, SubnetDef.code_segment and BlobDef.segment refer to
+/// that index. Sets model.segments and model.schema_hash. Does not write a model that the loader would reject; the
+/// message is then the loader's. The same input yields the same bytes.
 ///
-/// The file appears at |path| complete or not at all: it is written under a temporary name in the
-/// same folder, flushed and renamed; the temporary is removed after an error and when SIGINT,
-/// SIGTERM or SIGHUP end the process.
+/// The write is atomic: the data goes to a temporary file in the same folder, which is flushed and then renamed to
+/// |path|. The temporary file is removed after an error and when SIGINT, SIGTERM or SIGHUP end the process.
 [[nodiscard]] std::string writeModel(ModelDefT &model, std::span<const SegmentContents> segments,
                                      const std::string &path);
 
-// Shorthands for filling the object API; each returns the index that other fields refer to.
+// Helpers that fill the object API. Each returns the index that other fields refer to.
 
-/// Appends a kernel, or finds the one of that name.
+/// Appends a kernel, or returns the existing kernel with that name.
 uint32_t addKernel(SubnetDefT &subnet, std::string_view symbol, uint32_t argCount);
 
-/// Appends a tensor with a constant row-major shape and its stored size; the caller sets role and
-/// place.
+/// Appends a tensor with a constant row-major shape and its stored size; the caller sets role and place.
 uint32_t addTensor(StageDefT &stage, std::string_view name, DType dtype, std::span<const int64_t> shape);
 
-/// Appends a launch step; further fields can be set through the returned reference.
+/// Appends a launch step; the returned reference gives access to further fields.
 StepDefT &addLaunch(SubnetDefT &subnet, uint32_t kernel, std::vector<uint32_t> args, int64_t tileCount,
                     std::vector<uint32_t> writes);
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- program.h - Programs of the Abacus ---------------------------------===//
 //
-// The smallest family of chips there can be: what a recipe for a new one shows, and what tests run. An Abacus has
-// memory of its own, which the host cannot touch, and does one thing: nests of up to six loops over f32 tensors.
+// The Abacus is the smallest chip family possible; the recipe for a new family uses it, and tests run it. An Abacus has
+// its own memory, which the host cannot access, and executes one kind of command: a nest of up to six loops over f32
+// tensors.
 //
-// A stream (RunStreamOnDef) is a list of commands, done one after another. Tensors are numbered as the step lists them,
-// what it reads first; constants are among those. Behind them comes the streams' own workspace, as one more that may be
-// written. Little endian.
+// A stream (RunStreamOnDef) is a list of commands, executed one after another. Commands refer to a tensor by its
+// position in the step's list: inputs (constants included) first, then outputs. If the subnet has a stream workspace,
+// the workspace is one more writable tensor after them. All fields are little endian.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_ABACUS_PROGRAM_H
@@ -19,22 +20,22 @@ namespace bmodel::abacus {
 /// SubnetDef.kernel_abi.
 inline constexpr uint32_t kVersion = 1;
 inline constexpr uint32_t kLoops = 6, kOperands = 4, kSteps = 16;
-/// Elements that one command may visit.
+/// Upper bound of the number of elements that one command visits.
 inline constexpr uint64_t kMostVisits = uint64_t(1) << 40;
 
-/// What a step of a map computes of registers a and b. min and max are NaN if one of them is, and take -0 for less than
-/// 0.
+/// The operation that a step of a map applies to registers a and b. min and max return NaN if either operand is NaN,
+/// and order -0 below 0.
 enum class Op : uint32_t { constant, add, sub, mul, div, min, max, neg, abs, sqrt };
 
-/// Writes the next register; |value| is the constant's.
+/// One operation of a map, which writes the next register. |value| is the operand of `constant`.
 struct Step {
   Op op;
   uint32_t a, b;
   float value;
 };
 
-/// The element at offset + sum of index * stride over the loops, counted in elements of a tensor. A stride of 0 reads
-/// the same element again: a broadcast.
+/// The elements of a tensor that a loop nest visits: offset + sum of index * stride over the loops, in elements. A
+/// stride of 0 reads the same element in every iteration (broadcast).
 struct View {
   uint32_t tensor;
   uint32_t reserved; ///< 0
@@ -43,11 +44,11 @@ struct View {
 };
 
 enum class Kind : uint32_t {
-  map, ///< result = the last register; registers are the operands, then what the steps have written
-  sum  ///< result = operand 0 * operand 1, summed over the last loop from 0 up, fused: the order of numerics_float.h
+  map, ///< result = the last register; the registers hold the operands, then the results of the steps
+  sum  ///< result = operand 0 * operand 1, summed over the last loop by fused multiply-adds, in index order from 0
 };
 
-/// Loops that are not used have size 1 and stride 0. A sum's result has stride 0 in the last loop.
+/// Unused loops have size 1 and stride 0. The result of a sum has stride 0 in the last loop.
 struct Command {
   Kind kind;
   uint32_t operandCount, stepCount;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- isa.h - The commands of the NPU, in memory and in files -------------===//
 //
-// A stream is a list of descriptors of 256 bytes, little endian; docs/isa.md says what each does. Two queues run at
-// the same time, each in order: dma and compute. A command starts when the other queue has finished its command number
-// `wait` (0: at once). Nothing is kept from one command to the next but the memories.
+// A stream is a list of little-endian descriptors of 256 bytes; docs/isa.md specifies each command. Two in-order queues
+// run concurrently: dma and compute. A command starts once the other queue has finished its command number `wait` (0:
+// no wait). Apart from the memories, no state survives from one command to the next.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_NPU_ISA_H
@@ -21,7 +21,7 @@
 namespace bmodel::npu {
 
 inline constexpr size_t kDescriptorBytes = 256;
-/// Of the commands and what they do; a program runs where it is the same.
+/// Version of the commands and their semantics. A program runs only on a chip with the same version.
 inline constexpr uint32_t kIsaVersion = 1;
 
 enum class Queue : uint8_t { dma, compute };
@@ -34,12 +34,13 @@ enum class Opcode : uint8_t {
 /// Element types of tensors in commands.
 enum class Type : uint8_t { i8, u8, i16, i32, bf16, f16, f32 };
 
-/// Where a tensor lies. io + k is the k-th buffer of the caller: inputs first, then outputs.
+/// The region in which a tensor lies. io + k is the k-th buffer of the caller: inputs first, then outputs.
 enum class Region : uint8_t { none, local, constants, workspace, io = 16 };
 
-/// A tensor of the dims n, c, h, w, which the command names. Local: element (n,c,h,w) is in lane (lane + c) % lanes at
-/// offset + n*strides[0] + (lane + c)/lanes*strides[1] + h*strides[2] + w*strides[3]. Elsewhere: at
-/// offset + n*strides[0] + c*strides[1] + h*strides[2] + w*strides[3]. All in bytes.
+/// A 4-D tensor operand. The command states its dims n, c, h, w. In local memory, element (n,c,h,w) is in lane (lane +
+/// c) % lanes at offset + n*strides[0] + (lane + c)/lanes*strides[1] + h*strides[2] + w*strides[3]. In the other
+/// regions it is at offset + n*strides[0] + c*strides[1] + h*strides[2] + w*strides[3]. All offsets and strides are in
+/// bytes.
 struct Tensor {
   uint64_t offset = 0;
   int32_t strides[4] = {};
@@ -49,33 +50,41 @@ struct Tensor {
   uint32_t reserved = 0;
 };
 
-/// n, c, h, w.
+/// Dims n, c, h, w.
 struct Shape {
   uint32_t dims[4] = {1, 1, 1, 1};
 };
 
-/// A sliding window over rows and columns. Positions outside x, and between its elements where these are spread, hold
-/// padValue.
+/// A sliding window over rows and columns; every pair is {rows, columns}. Positions outside x, and the positions that
+/// `spread` inserts between its elements, have the value padValue.
 struct Window {
   uint8_t kernel[2] = {1, 1};
   uint8_t step[2] = {1, 1};
   uint8_t dilation[2] = {1, 1};
-  uint8_t spread[2] = {1, 1};  ///< of x: element i is at position i * spread, padValue between (transposed convolution)
-  int16_t padding[2] = {0, 0}; ///< before the first row and column; negative: rows and columns left out
+  uint8_t spread[2] = {1, 1};  ///< input dilation: element i of x is at position i * spread, with padValue between
+                               ///< (transposed convolution)
+  int16_t padding[2] = {0, 0}; ///< positions before the first row and column; if negative, the number of rows and
+                               ///< columns skipped
   int16_t padValue = 0;        ///< the zero point of x
   uint16_t reserved[5] = {};
 };
 
-/// What is between the sum and the store; docs/isa.md has the formula.
+/// The activation function between the sum and the store; docs/isa.md states the formulas.
 enum class Function : uint8_t { none, relu, leakyRelu, sigmoid, silu, tanh, gelu, hardSigmoid, hardSwish, exp };
 
-/// v = (acc + bias[o]) * factor(s); v += (r - residualZero) * residualScale; v = function(v); v = min(max(v, lower),
-/// upper); integers: v / divisor where that is not 1, rounded to nearest even, + zeroPoint, saturated. Gains: v is
-/// multiplied by the third number of p behind the function. Late: the residual is added there, behind gains. Stored:
-/// the limits are of the number that is stored. Fused, of a conv of floats: products are added unrounded. Raw: the sum
-/// as i32. Integral, on chips that requantise so: the sum times mantissa / 2^shift by bmodel/numerics.h, the bits of
-/// factor being the mantissa and those of divisor the shift,
-/// + zeroPoint, between lower and upper; no function, no residual.
+/// The output stage between the sum `acc` and the store. It computes v = (acc + bias[o]) * factor(s); v += (r -
+/// residualZero) * residualScale; v = function(v); v = min(max(v, lower), upper). For integer results, v is divided by
+/// divisor (if that is not 1), rounded to nearest even, increased by zeroPoint and saturated. The flags modify this:
+/// - raw: stores the sum as i32.
+/// - perChannel: factors are per output channel.
+/// - clamps: lower and upper apply.
+/// - integral, on chips that requantise with integers: multiplies the sum by mantissa / 2^shift as in
+///   bmodel/numerics.h, adds zeroPoint and clamps to [lower, upper]. The bits of factor hold the mantissa, those of
+///   divisor the shift. There is no function and no residual.
+/// - gains: multiplies v by the third number of p after the function.
+/// - late: adds the residual at that point, after the gains.
+/// - stored: the limits apply to the stored number.
+/// - fused, for a conv of floats: adds each product without rounding it first (fused multiply-add).
 struct Output {
   enum Flags : uint8_t {
     raw = 1,
@@ -93,26 +102,26 @@ struct Output {
   int16_t residualZero = 0;
   float factor = 1;
   float residualScale = 0;
-  float alpha = 0; ///< of leakyRelu and hardSigmoid
+  float alpha = 0; ///< parameter of leakyRelu and hardSigmoid
   float lower = 0, upper = 0;
   float divisor = 1;
   float zeroPoint = 0;
 };
 
-/// What all commands begin with. id counts from 1 within the queue.
+/// The start of every command. id counts from 1 within each queue.
 struct Header {
   Opcode opcode{};
   uint8_t reserved[3] = {};
   uint32_t id = 0;
   uint32_t wait = 0;
-  uint32_t layer = 0; ///< step of the plan it belongs to, for people
+  uint32_t layer = 0; ///< step of the plan that the command belongs to; for reports only
 };
 
 using u8 = uint8_t;
 using u16 = uint16_t;
 using u32 = uint32_t;
 
-// struct ConvCommand { Tensor y, x, ...; }: one per command, as isa.inc lists them, without the header.
+// Declares struct NAME_command { Tensor y, x, ...; } for each command of isa.inc, without the header.
 #define NPU_COMMAND(name, opcode, queue, meaning) struct name##_command {
 #define NPU_FIELD(command, type, name, meaning) type name{};
 #define NPU_END(name)                                                                                                  \
@@ -120,12 +129,12 @@ using u32 = uint32_t;
   ;
 #include "bmodel/npu/isa.inc"
 
-/// A command as it stands in a stream.
+/// A command as stored in a stream.
 struct Descriptor {
   Header header;
   unsigned char body[kDescriptorBytes - sizeof(Header)] = {};
 
-  /// The fields as one of the structs above; it must be the opcode's.
+  /// Returns the body as one of the structs above, which must be the struct of the opcode.
   template <typename Command>
   Command as() const {
     Command command;
@@ -134,7 +143,7 @@ struct Descriptor {
   }
 };
 
-// Descriptor encode(const conv_command &): opcode and body; bytes between fields are 0.
+// Declares encode() for each command struct: sets opcode and body; bytes between fields are 0.
 #define NPU_COMMAND(name, opcode, queue, meaning) Descriptor encode(const name##_command &command);
 #include "bmodel/npu/isa.inc"
 
@@ -143,10 +152,10 @@ static_assert(sizeof(Header) == 16 && sizeof(Descriptor) == kDescriptorBytes);
 #define NPU_COMMAND(name, opcode, queue, meaning) static_assert(sizeof(name##_command) <= sizeof(Descriptor::body));
 #include "bmodel/npu/isa.inc"
 
-/// Names for people and for the generated documentation.
+/// Names and meanings for reports and for the generated documentation.
 struct FieldText {
   const char *type, *name, *meaning;
-  size_t offset, size; ///< from the start of the body
+  size_t offset, size; ///< in bytes, offset from the start of the body
 };
 struct CommandText {
   Opcode opcode;
@@ -154,22 +163,22 @@ struct CommandText {
   const char *name, *meaning;
   std::vector<FieldText> fields;
 };
-/// In the order of isa.inc.
+/// Lists the commands in the order of isa.inc.
 const std::vector<CommandText> &commandTexts();
-/// Null where there is no such command.
+/// Returns null if no command has this opcode.
 const CommandText *findCommand(Opcode opcode);
 
-/// A tensor that a command touches, with the shape that it has there.
+/// A tensor operand of a command, with its shape.
 struct Operand {
   const char *name = "";
   Tensor tensor;
   Shape shape;
   bool written = false;
-  bool optional = false; ///< may be absent: of region none
-  bool repeats = false;  ///< may show one element at several places, by strides of 0 or overlapping ones
-  bool anyLane = false;  ///< of compute commands: need not begin in the lane of the result
+  bool optional = false; ///< may be absent (Region::none)
+  bool repeats = false;  ///< one element may appear at several indices, through strides of 0 or overlapping strides
+  bool anyLane = false;  ///< for compute commands: does not have to begin in the lane of the result
 };
-/// All but the optional ones that are absent; gather's table has `rows` rows. Returns how many.
+/// Writes the operands that are present to |operands| and returns their number. gather's table has `rows` rows.
 inline constexpr size_t kMostOperands = 6;
 size_t operandsOf(const Descriptor &command, Operand (&operands)[kMostOperands]);
 
@@ -177,14 +186,15 @@ size_t sizeOf(Type type);
 bool isFloat(Type type);
 const char *nameOf(Type type);
 
-/// One line: "conv id=3 wait=2 layer=7 y=local:0x40/0/i8/0,64,8,1 ...". Defaults are left out.
+/// Returns the command as one line: "conv id=3 wait=2 layer=7 y=local:0x40/0/i8/0,64,8,1 ...". Omits fields that have
+/// their default value.
 std::string disassemble(const Descriptor &command);
-/// The reverse; the status says what is wrong with the line.
+/// Parses a line of disassemble(). On failure returns false; |status| describes the error.
 bool assemble(std::string_view line, Descriptor &command, Status &status);
 
-/// Checks what a reader must not take for granted: known opcodes, types and functions, bytes that belong to no field 0,
-/// ids counting from 1 in each queue, waits for commands that come before in the stream. Messages count commands from
-/// 0.
+/// Checks the structure of an untrusted stream: opcodes, types and functions are known, bytes outside the fields are 0,
+/// ids count from 1 in each queue, and commands wait only for commands earlier in the stream. Messages count commands
+/// from 0.
 bool verifyStream(const Descriptor *commands, size_t count, Status &status);
 
 } // namespace bmodel::npu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- latency.h - How long commands take on a chip -------------------------===//
 //
-// The compiler chooses by these functions and the simulator runs by them: one model, so that they cannot disagree.
+// Compiler and simulator share these functions, so that cost model and simulated time cannot disagree.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_NPU_LATENCY_H
@@ -14,38 +14,39 @@
 
 namespace bmodel::npu {
 
-/// Which part of a command takes its time.
+/// The part of a command that limits its time.
 enum class Bound : uint8_t { latency, ddr, local, multiply, output, vector, port };
 const char *nameOf(Bound bound);
 
-/// Bytes of DDR, as commands ask for them and as whole bursts move them.
+/// DDR traffic in bytes: as the commands request it, and as whole bursts move it.
 struct Traffic {
   uint64_t asked = 0, moved = 0;
 };
 
-/// What one command costs by itself.
+/// The cost of one command in isolation.
 struct Cost {
-  double cycles = 0; ///< from its start to its end, issue included, with no other command at work
-  Bound bound{};     ///< the largest part
+  double cycles = 0; ///< from its start to its end, issue included, while no other command runs
+  Bound bound{};     ///< the part that takes longest
   uint64_t products = 0;
   Traffic read, written;
-  /// Cycles in which the command needs the port of each bank, the lane that needs it most counted.
+  /// Cycles in which the command occupies the port of each bank, in the lane where it occupies that port longest.
   std::vector<double> ports;
 };
 
 Cost costOf(const Descriptor &command, const Chip &chip);
-/// The matrix unit works on x of this type at the rate of int8 divided by this; on products by w so many times.
+/// Returns the factor by which the matrix unit is slower for x of this type than for int8.
 double divisorOf(Type x, const Chip &chip);
+/// Returns the number of passes that the matrix unit makes to multiply x by w.
 uint32_t passesOf(Type x, Type w);
 
-/// When a command ran, in cycles from the start of the stream.
+/// The time at which a command ran, in cycles from the start of the stream.
 struct Span {
   double begin = 0, end = 0;
-  double stalled = 0; ///< because the other queue's command used the same bank
+  double stalled = 0; ///< cycles lost because a command of the other queue used the same bank
 };
 
-/// The spans of all commands of a verified stream. Where a DMA command and a compute command that run at the same time
-/// need the port of one bank for more cycles than there are, the DMA waits.
+/// Computes the spans of all commands of a verified stream. If a DMA command and a compute command that run at the same
+/// time together need one bank's port for more cycles than there are, the DMA command waits.
 std::vector<Span> schedule(const Descriptor *commands, const Cost *costs, size_t count, const Chip &chip);
 
 } // namespace bmodel::npu

@@ -12,34 +12,35 @@
 
 namespace bmodel::npu {
 
-/// A command stream of a file, and what is known of it. Points into the file.
+/// A command stream of a file and the data that it needs. Points into the file.
 struct ModelStream {
   const Descriptor *commands = nullptr;
   size_t count = 0;
   const unsigned char *constants = nullptr;
   RegionSizes sizes;
-  std::string chip, fingerprint;   ///< the chip's description, and what the program is for
-  std::vector<std::string> layers; ///< names (ONNX nodes) by Header::layer
+  std::string chip, fingerprint;   ///< the chip's description, and the fingerprint that the program was compiled for
+  std::vector<std::string> layers; ///< names (ONNX nodes), indexed by Header::layer
 };
 
-/// A stage of a file, by its number among all of its nets.
+/// A stage of a file and its number, counted over all nets.
 struct NumberedStage {
   size_t number = 0;
   const StageDef *stage = nullptr;
 };
 
-/// The stages of an opened file that are for an NPU, in the file's order: with streams, or left to its host.
+/// Returns the stages of an opened file that target an NPU, in file order, including stages whose subnets all run on
+/// the host.
 std::vector<NumberedStage> findNpuStages(const ModelView &view);
 
-/// The streams of a stage in the order in which they run; none where its host runs all of it. A message where it has
-/// commands of another version. Neither chip nor commands have been looked at.
+/// Lists the streams of a stage in execution order; the list is empty if the host runs the whole stage. Returns a
+/// message if the commands have another ISA version. Does not check chip or commands.
 std::string findStreams(const ModelView &view, const StageDef &stage, std::vector<ModelStream> &streams);
 
-/// What the stage leaves to the host.
+/// Returns the share of the stage that the host runs.
 HostShare findHostShare(const StageDef &stage);
 
-/// How long a run of the stage takes by the model of time that compiler and simulator share: the streams, what the host
-/// does, and the hand-overs. A message where a stream or its chip is no good.
+/// Estimates the duration of one run of the stage with the latency model that compiler and simulator share: streams,
+/// host subnets and transfers between host and chip. Returns a message if a stream or its chip is invalid.
 std::string estimateMicroseconds(const ModelView &view, const StageDef &stage, double &microseconds);
 
 } // namespace bmodel::npu

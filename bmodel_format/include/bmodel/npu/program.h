@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- program.h - What the vector unit does with each element --------------===//
+//===- program.h - Programs of the vector unit ------------------------------===//
 #ifndef BMODEL_NPU_PROGRAM_H
 #define BMODEL_NPU_PROGRAM_H
 
@@ -11,7 +11,7 @@
 
 namespace bmodel::npu {
 
-inline constexpr uint32_t kRegisters = 32; ///< f32; 0 to 3 begin with the operands a to d
+inline constexpr uint32_t kRegisters = 32; ///< f32 registers; 0 to 3 initially hold the operands a to d
 inline constexpr uint32_t kMapOperands = 4;
 inline constexpr uint32_t kMostInstructions = 64;
 
@@ -20,7 +20,7 @@ enum class Op : uint8_t {
 #include "bmodel/npu/program.inc"
 };
 
-/// y = op(a, b, extra): numbers of registers. Eight bytes in files, little endian.
+/// y = op(a, b, extra), where y, a and b are register numbers. Eight bytes in files, little endian.
 struct Instruction {
   Op op{};
   uint8_t y = 0, a = 0, b = 0;
@@ -34,19 +34,21 @@ struct InstructionText {
   uint32_t operands;
   bool slow;
 };
-/// Null where there is no such instruction.
+/// Returns null if no instruction has this opcode.
 const InstructionText *findInstruction(Op op);
 
-/// Known instructions and registers; every register is written before it is read, or is in `filled`, a set of bits.
+/// Checks that instructions and registers are known, and that every register is written before it is read or is a
+/// member of the bit set `filled`.
 bool verifyProgram(const Instruction *program, size_t count, uint32_t filled, Status &status);
 
-/// What a program's time depends on. Constants take none: they are in place before the first element.
+/// The instruction counts that determine a program's time. `constant` takes no time: constants are loaded before the
+/// first element.
 struct InstructionCounts {
   uint8_t plain = 0, slow = 0;
 };
 InstructionCounts countsOf(const Instruction *program, size_t count);
 
-/// "mul r4, r0, r1", or "constant r5, 0.5".
+/// Returns the instruction as text: "mul r4, r0, r1" or "constant r5, 0.5".
 std::string disassemble(const Instruction &instruction);
 
 } // namespace bmodel::npu
