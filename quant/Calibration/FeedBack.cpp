@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- FeedBack.cpp - Rounding with regard to what is multiplied ----------===//
+//===- FeedBack.cpp - GPTQ: rounding weights with error feedback ----------===//
 #include "quant/Calibration/FeedBack.h"
 
 #include "quant/Calibration/MultiplyAdd.h"
@@ -15,11 +15,11 @@ FeedBack::FeedBack(const float *moments, int64_t depth, float damping)
     : depth(depth), stride(padded(depth)), order(size_t(depth)), factor(size_t(depth * stride)), pivots(size_t(depth)) {
   if (!(damping > 0) || !std::isfinite(damping) ||
       !std::all_of(moments, moments + depth * depth, [](float v) { return std::isfinite(v); })) {
-    throw std::invalid_argument("moments that are no numbers");
+    throw std::invalid_argument("moments must be finite and damping positive");
   }
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return std::pair(moments[a * depth + a], b) < std::pair(moments[b * depth + b], a); // by index where equal
+    return std::pair(moments[a * depth + a], b) < std::pair(moments[b * depth + b], a); // ties by descending index
   });
   for (int64_t i = 0; i < depth; ++i) {
     for (int64_t j = 0; j <= i; ++j) {
@@ -30,9 +30,9 @@ FeedBack::FeedBack(const float *moments, int64_t depth, float damping)
   factorise(damping);
 }
 
-/// Cholesky, a panel of columns at a time.
+/// Computes the Cholesky factor, one panel of columns at a time.
 void FeedBack::factorise(float damping) {
-  std::vector<float> panel(size_t(kPanel * stride)); // its columns as rows
+  std::vector<float> panel(size_t(kPanel * stride)); // the columns of the panel, stored as rows
   for (int64_t begin = 0; begin < depth; begin += kPanel) {
     const int64_t end = std::min(begin + kPanel, depth);
     for (int64_t j = begin; j < end; ++j) {
@@ -46,7 +46,8 @@ void FeedBack::factorise(float damping) {
         }
         column[i] = value;
       }
-      // Less than the damping is left by rounding errors only: a sum of squares was added to it.
+      // The exact value is at least the damping, which was added to a sum of squares; rounding errors may make it
+      // smaller.
       const float pivot = std::sqrt(std::max(column[j], damping));
       for (int64_t i = j; i < depth; ++i) {
         column[i] = factor[size_t(i * stride + j)] = i == j ? pivot : column[i] / pivot;
@@ -68,10 +69,10 @@ void FeedBack::factorise(float damping) {
 
 namespace {
 
-/// One weight of all rows.
+/// One weight of every row.
 struct Column {
   const float *weights, *scales;
-  const float *causes; ///< what the errors so far have left to be made up for
+  const float *causes; ///< the error that the weights rounded so far leave for this one to compensate
   float *errors;
   float *integers;
 };
@@ -102,7 +103,7 @@ void FeedBack::addCauses(const std::vector<float> &errors, int64_t width, int64_
 }
 
 void FeedBack::round(const Rows &given, int8_t *integers, double *losses) const {
-  // Rows of weights are columns here: all of them are rounded at once.
+  // Weights are transposed here, so that the inner loops run over rows: all rows are rounded at once.
   const int64_t rows = given.rows, width = padded(rows), steps = (depth + given.run - 1) / given.run;
   std::vector<float> weights(size_t(depth * width)), scales(size_t(steps * width), 1.0f);
   for (int64_t n = 0; n < rows; ++n) {
@@ -137,7 +138,7 @@ void FeedBack::round(const Rows &given, int8_t *integers, double *losses) const 
 
 namespace {
 
-/// values[n] -= factor * known[n].
+/// Computes values[n] -= factor * known[n].
 __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) void
 subtract(float *values, const float *known, float factor, int64_t count) {
   for (int64_t n = 0; n < count; ++n) {
@@ -148,7 +149,7 @@ subtract(float *values, const float *known, float factor, int64_t count) {
 } // namespace
 
 void FeedBack::solve(const float *right, int64_t rows, float *solution) const {
-  // H = F P^2 F', F of unit diagonal: what `factor` holds. Rows are columns here, as in round().
+  // H = F P^2 F', where F (in `factor`) has a unit diagonal and P holds the pivots. Rows are transposed, as in round().
   const int64_t width = padded(rows);
   std::vector<float> values(size_t(depth * width));
   for (int64_t n = 0; n < rows; ++n) {

@@ -13,7 +13,7 @@ namespace tessera::quant {
 namespace {
 
 constexpr size_t kBytes = Histogram::kBins * sizeof(uint64_t);
-/// Values looked at twice, once for extremes and once for counts, while they are in the L1 cache.
+/// Number of values per block. Each block is read twice, for extremes and for counts, while it is in the L1 cache.
 constexpr size_t kBlock = 2048;
 constexpr uint32_t kInfinity = 0x7f800000, kMagnitude = 0x7fffffff;
 
@@ -23,7 +23,8 @@ uint32_t bitsOf(float value) {
   return bits;
 }
 
-/// Floats compare as these integers do: integers have a minimum that the compiler can vectorise.
+/// Maps bits of floats to integers in the same order. The compiler can vectorise the minimum of integers. Its own
+/// inverse.
 int32_t orderedBits(uint32_t bits) { return int32_t(bits) ^ int32_t(uint32_t(int32_t(bits) >> 31) & kMagnitude); }
 
 float fromOrdered(int32_t ordered) {
@@ -40,7 +41,7 @@ Histogram::Histogram() {
   if (pages == MAP_FAILED) {
     throw std::bad_alloc();
   }
-  // A huge page would make every histogram 2 MiB of memory at its first value.
+  // With huge pages, each histogram would take 2 MiB of memory as soon as it counts one value.
   madvise(pages, kBytes, MADV_NOHUGEPAGE);
   counts = static_cast<uint64_t *>(pages);
 }
@@ -139,7 +140,7 @@ __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) Di
                                                                                                 size_t count) {
 #pragma clang fp contract(off)
   constexpr size_t kLanes = 16;
-  constexpr double kMost = 3.4e38; // beyond are infinities
+  constexpr double kMost = 3.4e38; // larger magnitudes are infinities
   double noise[kLanes] = {}, power[kLanes] = {};
   for (size_t begin = 0; begin < count; begin += kLanes) {
     const size_t lanes = std::min(kLanes, count - begin);

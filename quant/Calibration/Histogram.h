@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Histogram.h - Exact streaming statistics of one tensor ---*- C++ -*-===//
 //
-// One pass, no range to guess, and no order: observing the same values in any order, in any number
-// of parts that are merged later, gives the same state bit for bit.
+// A histogram needs a single pass, no range known in advance, and no particular order: observing the same values in any
+// order, or in parts that are merged later, gives the same state bit for bit.
 //
 //===----------------------------------------------------------------------===//
 #ifndef QUANT_CALIBRATION_HISTOGRAM_H
@@ -15,34 +15,33 @@
 
 namespace tessera::quant {
 
-/// Counts of float values by their 18 leading bits: sign, exponent and 9 bits of the mantissa, so a
-/// bin is at most 1/512 of its value wide. Bin b holds the floats whose bit pattern >> kShift is b.
+/// Counts float values by their 18 leading bits: sign, exponent and 9 bits of the mantissa. A bin is therefore at most
+/// 1/512 of its value wide. Bin b counts the floats whose bit pattern >> kShift is b.
 class Histogram {
 public:
   static constexpr unsigned kShift = 14;
   static constexpr uint32_t kBins = 1u << (32 - kShift);
   static constexpr uint64_t kNone = UINT64_MAX;
 
-  /// Takes 2 MiB of address space; memory is used for the pages of bins that are touched only.
-  /// Throws std::bad_alloc.
+  /// Reserves 2 MiB of address space. Only pages with touched bins take memory. Throws std::bad_alloc.
   Histogram();
   ~Histogram();
   Histogram(Histogram &&other) noexcept;
   Histogram(const Histogram &) = delete;
   Histogram &operator=(const Histogram &) = delete;
 
-  /// Adds |count| values of sample number |sample|. NaN and infinities are counted apart.
+  /// Adds |count| values of sample number |sample|. NaN and infinities are counted separately and in no bin.
   void observe(const float *values, size_t count, uint64_t sample);
 
-  /// Adds what |other| has seen.
+  /// Adds the counts of |other|.
   void merge(const Histogram &other);
 
-  /// A bin that is not empty.
+  /// A bin with a count above zero.
   struct Bin {
     uint32_t index;
     uint64_t count;
   };
-  /// All of them, by index: zero and up, then negative zero and down.
+  /// Returns all non-empty bins by index: zero and positive values first, then negative zero and negative values.
   std::vector<Bin> bins() const;
   /// Adds |count| values to a bin whose index is below kBins.
   void addToBin(uint32_t index, uint64_t count) {
@@ -50,10 +49,10 @@ public:
     isTouched[index / kPageBins] = true;
   }
 
-  /// The extremes of the finite values as ordered integers; see orderedBits. Empty: lowest > highest.
+  /// The smallest and largest finite value as ordered integers; see orderedBits. lowest > highest if there is none.
   int32_t lowest = INT32_MAX, highest = INT32_MIN;
   uint64_t finite = 0, nan = 0, infinite = 0;
-  uint64_t firstBadSample = kNone; ///< smallest number of a sample that had NaN or an infinity
+  uint64_t firstBadSample = kNone; ///< smallest number of a sample with a NaN or an infinity
 
   float min() const;
   float max() const;
@@ -62,20 +61,20 @@ private:
   void observeBlock(const float *values, size_t count, uint64_t sample);
   void observeWithBad(const float *values, size_t count, uint64_t sample);
 
-  /// Those of one page: what was never touched need not be looked at, which would cost a page fault each.
+  /// Number of bins per memory page. Pages never touched are skipped: reading one would cost a page fault.
   static constexpr uint32_t kPageBins = 4096 / sizeof(uint64_t);
 
   uint64_t *counts;
   std::array<bool, kBins / kPageBins> isTouched = {};
 };
 
-/// Rounds every value to the nearest of scale * (q - zeroPoint), q in [lowest, highest]; ties to even
-/// q - zeroPoint. NaN becomes the end of the range: callers have warned before.
+/// Rounds every value to the nearest scale * (q - zeroPoint) with q in [lowest, highest]; ties go to even q -
+/// zeroPoint. NaN becomes an end of the range; callers warn about NaN beforehand.
 void fakeQuantise(float *values, size_t count, float scale, int zeroPoint, int lowest, int highest);
 
-/// Sums over the places where both are finite, in one order: of (got - wanted)^2, and of wanted^2.
+/// Sums of squares over the positions at which both arrays are finite, added in a fixed order.
 struct Distance {
-  double noise = 0, power = 0;
+  double noise = 0, power = 0; ///< sums of (got - wanted)^2 and of wanted^2
 };
 Distance distance(const float *wanted, const float *got, size_t count);
 

@@ -75,7 +75,7 @@ TEST(Histogram, BadValuesAreCountedApart) {
   std::vector<float> values = randomValues(5000, 4);
   const std::vector<float> good(values.begin(), values.end());
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
-  // A NaN with low mantissa bits only falls into the bin of infinity if looked at carelessly.
+  // A NaN whose only mantissa bits are low ones shares the leading bits, and thus the bin, of infinity.
   uint32_t bits = 0x7f800001;
   float lowNan;
   std::memcpy(&lowNan, &bits, sizeof(bits));

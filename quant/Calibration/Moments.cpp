@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Moments.cpp - What a convolution or matmul reads, summed up --------===//
+//===- Moments.cpp - Moments of the inputs of convolutions and matmuls ----===//
 #include "quant/Calibration/Moments.h"
 
 #include "quant/Calibration/Histogram.h"
@@ -13,7 +13,7 @@ Patches::Patches(std::vector<int64_t> shape, Window given) : window(std::move(gi
   const size_t rank = window.kernel.size();
   if (shape.size() != rank + 2 || window.strides.size() != rank || window.pads.size() != 2 * rank ||
       window.dilations.size() != rank || window.groups < 1 || shape[1] % window.groups != 0) {
-    throw std::invalid_argument("a window that does not fit its input");
+    throw std::invalid_argument("the window does not fit its input");
   }
   channels = shape[1] / window.groups;
   batch = count = shape[0];
@@ -22,7 +22,7 @@ Patches::Patches(std::vector<int64_t> shape, Window given) : window(std::move(gi
     const int64_t span = window.dilations[d] * (window.kernel[d] - 1) + 1;
     const int64_t room = sizes[d] + window.pads[d] + window.pads[rank + d] - span;
     if (window.kernel[d] < 1 || window.strides[d] < 1 || room < 0) {
-      throw std::invalid_argument("a window that does not fit its input");
+      throw std::invalid_argument("the window does not fit its input");
     }
     outputs.push_back(room / window.strides[d] + 1);
     count *= outputs.back();
@@ -85,7 +85,8 @@ static void addColumns(const std::vector<float> &rows, int64_t stride, int64_t c
   }
 }
 
-/// What the range cuts off is no error that a constant mends: it comes with some inputs and not with others.
+/// Clips |values| to the range of |grid|. Bias correction cannot compensate the clipping error, which occurs with some
+/// inputs only, so the moments leave it out.
 static void clip(std::vector<float> &values, const Grid &grid) {
   const float low = grid.scale * float(grid.lowest - grid.zeroPoint), high = grid.scale * float(127 - grid.zeroPoint);
   for (float &value : values) {

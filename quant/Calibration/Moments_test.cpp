@@ -30,7 +30,7 @@ std::vector<int64_t> firstNumbers(int64_t count) {
   return numbers;
 }
 
-/// Integers of a grid of step 1: rounding changes nothing.
+/// Returns integral values, which a grid with scale 1 represents exactly.
 std::vector<float> wholeNumbers(int64_t count, unsigned seed) {
   std::vector<float> values = randomValues(count, seed);
   for (float &value : values) {
@@ -110,7 +110,7 @@ struct Layer {
   std::vector<float> weights, moments;
 };
 
-/// Moments of inputs that are mixtures of a few.
+/// Returns a layer whose inputs are linear mixtures of a few sources.
 Layer correlated(int64_t depth, int64_t rows) {
   const int64_t causes = depth / 4 + 1, samples = 6 * depth;
   const std::vector<float> mixing = randomValues(causes * depth, 3), cause = randomValues(samples * causes, 4);
@@ -149,7 +149,7 @@ double lossOf(const Layer &layer, const float *errors, double damping) {
 TEST(FeedBack, LowersTheErrorAndTellsIt) {
   for (int64_t depth : {2, 9, 32, 33, 100}) {
     const Layer layer = correlated(depth, 7);
-    // Two scales a row, one for each half of the weights.
+    // Each row has two scales, one for each half of its weights.
     const std::vector<float> scales = {0.5f, 0.25f, 0.5f, 0.5f, 0.25f, 0.5f, 0.4f,
                                        0.4f, 0.1f,  0.3f, 0.2f, 0.2f,  0.7f, 0.6f};
     const float damping = 0.05f;
@@ -203,7 +203,7 @@ TEST(FeedBack, GroupsAndWaysAreRoundedApart) {
   std::vector<double> losses(2 * 2 * 3);
   roundGroups({weights.data(), moments.data(), damping.data(), scales.data(), 2, 3, 12, 2, 12, -127, 127, false},
               integers.data(), losses.data());
-  for (size_t i = 0; i < 12; ++i) { // way, group, row
+  for (size_t i = 0; i < 12; ++i) { // i enumerates (way, group, row)
     const size_t group = i / 3 % 2, row = i % 3;
     double loss;
     FeedBack(moments.data() + group * 144, 12, damping[group])
@@ -231,7 +231,7 @@ TEST(FeedBack, SolvesForWeights) {
 }
 
 TEST(CrossMoments, AreSumsOfProductsAtTheSamePositions) {
-  // A convolution's rows of 2 groups, 1 channel, 2 taps; and its outputs, 3 channels a group.
+  // The rows of a convolution: 2 groups, 1 channel, 2 taps. The rows of its outputs: 3 channels per group.
   const Patches in({1, 2, 5}, {2, {2}, {1}, {0, 0}, {1}}), out({1, 6, 4}, {2, {1}, {1}, {0, 0}, {1}});
   ASSERT_EQ(in.positions(), out.positions());
   std::vector<float> x(10), y(24);

@@ -7,7 +7,7 @@
 namespace tessera::quant {
 namespace {
 
-/// Lowered to what the machine has: one register of AVX-512, two of AVX2, four of SSE.
+/// Sixteen floats. They compile to one AVX-512 register, two of AVX2 or four of SSE.
 using Vector = float __attribute__((vector_size(64)));
 constexpr int64_t kLanes = sizeof(Vector) / sizeof(float), kVectors = kPanel / kLanes, kRows = 4;
 

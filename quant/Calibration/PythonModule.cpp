@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- PythonModule.cpp - Python module tessera._calibration --------------===//
 //
-// The observers for Python. Arrays come and go through the buffer protocol, never through numpy's
-// C API, so one module serves numpy 1 and 2.
+// Exposes the observers to Python. Arrays are passed through the buffer protocol, not through numpy's C API, so one
+// module works with numpy 1 and 2.
 //
 //===----------------------------------------------------------------------===//
 #include "quant/Calibration/FeedBack.h"
@@ -25,7 +25,7 @@ using tessera::quant::Patches;
 
 namespace {
 
-/// The floats of a contiguous float32 buffer.
+/// A contiguous float32 buffer.
 struct Floats {
   explicit Floats(const py::buffer &buffer, bool writable = false) : info(buffer.request(writable)) {
     if (info.itemsize != sizeof(float) || info.format != py::format_descriptor<float>::format()) {
@@ -51,7 +51,7 @@ void observe(Histogram &histogram, const py::buffer &values, uint64_t sample) {
   histogram.observe(floats.data(), floats.size(), sample);
 }
 
-/// (indices as uint32, counts as uint64), each as the bytes of an array.
+/// Returns (indices as uint32, counts as uint64), each as the bytes of an array.
 py::tuple bins(const Histogram &histogram) {
   const std::vector<Histogram::Bin> list = histogram.bins();
   std::string indices(list.size() * sizeof(uint32_t), 0), counts(list.size() * sizeof(uint64_t), 0);
@@ -75,7 +75,7 @@ py::dict summary(const Histogram &histogram) {
   return result;
 }
 
-/// What setState restores: small numbers, then the bins.
+/// Returns the state that setState restores: scalars, then the bins.
 py::tuple getState(const Histogram &histogram) {
   return py::make_tuple(histogram.lowest, histogram.highest, histogram.finite, histogram.nan, histogram.infinite,
                         histogram.firstBadSample, bins(histogram));
@@ -120,11 +120,11 @@ void addRows(Moments &moments, const Patches &patches, const py::buffer &values,
   const Floats floats(values);
   if (floats.size() != size_t(patches.elements()) || patches.depth() != moments.depth ||
       patches.groups() != moments.groups) {
-    throw py::value_error("rows that do not fit the moments");
+    throw py::value_error("the buffer or the patches do not match the sizes of the moments");
   }
   for (int64_t position : positions) {
     if (position < 0 || position >= patches.positions()) {
-      throw py::value_error("there is no such position");
+      throw py::value_error("a position is out of range");
     }
   }
   py::gil_scoped_release release;
@@ -135,7 +135,7 @@ void addRows(Moments &moments, const Patches &patches, const py::buffer &values,
   moments.add(patches, floats.data(), positions, way);
 }
 
-/// (integers as int8 [ways, groups, rows, depth], losses as float64 [ways, groups, rows]), each as bytes.
+/// Returns (integers as int8 [ways, groups, rows, depth], losses as float64 [ways, groups, rows]), each as bytes.
 py::tuple roundGroups(const py::buffer &weights, const py::buffer &moments, const py::buffer &damping,
                       const py::buffer &scales, int64_t run, int lowest, int highest, bool clipFirst) {
   const Floats w(weights), m(moments), d(damping), s(scales);
@@ -147,7 +147,7 @@ py::tuple roundGroups(const py::buffer &weights, const py::buffer &moments, cons
   if (m.size() != size_t(groups.groups * groups.depth * groups.depth) || d.size() != size_t(groups.groups) ||
       s.info.shape[1] != groups.groups || s.info.shape[2] != groups.rows || groups.depth < 1 || run < 1 ||
       s.info.shape[3] != (groups.depth + run - 1) / run) {
-    throw py::value_error("weights, moments, damping and scales that do not fit each other");
+    throw py::value_error("the shapes of weights, moments, damping and scales do not match");
   }
   const size_t rows = size_t(groups.ways * groups.groups * groups.rows);
   std::vector<int8_t> integers(rows * size_t(groups.depth));
@@ -159,7 +159,7 @@ py::tuple roundGroups(const py::buffer &weights, const py::buffer &moments, cons
   return py::make_tuple(bytesOf(integers), bytesOf(losses));
 }
 
-/// float32 [groups, rows, depth] as bytes.
+/// Returns the solution, float32 [groups, rows, depth], as bytes.
 py::bytes solveGroups(const py::buffer &moments, const py::buffer &damping, const py::buffer &right) {
   const Floats m(moments), d(damping), r(right);
   if (r.info.ndim != 3) {
@@ -167,7 +167,7 @@ py::bytes solveGroups(const py::buffer &moments, const py::buffer &damping, cons
   }
   const int64_t groups = r.info.shape[0], rows = r.info.shape[1], depth = r.info.shape[2];
   if (depth < 1 || m.size() != size_t(groups * depth * depth) || d.size() != size_t(groups)) {
-    throw py::value_error("moments, damping and right side that do not fit each other");
+    throw py::value_error("the shapes of moments, damping and right side do not match");
   }
   std::vector<float> solution(size_t(groups * rows * depth));
   {
@@ -177,7 +177,7 @@ py::bytes solveGroups(const py::buffer &moments, const py::buffer &damping, cons
   return bytesOf(solution);
 }
 
-/// The numbers of a contiguous float64 buffer.
+/// Returns the values of a contiguous float64 buffer.
 std::vector<double> doubles(const py::buffer &buffer) {
   const py::buffer_info info = buffer.request();
   if (info.ndim != 1 || info.format != py::format_descriptor<double>::format() ||
@@ -192,7 +192,7 @@ std::vector<double> squaredErrors(const py::buffer &centres, const py::buffer &c
                                   const std::vector<double> &highs, int64_t steps) {
   const std::vector<double> x = doubles(centres), n = doubles(counts);
   if (x.size() != n.size() || lows.size() != highs.size() || steps < 1) {
-    throw py::value_error("bins, counts and ranges that do not fit each other");
+    throw py::value_error("the sizes of bins, counts and ranges do not match");
   }
   py::gil_scoped_release release;
   std::vector<double> errors;
@@ -206,7 +206,7 @@ std::vector<double> divergences(const py::buffer &histogram, const std::vector<i
   const std::vector<double> bins = doubles(histogram);
   for (int64_t end : ends) {
     if (levels < 1 || end < levels || end > int64_t(bins.size())) {
-      throw py::value_error("a part of the histogram with fewer bins than levels, or more than there are");
+      throw py::value_error("an end is below the number of levels or above the number of bins");
     }
   }
   py::gil_scoped_release release;
@@ -223,18 +223,18 @@ void addCross(CrossMoments &moments, const Patches &leftPatches, const py::buffe
   if (l.size() != size_t(leftPatches.elements()) || r.size() != size_t(rightPatches.elements()) ||
       leftPatches.depth() != moments.left || rightPatches.depth() != moments.right ||
       leftPatches.groups() != moments.groups || rightPatches.groups() != moments.groups) {
-    throw py::value_error("rows that do not fit the moments");
+    throw py::value_error("the buffers or the patches do not match the sizes of the moments");
   }
   for (int64_t position : positions) {
     if (position < 0 || position >= std::min(leftPatches.positions(), rightPatches.positions())) {
-      throw py::value_error("there is no such position");
+      throw py::value_error("a position is out of range");
     }
   }
   py::gil_scoped_release release;
   moments.add(leftPatches, l.data(), rightPatches, r.data(), positions);
 }
 
-/// What candidates are compared by.
+/// Registers the sums by which calibration compares candidates.
 void addSums(py::module_ &module) {
   module.def(
       "distance",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Ranges.cpp - What a range does to a distribution -------------------===//
+//===- Ranges.cpp - The error that a quantisation range causes ------------===//
 #include "quant/Calibration/Ranges.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ squaredError(const Bins &bins, double low, double high, int64_t steps) {
 double divergence(const std::vector<double> &histogram, int64_t end, int64_t levels) {
   const double clipped = std::accumulate(histogram.begin() + end, histogram.end(), 0.0);
   const double all = std::accumulate(histogram.begin(), histogram.begin() + end, clipped);
-  // A level's values are spread evenly over its bins that are not empty.
+  // Spread each level's values evenly over its non-empty bins.
   std::vector<double> spread(static_cast<size_t>(end));
   double total = 0;
   for (int64_t level = 0; level < levels; ++level) {
@@ -65,7 +65,8 @@ double divergence(const std::vector<double> &histogram, int64_t end, int64_t lev
   for (int64_t i = 0; i < end; ++i) {
     const double p = (histogram[size_t(i)] + (i == end - 1 ? clipped : 0)) / all;
     if (p > 0) {
-      // A clipped value where nothing was kept has no counterpart: a tiny one, as in the original.
+      // Clipped values may fall on an empty level, which would divide by zero. Use a tiny probability, as the original
+      // algorithm does.
       result += p * std::log(p / std::max(spread[size_t(i)] / total, 1e-12));
     }
   }

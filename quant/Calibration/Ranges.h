@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Ranges.h - What a range does to a distribution -----------*- C++ -*-===//
+//===- Ranges.h - The error that a quantisation range causes ----*- C++ -*-===//
 //
-// The sums over all bins that the searches of calibration/thresholds.py ask for, candidate by candidate. The same
-// numbers on every machine: nothing is contracted, and sums have one order.
+// Sums over all bins of a histogram, which the searches in calibration/thresholds.py evaluate for each candidate range.
+// The results are the same on every machine: no operation is contracted, and sums have a fixed order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef QUANT_CALIBRATION_RANGES_H
@@ -13,17 +13,18 @@
 
 namespace tessera::quant {
 
-/// Bins of a distribution: their centres, and how many values each has.
+/// Bins of a distribution: their centres and the number of values in each.
 struct Bins {
   const double *centres, *counts;
   int64_t size;
 };
 
-/// Summed squared error of rounding to the multiples of (high - low) / steps within [low, high].
+/// Returns the summed squared error of rounding to multiples of (high - low) / steps within [low, high].
 double squaredError(const Bins &bins, double low, double high, int64_t steps);
 
-/// KL divergence, from a histogram of bins of equal width, of its first `end` bins merged to `levels` levels and spread
-/// again over those that are not empty; what lies beyond counts to the last. Infinite where nothing is left.
+/// Returns the KL divergence between the first `end` bins of a histogram of equal-width bins and their quantised form:
+/// the bins are merged to `levels` levels, and each level is spread evenly over its non-empty bins. Values beyond `end`
+/// count towards the last bin. Returns infinity if the first `end` bins are empty.
 double divergence(const std::vector<double> &histogram, int64_t end, int64_t levels);
 
 } // namespace tessera::quant

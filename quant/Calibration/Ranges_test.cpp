@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Ranges_test.cpp - What a range does to a distribution --------------===//
+//===- Ranges_test.cpp - The error that a quantisation range causes -------===//
 #include "quant/Calibration/Ranges.h"
 
 #include <cmath>
@@ -32,9 +32,9 @@ TEST(Ranges, SquaredErrorIsThatOfRounding) {
 TEST(Ranges, NothingIsLostWhereLevelsHoldEveryBin) {
   const std::vector<double> histogram{5, 0, 3, 2};
   EXPECT_NEAR(divergence(histogram, 4, 4), 0, 1e-15);
-  // Two levels: 5 and 0 stay what they are, 3 and 2 become 2.5 each.
+  // With two levels, 5 and 0 keep their values; 3 and 2 become 2.5 each.
   EXPECT_NEAR(divergence(histogram, 4, 2), 0.3 * std::log(0.3 / 0.25) + 0.2 * std::log(0.2 / 0.25), 1e-15);
-  // What is clipped counts to the last bin, which was empty: it has next to no counterpart.
+  // The clipped values count towards the last bin, which is empty and so has only the tiny probability 1e-12.
   EXPECT_NEAR(divergence(histogram, 2, 2), 0.5 * std::log(0.5) + 0.5 * std::log(0.5 / 1e-12), 1e-9);
   EXPECT_TRUE(std::isinf(divergence({0, 0, 4, 0}, 2, 2)));
 }
