@@ -1,4 +1,4 @@
-//===- KernelCompiler.cpp - From a kernel's MLIR to an object file --------===//
+//===- KernelCompiler.cpp - Compiles a kernel's MLIR to an object file ----===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/KernelCompiler.h"
 
@@ -31,12 +31,12 @@ void registerX86Kernels(DialectRegistry &registry) {
   kernels::registerKernels(registry);
   registry.insert<X86Dialect>();
   registry.addExtension(+[](MLIRContext *context, device::DeviceDialect *) {
-    context->loadDialect<X86Dialect>(); // kernels are built on worker threads, which may not load dialects
+    context->loadDialect<X86Dialect>(); // worker threads build kernels, and they must not load dialects
   });
 }
 
 std::string kernelKey(Operation *op, const X86Target &target) {
-  // Targets with the same instructions may differ in whether they multiply pairs of bf16.
+  // Targets with the same instructions may still differ in whether they multiply pairs of bf16.
   return kernels::kernelKey(op, target.llvmCpu().str() + target.llvmFeatures() +
                                     (target.bf16Conversion ? " bf16 as f32" : ""));
 }
@@ -73,7 +73,7 @@ static std::unique_ptr<llvm::TargetMachine> createTargetMachine(const X86Target 
                                       llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
 }
 
-/// Marks what the frame of a kernel promises: no unwinding, the target's registers.
+/// Sets the function attributes of |module|: the target's CPU and features, 512-bit vectors, no unwinding.
 static void setFunctionAttributes(llvm::Module &module, const X86Target &target) {
   for (llvm::Function &function : module) {
     if (function.isDeclaration()) {
@@ -88,8 +88,8 @@ static void setFunctionAttributes(llvm::Module &module, const X86Target &target)
   }
 }
 
-/// The few cheap passes that generated loops profit from; measured against -O3, which costs ten times
-/// as much and gains nothing on code that is vectorised already (see RATIONALE.md).
+/// Runs the few cheap passes that generated loops profit from. -O3 takes ten times as long and gains nothing on code
+/// that is already vectorised (see RATIONALE.md).
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;

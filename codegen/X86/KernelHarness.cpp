@@ -1,4 +1,4 @@
-//===- KernelHarness.cpp - Runs single ops against the reference ----------===//
+//===- KernelHarness.cpp - Compares kernels of single ops with the reference --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/KernelHarness.h"
 
@@ -38,8 +38,8 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// Memory that ends (up to |alignment|) before an inaccessible page. It and the slack hold noise, no two bytes of which
-/// can be relied on to be alike: what a kernel adds of equal garbage to all elements a softmax would take off again.
+/// Memory that ends (up to |alignment|) before an inaccessible page. The memory and its slack are filled with noise of
+/// unequal bytes, because equal garbage added to all elements would cancel out, e.g. in a softmax.
 class GuardedBuffer {
 public:
   explicit GuardedBuffer(int64_t bytes, int64_t alignment = BM_ALIGNMENT) : bytes(bytes) {
@@ -67,9 +67,9 @@ public:
       start[i] = noise(i);
     }
   }
-  /// Every float in it is NaN then: times zero it is not zero.
+  /// Fills the buffer with ones, so that every float is NaN. NaN times zero is not zero, which reveals unwanted reads.
   void fillWithNaN() { memset(start, 0xff, padded); }
-  /// Moves the bytes to where they begin behind an inaccessible page instead.
+  /// Moves the contents to the front of the buffer, directly behind an inaccessible page.
   void moveToFront() {
     char *front = base + sysconf(_SC_PAGESIZE);
     memmove(front, start, padded);
@@ -107,7 +107,7 @@ uint16_t floatToHalf(float number, bool isBf16) {
   return value.bitcastToAPInt().getZExtValue();
 }
 
-/// Element |index| of an array of |type| as a number.
+/// Returns element |index| of an array of |type| as a double.
 double readNumber(Type type, const char *data, int64_t index) {
   auto at = [&](auto zero) {
     memcpy(&zero, data + index * sizeof(zero), sizeof(zero));
@@ -188,7 +188,7 @@ void fillRandom(top::HostTensor &tensor, std::mt19937 &random, const CheckOption
   }
 }
 
-/// Calls |visit|(row-major element, element in memory) for a tensor's logical elements.
+/// Calls |visit|(row-major index, physical index) for every logical element of a tensor of |type|.
 void forElements(RankedTensorType type, llvm::function_ref<void(int64_t, int64_t)> visit) {
   device::BlockedAttr layout = device::getBlockedLayout(type);
   int64_t block = layout ? layout.getBlock() : 1, count = type.getNumElements();
@@ -219,7 +219,7 @@ GuardedBuffer toMemory(RankedTensorType type, const top::HostTensor &tensor, int
   return buffer;
 }
 
-/// One loaded shared object.
+/// A kernel in a shared object that is loaded into this process.
 class LoadedKernel {
 public:
   LoadedKernel(llvm::ArrayRef<char> image, const std::string &symbol) {
@@ -286,8 +286,8 @@ MLIRContext &testContext() {
   return *context;
 }
 
-/// Runs |kernel| of |op| once for each operand that its result may overwrite, at that operand's address; |wanted| holds
-/// the result's bytes. |buffers|: operands and result.
+/// Runs |kernel| of |op| once for each operand that its result may overwrite, with the result at that operand's
+/// address. |wanted| holds the expected bytes of the result; |buffers| are the operands and the result.
 std::string runInPlace(Operation *op, const Kernel &kernel, bm_kernel_fn function, std::vector<GuardedBuffer> &buffers,
                        GuardedBuffer &scratch, const std::string &wanted) {
   for (unsigned i = 0; op->getNumResults() == 1 && i < op->getNumOperands(); ++i) {
@@ -301,13 +301,14 @@ std::string runInPlace(Operation *op, const Kernel &kernel, bm_kernel_fn functio
     bool isEqual = wanted == std::string(buffers[i].data(), buffers[i].size());
     llvm::copy(operand, buffers[i].data());
     if (!isEqual) {
-      return "another result over operand " + std::to_string(i);
+      return "the result differs if it is written over operand " + std::to_string(i);
     }
   }
   return "";
 }
 
-/// Runs the kernel of |op| on |buffers| (operands, in memory) and compares its results with |expected| (row-major).
+/// Runs the kernel of |op| on |buffers| (the operands as in memory) and compares its results with |expected|
+/// (row-major).
 std::string runKernel(Operation *op, const X86Target &target, const CheckOptions &options,
                       std::vector<GuardedBuffer> buffers, llvm::ArrayRef<top::HostTensor> expected) {
   FailureOr<Kernel> kernel = compileKernel(op, target, "kernel");
@@ -340,8 +341,8 @@ std::string runKernel(Operation *op, const X86Target &target, const CheckOptions
     first.emplace_back(buffer.data(), buffer.size());
     buffer.refill();
   }
-  // Once more tile by tile, last first, at other addresses and on scratch of NaN that each tile leaves to the next: the
-  // same bits.
+  // Run again tile by tile, last tile first, at other addresses, and on NaN-filled scratch that each tile leaves to the
+  // next one. The results must be the same bits.
   for (GuardedBuffer &buffer : buffers) {
     buffer.moveToFront();
   }
@@ -362,10 +363,10 @@ std::string runKernel(Operation *op, const X86Target &target, const CheckOptions
   }
   return llvm::all_of(buffers, [](const GuardedBuffer &buffer) { return buffer.slackIntact(); })
              ? ""
-             : "it writes behind a tensor";
+             : "the kernel writes beyond the end of a tensor";
 }
 
-/// Operands of an op, random where they are no constants, and what the reference makes of them, all row-major.
+/// The operands of an op (random unless constant) and the results of the reference, all row-major.
 struct Case {
   std::vector<top::HostTensor> inputs, expected;
 };
@@ -410,14 +411,14 @@ std::string runAndCompare(Operation *op, const X86Target &target, const CheckOpt
   return runKernel(op, target, options, std::move(buffers), data.expected);
 }
 
-/// Runs the passes between lowering and addresses on the module of |op|.
+/// Runs the passes that choose layouts and pack weights on the module of |op|.
 LogicalResult chooseLayouts(Operation *op, const X86Target &target) {
   PassManager manager(op->getContext());
   buildPackingPipeline(manager, target);
   return manager.run(op->getParentOfType<ModuleOp>());
 }
 
-/// The bytes of operand |index|: of a constant, or of the function argument it is a (re-laid) copy of.
+/// Returns the bytes of operand |index|, which is a constant or a (re-laid) copy of a function argument, else nullopt.
 std::optional<GuardedBuffer> bytesOf(Operation *op, unsigned index, const Case &data) {
   Value operand = op->getOperand(index);
   auto type = cast<RankedTensorType>(operand.getType());
@@ -435,8 +436,8 @@ std::optional<GuardedBuffer> bytesOf(Operation *op, unsigned index, const Case &
   return toMemory(type, data.inputs[cast<BlockArgument>(operand).getArgNumber()], argumentAlignment(op, index));
 }
 
-/// Makes weights and bias of |op| constants with the values of |data|, runs the passes, and collects the packed op's
-/// operands.
+/// Replaces the weights and the bias of |op| by constants with the values of |data|, runs the passes, and appends the
+/// packed op's operands to |buffers|.
 std::string pack(Operation *op, const X86Target &target, const Case &data, std::vector<GuardedBuffer> &buffers) {
   auto conv = dyn_cast<device::ConvOp>(op);
   auto matmul = dyn_cast<device::MatMulOp>(op);
@@ -466,11 +467,11 @@ std::string pack(Operation *op, const X86Target &target, const Case &data, std::
   return "";
 }
 
-/// Flushed to zero where it is subnormal, keeping its sign: inputs and results of a product of bf16 pairs.
+/// Returns |value|, or a zero of the same sign if it is subnormal, as the bf16 dot-product instructions do.
 float flush(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value; }
 
-/// A sum of the products of bf16 pairs (docs/numerics.md): the second product of a pair first, or, of tiles of AMX, the
-/// first and the second ones of each chunk apart.
+/// The sum of products of bf16 pairs as docs/numerics.md defines it. Vector instructions add the second product of a
+/// pair first; AMX tiles sum the first and the second products of each chunk separately.
 class PairSum {
 public:
   PairSum(PackingAttr packing, float bias) : pairsOfChunk(packing.getChunk() / 4), sum(bias) {}
@@ -488,7 +489,7 @@ public:
       pairs = 0, even = odd = 0;
     }
   }
-  /// All of K was added.
+  /// Returns the sum after all of K was added; completes the last chunk with zeros.
   float value() {
     for (const float zeros[2] = {}; pairs != 0;) {
       add(zeros, zeros);
@@ -503,7 +504,7 @@ private:
   float sum, even = 0, odd = 0;
 };
 
-/// The numbers of |tensor|.
+/// Returns the elements of |tensor| as floats.
 std::vector<float> numbersOf(const top::HostTensor &tensor) {
   std::vector<float> numbers(tensor.getNumElements());
   for (auto [i, number] : llvm::enumerate(numbers)) {
@@ -512,7 +513,7 @@ std::vector<float> numbersOf(const top::HostTensor &tensor) {
   return numbers;
 }
 
-/// What a convolution without an epilogue sums in pairs, in the order of K that its packing says.
+/// Returns the sums of bf16 pairs of a convolution without an epilogue, added in the order of K of its packing.
 std::vector<float> sumPairs(device::ConvOp conv, const Case &data) {
   std::vector<float> x = numbersOf(data.inputs[0]), w = numbersOf(data.inputs[1]), b = numbersOf(data.inputs[2]), sums;
   ArrayRef<int64_t> in = data.inputs[0].getType().getShape(), out = data.expected[0].getType().getShape(),
@@ -565,7 +566,7 @@ std::vector<float> sumPairs(device::ConvOp conv, const Case &data) {
   return sums;
 }
 
-/// The same of a matrix product of two matrices.
+/// Returns the sums of bf16 pairs of a matmul of two matrices.
 std::vector<float> sumPairs(device::MatMulOp matmul, const Case &data) {
   std::vector<float> a = numbersOf(data.inputs[0]), w = numbersOf(data.inputs[1]), b = numbersOf(data.inputs[2]), sums;
   int64_t k = data.inputs[0].getType().getShape().back(), n = data.expected[0].getType().getShape().back();
@@ -584,7 +585,7 @@ std::vector<float> sumPairs(device::MatMulOp matmul, const Case &data) {
   return sums;
 }
 
-/// Makes the expected sums of a packed |op| of bf16 pairs those of its arithmetic.
+/// Replaces the expected sums of a packed |op| of bf16 pairs by those of the pair arithmetic.
 std::string expectPairs(Operation *op, Case &data) {
   if (packingOf(op).getStep() != PackedStep::bf16x2) {
     return "bf16 is not multiplied in pairs";
@@ -655,7 +656,7 @@ std::string checkOp(const std::string &text, llvm::function_ref<std::string(Oper
 
 } // namespace
 
-/// The variants this machine can run, narrow ones first.
+/// Returns the variants that this machine can run, narrow ones first.
 static llvm::ArrayRef<X86Target> runnableTargets() {
   static const std::vector<X86Target> targets = [] {
     std::vector<X86Target> found;
@@ -681,7 +682,7 @@ static llvm::ArrayRef<X86Target> runnableTargets() {
   return targets;
 }
 
-/// How many cases the running test had before this one.
+/// Returns the number of cases that the running test has checked before this one.
 static int64_t casesBefore() {
   static const testing::TestInfo *test = nullptr;
   static int64_t cases = 0;

@@ -11,7 +11,7 @@
 
 namespace tessera::x86 {
 
-/// Runs one op on the variants whose turn it is.
+/// Checks the kernel of one op on the variants that targetsFor() picks.
 inline void check(const std::string &text, const CheckOptions &options = {}) {
   for (const X86Target &target : targetsFor(text)) {
     EXPECT_EQ(checkKernel(text, target, options), "") << target.name().str() << "\n" << text;

@@ -1,8 +1,8 @@
 //===- Kernel_test.cpp - Every device op on every x86 variant -------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A case is a family and a function that makes the text of one op. Shapes are odd on purpose: channel
-// tails, vectors' remainders, broadcasts.
+// A case is a family and a function that returns the text of one op. Shapes are odd on purpose, to cover channel tails,
+// remainders of vectors, and broadcasts.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/KernelText.h"
 
@@ -15,7 +15,7 @@ using llvm::formatv;
 
 namespace {
 
-/// y = body(operands), where body is written over %e0, %e1, ...
+/// Returns the text of a map y = body(operands), where body reads the elements %e0, %e1, ...
 std::string map(const std::vector<std::string> &operands, const std::vector<std::string> &elements,
                 const std::string &result, const std::string &body) {
   std::string arguments, names, types, block;
@@ -41,7 +41,8 @@ const char *const kAddOne = "%z = arith.constant 1.0 : f32 %m = arith.addf %e0, 
 
 TEST(Variants, AllForEveryCase) {
   if (!takesAllVariants()) {
-    GTEST_SKIP() << "from a test's fifth case on each goes to two x86 variants only; TESSERA_KERNELS=all: to all";
+    GTEST_SKIP()
+        << "from its fifth case on, a test runs each case on two x86 variants only; TESSERA_KERNELS=all runs it on all";
   }
 }
 
@@ -91,14 +92,14 @@ TEST(Map, Math) {
     check(unary(tensor({517}), formatv(sigmoid, "f32")), wide);
     check(unary(tensor({37}, "f64"), formatv(sigmoid, "f64"), "f64"), wide);
   }
-  // erf in a hurry: 1 + erf(x) must become 0, whatever multiplies it.
+  // A result of bf16 uses the fast erf: 1 + erf(x) must still become 0, whatever it is multiplied by.
   const char *gelu = "%m = math.erf %e0 : f32 %one = arith.constant 1.0 : f32 %s = arith.addf %m, %one : f32 %p = "
                      "arith.mulf %s, %e0 : f32 %t = arith.truncf %p : f32 to bf16 device.yield %t : bf16";
   for (double reach : {0.5, 4.0, 1e4}) {
     wide.low = -reach, wide.high = reach;
     check(map({tensor({517})}, {"f32"}, tensor({517}, "bf16"), gelu), wide);
   }
-  // 1 + erf(x) of f32 is a function of its own.
+  // 1 + erf(x) of f32 has its own approximation.
   const char *sum = "%m = math.erf %e0 : f32 %one = arith.constant 1.0 : f32 %s = arith.addf %one, %m : f32 "
                     "device.yield %s : f32";
   for (double reach : {0.5, 4.0, 5.0, 1e4}) {
@@ -125,7 +126,7 @@ TEST(Map, Math) {
   }
 }
 
-/// Powers of whole numbers often lie in the middle of two floats: they are rounded to even.
+/// Powers of whole numbers often lie halfway between two floats and must be rounded to even.
 TEST(Map, WholePowers) {
   CheckOptions exact;
   exact.relative = 0, exact.low = -120, exact.high = 120;
@@ -358,7 +359,7 @@ TEST(MatMul, Integers) {
   }
 }
 
-/// Products of few rows with an activation, whose columns are read where they lie but for those of no whole block.
+/// Tests matmuls of few rows with an activation B, whose whole blocks of columns are read in place.
 TEST(MatMul, FewRows) {
   std::mt19937 random(7);
   auto draw = [&](int64_t least, int64_t most) { return least + int64_t(random() % (most - least + 1)); };
@@ -378,7 +379,7 @@ TEST(MatMul, FewRows) {
   }
 }
 
-/// Stacks of other ranks and of one matrix for several, of the kernel that packs and of that of rows.
+/// Tests batches of different ranks, and one matrix for several, on the kernel that packs B and on the row kernel.
 TEST(MatMul, Broadcast) {
   for (auto [a, b, y] : {std::tuple(tensor({2, 3, 5, 70}), tensor({3, 9, 70}), tensor({2, 3, 5, 9})),
                          {tensor({3, 5, 70}), tensor({2, 3, 9, 70}), tensor({2, 3, 5, 9})},
@@ -391,7 +392,7 @@ TEST(MatMul, Broadcast) {
   }
 }
 
-/// The stated order of sums, which products of rows do not have.
+/// Tests the specified order of sums, which the row kernel does not follow.
 TEST(MatMul, OrderedRows) {
   CheckOptions exact;
   exact.relative = 0;
@@ -405,10 +406,10 @@ TEST(MatMul, OrderedRows) {
   }
 }
 
-/// Rows of K that lie side by side: few of them times a transposed matrix, or a matrix times a vector. Of more rows the
-/// transposed matrix is packed, turned in registers.
+/// Tests operands whose rows of K are contiguous: few rows times a transposed matrix, or a matrix times a vector. With
+/// more rows the kernel packs the transposed matrix, transposing it in registers.
 TEST(MatMul, RowsByRows) {
-  CheckOptions small; // long sums of larger numbers leave more than is allowed where the epilogue cancels them
+  CheckOptions small; // with larger numbers, long sums would exceed the tolerance when the epilogue cancels them
   small.low = -1, small.high = 1;
   std::mt19937 random(11);
   auto draw = [&](int64_t least, int64_t most) { return least + int64_t(random() % (most - least + 1)); };
@@ -571,7 +572,7 @@ TEST(Copy, ConcatAndPad) {
   }
 }
 
-// Channel ranges that begin or end inside of blocks, or shift against them.
+// Channel ranges that begin or end inside blocks, or are shifted relative to them.
 TEST(Copy, CutBlocks) {
   std::string zero = "0, 0, 0, 0", one = "1, 1, 1, 1", id = "0, 1, 2, 3";
   for (auto [a, b, c] : {std::tuple(24, 24, 24), {5, 40, 19}, {33, 1, 6}}) {
@@ -611,7 +612,7 @@ TEST(Map, Requantise) {
   }
 }
 
-/// Bytes made of a byte and a float, negative sums being zero or not: any zero points, bounds and signs.
+/// Tests maps from a byte and a float to a byte, with ReLU, for all kinds of zero points, bounds and signs.
 TEST(Map, ZeroPoints) {
   CheckOptions options;
   options.allBytes = true;
@@ -637,7 +638,7 @@ TEST(Map, ZeroPoints) {
   }
 }
 
-/// Every byte of blocked and row-major tensors comes through what stands between 8-bit convolutions.
+/// Tests that the ops between 8-bit convolutions preserve every byte of blocked and row-major tensors.
 TEST(Bytes, Moves) {
   CheckOptions options;
   options.allBytes = true;
@@ -725,7 +726,7 @@ TEST(Scatter, Kinds) {
   }
 }
 
-/// In exact functions +0 is above -0, wherever that can be seen.
+/// Tests that exact functions order +0 above -0 wherever the difference is observable.
 TEST(Zeros, HaveSigns) {
   CheckOptions options;
   options.signedZeros = true, options.negativeIndices = false, options.indexRange = 5;
@@ -782,7 +783,8 @@ TEST(Suppression, Kinds) {
   }
 }
 
-/// Columns beside each other: fewer than lanes, whole runs of them, and runs with a rest.
+/// Tests reductions over strided columns: fewer columns than lanes, whole vectors of them, and vectors with a
+/// remainder.
 TEST(Order, Columns) {
   for (auto [outer, axis, inner] : {std::tuple(2, 9, 3), {1, 6, 8}, {2, 17, 16}, {1, 7, 37}, {1, 300, 64}}) {
     for (const char *element : {"f32", "i32", "ui8", "f16", "i64"}) {
@@ -792,7 +794,7 @@ TEST(Order, Columns) {
       }
     }
     CheckOptions options;
-    options.relative = 0; // its sums have an order
+    options.relative = 0; // sums have a specified order
     for (const char *element : {"f32", "i32", "i64"}) {
       std::string x = tensor({outer, axis, inner}, element);
       for (const char *flags : {"", ", exclusive = true, reverse = true"}) {
@@ -802,7 +804,7 @@ TEST(Order, Columns) {
   }
 }
 
-/// Lists of k among many: neighbours that are passed over together, ties, and a rest.
+/// Tests top k of long lists: neighbours that are skipped together, ties, and a remainder.
 TEST(Order, LongLists) {
   for (auto [rows, axis, k] : {std::tuple(3, 200, 5), {1, 77, 60}, {2, 48, 16}, {1, 33, 17}, {1, 1000, 1}}) {
     for (const char *type : {"f32", "i32", "f16", "ui8", "i64"}) {

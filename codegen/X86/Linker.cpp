@@ -1,4 +1,4 @@
-//===- Linker.cpp - Kernels to one shared object --------------------------===//
+//===- Linker.cpp - Links kernels to one shared object --------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Linker.h"
 
@@ -16,7 +16,7 @@ LLD_HAS_DRIVER(elf)
 namespace tessera::x86 {
 
 namespace {
-/// An anonymous file in memory, reached by lld under /proc/self/fd.
+/// An anonymous file in memory, which lld opens through /proc/self/fd.
 class MemoryFile {
 public:
   MemoryFile() : descriptor(memfd_create("tessera", MFD_CLOEXEC)) {}
@@ -43,7 +43,7 @@ public:
 private:
   int descriptor;
 };
-/// Where lld writes: it refuses to write a regular file in place, but takes a pipe, which a thread drains.
+/// The output of lld. lld does not write a regular file in place, but it writes to a pipe, which a thread drains.
 class OutputPipe {
 public:
   OutputPipe() {
@@ -60,7 +60,7 @@ public:
   bool valid() const { return ends[0] >= 0; }
   std::string path() const { return "/proc/self/fd/" + std::to_string(ends[1]); }
 
-  /// What was written.
+  /// Closes the pipe and returns the bytes that were written.
   std::vector<char> finish() {
     if (reader.joinable()) {
       close(ends[1]);

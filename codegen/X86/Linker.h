@@ -1,4 +1,4 @@
-//===- Linker.h - Kernels to one shared object ------------------*- C++ -*-===//
+//===- Linker.h - Links kernels to one shared object ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_X86_LINKER_H
 #define TESSERA_CODEGEN_X86_LINKER_H
@@ -9,9 +9,9 @@
 
 namespace tessera::x86 {
 
-/// Links relocatable |objects|, in order, to one ELF shared object (no libc, hash table of symbols,
-/// stripped), in this process and without files on disk. The same objects give the same bytes. One
-/// call at a time.
+/// Links the relocatable |objects|, in order, to one stripped ELF shared object without libc and with a GNU symbol hash
+/// table. Links in this process and without files on disk. Equal objects give equal bytes. Thread-safe: calls are
+/// serialised.
 llvm::Expected<std::vector<char>> linkSharedObject(llvm::ArrayRef<llvm::ArrayRef<char>> objects);
 
 } // namespace tessera::x86

@@ -1,4 +1,4 @@
-//===- MatrixTile.cpp - Products on the tile registers of AMX -------------===//
+//===- MatrixTile.cpp - Contraction tiles in AMX registers ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/MatrixTile.h"
 
@@ -20,7 +20,7 @@ TileWindows::TileWindows(const TileShape &shape) {
     return row.value() == rows.front() + static_cast<int64_t>(row.index()) * step;
   });
   for (int64_t row = 0; row < count;) {
-    // The last window of an even tile ends with it: what lies behind may be no memory.
+    // The last window of an evenly spaced tile ends with the tile, because the rows behind it may not be mapped memory.
     int64_t start = even ? std::max<int64_t>(0, std::min(row, count - shape.windowRows)) : row;
     int64_t window = offsets.size() * kWindowRows;
     offsets.push_back(rows[start]);
@@ -42,8 +42,8 @@ TileWindows::TileWindows(const TileShape &shape) {
 
 namespace {
 
-/// Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table, r13 sums, rax and rcx distances of rows, r10 runs
-/// left, r11 A of the run, r12 turns left. tmm0 to 3 sums, 4 and 5 A, 6 and 7 B.
+/// The inline assembly of a tile. Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table, r13 sums, rax and
+/// rcx row strides, r10 runs left, r11 A of the current run, r12 iterations left; tmm0-3 sums, tmm4-5 A, tmm6-7 B.
 class MatrixTileAsm {
 public:
   MatrixTileAsm(const TileShape &shape, const TileWindows &windows, const SumPlaces &places, bool bias, bool table,
@@ -82,7 +82,7 @@ private:
     }
   }
 
-  /// Every row of the sums begins with the bias: rows at a distance of nothing.
+  /// Initialises the sums. A row stride of 0 loads the bias into every row.
   void emitInit() {
     if (bias) {
       line("xorl %r11d, %r11d");
@@ -128,7 +128,7 @@ private:
     }
   }
 
-  /// |count| chunks, and the pointers moved behind them.
+  /// Emits |count| chunks and advances the pointers behind them.
   void emitChunks(int64_t count) {
     if (count == 0) {
       return;
@@ -185,7 +185,7 @@ void emitMatrixTile(KernelBuilder &kb, const TileShape &shape, const TileWindows
   MatrixTileAsm code(shape, windows, places, static_cast<bool>(bias), static_cast<bool>(table),
                      static_cast<bool>(prefetch));
   std::string text = code.text();
-  // The pointers that the loops move are results, too.
+  // The pointers that the loops advance are results as well.
   SmallVector<Value> inputs{a, b};
   SmallVector<StringRef> registers{"rdi", "rsi"};
   if (prefetch) {
@@ -217,7 +217,8 @@ void emitMatrixTile(KernelBuilder &kb, const TileShape &shape, const TileWindows
   emitAsm(kb, LLVM::LLVMStructType::getLiteral(kb.b.getContext(), types), inputs, text, llvm::join(constraints, ","));
 }
 
-/// The 64 bytes that ldtilecfg reads: palette 1, then bytes of a row and rows of each register.
+/// Returns the 64 bytes that ldtilecfg reads: palette 1, then the bytes per row and the number of rows of each
+/// register.
 static SmallVector<int8_t> tileConfig(int64_t rows, int64_t chunk) {
   constexpr int64_t kRowBytes = 16, kRows = 48, kSums = 4, kOfA = 6, kRegisters = 8;
   SmallVector<int8_t> bytes(64, 0);
@@ -248,7 +249,7 @@ void emitTileConfig(KernelBuilder &kb, int64_t rows, int64_t chunk) {
 
 void emitTileRelease(KernelBuilder &kb) { emitAsm(kb, {}, {}, "tilerelease", "~{memory},~{dirflag},~{fpsr},~{flags}"); }
 
-/// The bytes of each i16 of |words|.
+/// Returns the low and the high bytes of the i16 in |words|.
 static std::pair<Value, Value> halvesOf(KernelBuilder &kb, Value words) {
   auto type = cast<VectorType>(words.getType());
   auto bytes = VectorType::get(type.getShape(), kb.b.getI8Type());
@@ -288,7 +289,7 @@ void addHighSums(KernelBuilder &kb, Value sums, int64_t blocks) {
 
 void copyChannelsLast(KernelBuilder &kb, Value from, Value to, Value count, int64_t blocks, int64_t planeBytes,
                       int64_t elementBytes, int64_t depth, int64_t highAt, llvm::function_ref<Value(Value)> sourceOf) {
-  constexpr int64_t kTogether = 4, kLineBytes = 64; // positions; a line of the copy is written at once
+  constexpr int64_t kTogether = 4, kLineBytes = 64; // positions per iteration; the copy is written in whole cache lines
   int64_t blockBytes = kBlock * elementBytes, perLine = std::max<int64_t>(1, kLineBytes / blockBytes);
   int64_t sourceBytes = highAt ? 2 * blockBytes : blockBytes;
   auto vector = VectorType::get({blockBytes}, kb.b.getI8Type());
@@ -322,7 +323,7 @@ void copyChannelsLast(KernelBuilder &kb, Value from, Value to, Value count, int6
   if (ofLines < blocks) {
     copyBlocks(kb.constant(ofLines), blocks - ofLines);
   }
-  if (int64_t rest = depth / blockBytes - blocks; rest > 0) { // nothing times a zero weight has to be zero
+  if (int64_t rest = depth / blockBytes - blocks; rest > 0) { // garbage times a zero weight may be NaN
     Value zero = kb.zero(vector);
     kb.forLoop(kb.constant(0), count, 1, [&](Value position) {
       for (int64_t i = 0; i < rest; ++i) {
@@ -343,7 +344,7 @@ Value interleave(KernelBuilder &kb, Value x, Value y) {
 
 void copyPixels(KernelBuilder &kb, Value from, Value to, Value count, int64_t channels, int64_t planeBytes,
                 int64_t elementBytes) {
-  constexpr int64_t kTogether = 16; // positions
+  constexpr int64_t kTogether = 16; // positions per iteration
   Type element = kb.b.getIntegerType(elementBytes * 8);
   auto vector = VectorType::get({kTogether}, element);
   auto planesAt = [&](Type type, Value position) {

@@ -1,4 +1,4 @@
-//===- Micro.cpp - Which ops have a micro-kernel --------------------------===//
+//===- Micro.cpp - Selects the micro-kernel of an op ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Micro.h"
 
@@ -15,7 +15,7 @@ namespace tessera::x86 {
 namespace {
 
 bool isMicro(device::MatMulOp op, const X86Target &target) {
-  // Without the instruction the register tile does not fuse.
+  // Without FMA instructions the register tile does not fuse, which ordered sums require.
   bool fuses = target.hasFma() || !device::isOrderedProduct(op);
   return op.getPacking() || (fuses && hasMicroMatMul(op));
 }
@@ -24,7 +24,8 @@ bool isOfFloats(device::MatMulOp op) {
   return llvm::all_of(op->getOperandTypes(), [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); });
 }
 
-/// The register tile adds fused products, whose order depends on it. Of bf16 it takes pairs of q, k and v.
+/// Returns true if the f32 or bf16 micro-kernel computes |op|. The order of its fused sums depends on the register
+/// tile, so exact functions do not use it. For bf16, q, k and v are multiplied in pairs.
 bool isMicro(device::AttentionOp op, const X86KernelBuilder &kb) {
   auto are = [](ValueRange values, auto isElement) {
     return llvm::all_of(values.getTypes(),
@@ -39,7 +40,7 @@ bool isMicro(device::AttentionOp op, const X86KernelBuilder &kb) {
          are(op.getY(), isSingle);
 }
 
-/// Sums of integers have no order.
+/// Returns true if the micro-kernel of integers computes |op|; the order of their sums does not matter.
 bool isOfBytes(device::AttentionOp op) {
   auto isEmpty = [](Value value) { return cast<RankedTensorType>(value.getType()).getNumElements() == 0; };
   return op.isOfIntegers() && llvm::none_of(op->getOperands(), isEmpty) && !isEmpty(op.getY());

@@ -14,20 +14,21 @@ class RecurrentOp;
 
 namespace tessera::x86 {
 
-/// Emits the micro-kernel of |op|, if there is one for it: of convolutions, matrix products and recurrent ops with
-/// packed weights, of products of two computed matrices, of attention. False: the kernel of loops does it.
+/// Emits the micro-kernel of |op| if there is one: for convolutions, matmuls and recurrent ops with packed weights, for
+/// matmuls of two activations, and for attention. Returns false if the generic loop kernel must compute the op, and
+/// failure after reporting an error.
 mlir::FailureOr<bool> emitMicroKernel(mlir::Operation *op, X86KernelBuilder &kb);
 
 llvm::LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb);
 llvm::LogicalResult emitMicroMatMul(device::MatMulOp op, KernelBuilder &kb);
 llvm::LogicalResult emitMicroRecurrent(device::RecurrentOp op, KernelBuilder &kb);
 
-/// Whether emitMicroMatMul() takes |op| though its right side is not packed.
+/// Returns true if emitMicroMatMul() supports |op| although its right side is not packed.
 bool hasMicroMatMul(device::MatMulOp op);
 
-/// Attention on register tiles; every operand is f32.
+/// Emits attention on register tiles; every operand is f32, or q, k and v are bf16.
 void emitMicroAttention(const AttentionShape &shape);
-/// The same of bytes.
+/// Emits attention of 8-bit integers on register tiles.
 void emitMicroIntegerAttention(const AttentionShape &shape);
 
 } // namespace tessera::x86

@@ -1,10 +1,11 @@
 //===- MicroAttention.cpp - Attention on register tiles -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile of the launch is some rows of q under one k and v. It packs k transposed into panels, then walks its rows in
-// groups of one register tile: scores = q k^T, softmax without the final factor, y = scores v, and y times the factor.
-// Of bf16 a number of the packed matrices and of q is a pair, that of v of two keys, and what softmax makes is rounded
-// to such. Tiles of AMX multiply both times the same bytes of K, so that they are set up once.
+// A launch tile is a range of rows of q with one k and v. It packs k transposed into panels and then iterates over its
+// rows, one register tile at a time: scores = q k^T, softmax without the final factor, y = scores v, and y times the
+// factor. For bf16, an element of the packed matrices and of q is a pair: two channels of q and k, two keys of v. The
+// powers that softmax computes are rounded to bf16. With AMX, both contractions multiply chunks of the same number of
+// bytes of K, so the tiles are configured only once.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/AttentionShape.h"
 #include "codegen/Kernels/LoopNest.h"
@@ -24,12 +25,12 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// Of the polynomial for 2^x on [-1/2, 1/2] with the least relative error, 9e-8, that is 1 at 0.
+/// Coefficients of the polynomial for 2^x on [-1/2, 1/2] with the least relative error (9e-8) that is 1 at 0.
 constexpr double kPowerOfTwo[] = {1.326472614e-03, 9.671512739e-03, 5.550733747e-02,
                                   2.402224208e-01, 6.931469776e-01, 1.000000000e+00};
 
-/// Bytes of K that tiles of AMX multiply at a time, which rows of q and of what softmax makes have in whole numbers; 0:
-/// vectors multiply.
+/// Returns the bytes of K that AMX tiles multiply at a time, which divide the rows of q and of the softmax results; 0
+/// if vector instructions multiply.
 int64_t chunkOf(const AttentionShape &shape) {
   int64_t bytes = shape.depth * 2;
   bool isBf16 = shape.kb.operandType(0).getElementType().isBF16();
@@ -46,7 +47,7 @@ public:
         depth(pairs ? shape.depth / 2 : shape.depth), keySteps(stepsOfKeys()),
         panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)),
         keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
-        // A stride of whole pages would put all rows into the same cache sets.
+        // With a stride of whole pages, all rows would share the same cache sets.
         scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), featuresPadded(llvm::alignTo(s.features, kBlock)),
         rows(s.queries, chunk ? kMatrixTileRows : maxTileRows(targetOf(kb), panelBlocks)),
         tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
@@ -78,26 +79,26 @@ private:
 
   KernelBuilder &kb;
   AttentionShape s;
-  bool pairs;              ///< of bf16 are multiplied
-  int64_t chunk;           ///< bytes of K that tiles of AMX multiply; 0: vectors do
-  int64_t depth, keySteps; ///< numbers of 32 bits that are summed: f32, or pairs
+  bool pairs;              ///< multiplies pairs of bf16
+  int64_t chunk;           ///< bytes of K that AMX tiles multiply at a time; 0: vector instructions multiply
+  int64_t depth, keySteps; ///< K steps of q k^T and of scores v: one f32 or one pair each
   int64_t panelBlocks;
   unsigned lanes;
   int64_t keysPadded, scoreStride, featuresPadded;
   EvenSplit rows;
   Region noEpilogue;
   TileFunctions tiles;
-  // Of the tile at hand.
+  // State of the current launch tile.
   SmallVector<Value> at;                     ///< batch indices
   Value query, values, result;               ///< matrices
-  Value packedKeys, packed, scores, factors; ///< scratch: panels of k, rows of v, some rows of scores, their factors
+  Value packedKeys, packed, scores, factors; ///< scratch: panels of k, rows of v, scores of some rows and their factors
 };
 
 void MicroAttention::emit() {
   SmallVector<int64_t> space(s.batchDims());
   int64_t batch = product(space);
-  // Few batches: their rows are cut too, at the price of packing k again; an even number of parts suits 2 and 4
-  // threads.
+  // With few batches, the rows are split as well, although each part packs k again; an even number of parts suits 2 and
+  // 4 threads.
   constexpr int64_t kWantedTiles = 8, kRowsWorthPacking = 64;
   int64_t parts = std::clamp<int64_t>(kWantedTiles / std::max<int64_t>(1, batch), 1,
                                       std::max<int64_t>(1, std::min(s.queries / kRowsWorthPacking, rows.pieces)));
@@ -141,7 +142,7 @@ void MicroAttention::emit() {
   });
 }
 
-/// packedKeys[panel][e][key] = from[panel's first + key][e]; keys that do not exist are zero.
+/// Packs packedKeys[panel][e][key] = from[first key of the panel + key][e]; missing keys are zero.
 void MicroAttention::packKeys(Value from) {
   int64_t width = panelBlocks * kBlock, whole = s.keys / width, tail = s.keys % width;
   auto move = [&](int64_t panels, int64_t first, int64_t keys) {
@@ -162,7 +163,7 @@ void MicroAttention::packKeys(Value from) {
   }
 }
 
-/// packed[key][feature] = from[key][feature], with zeros up to whole blocks.
+/// Packs packed[key][feature] = from[key][feature], padded with zeros to whole blocks.
 void MicroAttention::packValues(Value from) {
   auto block = VectorType::get({kBlock}, kb.b.getF32Type());
   kb.forLoop(0, s.keys, 1, [&](Value key) {
@@ -178,7 +179,7 @@ void MicroAttention::packValues(Value from) {
   });
 }
 
-/// |type|'s elements of v, from |first| on; zeros where there are no such features.
+/// Loads a block of row |key| of v as elements of |type|, from feature |first| on; missing features are zero.
 Value MicroAttention::rowOfFeatures(Value from, Value key, int64_t first, Type type) {
   int64_t count = std::min(kBlock, s.features - first);
   auto vector = VectorType::get({kBlock}, type);
@@ -187,7 +188,7 @@ Value MicroAttention::rowOfFeatures(Value from, Value key, int64_t first, Type t
                         : kb.load(vector, from, at);
 }
 
-/// packed[key / 2][feature] = the bf16 of two keys, with zeros up to whole blocks and behind the last key.
+/// Packs packed[key / 2][feature] = the bf16 of two keys, with zeros up to whole blocks and behind the last key.
 void MicroAttention::packPairs(Value from) {
   auto wide = VectorType::get({kBlock}, kb.b.getI32Type());
   auto pack = [&](Value pair, bool isWhole) {
@@ -212,8 +213,8 @@ void MicroAttention::packPairs(Value from) {
              [&](Value at) { kb.store(kb.zero(wide), packed, at); });
 }
 
-/// c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]; strides in numbers of 32 bits, of the last block
-/// only |tailLanes| columns are written.
+/// Computes c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]. Strides count 32-bit numbers. Only
+/// |tailLanes| columns of the last block are written.
 void MicroAttention::multiply(Value a, int64_t aStride, int64_t steps, Value b, int64_t bStride, int64_t blocks,
                               Value c, int64_t cStride, int64_t tailLanes, int64_t count) {
   TileShape shape;
@@ -247,7 +248,7 @@ void MicroAttention::emitRows(Value first, int64_t count) {
   kb.forLoop(0, count, 1,
              [&](Value row) { softmax(kb.add(first, row), kb.mul(row, scoreStride), floats(factors, row)); });
   Value y = floats(result, kb.mul(first, s.features));
-  int64_t valueStride = featuresPadded; // those of v itself where it is not packed
+  int64_t valueStride = featuresPadded; // equals the stride of v itself if v is not packed
   for (int64_t block = 0; block < featuresPadded / kBlock; block += panelBlocks) {
     int64_t blocks = std::min(panelBlocks, featuresPadded / kBlock - block);
     bool last = (block + blocks) * kBlock == featuresPadded;
@@ -258,15 +259,15 @@ void MicroAttention::emitRows(Value first, int64_t count) {
   kb.forLoop(0, count, 1, [&](Value row) { scaleResult(floats(y, kb.mul(row, s.features)), floats(factors, row)); });
 }
 
-/// Scores of keys |i|... of the row whose products stand at |base|.
+/// Returns the scores of keys |i|... of the row whose products q k^T are at |base|.
 Value MicroAttention::score(Value row, Value base, Value i, Value mask) {
   Value scale = kb.floatConstant(vectorType(), s.scale);
   Value value = arith::MulFOp::create(kb.b, kb.load(vectorType(), scores, kb.add(base, i)), scale);
   return s.isMasked ? Value(arith::AddFOp::create(kb.b, value, s.loadMask(at, row, i, lanes, mask))) : value;
 }
 
-/// e^x for x <= 0 as 2^(x log2(e)), within 2e-7 of it for each 10 of x; 0 below the normal numbers. NaN stays NaN. Two
-/// thirds of the work of what other kernels share, whose last bits engines agree on.
+/// Computes e^x for x <= 0 as 2^(x log2(e)), with a relative error of 2e-7 per 10 of |x|; 0 below the normal numbers.
+/// NaN stays NaN. Takes two thirds of the operations of the shared exp, whose last bits all engines agree on.
 Value MicroAttention::expOfNegative(Value x) {
   auto number = [&](double value) { return kb.floatConstant(vectorType(), value); };
   // Adding 1.5 * 2^23 rounds to an integer and leaves it in the lowest bits.
@@ -287,7 +288,7 @@ Value MicroAttention::expOfNegative(Value x) {
   return arith::SelectOp::create(kb.b, isTiny, kb.zero(vectorType()), arith::MulFOp::create(kb.b, power, whole));
 }
 
-/// Replaces the products at |base| by e^(score - maximum), from the row's begin on; stores 1 / their sum.
+/// Replaces the products at |base| by e^(score - maximum), packed from the row's begin on; stores 1 / sum to |factor|.
 void MicroAttention::softmax(Value row, Value base, Value factor) {
   Type f32 = kb.b.getF32Type();
   Value lowest = lowestValue(kb, f32, vectorType(), false), zeros = kb.zero(vectorType());
@@ -299,7 +300,7 @@ void MicroAttention::softmax(Value row, Value base, Value factor) {
   Value total = overRow(kb, s.keys, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
     Value power = expOfNegative(arith::SubFOp::create(kb.b, score(row, base, i, mask), best));
     power = keepActive(kb, mask, power, zeros);
-    if (pairs) { // takes half the room, so that no product is lost that is still to be read
+    if (pairs) { // bf16 take half the space, so no product is overwritten before it is read
       kb.storeElements(kb.b.getBF16Type(), power, scores, kb.add(kb.mul(base, 2), i));
     } else {
       kb.store(power, scores, kb.add(base, i));

@@ -1,13 +1,13 @@
 //===- MicroConv.cpp - Direct convolution on register tiles ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of the product are output positions, columns output channels, K runs over (input channel block, kernel row,
-// kernel column, channel), which the packed weights follow. A reads the blocked input where it lies; where the
-// window reaches over the border, the rows a tile needs are first copied with their zeros into scratch. Where far taps
-// see these alone at many positions, tiles of such positions leave them out.
-// A row-major input (the image of a first layer, few channels) is always copied: K is then (channel, kernel row,
-// kernel column). For tiles of AMX, whose rows want K in one piece, the copy has channels last; of i16 there are two,
-// of low and of high bytes.
+// As a matmul, a convolution has output positions as rows and output channels as columns; K runs over (input channel
+// block, kernel row, kernel column, channel), the order of the packed weights. A reads the blocked input in place. If
+// the window crosses the border, the input rows of a launch tile are first copied to scratch with their padding. If
+// outer taps see only padding at many positions, the tiles of these positions skip such taps.
+// A row-major input (the image of a first layer, with few channels) is always copied; its K is (channel, kernel row,
+// kernel column). AMX tiles need K contiguous in each row, so their copy has channels last; an i16 input has two
+// copies, one of the low and one of the high bytes.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MatrixTile.h"
 #include "codegen/X86/Micro.h"
@@ -22,14 +22,15 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// Neighbouring positions along a dim of the result at which the same taps, [first, last), see the image.
+/// A run of positions along a dim of the result at which the same taps, [first, last), lie inside the image.
 struct Stretch {
   int64_t begin, end, first, last;
-  bool unseen = false; ///< no tap sees it
+  bool unseen = false; ///< no tap lies inside the image
   int64_t length() const { return end - begin; }
   int64_t taps() const { return last - first; }
 };
 
+/// Splits the |output| positions of a dim into runs that see the same taps.
 SmallVector<Stretch> stretchesOf(int64_t output, int64_t input, int64_t stride, int64_t pad, int64_t dilation,
                                  int64_t kernel) {
   SmallVector<Stretch> stretches;
@@ -38,7 +39,7 @@ SmallVector<Stretch> stretchesOf(int64_t output, int64_t input, int64_t stride, 
     int64_t first = start < 0 ? ceilDiv(-start, dilation) : 0;
     int64_t last = start >= input ? 0 : std::min(kernel, ceilDiv(input - start, dilation));
     bool unseen = first >= last;
-    if (unseen) { // all of them are zeros: one does
+    if (unseen) { // all taps see zeros; keep one, because a tile needs at least one
       first = 0, last = 1;
     }
     Stretch *before = stretches.empty() ? nullptr : &stretches.back();
@@ -63,7 +64,7 @@ public:
                                   : s.aBytes * lanesOfX),
         weights(targetOf(kb), panelsOfConv(packing, s.groups)), extraKinds(extras),
         panelBlocks(weights.panels.panelBlocks),
-        // A 1x1 kernel sees no rows: all positions are one long row; steps between them vanish in a copy.
+        // A 1x1 kernel does not mix rows, so all positions form one long row. The copy removes strides.
         flat(s.kh == 1 && s.kw == 1 && (channelsLast || (s.strideH == 1 && s.strideW == 1)) &&
              (!copied || ((s.widens || channelsLast) && blockedInput && !s.padded()))),
         stepW(flat ? 1 : s.strideW), outH(flat ? 1 : s.oh), outW(flat ? s.oh * s.ow : s.ow),
@@ -75,7 +76,7 @@ public:
     }
     auto isSeen = [](const Stretch &stretch) { return !stretch.unseen; };
     if (skips && llvm::all_of(rowStretches, isSeen) && llvm::all_of(columnStretches, isSeen)) {
-      copied = s.widens; // nothing around the image is read
+      copied = s.widens; // no tile reads padding
     }
     for (const Stretch &stretch : columnStretches) {
       tilesPerRow += EvenSplit(stretch.length(), packing.getRows()).pieces;
@@ -86,11 +87,11 @@ public:
 
 private:
   bool findSkips();
-  /// Some tiles beside each other in output rows of one stretch.
+  /// Register tiles that are neighbours in output rows of one run.
   struct Tiles {
     EvenSplit split;
-    int64_t first;  ///< column of the result
-    int64_t before; ///< tiles of the row
+    int64_t first;  ///< column of the result at which they begin
+    int64_t before; ///< number of tiles of the row before them
     size_t rowStretch, columnStretch;
   };
   void planMemory();
@@ -101,7 +102,7 @@ private:
   void copyRows(Value image, Value group, Value firstRow);
   void copyFlat(Value imageGroup, Value begin, Value end);
   void copyPositions(Value from, Value to, Value count);
-  /// First position of the flat row's tile |piece|.
+  /// Returns the first position of tile |piece| of the flat row.
   Value positionOf(Value piece) {
     return kb.add(kb.mul(piece, columns.size), kb.min(piece, kb.constant(columns.wide)));
   }
@@ -122,48 +123,49 @@ private:
   device::ConvOp op;
   KernelBuilder &kb;
   ConvShape s;
-  /// Columns from which on it is cheaper to copy signed bytes, flipped, than to flip them for each panel in the K loop.
+  /// Number of output channels from which copying signed bytes as value + 128 is cheaper than adding 128 in the K loop
+  /// of each panel.
   static constexpr int64_t kWorthCopying = 64;
   PackingAttr packing;
-  bool channelsLast; ///< in scratch, for tiles of AMX
+  bool channelsLast; ///< the copy in scratch has channels last, for AMX tiles
   bool blockedInput;
-  bool apart;      ///< kernel columns of a row-major input are no neighbours
+  bool apart;      ///< row-major input, each K step holds one kernel column
   bool signedDots; ///< signed A is multiplied as A + 128
   bool copied;
-  int64_t lanesOfX;     ///< elements of one position of the input
-  int64_t elementBytes; ///< of one position as it is multiplied
+  int64_t lanesOfX;     ///< elements of one position of the input in memory
+  int64_t elementBytes; ///< bytes of one position as it is multiplied
   TileWeights weights;
   ArrayRef<TileExtra> extraKinds;
   int64_t panelBlocks;
-  bool flat;
-  int64_t stepW; ///< positions of A from one of the result to the next
+  bool flat;     ///< all positions form one row
+  int64_t stepW; ///< positions of A between neighbouring positions of the result
   int64_t outH, outW;
-  bool halves;       ///< low and high bytes of i16 are copied apart
-  EvenSplit columns; ///< of one output row
+  bool halves;       ///< low and high bytes of i16 are copied separately
+  EvenSplit columns; ///< register tiles of one output row
   int64_t tileH;     ///< output rows of one register tile
-  int64_t rowSteps;
-  bool skips; ///< tiles leave out taps that see zeros around the image alone
+  int64_t rowSteps;  ///< register tiles of a flat row, else groups of tileH output rows
+  bool skips;        ///< tiles skip taps that see only padding
   SmallVector<Stretch> rowStretches, columnStretches;
 
   WorkSplit work;
   int64_t panels = 0, lastBlocks = 0, steps = 0;
-  int64_t pitch = 0, plane = 0; ///< bytes of a row and of a channel block of what A reads
-  int64_t highAt = 0;           ///< of halves: from the copy of low bytes to that of high ones
-  int64_t panelOffset = 0;      ///< of the widened panel in scratch
-  int64_t strip = 0;            ///< row steps of a flat copy at a time
+  int64_t pitch = 0, plane = 0; ///< bytes of a row and of a channel block of the data that A reads
+  int64_t highAt = 0;           ///< with halves: bytes from the copy of the low bytes to that of the high bytes
+  int64_t panelOffset = 0;      ///< offset of the widened panel in scratch
+  int64_t strip = 0;            ///< row steps of a flat row that are copied at a time
   int64_t panelScratch() const { return weights.copied ? steps * panelBlocks * weights.tileStepBytes : 0; }
   int64_t prefetchLines = 0, tilesPerRow = 0;
   std::unique_ptr<TileFunctions> tiles;
-  TileFunctions::Pointers base; ///< of the image, group and panel at hand; a: of the tile's first input row
-  Value firstStep;              ///< the row step whose first row base.a is
-  Value partBegin;              ///< first row step of the part
+  TileFunctions::Pointers base; ///< pointers of the current image, group and panel; a: the first input row of the tile
+  Value firstStep;              ///< row step whose first row is at base.a
+  Value partBegin;              ///< first row step of the launch tile
 };
 
-/// Whether leaving out taps is worth more and smaller tiles. Of floats alone: around integers there may be other
-/// numbers than zeros, which the bias counts.
+/// Computes the runs and returns true if skipping taps pays off although it needs more and smaller tiles. Supports
+/// floats only: integers may be padded with nonzero values, which the bias accounts for.
 bool DirectConv::findSkips() {
-  constexpr size_t kMostStretches = 9; // pairs of them, each with code of its own
-  constexpr int64_t kFewColumns = 6;   // take as long
+  constexpr size_t kMostStretches = 9; // pairs of runs, each of which needs its own code
+  constexpr int64_t kFewColumns = 6;   // narrower tiles take as long
   constexpr double kMostOfWhole = 0.85;
   if (!sumsFloats(s.kind) || packing.getOrder() != PackedOrder::blocks || packing.getScaleGroup() ||
       isScaledStep(packing.getStep()) || !s.padded() || flat || outH == 1 || tileH != 1) {
@@ -183,7 +185,7 @@ bool DirectConv::findSkips() {
          all <= kMostOfWhole * double(s.oh * s.ow * s.kh * s.kw);
 }
 
-/// Output rows of one register tile.
+/// Returns the number of output rows of one register tile.
 int64_t DirectConv::rowsOfTile() const {
   if (outH == 1 || columns.pieces > 1) {
     return 1;
@@ -191,15 +193,15 @@ int64_t DirectConv::rowsOfTile() const {
   if (!channelsLast) {
     return std::clamp<int64_t>(packing.getRows() / outW, 1, outH);
   }
-  // Rows share a window of AMX where they and what lies between them fit.
+  // Output rows share an AMX window if the window holds them and the input rows between them.
   int64_t between = s.strideH * positionsOfRow() / s.strideW;
   int64_t perWindow = outW > kWindowRows ? 0 : 1 + (kWindowRows - outW) / between;
   return std::clamp<int64_t>(packing.getRows() / kWindowRows * perWindow, 1, outH);
 }
 
-/// Positions of a row of the copy.
+/// Returns the number of positions in a row of the copy.
 int64_t DirectConv::positionsOfRow() const {
-  // The last K step of a row of narrow taps reads beyond them (their weights are zero).
+  // The last K step of a kernel row reads beyond its taps if they do not fill the step (the weights there are zero).
   int64_t perStep = stepElements(packing.getStep());
   int64_t lastTap = apart ? (s.kw - 1) * s.dilationW : (s.kw - 1) / perStep * perStep;
   int64_t reach = blockedInput || channelsLast ? (s.kw - 1) * s.dilationW + 1 : lastTap + perStep;
@@ -222,7 +224,7 @@ void DirectConv::planMemory() {
   }
   panelOffset = 0;
   int64_t planes = channelsLast ? 1 : blockedInput ? s.icBlocks() : s.groupC();
-  // A window of AMX has all of its rows, whether the tile wants them or not.
+  // An AMX window reads all of its rows, even those that the tile does not need.
   int64_t behind = channelsLast ? kWindowRows * s.strideW * elementBytes : 0;
   if (flat) {
     strip = std::min(ceilDiv(rowSteps, work.rowParts), stepsOfStrip());
@@ -246,8 +248,8 @@ void DirectConv::planMemory() {
   kb.setScratchBytes(panelOffset + panelScratch());
 }
 
-/// Row steps that are copied at a time. Windows of AMX read few rows so fast that a copy should not leave the first
-/// level in between; then all weights are read again for each strip, which stays cheap while they are in L2.
+/// Returns the number of row steps to copy at a time. AMX reads its few rows so fast that the copy should stay in L1;
+/// then all weights are read again for each strip, which is cheap while they are in L2.
 int64_t DirectConv::stepsOfStrip() const {
   constexpr int64_t kStripBytes = 24 * 1024, kMostWeights = 256 * 1024;
   if (!channelsLast || weightsOfGroup() > kMostWeights) {
@@ -259,14 +261,14 @@ int64_t DirectConv::stepsOfStrip() const {
 SmallVector<int32_t> DirectConv::groupOffsets() const {
   SmallVector<int32_t> offsets;
   if (flat) {
-    return offsets; // one group per channel block, an even stride
+    return offsets; // one K group per channel block, with a constant stride
   }
   if (skips) {
     return seenOffsets();
   }
   int64_t outer = channelsLast ? 1 : blockedInput ? s.icBlocks() : s.groupC();
-  // Taps of one kernel row are neighbours in a row-major image, and so are all their channels where these are last:
-  // they form one group.
+  // The taps of one kernel row are contiguous in a row-major image, and so are all their channels in a channels-last
+  // copy: they form one K group.
   bool neighbours = channelsLast ? s.dilationW == 1 : !blockedInput && !apart;
   int64_t taps = neighbours ? 1 : s.kw;
   for (int64_t channel = 0; channel < outer; ++channel) {
@@ -279,7 +281,7 @@ SmallVector<int32_t> DirectConv::groupOffsets() const {
   return offsets;
 }
 
-/// The groups that each pair of stretches sees, with the K steps of those left out before.
+/// Returns, for each pair of runs, the offset of every K group inside the image and the K steps skipped before it.
 SmallVector<int32_t> DirectConv::seenOffsets() const {
   SmallVector<int32_t> offsets;
   int64_t perStep = stepElements(packing.getStep());
@@ -301,7 +303,7 @@ SmallVector<int32_t> DirectConv::seenOffsets() const {
   return offsets;
 }
 
-/// Makes |shape| one of the groups that a pair of stretches sees.
+/// Restricts |shape| to the K groups that the given pair of runs sees.
 void DirectConv::leaveOut(TileShape &shape, size_t rowStretch, size_t columnStretch) const {
   auto taps = [&](size_t row, size_t column) { return rowStretches[row].taps() * columnStretches[column].taps(); };
   int64_t before = 0;
@@ -310,7 +312,7 @@ void DirectConv::leaveOut(TileShape &shape, size_t rowStretch, size_t columnStre
   }
   int64_t own = taps(rowStretch, columnStretch);
   shape.skips = true, shape.tableBytes = before * s.icBlocks() * 2 * int64_t(sizeof(int32_t));
-  for (StepRun &run : shape.groups) { // of whole channel blocks, and of the rest
+  for (StepRun &run : shape.groups) { // the runs of whole channel blocks, and of the remaining channels
     run.count = run.count / (s.kh * s.kw) * own;
   }
 }
@@ -338,12 +340,12 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
   return shape;
 }
 
-/// What a byte of the border holds; around i16 there are zeros.
+/// Returns the byte that fills the border; i16 inputs have zero padding.
 static int8_t padByte(device::ConvOp op, bool flipped) {
   return static_cast<int8_t>(op.getPadValue() ^ (flipped ? 0x80 : 0));
 }
 
-/// Copies |count| positions of the input as A reads them.
+/// Copies |count| positions of the input in the form in which A is read.
 void DirectConv::copyPositions(Value from, Value to, Value count) {
   int64_t inputPlane = s.h * s.w * s.xBytes * lanesOfX;
   if (channelsLast && !blockedInput) {
@@ -359,7 +361,7 @@ void DirectConv::copyPositions(Value from, Value to, Value count) {
   }
 }
 
-/// Copies the positions [begin, end) of the flat row.
+/// Copies the positions [begin, end) of the flat row to scratch.
 void DirectConv::copyFlat(Value imageGroup, Value begin, Value end) {
   int64_t sourceBytes = s.xBytes * lanesOfX;
   Value source = byteOffset(kb, kb.operand(0), kb.mul(imageGroup, s.icBlocks() * s.h * s.w * sourceBytes));
@@ -383,8 +385,8 @@ void DirectConv::copyFlat(Value imageGroup, Value begin, Value end) {
   });
 }
 
-/// Copies the input rows of the tile, which begin at |firstRow| (may be negative), with their borders to scratch;
-/// signed bytes for VNNI flipped.
+/// Copies the input rows of the launch tile, which begin at |firstRow| (may be negative), to scratch with their
+/// padding; for VNNI, signed bytes become value + 128.
 void DirectConv::copyRows(Value image, Value group, Value firstRow) {
   int64_t planes = channelsLast ? 1 : blockedInput ? s.icBlocks() : s.groupC();
   int64_t sourceBytes = s.xBytes * lanesOfX, inputPlane = s.h * s.w * sourceBytes, rowsIn = plane / pitch,
@@ -411,7 +413,7 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
       kb.forLoop(begin, end, 1, [&](Value row) { clear(byteOffset(kb, to, kb.mul(row, pitch)), pitch); });
     };
     if (!s.padded() && width == s.w) {
-      // Whole rows follow each other in both places.
+      // Whole rows are contiguous in both places.
       copyPositions(byteOffset(kb, from, kb.mul(firstRow, s.w * sourceBytes)), to, kb.mul(bottom, s.w));
       return;
     }
@@ -431,7 +433,7 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
 
 void DirectConv::emit() {
   planMemory();
-  // The next panel is fetched while the tiles of this one run; the weights of a small layer stay in L2 anyway.
+  // The next panel is prefetched while the tiles of this one run; the weights of a small layer stay in L2 anyway.
   int64_t tilesPerPanel = (outH == 1 ? 1 : tilesPerRow) * ceilDiv(rowSteps, work.rowParts);
   if (weightsOfGroup() > 256 * 1024 && !weights.copied) {
     int64_t lines = weights.panels.bytesOfBlock() / kBlockBytes;
@@ -490,7 +492,7 @@ void DirectConv::emit() {
   });
 }
 
-/// Copies the row steps [rowBegin, rowEnd) of a flat row, and multiplies them.
+/// Copies the row steps [rowBegin, rowEnd) of a flat row and multiplies them.
 void DirectConv::emitStrip(Value imageGroup, Value panelBegin, Value panelEnd, Value rowBegin, Value rowEnd) {
   Value first = positionOf(rowBegin);
   copyFlat(imageGroup, first, positionOf(rowEnd));
@@ -498,9 +500,9 @@ void DirectConv::emitStrip(Value imageGroup, Value panelBegin, Value panelEnd, V
   emitPanels(panelBegin, panelEnd, rowBegin, rowEnd);
 }
 
-/// The panels [panelBegin, panelEnd) of the row steps [rowBegin, rowEnd).
+/// Emits the panels [panelBegin, panelEnd) of the row steps [rowBegin, rowEnd).
 void DirectConv::emitPanels(Value panelBegin, Value panelEnd, Value rowBegin, Value rowEnd) {
-  // The last panel may be narrower or end inside a block, so it has tiles of its own.
+  // The last panel may be narrower or end inside a block, so it has separate tile functions.
   bool special = lastBlocks != panelBlocks || s.groupOc() % kBlock;
   Value fullEnd = special ? kb.min(panelEnd, kb.constant(panels - 1)) : panelEnd;
   if (!special || panels > 1) {
@@ -546,7 +548,7 @@ void DirectConv::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last)
   base = image;
 }
 
-/// The row steps [begin, end), each of |rows| output rows.
+/// Emits the row steps [begin, end), each of |rows| output rows.
 void DirectConv::emitRows(Value begin, Value end, int64_t rows, bool last) {
   for (size_t row = 0; row < rowStretches.size(); ++row) {
     Value from = skips ? kb.max(begin, kb.constant(rowStretches[row].begin)) : begin;
@@ -564,7 +566,7 @@ void DirectConv::emitRows(Value begin, Value end, int64_t rows, bool last) {
   }
 }
 
-/// The register tiles [tileBegin, tileEnd) of the |rows| output rows of a row step.
+/// Emits the register tiles [tileBegin, tileEnd) of the |rows| output rows of a row step.
 void DirectConv::emitRow(Value step, const Tiles &tiles, int64_t rows, Value tileBegin, Value tileEnd, bool last) {
   const EvenSplit &split = tiles.split;
   Value wide = kb.constant(split.wide);
@@ -576,11 +578,11 @@ void DirectConv::emitRow(Value step, const Tiles &tiles, int64_t rows, Value til
   }
 }
 
-/// Register tiles [begin, end), all |width| positions wide.
+/// Emits the register tiles [begin, end), all |width| positions wide.
 void DirectConv::emitTiles(Value step, const Tiles &stretch, Value begin, Value end, int64_t rows, int64_t width,
                            bool last) {
   Value a = byteOffset(kb, base.a, kb.mul(kb.sub(step, firstStep), tileH * s.strideH * pitch));
-  Value c = kb.mul(step, tileH * outW * kBlock); // of the row in a channel block, in elements
+  Value c = kb.mul(step, tileH * outW * kBlock); // offset of the row in a channel block, in elements
   int64_t blocks = last ? lastBlocks : panelBlocks;
   TileShape shape = tileShape(rows, width, blocks);
   if (skips) {
@@ -610,7 +612,7 @@ void DirectConv::emitTiles(Value step, const Tiles &stretch, Value begin, Value 
       }
     }
     if (prefetchLines) {
-      // Each tile of the panel asks for its share of the next one.
+      // Each tile of the panel prefetches its share of the next panel.
       Value row = kb.mul(kb.sub(step, partBegin), tilesPerRow);
       Value index = outH == 1 ? kb.sub(tile, partBegin) : kb.add(kb.add(row, tile), stretch.before);
       at.prefetch = byteOffset(kb, base.prefetch, kb.mul(index, prefetchLines * 64));

@@ -1,10 +1,9 @@
 //===- MicroDepthwise.cpp - Depthwise convolution on channel blocks -------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// One vector holds the channels of a block at one position; a register tile is a run of positions
-// of an output row. Weights lie [C / 16][KH * KW][16]. Taps on padding are not computed: kernel
-// rows are cut by the loop over them, kernel columns are known for each tile, because tiles at the
-// left and right border are emitted by themselves.
+// One vector holds the channels of a block at one position; a register tile is a run of positions of an output row. The
+// weights are [C / 16][KH * KW][16]. Taps on padding are not computed: the loop over kernel rows is cut at run time,
+// and the tiles at the left and right border are emitted separately, so their kernel columns are cut at compile time.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MicroShape.h"
 #include "device_dialect/IR/Layout.h"
@@ -37,7 +36,7 @@ private:
     return inside(begin, 0) && inside(end - 1, s.kw - 1);
   }
 
-  int64_t xBlock() const { return kBlock * s.xBytes; } ///< bytes of a position
+  int64_t xBlock() const { return kBlock * s.xBytes; } ///< bytes of one position of x
   int64_t wBlock() const { return kBlock * device::elementBytes(s.wElement); }
 
   device::ConvOp op;
@@ -47,15 +46,15 @@ private:
   EvenSplit columns;
   int64_t blocks;
 
-  // Of the block at hand.
+  // State of the current block.
   Value x, w, y, bias;
   SmallVector<Value> extras;
-  SmallVector<Value> channels; ///< mask of the channels that exist, per vector of the block; empty when all do
+  SmallVector<Value> channels; ///< mask of the existing channels, per vector of the block; empty if all exist
   Value tapBegin, tapEnd;      ///< kernel rows inside the input
 };
 
 void Depthwise::emit() {
-  // Some 5 us at least.
+  // At least some 5 us.
   constexpr int64_t kTapsPerTile = 10'000;
   forRowsOfBlocks(kb, s, blocks, kTapsPerTile, [&](Value image, Value block, Value rowBegin, Value rowEnd) {
     emitBlock(image, block, rowBegin, rowEnd);
@@ -94,7 +93,7 @@ void Depthwise::emitRow(Value row) {
   Value room = kb.max(kb.constant(0), kb.sub(kb.constant(s.h), top));
   tapBegin = kb.div(kb.add(missing, s.dilationH - 1), s.dilationH);
   tapEnd = kb.min(kb.constant(s.kh), kb.div(kb.add(room, s.dilationH - 1), s.dilationH));
-  // Rows whose window lies inside the input need no cut: [interiorBegin, interiorEnd).
+  // Rows in [interiorBegin, interiorEnd) have their window inside the input and need no cut.
   int64_t last = s.h - 1 - (s.kh - 1) * s.dilationH + s.padTop;
   int64_t interiorBegin = std::min(s.oh, ceilDiv(s.padTop, s.strideH));
   int64_t interiorEnd = last < 0 ? interiorBegin : std::clamp(last / s.strideH + 1, interiorBegin, s.oh);
@@ -120,7 +119,7 @@ void Depthwise::emitRow(Value row) {
       });
     };
     if (unroll) {
-      // Unsigned: rows above count as beyond.
+      // The unsigned comparison also rejects rows above the interior.
       Value inner = kb.sub(row, kb.constant(interiorBegin)), count = kb.constant(interiorEnd - interiorBegin);
       kb.ifThen(arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, inner, count), [&] { emitRun(true); });
       kb.ifThen(arith::CmpIOp::create(kb.b, arith::CmpIPredicate::uge, inner, count), [&] { emitRun(false); });
@@ -131,8 +130,8 @@ void Depthwise::emitRow(Value row) {
   }
 }
 
-/// |width| positions whose first tap reads |input|. |first|: their first column when it is known (a
-/// border may cut columns), absent when no column is cut. |allRows|: no kernel row is cut.
+/// Emits |width| positions whose first tap reads |input|. |first| is their first column if a border may cut kernel
+/// columns, else absent. |allRows|: no kernel row is cut.
 void Depthwise::emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first, bool allRows) {
   int64_t lanes = targetOf(kb).lanes(32);
   auto vector = VectorType::get({lanes}, kb.b.getF32Type());
@@ -146,7 +145,7 @@ void Depthwise::emitTile(Value input, Value position, int64_t width, std::option
       Value weights = byteOffset(kb, w, kb.mul(tapRow, s.kw * wBlock()));
       for (int64_t tap = 0; tap < s.kw; ++tap) {
         Value weight = kb.loadElements(s.wElement, lanes, byteOffset(kb, weights, tap * wBlock()), firstLane);
-        if (s.wElement.isInteger(8)) { // their scales are in the epilogue
+        if (s.wElement.isInteger(8)) { // the epilogue applies their scales
           weight = arith::SIToFPOp::create(kb.b, vector, weight);
         }
         for (int64_t column = 0; column < width; ++column) {

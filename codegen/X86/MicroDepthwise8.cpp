@@ -1,13 +1,13 @@
 //===- MicroDepthwise8.cpp - Depthwise convolution of integer images ------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The input rows of some output rows are first rewritten to scratch with their borders, then tiles of output positions
-// are summed from there. With VNNI a row becomes windows: 16 channels x 4 neighbouring columns, one for every second
-// column; a kernel row of up to three taps is then one vpdpbusd per output, with the weights shifted by one column for
-// outputs that start at an odd one. Dilated columns are rows of their own. Otherwise a row becomes f32, in which sums
-// of fewer than 2^24 / (255 * 128) products are exact. A row of 16-bit images becomes i32, whose lower halves are
-// multiplied (pmaddwd) with weights that have nothing in their upper halves.
-//===----------------------------------------------------------------------===//
+// A launch tile first rewrites the input rows of some output rows to scratch, with their padding, and then sums tiles
+// of output positions from there. There are three forms of a row in scratch:
+// - With VNNI it becomes windows of 16 channels x 4 neighbouring columns, one for every second column. A kernel row of
+//   up to three taps is then one vpdpbusd per output, with weights that are shifted by one column for outputs that
+//   start at an odd column. With dilation, the columns of each residue form a separate row.
+// - Without VNNI it becomes f32, in which sums of fewer than 2^24 / (255 * 128) products are exact.
+// - A row of a 16-bit image becomes i32, whose lower halves are multiplied (pmaddwd) by weights with zero upper halves.
 #include "codegen/X86/MicroShape.h"
 #include "device_dialect/IR/Layout.h"
 
@@ -43,7 +43,7 @@ private:
   SmallVector<Value> sumWindows(Value from, int64_t width);
   SmallVector<Value> sumLanes(Value from, int64_t width);
   Value multiplyAdd(Value value, Value weight, Value sum);
-  /// Of a position in scratch without windows: 32 bits a channel.
+  /// Returns the type of one position in scratch without windows: 32 bits per channel.
   VectorType laneType() {
     Type element = words ? Type(kb.b.getI32Type()) : kb.b.getF32Type();
     return VectorType::get({static_cast<int64_t>(targetOf(kb).lanes(32))}, element);
@@ -67,14 +67,14 @@ private:
   bool windows, isSigned;
   int64_t blocks, columnsPerTile;
 
-  DepthwiseWindows shape;   ///< of the weights
-  int64_t width = 0;        ///< positions of a row with its borders
+  DepthwiseWindows shape;   ///< windows per kernel row
+  int64_t width = 0;        ///< positions of a row with its padding
   int64_t pitch = 0;        ///< bytes of a row in scratch
-  int64_t rowsTogether = 1; ///< output rows that are prepared together
+  int64_t rowsTogether = 1; ///< output rows whose input is prepared together
   int64_t windowsPerResidue = 0;
-  int64_t stagingBytes = 0; ///< a row of bytes with borders, before the rows in scratch
+  int64_t stagingBytes = 0; ///< bytes of a padded input row, staged before the rows in scratch
 
-  // Of the block at hand.
+  // State of the current block.
   Value x, w, y, bias;
   SmallVector<Value> extras;
 };
@@ -84,8 +84,8 @@ void Depthwise8::plan() {
   int64_t reach = (s.ow - 1) * s.strideW;
   width = reach + (s.kw - 1) * s.dilationW + 1;
   if (windows) {
-    // The last window starts at the last output's even column, and further ones follow at distances of four.
-    // With dilation each residue of the columns is a row of its own.
+    // The last window starts at the last output's even column; further ones follow at distances of four. With dilation,
+    // each residue of the columns is a separate row.
     int64_t last = reach / s.dilationW / 2 + 2 * (std::max(shape.count[0], shape.count[1]) - 1);
     width = (2 * last + 4) * s.dilationW;
     windowsPerResidue = last + 1;
@@ -94,7 +94,7 @@ void Depthwise8::plan() {
   } else {
     pitch = width * kBlockBytes;
   }
-  // Some 24 KiB of rows stay in the first level; but tall (dilated) windows share their rows among enough outputs.
+  // Keep some 24 KiB of rows, which stay in L1, but share the rows of tall (dilated) windows among enough outputs.
   int64_t extra = (s.kh - 1) * s.dilationH + 1 - s.strideH;
   int64_t close = (24 * 1024 / pitch - extra) / s.strideH, shared = ceilDiv(3 * std::max<int64_t>(extra, 0), s.strideH);
   int64_t most = (256 * 1024 / pitch - extra) / s.strideH;
@@ -104,7 +104,7 @@ void Depthwise8::plan() {
 }
 
 void Depthwise8::emit() {
-  // As for f32 but with less to do per tap.
+  // As for f32, but with less work per tap.
   constexpr int64_t kTapsPerTile = 20'000;
   forRowsOfBlocks(kb, s, blocks, kTapsPerTile, [&](Value image, Value block, Value rowBegin, Value rowEnd) {
     int64_t tail = s.c % kBlock;
@@ -155,18 +155,18 @@ static void fillBytes(KernelBuilder &kb, Value to, int64_t bytes, int64_t value)
   }
 }
 
-/// Rewrites |rowsIn| input rows from |firstRow| on (may be negative).
+/// Rewrites |rowsIn| input rows to scratch, from |firstRow| on (may be negative).
 void Depthwise8::prepareRows(Value firstRow, Value rowsIn) {
   int64_t inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
   if (windows) {
-    // The borders of the staged row stay.
+    // The padding of the staged row is the same for all rows.
     fillBytes(kb, kb.scratch(), std::min(s.padLeft, width) * kBlock, padValue());
     fillBytes(kb, byteOffset(kb, kb.scratch(), (s.padLeft + inside) * kBlock), (width - s.padLeft - inside) * kBlock,
               padValue());
   }
   kb.forLoop(kb.constant(0), rowsIn, 1, [&](Value i) {
     Value row = kb.add(firstRow, i), to = byteOffset(kb, kb.scratch(), kb.add(kb.mul(i, pitch), stagingBytes));
-    // Unsigned: rows above count as beyond.
+    // The unsigned comparison also catches rows above the image.
     Value outside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::uge, row, kb.constant(s.h));
     kb.ifThen(outside, [&] { fillRow(to); });
     Value within = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, row, kb.constant(s.h));
@@ -186,8 +186,8 @@ void Depthwise8::fillRow(Value to) {
              [&](Value at) { kb.store(padding, byteOffset(kb, to, at), kb.constant(0)); });
 }
 
-/// Window j of residue r holds, channel by channel, the columns (2j .. 2j + 3) * dilation + r of the row; signed bytes
-/// as value + 128.
+/// Writes the windows of a row. Window j of residue r holds, channel by channel, the columns (2j .. 2j + 3) * dilation
+/// + r of the row; signed bytes are stored as value + 128.
 void Depthwise8::prepareWindows(Value from, Value to) {
   int64_t inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
   if (inside > 0) {
@@ -196,7 +196,7 @@ void Depthwise8::prepareWindows(Value from, Value to) {
   }
   auto bytes = VectorType::get({64}, kb.b.getI8Type()), dwords = VectorType::get({16}, kb.b.getI32Type());
   SmallVector<int64_t> byColumn; // dword 4 q + p: channels 4 q .. 4 q + 3 of column p
-  SmallVector<int8_t> byChannel; // 4 x 4 bytes of each 128-bit lane transposed
+  SmallVector<int8_t> byChannel; // transposes the 4 x 4 bytes of each 128-bit lane
   for (int64_t i = 0; i < 16; ++i) {
     byColumn.push_back(i % 4 * 4 + i / 4);
   }
@@ -274,9 +274,9 @@ void Depthwise8::emitRow(Value row, Value scratchRow, int64_t tail) {
   }
 }
 
-/// |width| positions from |column| on, a multiple of columnsPerTile.
+/// Emits |width| positions from |column| on, which is a multiple of columnsPerTile.
 void Depthwise8::emitTile(Value row, Value scratchRow, Value column, int64_t width, int64_t tail) {
-  // Windows stand at every second column of each residue; 16 columns hold as many of each.
+  // Every second column of each residue has a window; a tile of 16 columns covers equally many columns of each residue.
   int64_t step = windows ? kBlockBytes / 2 * s.strideW / s.dilationW : kBlockBytes * s.strideW;
   Value from = byteOffset(kb, scratchRow, kb.mul(column, step));
   SmallVector<Value> sums = windows ? sumWindows(from, width) : sumLanes(from, width);
@@ -321,7 +321,7 @@ SmallVector<Value> Depthwise8::sumWindows(Value from, int64_t width) {
   return sums;
 }
 
-/// Exact either way: floats are integers below 2^24.
+/// Returns sum + value * weight. Both forms are exact: floats hold integers below 2^24.
 Value Depthwise8::multiplyAdd(Value value, Value weight, Value sum) {
   if (!words) {
     return targetOf(kb).hasFma() ? Value(vector::FMAOp::create(kb.b, value, weight, sum))
