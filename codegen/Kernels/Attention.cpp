@@ -1,8 +1,8 @@
 //===- Attention.cpp - Scaled dot-product attention kernels ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile is some rows of q under one k and v. It
-// transposes k into scratch, then per four rows: scores, softmax and the product with v, all in scratch.
+// Each tile computes a few rows of q under one k and v. The kernel transposes k into scratch; then, for every four or
+// eight rows, it computes scores, softmax and the contraction with v, keeping scores and powers in scratch.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/AttentionShape.h"
 #include "codegen/Kernels/Epilogue.h"
@@ -56,7 +56,7 @@ Value AttentionShape::rounded(Value power) const {
   return math::RoundEvenOp::create(kb.b, arith::MulFOp::create(kb.b, power, steps));
 }
 
-/// |value|, or |other| where it is |special|.
+/// Returns |value|, but |other| in elements where |value| equals |special|.
 static Value replaced(KernelBuilder &kb, Value value, double special, double other) {
   auto number = [&](double of) { return kb.floatConstant(value.getType(), of); };
   Value isSpecial = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::OEQ, value, number(special));
@@ -67,7 +67,7 @@ Value AttentionShape::referenceOf(Value best) const {
   if (!zeroesMaskedRows) {
     return best;
   }
-  // -inf less a finite number is -inf, whose power is 0.
+  // If every score is -inf, subtracting a finite number leaves -inf, whose exponential is 0.
   const auto &semantics = cast<FloatType>(getElementTypeOrSelf(best.getType())).getFloatSemantics();
   double lowest = APFloat::getLargest(semantics, /*Negative=*/true).convertToDouble();
   return replaced(kb, best, -std::numeric_limits<double>::infinity(), lowest);
@@ -121,7 +121,7 @@ Value AttentionShape::loadMask(ArrayRef<Value> at, Value row, Value key, unsigne
 
 namespace {
 
-/// For every element type.
+/// Emits attention for every element type, one launch tile for some rows of q.
 class AttentionEmitter : AttentionShape {
 public:
   explicit AttentionEmitter(const AttentionShape &shape)
@@ -135,7 +135,7 @@ public:
   void emit() {
     SmallVector<int64_t> space(batchDims());
     int64_t batch = product(space);
-    // Few batches: their rows are cut too, at the price of transposing k again.
+    // With few batches the rows are split too; each split has to transpose k again.
     int64_t parts = std::clamp<int64_t>(16 / std::max<int64_t>(1, batch), 1, llvm::divideCeil(queries, 4 * rowsAtOnce));
     int64_t rows = llvm::alignTo(llvm::divideCeil(queries, parts), rowsAtOnce);
     parts = llvm::divideCeil(queries, rows);
@@ -154,9 +154,9 @@ public:
 private:
   VectorType vectorType() { return vectorOf(type); }
   VectorType vectorOf(Type of) { return VectorType::get({int64_t(lanes)}, of); }
-  /// A factor of products whose sums are of |of|, which are as wide as scores.
+  /// Converts a loaded operand element to |of|, the type of the sums, in integer attention; floats pass through.
   Value factor(Value loaded, Type of) { return isOfIntegers() ? convert(loaded, of) : loaded; }
-  /// Sums of |products| as scores and results are computed.
+  /// Converts a sum to |type|, in which scores and results are computed.
   Value single(Value sum) { return isOfIntegers() ? convert(sum, type) : sum; }
   Type elementOf(unsigned operand) { return kb.operandType(operand).getElementType(); }
 
@@ -172,7 +172,7 @@ private:
     });
   }
 
-  /// Rows beyond the last repeat it; they are not stored.
+  /// Returns the index of row |row| + |r|; rows beyond the last one repeat the last row and are not stored.
   Value clampedRow(Value row, int64_t r) { return kb.min(kb.add(row, r), kb.constant(queries - 1)); }
 
   void emitRows(ArrayRef<Value> at, Value row) {
@@ -206,7 +206,7 @@ private:
     multiplyValues(at, row, factors);
   }
 
-  /// Replaces a row of scores by e^(score - maximum); returns 1 / their sum.
+  /// Replaces a row of scores by e^(score - maximum); returns factorOf() their sum.
   Value softmaxRow(Value base) {
     Value lowest = lowestValue(kb, element, vectorType(), false), zeros = kb.zero(vectorType());
     auto load = [&](Value i) { return kb.load(vectorType(), scores, kb.add(base, i)); };
@@ -225,7 +225,7 @@ private:
     return factorOf(total);
   }
 
-  /// x y + sum, of integers in whichever type they are exact.
+  /// Returns x * y + sum. Integer attention multiplies in f32 or i32, whichever is exact.
   Value addProduct(Value x, Value y, Value sum) {
     return isOfIntegers() ? emitMultiplyAdd(kb, x, y, sum) : emitFma(kb, x, y, sum);
   }
@@ -259,7 +259,7 @@ private:
 
   const int64_t rowsAtOnce;
   Type element, type;
-  Type scoreSum, valueSum; ///< in which products are added up
+  Type scoreSum, valueSum; ///< accumulator types of q k^T and of the contraction with v
   int64_t keysPadded;
   unsigned lanes;
   Value scores;

@@ -1,9 +1,10 @@
-//===- AttentionRows.cpp - Attention whose rows threads share -------------===//
+//===- AttentionRows.cpp - Attention with threads sharing rows ------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// kRowThreads threads take some rows of q under one k and v. First each has a key of every sixteen: scores, which
-// stay in scratch where they fit, and their maximum. Then each has features: the powers of sixteen keys, one a thread,
-// go round by broadcasts and multiply v, key by key. Sums have the order of numerics_float.h.
+// kRowThreads threads (16) share some rows of q under one k and v. In the first pass each thread computes the scores of
+// one key in every 16 and their maximum; the scores stay in scratch if they fit. In the second pass each thread owns
+// features: each of the 16 threads computes the power of one key, and the powers are broadcast in turn to multiply the
+// rows of v. The sum of a row's powers has the order that numerics_float.h states.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/AttentionShape.h"
 #include "codegen/Kernels/LoopNest.h"
@@ -19,9 +20,11 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-constexpr int64_t kMostScoreBytes = int64_t(64) << 20; ///< of all rows; beyond, scores are computed twice
-constexpr int64_t kWantedThreads = 16384;              ///< before a thread takes several rows
-constexpr int64_t kMostRuns = 8;                       ///< of features that a thread sums at once
+constexpr int64_t kMostScoreBytes = int64_t(64) << 20; ///< scratch for the scores of all rows; if they need more,
+                                                       ///< scores are computed twice
+constexpr int64_t kWantedThreads = 16384;              ///< a thread takes several rows only while at least this many
+                                                       ///< threads remain
+constexpr int64_t kMostRuns = 8;                       ///< runs of features that one thread sums at once
 
 class SharedAttention : AttentionShape {
 public:
@@ -47,7 +50,8 @@ public:
     kb.forSharedRows(product(space), [&](Value item) {
       at = delinearize(kb, item, space);
       firstRow = kb.mul(at.pop_back_val(), rows);
-      // The scratch of the row's first thread and of those behind it, in which neighbours have neighbouring scores.
+      // Start at the scratch of the row's first thread. The scratch areas of the threads that share a row are used as
+      // one array, in which neighbouring threads own neighbouring scores.
       scores = kb.element(type, kb.scratch(), kb.mul(kb.sharedLane(), -rows * chunks));
       SmallVector<Value> best = maxima();
       int64_t step = kMostRuns * run * kRowThreads;
@@ -62,10 +66,10 @@ private:
 
   Type elementOf(unsigned operand) { return kb.operandType(operand).getElementType(); }
   Value maximum(Value a, Value b) { return emitExtremum(kb, type, a, b, false); }
-  /// Rows beyond the last repeat it; they are not stored.
+  /// Returns the index of row |firstRow| + |r|; rows beyond the last one repeat the last row and are not stored.
   Value clampedRow(int64_t r) { return kb.min(kb.add(firstRow, r), kb.constant(queries - 1)); }
 
-  /// This thread's scores of the keys from |first| on, one a row.
+  /// Computes, for each row, this thread's score among the 16 keys that begin at |first|.
   Values scoresAt(Value first, Value mask) {
     Value key = kb.add(first, kb.sharedLane());
     key = mask ? kb.min(key, kb.constant(keys - 1)) : key;
@@ -97,15 +101,15 @@ private:
     return sum;
   }
 
-  /// x y + sum; of integers in the type of the sum, in which they are exact.
+  /// Returns x * y + sum. Integer operands are first converted to the type of the sum, in which they are exact.
   Value addProduct(Value x, Value y, Value sum) {
     return isOfIntegers() ? emitMultiplyAdd(kb, convert(x, sum.getType()), convert(y, sum.getType()), sum)
                           : emitFma(kb, x, y, sum);
   }
-  /// A sum of products as scores and results are computed.
+  /// Converts a sum to |type|, in which scores and results are computed.
   Value single(Value sum) { return isOfIntegers() ? convert(sum, type) : sum; }
 
-  /// Where the scores of row |r| for the keys from |first| on lie.
+  /// Returns the index of the scores of row |r| for the keys that begin at |first|.
   Value slot(int64_t r, Value first) { return kb.add(first, r * chunks * kRowThreads); }
 
   Values maxima() {
@@ -126,11 +130,11 @@ private:
     return best;
   }
 
-  /// Features [|from|, |to|) of the result.
+  /// Computes features [|from|, |to|) of the result.
   void multiplyValues(ArrayRef<Value> best, int64_t from, int64_t to) {
     int64_t runs = llvm::divideCeil(to - from, run * kRowThreads);
     Value vBase = matrixBase(v, at);
-    // Per row: this thread's part of the sum of powers, then the sums of its features.
+    // Each row has this thread's part of the sum of powers, followed by the sums of this thread's features.
     int64_t perRow = 1 + runs * run;
     Values zeros(rows * perRow, kb.zero(valueSum));
     for (int64_t r = 0; r < rows; ++r) {
@@ -154,7 +158,7 @@ private:
     }
   }
 
-  /// |count| keys of a chunk, four at a time where that divides them.
+  /// Runs |body| over |count| keys of a chunk; unrolls four keys if |count| is a multiple of four.
   Values overKeys(int64_t count, Values sums, function_ref<void(Value j, Values &sums)> body) {
     int64_t unrolled = count % 4 == 0 ? 4 : 1;
     return kb.forLoop(kb.constant(0), kb.constant(count), unrolled, sums, [&](Value j, ValueRange old) {
@@ -177,20 +181,20 @@ private:
     return powers;
   }
 
-  /// First feature of this thread's run |i| of those from |from| on.
+  /// Returns the first feature of this thread's run |i|, counting runs from feature |from|.
   Value featureOf(int64_t from, int64_t i) {
     return kb.add(kb.mul(kb.sharedLane(), run), from + i * run * kRowThreads);
   }
   bool isWhole(int64_t from, int64_t i) { return from + (i + 1) * run * kRowThreads <= features; }
 
-  /// sums += the power of key |j| of a chunk times its features, which begin at |base|.
+  /// Adds the power of key |j| of a chunk times this thread's features of v, whose row begins at |base|, to |sums|.
   void addKey(Value base, Value j, ArrayRef<Value> powers, int64_t from, int64_t runs, Values &sums) {
     Values factors;
     for (Value power : powers) {
       factors.push_back(kb.target.broadcast(kb, power, j));
     }
     for (int64_t i = 0; i < runs; ++i) {
-      // Threads beyond the last feature repeat it.
+      // Threads beyond the last feature read the last feature instead; they do not store a result.
       Value feature = featureOf(from, i);
       feature = isWhole(from, i) ? feature : kb.min(feature, kb.constant(features - 1));
       Value values = kb.loadRun(elementOf(2), run, kb.operand(2), kb.add(base, feature));
@@ -224,10 +228,10 @@ private:
   }
 
   Type element, type;
-  Type scoreSum, valueSum; ///< in which products are added up
+  Type scoreSum, valueSum; ///< accumulator types of q k^T and of the contraction with v
   int64_t chunks, batch;
-  int64_t rows = 1; ///< of q that threads take together
-  int64_t run = 1;  ///< neighbouring features of a thread
+  int64_t rows = 1; ///< rows of q that the threads compute together
+  int64_t run = 1;  ///< neighbouring features that one thread computes
   bool keepsScores = true;
   Values at;
   Value firstRow, scores;

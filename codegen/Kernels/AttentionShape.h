@@ -1,4 +1,4 @@
-//===- AttentionShape.h - What attention kernels share ----------*- C++ -*-===//
+//===- AttentionShape.h - Operands shared by attention kernels - -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_ATTENTIONSHAPE_H
 #define TESSERA_CODEGEN_KERNELS_ATTENTIONSHAPE_H
@@ -8,57 +8,60 @@
 
 namespace tessera::kernels {
 
-/// The operands of an attention op: y [..., queries, features] = softmax(scale q k^T + mask) v with q [..., queries,
-/// depth], k [..., keys, depth], v [..., keys, features]; batch dims of size 1 broadcast. Elements of a row are
-/// neighbours, rows lie where the op's views say.
+/// Describes the operands of an attention op: y [..., queries, features] = softmax(scale q k^T + mask) v with q [...,
+/// queries, depth], k [..., keys, depth], v [..., keys, features]. Batch dims of size 1 broadcast. Elements of a row
+/// are contiguous; the op's views give the offsets and strides of rows.
 struct AttentionShape {
   explicit AttentionShape(KernelBuilder &kb);
 
-  /// Matrices, one for each of |sizes| but the last two.
+  /// A stack of matrices: all dims of |sizes| but the last two count matrices.
   struct Matrices : device::AttentionOp::View {
     int64_t rowStride() const { return strides[strides.size() - 2]; } ///< in elements
-    /// Whether all rows begin at multiples of |elements|.
+    /// Returns true if every row begins at a multiple of |elements|.
     bool begin(int64_t elements) const;
   };
 
-  /// Element offset of the one of |matrices| at the batch indices |at|.
+  /// Returns the element offset of the matrix at batch indices |at|.
   mlir::Value matrixBase(const Matrices &matrices, llvm::ArrayRef<mlir::Value> at) const;
-  /// Element offset of the mask at (|row|, |key|).
+  /// Returns the element offset of the mask at (|row|, |key|).
   mlir::Value maskOffset(llvm::ArrayRef<mlir::Value> at, mlir::Value row, mlir::Value key) const;
-  /// |lanes| values of the mask at (|row|, |key|...), of which those in |active| (null: all) exist.
+  /// Loads |lanes| neighbouring values of the mask, from (|row|, |key|) on; lanes that |active| (null: all lanes)
+  /// excludes are not read.
   mlir::Value loadMask(llvm::ArrayRef<mlir::Value> at, mlir::Value row, mlir::Value key, unsigned lanes,
                        mlir::Value active) const;
   llvm::ArrayRef<int64_t> batchDims() const { return llvm::ArrayRef(q.sizes).drop_back(2); }
 
   bool isOfIntegers() const { return levels != 0; }
-  /// The type of sums of |count| products of integers up to |reach| with bytes: f32 where that is exact, which vectors
-  /// multiply and add at once.
+  /// Returns the type for sums of |count| products of integers of magnitude up to |reach| with bytes: f32 if its sums
+  /// are exact, because vector units multiply and add floats in one instruction, otherwise i32.
   mlir::Type sumType(int64_t count, int64_t reach) const;
   mlir::Type scoreSumType() const { return sumType(depth, 128); }
   mlir::Type valueSumType() const { return sumType(keys, levels); }
-  /// |value| of a register type as |type|, f32 or i32; integers have signs. Scalar or vector.
+  /// Converts |value|, a scalar or vector of a register type, to |type|, which is f32 or i32. Integers are signed.
   mlir::Value convert(mlir::Value value, mlir::Type type) const;
-  /// Of integers: |power|, at most 1, in so many steps, as a whole f32.
+  /// For integer attention: rounds |power|, in [0, 1], to the nearest of |levels| steps; returns the step's number as
+  /// f32.
   mlir::Value rounded(mlir::Value power) const;
-  /// The number that a row's scores are reduced by, where |best| is the largest of them.
+  /// Returns the number to subtract from a row's scores before exp: |best|, their maximum, or a finite number if masked
+  /// rows are zeroed and |best| is -inf.
   mlir::Value referenceOf(mlir::Value best) const;
-  /// The factor of sums over v, where the sum of the powers is |total|.
+  /// Returns the factor that scales the sums over v, if the row's powers add up to |total|.
   mlir::Value factorOf(mlir::Value total) const;
 
-  /// What is stored of |value|, results in f32: the op's epilogue runs.
+  /// Applies the op's epilogue to |value|, results in f32.
   mlir::Value stored(mlir::Value value) const;
   mlir::Type resultElement() const { return kb.resultType().getElementType(); }
 
   KernelBuilder &kb;
-  double scale, valueScale = 1; ///< the latter of integers
-  int64_t levels = 0;           ///< of powers where products are of integers
+  double scale, valueScale = 1; ///< |valueScale| is the scale of v in integer attention
+  int64_t levels = 0;           ///< number of steps of a power in integer attention, 0 in float attention
   bool isMasked;                ///< operand 3 is a mask
-  bool zeroesMaskedRows;        ///< a row whose scores are all -inf is 0
+  bool zeroesMaskedRows;        ///< rows whose scores are all -inf give 0
   Matrices q, k, v, y;
   int64_t queries, depth, keys, features;
 };
 
-/// Emits the attention with each row of q shared by kRowThreads threads (KernelBuilder::forSharedRows). Sizes are not
+/// Emits attention in which kRowThreads threads share each row of q (KernelBuilder::forSharedRows). No dimension may be
 /// 0.
 void emitSharedAttention(const AttentionShape &shape);
 

@@ -1,4 +1,4 @@
-//===- BatchedMatrix.cpp - A matrix of a stack of them --------------------===//
+//===- BatchedMatrix.cpp - One matrix of a batch of matrices --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/BatchedMatrix.h"
 

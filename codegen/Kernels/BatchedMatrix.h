@@ -1,4 +1,4 @@
-//===- BatchedMatrix.h - A matrix of a stack of them ------------*- C++ -*-===//
+//===- BatchedMatrix.h - One matrix of a batch of matrices ---- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_BATCHEDMATRIX_H
 #define TESSERA_CODEGEN_KERNELS_BATCHEDMATRIX_H
@@ -7,13 +7,15 @@
 
 namespace tessera::kernels {
 
-/// Where a factor of a product lies: offset of its first element, and elements from row to row and column to column.
+/// Addresses one matrix operand: the offset of its first element and the distances between rows and between columns,
+/// all in elements.
 struct BatchedMatrix {
   mlir::Value base;
   int64_t rowStride, columnStride;
 };
 
-/// The matrix of row-major |type|, |transposed| or not, that meets batch |indices| of a result of |rank| dims.
+/// Returns the matrix of row-major |type| (transposed if |transposed|) for the batch |indices| of a result of |rank|
+/// dims. Batch dims of size 1 broadcast.
 BatchedMatrix matrixAt(KernelBuilder &kb, mlir::RankedTensorType type, int64_t rank,
                        llvm::ArrayRef<mlir::Value> indices, bool transposed);
 

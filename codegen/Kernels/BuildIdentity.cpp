@@ -1,4 +1,4 @@
-//===- BuildIdentity.cpp - Which build of the compiler this is ------------===//
+//===- BuildIdentity.cpp - Identity of this compiler build ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/BuildIdentity.h"
 
@@ -17,11 +17,11 @@ namespace tessera::kernels {
 
 namespace {
 struct Search {
-  uintptr_t address;   ///< somewhere in the object that is looked for
+  uintptr_t address;   ///< any address inside the object to find
   std::string buildId; ///< hexadecimal
 };
 
-/// The build id among the notes of a segment, as text, or "".
+/// Returns the build id in a note segment as lowercase hexadecimal, or "" if it does not have one.
 std::string buildIdIn(const char *notes, size_t bytes, size_t alignment) {
   for (const char *end = notes + bytes; notes + sizeof(ElfW(Nhdr)) <= end;) {
     ElfW(Nhdr) header;
@@ -36,7 +36,8 @@ std::string buildIdIn(const char *notes, size_t bytes, size_t alignment) {
   return "";
 }
 
-/// dl_iterate_phdr calls it with each loaded object; 1 ends the search.
+/// Callback of dl_iterate_phdr for each loaded object; stops the search (returns 1) at the object that contains the
+/// address.
 int visit(dl_phdr_info *object, size_t, void *data) {
   auto &search = *static_cast<Search *>(data);
   ArrayRef<ElfW(Phdr)> segments(object->dlpi_phdr, object->dlpi_phnum);

@@ -1,4 +1,4 @@
-//===- BuildIdentity.h - Which build of the compiler this is ----*- C++ -*-===//
+//===- BuildIdentity.h - Identity of this compiler build ------ -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_BUILDIDENTITY_H
 #define TESSERA_CODEGEN_KERNELS_BUILDIDENTITY_H
@@ -7,10 +7,10 @@
 
 namespace tessera::kernels {
 
-/// Names the code that this process compiles kernels with: the linker's build ids (a hash over all that it linked) of
-/// the object that holds this compiler and of the LLVM and MLIR libraries. Two builds that could make different code of
-/// one op have different identities, whichever folder the difference is in. "" where the linker left no build id: then
-/// nobody can tell, and nothing that another build made may be used.
+/// Returns a hash that identifies the code with which this process compiles kernels. It combines the linker's build ids
+/// (hashes of the linked contents) of this compiler and of the LLVM and MLIR libraries, so two builds that may generate
+/// different code have different identities. Returns "" if the linker left no build id; kernels of other builds must
+/// then not be reused.
 const std::string &buildIdentity();
 
 } // namespace tessera::kernels

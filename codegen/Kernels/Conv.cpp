@@ -1,7 +1,7 @@
 //===- Conv.cpp - Convolution kernels -------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any rank, groups, dilation, element type and layout, weights in logical order.
+// Handles any rank, groups, dilation, element type and layout. Weights must be in logical order (not packed).
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/ConvThreads.h"
 #include "codegen/Kernels/Epilogue.h"
@@ -22,8 +22,8 @@ namespace tessera::kernels {
 
 namespace {
 
-/// Row by row of the output: a vector of output columns accumulates over input channels and taps. Taps outside of the
-/// input are left out, or multiply the padding value where that is not zero.
+/// Emits the output row by row: a vector of output columns accumulates over input channels and kernel taps. Taps
+/// outside the input are skipped or, if the padding value is not zero, multiplied by the padding value.
 class GenericConv {
 public:
   GenericConv(KernelBuilder &kb, device::ConvOp op)
@@ -44,7 +44,7 @@ public:
     for (int64_t size : rows) {
       count *= size;
     }
-    if (kb.target.tileIsThread) { // a thread for each vector of columns, too
+    if (kb.target.tileIsThread) { // one thread for each vector of columns
       rows.push_back(llvm::divideCeil(windows.back().output, lanes));
       return forItems(kb, count * rows.back(), 1, 1, [&](Value vector) {
         SmallVector<Value> at = delinearize(kb, vector, rows);
@@ -100,7 +100,7 @@ private:
     return convertElement(kb, kb.loadElements(type, 0, kb.operand(2), channel), type, accumulator);
   }
 
-  /// Loops over the taps of dim |d| and those inside of it.
+  /// Emits the loops over the taps of dim |d| and of all dims inside it.
   Value taps(unsigned d, ArrayRef<Value> at, SmallVector<Value> input, SmallVector<Value> weight, Value sum) {
     const WindowDim &window = windows[d];
     bool isColumn = d + 1 == windows.size();
@@ -122,12 +122,12 @@ private:
     const WindowDim &window = windows.back();
     Value mask = insideMask(input.back());
     for (size_t d = 2; d + 1 < input.size() && op.getPadValue(); ++d) {
-      // Outside of another dim, the whole vector is padding. Negative is large.
+      // If the tap is outside in another dim, all lanes are padding. As unsigned numbers, negative positions are large.
       Value inside =
           arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, input[d], kb.constant(windows[d - 2].input));
       mask = arith::AndIOp::create(kb.b, mask, kb.splat(inside, lanes));
     }
-    // The column may be negative: its stride is added apart from the unsigned arithmetic of blocks.
+    // The column may be negative, and block arithmetic is unsigned: the column's offset is therefore added separately.
     SmallVector<Value> start(input);
     start.back() = kb.constant(0);
     int64_t columnStride = laneStride(x, x.getRank() - 1);
@@ -144,7 +144,8 @@ private:
                            sum);
   }
 
-  /// A weight times its scale, where it is an integer beside floats. |at|: output channel, input channel, ..
+  /// Multiplies an integer weight of a float convolution by its scale. |at| holds the output channel, the input
+  /// channel, ...
   Value scaled(Value factor, ArrayRef<Value> at) {
     if (!op.getScales()) {
       return factor;
@@ -155,7 +156,7 @@ private:
     return arith::MulFOp::create(kb.b, factor, scale);
   }
 
-  /// Lanes l with 0 <= column + l * stride < input width.
+  /// Returns a mask of the lanes l with 0 <= column + l * stride < input width.
   Value insideMask(Value column) {
     const WindowDim &window = windows.back();
     auto type = VectorType::get({int64_t(lanes)}, kb.b.getI32Type());
@@ -183,7 +184,7 @@ struct ConvModel : KernelInterface::ExternalModel<ConvModel, device::ConvOp> {
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     auto conv = cast<device::ConvOp>(op);
     if (conv.getPacking()) {
-      return op->emitError("internal error: no loops for packed weights");
+      return op->emitError("internal error: the loop kernel does not support packed weights");
     }
     bool isPlain = !device::isBlocked(kb.operandType(0)) && !device::isBlocked(kb.resultType());
     int64_t products = kb.operandType(1).getNumElements() * kb.resultType().getNumElements();

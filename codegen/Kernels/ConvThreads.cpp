@@ -1,9 +1,9 @@
-//===- ConvThreads.cpp - Convolutions of machines of many threads ---------===//
+//===- ConvThreads.cpp - Convolutions for machines with many threads ------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Neighbouring threads have neighbouring pixels, so that a warp's loads of x are one run, and its loads of weights one
-// address. A thread sums some pixels of some output channels in registers. Where that makes too few threads, those of
-// a shared row sum one output channel's weights, which lie one behind the other.
+// Neighbouring threads compute neighbouring pixels, so that a warp loads one contiguous run of x and a single address
+// of the weights. Each thread sums some pixels of some output channels in registers. If that leaves too few threads,
+// the threads of a shared row split the sum over one output channel's weights, which are contiguous.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/ConvThreads.h"
 #include "codegen/Kernels/Epilogue.h"
@@ -21,8 +21,9 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-constexpr int64_t kWantedThreads = 16384; ///< before a thread takes several pixels or channels
-constexpr int64_t kFewThreads = 8192;     ///< of one result each: the threads of shared rows do better
+constexpr int64_t kWantedThreads = 16384; ///< a thread takes several pixels or channels only while this many threads
+                                          ///< remain
+constexpr int64_t kFewThreads = 8192;     ///< with fewer threads of one result each, threads share rows instead
 constexpr int64_t kMostPixels = 4, kMostChannels = 8;
 
 class ThreadConv {
@@ -57,7 +58,7 @@ public:
 private:
   using Values = SmallVector<Value>;
 
-  /// A pixel of this thread: indices in y, and for a tap where x has it and whether it does (null: always).
+  /// An output pixel of this thread: its linear position in the plane and its indices.
   struct Pixel {
     Value position;
     Values at;
@@ -66,7 +67,7 @@ private:
     Value offset, inside;
   };
 
-  /// Pixels and channels of a thread, as many as leave enough threads.
+  /// Chooses the number of pixels and channels per thread, the largest that leave enough threads.
   void choose() {
     int64_t others = y.getDimSize(0) * op.getGroups();
     auto threads = [&] { return others * llvm::divideCeil(outputs, channels) * llvm::divideCeil(positions, pixels); };
@@ -89,21 +90,22 @@ private:
     apart = llvm::divideCeil(positions, pixels);
   }
 
-  /// Sets what this thread computes: |firstChannel| counts in the group.
+  /// Sets the results that this thread computes; |firstChannel| is relative to the group.
   void place(Value imageIndex, Value groupIndex, Value firstChannel, Value firstPixel) {
     image = imageIndex, group = groupIndex, first = firstChannel;
     own.clear();
     SmallVector<int64_t> sizes(y.getShape().drop_front(2));
     for (int64_t p = 0; p < pixels; ++p) {
       Value position = kb.add(firstPixel, p * apart);
-      // Pixels beyond the last repeat it; they are not stored.
+      // Pixels beyond the last one repeat the last pixel and are not stored.
       Value clamped = (p + 1) * apart <= positions ? position : kb.min(position, kb.constant(positions - 1));
       own.push_back({position, delinearize(kb, clamped, sizes)});
     }
     xBase = kb.mul(kb.add(kb.mul(image, x.getDimSize(1)), kb.mul(group, inputs)), product(x.getShape().drop_front(2)));
   }
 
-  /// Where |pixel| finds its |tap| in a channel of x.
+  /// Returns the offset at which |pixel| reads its |tap| within a channel of x, and whether it lies inside x (null:
+  /// always).
   Source sourceOf(const Pixel &pixel, ArrayRef<Value> tap) {
     Source source = {kb.constant(0), {}};
     for (auto [d, window] : llvm::enumerate(windows)) {
@@ -115,7 +117,7 @@ private:
       Value inside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, position, kb.constant(window.input));
       source.inside = source.inside ? Value(arith::AndIOp::create(kb.b, source.inside, inside)) : inside;
     }
-    if (source.inside) { // what is read instead is left out again
+    if (source.inside) { // a safe address; the loaded value is replaced by padding
       source.offset = arith::SelectOp::create(kb.b, source.inside, source.offset, kb.constant(0));
     }
     return source;
@@ -133,7 +135,8 @@ private:
     return convertElement(kb, value, x.getElementType(), accumulator);
   }
 
-  /// Output channel |c| of this thread, counted in all groups; those beyond the group's last repeat it.
+  /// Returns output channel |c| of this thread, counted over all groups. Channels beyond the group's last one repeat
+  /// the last.
   Value channelAt(int64_t c) {
     Value channel = kb.add(first, c);
     channel = outputs % channels ? kb.min(channel, kb.constant(outputs - 1)) : channel;
@@ -151,7 +154,7 @@ private:
     return op.getScales() ? Value(arith::MulFOp::create(kb.b, factor, scaleAt(channel, input))) : factor;
   }
 
-  /// Tap by tap, input channel by input channel.
+  /// Sums tap by tap and, within a tap, input channel by input channel.
   void sumInThread() {
     Values sums(channels * pixels);
     for (int64_t c = 0; c < channels; ++c) {
@@ -174,7 +177,7 @@ private:
     }
   }
 
-  /// Some input channels at once: their weights are neighbours where there is one tap.
+  /// Processes several input channels per iteration. If the kernel has one tap, their weights are contiguous.
   Values overInputs(ArrayRef<Source> sources, ArrayRef<Value> bases, ValueRange sums) {
     unsigned bits = w.getElementType().getIntOrFloatBitWidth();
     unsigned unrolled = inputs % 4 == 0 && bits >= 8 && bits <= 32 ? 4 : 1;
@@ -205,7 +208,7 @@ private:
     });
   }
 
-  /// One output channel, whose weights the threads of a row share.
+  /// Computes one output channel whose weights the threads of a row share.
   void sumInRow() {
     Value channel = channelAt(0), base = kb.mul(channel, inputs * taps);
     SmallVector<int64_t> kernel(w.getShape().drop_front(2));
@@ -261,9 +264,9 @@ private:
   EpilogueStore epilogue;
   Type accumulator;
   SmallVector<WindowDim> windows;
-  const int64_t positions, taps, inputs, outputs; ///< of an image, a channel, a group, a group
-  int64_t pixels = 1, channels = 1;               ///< of a thread
-  int64_t apart = 1;                              ///< pixels between those of a thread
+  const int64_t positions, taps, inputs, outputs; ///< per image, per channel, per group, per group
+  int64_t pixels = 1, channels = 1;               ///< per thread
+  int64_t apart = 1;                              ///< distance between the pixels of one thread
   bool isShared = false;
   Value image, group, first, xBase;
   SmallVector<Pixel> own;

@@ -1,4 +1,4 @@
-//===- ConvThreads.h - Convolutions of machines of many threads -*- C++ -*-===//
+//===- ConvThreads.h - Convolutions for many threads ---------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_CONVTHREADS_H
 #define TESSERA_CODEGEN_KERNELS_CONVTHREADS_H
@@ -8,7 +8,7 @@
 
 namespace tessera::kernels {
 
-/// Emits |conv| of row-major tensors, none of them empty, where each tile is a thread.
+/// Emits |conv|, on non-empty row-major tensors, for a target on which each tile is one thread.
 void emitConvByThreads(KernelBuilder &kb, device::ConvOp conv);
 
 } // namespace tessera::kernels

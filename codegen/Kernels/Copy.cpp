@@ -1,8 +1,8 @@
-//===- Copy.cpp - Kernels of rectangular moves ----------------------------===//
+//===- Copy.cpp - Kernels of rectangular copies ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pieces that keep the channels of blocked tensors together are strided loop nests over blocks or parts of blocks; what
-// no piece covers is filled as rectangles. All other copies are done slab by slab of the result.
+// Regions that keep the channels of blocked tensors together become strided loop nests over blocks or parts of blocks;
+// elements that no region covers are filled as rectangles. All other copies run slab by slab of the result.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/CopyNests.h"
 #include "codegen/Kernels/KernelInterface.h"
@@ -20,7 +20,7 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-/// A float of the attribute as an element of |type| (register type).
+/// Returns the fill value of |op| as a constant of the register type of |elementType|.
 Value fillValue(KernelBuilder &kb, device::CopyOp op, Type elementType) {
   double value = op.getFill() ? op.getFill()->convertToDouble() : 0.0;
   Type type = registerType(elementType);
@@ -68,10 +68,10 @@ private:
     return planFill(kb, nest.nest, value, kb.result(), element);
   }
 
-  //--- slabs: the general case ---
+  // Slabs: the general case
 
-  /// A slab is one index of the first two dims of the result as it lies in memory. It is filled
-  /// first (where anything in it may stay uncovered), then the pieces' parts of it are copied.
+  /// A slab is one index of the first two physical dims of the result. It is filled first, if some of its elements may
+  /// be uncovered; then each region's part of it is copied.
   void emitSlabs() {
     SmallVector<int64_t> physical = device::physicalShape(y);
     unsigned leading = std::min<size_t>(2, physical.size());
@@ -92,8 +92,8 @@ private:
   }
 
   void fillSlab(Value start, int64_t elements) {
-    // Padding lanes must hold zero whatever the fill is; a blocked result with another fill is
-    // zeroed here and its channels are written by fillChannels.
+    // Padding lanes must hold zero whatever the fill value is. A blocked result with another fill value is zeroed here;
+    // fillChannels then writes its channels.
     bool zero = device::isBlocked(y) && y.getDimSize(1) % Strides(y).block;
     Value value = zero ? kb.zero(registerType(element)) : fillValue(kb, op, element);
     unsigned lanes = kb.target.lanes(32);
@@ -120,7 +120,7 @@ private:
     });
   }
 
-  /// Loops over dim |d| of the piece: the part of a leading dim that lies in the slab, or all of it.
+  /// Emits the loop over dim |d| of the region: for a leading dim, the part that lies in the slab, otherwise all of it.
   void copyIntoSlab(const device::Piece &piece, ArrayRef<Value> slab, unsigned d, SmallVector<Value> indices) {
     if (d == piece.sizes.size()) {
       return copyElement(piece, indices);
@@ -175,7 +175,7 @@ struct CopyModel : KernelInterface::ExternalModel<CopyModel, device::CopyOp> {
   }
 };
 
-/// A reshape has no step: the result is a view. This kernel serves where the plan needs a copy.
+/// A reshape is normally a view without code. This kernel serves plans that need a copy.
 struct ReshapeModel : KernelInterface::ExternalModel<ReshapeModel, device::ReshapeOp> {
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     LoopNest nest{{{physicalElements(kb.resultType()), {1, 1}}}, {0, 0}, 0};

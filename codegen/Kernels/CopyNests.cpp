@@ -1,4 +1,4 @@
-//===- CopyNests.cpp - Pieces of a copy as loop nests ---------------------===//
+//===- CopyNests.cpp - Regions of a copy as loop nests --------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/CopyNests.h"
 
@@ -11,12 +11,12 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-/// A rectangle of logical indices: [low, high) per dim.
+/// A rectangle of logical indices: [low, high) in each dim.
 struct Box {
   SmallVector<int64_t> low, high;
 };
 
-/// Parts of |box| outside of |hole|, as disjoint boxes.
+/// Appends the parts of |box| outside |hole| to |parts|, as disjoint boxes.
 void subtract(const Box &box, const Box &hole, SmallVectorImpl<Box> &parts) {
   for (size_t d = 0; d < box.low.size(); ++d) {
     if (hole.high[d] <= box.low[d] || hole.low[d] >= box.high[d]) {
@@ -41,14 +41,14 @@ void subtract(const Box &box, const Box &hole, SmallVectorImpl<Box> &parts) {
   }
 }
 
-/// One tensor's side of a piece: per iteration dim its stride, and the channel geometry.
+/// One tensor's side of a region: strides per region dim, and the channel geometry.
 struct Side {
-  SmallVector<int64_t> strides; ///< per piece dim, in elements; of whole blocks for a blocked channel
+  SmallVector<int64_t> strides; ///< in elements, per dim of the region; from block to block for a blocked channel dim
   int64_t base = 0;
-  int64_t block = 0; ///< of the layout, if the channel dim takes part
+  int64_t block = 0; ///< block size of the layout if the channel dim takes part, otherwise 0
 };
 
-/// The result's side; nothing if the piece cuts its blocks.
+/// Returns the result's side, or nothing if the region does not consist of whole blocks.
 std::optional<Side> resultSide(RankedTensorType y, const device::Piece &piece) {
   Strides layout(y);
   Side side;
@@ -70,7 +70,7 @@ std::optional<Side> resultSide(RankedTensorType y, const device::Piece &piece) {
   return side;
 }
 
-/// The source's side, where piece dim |channel| (or -1) walks its channels in whole blocks.
+/// Returns the source's side and sets |channel| to the region dim that iterates its channels in whole blocks (or -1).
 std::optional<Side> sourceSide(RankedTensorType x, const device::Piece &piece, int64_t &channel) {
   Strides layout(x);
   Side side;
@@ -101,8 +101,8 @@ std::optional<Side> sourceSide(RankedTensorType x, const device::Piece &piece, i
   return side;
 }
 
-/// Loops over |sizes| for |sides| (the written one last); dim |channel|, if any, goes by blocks. Adds one
-/// nest for whole blocks and one for the rest.
+/// Adds the loop nests over |sizes| for |sides| (the written side last): one for whole blocks and one for a partly
+/// filled last block. Dim |channel|, if it is not -1, iterates by blocks.
 void addNests(int64_t source, ArrayRef<int64_t> sizes, ArrayRef<Side> sides, int64_t channel, int64_t block,
               bool resultBlocked, SmallVectorImpl<CopyNest> &nests) {
   auto dim = [&](int64_t size, auto stride) {
@@ -147,15 +147,17 @@ void addNests(int64_t source, ArrayRef<int64_t> sizes, ArrayRef<Side> sides, int
   }
 }
 
-/// One tensor's side of a piece whose channels need not fall on blocks.
+/// One tensor's side of a region whose channels need not start or end at block boundaries.
 struct CutSide {
-  SmallVector<int64_t> strides; ///< per piece dim, in elements; of the channel: from block to block, or of one channel
-  int64_t base = 0;             ///< of the piece's first element, but for the channel of a blocked tensor
-  int64_t block = 0;            ///< of the layout, if |channel| walks the channels of a blocked tensor
-  int64_t channelOffset = 0;    ///< first channel, if block
+  SmallVector<int64_t> strides; ///< in elements, per dim of the region; for the channel dim from block to block, or per
+                                ///< channel
+  int64_t base = 0;             ///< offset of the region's first element, without the channel of a blocked tensor
+  int64_t block = 0;            ///< block size of the layout if |channel| iterates the channels of a blocked tensor,
+                                ///< otherwise 0
+  int64_t channelOffset = 0;    ///< first channel, if |block| is not 0
 
   int64_t lane(int64_t c) const { return block ? (channelOffset + c) % block : 0; }
-  /// Channels from |c| to the end of its block.
+  /// Returns the number of channels from |c| to the end of its block, at most |most|.
   int64_t room(int64_t c, int64_t most) const { return block ? std::min(most, block - lane(c)) : most; }
   int64_t baseOf(int64_t c, int64_t channel) const {
     return base + (block ? (channelOffset + c) / block * strides[channel] + lane(c) : c * strides[channel]);
@@ -202,7 +204,7 @@ std::optional<CutSide> cutSource(RankedTensorType x, const device::Piece &piece,
   return side;
 }
 
-/// One nest for the channels |c|, |c| + block, ... (|blocks| of them), |lanes| each.
+/// Returns the nest for |lanes| channels from each of |c|, |c| + block, ... (|blocks| of them).
 LoopNest cutNest(ArrayRef<int64_t> sizes, ArrayRef<CutSide> sides, int64_t channel, int64_t block, int64_t c,
                  int64_t blocks, int64_t lanes) {
   LoopNest nest;
@@ -228,7 +230,8 @@ LoopNest cutNest(ArrayRef<int64_t> sizes, ArrayRef<CutSide> sides, int64_t chann
   return nest;
 }
 
-/// A piece whose channels begin or end inside of blocks, or shift against them: nests of parts of blocks.
+/// Adds nests over parts of blocks for a region whose channels begin or end inside blocks or have a different offset
+/// within the blocks of source and result.
 bool addCutPiece(ArrayRef<RankedTensorType> sources, RankedTensorType y, const device::Piece &piece,
                  SmallVectorImpl<CopyNest> &nests) {
   std::optional<CutSide> to = cutResult(y, piece);
@@ -252,7 +255,8 @@ bool addCutPiece(ArrayRef<RankedTensorType> sources, RankedTensorType y, const d
   if (block == 0) {
     return false;
   }
-  // Parts that lie alike in their blocks are one nest: with a shift of 8, the first halves and the second halves.
+  // Parts at the same position within their blocks share a nest: with a shift of 8 in blocks of 16, all first halves
+  // form one nest and all second halves another.
   SmallVector<std::array<int64_t, 3>> runs; // first channel, blocks, lanes
   for (int64_t c = 0, lanes = 0; c < size; c += lanes) {
     lanes = to->room(c, sides.front().room(c, std::min(size - c, block)));
@@ -285,12 +289,12 @@ bool addPiece(ArrayRef<RankedTensorType> sources, RankedTensorType y, const devi
   }
   if (to->block) {
     if (channel >= 0 && (channel != 1 || from->block != to->block)) {
-      return false; // the source's channels are another dim of the result
+      return false; // the source's channels become another dim of the result
     }
     channel = 1;
   }
   int64_t block = std::max(from->block, to->block);
-  // A source dim that does not walk channels but has their marks would be split wrongly.
+  // A source dim that does not iterate channels must not be split into blocks.
   if (channel < 0) {
     block = 1;
   }
@@ -313,7 +317,7 @@ bool addFill(RankedTensorType y, ArrayRef<device::Piece> pieces, SmallVectorImpl
       subtract(box, hole, parts);
     }
     rest = std::move(parts);
-    if (rest.size() > 64) { // many small holes: slabs are cheaper than code for each
+    if (rest.size() > 64) { // for many small holes, filling slabs is cheaper than code for each hole
       return false;
     }
   }

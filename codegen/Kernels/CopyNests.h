@@ -1,4 +1,4 @@
-//===- CopyNests.h - Pieces of a copy as loop nests -------------*- C++ -*-===//
+//===- CopyNests.h - Regions of a copy as loop nests ---------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_COPYNESTS_H
 #define TESSERA_CODEGEN_KERNELS_COPYNESTS_H
@@ -9,14 +9,14 @@
 
 namespace tessera::kernels {
 
-/// A rectangle of the result: tensors of the nest are {source, result}, or {result} for a fill.
+/// Loop nest of one rectangle of the result. Its tensors are {source, result}, or {result} for a fill.
 struct CopyNest {
-  int64_t source; ///< operand, -1: fill
+  int64_t source; ///< index of the source operand; -1 for a fill
   LoopNest nest;
 };
 
-/// The nests of all pieces and, with |fill|, of what they leave uncovered. Nothing if a piece spreads or
-/// permutes the channels of a blocked tensor, or leaves uncovered what is not made of rectangles.
+/// Returns the nests of all regions and, with |fill|, of the uncovered elements. Returns nothing if a region spreads or
+/// permutes the channels of a blocked tensor, or if the uncovered elements do not form at most 64 rectangles.
 std::optional<llvm::SmallVector<CopyNest>> copyNests(llvm::ArrayRef<mlir::RankedTensorType> sources,
                                                      mlir::RankedTensorType result,
                                                      llvm::ArrayRef<device::Piece> pieces, bool fill);

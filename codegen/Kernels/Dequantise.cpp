@@ -12,7 +12,7 @@ using namespace mlir;
 
 namespace tessera::kernels {
 
-/// An integer of few bits that was widened, and what is added to it.
+/// A widened integer of at most 16 bits and the constant that is added to it.
 struct ShiftedInteger {
   Value wide;
   int64_t shift = 0;
@@ -38,7 +38,7 @@ Value emitDequantised(KernelBuilder &kb, arith::MulFOp op, const IRMapping &mapp
   if (!kb.target.hasFma() || !op.getType().isF32() || !real || !matchPattern(op.getRhs(), m_Constant(&constant))) {
     return {};
   }
-  // Nothing is subnormal, and a sum of zero is positive as the product would be.
+  // Within these limits no result is subnormal, and a zero sum is positive, as the product would be.
   constexpr float kLeast = 0x1p-100f, kMost = 0x1p100f;
   float scale = constant.getValue().convertToFloat();
   ShiftedInteger integer = matchShifted(real.getIn());

@@ -10,9 +10,9 @@
 
 namespace tessera::kernels {
 
-/// (q - zero) * scale of |op| as one fused product, where |zero| is a power of two: its product with the scale is
-/// exact then, so that the bits are those of the subtraction in integers. Null for other products and where |kb|'s
-/// target does not fuse.
+/// Emits |op|, (q - zero) * scale, as one fused multiply-add if |zero| is a power of two: |zero| * scale is then exact,
+/// so the result has the same bits as the integer subtraction. Returns null if |op| does not have this form or |kb|'s
+/// target does not have FMA.
 mlir::Value emitDequantised(KernelBuilder &kb, mlir::arith::MulFOp op, const mlir::IRMapping &mapping);
 
 } // namespace tessera::kernels

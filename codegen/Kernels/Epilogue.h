@@ -14,11 +14,10 @@ class EpilogueStore {
 public:
   EpilogueStore(KernelBuilder &kb, device::EpilogueInterface op);
 
-  /// Passes |accumulators| (register type) through the epilogue and stores them at the logical
-  /// |indices|. With a |laneDim| >= 0 they are a vector whose lanes move along that dim from there, and
-  /// |mask| (may be null) tells the active ones. With |padding| lanes beyond the mask are stored as
-  /// zeros: for the last channel block of a blocked result with lanes along dim 1. |aligned|: lanes begin at multiples
-  /// of their number, rows too.
+  /// Applies the epilogue to |accumulators| (register type) and stores the results at the logical |indices|. With
+  /// |laneDim| >= 0, |accumulators| is a vector whose lanes advance along that dim, and |mask| (may be null) selects
+  /// the active lanes. |padding| stores zeros in lanes beyond the mask, for the last channel block of a blocked result
+  /// with lanes along dim 1. |aligned| promises that the lanes and the rows begin at multiples of the lane count.
   void store(mlir::Value accumulators, llvm::ArrayRef<mlir::Value> indices, int64_t laneDim, mlir::Value mask,
              bool padding = false, bool aligned = false);
 
@@ -29,14 +28,16 @@ private:
   device::EpilogueInterface op;
 };
 
-/// |value|, in registers, through the epilogue of an op without extra operands, but for the rounding that storing does.
+/// Applies the epilogue of an op without extra operands to |value| in registers; omits the rounding that storing
+/// performs.
 mlir::Value applyEpilogue(KernelBuilder &kb, device::EpilogueInterface op, mlir::Value value);
 
-/// |value| of |from|'s register type as |to|, a register type at least as wide; unsigned integers
-/// extend with zeros.
+/// Converts |value| from the register type of |from| to |to|, a register type at least as wide. Unsigned integers are
+/// zero-extended.
 mlir::Value convertElement(KernelBuilder &kb, mlir::Value value, mlir::Type from, mlir::Type to);
 
-/// Elements between neighbours of |type| along logical dim |dim|; lanes of a blocked channel dim have 1.
+/// Returns the distance in elements between neighbours of |type| along logical dim |dim|; it is 1 for a blocked channel
+/// dim.
 int64_t laneStride(mlir::RankedTensorType type, int64_t dim);
 
 } // namespace tessera::kernels

@@ -1,4 +1,4 @@
-//===- FarArguments.cpp - Exact reduction of any argument -----------------===//
+//===- FarArguments.cpp - Exact argument reduction for any magnitude ------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/FarArguments.h"
 
@@ -9,7 +9,7 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-/// Returns true (an i1) if any of |lanes|, a scalar or a vector of i1, is set.
+/// Returns true (an i1) if any lane of |lanes|, a scalar or vector of i1, is set.
 Value anyOf(KernelBuilder &kb, Value lanes) {
   return isa<VectorType>(lanes.getType()) ? Value(vector::ReductionOp::create(kb.b, vector::CombiningKind::OR, lanes))
                                           : lanes;
@@ -20,20 +20,20 @@ Value both(KernelBuilder &kb, Value x, Value y) { return arith::AndIOp::create(k
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 //===----------------------------------------------------------------------===//
-// Multiples of pi / 2, after M. Payne and R. Hanek
+// Reduction by pi / 2 after M. Payne and R. Hanek
 //===----------------------------------------------------------------------===//
 
-/// The least argument whose multiple of pi / 2 the parts of nearRest() do not give exactly.
+/// The smallest argument that nearRest() no longer reduces exactly.
 constexpr double kFar = 0x1p20;
 
-/// The bits of 2 / pi behind the point, the first in the highest bit of a word.
+/// The bits of 2 / pi after the binary point; the first bit is the highest bit of the first word.
 constexpr uint64_t kTwoOverPi[] = {0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
                                    0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484,
                                    0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f,
                                    0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b,
                                    0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d};
 
-/// 32 bits of 2 / pi from bit |first| on; bits before the first are zeros.
+/// Returns 32 bits of 2 / pi from bit |first| on; bits at negative positions are zeros.
 int64_t bitsOfTwoOverPi(int64_t first) {
   int64_t limb = 0;
   for (int64_t i = first; i < first + 32; ++i) {
@@ -43,7 +43,8 @@ int64_t bitsOfTwoOverPi(int64_t first) {
   return limb;
 }
 
-/// Multiplies the mantissa of |x| by those bits of 2 / pi that make neither whole turns nor less than the result has.
+/// Multiplies the mantissa of |x| by the bits of 2 / pi that matter: higher bits only contribute whole turns, lower
+/// bits lie below the precision of the result.
 class FarReduction {
 public:
   FarReduction(Float x, bool isSingle)
@@ -52,10 +53,10 @@ public:
   HalfPi run() {
     splitArgument();
     SmallVector<Int> product = multiply(takeWindow());
-    // The product in units of 2^-(32 limbs - 2) quarter turns: its two highest bits are the quadrant.
+    // The product counts quarter turns in units of 2^-(32 limbs - 2); its two highest bits are the quadrant.
     Int high = (product[limbs - 1] << 32) | product[limbs - 2];
     Int low = (product[limbs - 3] << 32) | product[limbs - 4];
-    Int quadrant = shiftDown(high + constant(int64_t(1) << 61), 62); // the nearest
+    Int quadrant = shiftDown(high + constant(int64_t(1) << 61), 62); // rounded to nearest
     Float turns = toFloat(x, high - (quadrant << 62)) * 0x1p-62 + toFloat(x, shiftDown(low, 1)) * 0x1p-125;
     Float rest = turns * 1.57079632679489661923 + turns * 6.12323399573676588613e-17;
     Value isNegative = x < 0.0;
@@ -66,8 +67,8 @@ public:
 private:
   Int constant(int64_t value) { return {&kb, integer(kb, integerLike(x.type()), value)}; }
 
-  /// |x| = mantissa 2^e; |first|: the first bit that matters of 2 / pi with |zeros| zeros in front, for which |x| is
-  /// far.
+  /// Splits |x| = mantissa 2^e and sets |first| to the first bit of 2 / pi that matters, counted with |zeros| leading
+  /// zeros. |x| must be far.
   void splitArgument() {
     Int raw = toBits(abs(x));
     mantissa = (raw & ((int64_t(1) << 52) - 1)) | constant(int64_t(1) << 52);
@@ -78,7 +79,7 @@ private:
     first = shiftDown(raw, 52) - constant(lowest + 2 - zeros);
   }
 
-  /// Limbs of 32 bits from |first| on, the highest first.
+  /// Returns the window of 2 / pi from bit |first| on as limbs of 32 bits, the highest first.
   SmallVector<Int> takeWindow() {
     int shifts = isSingle ? 2 : 5; // |first| is below 2^(5 + shifts)
     SmallVector<Int> window;
@@ -100,7 +101,7 @@ private:
     return window;
   }
 
-  /// The lowest |limbs| limbs of mantissa * window, the lowest first.
+  /// Returns the lowest |limbs| limbs of mantissa * window, the lowest first.
   SmallVector<Int> multiply(ArrayRef<Int> window) {
     SmallVector<Int> product(limbs, constant(0));
     auto add = [&](int64_t at, Int value) {
@@ -137,7 +138,7 @@ private:
 
 } // namespace
 
-/// x - n pi / 2 by parts of pi / 2 whose products but the last are exact for |n| < 2^20.
+/// Returns x - n pi / 2. pi / 2 is split into parts; all products with n but the last are exact for |n| < 2^20.
 static Float nearRest(Float x, Float n, bool isSingle) {
   Float rest = x - n * (2 * 7.85398125648498535156e-1) - n * (2 * 3.77489470793079817668e-8);
   return isSingle ? rest - n * (2 * 2.69515142907905952645e-15)
@@ -163,24 +164,24 @@ HalfPi reduceByHalfPi(Float x, bool isSingle) {
 
 namespace {
 
-/// Bits of a quotient that one step takes away.
+/// Quotient bits that one reduction step removes.
 constexpr int kQuotientBits = 24;
 
-/// x less the multiple of y nearest to it, exactly, for quotients up to 2^kQuotientBits: y is cut into two parts whose
-/// products are exact.
+/// Subtracts from x the nearest multiple of y, exactly, for quotients up to 2^kQuotientBits: y is split into two parts
+/// whose products with the quotient are exact.
 Float reduceOnce(Float x, Float y, bool isSingle) {
   Float quotient = roundEven(x / y), high = fromBits(y, toBits(y) & ~((int64_t(1) << 27) - 1)), low = y - high;
   if (isSingle) {
     return (x - quotient * high) - quotient * low;
   }
-  // The multiple nearest to the largest f64 may lie beyond it: halves do not.
+  // For the largest f64 the nearest multiple of y may overflow, so half of each operand is used.
   Value isHuge = abs(x) > 0x1p1000;
   Float unit = select(isHuge, x.lit(0.5), x.lit(1.0)), rest = (x * unit - quotient * (high * unit));
   return (rest - quotient * (low * unit)) * select(isHuge, x.lit(2.0), x.lit(1.0));
 }
 
-/// Reduces x by y > 0 for any quotient of finite numbers: subtracts multiples of y times powers of two, so that each
-/// step's quotient is small.
+/// Reduces x by y > 0 for any quotient of finite numbers. Each step subtracts a multiple of y times a power of two that
+/// keeps the step's quotient small.
 Float reduceFully(Float x, Float y, bool isSingle) {
   KernelBuilder &kb = *x.kb;
   constexpr int64_t kSingleExponents = 128 + 149, kExponents = 1024 + 1074;
@@ -204,7 +205,7 @@ Float remainder(Float x, Float y, bool isSingle) {
   auto far = [&] { return select(isFar, reduceFully(magnitude, divisor, isSingle), near).v; };
   Float rest = x.make(kb.ifElse(anyOf(kb, isFar), far, near.v));
   rest = select(rest < 0.0, rest + divisor, rest);
-  // A finite number is its own remainder by infinity.
+  // The remainder of a finite number by infinity is the number itself.
   Value isWhole = both(kb, divisor == kInfinity, magnitude < kInfinity);
   return copySign(select(isWhole, magnitude, rest), x);
 }

@@ -1,8 +1,8 @@
 //===- FloatFormula.h - Formulas on registers of floats ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values of generated code with C++ operators, so that functions read as formulas. `Float` and `Int` are what the
-// templates of bmodel/numerics_float.h compute with in a compiler.
+// Wraps values of generated code in C++ operators, so that functions read as formulas. `Float` and `Int` are the types
+// with which the compiler instantiates the templates of bmodel/numerics_float.h.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_KERNELS_FLOATFORMULA_H
 #define TESSERA_CODEGEN_KERNELS_FLOATFORMULA_H
@@ -16,7 +16,7 @@
 
 namespace tessera::kernels {
 
-/// Arithmetic on values of one float type (scalar or vector), written as formulas.
+/// A value of one float type, scalar or vector.
 struct Float {
   KernelBuilder *kb;
   mlir::Value v;
@@ -57,13 +57,13 @@ inline mlir::Value operator==(Float x, double y) { return x == x.lit(y); }
 inline Float select(mlir::Value condition, Float x, Float y) {
   return x.make(mlir::arith::SelectOp::create(x.kb->b, condition, x.v, y.v));
 }
-/// NaN stays NaN.
+/// Limits x to [low, high]; NaN stays NaN.
 inline Float clamp(Float x, double low, double high) {
   Float upper = select(x > high, x.lit(high), x);
   return select(upper < low, x.lit(low), upper);
 }
 
-/// coefficients[0] x^n + ... + coefficients[n]
+/// Evaluates coefficients[0] x^n + ... + coefficients[n].
 inline Float horner(Float x, llvm::ArrayRef<double> coefficients) {
   Float sum = x.lit(coefficients.front());
   for (double coefficient : coefficients.drop_front()) {
@@ -73,7 +73,7 @@ inline Float horner(Float x, llvm::ArrayRef<double> coefficients) {
 }
 
 //===----------------------------------------------------------------------===//
-// Bits of floats
+// Bit patterns of floats
 //===----------------------------------------------------------------------===//
 
 inline mlir::Type integerLike(mlir::Type type) {
@@ -96,14 +96,14 @@ inline Float fromBits(Float like, mlir::Value value) {
 inline unsigned mantissaBits(Float x) { return x.isF64() ? 52 : 23; }
 inline int64_t exponentBias(Float x) { return x.isF64() ? 1023 : 127; }
 
-/// 2^n for an integer n within the exponents of normal numbers.
+/// Returns 2^n for an integer n in the exponent range of normal numbers.
 inline Float powerOfTwo(Float like, mlir::Value n) {
   KernelBuilder &kb = *like.kb;
   mlir::Value biased = mlir::arith::AddIOp::create(kb.b, n, integer(kb, n.getType(), exponentBias(like)));
   return fromBits(like, mlir::arith::ShLIOp::create(kb.b, biased, integer(kb, n.getType(), mantissaBits(like))));
 }
 
-/// x * 2^n, n an integral float; in two steps, so that results may be subnormal or overflow.
+/// Returns x * 2^n for an integral float n. Scales in two steps, so that results may be subnormal or overflow.
 inline Float scaleByPower(Float x, Float n) {
   KernelBuilder &kb = *x.kb;
   mlir::Value whole = mlir::arith::FPToSIOp::create(kb.b, integerLike(x.type()), n.v);
@@ -112,15 +112,15 @@ inline Float scaleByPower(Float x, Float n) {
   return x * powerOfTwo(x, half) * powerOfTwo(x, rest);
 }
 
-/// x = mantissa 2^exponent with mantissa in [sqrt(1/2), sqrt(2)), for positive finite x.
+/// Splits a positive finite x = mantissa 2^exponent with mantissa in [sqrt(1/2), sqrt(2)).
 inline std::pair<Float, Float> splitExponent(Float x) {
   KernelBuilder &kb = *x.kb;
-  double lift = x.isF64() ? 0x1p54 : 0x1p25; // subnormals become normal
+  double lift = x.isF64() ? 0x1p54 : 0x1p25; // scales subnormals up to normal numbers
   mlir::Value small = x < (x.isF64() ? 0x1p-1022 : 0x1p-126);
   Float normal = select(small, x * lift, x);
   mlir::Value raw = bits(normal);
   mlir::Type type = raw.getType();
-  // Subtracting the bits of sqrt(1/2) makes the exponent change at sqrt(1/2) instead of 1.
+  // Subtracting the bits of sqrt(1/2) moves the point at which the exponent changes from 1 to sqrt(1/2).
   mlir::Value base = integer(kb, type, x.isF64() ? 0x3fe6a09e667f3bcd : 0x3f3504f3);
   mlir::Value shifted = mlir::arith::SubIOp::create(kb.b, raw, base);
   mlir::Value exponent = mlir::arith::ShRSIOp::create(kb.b, shifted, integer(kb, type, mantissaBits(x)));
@@ -134,7 +134,7 @@ inline std::pair<Float, Float> splitExponent(Float x) {
 // Integers
 //===----------------------------------------------------------------------===//
 
-/// Integers as wide as the floats whose bits they are.
+/// An integer as wide as the float whose bits it holds.
 struct Int {
   KernelBuilder *kb;
   mlir::Value v;
@@ -153,7 +153,7 @@ inline Int operator*(Int x, Int y) { return make<mlir::arith::MulIOp>(x, y.v); }
 inline Int operator&(Int x, Int y) { return make<mlir::arith::AndIOp>(x, y.v); }
 inline Int operator|(Int x, Int y) { return make<mlir::arith::OrIOp>(x, y.v); }
 inline Int operator&(Int x, int64_t y) { return make<mlir::arith::AndIOp>(x, integer(*x.kb, x.v.getType(), y)); }
-/// Shifts zeros in.
+/// Shifts right, filling with zeros.
 inline Int shiftDown(Int x, Int by) { return make<mlir::arith::ShRUIOp>(x, by.v); }
 inline Int shiftDown(Int x, int by) { return make<mlir::arith::ShRUIOp>(x, integer(*x.kb, x.v.getType(), by)); }
 inline mlir::Value operator!=(Int x, int64_t y) {
@@ -167,8 +167,8 @@ inline Int toBits(Float x) { return {x.kb, bits(x)}; }
 inline Float fromBits(Float like, Int x) { return fromBits(like, x.v); }
 inline Float toFloat(Float like, Int x) { return like.make(mlir::arith::SIToFPOp::create(x.kb->b, like.type(), x.v)); }
 
-/// 1 / x for a finite normal x whose inverse is normal: where bits do not matter and there is an instruction of 14
-/// bits, that and one step of Newton.
+/// Returns 1 / x for a normal x whose inverse is normal. If bit-exactness is not required and the target has a 14-bit
+/// reciprocal estimate, emits the estimate and one Newton step.
 inline Float inverse(Float x) {
   bool estimate = !x.kb->exact && x.kb->target.hasMasks() && llvm::isa<mlir::VectorType>(x.type()) && !x.isF64();
   auto flags = estimate ? mlir::arith::FastMathFlags::arcp : mlir::arith::FastMathFlags::none;

@@ -1,4 +1,4 @@
-//===- Indexing.h - Indices that come from tensors --------------*- C++ -*-===//
+//===- Indexing.h - Indices read from tensors ----------------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_INDEXING_H
 #define TESSERA_CODEGEN_KERNELS_INDEXING_H
@@ -7,15 +7,15 @@
 
 namespace tessera::kernels {
 
-/// Element |offset| of index operand |operand| (i32 or i64) as i64: negative values count from
-/// |size|, those out of range are clamped into it.
+/// Loads element |offset| of index operand |operand| (i32 or i64) as i64. Negative values count from |size|; values out
+/// of range are clamped.
 mlir::Value loadIndex(KernelBuilder &kb, unsigned operand, mlir::Value offset, int64_t size);
 
-/// Sum of strides[i] * index i over a tuple of |count| indices that starts at |start|.
+/// Returns the sum of strides[i] * index i over a tuple of |count| indices that begins at |start|.
 mlir::Value tupleOffset(KernelBuilder &kb, unsigned operand, mlir::Value start, int64_t count,
                         llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides);
 
-/// The integer as wide as |elementType|: moves keep all bits.
+/// Returns the integer type as wide as |elementType|, with which copies preserve all bits.
 mlir::Type storageElement(KernelBuilder &kb, mlir::Type elementType);
 
 /// Copies |size| contiguous elements.

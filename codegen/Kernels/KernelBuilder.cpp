@@ -1,4 +1,4 @@
-//===- KernelBuilder.cpp - The frame one kernel is emitted into -----------===//
+//===- KernelBuilder.cpp - Frame of one kernel during emission ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/KernelBuilder.h"
 
@@ -94,7 +94,7 @@ Type KernelBuilder::lanesOf(Type element, unsigned lanes) const {
 }
 
 //===----------------------------------------------------------------------===//
-// i64 and loops
+// i64 arithmetic and loops
 //===----------------------------------------------------------------------===//
 
 Value KernelBuilder::constant(int64_t value) { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); }
@@ -148,7 +148,7 @@ SmallVector<Value> KernelBuilder::forLoop(Value lower, Value upper, int64_t step
   auto loop = scf::ForOp::create(b, lower, upper, constant(step), init);
   OpBuilder::InsertionGuard guard(b);
   Block *block = loop.getBody();
-  if (!block->empty()) { // without carried values the terminator is there already
+  if (!block->empty()) { // a loop without carried values already has a terminator
     block->back().erase();
   }
   b.setInsertionPointToEnd(block);
@@ -174,7 +174,7 @@ void KernelBuilder::ifThen(Value condition, function_ref<void()> then) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// How elements of |type| lie in memory: i1 as a byte, everything else as it is.
+/// Returns the type of |type| in memory: a byte for i1, otherwise |type| itself.
 static Type memoryType(Type type) {
   Type element = getElementTypeOrSelf(type);
   if (!element.isInteger(1)) {
@@ -201,7 +201,7 @@ static unsigned naturalAlignment(Type type, unsigned alignment) {
   return alignment ? alignment : device::elementBytes(getElementTypeOrSelf(type));
 }
 
-/// A power of two, at most 16, that |index| is a multiple of.
+/// Returns the largest power of two, at most 16, that |index| is known to be a multiple of.
 static uint64_t knownMultiple(Value index, unsigned depth = 0) {
   constexpr uint64_t kMost = 16;
   auto lowestBit = [&](uint64_t number) { return number ? std::min(number & -number, kMost) : kMost; };
@@ -226,8 +226,8 @@ static uint64_t knownMultiple(Value index, unsigned depth = 0) {
   return 1;
 }
 
-/// Bytes that the elements of |type| from |index| on behind |base| are known to be aligned to, where it pays to know: a
-/// GPU's thread loads 16 of them at once, or each element by itself.
+/// Returns the known alignment, in bytes, of the elements of |type| at |index| from |base|. More than the natural
+/// alignment is computed only for GPU threads, which load 16 aligned bytes at once but unaligned elements one by one.
 unsigned KernelBuilder::alignmentAt(Type type, Value base, Value index, unsigned alignment) const {
   unsigned natural = naturalAlignment(type, alignment);
   auto vector = dyn_cast<VectorType>(type);
@@ -262,9 +262,9 @@ Value KernelBuilder::maskedLoad(VectorType type, Value base, Value index, Value 
   return fromMemory(*this, type, loaded);
 }
 
-/// |value| behind an empty asm statement. LLVM 22 joins a truncation with the masked store behind it and then, when the
-/// mask is known to have one lane, stores that lane untruncated, over its neighbours. Where lanes are zeroed, it
-/// computes the others of 64 bits by an instruction that does not exist.
+/// Returns |value| after an empty asm statement, to avoid bugs of LLVM 22. It merges a truncation with the masked store
+/// after it and then, if the mask is known to select one lane, stores that lane untruncated, over its neighbours. If
+/// lanes are zeroed, it computes the other lanes of 64 bits with an instruction that does not exist.
 static Value keepTruncationApart(KernelBuilder &kb, Value value) {
   auto vector = cast<VectorType>(value.getType());
   int64_t width = vector.getElementTypeBitWidth(), bits = width * vector.getNumElements();
@@ -326,7 +326,7 @@ Value KernelBuilder::maskBelow(unsigned lanes, Value count) {
   if (lane) {
     return less(lane, count);
   }
-  // 32-bit lane numbers: half the registers of 64-bit ones, and |count| - tail sizes - is small.
+  // 32-bit lane numbers need half the registers of 64-bit numbers; |count|, the size of a tail, is small.
   auto type = VectorType::get({int64_t(lanes)}, b.getI32Type());
   SmallVector<int32_t> numbers(lanes);
   std::iota(numbers.begin(), numbers.end(), 0);

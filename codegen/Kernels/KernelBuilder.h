@@ -1,4 +1,4 @@
-//===- KernelBuilder.h - The frame one kernel is emitted into ---*- C++ -*-===//
+//===- KernelBuilder.h - Frame of one kernel during emission -- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_KERNELBUILDER_H
 #define TESSERA_CODEGEN_KERNELS_KERNELBUILDER_H
@@ -11,35 +11,36 @@
 
 namespace tessera::kernels {
 
-/// Number of elements that |type| occupies in memory, padding lanes of a blocked layout included
-/// (device_dialect/IR/Layout.h has the rest of the layout questions).
+/// Returns the number of elements that |type| occupies in memory, including padding lanes of a blocked layout.
+/// (device_dialect/IR/Layout.h declares the other layout queries.)
 int64_t physicalElements(mlir::RankedTensorType type);
 
-/// Everything that stays of a kernel besides its code.
+/// Launch parameters of a kernel: everything but its code.
 struct KernelFrame {
   std::string symbol;
   int64_t tiles = 0;         ///< independent tiles of the launch
   int64_t scratchBytes = 0;  ///< per thread
-  unsigned blockThreads = 0; ///< of a block of a GPU that computes a tile together; 0: a tile is a thread's
-  int64_t sharedBytes = 0;   ///< that such a block shares
-  int64_t counters = 0;      ///< of the launch, of 4 bytes each, which are zero when it begins
+  unsigned blockThreads = 0; ///< threads of a GPU block that compute one tile together; 0: one thread per tile
+  int64_t sharedBytes = 0;   ///< memory shared by the threads of such a block
+  int64_t counters = 0;      ///< 4-byte counters of the launch, zero when it begins
 };
 
 /// Builds the MLIR module of one kernel:
 ///
 ///   func.func @symbol(%args: !llvm.ptr, %begin: i64, %end: i64, %scratch: !llvm.ptr)
 ///
-/// with the ABI of bmodel/kernel_abi.h. |b| stands in its body, behind the loads of the pointers.
-/// Bodies use arith, math, vector, scf (i64 bounds), cf and the llvm dialect; memory is reached by
-/// load() and store() below. All integers that index memory are i64.
+/// with the ABI of bmodel/kernel_abi.h. |b| inserts into its body, after the loads of the pointers. Bodies use arith,
+/// math, vector, scf (i64 bounds), cf and the llvm dialect, and access memory through load() and store() below. All
+/// integers that index memory are i64.
 class KernelBuilder {
 public:
   KernelBuilder(const VectorTarget &target, mlir::Operation *op, llvm::StringRef symbol);
 
   const VectorTarget target;
-  /// The op's function computes with integers: float arithmetic is that of bmodel/numerics_float.h, to the bit.
+  /// True if the op's function computes with integers: float arithmetic then follows bmodel/numerics_float.h bit for
+  /// bit.
   const bool exact;
-  /// f32 is rounded to bf16 by the machine's instruction, which takes subnormal numbers for zeros.
+  /// True if f32 is rounded to bf16 by the machine's instruction, which treats subnormal numbers as zeros.
   bool hasBf16Rounding = false;
   mlir::ImplicitLocOpBuilder b;
 
@@ -56,28 +57,31 @@ public:
   mlir::RankedTensorType operandType(unsigned index) const;
   mlir::RankedTensorType resultType(unsigned index = 0) const;
 
-  /// Number of tiles of the launch, at least 1. Must not depend on the machine's threads.
+  /// Sets the number of tiles of the launch, at least 1. It must not depend on the machine's threads.
   void setTiles(int64_t tiles) { kernelFrame.tiles = tiles; }
-  /// Bytes of scratch(); several calls keep the largest.
+  /// Sets the bytes of scratch(); of several calls the largest counts.
   void setScratchBytes(int64_t bytes);
 
-  /// Each tile is computed by |threads| threads together (target.tileIsThread), which share memory.
+  /// Sets |tiles| tiles, each computed by |threads| threads together (target.tileIsThread), which share memory.
   void setBlocks(int64_t tiles, unsigned threads) { kernelFrame.tiles = tiles, kernelFrame.blockThreads = threads; }
   void setSharedBytes(int64_t bytes) { kernelFrame.sharedBytes = bytes; }
-  /// Address (!llvm.ptr) of |count| counters that blocks of a launch share; stands behind the results' pointers.
+  /// Returns the address (!llvm.ptr) of |count| counters that the blocks of a launch share. Their pointer follows the
+  /// pointers of the results.
   mlir::Value counters(int64_t count);
 
-  /// setTiles(|tiles|) and the loop over this call's tiles; |body| gets the tile (i64).
+  /// Calls setTiles(|tiles|) and emits the loop over this call's tiles; |body| receives the tile number (i64).
   void forTiles(int64_t tiles, llvm::function_ref<void(mlir::Value tile)> body);
 
-  /// The loop over |count| rows that kRowThreads threads compute together, each one lane of all vectors: loads and
-  /// stores of that many lanes are this thread's then, and registers hold scalars. Needs target.shuffle.
+  /// Emits the loop over |count| rows that kRowThreads threads compute together. Each thread is one lane of all
+  /// vectors: within |body|, loads and stores of kRowThreads lanes access this thread's lane, and registers hold
+  /// scalars. Needs target.shuffle.
   void forSharedRows(int64_t count, llvm::function_ref<void(mlir::Value row)> body);
-  /// This thread's lane (i64) within forSharedRows(); null elsewhere.
+  /// Returns this thread's lane (i64) within forSharedRows(), null elsewhere.
   mlir::Value sharedLane() const { return lane; }
-  /// What one thread of a shared row does alone, as outside of forSharedRows(); elsewhere |body| as it is.
+  /// Emits |body| for the first thread of a shared row alone, with the semantics outside of forSharedRows(). Outside of
+  /// forSharedRows() emits |body| unchanged.
   void inFirstThread(llvm::function_ref<void()> body);
-  /// |lanes| values of |element| in registers: a vector, or this thread's.
+  /// Returns the register type of |lanes| values of |element|: a vector, or a scalar within forSharedRows().
   mlir::Type lanesOf(mlir::Type element, unsigned lanes) const;
 
   //--- i64 and loop helpers; constants fold while building ---
@@ -92,45 +96,45 @@ public:
   mlir::Value min(mlir::Value x, mlir::Value y);
   mlir::Value max(mlir::Value x, mlir::Value y);
   mlir::Value less(mlir::Value x, mlir::Value y); ///< signed, i1
-  /// for (i = lower; i < upper; i += step) body(i); one trip is emitted straight.
+  /// Emits for (i = lower; i < upper; i += step) body(i); a single iteration is emitted without a loop.
   void forLoop(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body);
   void forLoop(int64_t lower, int64_t upper, int64_t step, llvm::function_ref<void(mlir::Value)> body);
-  /// The same with carried values: |body| returns the next ones.
+  /// Emits a loop with carried values, of which |body| returns the next ones.
   llvm::SmallVector<mlir::Value>
   forLoop(mlir::Value lower, mlir::Value upper, int64_t step, mlir::ValueRange init,
           llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
   void ifThen(mlir::Value condition, llvm::function_ref<void()> then);
-  /// condition ? then() : otherwise, where |then| is only computed if the condition holds.
+  /// Emits condition ? then() : otherwise; |then| is only computed if the condition holds.
   mlir::Value ifElse(mlir::Value condition, llvm::function_ref<mlir::Value()> then, mlir::Value otherwise);
-  /// The same of several values.
+  /// Emits an ifElse() of several values.
   llvm::SmallVector<mlir::Value> ifElseAll(mlir::Value condition,
                                            llvm::function_ref<llvm::SmallVector<mlir::Value>()> then,
                                            mlir::ValueRange otherwise);
 
   //--- memory ---
-  /// |type|: scalar or 1-D vector in registers, integers signless; i1 is converted from and to bytes 0 and 1.
-  /// |index| counts elements of |type|'s element type from |base|. |alignment| in bytes; 0 = the element's.
+  /// Loads or stores a scalar or 1-D vector of |type| (integers signless); i1 is converted from and to bytes 0 and 1.
+  /// |index| counts elements of |type|'s element type from |base|. |alignment| is in bytes; 0 means the element's.
   mlir::Value load(mlir::Type type, mlir::Value base, mlir::Value index, unsigned alignment = 0);
   void store(mlir::Value value, mlir::Value base, mlir::Value index, unsigned alignment = 0);
-  /// Lanes with a zero in |mask| (vector of i1) are neither read nor written; read as 0.
+  /// Loads the lanes that |mask| (vector of i1) selects; the other lanes are not read and become 0.
   mlir::Value maskedLoad(mlir::VectorType type, mlir::Value base, mlir::Value index, mlir::Value mask);
-  /// |value| in the lanes of |mask|, 0 in the others.
+  /// Returns |value| in the lanes that |mask| selects and 0 in the others.
   mlir::Value zeroOutside(mlir::Value mask, mlir::Value value);
   void maskedStore(mlir::Value value, mlir::Value base, mlir::Value index, mlir::Value mask);
-  /// Lane l reads the element |index| + |offsets|[l] (vector of i64). |mask| may be null.
+  /// Reads element |index| + |offsets|[l] (vector of i64) into lane l. |mask| may be null.
   mlir::Value gather(mlir::VectorType type, mlir::Value base, mlir::Value index, mlir::Value offsets, mlir::Value mask);
-  /// base + index * bytes(elementType).
+  /// Returns the address base + index * bytes(elementType).
   mlir::Value element(mlir::Type elementType, mlir::Value base, mlir::Value index);
 
-  /// Elements of a tensor of |elementType|, converted from and to registerType(elementType), so that
-  /// f16 and bf16 are reached as f32. |lanes| 0: a scalar. |mask| as above, may be null. |alignment| in bytes as above,
-  /// without a mask.
+  /// Accesses elements of a tensor of |elementType|, converted from and to registerType(elementType), so that f16 and
+  /// bf16 values are f32 in registers. |lanes| 0: a scalar. |mask| as above, may be null. |alignment|, in bytes as
+  /// above, requires a null mask.
   mlir::Value loadElements(mlir::Type elementType, unsigned lanes, mlir::Value base, mlir::Value index,
                            mlir::Value mask = nullptr, unsigned alignment = 0);
-  /// |lanes| neighbours, a power of two, from a multiple of |lanes| on, in this thread's registers even within
-  /// forSharedRows().
+  /// Loads |lanes| neighbours (a power of two); |index| is a multiple of |lanes|. All lanes go to this thread's
+  /// registers, even within forSharedRows().
   mlir::Value loadRun(mlir::Type elementType, unsigned lanes, mlir::Value base, mlir::Value index);
-  /// Stores |values|, scalars, as such neighbours.
+  /// Stores |values|, scalars, as neighbours at |index|, which is a multiple of their number.
   void storeRun(mlir::Type elementType, mlir::ValueRange values, mlir::Value base, mlir::Value index);
   mlir::Value gatherElements(mlir::Type elementType, unsigned lanes, mlir::Value base, mlir::Value index,
                              mlir::Value offsets, mlir::Value mask = nullptr);
@@ -138,7 +142,7 @@ public:
                      mlir::Value mask = nullptr, unsigned alignment = 0);
 
   //--- vectors ---
-  /// Lanes |l| with l < |count| (i64).
+  /// Returns the mask of the lanes l with l < |count| (i64).
   mlir::Value maskBelow(unsigned lanes, mlir::Value count);
   mlir::Value splat(mlir::Value scalar, unsigned lanes);
   mlir::Value floatConstant(mlir::Type type, double value); ///< |type|: float or vector of floats
@@ -155,25 +159,26 @@ private:
   mlir::Value arguments, begin, end, scratchPointer, lane;
 };
 
-/// Type that an element is computed in: f16 and bf16 in f32, integers without sign, others as they are.
+/// Returns the type in which an element is computed: f32 for f16 and bf16, signless for integers, otherwise
+/// |elementType|.
 mlir::Type registerType(mlir::Type elementType);
-/// |value| (register type) rounded to the values that |elementType| can hold; the register type stays.
+/// Rounds |value| (register type) to values that |elementType| can hold; the type of the result is the register type.
 mlir::Value roundToElement(KernelBuilder &kb, mlir::Value value, mlir::Type elementType);
 
-/// Clones the straight-line scalar |region| (map body, epilogue or prologue) at kb.b with |arguments|
-/// in place of its block arguments, in register types: all scalars, or all vectors of one length. Ops
-/// that have no instruction are expanded (MathApprox.h), so no call to libm remains. An empty
-/// region gives arguments[0]. Returns the yielded value. For the epilogues of conv and matmul too:
-/// arguments = accumulator, then one per extra operand. |wanted|: a value of the region to return instead.
+/// Clones the straight-line scalar |region| (map body, epilogue or prologue) at kb.b, with |arguments| in place of its
+/// block arguments, and returns the yielded value, or |wanted|, a value of the region. |arguments| have register types:
+/// all scalars, or all vectors of one length. Ops without an instruction are expanded (MathApprox.h), so no call to
+/// libm remains. An empty region yields arguments[0]. For the epilogue of a conv or matmul, |arguments| are the
+/// accumulator and one value per extra operand.
 mlir::Value emitScalarRegion(KernelBuilder &kb, mlir::Region &region, mlir::ValueRange arguments,
                              mlir::Value wanted = {});
 
-/// Clones the end of |region| that computes its result from |from|, a value of the region whose registers are |value|,
-/// and constants alone.
+/// Clones the part of |region| that computes its result from the value |from| and constants alone. |value| holds |from|
+/// in registers.
 mlir::Value emitScalarRegionFrom(KernelBuilder &kb, mlir::Region &region, mlir::Value from, mlir::Value value);
 
-/// What the region yields before it is rounded to f16 or bf16: storing the element rounds it once and for all. The
-/// yielded value itself where nothing is rounded, null for an empty region.
+/// Returns the value that |region| yields before it is rounded to f16 or bf16, because storing the element rounds it
+/// anyway. Returns the yielded value itself if the region does not round it, null for an empty region.
 mlir::Value beforeRounding(mlir::Region &region);
 
 } // namespace tessera::kernels

@@ -1,4 +1,4 @@
-//===- KernelCache.cpp - Compiled kernels kept between runs ---------------===//
+//===- KernelCache.cpp - Cache of compiled kernels on disk ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/KernelCache.h"
 
@@ -7,7 +7,7 @@ using namespace llvm;
 namespace tessera::kernels {
 
 namespace {
-/// Start of a cache file's contents, the frame's numbers; then the symbol, then the code.
+/// Header of a cache file: the frame's numbers. The symbol and the code follow.
 struct EntryHeader {
   int64_t tiles, scratchBytes, sharedBytes, counters;
   uint64_t blockThreads, symbolBytes;

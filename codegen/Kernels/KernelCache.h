@@ -1,4 +1,4 @@
-//===- KernelCache.h - Compiled kernels kept between runs -------*- C++ -*-===//
+//===- KernelCache.h - Cache of compiled kernels on disk ------ -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_KERNELCACHE_H
 #define TESSERA_CODEGEN_KERNELS_KERNELCACHE_H
@@ -9,27 +9,27 @@
 
 namespace tessera::kernels {
 
-/// One compiled kernel: its frame, and the code that defines frame.symbol: an object file, or text of PTX.
+/// One compiled kernel: its frame and the code that defines frame.symbol, an object file or PTX text.
 struct Kernel {
   KernelFrame frame;
   std::vector<char> code;
 };
 
-/// Kernels in a FileCache, one file each, named by kernelKey and by the build that compiled them: many folders' code
-/// decides what a kernel reads (packing, layouts, numerics), so another build never gets them. Thread-safe.
+/// Stores kernels in a FileCache, one file each, named by kernelKey and by the build that compiled them. A kernel
+/// depends on code of many folders (packing, layouts, numerics), so another build never uses it. Thread-safe.
 class KernelCache {
 public:
-  /// |folder| or |build| empty: no cache.
+  /// If |folder| or |build| is empty, nothing is cached.
   explicit KernelCache(std::string folder, std::string build = buildIdentity())
       : files(build.empty() ? "" : std::move(folder)), build(std::move(build)) {}
 
   std::optional<Kernel> lookup(llvm::StringRef key);
   void insert(llvm::StringRef key, const Kernel &kernel);
 
-  /// As FileCache has them.
+  /// See FileCache.
   void prune() { files.prune(); }
   std::string fault() const { return files.fault(); }
-  /// For what is made of kernels by others than this build.
+  /// Returns the underlying cache, for artifacts made from kernels by other programs than this build.
   codegen::FileCache &fileCache() { return files; }
 
 private:

@@ -1,4 +1,4 @@
-//===- KernelInterface.h - How a device op becomes loops -----*- C++ -*-===//
+//===- KernelInterface.h - Lowering device ops to loops ------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_KERNELINTERFACE_H
 #define TESSERA_CODEGEN_KERNELS_KERNELINTERFACE_H
@@ -13,15 +13,15 @@ namespace tessera::kernels {
 /// Attaches KernelInterface to every device op when the device dialect is loaded.
 void registerKernels(mlir::DialectRegistry &registry);
 
-/// Content address of the kernel of |op| for |machine|: hash of op name, attributes, regions, operand and result types;
-/// locations, addresses and names do not enter. 32 hex digits.
+/// Returns the content address of |op|'s kernel for |machine|: 32 hex digits that hash op name, attributes, regions,
+/// operand and result types, but not locations, addresses or names.
 std::string kernelKey(mlir::Operation *op, llvm::StringRef machine);
 
-/// Emits the loops of |kb|'s op. Failure emits an error at the op.
+/// Emits the loops of |kb|'s op. On failure reports an error at the op.
 llvm::LogicalResult emitLoops(KernelBuilder &kb);
 
-/// The module of the kernel that was emitted into |kb| (func.func @symbol), and its frame. An error at the op where it
-/// is malformed.
+/// Returns the module of the kernel that was emitted into |kb| (func.func @symbol) and sets |frame|. Reports an error
+/// at the op if the module is malformed.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> takeKernel(KernelBuilder &kb, KernelFrame &frame);
 
 /// Lowers |module| (arith, math, vector, scf, cf, func, llvm) to the llvm dialect.

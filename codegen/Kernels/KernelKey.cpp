@@ -15,7 +15,7 @@ using namespace mlir;
 namespace tessera::kernels {
 
 namespace {
-/// Writes ops as text in which every value is a number in order of appearance.
+/// Writes ops as text in which each value is numbered in order of appearance.
 class KeyWriter {
 public:
   explicit KeyWriter(llvm::raw_ostream &os) : os(os) {}
@@ -51,7 +51,8 @@ public:
   }
 
 private:
-  /// Names and addresses do not change the code; inherent attributes have no dot in their name.
+  /// Returns false for names and addresses, which do not change the code: they are discardable attributes, whose names
+  /// contain a dot.
   static bool isPartOfKernel(NamedAttribute attribute) { return !attribute.getName().strref().contains('.'); }
 
   unsigned number(Value value) { return numbers.try_emplace(value, numbers.size()).first->second; }

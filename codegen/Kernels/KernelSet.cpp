@@ -18,7 +18,7 @@ void KernelSet::add(Operation *op, std::string key) {
   indices[op] = it->second;
 }
 
-/// "conv_3fa94c10d2e85b67": readable in a disassembly, and unique.
+/// Returns a symbol like "conv_3fa94c10d2e85b67": readable in a disassembly, and unique.
 static std::string symbolOf(Operation *op, StringRef key) {
   return (op->getName().stripDialect() + "_" + key.take_front(16)).str();
 }

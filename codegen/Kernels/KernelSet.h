@@ -11,25 +11,25 @@
 
 namespace tessera::kernels {
 
-/// The kernels that ops need, equal ones once, in order of first use.
+/// Holds the kernels that ops need, in order of first use; equal kernels are stored once.
 class KernelSet {
 public:
-  /// Makes the kernel of an op. Errors are emitted there. Called from several threads.
+  /// Compiles the kernel of an op and reports errors at the op. Called from several threads.
   using Compiler = llvm::function_ref<mlir::FailureOr<Kernel>(mlir::Operation *op, llvm::StringRef symbol)>;
 
   /// Registers the kernel of |op|, whose content address for its machine is |key| (kernelKey).
   void add(mlir::Operation *op, std::string key);
 
-  /// Fetches kernels from |cache| and compiles the others on the threads of the context. Errors are
-  /// emitted at the ops, and a warning where the cache cannot keep what was compiled. |progress| is told of kernels.
+  /// Fetches kernels from |cache| and compiles the missing ones on the threads of the context. Reports errors at the
+  /// ops, and a warning if the cache cannot store a compiled kernel. Reports the number of kernels to |progress|.
   llvm::LogicalResult compile(KernelCache &cache, Compiler compileKernel,
                               llvm::function_ref<void(const codegen::Progress &)> progress);
 
   const Kernel &operator[](size_t index) const { return entries[index].kernel; }
-  /// The first op that needs it.
+  /// Returns the first op that needs kernel |index|.
   mlir::Operation *opOf(size_t index) const { return entries[index].op; }
   size_t indexOf(mlir::Operation *op) const { return indices.at(op); }
-  /// What a launch of |op| needs to know.
+  /// Returns the launch parameters of |op|'s kernel.
   const KernelFrame &frameOf(mlir::Operation *op) const { return entries[indexOf(op)].kernel.frame; }
   size_t size() const { return entries.size(); }
   size_t cacheHits() const { return hits; }
@@ -37,7 +37,7 @@ public:
 private:
   struct Entry {
     std::string key;
-    mlir::Operation *op; ///< the first one
+    mlir::Operation *op; ///< first op that needs the kernel
     Kernel kernel;
   };
 

@@ -87,7 +87,7 @@ void LoopNest::simplify() {
 // Elementwise nests
 //===----------------------------------------------------------------------===//
 
-/// Stride of |type| along dim |d| of a result of rank |rank|; 0 where it broadcasts.
+/// Returns the stride of |type| along dim |d| of a result of rank |rank|; 0 if |type| broadcasts along it.
 static int64_t broadcastStride(RankedTensorType type, const Strides &strides, int64_t d, int64_t rank) {
   int64_t own = d - (rank - type.getRank());
   return own < 0 || type.getDimSize(own) == 1 ? 0 : strides.dims[own];
@@ -107,14 +107,15 @@ static SmallVector<LoopNest> blockedNests(ArrayRef<RankedTensorType> tensors, Ar
   auto plain = [&](int64_t d) {
     return dimOf(result.getDimSize(d), [&](unsigned t) { return broadcastStride(tensors[t], strides[t], d, rank); });
   };
-  // A row-major tensor moves by `block` channels from block to block; one blocked moves by lanes of 1.
+  // From block to block, a row-major tensor advances by `block` channels; within a block, the lanes of a blocked tensor
+  // have stride 1.
   auto blockStride = [&](unsigned t) {
     int64_t stride = broadcastStride(tensors[t], strides[t], 1, rank);
     return strides[t].block ? stride : stride * block;
   };
   auto laneStride = [&](unsigned t) {
     int64_t stride = broadcastStride(tensors[t], strides[t], 1, rank);
-    // The result's lanes stay apart even where there is one channel; an operand's one channel broadcasts.
+    // The result's lanes are distinct even if it has one channel; an operand's single channel broadcasts.
     bool isResult = t + 1 == tensors.size();
     return strides[t].block ? int64_t(isResult || stride != 0) : stride;
   };
@@ -179,7 +180,7 @@ SmallVector<LoopNest> elementwiseNests(ArrayRef<RankedTensorType> operands, Rank
 
 LoopNest cutForTiles(const KernelBuilder &kb, const LoopNest &nest, int64_t lanes) {
   LoopNest cut = nest;
-  // Lanes that are padded are written at once.
+  // Padded lanes are written by one vector store and cannot be split.
   if (!kb.target.tileIsThread || nest.dims.empty() || nest.size() == 0 || nest.paddedLanes) {
     return cut;
   }
@@ -198,7 +199,7 @@ LoopNest cutForTiles(const KernelBuilder &kb, const LoopNest &nest, int64_t lane
 }
 
 Tiling chooseTiling(const KernelBuilder &kb, const LoopNest &nest, int64_t elementsPerTile, unsigned keepDims) {
-  // More tiles than this only cost; fewer than a handful would leave threads idle.
+  // More tiles only cost time; a handful or fewer would leave threads idle.
   constexpr int64_t maxTiles = 256;
   int64_t wanted = std::clamp<int64_t>(llvm::divideCeil(nest.size(), elementsPerTile), 1, maxTiles);
   Tiling tiling;
@@ -215,7 +216,7 @@ Tiling chooseTiling(const KernelBuilder &kb, const LoopNest &nest, int64_t eleme
     tiling.positions *= nest.dims[tiling.outerDims++].size;
   }
   if (tiling.outerDims == 0 && keepDims == 1) {
-    // A single dim: cut it at multiples of a cache line's worth of bytes for any element type.
+    // A single dim is split at multiples of 64 elements, which is a whole number of cache lines for any element type.
     tiling.splitInner = true;
     tiling.positions = nest.dims[0].size;
     tiling.chunk = llvm::alignTo(llvm::divideCeil(tiling.positions, wanted), 64);
@@ -270,7 +271,7 @@ Value loadLanes(KernelBuilder &kb, Type elementType, Value base, int64_t laneStr
     return kb.splat(kb.loadElements(elementType, 0, base, offset), step.lanes);
   }
   if (laneStride == 2 && !step.mask && step.lanes % 2 == 0) {
-    // Two overlapping runs hold every element and nothing beyond the last one: cheaper than a gather.
+    // Two overlapping runs cover every element and nothing beyond the last one; they are cheaper than a gather.
     int64_t lanes = step.lanes;
     Value low = kb.loadElements(elementType, lanes, base, offset);
     Value high = kb.loadElements(elementType, lanes, base, kb.add(offset, lanes - 1));
@@ -351,7 +352,7 @@ private:
     }
   }
 
-  /// Loops over dims[d...]; the last one or two are vectorised.
+  /// Emits the loops over dims[d...]; the last one or two are vectorised.
   void loops(unsigned d, const SmallVector<Value> &offsets) {
     unsigned left = nest.dims.size() - d;
     if (wholeInner && left == 1) {
@@ -376,7 +377,7 @@ private:
 
   Value staticMask(int64_t active) { return active < lanes ? kb.maskBelow(lanes, kb.constant(active)) : Value(); }
 
-  /// Loads what does not move along |dim|; the others stay null.
+  /// Loads the tensors that do not move along |dim|; the entries of the other tensors stay null.
   SmallVector<Value> loadInvariant(const SmallVector<Value> &offsets, const NestDim &dim, Value mask) {
     SmallVector<Value> values(reads);
     for (unsigned t = 0; t < reads; ++t) {
@@ -402,12 +403,12 @@ private:
     body.store(result, inner.strides.back(), step);
   }
 
-  /// The innermost dim fits one vector and there is no other loop.
+  /// Emits a nest without other loops whose innermost dim fits one vector.
   void single(const SmallVector<Value> &offsets) {
     computeAndStore(SmallVector<Value>(reads), offsets, staticMask(inner.size));
   }
 
-  /// The innermost dim fits one vector; loops over the dim outside of it.
+  /// Emits the loop over |dim| if the innermost dim fits one vector.
   void loopOverVectors(const SmallVector<Value> &offsets, const NestDim &dim) {
     Value mask = staticMask(inner.size);
     SmallVector<Value> invariant = loadInvariant(offsets, dim, mask);
@@ -418,10 +419,10 @@ private:
     });
   }
 
-  /// Elements [lower, upper) of the innermost dim: whole vectors, then one under a mask.
+  /// Emits elements [lower, upper) of the innermost dim: whole vectors, then one masked vector.
   void vectorLoop(const SmallVector<Value> &offsets, Value lower, Value upper) {
     SmallVector<Value> invariant = loadInvariant(offsets, inner, nullptr);
-    // |lower| is a multiple of the lanes, so the last whole vector ends here.
+    // |lower| is a multiple of the lanes, so the whole vectors end here.
     Value wholeEnd = kb.mul(kb.div(upper, lanes), lanes);
     auto at = [&](Value index) {
       SmallVector<Value> moved = offsets;

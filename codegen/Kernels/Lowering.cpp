@@ -1,4 +1,4 @@
-//===- Lowering.cpp - From the loops of a kernel to the llvm dialect ------===//
+//===- Lowering.cpp - Lowering kernel loops to the llvm dialect -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/KernelInterface.h"
 
@@ -22,7 +22,8 @@ namespace tessera::kernels {
 LogicalResult emitLoops(KernelBuilder &kb) {
   auto interface = dyn_cast<KernelInterface>(kb.op());
   if (!interface) {
-    return kb.op()->emitError("has no kernel: '") << kb.op()->getName() << "' does not implement KernelInterface";
+    return kb.op()->emitError("cannot be compiled to a kernel: '")
+           << kb.op()->getName() << "' does not implement KernelInterface";
   }
   return interface.emitKernel(kb);
 }

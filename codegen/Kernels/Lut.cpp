@@ -1,7 +1,7 @@
 //===- Lut.cpp - Table lookup kernels -------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Byte by byte through a table that stays in the first cache: 16 independent lookups at a time.
+// Looks up byte by byte in a table that stays in the L1 cache, with 16 independent lookups at a time.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/Models.h"
@@ -31,7 +31,7 @@ public:
           lookUp(kb.add(i, lane), lane, i);
         }
       });
-      if (int64_t rest = count % kAtOnce) { // a blocked tensor has none
+      if (int64_t rest = count % kAtOnce) { // never for a blocked tensor
         kb.ifThen(kb.less(kb.constant(count - 1), last),
                   [&] { kb.forLoop(count - rest, count, 1, [&](Value i) { lookUp(i, 0, i); }); });
       }
@@ -40,7 +40,7 @@ public:
   }
 
 private:
-  /// Element |i|, which is |lane| of the lanes from |start| on.
+  /// Looks up element |i|, lane |lane| of the lanes that begin at |start|.
   void lookUp(Value i, int64_t lane, Value start) {
     Type byte = kb.b.getI8Type();
     Value index = arith::ExtUIOp::create(kb.b, kb.b.getI64Type(), kb.load(byte, kb.operand(0), i));
@@ -60,14 +60,15 @@ private:
     kb.store(value, kb.result(), i);
   }
 
-  /// The elements that share the channels of a block, of one image.
+  /// Returns the number of elements of one image that share a channel block.
   int64_t elementsOfBlock() const {
     device::BlockedAttr layout = device::getBlockedLayout(y);
     int64_t blocks = layout ? llvm::divideCeil(y.getDimSize(1), layout.getBlock()) : y.getDimSize(1);
     return physicalElements(y) / y.getDimSize(0) / blocks;
   }
 
-  /// Of an element |i|; where y is blocked, of the |lane|-th from |i| on. Padding lanes read the last channel's table.
+  /// Returns the channel of element |i| or, if y is blocked, of lane |lane| of the lanes that begin at |i|. For padding
+  /// lanes, returns the last channel.
   Value channelOf(Value i, int64_t lane) {
     device::BlockedAttr layout = device::getBlockedLayout(y);
     int64_t channels = y.getDimSize(1), block = layout ? layout.getBlock() : 1;

@@ -13,11 +13,11 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-/// Lanes that suit all element types of the kernel: two registers of f32, so that consecutive
+/// Returns a lane count that suits all element types of the kernel: two registers of f32, so that consecutive
 /// polynomials overlap.
 unsigned mapLanes(const VectorTarget &target) { return 2 * target.lanes(32); }
 
-/// Memory-bound bodies take larger tiles than those with polynomials.
+/// Returns the elements per tile: more for memory-bound bodies than for bodies with polynomials.
 int64_t elementsPerTile(Region &body) {
   bool heavy = false;
   body.walk([&](Operation *op) { heavy |= isa<math::MathDialect>(op->getDialect()); });

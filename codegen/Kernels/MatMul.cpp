@@ -1,7 +1,7 @@
-//===- MatMul.cpp - Matrix product kernels --------------------------------===//
+//===- MatMul.cpp - Matmul kernels ----------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any batch dims and element types, both sides in logical order.
+// Handles any batch dims and element types; both operands are in logical order (not packed).
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/BatchedMatrix.h"
 #include "codegen/Kernels/Epilogue.h"
@@ -22,7 +22,7 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-/// Blocks of kRows rows by one vector of columns (two registers) accumulate over K.
+/// Emits a matmul in blocks of kRows rows by one vector of columns (two registers) that accumulate over K.
 class GenericMatMul {
 public:
   static constexpr int64_t kRows = 4;
@@ -57,14 +57,14 @@ private:
                   right = matrixAt(kb, b, y.getRank(), indices, op.getTransB());
     Value mask = columns % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(columns), column)) : Value();
     VectorStep step{{}, mask, lanes};
-    // Rows beyond the last repeat it; they are not stored.
+    // Rows beyond the last one repeat the last row and are not stored.
     SmallVector<Value> rowOffsets;
     for (int64_t r = 0; r < kRows; ++r) {
       Value clamped = kb.min(kb.add(row, r), kb.constant(rows - 1));
       rowOffsets.push_back(kb.add(left.base, kb.mul(clamped, left.rowStride)));
     }
     Value columnOffset = kb.add(right.base, kb.mul(column, right.columnStride));
-    // The bias comes last where the order of the sums is stated.
+    // If the order of the sums is specified, the bias is added last.
     bool ordered = device::isOrderedProduct(op), lastBias = ordered && op.getBias();
     Value zeros = kb.zero(VectorType::get({int64_t(lanes)}, accumulator)), start = initial(column, step);
     SmallVector<Value> sums(kRows, lastBias ? zeros : start);
@@ -96,7 +96,7 @@ private:
     }
   }
 
-  /// Weights of row |k| times their scales, where they are integers beside floats.
+  /// Multiplies the weights of row |k| by their scales, if they are integers in a float matmul.
   Value scaled(Value weights, Value k, Value column, const VectorStep &step) {
     if (!op.getScales()) {
       return weights;
@@ -128,7 +128,7 @@ struct MatMulModel : KernelInterface::ExternalModel<MatMulModel, device::MatMulO
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     auto matmul = cast<device::MatMulOp>(op);
     if (matmul.getPacking()) {
-      return op->emitError("internal error: no loops for packed weights");
+      return op->emitError("internal error: the loop kernel does not support packed weights");
     }
     if (kb.target.tileIsThread && isPlain(kb)) {
       emitMatMulByThreads(kb, matmul);
@@ -138,7 +138,7 @@ struct MatMulModel : KernelInterface::ExternalModel<MatMulModel, device::MatMulO
     return success();
   }
 
-  /// Row-major, not empty, and of whole bytes.
+  /// Returns true if all tensors are row-major, not empty, and have elements of whole bytes.
   static bool isPlain(KernelBuilder &kb) {
     return llvm::all_of(
         ArrayRef<RankedTensorType>{kb.operandType(0), kb.operandType(1), kb.resultType()}, [](RankedTensorType type) {

@@ -1,9 +1,9 @@
-//===- MatMulThreads.cpp - Products on machines of many threads -----------===//
+//===- MatMulThreads.cpp - Matmuls for machines with many threads ---------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread sums some rows of some neighbouring columns in registers, and its neighbour the next columns, so that a
-// warp's loads of b are runs and those of a one address. Where that makes few threads, or b is transposed, the threads
-// of a shared row deal out the terms of a sum, unless its order is stated.
+// Each thread sums some rows of some neighbouring columns in registers, and the next thread has the next columns, so
+// that a warp loads contiguous runs of b and a single address of a. If that leaves too few threads, or b is transposed,
+// the threads of a shared row split the terms of a sum, unless the order of the sums is specified.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/MatMulThreads.h"
 #include "codegen/Kernels/BatchedMatrix.h"
@@ -23,8 +23,8 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-constexpr int64_t kWantedThreads = 16384; ///< before a thread takes several results
-constexpr int64_t kFewThreads = 8192;     ///< of one result each: the threads of shared rows do better
+constexpr int64_t kWantedThreads = 16384; ///< a thread takes several results only while this many threads remain
+constexpr int64_t kFewThreads = 8192;     ///< with fewer threads of one result each, threads share rows instead
 constexpr int64_t kMostRows = 8, kMostColumns = 4;
 
 class ThreadMatMul {
@@ -65,7 +65,7 @@ private:
     auto grow = [&](int64_t &size, int64_t most, bool fits) {
       size *= 2;
       int64_t threads = batch * llvm::divideCeil(rows, ownRows) * (columns / ownColumns) * (isShared ? kRowThreads : 1);
-      // The two rows of a warp read a whole sector of b where each has four columns.
+      // With four columns per row of threads, the two shared rows of a warp read a whole sector of b.
       bool isSector = isShared && !op.getTransB() && &size == &ownColumns;
       if (size > most || !fits || (threads < kWantedThreads && !isSector)) {
         size /= 2;
@@ -79,11 +79,11 @@ private:
       grows |= grow(ownRows, isShared ? kMostRows / 2 : kMostRows, ownRows < rows);
     }
     int64_t step = isShared ? 4 * kRowThreads : 4;
-    bool isAlong = !isShared || (op.getTransB() && !op.getTransA()); // terms that a thread loads are neighbours
+    bool isAlong = !isShared || (op.getTransB() && !op.getTransA()); // a thread's terms are contiguous
     unrolled = depth % step == 0 && isAlong && op.getWeightGroup() % 4 == 0 ? 4 : 1;
   }
 
-  /// Sets what this thread computes, from its |indices| in the space of tiles.
+  /// Sets the results that this thread computes, from its |indices| in the space of tiles.
   void place(Values indices) {
     left = matrixAt(kb, a, y.getRank(), indices, op.getTransA()),
     right = matrixAt(kb, b, y.getRank(), indices, op.getTransB());
@@ -91,13 +91,13 @@ private:
     outer = indices;
   }
 
-  /// Rows beyond the last repeat it; they are not stored.
+  /// Returns the index of this thread's row |r|. Rows beyond the last one repeat the last row and are not stored.
   Value rowAt(int64_t r) {
     Value at = kb.add(row, r);
     return rows % ownRows ? kb.min(at, kb.constant(rows - 1)) : at;
   }
 
-  /// |count| elements of an operand from |at| on, |stride| apart, as accumulators are.
+  /// Loads |count| elements of an operand, |stride| apart from |at| on, and converts them to the accumulator type.
   Values load(unsigned operand, int64_t count, Value at, int64_t stride) {
     Type type = kb.operandType(operand).getElementType();
     Values elements;
@@ -115,7 +115,7 @@ private:
     return elements;
   }
 
-  /// b's elements at the terms from |k| on and this thread's columns: [term][column].
+  /// Loads b for the terms from |k| on and this thread's columns: [term][column].
   SmallVector<Values> loadRight(Value k) {
     SmallVector<Values> terms(unrolled);
     Value at = kb.add(right.base, kb.add(kb.mul(k, right.rowStride), kb.mul(column, right.columnStride)));
@@ -143,7 +143,7 @@ private:
     return terms;
   }
 
-  /// |sums|, [row][column], and the terms from |k| on.
+  /// Returns |sums|, [row][column], plus the terms from |k| on.
   Values addTerms(Value k, ValueRange sums) {
     SmallVector<Values> terms = loadRight(k);
     Values next(sums);
@@ -186,7 +186,7 @@ private:
       auto storeRow = [&] {
         Values results(sums.slice(r * ownColumns, ownColumns)), where = outer;
         for (auto [result, start] : llvm::zip(results, bias)) {
-          result = add(result, start); // last, where the order of the sums is stated
+          result = add(result, start); // last, in case the order of the sums is specified
         }
         where.append({kb.add(row, r), column});
         auto type = VectorType::get({ownColumns}, accumulator);
@@ -206,8 +206,8 @@ private:
   const bool isOrdered;
   const int64_t rows, columns, depth;
   bool isShared = false;
-  int64_t ownRows = 1, ownColumns = 1; ///< of a thread, or of a shared row
-  int64_t unrolled = 1;                ///< neighbouring terms that a thread loads at once
+  int64_t ownRows = 1, ownColumns = 1; ///< per thread or per shared row
+  int64_t unrolled = 1;                ///< contiguous terms that a thread loads at once
   BatchedMatrix left, right;
   Value row, column;
   Values outer; ///< indices in the batch dims

@@ -1,4 +1,4 @@
-//===- MatMulThreads.h - Products on machines of many threads ---*- C++ -*-===//
+//===- MatMulThreads.h - Matmuls for many threads ------------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_MATMULTHREADS_H
 #define TESSERA_CODEGEN_KERNELS_MATMULTHREADS_H
@@ -8,7 +8,7 @@
 
 namespace tessera::kernels {
 
-/// Emits |matmul| of row-major tensors, none of them empty, whose elements have whole bytes, where each tile is a
+/// Emits |matmul|, on non-empty row-major tensors with elements of whole bytes, for a target on which each tile is one
 /// thread.
 void emitMatMulByThreads(KernelBuilder &kb, device::MatMulOp matmul);
 

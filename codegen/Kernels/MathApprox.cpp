@@ -22,7 +22,7 @@ namespace {
 // f32 functions: those of bmodel/numerics_float.h, on registers
 //===----------------------------------------------------------------------===//
 
-/// What a logarithm gives outside of the positive finite numbers.
+/// Replaces |result|, the logarithm of |x|, where |x| is infinite, zero, negative or NaN.
 Float logSpecials(Float x, Float result) {
   double infinity = std::numeric_limits<double>::infinity();
   result = select(x == infinity, x, result);
@@ -59,7 +59,7 @@ Float logF64(Float x) {
 Float exp(Float x) { return x.isF64() ? expF64(x) : bmodel::numerics::exp(x); }
 Float log(Float x) { return x.isF64() ? logF64(x) : bmodel::numerics::log(x); }
 
-/// e^x - 1 without cancellation (W. Kahan).
+/// Computes e^x - 1 without cancellation (W. Kahan).
 Float expm1(Float x) {
   Float u = exp(x);
   Float result = (u - 1.0) * x / log(u);
@@ -82,7 +82,8 @@ Float tanh(Float x) {
   return copySign(e / (e + 2.0), x);
 }
 
-/// x P(x^2) for |x| < 1, else 1 - e^(-t^2) Q((t - 3) / (t + 3)) with t = |x|: polynomials fitted at Chebyshev's points.
+/// Computes x P(x^2) for |x| < 1, otherwise 1 - e^(-t^2) Q((t - 3) / (t + 3)) with t = |x|. The polynomials are fitted
+/// at Chebyshev points.
 Float erfF64(Float x) {
   Float near = x * horner(x * x, {-7.795898827002142e-10, 1.3720064546777686e-08, -1.6208483801871705e-07,
                                   1.6447424703317362e-06, -1.492473690741966e-05, 0.00012055294904839707,
@@ -101,7 +102,7 @@ struct SinCos {
   Float sin, cos;
 };
 
-/// |isSingle|: x is an f32, widened.
+/// Computes sine and cosine. |isSingle|: x is a widened f32.
 SinCos sinCos(Float x, bool isSingle) {
   auto [quadrant, r] = reduceByHalfPi(x, isSingle);
   Float s = r * r;
@@ -143,8 +144,8 @@ Float atan2(Float y, Float x) {
   return copySign(select(negative, pi - angle, angle), y);
 }
 
-/// x^n for a whole n in [0, 32), by products. They are exact where the result is a double, so a power of an f32 that
-/// lies in the middle of two of them stays there, and is rounded to even.
+/// Computes x^n for a whole n in [0, 32) by multiplications. These are exact if the result is a double; a power of an
+/// f32 halfway between two f32 numbers is therefore rounded to even.
 Float smallPower(Float x, Float n) {
   Float result = n.lit(1.0), square = x, rest = n;
   for (int bit = 0; bit < 5; ++bit) {
@@ -155,7 +156,7 @@ Float smallPower(Float x, Float n) {
   return result;
 }
 
-/// x^y for f64, with the special cases of IEEE pow.
+/// Computes x^y for f64, with the special cases of IEEE pow.
 Float powF64(Float x, Float y) {
   KernelBuilder &kb = *x.kb;
   Float magnitude = exp(y * log(abs(x)));
@@ -172,13 +173,13 @@ Float powF64(Float x, Float y) {
   Float size = abs(y), few = smallPower(x, clamp(size, 0.0, 31.0));
   Value isSmall = arith::AndIOp::create(kb.b, integral, size < 32.0);
   result = select(isSmall, select(y < 0.0, 1.0 / few, few), result);
-  // (-1)^(+-inf) is 1, as 1^y (even for NaN) and x^0 are.
+  // (-1)^(+-inf) is 1, as are 1^y (even for NaN) and x^0.
   Value minusOne = arith::AndIOp::create(kb.b, x == -1.0, abs(y) == infinity);
   Value one = arith::OrIOp::create(kb.b, arith::OrIOp::create(kb.b, x == 1.0, y == 0.0), minusOne);
   return select(one, x.lit(1.0), result);
 }
 
-/// 1.5 -> 2, -1.5 -> -2, and 0.49999997 -> 0.
+/// Rounds halves away from zero: 1.5 -> 2, -1.5 -> -2; 0.49999997 -> 0.
 Float roundAway(Float x) {
   Float down = trunc(x);
   Float rest = abs(x - down);
@@ -187,7 +188,7 @@ Float roundAway(Float x) {
 }
 
 //===----------------------------------------------------------------------===//
-// The table of ops
+// Expansion of ops
 //===----------------------------------------------------------------------===//
 
 Type f64Like(Type type) {
@@ -196,7 +197,7 @@ Type f64Like(Type type) {
   return vector ? Type(VectorType::get(vector.getShape(), f64)) : f64;
 }
 
-/// Computes |function| in f64 and returns to the type of the operands.
+/// Computes |function| in f64 and rounds the result to the type of the operands.
 template <typename Function, typename... Operands>
 Value inDouble(KernelBuilder &kb, Function function, Value first, Operands... rest) {
   Type type = first.getType(), wide = f64Like(type);
@@ -210,7 +211,7 @@ Value inDouble(KernelBuilder &kb, Function function, Value first, Operands... re
 Float sinh(Float x) {
   Float e = expm1(abs(x));
   Float moderate = (e + e / (e + 1.0)) * 0.5;
-  // Beyond 700 e^x alone may overflow where half of it does not.
+  // Beyond 30, e^x / 2 is computed as e^(x - ln 2), because e^x may overflow where half of it does not.
   Float large = exp(abs(x) - 0.693147180559945309417);
   return copySign(select(abs(x) > 30.0, large, moderate), x);
 }
@@ -236,7 +237,7 @@ Float asin(Float x) { return atan(x / sqrt((1.0 - x) * (x + 1.0))); }
 Float acos(Float x) { return atan(sqrt((1.0 - x) / (x + 1.0))) * 2.0; }
 Float cbrt(Float x) { return copySign(select(x == 0.0, abs(x), exp(log(abs(x)) * (1.0 / 3.0))), x); }
 
-/// The value, when it is the same constant in all lanes.
+/// Returns the value if it is the same constant in all lanes.
 std::optional<double> constantFloat(Value value) {
   Attribute attribute;
   if (!matchPattern(value, m_Constant(&attribute))) {
@@ -250,14 +251,14 @@ std::optional<double> constantFloat(Value value) {
                                         : std::nullopt;
 }
 
-/// Maximum or minimum in which a NaN wins. The selects are the maxps and minps of SSE, which take either of -0 and +0:
-/// where that is seen, |ordersZeros|.
+/// Computes the maximum or minimum; NaN wins. The selects map to maxps and minps of SSE, which return either of -0 and
+/// +0; |ordersZeros| adds code to order them, for results in which the sign of zero is visible.
 Float extremum(Float x, Float y, bool smallest, bool ordersZeros) {
   auto better = [&](Float p, Float q) { return smallest ? p < q : p > q; };
   if (constantFloat(x.v)) {
     std::swap(x, y);
   }
-  Float chosen = select(better(y, x), y, x); // y for a better y, x for NaN in either
+  Float chosen = select(better(y, x), y, x); // y if it is better, x if either is NaN
   if (std::optional<double> constant = constantFloat(y.v); constant && !std::isnan(*constant)) {
     bool wins = ordersZeros && *constant == 0 && std::signbit(*constant) == smallest; // against the other zero
     auto least = smallest ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OLE;
@@ -286,14 +287,14 @@ Value expandPow(KernelBuilder &kb, Value base, Value exponent) {
   return inDouble(kb, powF64, base, exponent);
 }
 
-/// Integer power by squaring, for exponents of any size; negative ones give 1 / x^n truncated.
+/// Computes an integer power by squaring, for exponents of any size; negative exponents give 1 / x^n, truncated.
 Value expandIntegerPow(KernelBuilder &kb, Value x, Value y) {
   ImplicitLocOpBuilder &b = kb.b;
   Type type = x.getType();
   Value zero = integer(kb, type, 0), one = integer(kb, type, 1);
   Value result = one, power = x, rest = y;
   unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
-  // An exponent of 2^6 or more overflows every base but 0, 1 and -1, for which these bits suffice.
+  // An exponent of 2^6 or more overflows for every base but 0, 1 and -1, for which these bits suffice.
   for (unsigned i = 0; i < std::min(width, 7u); ++i) {
     Value bit = arith::AndIOp::create(b, rest, one);
     Value set = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, bit, zero);
@@ -329,13 +330,13 @@ Value safeDivision(KernelBuilder &kb, Value x, Value y) {
   divisor = arith::SelectOp::create(b, isMinusOne, one, divisor);
   Value result = Division::create(b, x, divisor);
   if (isRemainder) {
-    return result; // the remainder by 1, 0, is that by -1 and by 0 too
+    return result; // division by 1 leaves 0, the result for -1 and 0
   }
   Value negated = arith::SubIOp::create(b, zero, x);
   return arith::SelectOp::create(b, isZero, zero, arith::SelectOp::create(b, isMinusOne, negated, result));
 }
 
-/// Division rounding down (or up) from the truncating one.
+/// Computes the quotient rounded down (or up) from the truncating division.
 Value roundedDivision(KernelBuilder &kb, Value x, Value y, bool up) {
   ImplicitLocOpBuilder &b = kb.b;
   Type type = x.getType();
@@ -352,21 +353,21 @@ Value roundedDivision(KernelBuilder &kb, Value x, Value y, bool up) {
 
 } // namespace
 
-/// x y + z rounded once, without the instruction: the product is exact in f64; its sum with z is rounded to odd there,
-/// so that the rounding to f32 still sees on which side of a tie it lies (S. Boldo, G. Melquiond).
+/// Computes x * y + z with one rounding on targets without FMA. The product is exact in f64; the sum with z is rounded
+/// to odd there, so that the rounding to f32 still sees on which side of a tie it lies (S. Boldo, G. Melquiond).
 static Value emulateFma(KernelBuilder &kb, Value x, Value y, Value z) {
   ImplicitLocOpBuilder &b = kb.b;
   Type wide = f64Like(x.getType());
   Float product{&kb, arith::MulFOp::create(b, arith::ExtFOp::create(b, wide, x), arith::ExtFOp::create(b, wide, y))};
   Float addend{&kb, arith::ExtFOp::create(b, wide, z)}, sum = product + addend;
-  // What the sum lost (D. Knuth); NaN where there are infinities.
+  // The rounding error of the sum (D. Knuth); NaN if there are infinities.
   Float part = sum - product, lost = (product - (sum - part)) + (addend - part);
   Value raw = bits(sum);
   auto literal = [&](int64_t value) { return integer(kb, raw.getType(), value); };
   Value even =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, arith::AndIOp::create(b, raw, literal(1)), literal(0));
   Value adjust = arith::AndIOp::create(b, even, compare(arith::CmpFPredicate::ONE, lost, lost.lit(0.0)));
-  // The odd neighbour on the side of what was lost.
+  // The odd neighbour on the side of the error.
   Value sameSign =
       arith::CmpIOp::create(b, arith::CmpIPredicate::sge, arith::XOrIOp::create(b, raw, bits(lost)), literal(0));
   Value step = arith::SelectOp::create(b, sameSign, literal(1), literal(-1));
@@ -376,7 +377,7 @@ static Value emulateFma(KernelBuilder &kb, Value x, Value y, Value z) {
 
 Value emitFma(KernelBuilder &kb, Value x, Value y, Value z) {
   bool single = getElementTypeOrSelf(x.getType()).isF32();
-  // Functions in f64 are rounded to f32 in the end: there, exact means only that all variants do the same.
+  // f64 functions are finally rounded to f32; for them, exact only means that all variants compute the same.
   if (kb.target.hasFma() && (single || !kb.exact)) {
     return math::FmaOp::create(kb.b, x, y, z);
   }
@@ -406,7 +407,7 @@ Value emitExpOfNegative(KernelBuilder &kb, Value x) {
   return value.isF64() ? exp(value).v : bmodel::numerics::expOfNegative(value).v;
 }
 
-/// x if |op| is 1 + erf(x) on f32, as GELU has it; else null.
+/// Returns x if |op| is 1 + erf(x) on f32, as in GELU; otherwise null.
 static Value matchOnePlusErf(arith::AddFOp op) {
   if (!op || !op.getType().isF32()) {
     return {};
@@ -418,12 +419,13 @@ static Value matchOnePlusErf(arith::AddFOp op) {
   return erf ? erf.getOperand() : Value();
 }
 
-/// 1 + erf(x) as 2^(t Q(t)) = 1 - erf(t) of t = |x|, within 1.4e-7: half of the work of erf, whose own small values
-/// vanish beside 1. Beyond 4.2, where 1 - erf is below 3e-9, it is 0 or 2, for it may be multiplied by anything.
+/// Computes 1 + erf(x) from 1 - erf(t) = 2^(t Q(t)) with t = |x|, within 1.4e-7. This is half the work of erf, whose
+/// precision for small values would be lost beside 1. Beyond 4.2, where 1 - erf is below 3e-9, the result is exactly 0
+/// or 2, because it may be multiplied by a large factor.
 static Value emitOnePlusErf(KernelBuilder &kb, Value argument) {
   constexpr double kEnd = 4.2;
   Float x{&kb, argument}, t = abs(x);
-  // Fitted for the least error of 2^(t Q(t)) on [0, kEnd], and of 2^f on [-1/2, 1/2].
+  // The coefficients minimise the error of 2^(t Q(t)) on [0, kEnd] and of 2^f on [-1/2, 1/2].
   Float power =
       t * bmodel::numerics::horner(t, t.lit(-4.535860717e-05), 4.455076996e-04, -1.489441842e-03, -7.746294141e-04,
                                    2.825368010e-02, -1.484816223e-01, -9.184163809e-01, -1.627908587);
@@ -455,8 +457,8 @@ Value expandPattern(KernelBuilder &kb, Operation &op, const IRMapping &mapping) 
 }
 
 Value emitErfForBf16(KernelBuilder &kb, Value x) {
-  // An odd polynomial fitted to erf on [0, kOne] for the least error, scaled so that it passes 1 there: beyond, erf
-  // has to be 1 itself, for 1 - erf may be multiplied by anything.
+  // An odd polynomial with the least error against erf on [0, kOne], scaled to reach 1 there. Beyond kOne the result
+  // must be exactly 1, because 1 - erf may be multiplied by a large factor.
   constexpr double kOne = 3.1;
   Float bounded = bmodel::numerics::clamp(Float{&kb, x}, -kOne, kOne), square = bounded * bounded;
   Float p =
@@ -465,7 +467,7 @@ Value emitErfForBf16(KernelBuilder &kb, Value x) {
   return bmodel::numerics::clamp(p * bounded, -1.0, 1.0).v;
 }
 
-/// A float to the power of an integer, in f64.
+/// Computes a float to the power of an integer, in f64.
 static Value expandPowOfInteger(KernelBuilder &kb, Value x, Value n) {
   Type type = x.getType(), doubles = f64Like(type);
   Value exponent = arith::SIToFPOp::create(kb.b, doubles, n);

@@ -9,7 +9,7 @@ class MLIRContext;
 
 namespace tessera::kernels {
 
-/// Each attaches the kernels of one family; registerKernels calls them all.
+/// Attach the kernels of one op family each; registerKernels calls all of them.
 void attachMapModels(mlir::MLIRContext *context);
 void attachCopyModels(mlir::MLIRContext *context);
 void attachPoolModels(mlir::MLIRContext *context);

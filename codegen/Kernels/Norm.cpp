@@ -17,7 +17,7 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-/// Row by row: the mean, the mean of squared differences from it, then the result.
+/// Processes row by row: the mean, the mean of squared differences from it, then the result.
 class NormEmitter {
 public:
   NormEmitter(KernelBuilder &kb, device::NormOp op)

@@ -1,4 +1,4 @@
-//===- Order.cpp - Kernels that depend on the order of elements -----------===//
+//===- Order.cpp - Kernels that depend on element order -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // ArgMax, TopK and running sums along one axis of [outer, axis, inner].
@@ -52,11 +52,11 @@ Value isBetter(KernelBuilder &kb, Type element, Value value, Value old, bool min
 
 namespace {
 
-/// Emits all columns of |view|, of which a processor takes neighbours together: |emit|(outer, first column, lanes),
-/// lanes being 0 for one column. Some |workPerColumn| * n = |workPerTile| are a tile.
+/// Emits all columns of |view|; a CPU processes neighbouring columns together. Calls |emit|(outer, first column,
+/// lanes), with lanes 0 for a single column. |workPerTile| / |workPerColumn| is about the number of columns per tile.
 void forColumns(KernelBuilder &kb, const AxisView &view, int64_t workPerColumn, int64_t workPerTile,
                 function_ref<void(Value outer, Value column, unsigned lanes)> emit) {
-  constexpr int64_t kMostLanes = 16, kColumnsAtOnce = 4; // lanes take about the time of so many columns
+  constexpr int64_t kMostLanes = 16, kColumnsAtOnce = 4; // a vector of lanes takes about as long as this many columns
   unsigned lanes =
       kb.target.tileIsThread || view.inner < 2 ? 0 : llvm::bit_floor(uint64_t(std::min(kMostLanes, view.inner)));
   int64_t runs = lanes ? view.inner / lanes : 0, rest = view.inner - runs * lanes;
@@ -75,7 +75,7 @@ void forColumns(KernelBuilder &kb, const AxisView &view, int64_t workPerColumn, 
   });
 }
 
-/// |type| of a column, or of |lanes| of them.
+/// Returns |type| for one column (|lanes| 0) or a vector of |lanes| columns.
 Type ofColumns(Type type, unsigned lanes) { return lanes ? Type(VectorType::get({int64_t(lanes)}, type)) : type; }
 
 struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::ArgReduceOp> {
@@ -107,7 +107,8 @@ struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::A
   }
 };
 
-/// Keeps the best k so far, sorted, in the results; a candidate better than the last is put in its place.
+/// Keeps the best k elements so far, sorted, in the results, and inserts a candidate that is better than the last of
+/// them.
 struct TopKModel : KernelInterface::ExternalModel<TopKModel, device::TopKOp> {
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     if (failed(requireRowMajor(op))) {
@@ -128,19 +129,19 @@ struct TopKModel : KernelInterface::ExternalModel<TopKModel, device::TopKOp> {
       auto visit = [&](Value i) {
         Value value = kb.loadElements(element, 0, kb.operand(0), kb.add(from, kb.mul(i, view.inner)));
         Value count = kb.min(i, kb.constant(k));
-        // Places whose element stays in front: all up to the first that comes after |value|.
+        // Returns true if the element at |place| ranks after |value|.
         auto before = [&](Value place) {
           Value held = kb.loadElements(element, 0, kb.result(0), slot(place));
           return comesBefore(kb, element, value, held, topk.getLargest());
         };
         Value full = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::sge, i, kb.constant(k));
         Value last = kb.max(kb.sub(count, kb.constant(1)), kb.constant(0));
-        // With a full list only a candidate that beats its last element matters.
+        // Once the list is full, only a candidate better than its last element matters.
         Value enters =
             kb.ifElse(full, [&] { return before(last); }, arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(true)));
         kb.ifThen(enters, [&] { insert(kb, element, value, i, count, k, slot, before); });
       };
-      // Neighbours of which none beats the last of a full list are passed over together.
+      // A vector of neighbours is skipped if none of them is better than the last element of a full list.
       constexpr int64_t kLanes = 16;
       int64_t full = std::min(view.axis, k),
               runs = view.inner == 1 && !kb.target.tileIsThread ? (view.axis - full) / kLanes : 0;

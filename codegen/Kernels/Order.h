@@ -1,4 +1,4 @@
-//===- Order.h - What kernels of ordered elements share ---------*- C++ -*-===//
+//===- Order.h - Helpers for ordered elements ----------------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_ORDER_H
 #define TESSERA_CODEGEN_KERNELS_ORDER_H
@@ -14,14 +14,16 @@ struct AxisView {
   int64_t outer, axis, inner;
 };
 
-/// Whether |x| comes before |y| in descending (or ascending) order; NaN counts as largest.
+/// Returns an i1: |x| comes before |y| in descending (or ascending) order. NaN counts as the largest.
 mlir::Value comesBefore(KernelBuilder &kb, mlir::Type elementType, mlir::Value x, mlir::Value y, bool descending);
 
-/// Whether |value| is larger than |old| (smaller with |min|), or with |orEqual| no smaller. Not, if one is NaN.
+/// Returns an i1: |value| is larger than |old| (smaller with |min|), or with |orEqual| at least as large. False if one
+/// is NaN.
 mlir::Value isBetter(KernelBuilder &kb, mlir::Type elementType, mlir::Value value, mlir::Value old, bool min,
                      bool orEqual);
 
-/// The kernels of many threads (VectorTarget::tileIsThread); false where one thread an item is right.
+/// Emit the kernels for many threads (VectorTarget::tileIsThread). Return false if one thread per item is the better
+/// choice.
 bool emitSharedArgReduce(KernelBuilder &kb, device::ArgReduceOp op);
 bool emitRankedTopK(KernelBuilder &kb, device::TopKOp op);
 bool emitSharedCumSum(KernelBuilder &kb, device::CumSumOp op);

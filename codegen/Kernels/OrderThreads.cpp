@@ -1,8 +1,8 @@
-//===- OrderThreads.cpp - Ordered elements on machines of many threads ----===//
+//===- OrderThreads.cpp - Ordered elements on many-thread machines --------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// ArgMax and running sums with an axis shared by the threads of a row; TopK with a thread an element, which counts
-// those ahead of its own.
+// ArgMax and running sums share an axis between the threads of a row. TopK has a thread per element, which counts the
+// elements that rank before its own.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/LoopNest.h"
 #include "codegen/Kernels/Order.h"
@@ -15,16 +15,16 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-constexpr int64_t kFewThreads = 8192; ///< of one item each: the threads of shared rows do better
+constexpr int64_t kFewThreads = 8192; ///< with fewer threads of one item each, threads share rows instead
 
-/// Whether the items of |view| are to be shared by threads: along contiguous axes, or where there are few.
+/// Returns true if threads should share each item of |view|: if the axis is contiguous or if there are few items.
 bool isShared(const KernelBuilder &kb, const AxisView &view) {
   int64_t items = view.outer * view.inner;
   return kb.target.shuffle && items > 0 && view.axis >= int64_t(2 * kRowThreads) &&
          (view.inner == 1 || items < kFewThreads);
 }
 
-/// What |value|, of at most 64 bits, is in another thread of the row: |move| exchanges 32 bits.
+/// Returns |value|, of at most 64 bits, of another thread of the row; |move| exchanges 32 bits.
 Value exchange(KernelBuilder &kb, Value value, function_ref<Value(Value)> move) {
   Type type = value.getType(), i32 = kb.b.getI32Type();
   unsigned width = type.getIntOrFloatBitWidth();
@@ -56,8 +56,9 @@ Value areEqual(KernelBuilder &kb, Value x, Value y) {
                                      : Value(arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, x, y));
 }
 
-/// The best element of a shared row, of which each thread has every sixteenth: its value, and its index, or -1 where a
-/// thread has seen NaNs only. The first element of all counts even if it is NaN: nothing is better then.
+/// Finds the best element of a shared row, of which each thread examines every sixteenth element: its value and its
+/// index, or -1 if a thread has only seen NaN. If the row's first element is NaN, no element is better and its index is
+/// the result.
 class ArgRow {
 public:
   ArgRow(KernelBuilder &kb, device::ArgReduceOp op)
@@ -104,8 +105,8 @@ private:
   AxisView view;
 };
 
-/// Running sums of a shared row, sixteen elements at a time. Thread 0 has the last of them, so that the sums of those
-/// before an element come from the threads above.
+/// Computes running sums of a shared row, sixteen elements at a time. Thread 0 has the last of the sixteen elements, so
+/// that the sums before an element come from threads with higher numbers.
 class SumRow {
 public:
   SumRow(KernelBuilder &kb, device::CumSumOp op)
@@ -129,13 +130,13 @@ private:
   Value add(Value x, Value y) {
     return isa<FloatType>(type) ? Value(arith::AddFOp::create(kb.b, x, y)) : Value(arith::AddIOp::create(kb.b, x, y));
   }
-  /// |value| of the thread |distance| above, 0 where there is none.
+  /// Returns |value| of the thread |distance| above this one, or 0 if that thread does not exist.
   Value before(Value value, unsigned distance) {
     Value isThere = kb.less(kb.sharedLane(), kb.constant(kRowThreads - distance));
     return choose(kb, isThere, above(kb, value, distance), kb.zero(type));
   }
 
-  /// Stores this thread's result, of element |k|, and returns the sum up to the chunk's end.
+  /// Stores this thread's result, for element |k|, and returns the sum up to the end of the chunk.
   Value chunk(Value base, Value k, Value mask, Value carried) {
     Value zero = kb.zero(type), own = mask ? kb.min(k, kb.constant(view.axis - 1)) : k;
     own = op.getReverse() ? kb.sub(kb.constant(view.axis - 1), own) : own;
@@ -147,7 +148,7 @@ private:
     Value result = add(carried, op.getExclusive() ? before(sum, 1) : sum);
     Value total = exchange(kb, sum, [&](Value bits) { return kb.target.broadcast(kb, bits, kb.constant(0)); });
     auto store = [&] {
-      kb.storeElements(element, result, kb.result(), kb.sub(at, kb.sharedLane())); // which is added again
+      kb.storeElements(element, result, kb.result(), kb.sub(at, kb.sharedLane())); // storeElements adds the lane again
     };
     mask ? kb.ifThen(mask, store) : store();
     return add(carried, total);
@@ -193,7 +194,7 @@ bool emitRankedTopK(KernelBuilder &kb, device::TopKOp op) {
     return false;
   }
   Type element = kb.operandType(0).getElementType();
-  constexpr int64_t kUnrolled = 4; // loads that do not wait for each other
+  constexpr int64_t kUnrolled = 4; // independent loads in flight
   kb.forTiles(view.outer * view.axis * view.inner, [&](Value tile) {
     SmallVector<Value> at = delinearize(kb, tile, {view.outer, view.axis, view.inner});
     Value base = kb.add(kb.mul(at[0], view.axis * view.inner), at[2]), own = at[1];
@@ -205,7 +206,7 @@ bool emitRankedTopK(KernelBuilder &kb, device::TopKOp op) {
       Value other = load(i);
       Value isAhead = comesBefore(kb, element, other, value, op.getLargest());
       Value isBehind = comesBefore(kb, element, value, other, op.getLargest());
-      Value isEarlier = choose(kb, isBehind, kb.less(one, zero), kb.less(i, own)); // of equal ones
+      Value isEarlier = choose(kb, isBehind, kb.less(one, zero), kb.less(i, own)); // among equal elements
       return kb.add(ahead, choose(kb, either(kb, isAhead, isEarlier), one, zero));
     };
     int64_t whole = view.axis / kUnrolled * kUnrolled;

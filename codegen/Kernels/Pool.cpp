@@ -1,9 +1,9 @@
 //===- Pool.cpp - Pooling kernels -----------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocked tensors: the lanes are channels, and borders are cut from the tap loops. Row-major ones: the
-// lanes are columns. A maximum, or a sum without a stated order, is that of the columns of the windows first, in
-// scratch, then along the row; for other means taps outside of the input are masked off.
+// On blocked tensors, the lanes are channels, and tap loops skip taps outside the input. On row-major tensors, the
+// lanes are columns. A maximum, or a sum without a specified order, first combines each column of the windows into
+// scratch and then combines along the row; other means mask taps outside the input.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/Epilogue.h"
 #include "codegen/Kernels/KernelInterface.h"
@@ -71,7 +71,7 @@ private:
     return isMax ? merge(sum, value) : merge(sum, convertElement(kb, value, x.getElementType(), accumulator));
   }
 
-  /// The same of what several taps gave.
+  /// Combines two partial results, each of several taps.
   Value merge(Value sum, Value value) {
     if (isMax) {
       return emitExtremum(kb, x.getElementType(), sum, value, false, kb.exact);
@@ -80,9 +80,9 @@ private:
                                        : Value(arith::AddIOp::create(kb.b, sum, value));
   }
 
-  //--- lanes are channels ---
+  // Lanes are channels
 
-  /// A thread for each vector; those of a block are neighbours, then come positions.
+  /// Emits one thread per vector; the vectors of a block are consecutive threads, followed by the next position.
   void emitThreads() {
     int64_t block = Strides(y).block;
     SmallVector<int64_t> sizes = {y.getDimSize(0), paddedChannels(y) / block};
@@ -149,7 +149,7 @@ private:
                       [&](Value tap, ValueRange sums) { return SmallVector<Value>{body(tap, sums[0])}; })[0];
   }
 
-  /// Positions that a mean at |at| divides by (i64).
+  /// Returns the number (i64) of positions by which the mean at |at| is divided.
   Value divisor(ArrayRef<Value> at) {
     Value product = kb.constant(1);
     for (auto [d, window] : llvm::enumerate(windows)) {
@@ -167,15 +167,15 @@ private:
     return arith::DivSIOp::create(kb.b, sum, narrow);
   }
 
-  //--- lanes are columns of a maximum, or of a sum without an order ---
+  // Lanes are columns of a maximum, or of a sum without a specified order
 
   bool isSeparable() const {
     bool ordered = !isMax && kb.exact && isa<FloatType>(accumulator);
     return !ordered && !device::isBlocked(x) && !kb.target.tileIsThread;
   }
 
-  /// Some rows at a time, first the columns of all of them, then along each: a vector that is read from two that have
-  /// just been stored has to wait for them.
+  /// Processes several rows at a time: first the columns of all of them, then along each row. A load that overlaps two
+  /// vectors just stored would have to wait for both stores.
   void emitSeparable(ArrayRef<int64_t> rows, int64_t count, int64_t work) {
     constexpr int64_t kRows = 8;
     const WindowDim &window = windows.back();
@@ -197,13 +197,14 @@ private:
     });
   }
 
-  /// The largest (sum) of each column's windows, to |place|.
+  /// Combines each column's windows and stores the results at |place|.
   void columnsOfRow(ArrayRef<Value> indices, Value place, int64_t length) {
-    // Several vectors at once, so that a row of taps is more than one load and one maximum.
+    // Several vectors at once, so that each row of taps is more than one load and one maximum.
     constexpr int64_t kTogether = 4;
     const WindowDim &window = windows.back();
     int64_t vectors = llvm::divideCeil(window.input, lanes), whole = window.input / lanes / kTogether * kTogether;
-    kb.forLoop(0, length, lanes, [&](Value at) { kb.store(initial(), place, at); }); // what lies around the row
+    kb.forLoop(0, length, lanes, [&](Value at) { kb.store(initial(), place, at); }); // also sets the border around the
+                                                                                     // row
     kb.forLoop(0, whole * lanes, kTogether * lanes,
                [&](Value column) { columnsOf(indices, place, column, kTogether, false); });
     if (whole < vectors) {
@@ -226,7 +227,7 @@ private:
     });
   }
 
-  /// Positions that means at the columns from |at| on divide by.
+  /// Returns the numbers of positions by which the means at the columns from |at| on are divided.
   Value rowDivisor(ArrayRef<Value> at) {
     const WindowDim &window = windows.back();
     bool padded = op.getCountIncludePad();
@@ -244,8 +245,8 @@ private:
     return padded ? Value(arith::MaxSIOp::create(kb.b, count, kb.splat(kb.constant(1), lanes))) : count;
   }
 
-  /// Stores the largest (sum) of the windows' rows and planes in |count| vectors of columns from |column| on to
-  /// |place|; |cut|: the last one ends beyond the row.
+  /// Combines the rows and planes of the windows in |count| vectors of columns from |column| on and stores the results
+  /// at |place|. |cut|: the last vector extends beyond the row.
   void columnsOf(ArrayRef<Value> indices, Value place, Value column, int64_t count, bool cut) {
     const WindowDim &window = windows.back();
     Value last = kb.add(column, (count - 1) * lanes);
@@ -258,7 +259,7 @@ private:
     }
   }
 
-  /// |sum| with all taps in turn.
+  /// Applies |body| to |sum| for each tap in turn; unrolls small kernels.
   Value overTaps(int64_t count, Value sum, llvm::function_ref<Value(Value, Value)> body) {
     constexpr int64_t kMostUnrolled = 8;
     if (count > kMostUnrolled) {
@@ -271,7 +272,8 @@ private:
     return sum;
   }
 
-  /// |mask|: of the last vector, or null.
+  /// Combines the taps of dims |d| and up into |best|, one vector of columns each. |mask| applies to the last vector;
+  /// may be null.
   SmallVector<Value> columnMaxima(unsigned d, ArrayRef<Value> at, SmallVector<Value> input, Value column, Value mask,
                                   SmallVector<Value> best) {
     if (d + 1 == windows.size()) {
@@ -292,7 +294,7 @@ private:
     });
   }
 
-  //--- lanes are output columns of a mean ---
+  // Lanes are output columns of a mean
 
   void plainRow(SmallVector<Value> indices) {
     int64_t width = windows.back().output;
@@ -338,26 +340,27 @@ private:
     return {next, arith::AddIOp::create(kb.b, old[1], one)};
   }
 
-  /// |counted|: taps of the valid rows whose column counts. With padding the rows outside count too.
+  /// Returns the divisors of the means. |counted| is the number of counted columns times the number of valid rows; if
+  /// padding counts, rows outside the input count too.
   Value plainDivisor(ArrayRef<Value> at, Value counted) {
     if (!op.getCountIncludePad()) {
       return counted;
     }
-    // counted = columns * valid rows; exchange the valid rows for the padded ones.
+    // Divide by the valid rows and multiply by the rows that include padding.
     Value valid = kb.constant(1), padded = kb.constant(1);
     for (auto [d, window] : llvm::enumerate(ArrayRef(windows).drop_back())) {
       auto [first, last] = window.validTaps(kb, at[d + 2]);
       valid = kb.mul(valid, kb.sub(last, first));
       padded = kb.mul(padded, window.paddedTaps(kb, at[d + 2]));
     }
-    // A window without a valid row sums to zero; any divisor does.
+    // A window without a valid row sums to zero, so any divisor gives the right mean.
     valid = kb.max(valid, kb.constant(1));
     Value columns = arith::DivUIOp::create(kb.b, counted, kb.splat(valid, lanes));
     Value product = arith::MulIOp::create(kb.b, columns, kb.splat(padded, lanes));
     return arith::MaxSIOp::create(kb.b, product, kb.splat(kb.constant(1), lanes));
   }
 
-  /// Lanes l with low <= column + l * stride < high.
+  /// Returns the mask of the lanes l with low <= column + l * stride < high.
   Value columnsInside(Value column, int64_t low, int64_t high) {
     auto type = vectorOf(kb.b.getI32Type());
     SmallVector<int32_t> steps;
@@ -368,7 +371,7 @@ private:
     Value start = kb.splat(arith::TruncIOp::create(kb.b, kb.b.getI32Type(), kb.sub(column, kb.constant(low))), lanes);
     Value columns = arith::AddIOp::create(kb.b, start, iota);
     Value width = kb.splat(arith::ConstantOp::create(kb.b, kb.b.getI32IntegerAttr(high - low)), lanes);
-    return arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, columns, width); // negative is large
+    return arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, columns, width); // negative numbers are large
   }
 
   KernelBuilder &kb;

@@ -1,4 +1,4 @@
-//===- Quotient.cpp - Division by a constant without a division -----------===//
+//===- Quotient.cpp - Constant division by multiplication -----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/Quotient.h"
 
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace tessera::kernels {
 
-/// Whether |value| is rounded to an integer, clamped, and used as such alone.
+/// Returns true if |value| is rounded to an integer, clamped, and has no other use.
 static bool becomesInteger(Value value) {
   bool rounded = false;
   while (value.hasOneUse()) {
@@ -40,7 +40,7 @@ Value emitQuantisedQuotient(KernelBuilder &kb, arith::DivFOp op, Value x, bool m
     return {};
   }
   if (mayBeInfinite) {
-    // Infinity times both factors may be none. Any quotient beyond 2^20 becomes the last integer.
+    // Infinity times the two factors may give NaN. Any quotient beyond 2^20 saturates anyway.
     auto clamp = [&](arith::CmpFPredicate beyond, double bound) {
       Value limit = kb.floatConstant(x.getType(), bound);
       x = arith::SelectOp::create(kb.b, arith::CmpFOp::create(kb.b, beyond, x, limit), limit, x);

@@ -1,4 +1,4 @@
-//===- Quotient.h - Division by a constant without a division -*- C++ -*-===//
+//===- Quotient.h - Constant division by multiplication ------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_QUOTIENT_H
 #define TESSERA_CODEGEN_KERNELS_QUOTIENT_H
@@ -10,8 +10,9 @@
 
 namespace tessera::kernels {
 
-/// |x| / constant of |op| where only its integer is wanted, so that subnormals do not matter; null for other divisions
-/// and where |kb|'s target does not fuse. |mayBeInfinite|: or NaN, which stays.
+/// Emits |x| / constant for |op| as multiplications, if only the rounded integer of the quotient is used, so that
+/// subnormals do not matter. Returns null for other divisions and for targets without FMA. |mayBeInfinite|: |x| may be
+/// infinite, or NaN, which is preserved.
 mlir::Value emitQuantisedQuotient(KernelBuilder &kb, mlir::arith::DivFOp op, mlir::Value x, bool mayBeInfinite);
 
 } // namespace tessera::kernels

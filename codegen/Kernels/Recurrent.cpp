@@ -1,11 +1,13 @@
 //===- Recurrent.cpp - Kernels of RNN, GRU and LSTM -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile is some sequences of one direction, which take their steps together, so that a weight serves all of them; or
-// one, whose products of weights and inputs come first for some steps. Then step by step come those of weights and the
-// state, and the activations in vectors over the hidden units. State and gates lie in scratch.
-// Where threads share rows, a sequence has the threads of kBlockRows rows: units are dealt out to the rows, and
-// barriers stand between what one row stores and others load.
+// Each tile computes some sequences of one direction, which advance together so that each weight serves all of them, or
+// a single sequence, for which the contraction of weights and inputs is computed for several steps ahead. Each step
+// then multiplies weights and state and applies the activations in vectors over the hidden units. State and gates lie
+// in scratch.
+//
+// On targets whose threads share rows, a sequence has the threads of kBlockRows rows: the rows of threads divide the
+// units among them, and barriers separate the stores of one row from the loads of others.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/LoopNest.h"
@@ -34,8 +36,8 @@ public:
   void emit() {
     bool isShared = kb.target.shuffle && directions * batch > 0;
     lanes = isShared ? kRowThreads : lanes;
-    // Rows of scratch, each of |hidden| rounded up to whole vectors. One vector a row of threads, so that all of them
-    // go the same way.
+    // Each row of scratch holds |hidden| numbers, rounded up to whole vectors, or to one vector per row of threads, so
+    // that all threads execute the same branches.
     rowSize = llvm::alignTo(hidden, isShared ? kBlockRows * lanes : lanes);
     int64_t groups = isShared ? batch : chooseTogether();
     int64_t bytes = type.getIntOrFloatBitWidth() / 8;
@@ -51,13 +53,14 @@ public:
   }
 
 private:
-  /// h, c, reset * h, the sums over the state, and those over the inputs of |together| steps.
+  /// Returns the number of scratch rows: h, c, reset * h, the sums over the state, and the sums over the inputs of
+  /// |together| steps.
   int64_t scratchRows() const { return kHiddenSums + (1 + together) * gates; }
-  /// Of scratch, for a sequence.
+  /// Returns the number of scratch elements per sequence.
   int64_t sequenceNumbers() const { return scratchRows() * rowSize; }
 
-  /// How many sequences, or steps of one, are multiplied at once; returns the number of groups of sequences. Those of
-  /// lengths of their own are apart. There are two tiles at least, for two threads.
+  /// Chooses how many sequences, or steps of one sequence, are multiplied at once; returns the number of groups of
+  /// sequences. Sequences with individual lengths are not grouped. There are at least two tiles, for two threads.
   int64_t chooseTogether() {
     int64_t most = kb.target.hasMasks() ? 4 : 2;
     int64_t groups = has(kLens) ? batch : std::max<int64_t>(llvm::divideCeil(batch, most), 2 / directions);
@@ -66,7 +69,8 @@ private:
     return llvm::divideCeil(batch, sequences);
   }
 
-  /// |body| for each sequence of the tile. Where they do not come out even, the last tile has its last one twice.
+  /// Runs |body| for each sequence of the tile. If the sequences do not divide evenly, the last tile computes its last
+  /// sequence twice.
   void overSequences(function_ref<void()> body) {
     if (sequences == 1) {
       return body();
@@ -80,7 +84,7 @@ private:
     rows = base, sequence = first;
   }
 
-  /// |numbers| of scratch for each thread, of |bytes| each.
+  /// Emits threads that share sequences, with |numbers| scratch elements of |bytes| bytes for each thread.
   void emitShared(int64_t numbers, int64_t bytes) {
     kb.setScratchBytes(numbers * bytes);
     kb.forSharedRows(directions * batch * kBlockRows, [&](Value row) {
@@ -125,8 +129,7 @@ private:
   }
 
   void initialise() {
-    for (int64_t row = 0; hidden % lanes && !team && row < scratchRows();
-         ++row) { // lanes beyond |hidden| are read, too
+    for (int64_t row = 0; hidden % lanes && !team && row < scratchRows(); ++row) { // lanes beyond |hidden| are read too
       storeRow(kb.zero(vectorType()), row, kb.constant(rowSize - lanes));
     }
     for (int64_t row = 0; team && row < scratchRows(); ++row) {
@@ -135,7 +138,7 @@ private:
     loadStates();
   }
 
-  /// The sums over the inputs of |together| steps from |first| on; beyond the last step they are its own again.
+  /// Computes the sums over the inputs of |together| steps from |first| on; steps beyond the last repeat the last.
   void inputSums(Value first, Value length) {
     SmallVector<Value> begins;
     for (int64_t i = 0; i < sequences * together; ++i) {
@@ -147,15 +150,15 @@ private:
              [&](int64_t row, Value i, Value mask) { return loadOperand(kX, kb.add(begins[row], i), mask); });
   }
 
-  /// The sums over the states of all sequences, or what they have in row |from|.
+  /// Computes the sums over the states, or over row |from| of each sequence, for all sequences.
   void stateSums(int64_t gate, int64_t count, Row from) {
     tileSums(gate, count, kR, hidden, hiddenRow(gate), 1, [&](int64_t index, Value i, Value) {
       return kb.load(vectorType(), rows, kb.add(i, index * sequenceNumbers() + from * rowSize));
     });
   }
 
-  /// The same sums as gateSums() where one thread has the sequences: of |vectors| vectors of each at once, the rows of
-  /// one behind those of all gates of the one before.
+  /// Computes the sums of gateSums() for the sequences of one thread, |vectors| vectors of each sequence at once. The
+  /// results of each further vector follow the rows of all gates of the previous vector.
   void tileSums(int64_t gate, int64_t count, Operand weights, int64_t depth, int64_t row, int64_t vectors,
                 RowVectorFn vector) {
     int64_t left = sequences * vectors, units = rightRows(hidden, lanes, left == 1 ? 8 : 4);
@@ -163,7 +166,7 @@ private:
     kb.forLoop(gate, gate + count, 1, [&](Value g) {
       Value own = kb.mul(g, hidden), target = kb.mul(kb.add(kb.sub(g, kb.constant(gate)), row), rowSize);
       kb.forLoop(0, hidden, units, [&](Value begin) {
-        Value u = kb.min(begin, kb.constant(hidden - units)); // some of the last units may be computed twice
+        Value u = kb.min(begin, kb.constant(hidden - units)); // may compute some of the last units twice
         Value base = kb.mul(kb.add(kb.add(first, own), u), depth);
         SmallVector<Value> sums =
             emitRowProducts(kb, type, {depth, lanes, left, units}, vector, [&](int64_t unit, Value i, Value mask) {
@@ -178,7 +181,8 @@ private:
     });
   }
 
-  /// |count| biases from |unit| of all gates on; those of a direction are the input's, then the hidden ones.
+  /// Returns |count| biases from |unit| on, counted over all gates; a direction's input biases precede its hidden
+  /// biases.
   Value biasOf(Operand weights, Value unit, int64_t count) {
     Value offset = kb.add(kb.mul(direction, 2 * gates * hidden), weights == kR ? gates * hidden : 0);
     Type biasType = kb.operandType(operands[kBias]).getElementType();
@@ -216,19 +220,20 @@ private:
     barrier();
   }
 
-  /// row[u] = bias + sum over i of weights[direction][gate * hidden + u][i] * vector(i), for |count| gates from |gate|
-  /// on, whose rows follow |row|; where threads share the sequence.
+  /// Computes row[u] = bias + sum over i of weights[direction][gate * hidden + u][i] * vector(i) for |count| gates from
+  /// |gate| on, whose rows begin at |row|, with the threads that share the sequence.
   void gateSums(int64_t gate, int64_t count, Operand weights, int64_t depth, int64_t row,
                 function_ref<Value(Value, Value)> vector) {
     Value first = kb.add(kb.mul(direction, gates * hidden), gate * hidden);
     kb.forLoop(0, hidden, kBlockRows, [&](Value u) {
-      u = kb.min(kb.add(u, team), kb.constant(hidden - 1)); // teams without a unit repeat the last one
+      u = kb.min(kb.add(u, team), kb.constant(hidden - 1)); // teams without a unit repeat the last unit
       SmallVector<Value> bases, sums(count, kb.zero(vectorType()));
       for (int64_t g = 0; g < count; ++g) {
         bases.push_back(kb.mul(kb.add(kb.add(first, g * hidden), u), depth));
       }
       sums = overRow(kb, depth, lanes, sums, [&](Value i, Value mask, ValueRange old) {
-        // The vector's lanes beyond |depth| are undefined in scratch: masked weights alone would keep their NaN.
+        // Lanes beyond |depth| are undefined in scratch and may hold NaN, which masking the weights alone would not
+        // remove.
         Value values = keepActive(kb, mask, vector(i, mask), kb.zero(vectorType()));
         SmallVector<Value> next;
         for (int64_t g = 0; g < count; ++g) {
@@ -239,7 +244,7 @@ private:
       for (Value &sum : sums) {
         sum = reduceLanes(kb, sum, [&](Value a, Value b) { return plus(a, b); });
       }
-      // Threads of a shared row store the same number: a branch would part them ahead of the next exchange.
+      // All threads of a shared row store the same number: a branch would separate them before the next exchange.
       for (int64_t g = 0; g < count; ++g) {
         storeSum(sums[g], gate + g, weights, row + g, u);
       }
@@ -258,8 +263,9 @@ private:
   }
 
   int64_t together = 1;  ///< steps whose inputs are multiplied at once
-  int64_t sequences = 1; ///< of a tile
-  Value stepOffset;      ///< from the sums over the inputs of the first step of those taken together to this one's
+  int64_t sequences = 1; ///< per tile
+  Value stepOffset;      ///< offset of the current step's input sums from those of the first step computed together
+                         ///< with it
 };
 
 struct RecurrentModel : KernelInterface::ExternalModel<RecurrentModel, device::RecurrentOp> {
@@ -269,7 +275,7 @@ struct RecurrentModel : KernelInterface::ExternalModel<RecurrentModel, device::R
       return failure();
     }
     if (!recurrent.getW()) {
-      return op->emitOpError("has no weights of inputs: the kernel of loops multiplies these itself");
+      return op->emitOpError("does not have input weights, which the loop kernel needs");
     }
     RecurrentEmitter(kb, recurrent).emit();
     return success();

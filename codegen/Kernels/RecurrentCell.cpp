@@ -1,4 +1,4 @@
-//===- RecurrentCell.cpp - What kernels of RNN, GRU and LSTM share --------===//
+//===- RecurrentCell.cpp - Cell of RNN, GRU and LSTM kernels --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/RecurrentCell.h"
 
@@ -56,12 +56,12 @@ Value RecurrentCell::loadOperand(Operand which, Value offset, Value mask) {
                          mask);
 }
 
-/// Where a vector of units of an operand begins; those of a team without units are the last one.
+/// Returns the offset of a vector of units of an operand; a team without units reads the last unit.
 Value RecurrentCell::unitsAt(Value base, Value i) {
   return kb.add(base, team ? kb.min(i, kb.constant(hidden - 1)) : i);
 }
 
-/// Stores units; threads without one store in the place that they have in scratch, without a branch.
+/// Stores units; threads without a unit store to their spare slot in scratch, without a branch.
 void RecurrentCell::storeUnits(Value value, Value base, Value offset, Value i, Value mask) {
   if (!team || !mask) {
     return kb.storeElements(element, value, base, kb.add(offset, i), mask);
@@ -71,7 +71,7 @@ void RecurrentCell::storeUnits(Value value, Value base, Value offset, Value i, V
   kb.storeRun(element, value, LLVM::SelectOp::create(kb.b, mask, target, spare), kb.constant(0));
 }
 
-/// The sequence's place in [directions, batch, hidden].
+/// Returns the sequence's offset in [directions, batch, hidden].
 Value RecurrentCell::stateOffset() { return kb.mul(kb.add(kb.mul(direction, batch), sequence), hidden); }
 
 void RecurrentCell::loadState(Operand which, int64_t row, Value state) {
@@ -166,7 +166,7 @@ Value RecurrentCell::lstmUnits(Value i, Value mask) {
   return times(output, activation(2, next));
 }
 
-/// Clips the sum of a gate and applies activation |function| of the direction.
+/// Clips the sum of a gate and applies activation number |function| of the direction.
 Value RecurrentCell::activate(int64_t gate, unsigned function, Value sum) {
   double clip = op.getClip().convertToDouble();
   if (clip > 0) {
@@ -226,7 +226,7 @@ Value RecurrentCell::apply(StringRef name, Value x) {
     Value tail = emitLog(kb, plus(lit(1), emitExp(kb, arith::NegFOp::create(b, magnitude))));
     return plus(tail, arith::MaximumFOp::create(b, x, lit(0)));
   }
-  return x; // Affine with its defaults; the verifier admits no other name
+  return x; // Affine with its defaults; the verifier rejects other names
 }
 
 } // namespace tessera::kernels

@@ -1,4 +1,4 @@
-//===- RecurrentCell.h - What kernels of RNN, GRU and LSTM share -*- C++ -*-===//
+//===- RecurrentCell.h - Cell of RNN, GRU and LSTM kernels ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_RECURRENTCELL_H
 #define TESSERA_CODEGEN_KERNELS_RECURRENTCELL_H
@@ -8,19 +8,19 @@
 
 namespace tessera::kernels {
 
-/// A recurrent op's sizes, the rows of numbers that a sequence has in scratch, and what becomes of the sums of its
-/// gates. How the sums are made is the kernel's.
+/// Holds the sizes of a recurrent op and its rows in scratch, and computes the next state from the sums of the gates.
+/// Subclasses compute the sums.
 class RecurrentCell {
 protected:
   RecurrentCell(KernelBuilder &kb, device::RecurrentOp op);
   virtual ~RecurrentCell() = default;
 
-  /// Operands of the op, by their places.
+  /// Operands of the op, in order.
   enum Operand { kX, kR, kW, kBias, kLens, kInitialH, kInitialC, kPeephole };
-  /// Rows in scratch, each of |rowSize|: h, c, reset * h, and the sums over the state of each gate.
+  /// Rows in scratch, each of |rowSize| elements: h, c, reset * h, and the sums over the state of each gate.
   enum Row { kH, kC, kResetH, kHiddenSums };
 
-  /// The sum of |gate| over the inputs of this step, and that over the state, biases included, of the units from |i|
+  /// Loads the sum of |gate| over the inputs of this step, or over the state, including biases, for the units from |i|
   /// on.
   virtual mlir::Value loadInputSum(int64_t gate, mlir::Value i, mlir::Value mask) = 0;
   virtual mlir::Value loadHiddenSum(int64_t gate, mlir::Value i, mlir::Value) { return loadRow(hiddenRow(gate), i); }
@@ -28,15 +28,15 @@ protected:
     return plus(loadInputSum(gate, i, mask), loadHiddenSum(gate, i, mask));
   }
 
-  /// The next state of units whose sums are there; of an LSTM the cell is stored, too.
+  /// Computes the next state of units from their sums; for an LSTM also stores the cell state.
   mlir::Value nextUnits(mlir::Value i, mlir::Value mask);
-  /// reset * h into its row.
+  /// Stores reset * h of the units in row kResetH.
   void storeResetUnits(mlir::Value i, mlir::Value mask);
-  /// Whether the candidate of a GRU sums over reset * h, after the other gates.
+  /// Returns true if a GRU's candidate sums over reset * h, after the other gates.
   bool resetsFirst() { return isGru && !op.getLinearBeforeReset(); }
 
   mlir::Type vectorType() { return kb.lanesOf(type, lanes); }
-  /// Vectors of hidden units, those of this thread's row where threads share the sequence.
+  /// Calls |body| for vectors of hidden units; if threads share the sequence, for those of this thread's row.
   void overUnits(llvm::function_ref<void(mlir::Value i, mlir::Value mask)> body);
   int64_t hiddenRow(int64_t gate) { return kHiddenSums + gate; }
   mlir::Value rowAt(int64_t row, mlir::Value i);
@@ -47,27 +47,29 @@ protected:
   mlir::Value plus(mlir::Value a, mlir::Value b);
   mlir::Value times(mlir::Value a, mlir::Value b);
 
-  /// Loads h and c of the sequence, stores them as the last ones.
+  /// Load h and c of the sequence, and store them as the final states.
   void loadStates();
   void storeStates();
-  /// Stores the units' state as the output of the step at |time|; zeros of one that the sequence does not have.
+  /// Stores the units' state as the output of the step at |time|; the caller passes zeros for a step beyond the
+  /// sequence's length.
   void storeOutput(mlir::Value value, mlir::Value time, mlir::Value i, mlir::Value mask);
-  /// Steps of the sequence.
+  /// Returns the number of steps of the sequence.
   mlir::Value loadLength();
-  /// The step that is taken as number |step| of |length|.
+  /// Returns the time index of step number |step| of |length|.
   mlir::Value timeOf(mlir::Value step, mlir::Value length);
 
   KernelBuilder &kb;
   device::RecurrentOp op;
-  mlir::Type element, type; ///< of results in memory, and in registers
+  mlir::Type element, type; ///< of results, in memory and in registers
   int64_t steps, batch, inputs, hidden, directions, gates, rowSize = 0;
   bool isLstm, isGru;
   unsigned lanes;
   int operands[8];
   mlir::Value direction;
-  mlir::Value sequence; ///< at hand, or the first of some
-  mlir::Value team;     ///< of the rows of threads that share the sequence; null: one thread has it
-  mlir::Value rows;     ///< base of the sequence's rows in scratch
+  mlir::Value sequence; ///< current sequence, or the first of several
+  mlir::Value team;     ///< number of this row of threads among those that share the sequence; null: one thread per
+                        ///< sequence
+  mlir::Value rows;     ///< base address of the sequence's rows in scratch
 
 private:
   void loadState(Operand which, int64_t row, mlir::Value state);

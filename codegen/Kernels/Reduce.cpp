@@ -1,8 +1,8 @@
 //===- Reduce.cpp - Reduction kernels -------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lanes are neighbouring results where these are contiguous in x (channels of a block, or a kept
-// innermost dim), else neighbouring terms of one result, else there is one lane.
+// Lanes are neighbouring results if these are contiguous in x (channels of a block, or an unreduced innermost dim),
+// otherwise neighbouring terms of one result, otherwise there is one lane.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/Epilogue.h"
 #include "codegen/Kernels/KernelInterface.h"
@@ -84,7 +84,7 @@ private:
     return arith::ConstantOp::create(kb.b, attribute);
   }
 
-  /// Whether integers compare with or without sign follows x, if there is no prologue.
+  /// Returns the type whose sign decides how integers compare: x's, unless a prologue changes it.
   Type orderType() { return op.getPrologue().empty() ? x.getElementType() : accumulatorElement; }
 
   Value combine(Value a, Value b) {
@@ -103,7 +103,7 @@ private:
 
   Value term(Value loaded) { return emitScalarRegion(kb, op.getPrologue(), loaded); }
 
-  /// Loops over the reduced dims from |d| on, with |indices| of all dims (reduced ones filled in).
+  /// Emits loops over the reduced dims from |d| on and sets their entries in |indices|, which covers all dims.
   Value overTerms(int64_t d, SmallVector<Value> &indices, Value sum, function_ref<Value(Value)> body) {
     while (d < x.getRank() && !reduced[d]) {
       ++d;
@@ -119,7 +119,7 @@ private:
 
   SmallVector<Value> resultIndices(Value item) { return delinearize(kb, item, y.getShape()); }
 
-  /// The result's indices of |item| of |sizes|, which count dim |laneDim| in units of |lanes|.
+  /// Returns the result indices of |item| in a space of |sizes|, which counts dim |laneDim| in units of |lanes|.
   SmallVector<Value> resultIndices(Value item, ArrayRef<int64_t> sizes, int64_t laneDim, int64_t lanes) {
     SmallVector<Value> indices = delinearize(kb, item, sizes);
     if (laneDim >= 0) {
@@ -139,7 +139,7 @@ private:
       Value mask = written % lanes || written != extent ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim]))
                                                         : Value();
       SmallVector<Value> indices = at;
-      // Lanes beyond the extent are padding of x's block, or masked off.
+      // Lanes beyond the extent are padding of x's block, or masked.
       Value loadMask = device::isBlocked(x) ? Value() : mask;
       Value sum = overTerms(0, indices, neutral(valueType(lanes)), [&](Value old) {
         Value loaded =
@@ -150,7 +150,7 @@ private:
     });
   }
 
-  /// The innermost dims are reduced: their joint extent is one contiguous row.
+  /// Reduces along the innermost dims, whose joint extent is one contiguous row.
   void alongTerms() {
     int64_t row = 1, first = x.getRank();
     while (first > 0 && reduced[first - 1]) {
@@ -161,7 +161,7 @@ private:
       SmallVector<Value> at = resultIndices(item);
       SmallVector<Value> indices = at;
       Value start = neutral(kb.sharedLane() ? accumulator : valueType(lanes));
-      // Reduced dims before |first| are looped over, the row is walked in vectors.
+      // Loop over reduced dims before |first|; iterate over the row in vectors.
       std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
       std::swap(reduced, outer);
       reduced.resize(x.getRank(), false);
@@ -178,8 +178,8 @@ private:
     });
   }
 
-  /// The order of alongTerms where the row is not contiguous: 16 partial sums one after the other. Lanes are channels
-  /// of a block, if there are any.
+  /// Adds in the order of alongTerms() if the row is not contiguous: computes 16 partial sums one after the other.
+  /// Lanes are the channels of a block, if x is blocked.
   void inOrder(bool byChannel) {
     int64_t lanes = byChannel ? Strides(x).block : 0, laneDim = byChannel ? 1 : -1, first = x.getRank();
     while (first > 0 && reduced[first - 1]) {
@@ -222,7 +222,8 @@ private:
     });
   }
 
-  /// inOrder of the channels of a block where threads share rows: kExactLanes have a partial sum each of some channels.
+  /// Computes inOrder() over the channels of a block on shared threads: each of kExactLanes threads holds one partial
+  /// sum of some channels.
   void inOrderByThreads() {
     const int64_t run = channelLanes(kb, x);
     int64_t first = x.getRank();
@@ -278,7 +279,7 @@ private:
     });
   }
 
-  /// The padding lanes of a blocked result, written with its last channel.
+  /// Zeroes the padding lanes of a blocked result, together with its last channel.
   void storePadding(ArrayRef<Value> at) {
     if (!device::isBlocked(y) || y.getDimSize(1) % Strides(y).block == 0) {
       return;

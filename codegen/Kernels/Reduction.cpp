@@ -40,7 +40,7 @@ Value emitExtremum(KernelBuilder &kb, Type elementType, Value x, Value y, bool s
   if (isa<FloatType>(getElementTypeOrSelf(x.getType()))) {
     Value better = arith::CmpFOp::create(kb.b, smallest ? arith::CmpFPredicate::OLT : arith::CmpFPredicate::OGT, y, x);
     Value isNan = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::UNO, y, y);
-    // x, if it is a NaN, is kept by the inner select.
+    // If x is a NaN, the inner select returns it.
     Value extremum = arith::SelectOp::create(kb.b, isNan, y, arith::SelectOp::create(kb.b, better, y, x));
     return ordersZeros ? orderZeros(kb, x, y, extremum, smallest) : extremum;
   }

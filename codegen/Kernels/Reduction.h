@@ -7,21 +7,23 @@
 
 namespace tessera::kernels {
 
-/// Partial sums of a sum whose order is specified (bmodel/numerics_float.h, OrderedSum).
+/// Number of partial sums of a sum whose order is specified (bmodel/numerics_float.h, OrderedSum).
 constexpr unsigned kExactLanes = 16;
 
-/// The value that never wins a maximum (or, with |smallest|, a minimum), as |type| (register type, scalar
-/// or vector of |elementType|).
+/// Returns the value that never wins a maximum (or, with |smallest|, a minimum) as |type|, the register type of
+/// |elementType| (scalar or vector).
 mlir::Value lowestValue(KernelBuilder &kb, mlir::Type elementType, mlir::Type type, bool smallest);
 
-/// Maximum (minimum) of register values of |elementType|; a NaN wins. |ordersZeros|: +0 is above -0, else either.
+/// Emits the maximum (minimum) of register values of |elementType|; NaN wins. |ordersZeros|: +0 is larger than -0;
+/// otherwise either may be returned.
 mlir::Value emitExtremum(KernelBuilder &kb, mlir::Type elementType, mlir::Value x, mlir::Value y, bool smallest,
                          bool ordersZeros = false);
 
-/// |extremum| of floats x and y, or where these are equal, zeros of two signs among them, the one that IEEE 754 has.
+/// Returns |extremum| of the floats x and y; if x and y are equal, e.g. zeros of different signs, returns the one that
+/// IEEE 754 specifies.
 mlir::Value orderZeros(KernelBuilder &kb, mlir::Value x, mlir::Value y, mlir::Value extremum, bool smallest);
 
-/// All lanes of |vector| combined by halves: combine(first half, second half), until one is left.
+/// Combines all lanes of |vector| by halves, combine(first half, second half), until one value remains.
 mlir::Value reduceLanes(KernelBuilder &kb, mlir::Value vector,
                         llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
 

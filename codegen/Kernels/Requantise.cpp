@@ -29,7 +29,7 @@ Value emitIntrinsic(KernelBuilder &kb, StringRef name, Type type, ValueRange ope
   return LLVM::CallIntrinsicOp::create(kb.b, type, kb.b.getStringAttr(name), operands).getResult(0);
 }
 
-/// The better of |value| and |bound|, as minps and maxps have it.
+/// Returns the smaller (or larger) of |value| and |bound|, with the NaN behaviour of minps and maxps.
 static Value clampOnce(KernelBuilder &kb, Value value, int64_t bound, bool smallest) {
   Value limit = kb.floatConstant(value.getType(), bound);
   auto predicate = smallest ? arith::CmpFPredicate::OLT : arith::CmpFPredicate::OGT;
@@ -41,7 +41,7 @@ static Type integersLike(KernelBuilder &kb, Type type) {
   return vector ? Type(VectorType::get(vector.getShape(), kb.b.getI32Type())) : kb.b.getI32Type();
 }
 
-/// Rounds to nearest even, as the default of the control register says.
+/// Rounds to nearest even, the default mode of the control register.
 static Value roundToInteger(KernelBuilder &kb, Value value) {
   Type integers = integersLike(kb, value.getType());
   if (kb.target.hasLrint) {
@@ -50,7 +50,7 @@ static Value roundToInteger(KernelBuilder &kb, Value value) {
   return arith::FPToSIOp::create(kb.b, integers, math::RoundEvenOp::create(kb.b, value));
 }
 
-/// Whether argument |argument| of an op's region may be NaN: not where it was an integer, nor where it is a constant.
+/// Returns true if argument |argument| of an op's region may be NaN: not if it was an integer or is a constant.
 static bool argumentMayBeNaN(BlockArgument argument) {
   Operation *op = argument.getOwner()->getParentOp();
   unsigned index = argument.getArgNumber();
@@ -85,7 +85,7 @@ bool mayBeNaN(Value value) {
          llvm::any_of(op->getOperands(), mayBeNaN);
 }
 
-/// The requantisation that |quotient| alone goes into.
+/// Returns the requantisation that is the only use of |quotient|.
 static std::optional<Requantise> requantisationOf(Value quotient) {
   Value value = quotient;
   while (value.hasOneUse()) {
@@ -113,7 +113,8 @@ Value withoutZeroClamp(arith::DivFOp divide) {
   return end && end->low >= end->zero ? clamp.getLhs() : divide.getLhs();
 }
 
-/// |integer|, made of |value|, without the zero point; what becomes 0 with it where |value| is NaN (numerics.md).
+/// Returns |integer|, which is |value| rounded without the zero point; if |value| is NaN, the number that gives 0 after
+/// adding the zero point (numerics.md).
 static Value integerOfNaN(KernelBuilder &kb, const Requantise &end, Value value, Value integer) {
   if (!mayBeNaN(end.value)) {
     return integer;

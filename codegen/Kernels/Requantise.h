@@ -13,24 +13,24 @@ namespace tessera::kernels {
 using device::matchRequantise;
 using device::Requantise;
 
-/// |end|'s type of |value|, f32 in registers (a scalar or a vector).
+/// Converts |value|, f32 in registers (scalar or vector), to |end|'s type.
 mlir::Value emitRequantise(KernelBuilder &kb, const Requantise &end, mlir::Value value);
 
-/// |value| between the bounds of |end|, rounded, as i32 without the zero point. Not |clampsLow|: what follows
-/// saturates.
+/// Clamps |value| to the bounds of |end| and rounds it; returns i32 without the zero point. |clampsLow| is false if the
+/// caller saturates the lower bound.
 mlir::Value emitRounded(KernelBuilder &kb, const Requantise &end, mlir::Value value, bool clampsLow = true);
 
-/// The dividend of |divide|, or x where that is max(x, 0) and the quotient becomes an integer whose lower bound is that
-/// of zero: what is below it is clamped anyway.
+/// Returns the dividend of |divide|. If that is max(x, 0) and the quotient becomes an integer whose lower bound is zero
+/// or more in real numbers, returns x, because the requantisation clamps it anyway.
 mlir::Value withoutZeroClamp(mlir::arith::DivFOp divide);
 
-/// Whether |value| of a scalar region may be NaN or infinite. Scales and sums that make an infinity of a 32-bit integer
-/// are not thought of: the largest there are make 2^31 * 2^40.
+/// Returns true if |value| of a scalar region may be NaN or infinite. Ignores scales and sums that could turn a 32-bit
+/// integer into an infinity: the largest existing ones reach 2^31 * 2^40.
 bool mayBeNaN(mlir::Value value);
 
-/// An integer constant of |type|, a scalar or a vector.
+/// Returns an integer constant of |type|, scalar or vector.
 mlir::Value splatLike(KernelBuilder &kb, mlir::Type type, int64_t value);
-/// A call of one of LLVM's intrinsics.
+/// Emits a call of an LLVM intrinsic.
 mlir::Value emitIntrinsic(KernelBuilder &kb, llvm::StringRef name, mlir::Type type, mlir::ValueRange operands);
 
 } // namespace tessera::kernels

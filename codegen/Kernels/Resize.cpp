@@ -17,7 +17,8 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-/// Lanes are channels of a block, or else columns. Per result vector the taps of all axes are unrolled.
+/// Emits a resize whose lanes are channels of a block or else columns, with the taps of all axes unrolled per result
+/// vector.
 class ResizeEmitter {
 public:
   static constexpr int64_t kMostScratch = 1 << 20;
@@ -36,7 +37,7 @@ public:
   void emit() { isSeparable() ? emitPlanes() : emitItems(); }
 
 private:
-  //--- row-major images, weighted: first all rows are stretched into scratch, then mixed ---
+  // Row-major weighted images: all rows are first resized along columns into scratch, then combined
 
   bool isSeparable() {
     int64_t rank = x.getRank();
@@ -44,7 +45,7 @@ private:
         rank < 2 || !axes.count(rank - 2) || !axes.count(rank - 1)) {
       return false;
     }
-    // Stretching pays where rows are used several times; the scratch stays in L2.
+    // Resizing rows first pays if rows are used several times; the scratch stays in L2.
     int64_t stretched = x.getDimSize(rank - 2) * y.getDimSize(rank - 1);
     return stretched <= y.getDimSize(rank - 2) * y.getDimSize(rank - 1) && stretched * 4 <= kMostScratch;
   }
@@ -53,7 +54,7 @@ private:
     int64_t rank = x.getRank(), rowsIn = x.getDimSize(rank - 2), rowsOut = y.getDimSize(rank - 2);
     width = y.getDimSize(rank - 1), widthIn = x.getDimSize(rank - 1);
     int64_t planes = product(y.getShape().drop_back(2));
-    // Few planes: the rows of the result are cut too, at the price of stretching all rows again.
+    // With few planes the result's rows are split too; each split has to resize all rows again.
     int64_t parts =
         std::clamp<int64_t>(8 / std::max<int64_t>(1, planes), 1, std::max<int64_t>(1, rowsOut / (4 * rowsIn)));
     parts = rowsOut * width < 16384 ? 1 : parts;
@@ -68,7 +69,7 @@ private:
     });
   }
 
-  /// scratch[row][column] of the plane of x at element |from|.
+  /// Computes scratch[row][column]: the rows of the plane of x at element |from|, resized along columns.
   void stretchRows(Value from, int64_t rows) {
     unsigned table = 1 + 2 * axes[x.getRank() - 1];
     int64_t count = taps(axes[x.getRank() - 1]);
@@ -91,7 +92,7 @@ private:
     });
   }
 
-  /// The result's |row|, to element |to|.
+  /// Computes row |row| of the result and stores it at element |to|.
   void mixRow(Value row, Value to) {
     unsigned table = 1 + 2 * axes[x.getRank() - 2];
     int64_t count = taps(axes[x.getRank() - 2]);
@@ -111,8 +112,8 @@ private:
     });
   }
 
-  /// Entries of an index table (i32, scalar or lanes) as i64 below |size|: a table comes from the file like any tensor,
-  /// and must not lead outside of x.
+  /// Converts entries of an index table (i32, scalar or lanes) to i64 and clamps them to [0, |size|). A table comes
+  /// from the file like any tensor and must not lead outside x.
   Value toIndex(Value entries, int64_t size) {
     Type wide = kb.b.getI64Type();
     Value last = arith::ConstantOp::create(kb.b, kb.b.getI32IntegerAttr(int32_t(size - 1)));
@@ -125,12 +126,12 @@ private:
     return arith::ExtSIOp::create(kb.b, wide, entries);
   }
 
-  /// total + value * factor; a null total is nothing.
+  /// Returns total + value * factor; a null total counts as zero.
   Value plus(Value total, Value value, Value factor) {
     return total ? emitFma(kb, value, factor, total) : Value(arith::MulFOp::create(kb.b, value, factor));
   }
 
-  //--- everything else, vector by vector ---
+  // All other cases, vector by vector
 
   void emitItems() {
     SmallVector<int64_t> sizes(y.getShape());
@@ -142,7 +143,7 @@ private:
       mask = extent % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim])) : Value();
       sum = Value();
       overTaps(0, at, kb.constant(0), Value(), Value());
-      // The padding lanes of a block are zero in x, and so in any combination of its elements.
+      // Padding lanes of a block are zero in x, and so is any combination of them.
       Value storeMask = byChannel ? Value() : mask;
       storeLanes(kb, y.getElementType(), sum, kb.result(), 1, VectorStep{{}, storeMask, lanes},
                  Strides(y).offset(kb, at));
@@ -160,8 +161,8 @@ private:
   bool weighted() { return isa<FloatType>(type) && !isNearest(); }
   bool isNearest() { return allTaps() == 1; }
 
-  /// |offset|: of the dims before |d|; |lanesOffset|: per lane, where the columns are resized; |weight|: scalar or
-  /// vector so far, null = 1.
+  /// Emits the taps of the axes from dim |d| on. |offset| covers the dims before |d|; |lanesOffset| holds offsets per
+  /// lane if the columns are resized; |weight| is the product so far (scalar or vector), null for 1.
   void overTaps(int64_t d, ArrayRef<Value> at, Value offset, Value lanesOffset, Value weight) {
     if (d == x.getRank()) {
       return accumulate(offset, lanesOffset, weight);
@@ -191,7 +192,7 @@ private:
     }
   }
 
-  /// A weight in the type of the computation.
+  /// Converts a weight to the type of the computation.
   Value toType(Value weight) { return type.isF64() ? convertElement(kb, weight, kb.b.getF32Type(), type) : weight; }
 
   Value times(Value a, Value b) { return a && b ? Value(arith::MulFOp::create(kb.b, a, b)) : a ? a : b; }
@@ -215,7 +216,7 @@ private:
   unsigned lanes;
   std::map<int64_t, unsigned> axes;
   Value mask, sum;
-  int64_t width = 0, widthIn = 0; ///< of a plane, with isSeparable()
+  int64_t width = 0, widthIn = 0; ///< of a plane, if isSeparable()
 };
 
 struct ResizeModel : KernelInterface::ExternalModel<ResizeModel, device::ResizeOp> {
@@ -223,7 +224,7 @@ struct ResizeModel : KernelInterface::ExternalModel<ResizeModel, device::ResizeO
     auto resize = cast<device::ResizeOp>(op);
     bool blocked = device::isBlocked(kb.operandType(0));
     if (blocked != device::isBlocked(kb.resultType()) || (blocked && llvm::is_contained(resize.getAxes(), 1))) {
-      return op->emitError("internal error: resize of these layouts has no kernel");
+      return op->emitError("internal error: the resize kernel does not support these layouts");
     }
     ResizeEmitter(kb, resize).emit();
     return success();

@@ -1,8 +1,8 @@
-//===- RowMatMul.cpp - Products of rows that lie side by side -------------===//
+//===- RowMatMul.cpp - Matmuls of contiguous rows -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lanes are neighbouring terms of a sum, so nothing is packed: both factors are read where they lie, in the order they
-// lie in. A tile of rows by rows shares its loads; its sums are added across lanes at the end.
+// Lanes are neighbouring terms of a sum, so nothing is packed: both operands are read in place. A tile of rows by rows
+// shares its loads; sums are added across lanes at the end.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/RowMatMul.h"
 
@@ -29,7 +29,8 @@ struct Sizes {
   int64_t rows, columns, depth;
 };
 
-/// Whether the one column of the right factor meets rows of the left one: then these are what lanes of a result are of.
+/// Returns true if the right operand is one column and the left one consists of rows. The lanes of a result vector are
+/// then rows.
 bool isByVector(device::MatMulOp op) {
   Sizes sizes(op);
   return sizes.columns == 1 && sizes.rows > 1 && !op.getTransA();
@@ -48,13 +49,14 @@ public:
   void emit() {
     SmallVector<int64_t> space(y.getShape().drop_back(2));
     space.append({int64_t(llvm::divideCeil(rightRows, tile.right)), int64_t(llvm::divideCeil(leftRows, tile.left))});
-    // A tile of one row waits for what it reads, and so for two threads is more than one of as many products.
+    // A tile of one row is bound by memory, so it gets its own thread at less work than a compute-bound tile.
     int64_t work = tile.left * tile.right * tile.depth, workPerTile = tile.left == 1 ? 65536 : 262144;
     forItems(kb, product(space), work, workPerTile, [&](Value item) { emitTile(delinearize(kb, item, space)); });
   }
 
 private:
-  /// As many products for each load as registers allow: one holds a right row's vector, and one is to spare.
+  /// Chooses the tile with the most multiplications per load that fits the registers; one register holds a vector of a
+  /// right row and one stays free.
   void chooseTile() {
     int64_t registers = kb.target.masks ? 32 : 16, best = 0;
     for (int64_t left = 1; left <= std::min<int64_t>(leftRows, 5); ++left) {
@@ -70,7 +72,7 @@ private:
     Value left = kb.mul(indices.pop_back_val(), tile.left), right = kb.mul(indices.pop_back_val(), tile.right);
     BatchedMatrix a = matrixAt(kb, kb.operandType(0), y.getRank(), indices, op.getTransA());
     BatchedMatrix b = matrixAt(kb, kb.operandType(1), y.getRank(), indices, op.getTransB());
-    if (byVector) { // its one column is a row
+    if (byVector) { // the single column is a row
       std::swap(a, b), a.rowStride = 0;
     } else {
       b.rowStride = b.columnStride;
@@ -87,7 +89,8 @@ private:
     }
   }
 
-  /// Of |count| rows of |matrix| from |first| on; rows beyond the last repeat it and are not stored.
+  /// Returns the offsets of |count| rows of |matrix| from |first| on. Rows beyond the last one repeat the last row and
+  /// are not stored.
   SmallVector<Value> rowOffsets(const BatchedMatrix &matrix, Value first, int64_t rows, int64_t count) {
     SmallVector<Value> offsets;
     for (int64_t row = 0; row < count; ++row) {
@@ -132,7 +135,7 @@ private:
 } // namespace
 
 bool isRowMatMul(device::MatMulOp op) {
-  constexpr int64_t kMostRows = 32, kDepthPerRow = 10; // of fewer terms, sums across lanes cost more than packing
+  constexpr int64_t kMostRows = 32, kDepthPerRow = 10; // with fewer terms, sums across lanes cost more than packing
   Sizes sizes(op);
   if (op.getPacking() || op.getScales() || device::isOrderedProduct(op)) {
     return false;

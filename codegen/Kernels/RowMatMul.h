@@ -1,4 +1,4 @@
-//===- RowMatMul.h - Products of rows that lie side by side -----*- C++ -*-===//
+//===- RowMatMul.h - Matmuls of contiguous rows --------------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_ROWMATMUL_H
 #define TESSERA_CODEGEN_KERNELS_ROWMATMUL_H
@@ -8,12 +8,11 @@
 
 namespace tessera::kernels {
 
-/// Whether |op|, of row-major static floats none of which are packed, costs least as the products of rows, where both
-/// factors have the common dim in runs: a matrix times a vector, or few rows times a transposed matrix. Not where the
-/// order of sums is stated.
+/// Returns true if |op|, on unpacked row-major static floats, costs least as contractions of contiguous rows: a matrix
+/// times a vector, or few rows times a transposed matrix. Returns false if the order of sums is specified.
 bool isRowMatMul(device::MatMulOp op);
 
-/// Emits it.
+/// Emits the kernel of |op|, for which isRowMatMul() holds.
 void emitRowMatMul(KernelBuilder &kb, device::MatMulOp op);
 
 } // namespace tessera::kernels

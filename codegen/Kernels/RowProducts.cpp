@@ -1,4 +1,4 @@
-//===- RowProducts.cpp - Some rows times some rows ------------------------===//
+//===- RowProducts.cpp - Contractions of rows by rows ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/RowProducts.h"
 
@@ -13,7 +13,8 @@ using namespace mlir;
 
 namespace tessera::kernels {
 
-/// The sums of the halves of each of |segments| segments of |first|, and behind them those of |second|, if any.
+/// Adds the two halves of each of |segments| segments of |first|; the sums for |second|, if any, follow those for
+/// |first|.
 static Value addHalves(KernelBuilder &kb, Value first, Value second, int64_t segments) {
   int64_t lanes = cast<VectorType>(first.getType()).getNumElements(), half = lanes / segments / 2;
   auto pick = [&](int64_t begin) {
@@ -30,7 +31,7 @@ static Value addHalves(KernelBuilder &kb, Value first, Value second, int64_t seg
   return arith::AddFOp::create(kb.b, pick(0), pick(half));
 }
 
-/// The sums of the lanes of each vector, whose number is a power of two, in one vector.
+/// Returns, in one vector, the sum of the lanes of each of |vectors|, whose number is a power of two.
 static Value sumsOfLanes(KernelBuilder &kb, SmallVector<Value> vectors) {
   int64_t count = vectors.size(), segments = 1;
   for (; vectors.size() > 1; segments *= 2) {

@@ -1,4 +1,4 @@
-//===- RowProducts.h - Some rows times some rows -*- C++ -*-===//
+//===- RowProducts.h - Contractions of rows by rows -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_ROWPRODUCTS_H
 #define TESSERA_CODEGEN_KERNELS_ROWPRODUCTS_H
@@ -7,24 +7,24 @@
 
 namespace tessera::kernels {
 
-/// A tile of a product whose factors both have their common dim in vectors of |lanes|.
+/// A tile of a contraction whose operands are both contiguous along the common dim.
 struct RowTile {
-  int64_t depth; ///< of the common dim
+  int64_t depth; ///< size of the common dim
   unsigned lanes;
-  int64_t left;  ///< rows of the left factor
-  int64_t right; ///< of the right one, a power of two, at most |lanes|
+  int64_t left;  ///< rows of the left operand
+  int64_t right; ///< rows of the right operand, a power of two, at most |lanes|
 };
 
-/// A vector of a row from element |i| on; |mask| is null or tells the lanes that exist, and what others hold does not
-/// matter.
+/// Loads a vector of row |row| from element |i| on. |mask| is null or selects the lanes that exist; the contents of the
+/// other lanes do not matter.
 using RowVectorFn = llvm::function_ref<mlir::Value(int64_t row, mlir::Value i, mlir::Value mask)>;
 
-/// Of each left row the vector of its products with the right rows. Each product is summed in the same order whatever
-/// else is in the tile.
+/// Returns, for each left row, the vector of its dot products with the right rows. The order of each sum does not
+/// depend on the other rows of the tile.
 llvm::SmallVector<mlir::Value> emitRowProducts(KernelBuilder &kb, mlir::Type element, const RowTile &tile,
                                                RowVectorFn left, RowVectorFn right);
 
-/// The largest number of right rows for |count| of them, at most |most|.
+/// Returns the number of right rows for a tile: the largest legal one up to |count| and |most|.
 int64_t rightRows(int64_t count, unsigned lanes, int64_t most);
 
 } // namespace tessera::kernels

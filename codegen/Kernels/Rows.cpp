@@ -1,4 +1,4 @@
-//===- Rows.cpp - Vectorised walks along contiguous rows ------------------===//
+//===- Rows.cpp - Vectorised iteration over contiguous rows ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/Rows.h"
 
@@ -33,7 +33,7 @@ int64_t itemsPerTile(const KernelBuilder &kb, int64_t count, int64_t workPerItem
     return 1;
   }
   int64_t perTile = std::max<int64_t>(1, workPerTile / std::max<int64_t>(1, workPerItem));
-  return std::max<int64_t>(perTile, llvm::divideCeil(count, 256)); // more tiles than that only cost
+  return std::max<int64_t>(perTile, llvm::divideCeil(count, 256)); // more tiles would only cost time
 }
 
 void forItems(KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile,

@@ -1,4 +1,4 @@
-//===- Rows.h - Vectorised walks along contiguous rows ----------*- C++ -*-===//
+//===- Rows.h - Vectorised iteration over rows ---------------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_ROWS_H
 #define TESSERA_CODEGEN_KERNELS_ROWS_H
@@ -7,35 +7,34 @@
 
 namespace tessera::kernels {
 
-/// Walks [0, size) in vectors of |lanes|, the last one under a mask (null elsewhere), carrying |carried|.
+/// Iterates over [0, size) in vectors of |lanes| with carried values; |mask| is null except for a partial last vector.
 llvm::SmallVector<mlir::Value> overRow(
     KernelBuilder &kb, int64_t size, unsigned lanes, llvm::ArrayRef<mlir::Value> carried,
     llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value i, mlir::Value mask, mlir::ValueRange carried)> body);
 
-/// The same without carried values.
+/// Iterates as above without carried values.
 void overRow(KernelBuilder &kb, int64_t size, unsigned lanes,
              llvm::function_ref<void(mlir::Value i, mlir::Value mask)> body);
 
-/// How many of |count| independent items a tile takes, so that it has about |workPerTile|.
+/// Returns how many of |count| independent items a tile takes to have about |workPerTile| work.
 int64_t itemsPerTile(const KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile);
 
-/// Emits |count| independent items as tiles of some |workPerItem| * n = |workPerTile| (any unit).
+/// Emits |count| independent items as tiles of about |workPerTile| work (in the unit of |workPerItem|).
 void forItems(KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile,
               llvm::function_ref<void(mlir::Value item)> body);
 
-/// The same for |count| rows of |element|s in registers, which threads share where they can: vectors have |lanes|
-/// lanes, which becomes kRowThreads then.
+/// Emits |count| rows of |element|s in registers like forItems(). If threads can share rows, they do, and |lanes|, the
+/// lanes of the vectors, becomes kRowThreads.
 void forRows(KernelBuilder &kb, int64_t count, int64_t workPerRow, int64_t workPerTile, mlir::Type element,
              unsigned &lanes, llvm::function_ref<void(mlir::Value row)> body);
 
-/// Product of |sizes|.
+/// Returns the product of |sizes|.
 int64_t product(llvm::ArrayRef<int64_t> sizes);
 
-/// Emits an internal error and fails if an operand or result is not row-major: the layout pass keeps
-/// this op row-major.
+/// Reports an internal error if an operand or result is not row-major; the layout pass keeps this op row-major.
 llvm::LogicalResult requireRowMajor(mlir::Operation *op);
 
-/// where ? value : other, lane by lane; |value| itself without a mask.
+/// Returns mask ? value : other, lane by lane; returns |value| if |mask| is null.
 mlir::Value keepActive(KernelBuilder &kb, mlir::Value mask, mlir::Value value, mlir::Value other);
 
 } // namespace tessera::kernels

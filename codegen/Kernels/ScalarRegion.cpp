@@ -1,4 +1,4 @@
-//===- ScalarRegion.cpp - Elements in registers, and scalar regions -------===//
+//===- ScalarRegion.cpp - Elements in registers, scalar regions -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/KernelBuilder.h"
 #include "codegen/Kernels/MathApprox.h"
@@ -15,7 +15,7 @@ using namespace mlir;
 
 namespace tessera::kernels {
 
-/// |element| with the lanes of |like|.
+/// Returns |element| with the vector shape of |like|.
 static Type withLanesOf(Type element, Type like) {
   auto vector = dyn_cast<VectorType>(like);
   return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
@@ -37,11 +37,11 @@ Type registerType(Type elementType) {
 }
 
 //===----------------------------------------------------------------------===//
-// f16 and bf16 as bits: conversions without a call to the compiler's runtime library
+// f16 and bf16 as bits: conversions without calls to the compiler's runtime library
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Integer formulas on i32 lanes.
+/// Helpers for integer formulas on i32 lanes.
 struct Bits {
   KernelBuilder &kb;
   Type type; ///< i32 or vector of i32
@@ -70,14 +70,14 @@ static Value asFloat(KernelBuilder &kb, Value bits) {
   return arith::BitcastOp::create(kb.b, withLanesOf(kb.b.getF32Type(), bits.getType()), bits);
 }
 
-/// i16 bits of bf16 -> f32.
+/// Converts i16 bits of bf16 to f32.
 static Value bf16ToF32(KernelBuilder &kb, Value bits) {
   Bits i32 = bitsOf(kb, bits.getType());
   Value wide = arith::ExtUIOp::create(kb.b, i32.type, bits);
   return asFloat(kb, i32.make<arith::ShLIOp>(wide, 16));
 }
 
-/// f32 -> i16 bits of bf16, to nearest even; NaN stays (quiet) NaN.
+/// Converts f32 to i16 bits of bf16, rounding to nearest even; NaN becomes a quiet NaN.
 static Value f32ToBf16(KernelBuilder &kb, Value value) {
   Bits i32 = bitsOf(kb, value.getType());
   Value raw = arith::BitcastOp::create(kb.b, i32.type, value);
@@ -89,7 +89,7 @@ static Value f32ToBf16(KernelBuilder &kb, Value value) {
   return arith::TruncIOp::create(kb.b, withLanesOf(kb.b.getI16Type(), value.getType()), high);
 }
 
-/// i16 bits of f16 -> f32. Multiplying by 2^112 moves the exponent and makes subnormals normal.
+/// Converts i16 bits of f16 to f32. Multiplying by 2^112 adjusts the exponent and makes subnormals normal.
 static Value f16ToF32(KernelBuilder &kb, Value bits) {
   Bits i32 = bitsOf(kb, bits.getType());
   Value wide = arith::ExtUIOp::create(kb.b, i32.type, bits);
@@ -103,7 +103,7 @@ static Value f16ToF32(KernelBuilder &kb, Value bits) {
   return asFloat(kb, arith::OrIOp::create(kb.b, raw, sign));
 }
 
-/// f32 -> i16 bits of f16, to nearest even.
+/// Converts f32 to i16 bits of f16, rounding to nearest even.
 static Value f32ToF16(KernelBuilder &kb, Value value) {
   Bits i32 = bitsOf(kb, value.getType());
   Value raw = arith::BitcastOp::create(kb.b, i32.type, value);
@@ -129,7 +129,7 @@ static Value narrowToF32(KernelBuilder &kb, Type elementType, Value bits) {
   if (elementType.isBF16()) {
     return bf16ToF32(kb, bits);
   }
-  if (!kb.target.hasFma()) { // F16C comes with the same level
+  if (!kb.target.hasFma()) { // targets with FMA have F16C too
     return f16ToF32(kb, bits);
   }
   Value half = arith::BitcastOp::create(kb.b, withLanesOf(elementType, bits.getType()), bits);
@@ -158,7 +158,8 @@ Value roundToElement(KernelBuilder &kb, Value value, Type elementType) {
 Value KernelBuilder::loadElements(Type elementType, unsigned lanes, Value base, Value index, Value mask,
                                   unsigned alignment) {
   if (lane && lanes) {
-    // The first lane is active; the others read its element rather than none, so that no branch parts the threads.
+    // Inactive lanes read the first lane's element, which is always active, instead of branching, so that the threads
+    // stay together.
     Value own = mask ? Value(arith::SelectOp::create(b, mask, lane, constant(0))) : lane;
     Value loaded = loadElements(elementType, 0, base, add(index, own));
     return mask ? Value(arith::SelectOp::create(b, mask, loaded, zero(loaded.getType()))) : loaded;
@@ -221,8 +222,8 @@ static Value cloneConstant(KernelBuilder &kb, arith::ConstantOp op, Type like) {
   return arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, Attribute(op.getValue())));
 }
 
-/// Rounds f64 to f32 such that a second rounding, to a narrower type, gives the nearest: an inexact result becomes the
-/// neighbour with an odd last bit.
+/// Rounds f64 to f32 such that a second rounding, to a narrower type, gives the nearest value: an inexact result
+/// becomes the neighbour with an odd last bit.
 static Value roundToOdd(KernelBuilder &kb, Value value, Type single) {
   Bits i32 = bitsOf(kb, single);
   Value nearest = arith::TruncFOp::create(kb.b, single, value);
@@ -237,7 +238,7 @@ static Value roundToOdd(KernelBuilder &kb, Value value, Type single) {
   return asFloat(kb, arith::OrIOp::create(kb.b, arith::SubIOp::create(kb.b, raw, isAbove), isInexact));
 }
 
-/// Integers as floats that live in f32 registers. They round to f32 first, as in onnxruntime and ml_dtypes.
+/// Converts integers to floats that f32 registers hold. They are rounded to f32 first, as in onnxruntime and ml_dtypes.
 static Value convertToNarrow(KernelBuilder &kb, Operation &op, Value operand) {
   Type single = withLanesOf(kb.b.getF32Type(), operand.getType());
   Value value = isa<arith::UIToFPOp>(op) ? Value(arith::UIToFPOp::create(kb.b, single, operand))
@@ -245,7 +246,7 @@ static Value convertToNarrow(KernelBuilder &kb, Operation &op, Value operand) {
   return roundToElement(kb, value, op.getResult(0).getType());
 }
 
-/// Casts to and between floats of which one lives in f32 registers; null for other ops.
+/// Emits casts to and from float types that f32 registers hold; returns null for other ops.
 static Value castNarrow(KernelBuilder &kb, Operation &op, Value operand) {
   if (isa<arith::SIToFPOp, arith::UIToFPOp>(op) && isNarrowFloat(op.getResult(0).getType())) {
     return convertToNarrow(kb, op, operand);
@@ -275,9 +276,9 @@ static bool isClamped(Value value) {
   return isa_and_nonnull<arith::MinimumFOp, arith::MaximumFOp>(op) && matchPattern(op->getOperand(1), m_Constant());
 }
 
-/// Cuts a float to an integer; NaN, and a number that the integer cannot hold, becomes the smallest one. LLVM leaves
-/// that result undefined: some machines saturate, and patterns fold several casts into one. Returns null for other ops,
-/// and for clamped numbers on machines whose instruction already gives the smallest integer.
+/// Converts a float to an integer by truncation; NaN and numbers out of range become the smallest integer. LLVM leaves
+/// that result undefined: some machines saturate, and patterns merge several casts. Returns null for other ops, and for
+/// clamped numbers on machines whose instruction already gives the smallest integer.
 static Value castToInteger(KernelBuilder &kb, Operation &op, Value operand) {
   if (!isa<arith::FPToSIOp>(op) || (isClamped(op.getOperand(0)) && !kb.target.tileIsThread)) {
     return {};
@@ -285,7 +286,8 @@ static Value castToInteger(KernelBuilder &kb, Operation &op, Value operand) {
   auto element = cast<IntegerType>(op.getResult(0).getType());
   Type type = withLanesOf(element, operand.getType());
   const double limit = std::ldexp(1, int(element.getWidth()) - 1);
-  // Between the smallest integer and the next one f64 has fractions, which are cut.
+  // In f64, numbers between the smallest integer and the integer below it would fail the comparison, although they
+  // truncate to a valid one.
   Value whole = op.getOperand(0).getType().isF64() ? Value(math::TruncOp::create(kb.b, operand)) : operand;
   auto within = [&](arith::CmpFPredicate predicate, double bound) -> Value {
     return arith::CmpFOp::create(kb.b, predicate, whole, kb.floatConstant(operand.getType(), bound));
@@ -309,13 +311,13 @@ Value beforeRounding(Region &region) {
   return round && isNarrowFloat(round.getType()) && round.getIn().getType().isF32() ? round.getIn() : yielded;
 }
 
-/// Whether all that |region| computes becomes a bf16 in the end, of which nobody compares the last bits.
+/// Returns true if the region's result becomes a bf16 whose last bits do not have to be exact.
 static bool endsInBf16(KernelBuilder &kb, Region &region) {
   auto round = region.front().getTerminator()->getOperand(0).getDefiningOp<arith::TruncFOp>();
   return !kb.exact && round && round.getType().isBF16() && round.getIn().getType().isF32();
 }
 
-/// Emits |op|, which is not a constant, on the registers that |mapping| has for its operands, and maps its results.
+/// Emits |op|, which is not a constant, on the registers that |mapping| holds for its operands, and maps its results.
 static void emitScalarOp(KernelBuilder &kb, Operation &op, IRMapping &mapping, Type like, bool isCoarse) {
   SmallVector<Value> operands =
       llvm::map_to_vector(op.getOperands(), [&](Value operand) { return mapping.lookup(operand); });
@@ -323,7 +325,8 @@ static void emitScalarOp(KernelBuilder &kb, Operation &op, IRMapping &mapping, T
   if (!expanded) {
     expanded = castToInteger(kb, op, operands.empty() ? Value() : operands[0]);
   }
-  if (!expanded && !(isCoarse && isa<arith::AddFOp>(op))) { // 1 + erf keeps the erf for bf16
+  if (!expanded && !(isCoarse && isa<arith::AddFOp>(op))) { // for bf16, 1 + erf is emitted as emitErfForBf16() and an
+                                                            // addition
     expanded = expandPattern(kb, op, mapping);
   }
   if (auto erf = dyn_cast<math::ErfOp>(op); !expanded && isCoarse && erf && erf.getType().isF32()) {

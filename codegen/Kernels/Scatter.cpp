@@ -1,8 +1,8 @@
 //===- Scatter.cpp - Kernels that write by index --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// One tile: updates may meet the same element, and they apply in order. Where each tile is a thread, there is one for
-// each element of the result, which looks for its updates.
+// Uses one tile, because updates may hit the same element and apply in order. If each tile is a thread, each element of
+// the result has a thread, which searches for the updates of its element.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/Indexing.h"
 #include "codegen/Kernels/KernelInterface.h"
@@ -31,8 +31,7 @@ public:
                     : tuple > 0 ? kb.operandType(1).getNumElements() / tuple
                                 : kMostUpdates + 1;
     if (kb.target.tileIsThread && y.getNumElements() > 0 && count <= kMostUpdates) {
-      element =
-          op.getReduction() == "none" ? storageElement(kb, element) : element; // what is only moved keeps all bits
+      element = op.getReduction() == "none" ? storageElement(kb, element) : element; // pure moves keep all bits
       return forItems(kb, y.getNumElements(), 1, 1, [&](Value item) {
         Value value = kb.loadElements(element, 0, kb.operand(0), item);
         kb.storeElements(element, op.getNd() ? updatedSlice(item, value, count) : updatedElement(item, value, count),
@@ -46,10 +45,11 @@ public:
   }
 
 private:
-  /// Of one element, which a thread of its own looks for; with more, one thread goes through them once.
+  /// Maximum number of updates through which each element's thread searches; with more, a single thread applies all
+  /// updates.
   static constexpr int64_t kMostUpdates = 4096;
 
-  /// Element |item| of the result, which was |value|, after the |count| updates along the axis.
+  /// Returns element |item| of the result, initially |value|, after |count| updates along the axis.
   Value updatedElement(Value item, Value value, int64_t count) {
     int64_t axis = op.getAxis();
     SmallVector<Value> at = delinearize(kb, item, y.getShape());
@@ -69,7 +69,7 @@ private:
     return kb.ifElse(inside, walk, value);
   }
 
-  /// The same after |count| updates of slices.
+  /// Returns element |item| of the result, initially |value|, after |count| updates of slices.
   Value updatedSlice(Value item, Value value, int64_t count) {
     int64_t tuple = kb.operandType(1).getShape().back(), inner = product(y.getShape().drop_front(tuple));
     Strides strides(y);
@@ -80,7 +80,7 @@ private:
     })[0];
   }
 
-  /// |value| with update |from|, if that is for |target|.
+  /// Returns |value| after update |from|, if |offset|, the element that it updates, is |target|.
   Value updateIf(Value offset, Value target, Value from, Value value) {
     Value isMine = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, offset, target);
     auto updated = [&] {

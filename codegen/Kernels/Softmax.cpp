@@ -17,8 +17,8 @@ using namespace mlir;
 namespace tessera::kernels {
 namespace {
 
-/// y over x [outer, axis, inner]. With inner = 1 the lanes are elements of one row, else neighbours
-/// in |inner| with a softmax each. Three passes: maximum; e^(x - max), kept in y, and their sum; scaling.
+/// Emits softmax over x as [outer, axis, inner]. With inner = 1 the lanes are elements of one row, otherwise neighbours
+/// in |inner| with a softmax each. Three passes: maximum; e^(x - max), stored in y, and their sum; scaling.
 class SoftmaxEmitter {
 public:
   SoftmaxEmitter(KernelBuilder &kb, device::SoftmaxOp op)
@@ -107,7 +107,7 @@ private:
     });
   }
 
-  /// 1 / sum, or log(sum).
+  /// Returns 1 / sum or, for log-softmax, log(sum).
   Value finalFactor(Value total) {
     return log ? emitLog(kb, total) : Value(arith::DivFOp::create(kb.b, kb.floatConstant(total.getType(), 1.0), total));
   }

@@ -1,9 +1,9 @@
 //===- Suppression.cpp - Kernel of non-maximum suppression ----------------===//
 // SPDX-License-Identifier: Apache-2.0
-//
-// One item per batch entry and class. A list in scratch holds the candidates left, in the order of their numbers; each
-// trip over it takes out what overlaps the box chosen last, and finds the best of the rest. Where threads share rows,
-// an item has the threads of kBlockRows rows: each keeps flags of its candidates, and its best one enters that of all.
+// One item per batch entry and class. A list in scratch holds the remaining candidates in index order. Each pass over
+// the list removes the candidates that overlap the last selected box and finds the best of the rest. If threads share
+// rows, an item has the threads of kBlockRows rows: each thread keeps flags for its candidates, and the best candidates
+// of all threads are compared.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/Models.h"
@@ -26,7 +26,7 @@ struct Span {
   Value low, high;
 };
 
-/// The spans of a box and its area.
+/// Spans of a box in x and y, and its area.
 struct Box {
   Span x, y;
   Value area;
@@ -50,7 +50,7 @@ public:
       kb.forLoop(0, k, 1, [&](Value p) { kb.store(none, kb.result(), kb.add(to, p)); });
       SmallVector<Value> left = collect();
       Value limit = kb.min(kb.load(b.getI64Type(), kb.operand(2), kb.constant(0)), kb.constant(k));
-      // Without candidates the box is -1 and the trips do nothing more.
+      // Once no candidates are left, the box is -1 and further passes do nothing.
       kb.forLoop(kb.constant(0), limit, 1, left, [&](Value p, ValueRange old) {
         kb.store(old[1], kb.result(), kb.add(to, p));
         return suppress(old[0], old[1]);
@@ -64,7 +64,7 @@ private:
   Value both(Value x, Value y) { return arith::AndIOp::create(b, x, y); }
   Value loadFloat(unsigned operand, Value index) { return kb.load(f32, kb.operand(operand), index); }
 
-  /// Adds box |j| behind the list's |size| entries if it |stays|, and makes it the best if its score is higher:
+  /// Appends box |j| to the list of |size| entries if it |stays|, and makes it the best if its score is higher. State:
   /// size, best box or -1, its score.
   SmallVector<Value> append(Value j, Value stays, ValueRange old) {
     kb.store(j, kb.scratch(), old[0]);
@@ -75,7 +75,7 @@ private:
             select(better, score, old[2])};
   }
 
-  /// What makes a candidate: a score above |least|, or any number where that is -infinity.
+  /// Condition for candidates: a score above |least|, or any number if |least| is -infinity.
   struct Threshold {
     Value least, infinity, all;
   };
@@ -89,7 +89,7 @@ private:
                                 both(t.all, compare(Float::OEQ, score, t.infinity)));
   }
 
-  /// The list of all candidates.
+  /// Builds the list of all candidates.
   SmallVector<Value> collect() {
     Threshold above = threshold();
     return kb.forLoop(kb.constant(0), kb.constant(count), 1, start(), [&](Value j, ValueRange old) {
@@ -97,10 +97,10 @@ private:
     });
   }
 
-  //--- by the threads of a block ---
+  // With the threads of a block
 
   static constexpr int64_t kThreads = kBlockRows * kRowThreads;
-  static constexpr int64_t kPlaces = 2 * kBlockRows; ///< where rows leave their best ones, those of two trips
+  static constexpr int64_t kPlaces = 2 * kBlockRows; ///< slots for the best candidates of the rows, for two passes
 
   void emitShared() {
     int64_t each = llvm::alignTo(llvm::divideCeil(count, kThreads) + kPlaces * 8 / kThreads, 8);
@@ -111,9 +111,9 @@ private:
       boxes = kb.mul(kb.div(item, classes), count * 4);
       team = kb.rem(row, kBlockRows);
       thread = kb.add(kb.mul(team, kRowThreads), kb.sharedLane());
-      places = kb.element(f32, kb.scratch(), kb.mul(thread, -each / 4)); // the scratch of the block's first thread
+      places = kb.element(f32, kb.scratch(), kb.mul(thread, -each / 4)); // scratch of the block's first thread
       flags = kb.element(b.getI8Type(), places, kb.constant(kPlaces * 8));
-      // Threads beyond the last place store there what it has anyway: no branch parts those of a warp.
+      // Threads beyond the last slot store the same value to the last slot: no branch separates the threads of a warp.
       kb.forLoop(0, k, kThreads, [&](Value p) {
         kb.store(kb.constant(-1), kb.result(), kb.add(to, kb.min(kb.add(p, thread), kb.constant(k - 1))));
       });
@@ -136,14 +136,15 @@ private:
   }
 
   struct Best {
-    Value index, score; ///< i32, -1: none
+    Value index, score; ///< |index| is i32, -1: none
   };
 
   Value truth() { return arith::ConstantOp::create(b, b.getBoolAttr(true)); }
   Value clamped(Value j) { return kb.min(j, kb.constant(count - 1)); }
 
-  /// Flags those of this thread's candidates that |stays| says to; the best one of all threads, the first of equal
-  /// ones. |trip|: of its parity are the places where rows leave theirs, so that one barrier a trip is enough.
+  /// Flags this thread's candidates for which |stays| is true and returns the best candidate of all threads, the first
+  /// of equal ones. Passes alternate between two sets of slots (parity of |trip|), so that one barrier per pass
+  /// suffices.
   Best bestOfAll(Value trip, function_ref<Value(Value j, Value score)> stays) {
     Value none = arith::TruncIOp::create(b, b.getI32Type(), kb.constant(-1));
     SmallVector<Value> start = {none, kb.zero(f32)};
@@ -184,9 +185,9 @@ private:
     return {select(isTaken, q.index, p.index), select(isTaken, q.score, p.score)};
   }
 
-  //--- by one thread ---
+  // With one thread
 
-  /// The list without |best| and what overlaps it; it is rewritten in place.
+  /// Removes |best| and the boxes that overlap it from the list, in place.
   SmallVector<Value> suppress(Value size, Value best) {
     Value iou = loadFloat(3, kb.constant(0));
     Box chosen = loadBox(kb.max(best, kb.constant(0)));
@@ -227,7 +228,8 @@ private:
             select(compare(Float::OLT, q.high, p.high), q.high, p.high)};
   }
 
-  /// In the reference's order of operations (ReferenceSuppression.cpp).
+  /// Returns an i1: the boxes overlap by more than |iou|. Computes in the order of the reference
+  /// (ReferenceSuppression.cpp).
   Value overlaps(const Box &p, const Box &q, Value iou) {
     Span x = intersect(p.x, q.x), y = intersect(p.y, q.y);
     Value common = arith::MulFOp::create(b, length(x), length(y));
@@ -245,9 +247,9 @@ private:
   device::NonMaxSuppressionOp op;
   const int64_t classes, count, k;
   const Type f32;
-  Value scores, boxes; ///< of the item: offsets of its first score and of its batch entry's first box
-  Value team, thread;  ///< this thread's row of the item's, and its number among the item's threads
-  Value places, flags; ///< in the item's scratch: kPlaces pairs of index and score, and a byte a candidate
+  Value scores, boxes; ///< offsets of the item's first score and of its batch entry's first box
+  Value team, thread;  ///< this thread's row among the item's rows, and its number among the item's threads
+  Value places, flags; ///< in the item's scratch: kPlaces pairs of index and score, and one byte per candidate
 };
 
 struct NonMaxSuppressionModel : KernelInterface::ExternalModel<NonMaxSuppressionModel, device::NonMaxSuppressionOp> {

@@ -1,4 +1,4 @@
-//===- Transpose.cpp - Moving strided rectangles --------------------------===//
+//===- Transpose.cpp - Copies of strided rectangles -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/Transpose.h"
 
@@ -15,14 +15,14 @@ namespace tessera::kernels {
 
 constexpr int64_t kElementsPerTile = 16384;
 
-/// Elements move as integers of their size, so that no bit changes and f16 needs no conversion.
+/// Returns the integer type of an element's size; copies use it so that no bit changes and f16 needs no conversion.
 static Type storageType(KernelBuilder &kb, Type elementType) {
   return kb.b.getIntegerType(8 * device::elementBytes(elementType));
 }
 
 namespace {
-/// Moves blocks of L x L elements through registers: rows are contiguous in the source along one dim of
-/// the nest (the "column" dim), and in the result along the innermost one.
+/// Copies blocks of L x L elements through registers: in the source, rows are contiguous along one dim of the nest (the
+/// "column" dim), in the result along the innermost dim.
 class TransposeEmitter {
 public:
   TransposeEmitter(KernelBuilder &kb, const LoopNest &nest, unsigned columnDim, Value from, Value to, Type storage)
@@ -34,7 +34,7 @@ public:
         space.push_back(nest.dims[d].size);
       }
     }
-    // The dim with more blocks becomes the loop inside of a position, in runs of kRun blocks.
+    // The dim with more blocks becomes the loop within a position, in runs of kRun blocks.
     alongInner = inner().size >= column().size;
     space.push_back(blocksOf(alongInner ? column() : inner()));
     runs = llvm::divideCeil(blocksOf(alongInner ? inner() : column()), kRun);
@@ -72,7 +72,7 @@ private:
   const NestDim &column() const { return nest.dims[columnDim]; }
   int64_t blocksOf(const NestDim &dim) const { return llvm::divideCeil(dim.size, side); }
 
-  /// Emits |body| for a whole block, and apart for the last block of |dim| if it is smaller: sizes are static.
+  /// Emits |body| for a whole block and separately for a smaller last block of |dim|, because sizes are static.
   void byTail(Value block, const NestDim &dim, function_ref<void(int64_t)> body) {
     int64_t whole = dim.size / side, tail = dim.size % side;
     if (whole) {
@@ -102,7 +102,7 @@ private:
     }
   }
 
-  /// |rows| of the source (along the innermost dim of the nest), |columns| elements each.
+  /// Transposes |rows| rows of the source (along the innermost dim of the nest) of |columns| elements each.
   void emitBlock(Value source, Value target, int64_t rows, int64_t columns) {
     auto vectorType = VectorType::get({side}, storage);
     Value loadMask = columns < side ? staticMask(columns) : Value();
@@ -127,7 +127,7 @@ private:
     return arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, ArrayRef<bool>(lanes)));
   }
 
-  /// log2(side) rounds of interleaving vector i with vector i + side / 2.
+  /// Transposes |vectors| by log2(side) rounds of interleaving vector i with vector i + side / 2.
   void transpose(SmallVector<Value> &vectors) {
     SmallVector<int64_t> low, high;
     for (int64_t i = 0; i < side; ++i) {
@@ -155,8 +155,8 @@ private:
   SmallVector<int64_t> space;
 };
 
-/// The dim along which the source is contiguous, if the innermost dim is not that one and the result's
-/// rows are worth a transposition.
+/// Returns the dim along which the source is contiguous, if it is not the innermost dim and the rows are long enough
+/// for a transposition to pay.
 std::optional<unsigned> transposedDim(const LoopNest &nest) {
   const NestDim &inner = nest.dims.back();
   if (inner.strides[1] != 1 || inner.strides[0] == 1 || inner.strides[0] == 0) {

@@ -1,4 +1,4 @@
-//===- Transpose.h - Moving strided rectangles ------------------*- C++ -*-===//
+//===- Transpose.h - Copies of strided rectangles ------------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_TRANSPOSE_H
 #define TESSERA_CODEGEN_KERNELS_TRANSPOSE_H
@@ -7,16 +7,16 @@
 
 namespace tessera::kernels {
 
-/// A move cut into tiles; body(t) moves tile t in [0, tiles).
+/// A copy or fill split into tiles; body(t) executes tile t in [0, tiles).
 struct TiledMove {
   int64_t tiles;
   std::function<void(mlir::Value)> body;
 };
 
-/// Copies the rectangle of |nest| (tensors: from, to). Elements keep their bits.
+/// Plans the copy of the rectangle of |nest| (tensors: from, to). All bits of the elements are preserved.
 TiledMove planMove(KernelBuilder &kb, const LoopNest &nest, mlir::Value from, mlir::Value to, mlir::Type elementType);
 
-/// Stores the scalar |value| (register type) to the rectangle of |nest| (tensors: to).
+/// Plans storing the scalar |value| (register type) to the rectangle of |nest| (tensors: to).
 TiledMove planFill(KernelBuilder &kb, const LoopNest &nest, mlir::Value value, mlir::Value to, mlir::Type elementType);
 
 } // namespace tessera::kernels

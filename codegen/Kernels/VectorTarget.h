@@ -1,4 +1,4 @@
-//===- VectorTarget.h - The machine that kernels of loops run on -*- C++ -*-===//
+//===- VectorTarget.h - Machine that loop kernels run on ------ -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_VECTORTARGET_H
 #define TESSERA_CODEGEN_KERNELS_VECTORTARGET_H
@@ -11,27 +11,27 @@ namespace tessera::kernels {
 
 class KernelBuilder;
 
-/// Threads that share a row where each tile is one: as many as an ordered sum has partial sums (kExactLanes).
+/// Threads that share a row if each tile is a thread: one for each partial sum of an ordered sum (kExactLanes).
 inline constexpr unsigned kRowThreads = 16;
 
-/// Rows whose threads a barrier waits for.
+/// Rows of threads that a barrier synchronises.
 inline constexpr unsigned kBlockRows = 8;
 
-/// What the emitters of kernels need to know of a machine.
+/// Machine properties on which the kernel emitters depend.
 struct VectorTarget {
   unsigned bytes = 16;       ///< of a vector register
-  bool fma = false;          ///< fused multiply-add, and conversions between f16 and f32
-  bool masks = false;        ///< registers of masks: loads and stores of some lanes
-  bool hasLrint = true;      ///< an instruction that rounds a float to an integer to nearest even
-  bool tileIsThread = false; ///< each tile of a launch runs on a thread of its own, of which there are thousands
+  bool fma = false;          ///< has fused multiply-add and conversions between f16 and f32
+  bool masks = false;        ///< has mask registers: loads and stores of selected lanes
+  bool hasLrint = true;      ///< has an instruction that rounds a float to the nearest even integer
+  bool tileIsThread = false; ///< each tile of a launch runs on its own thread, one of thousands
 
-  /// Emits what |value|, of 32 bits, is in the thread |distance| above among those of a row. Null: threads do not see
-  /// each other's registers.
+  /// Emits a read of |value| (32 bits) in the thread |distance| above within a row. Null if threads cannot read each
+  /// other's registers.
   mlir::Value (*shuffle)(KernelBuilder &kb, mlir::Value value, unsigned distance) = nullptr;
-  /// Emits what |value|, of 32 bits, is in |thread| (i64) of a row. There where |shuffle| is.
+  /// Emits a read of |value| (32 bits) in |thread| (i64) of a row. Null if |shuffle| is.
   mlir::Value (*broadcast)(KernelBuilder &kb, mlir::Value value, mlir::Value thread) = nullptr;
-  /// Emits the wait of all threads of kBlockRows rows, from a multiple of that on, for each other; each sees what the
-  /// others stored before. There where |shuffle| is.
+  /// Emits a barrier for all threads of kBlockRows rows (from a multiple of kBlockRows on); afterwards each thread sees
+  /// the stores that the others made before it. Null if |shuffle| is.
   void (*barrier)(KernelBuilder &kb) = nullptr;
 
   unsigned vectorBytes() const { return bytes; }

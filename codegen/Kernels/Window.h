@@ -11,13 +11,13 @@ namespace tessera::kernels {
 struct WindowDim {
   int64_t input, output, kernel, stride, dilation, padBegin, padEnd;
 
-  /// Taps [first, last) of the window at output |position| (i64) that fall inside the input.
+  /// Returns the taps [first, last) of the window at output |position| (i64) that fall inside the input.
   std::pair<mlir::Value, mlir::Value> validTaps(KernelBuilder &kb, mlir::Value position) const;
-  /// Taps inside the padded input; what an average that includes padding divides by.
+  /// Returns the number of taps inside the padded input, by which an average that includes padding is divided.
   mlir::Value paddedTaps(KernelBuilder &kb, mlir::Value position) const;
-  /// Output positions [first, second) whose window lies inside the input.
+  /// Returns the output positions [first, second) whose window lies inside the input.
   std::pair<int64_t, int64_t> interior() const;
-  /// Input position of |tap| of the window at |position|; may lie outside of the input.
+  /// Returns the input position of |tap| of the window at |position|; it may lie outside the input.
   mlir::Value inputAt(KernelBuilder &kb, mlir::Value position, mlir::Value tap) const;
 
 private:
@@ -25,7 +25,7 @@ private:
                                                 int64_t high) const;
 };
 
-/// The spatial dims of x [N, C, D...] and y with |kernel| etc. as in device.conv and device.pool.
+/// Returns the spatial dims of x [N, C, D...] and y, with |kernel| etc. as in device.conv and device.pool.
 llvm::SmallVector<WindowDim> windowDims(mlir::RankedTensorType x, mlir::RankedTensorType y,
                                         llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> strides,
                                         llvm::ArrayRef<int64_t> pads, llvm::ArrayRef<int64_t> dilations);
