@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- AtomicFile.cpp - A file that appears complete or not at all --------===//
+//===- AtomicFile.cpp - Atomic replacement of a file ----------------------===//
 #include "AtomicFile.h"
 
 #include <atomic>
@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
-/// The temporary that a signal handler removes. Only one: models are written one after the other,
-/// and a second writer at the same time merely has no clean-up on signals.
+/// The temporary file that a signal handler removes. Only one is guarded: models are normally written one after
+/// another, and a second concurrent writer merely is not cleaned up on signals.
 char guardedPath[4096];
 std::atomic<bool> guarded = false;
 struct sigaction previousActions[3];
@@ -31,7 +31,8 @@ extern "C" void removeTemporary(int signal) {
   raise(signal);
 }
 
-/// Takes over those signals that would end the process anyhow; handlers of the program stay.
+/// Installs the handler for signals whose action is the default, i.e. termination; does not replace handlers of the
+/// program. Returns false if another file is already guarded.
 bool guard(const std::string &path) {
   bool expected = false;
   if (path.size() >= sizeof(guardedPath) || !guarded.compare_exchange_strong(expected, true)) {
@@ -109,7 +110,7 @@ bool AtomicFile::commit() {
   close(fd);
   fd = -1;
   unguard(temporary);
-  // The rename itself lasts only once the folder is on disk; not every file system can do it.
+  // The rename is durable only once the folder is on disk. Not every file system supports fsync of a folder.
   const int folder = open(folderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     (void)fsync(folder);

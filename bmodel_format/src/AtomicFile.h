@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- AtomicFile.h - A file that appears complete or not at all ----------===//
+//===- AtomicFile.h - Atomic replacement of a file ------------------------===//
 #ifndef BMODEL_SRC_ATOMICFILE_H
 #define BMODEL_SRC_ATOMICFILE_H
 
@@ -9,9 +9,9 @@
 
 namespace bmodel {
 
-/// Bytes go to a temporary file beside |path|; commit() flushes it and renames it to |path|. If the
-/// object goes without a commit, or SIGINT, SIGTERM or SIGHUP end the process with their default
-/// action, the temporary is removed (signals: for one file at a time per process).
+/// Writes to a temporary file beside |path|; commit() flushes it and renames it to |path|. The temporary file is
+/// removed if the object is destroyed without a commit, or if SIGINT, SIGTERM or SIGHUP end the process through their
+/// default action (one file at a time per process).
 class AtomicFile {
 public:
   explicit AtomicFile(const std::string &path);

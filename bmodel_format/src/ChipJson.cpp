@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- ChipJson.cpp - Reads descriptions of chips --------------------------===//
+//===- ChipJson.cpp - Reader of chip descriptions --------------------------===//
 #include "bmodel/chip_json.h"
 
 #define JSON_NOEXCEPTION
@@ -30,10 +30,11 @@ std::string number(double value) {
   return text;
 }
 
-/// Objects and lists in one another; a chip has 4 at most. What goes through a description does so by recursion.
+/// Maximum nesting of objects and lists; a chip description has at most 4 levels. Bounds the recursion of the functions
+/// that traverse a description.
 constexpr int kDeepest = 32;
 
-/// "discarded" for what is no JSON, or nested too deep.
+/// Returns a "discarded" value if the text is not JSON or is nested too deep.
 Json parseJson(std::string_view text) {
   bool isTooDeep = false;
   const Json::parser_callback_t check = [&](int depth, Json::parse_event_t, Json &) {
@@ -44,7 +45,7 @@ Json parseJson(std::string_view text) {
   return isTooDeep ? Json(Json::value_t::discarded) : root;
 }
 
-/// The value at "a.b.c", or null.
+/// Returns the value at a path such as "a.b.c", or null.
 Json *at(Json &root, std::string_view path) {
   Json *node = &root;
   for (const std::string &part : split(path, '.')) {
@@ -56,7 +57,7 @@ Json *at(Json &root, std::string_view path) {
   return node;
 }
 
-/// Every value that is no object, as paths; `sources` is one of them.
+/// Appends the paths of all values that are not objects; `sources` counts as one value.
 void listPaths(const Json &node, const std::string &path, std::vector<std::string> &paths) {
   for (const auto &[key, value] : node.items()) {
     std::string whole = path.empty() ? key : path + "." + key;
@@ -68,10 +69,10 @@ void listPaths(const Json &node, const std::string &path, std::vector<std::strin
   }
 }
 
-/// Reads a text for the place of its first fault alone.
+/// Parses a text only to find the position of its first error.
 struct SyntaxCheck : nlohmann::json_sax<Json> {
   size_t position = 0; ///< bytes read
-  std::string token;   ///< the last one, "" at the end of the text
+  std::string token;   ///< the last token, "" at the end of the text
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -86,7 +87,8 @@ struct SyntaxCheck : nlohmann::json_sax<Json> {
   bool start_array(size_t) override { return true; }
   bool end_array() override { return true; }
   bool parse_error(size_t at, const std::string &last, const nlohmann::detail::exception &) override {
-    position = at > 0 ? at - 1 : 0; // the fault's own byte, which may be a line's end, is not behind it
+    position = at > 0 ? at - 1 : 0; // the offending byte itself; it may end a line and must not count as part of the
+                                    // next one
     token = last.substr(0, 32);
     return false;
   }
@@ -101,7 +103,7 @@ bool allows(const char *allowed, const std::string &word) {
   return std::count(all.begin(), all.end(), word) != 0;
 }
 
-/// What is wrong with a text that is no JSON object.
+/// Returns what is wrong with a text that is not a JSON object.
 std::string faultOf(std::string_view json, const Json &root) {
   if (!root.is_discarded()) {
     return root.is_object() ? "" : ": is no JSON object";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- CodeRelocation.h - Constants that code names by itself -------------===//
+//===- CodeRelocation.h - Constants that code refers to by address --------===//
 //
-// Most code is given its constants as tensors. That of some families names them by their place in the file's first
-// segment of constants; where files become one, these places change.
+// Most families pass constants to their code as tensors. The code of some families refers to constants by their offset
+// in the file's first constants segment; combining files changes these offsets, so the code must be patched.
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_CODERELOCATION_H
 #define BMODEL_CODERELOCATION_H
@@ -27,26 +27,29 @@ using MaybeRefusal = std::optional<Refusal>;
     return refusal;                                                                                                    \
   }
 
-/// Code that a step of a subnet runs: |call| says where it lies in the subnet's code segment.
+/// Code that a step of a subnet runs; |call| is its position in the subnet's code segment.
 struct CodeUse {
-  const std::string &file; ///< in quotes
+  const std::string &file; ///< name for messages, in quotes
   const ModelView &view;
   const StageDef &stage;
   const SubnetDef &subnet;
   const StreamCall &call;
 };
 
+/// Finds and patches the constant addresses in the code of one chip family.
 class CodeRelocation {
 public:
   virtual ~CodeRelocation() = default;
 
-  /// Adds to |pieces| what the code names in a segment of |constantBytes|. Refuses code that it does not understand.
+  /// Adds the constant ranges that the code reads to |pieces|. |constantBytes| is the size of the segment. Rejects code
+  /// that it does not understand.
   virtual MaybeRefusal collect(const CodeUse &use, uint64_t constantBytes, ConstantPieces &pieces) const = 0;
-  /// Writes the code to |moved| (call.bytes of them), with the places that |pieces| have now. It has been collected.
+  /// Copies the code to |moved| (call.bytes long) and replaces the constant addresses by those in |pieces|. Requires
+  /// that collect() has accepted the code.
   virtual void relocate(const CodeUse &use, const ConstantPieces &pieces, char *moved) const = 0;
 };
 
-/// That of a family (familyOf); null: its code names no constants.
+/// Returns the relocation of a family (familyOf), or null if the family's code does not refer to constants by address.
 const CodeRelocation *findCodeRelocation(std::string_view family);
 
 } // namespace bmodel

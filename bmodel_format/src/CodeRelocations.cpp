@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- CodeRelocations.cpp - Families whose code names constants ----------===//
+//===- CodeRelocations.cpp - Families with constant addresses in code -----===//
 #include "CodeRelocation.h"
 
 namespace bmodel {

@@ -20,7 +20,7 @@ std::string shapeText(const TensorDefT &tensor) {
   return text.empty() ? "scalar" : text;
 }
 
-/// Of all inputs; with their names where there are several.
+/// Returns the shapes of all inputs, with their names if there are several.
 std::string shapesText(const StageDefT &stage) {
   std::string text;
   for (uint32_t slot : stage.inputs) {
@@ -76,11 +76,11 @@ private:
   std::unique_ptr<ModelDefT> made = std::make_unique<ModelDefT>();
   std::vector<SegmentContents> code, blobs;
   SharedConstants namedConstants, tensorConstants;
-  std::unordered_map<std::string_view, Target> knownSegments; ///< code and blobs, by their bytes
+  std::unordered_map<std::string_view, Target> knownSegments; ///< segments of code and blobs by their bytes
   std::deque<std::vector<char>> rewritten;
 };
 
-/// All files hold the same nets with the same inputs and outputs; those of the first one.
+/// Checks that the file has the same nets with the same inputs and outputs as the first file.
 MaybeRefusal Combiner::checkNets(const CombinedFile &file) const {
   auto names = [](const CombinedFile &of) {
     std::string text;
@@ -141,7 +141,7 @@ MaybeRefusal Combiner::uniteChips(CombinedFile &file) {
 }
 
 void Combiner::placeSegments(CombinedFile &file) {
-  for (uint32_t i = 0; i < file.targets.size(); ++i) { // before code, which names their places
+  for (uint32_t i = 0; i < file.targets.size(); ++i) { // constants before code, because code contains their offsets
     if (file.model->segments[i]->kind == SegmentKind::Constants) {
       const bool isNamed = int64_t(i) == file.namedConstants;
       file.constants[i].close();
@@ -170,7 +170,8 @@ void Combiner::placeSegments(CombinedFile &file) {
   }
 }
 
-/// Code, constants that code names where there are any, those that are tensors, blobs: code names the first constants.
+/// Returns the final index of a segment. The order is: code, constants that code refers to (if any), constants of
+/// tensors (if any), blobs. Code always refers to the first constants segment.
 uint32_t Combiner::segmentOf(const Target &target) const {
   const uint32_t codes = uint32_t(code.size()), named = namedConstants.isUsed;
   switch (target.kind) {
@@ -212,7 +213,8 @@ MaybeRefusal Combiner::addStages(CombinedFile &file) {
   return std::nullopt;
 }
 
-/// Nothing is promised of a file where a part of it promises nothing.
+/// Drops the bit-equality properties unless every input file has them: the combined file guarantees no more than its
+/// weakest part.
 void Combiner::keepPromises() {
   auto promises = [](const CombinedFile &file) {
     return std::any_of(file.model->properties.begin(), file.model->properties.end(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Combine_test.cpp - Files of one network as one, and such as are not --===//
+//===- Combine_test.cpp - Tests of combining files ------------------------===//
 #include "bmodel/combine.h"
 
 #include "bmodel/npu/check.h"
@@ -15,7 +15,7 @@ using namespace bmodel::test;
 
 namespace {
 
-/// A file in memory, opened.
+/// A written file, read into memory and opened.
 struct Opened {
   explicit Opened(const std::string &path) : bytes(readBytes(path)), storage(bytes.size() + 64) {
     data = storage.data() + (64 - reinterpret_cast<uintptr_t>(storage.data()) % 64) % 64;
@@ -36,7 +36,7 @@ struct Opened {
   Status status;
 };
 
-/// add_relu on [rows, 1024 / rows]: the same bytes of weights in another shape.
+/// add_relu on [rows, 1024 / rows]: the weights have the same bytes but another shape.
 struct Shaped : AddRelu {
   explicit Shaped(int64_t rows, char letter = 'c') : AddRelu(std::vector<char>(100, letter)) {
     for (uint32_t slot : {x, y}) {
@@ -88,7 +88,8 @@ TEST(Combine, CombinesWhatWasCombined) {
   const std::string ab = temporaryPath("d12.bmodel"), all = temporaryPath("d123.bmodel"),
                     once = temporaryPath("d.bmodel");
   Shaped first(1), second(4), third(8);
-  third.weights[0] = 77; // another network's, or a layer that differs by shape
+  third.weights[0] = 77; // differs from the other files' weights, as in another network or a layer that depends on the
+                         // shape
   ASSERT_EQ(first.write(a) + second.write(b) + third.write(c), "");
   ASSERT_EQ(combine({a, b}, ab) + combine({ab, c}, all) + combine({a, b, c}, once), "");
   EXPECT_EQ(readBytes(all), readBytes(once));
@@ -101,7 +102,8 @@ TEST(Combine, CombinesWhatWasCombined) {
 TEST(Combine, KeepsInWhichMemoryTensorsAre) {
   const std::string a = temporaryPath("ma.bmodel"), b = temporaryPath("mb.bmodel"), out = temporaryPath("m.bmodel");
   Shaped first(1), second(4);
-  // The second has a chip with memory of its own in front of the first's, with a constant and a workspace there.
+  // The second file has a chip with its own memory in front of the first file's chip, with a constant and a workspace
+  // there.
   auto chip = std::make_unique<ChipDefT>();
   chip->name = chip->family = "gpu", chip->memory = MemoryKind::Device;
   second.model.chips.insert(second.model.chips.begin(), std::move(chip));
@@ -151,7 +153,7 @@ TEST(Combine, RefusesWhatDoesNotGoTogether) {
 
 //===- Command streams ----------------------------------------------------===//
 
-/// y = constants[at, at + 64): one table of two, read by a copy.
+/// A stream that copies y = constants[at, at + 64), one of several tables.
 struct Reads {
   Reads(int64_t rows, std::vector<std::string> tables, size_t wanted, uint32_t version = npu::kIsaVersion)
       : tables(std::move(tables)) {
@@ -202,7 +204,7 @@ struct Reads {
   ModelDefT model;
 };
 
-/// What the first command of a stage copies.
+/// Returns the bytes that the first command of a stage copies.
 std::string readBy(const Opened &file, uint32_t stage) {
   const SubnetDef &subnet = *file.stage(stage).subnets()->Get(0);
   npu::Descriptor command;
@@ -239,7 +241,7 @@ TEST(Combine, MovesWhatCommandsRead) {
   EXPECT_EQ(result.fault, Fault::Unsupported);
 }
 
-/// Backwards, from places within a line, and the same bytes by two commands: pieces of constants stay together.
+/// Commands read backwards, from the middle of a 64-byte line, and the same bytes twice: the constants stay contiguous.
 TEST(Combine, MovesWhatIsReadTwiceOrBackwards) {
   const std::string a = temporaryPath("ta.bmodel"), b = temporaryPath("tb.bmodel"), out = temporaryPath("t.bmodel");
   std::string table(256, '\0');
@@ -270,7 +272,7 @@ TEST(Combine, MovesWhatIsReadTwiceOrBackwards) {
   }
 }
 
-/// A runtime takes the first constants of a file for those of streams; the others and blobs stand behind them.
+/// A runtime passes the first constants segment of a file to streams; other constants and blobs follow it.
 TEST(Combine, KeepsWhatStandsBesideStreams) {
   const std::string paths[] = {temporaryPath("ma.bmodel"), temporaryPath("mb.bmodel")}, out = temporaryPath("m.bmodel");
   const std::string p(64, 'p'), own[] = {std::string(64, 'k'), std::string(64, 'l')};

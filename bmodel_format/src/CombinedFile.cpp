@@ -5,7 +5,8 @@
 namespace bmodel {
 namespace {
 
-/// Calls |act| with all code that names constants, and with the way of its family; ends with its first refusal.
+/// Calls |act| with every command stream that refers to constants by address and with its family's relocation. Stops at
+/// the first rejection.
 template <typename Act>
 MaybeRefusal forEachCode(const std::string &file, const ModelView &view, Act act) {
   for (const NetDef *net : *view.model->nets()) {
@@ -62,7 +63,7 @@ std::vector<char> CombinedFile::moveCode(uint32_t segment) const {
   std::vector<char> moved(bytes, bytes + model->segments[segment]->bytes);
   forEachCode(name, view, [&](const CodeRelocation &relocation, const CodeUse &use) -> MaybeRefusal {
     if (uint32_t(use.subnet.code_segment()) == segment && namedConstants >= 0) {
-      // From the file's own code: calls may have some in common.
+      // Always patch from the original code: several calls may run the same commands.
       relocation.relocate(use, constants[size_t(namedConstants)], moved.data() + use.call.offset);
     }
     return std::nullopt;

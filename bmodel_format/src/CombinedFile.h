@@ -10,32 +10,32 @@
 
 namespace bmodel {
 
-/// Where a segment of a file goes: which of the segments of its kind.
+/// The destination of a segment: its kind and its index among the segments of that kind.
 struct Target {
   SegmentKind kind = SegmentKind::Code;
   uint32_t index = 0;
 };
 
-/// A file, and what becomes of its parts.
+/// An input file and the destinations of its parts.
 struct CombinedFile {
   explicit CombinedFile(const NamedModel &given);
 
-  /// Notes what code names of the constants, and which segments are such code.
+  /// Records the constant ranges that code reads, and the segments that contain such code.
   MaybeRefusal readCode();
-  /// Notes which constants are tensors.
+  /// Records the constant ranges that are tensors.
   void readTensors();
-  /// The code of a segment, which names constants where they are placed now.
+  /// Returns the code of a segment, patched with the final constant offsets.
   std::vector<char> moveCode(uint32_t segment) const;
 
   std::string name; ///< in quotes
   ModelView view;
   std::unique_ptr<ModelDefT> model;
-  std::vector<uint32_t> chips;           ///< by its number in the file: that in the result
-  std::vector<ConstantPieces> constants; ///< by segment
-  std::vector<Target> targets;           ///< likewise
-  int64_t namedConstants = -1;           ///< the segment that code names, if there is such code
-  std::vector<bool> namesConstants;      ///< by segment: code that does
-  bool hasKnownChip = false;             ///< a file before it has one of its chips
+  std::vector<uint32_t> chips;           ///< chip number in the result, by chip number in the file
+  std::vector<ConstantPieces> constants; ///< by segment of the file
+  std::vector<Target> targets;           ///< by segment of the file
+  int64_t namedConstants = -1;           ///< the constants segment that code refers to, or -1
+  std::vector<bool> namesConstants;      ///< by segment: whether it is code that refers to constants by address
+  bool hasKnownChip = false;             ///< an earlier file has one of its chips
 };
 
 } // namespace bmodel

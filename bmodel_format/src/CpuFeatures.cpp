@@ -28,7 +28,7 @@ Registers cpuid(unsigned leaf, unsigned subleaf = 0) {
   return r;
 }
 
-/// Which register states the operating system saves on a switch (XCR0); 0 without OSXSAVE.
+/// Returns the register states that the operating system saves on a context switch (XCR0); 0 without OSXSAVE.
 uint64_t enabledStates(const Registers &leaf1) {
   if (!(leaf1.ecx >> 27 & 1)) {
     return 0;
@@ -83,7 +83,7 @@ uint64_t detect() {
 uint64_t detect() { return 0; }
 #endif
 
-/// Whether the threads of this process may use the tile registers.
+/// Asks Linux for permission to use the AMX tile registers. Returns false if it is denied.
 bool requestTiles() {
 #if defined(__x86_64__) && defined(__linux__)
   constexpr long kRequestPermission = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA

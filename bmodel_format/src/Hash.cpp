@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Hash.cpp - Picks the XXH3 variant for this CPU ---------------------===//
+//===- Hash.cpp - Selects the XXH3 variant for this CPU -------------------===//
 //
-// Debian's libxxhash is built for SSE2 and would be a shared library to carry along; its header
-// gives the same function for any vector width, so it is compiled once per width here.
+// Debian's libxxhash is built for SSE2 and would be a shared library to ship. The header of xxhash provides the same
+// function for any vector width, so this folder compiles it once per width.
 //
 //===----------------------------------------------------------------------===//
 #include "bmodel/hash.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- HashVariant.h - XXH3 under the name HASH_VARIANT -------------------===//
 //
-// Included once by each of Hash.cpp, HashAvx2.cpp, HashAvx512.cpp, which are compiled for different
-// vector widths. Only C headers here: an inline C++ function compiled for AVX-512 could be the one
-// the linker keeps for everybody.
+// Hash.cpp, HashAvx2.cpp and HashAvx512.cpp each include this file once and are compiled for different vector widths.
+// Include only C headers here: the linker may keep the AVX-512 version of an inline C++ function for the whole program.
 //
 //===----------------------------------------------------------------------===//
 #define XXH_INLINE_ALL

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Memories.cpp - Whose code a subnet is, and in whose memory tensors are ===//
+//===- Memories.cpp - Chip families and memories of subnets and tensors ---===//
 #include "bmodel/reader.h"
 
 using namespace bmodel;

@@ -8,7 +8,7 @@ using namespace bmodel::numerics;
 
 namespace {
 
-/// Largest error of f over [low, high], in units of the last place of the result (of `least`, where that is larger).
+/// Returns the largest error of f over [low, high], in units in the last place of max(result, least).
 template <typename F, typename G>
 double worst(F f, G exact, double low, double high, double least = 0x1p-126) {
   double most = 0;
@@ -55,7 +55,7 @@ TEST(NumericsFloat, Ends) {
 }
 
 TEST(NumericsFloat, SumsHaveSixteenParts) {
-  // 2^24 swallows a 1 added to it; in another part it survives until the tree.
+  // Adding 1 to 2^24 has no effect; in another partial sum the 1 survives until the tree.
   OrderedSum one, other;
   one.addAt(0, {0x1p24f});
   one.addAt(16, {1.0f});

@@ -14,14 +14,14 @@ namespace {
 
 constexpr int32_t kLow = -128, kHigh = 127;
 
-/// floor(sum mantissa / 2^shift + 1/2) in more bits than there are.
+/// Computes floor(sum mantissa / 2^shift + 1/2) with 128-bit integers.
 int64_t roundUp(int32_t sum, FixedFactor factor) {
   __int128 half = __int128(1) << (factor.shift - 1), product = __int128(sum) * factor.mantissa + half;
   __int128 unit = __int128(1) << factor.shift, quotient = product / unit;
   return int64_t(quotient - (product % unit < 0));
 }
 
-// TensorFlow Lite's definitions, from gemmlowp.
+// The definitions of TensorFlow Lite, from gemmlowp.
 int32_t doublingHighMul(int32_t a, int32_t b) {
   bool overflow = a == b && a == std::numeric_limits<int32_t>::min();
   int64_t product = int64_t(a) * b;
@@ -52,20 +52,20 @@ TEST(ToFixed, Normalises) {
 }
 
 TEST(Requantise, NegativeHalves) {
-  // -2.5, -1.5, -0.5, 0.5, 1.5, 2.5 of sums of halves.
+  // Halves of these sums are -2.5, -1.5, -0.5, 0.5, 1.5, 2.5.
   FixedFactor half = toFixed(0.5);
   for (auto [sum, even, up, away] :
        {std::tuple(-5, -2, -2, -3), {-3, -2, -1, -2}, {-1, 0, 0, -1}, {1, 0, 1, 1}, {3, 2, 2, 2}, {5, 2, 3, 3}}) {
     EXPECT_EQ(requantiseFloat(sum, 0.5f, 0, kLow, kHigh), even);
     EXPECT_EQ(requantiseFixed(sum, half, 0, kLow, kHigh), up);
   }
-  // TFLite rounds 0.5 at 31 bits, where halves go up; a quarter is left to the second rounding, which goes away from
-  // zero.
+  // TFLite rounds a factor of 0.5 in the 31-bit step, where halves go up. For a quarter the second step rounds, where
+  // halves go away from zero.
   FixedFactor quarter = toFixed(0.25);
   EXPECT_EQ(requantiseTflite(-1, half, 0, kLow, kHigh), 0);
   EXPECT_EQ(requantiseTflite(-6, quarter, 0, kLow, kHigh), -2);
   EXPECT_EQ(requantiseFixed(-6, quarter, 0, kLow, kHigh), -1);
-  // Rounded twice, 0.4999 is 1 (half of what 0.9998 rounds to); rounded once it is 0.
+  // With two roundings, 0.4999 yields 1 (0.9998 rounds to 1, and half of it to 1); with one rounding it yields 0.
   EXPECT_EQ(requantiseTflite(1, toFixed(0.4999), 0, kLow, kHigh), 1);
   EXPECT_EQ(requantiseFixed(1, toFixed(0.4999), 0, kLow, kHigh), 0);
 }
@@ -82,7 +82,7 @@ TEST(Requantise, RandomSumsAndFactors) {
         << sum << " " << factor.mantissa << " " << factor.shift;
     int32_t left = std::max(31 - factor.shift, 0), right = std::max(factor.shift - 31, 0);
     int64_t shifted = int64_t(sum) << left;
-    if (shifted == int32_t(shifted)) { // where it is defined
+    if (shifted == int32_t(shifted)) { // where gemmlowp's definition applies
       int64_t want = divideByPowerOfTwo(doublingHighMul(int32_t(shifted), factor.mantissa), right);
       EXPECT_EQ(requantiseTflite(sum, factor, zero, kLow, kHigh), std::clamp<int64_t>(want + zero, kLow, kHigh))
           << sum << " " << factor.mantissa << " " << factor.shift;

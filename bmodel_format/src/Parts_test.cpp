@@ -38,7 +38,7 @@ std::string sha256(const std::string &text, size_t piece) {
   return hex(sha.finish());
 }
 
-// Vectors of FIPS 180-4 and NIST's examples.
+// Test vectors of FIPS 180-4 and NIST's examples.
 TEST(Sha256, KnownVectors) {
   EXPECT_EQ(sha256("", 1), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(sha256("abc", 3), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -50,7 +50,7 @@ TEST(Sha256, KnownVectors) {
   }
 }
 
-// Files must hash alike on every machine. The value for no bytes is that of XXH3's specification.
+// Files must have the same hash on every machine. The expected hash of no bytes is that of XXH3's specification.
 TEST(Hash, EveryVectorWidthAgrees) {
   EXPECT_EQ(hashBytes(nullptr, 0), 0x2d06800538d394c2u);
   std::vector<unsigned char> data(100000);
@@ -123,7 +123,7 @@ TEST(CpuFeatures, WhatIsRequestedIsHad) {
   EXPECT_EQ(requestCpuFeatures(0), 0u);
   EXPECT_EQ(requestCpuFeatures(uint64_t(1) << 63), 0u);
   EXPECT_EQ(requestCpuFeatures(kX86V4), kX86V4 & cpuFeatures());
-  // The operating system gives all registers of AMX or none, and the same answer again.
+  // The operating system grants all AMX registers or none, and repeats its answer.
   const uint64_t all = requestCpuFeatures(~uint64_t(0)), tiles = all & kX86Amx;
   EXPECT_EQ(all & ~kX86Amx, cpuFeatures() & ~kX86Amx);
   EXPECT_TRUE(tiles == 0 || tiles == (cpuFeatures() & kX86Amx));

@@ -68,7 +68,8 @@ bool checkZeros(const unsigned char *data, uint64_t begin, uint64_t end, Status 
   return true;
 }
 
-/// All bytes that belong to nothing. validateModel has put the segments in order.
+/// Checks that all bytes between flatbuffer and segments are zero. validateModel has checked that segments are in
+/// order.
 bool checkPadding(const ModelView &view, Status &status) {
   uint64_t at = view.header->tableOffset + view.header->tableBytes;
   if (const auto *segments = view.model->segments()) {
@@ -82,7 +83,7 @@ bool checkPadding(const ModelView &view, Status &status) {
   return checkZeros(view.data, at, view.bytes, status);
 }
 
-/// The first tensor that has bytes in [begin, end) of |segment|, for the message.
+/// Returns the name of the first tensor with bytes in [begin, end) of |segment|, for the message.
 const char *tensorInRange(const ModelView &view, uint32_t segment, uint64_t begin, uint64_t end) {
   if (view.model->nets() == nullptr) {
     return nullptr;
@@ -111,8 +112,8 @@ bool bmodel::openModel(const void *data, uint64_t bytes, ModelView &view, Status
     return false;
   }
   const unsigned char *table = base + header.tableOffset;
-  // Every table takes 8 bytes at least; a file that shares tables to look larger than it is, is
-  // none of ours. flatbuffers cannot address more than 2 GiB.
+  // Every table takes at least 8 bytes. The limit on tables rejects files that share tables to expand beyond their
+  // size; the writer never produces them. flatbuffers cannot address more than 2 GiB.
   if (header.tableBytes >= FLATBUFFERS_MAX_BUFFER_SIZE) {
     return BMODEL_FAIL(status, Corrupt, "table of %" PRIu64 " bytes exceeds 2 GiB", header.tableBytes);
   }

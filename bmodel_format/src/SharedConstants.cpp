@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- SharedConstants.cpp - Constants of several files, equal ones once --===//
+//===- SharedConstants.cpp - Deduplication of constants -------------------===//
 #include "SharedConstants.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace bmodel {
 
 void ConstantPieces::add(uint64_t begin, uint64_t end) {
   if (begin < end) {
-    // Where a piece begins stays as much aligned as it was: bursts and vectors count on it.
+    // Align the start downwards so that the slice keeps its alignment: bursts and vectors rely on it.
     pieces.push_back({begin & ~(kTensorAlignment - 1), end});
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- SharedConstants.h - Constants of several files, equal ones once ----===//
+//===- SharedConstants.h - Deduplication of constants ---------------------===//
 #ifndef BMODEL_SHAREDCONSTANTS_H
 #define BMODEL_SHAREDCONSTANTS_H
 
@@ -10,37 +10,39 @@
 
 namespace bmodel {
 
-/// The constants of one segment of one file, cut where neither a tensor nor what code reads goes across.
+/// The constants of one segment of one file, cut into slices. No tensor and no range that code reads crosses a slice
+/// boundary.
 class ConstantPieces {
 public:
   struct Piece {
     uint64_t begin, end;
-    uint64_t place = 0; ///< in the segment that all files share
+    uint64_t place = 0; ///< offset in the shared segment
   };
 
-  /// [begin, end) is read as one.
+  /// Marks [begin, end) as a range that must stay contiguous.
   void add(uint64_t begin, uint64_t end);
-  /// Makes pieces of all that was added.
+  /// Merges overlapping ranges into slices. Call once, after the last add().
   void close();
 
-  /// Where the byte at |offset| of the file's segment is in the shared one. It must belong to a piece.
+  /// Returns the offset in the shared segment of the byte at |offset| of the file's segment. The byte must belong to a
+  /// slice.
   uint64_t relocate(uint64_t offset) const;
 
   std::vector<Piece> pieces;
 };
 
-/// A segment in which equal pieces are stored once.
+/// A segment that stores equal slices once.
 class SharedConstants {
 public:
-  /// Gives the pieces of |data|, a file's segment, their places.
+  /// Assigns every slice of |data|, a file's segment, its place in the shared segment.
   void take(ConstantPieces &pieces, const unsigned char *data);
 
   SegmentContents segment{SegmentKind::Constants};
-  bool isUsed = false; ///< by any file
+  bool isUsed = false; ///< by at least one file
   uint64_t takenBytes = 0, storedBytes = 0;
 
 private:
-  std::unordered_map<std::string_view, uint64_t> known; ///< bytes -> place
+  std::unordered_map<std::string_view, uint64_t> known; ///< offset in the segment by contents
 };
 
 } // namespace bmodel

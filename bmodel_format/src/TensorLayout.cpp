@@ -56,7 +56,7 @@ bool bmodel::storedBytes(DType dtype, const int64_t *shape, uint32_t rank, Layou
     if (blocked && i == blockAxis) {
       size = (size + block - 1) / block * block;
     }
-    // A zero must not hide a later dimension that would not fit.
+    // A zero dimension must not hide a later dimension that does not fit.
     empty |= size == 0;
     size = size == 0 ? 1 : size;
     if (size > kLimit / total) {

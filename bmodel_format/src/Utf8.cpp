@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Utf8.cpp - Which bytes are UTF-8 -----------------------------------===//
+//===- Utf8.cpp - Recognition of UTF-8 ------------------------------------===//
 #include "bmodel/utf8.h"
 
 #include <cstdint>

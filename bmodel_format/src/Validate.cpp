@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Validate.cpp - The rules between the fields of a model -------------===//
 //
-// flatbuffers has checked that every offset stays inside the buffer; here is checked what the
-// fields mean together, so that the runtime can use every index, range and size as it stands.
-// Linear in the size of the tables, and without memory of its own.
+// flatbuffers has verified that every offset stays inside the buffer. This file checks the relations between fields, so
+// that the runtime can use every index, range and size without further checks. Takes time linear in the size of the
+// tables and allocates no memory.
 //
 //===----------------------------------------------------------------------===//
 #include "ValidateText.h"
@@ -21,18 +21,19 @@ using namespace bmodel;
 
 namespace {
 
-/// Larger than any network's interface; keeps the pairwise check for duplicates cheap.
+/// Limit of inputs and of outputs. Larger than any network's interface, and keeps the pairwise check for duplicates
+/// cheap.
 constexpr uint32_t kMaxInterface = 4096;
 constexpr uint32_t kMaxRank = 16;
-/// Buffers that the commands of an NPU's stream can name, and those of any other family's.
+/// Limits of the buffers that a stream can name: NPU commands, and programs of other families.
 constexpr uint32_t kMaxStreamTensors = 240, kMaxProgramTensors = 1 << 16;
 constexpr uint32_t kMaxExpressionDepth = 32;
 constexpr uint64_t kMaxScratchBytes = uint64_t(1) << 32;
-/// States in a chip's memory; who allocates it knows how much there is.
+/// Limit of state memory on a chip. The allocator of that memory knows the actual capacity.
 constexpr uint64_t kMaxChipState = uint64_t(1) << 40;
-/// Far below where the threads' counting of tiles would overflow.
+/// Far below the value at which the threads' tile counters would overflow.
 constexpr int64_t kMaxTiles = int64_t(1) << 48;
-/// Bounds the memory that the check of calls takes, on the stack.
+/// Bounds the stack memory that runBounds() takes.
 constexpr uint32_t kMaxSubnets = 4096;
 
 template <typename T>
@@ -40,14 +41,14 @@ uint32_t count(const flatbuffers::Vector<T> *vector) {
   return vector ? vector->size() : 0;
 }
 
-/// Whether elements of 8 bytes stand at multiples of 8: flatbuffers' verifier looks at where a vector's length stands
-/// only.
+/// Returns true if elements of 8 bytes are aligned to 8. The verifier of flatbuffers checks only the alignment of a
+/// vector's length field.
 template <typename T>
 bool isAligned(const flatbuffers::Vector<T> *vector) {
   return count(vector) == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % 8 == 0;
 }
 
-/// Whether [offset, offset + bytes) lies in [0, limit).
+/// Returns true if [offset, offset + bytes) lies in [0, limit).
 bool inRange(uint64_t offset, uint64_t bytes, uint64_t limit) { return offset <= limit && bytes <= limit - offset; }
 
 uint64_t alignUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
@@ -84,7 +85,8 @@ private:
   bool evalDim(const EvalDimDef &def);
   bool copy(const CopyDef &def);
 
-  /// Whether |index| is a slot of the right type and is as large as one element at least.
+  /// The following checks fail unless |index| is a tensor slot and, where they take a type or memory, has that type or
+  /// is in that memory; |what| names the slot's purpose in the message.
   bool slot(int64_t index, const char *what);
   bool slotIn(int32_t memory, int64_t index, const char *what);
   bool scalarSlot(int64_t index, DType dtype, const char *what);
@@ -95,15 +97,15 @@ private:
     return def.view_of() < 0 ? def : *current->tensors()->Get(uint32_t(def.view_of()));
   }
 
-  /// "the host's memory" or "the memory of chip 'gpu'", in |buffer|.
+  /// Writes "the host's memory" or "the memory of chip 'gpu'" to |buffer| and returns it.
   const char *memoryName(int32_t memory, char (&buffer)[80]) const;
-  /// Whether |chip| is a chip with memory of its own.
+  /// Returns true if |chip| is the index of a chip with its own memory.
   bool hasMemory(int64_t chip) const {
     return chip >= 0 && chip < int64_t(count(model.chips())) &&
            model.chips()->Get(uint32_t(chip))->memory() == MemoryKind::Device;
   }
 
-  /// Reports with the position in front, e.g. "net 'm' stage 0 tensor 'x': ".
+  /// Records an error with the position in front, e.g. "net 'm' stage 0 tensor 'x': ", and returns false.
   [[gnu::format(printf, 3, 4)]] bool failAt(int line, const char *format, ...);
 
   const ModelDef &model;
@@ -145,7 +147,7 @@ bool Validator::failAt(int line, const char *format, ...) {
 }
 
 bool Validator::validate(uint64_t tableEnd, uint64_t fileBytes) {
-  if (const char *field = textThatIsNoUtf8(model)) { // first: messages repeat names
+  if (const char *field = textThatIsNoUtf8(model)) { // first, because messages quote names
     return FAIL("%s is not UTF-8", field);
   }
   if (!segments(tableEnd, fileBytes) || !chips()) {
@@ -250,8 +252,8 @@ bool Validator::stage(const StageDef &def) {
   return runBounds();
 }
 
-/// What a run may take at most, each loop's body counted once: calls go to higher subnets, but a short file could still
-/// describe a tree of calls that never ends.
+/// Checks the limits of one run, counting each loop body once. Calls go only to higher subnets, but a small file could
+/// still describe a tree of calls that takes practically forever.
 bool Validator::runBounds() {
   uint64_t steps[kMaxSubnets];
   uint32_t depths[kMaxSubnets];
@@ -287,7 +289,7 @@ bool Validator::runBounds() {
   return true;
 }
 
-/// The host's state area ends where its last tensor does, but for rounding: it is memory of every context.
+/// Checks that the host's state area ends with its last tensor, up to rounding. Every context allocates this area.
 bool Validator::stateSize() {
   uint64_t end = 0;
   for (uint32_t i = 0; i < count(current->tensors()); ++i) {
@@ -345,7 +347,7 @@ bool Validator::tensor(const TensorDef &def) {
   return tensorSize(def) && tensorPlace(def) && tensorMemory(def) && tensorQuant(def);
 }
 
-/// A chip is named where nothing else says in whose memory the bytes are.
+/// Checks TensorDef.chip: only tensors whose memory is not determined otherwise may name a chip.
 bool Validator::tensorMemory(const TensorDef &def) {
   if (def.chip() == kHostMemory) {
     return true;
@@ -478,7 +480,7 @@ bool Validator::tensorQuant(const TensorDef &def) {
   return true;
 }
 
-/// Inputs and outputs: existing, distinct, and all tensors in the caller's memory among them.
+/// Checks inputs and outputs: the slots exist and are distinct, and every tensor in the caller's memory is one of them.
 bool Validator::interface() {
   const flatbuffers::Vector<uint32_t> *lists[] = {current->inputs(), current->outputs()};
   uint32_t inCallerMemory = 0;
@@ -523,7 +525,7 @@ bool Validator::interface() {
   return true;
 }
 
-/// What its kind and its chip say of each other, and of the workspace that its streams have for themselves.
+/// Checks that the kind of a subnet fits its chip, and that the workspace of its streams exists.
 bool Validator::subnetChip(const SubnetDef &def) {
   const ChipDef &chip = *model.chips()->Get(def.chip());
   const bool isDevice = def.kind() == SubnetKind::Device;
@@ -665,7 +667,7 @@ bool Validator::runStream(const SubnetDef &net, const StepDef &def) {
   return streamTensors(net, call);
 }
 
-/// Whether the tensors have a byte in common, wherever the stage is run.
+/// Returns true if the tensors share a byte in any run of the stage.
 bool Validator::shareBytes(const TensorDef &a, const TensorDef &b) const {
   const TensorDef &x = rootOf(a), &y = rootOf(b);
   const uint64_t xBegin = x.offset() + (&x == &a ? 0 : a.offset()), yBegin = y.offset() + (&y == &b ? 0 : b.offset());
@@ -674,7 +676,7 @@ bool Validator::shareBytes(const TensorDef &a, const TensorDef &b) const {
   return samePlace && xBegin < yBegin + b.bytes() && yBegin < xBegin + a.bytes();
 }
 
-/// Nobody else's tensor lies in what the streams have for themselves.
+/// Checks that a tensor does not lie in the workspace that is reserved for streams.
 bool Validator::streamsOwn(const SubnetDef &net, const TensorDef &tensor) {
   const TensorDef &root = rootOf(tensor);
   return root.place() != Place::Workspace || int64_t(root.place_index()) != net.workspace() ||
@@ -682,7 +684,8 @@ bool Validator::streamsOwn(const SubnetDef &net, const TensorDef &tensor) {
               tensor.name()->c_str(), net.workspace());
 }
 
-/// The checks of an NPU's streams take every buffer for memory of its own.
+/// Checks the tensors of a stream. The NPU's stream checks assume that buffers do not overlap, which this function
+/// ensures.
 bool Validator::streamTensors(const SubnetDef &net, const StreamCall &call) {
   const bool isDevice = net.kind() == SubnetKind::Device;
   const uint32_t inputs = count(call.inputs), total = inputs + count(call.outputs);
@@ -753,7 +756,7 @@ bool Validator::evalDim(const EvalDimDef &def) {
   if (!dimSlot(def.slot(), "target")) {
     return false;
   }
-  // Buffers that are bound to inputs are as large as the caller said, and stay so.
+  // Dims of inputs are bound to the caller's buffers and must not change during a run.
   for (uint32_t i = 0; i < count(current->inputs()); ++i) {
     const TensorDef &input = *current->tensors()->Get(current->inputs()->Get(i));
     for (uint32_t d = 0; d < count(input.shape()); ++d) {
@@ -785,7 +788,8 @@ bool Validator::slot(int64_t index, const char *what) {
          FAIL("%s is tensor %" PRId64 " of %" PRIu32, what, index, count(current->tensors()));
 }
 
-/// A step names tensors only where who carries it out can reach them; a copy step brings them there.
+/// Checks that a tensor is in the memory that the step's executor can access; a copy step must move other tensors
+/// there.
 bool Validator::slotIn(int32_t memory, int64_t index, const char *what) {
   if (!slot(index, what)) {
     return false;
@@ -805,7 +809,7 @@ const char *Validator::memoryName(int32_t memory, char (&buffer)[80]) const {
   return buffer;
 }
 
-/// What the host itself looks at.
+/// Checks a tensor that the host's interpreter reads: a single element of |dtype| in host memory.
 bool Validator::scalarSlot(int64_t index, DType dtype, const char *what) {
   if (!slotIn(kHostMemory, index, what)) {
     return false;
@@ -830,7 +834,7 @@ bool Validator::dimSlot(int64_t index, const char *what) {
          FAIL("%s is dim slot %" PRId64 " of %" PRIu32, what, index, count(current->dims()));
 }
 
-/// Calls go to higher indices only, so that they end.
+/// Checks that a call goes to a higher index, so that calls cannot recurse.
 bool Validator::callee(int64_t index, const char *what) {
   return (index > subnetIndex && index < int64_t(count(current->subnets()))) ||
          FAIL("%s is subnet %" PRId64 ", must be above %" PRId64 " and below %" PRIu32, what, index, subnetIndex,

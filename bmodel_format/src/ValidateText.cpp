@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- ValidateText.cpp - All text of a file is UTF-8 ---------------------===//
 //
-// Names go into JSON, into Python strings and onto terminals; the file's reader refuses other bytes once, for all of
-// them.
+// Names go into JSON, Python strings and terminals. The reader rejects other encodings once, on behalf of all users.
 //
 //===----------------------------------------------------------------------===//
 #include "ValidateText.h"
@@ -15,7 +14,7 @@ namespace {
 
 class TextCheck {
 public:
-  /// The field that holds something else, or null.
+  /// The first field that is not UTF-8, or null.
   const char *wrong = nullptr;
 
   void text(const flatbuffers::String *string, const char *field) {

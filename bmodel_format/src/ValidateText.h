@@ -7,8 +7,8 @@
 
 namespace bmodel {
 
-/// A field of |model| whose text is not UTF-8, in words ("the name of a tensor"), or null if there is none. The
-/// flatbuffer must have passed its verifier: behind each text stands a byte of 0.
+/// Returns a description of a field of |model| whose text is not UTF-8 ("the name of a tensor"), or null. The
+/// flatbuffer must have passed its verifier, which guarantees a terminating 0 byte after each text.
 const char *textThatIsNoUtf8(const ModelDef &model);
 
 } // namespace bmodel

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Validate_test.cpp - One test per rule of Validate.cpp --------------===//
 //
-// The writer runs the validator, so a case is: a good model, one thing made wrong, the message.
+// The writer runs the validator. Each case takes a valid model, damages one thing, and expects a message.
 //
 //===----------------------------------------------------------------------===//
 #include "bmodel/utf8.h"
@@ -30,7 +30,7 @@ void replaceStep(AddRelu &m, OpT op) {
   m.subnet().plan[0]->op.Set(std::move(op));
 }
 
-/// The first step becomes a stream on these tensors.
+/// Replaces the first step with a stream on these tensors.
 void runOn(AddRelu &m, std::vector<uint32_t> inputs, std::vector<uint32_t> outputs) {
   m.subnet().kind = SubnetKind::Npu;
   RunStreamOnDefT stream;
@@ -38,7 +38,7 @@ void runOn(AddRelu &m, std::vector<uint32_t> inputs, std::vector<uint32_t> outpu
   replaceStep(m, std::move(stream));
 }
 
-/// A second chip, with memory of its own, and a workspace in it.
+/// Adds a second chip with its own memory, and a workspace in it.
 void addDevice(AddRelu &m) {
   m.model.chips.push_back(std::make_unique<ChipDefT>());
   m.model.chips[1]->name = "gpu", m.model.chips[1]->family = "test", m.model.chips[1]->memory = MemoryKind::Device;
@@ -46,7 +46,8 @@ void addDevice(AddRelu &m) {
   m.stage().workspaces[1]->memory = MemoryKind::Device, m.stage().workspaces[1]->chip = 1;
 }
 
-/// x is copied to the device, a stream there reads it with weights there and makes "sum", which comes back as y.
+/// Moves the sum to the device: x is copied there, a stream reads it and the weights there and writes "sum", which is
+/// copied back as y.
 void moveToDevice(AddRelu &m) {
   addDevice(m);
   m.stage().workspaces[1]->bytes *= 2;
@@ -89,7 +90,7 @@ void addExpression(AddRelu &m, std::vector<DimTerm> terms) {
   replaceStep(m, eval);
 }
 
-/// Subnet i calls subnet i + 1 as often as is told, |depth| times.
+/// Subnet i calls subnet i + 1 |times| times, to a depth of |depth|.
 void callTwice(AddRelu &m, uint32_t depth, int times = 2) {
   for (uint32_t i = 0; i < depth; ++i) {
     m.stage().subnets.push_back(std::make_unique<SubnetDefT>());
@@ -286,7 +287,7 @@ const Case cases[] = {
      [](AddRelu &m) {
        m.subnet().kind = SubnetKind::Npu;
        m.stage().outputs = {m.w};
-       m.stage().tensors.pop_back(); // y, which would be in nobody's memory
+       m.stage().tensors.pop_back(); // y, which would have no place
        m.subnet().plan.pop_back();
        replaceStep(m, RunStreamDefT());
      },
@@ -317,7 +318,7 @@ const Case cases[] = {
 
 RunStreamOnDefT &deviceStream(AddRelu &m) { return *m.stage().subnets[1]->plan[0]->op.AsRunStreamOnDef(); }
 
-/// Of models on a device with memory of its own.
+/// A case on a device with its own memory.
 Case onDevice(const char *name, std::function<void(AddRelu &)> damage, const char *message) {
   return {name, [damage](AddRelu &m) { moveToDevice(m), damage(m); }, message};
 }
@@ -438,7 +439,7 @@ TEST(Validate, SaysWhere) {
             "offset 4 is no multiple of 64");
 }
 
-/// Every text that a file can hold, but for the hash of the schema, which the writer sets.
+/// Lists every text that a file can hold, except for the schema hash, which the writer sets.
 std::vector<std::string *> textsOf(AddRelu &m) {
   ChipDefT &chip = *m.model.chips[0];
   SubnetDefT &subnet = m.subnet();
@@ -505,7 +506,7 @@ TEST(Validate, MessagesAreUtf8) {
   AddRelu model;
   std::string name;
   for (int i = 0; i < 40; ++i) {
-    name += "\xe6\xbc\xa2"; // which messages cut behind 60 bytes and one
+    name += "\xe6\xbc\xa2"; // messages truncate the name in the middle of a character
   }
   model.tensor(model.sum).name = "x" + name;
   model.tensor(model.sum).offset = 4;

@@ -19,15 +19,15 @@ using namespace bmodel;
 
 namespace {
 
-/// Large enough that hashing is not per-call work, small enough to spread 100 MB over threads and
-/// to say where a file was altered.
+/// Large enough to amortise the overhead per call, small enough to spread 100 MB over threads and to localise a
+/// corruption.
 constexpr uint64_t kChunkBytes = 2 << 20;
 
 const char kZeros[kSegmentAlignment] = {};
 
 uint64_t alignUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
 
-/// Calls |sink| with the bytes of |segment| in order, gaps as zeros; stops when it returns false.
+/// Calls |sink| with the bytes of |segment| in order, with zeros for gaps. Stops if |sink| returns false.
 template <typename Sink>
 bool forEachSpan(const SegmentContents &segment, Sink sink) {
   uint64_t at = 0;
@@ -47,7 +47,7 @@ bool forEachSpan(const SegmentContents &segment, Sink sink) {
   return true;
 }
 
-/// Chunk hashes and digest of one segment, in one pass over its bytes.
+/// Computes the chunk hashes and the digest of one segment in one pass over its bytes.
 void hashSegment(const SegmentContents &segment, SegmentDefT &def) {
   alignas(64) XXH3_state_t state;
   XXH3_64bits_reset(&state);
@@ -93,7 +93,7 @@ FileHeader makeHeader(const flatbuffers::FlatBufferBuilder &builder, uint64_t fi
   return header;
 }
 
-/// Gives every segment its place behind a flatbuffer of |tableBytes|; returns the file's size.
+/// Assigns every segment its offset after a flatbuffer of |tableBytes|; returns the size of the file.
 uint64_t placeSegments(ModelDefT &model, uint64_t tableBytes) {
   uint64_t at = alignUp(sizeof(FileHeader) + tableBytes, kSegmentAlignment);
   for (auto &segment : model.segments) {
@@ -143,13 +143,13 @@ std::string bmodel::writeModel(ModelDefT &model, std::span<const SegmentContents
     auto def = std::make_unique<SegmentDefT>();
     def->kind = segment.getKind();
     def->bytes = segment.getBytes();
-    def->offset = kSegmentAlignment; // any value but the default, which would take no room
+    def->offset = kSegmentAlignment; // any value but the default, which the builder would not store
     def->chunk_bytes = kChunkBytes;
     hashSegment(segment, *def);
     model.segments.push_back(std::move(def));
   }
 
-  // Once for the size of the flatbuffer, and again with the offsets that follow from it.
+  // Pack twice: first to learn the size of the flatbuffer, then with the offsets that follow from it.
   flatbuffers::FlatBufferBuilder builder(1 << 16);
   pack(model, builder);
   const uint64_t fileBytes = placeSegments(model, builder.GetSize());
@@ -188,7 +188,7 @@ uint32_t bmodel::addTensor(StageDefT &stage, std::string_view name, DType dtype,
   for (int64_t size : shape) {
     tensor->shape.push_back(constantDim(size));
   }
-  // A size that does not fit stays 0; validateModel then says which tensor it is.
+  // The size stays 0 if it does not fit; validateModel then reports the tensor.
   storedBytes(dtype, shape.data(), uint32_t(shape.size()), LayoutKind::RowMajor, 0, 0, tensor->bytes);
   stage.tensors.push_back(std::move(tensor));
   return uint32_t(stage.tensors.size() - 1);

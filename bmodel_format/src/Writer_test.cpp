@@ -21,7 +21,7 @@ using namespace bmodel::test;
 
 namespace {
 
-/// The file's bytes where a mapping would put them: at a multiple of 64.
+/// The bytes of a file at a multiple of 64, like a mapping.
 struct AlignedBytes {
   explicit AlignedBytes(const std::vector<char> &from)
       : bytes(static_cast<char *>(aligned_alloc(64, (from.size() / 64 + 1) * 64))), size(from.size()) {
@@ -136,7 +136,7 @@ TEST(Writer, ASignalLeavesNothing) {
   EXPECT_EQ(rmdir(folder.c_str()), 0) << "the folder is not empty";
 }
 
-/// Every byte of the file counts: a change anywhere is refused.
+/// A change of any byte of the file is rejected.
 TEST(Reader, RefusesEveryAlteredByte) {
   const std::string path = temporaryPath("altered.bmodel");
   AddRelu test;
@@ -159,7 +159,7 @@ TEST(Reader, RefusesEveryTruncation) {
   ASSERT_EQ(test.write(path), "");
   const std::vector<char> whole = readBytes(path);
   for (size_t size = 0; size < whole.size(); size += size < 4096 ? 1 : 61) {
-    // An allocation of the exact size, so that the sanitizer sees a read past the end.
+    // An allocation of the exact size lets the sanitizer detect reads past the end.
     AlignedBytes file(std::vector<char>(whole.begin(), whole.begin() + ptrdiff_t(size)));
     Status status;
     ASSERT_FALSE(readable(file.bytes, file.size, status)) << size;
@@ -179,8 +179,8 @@ TEST(Reader, NamesTheAlteredTensor) {
   EXPECT_NE(std::string(status.message).find("tensor 'w'"), std::string::npos) << status.message;
 }
 
-/// A vector of elements of 8 bytes whose offset, the field |field| of a table, leads 4 bytes further. It has elements
-/// there, too: the low half of what was the first, which |first| says.
+/// Moves the offset |field| of a table, which refers to a vector of 8-byte elements, by 4 bytes, and checks that the
+/// model is rejected. The vector remains plausible: its length is now the low half of its first element, |first|.
 bool isRefusedWhenMoved(AlignedBytes &file, const void *table, flatbuffers::voffset_t field, uint32_t first) {
   auto *at = reinterpret_cast<const flatbuffers::Table *>(table)->GetAddressOf(field);
   auto *offset =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- RandomStream.h - Pipelines of commands by chance, for tests ----------===//
+//===- RandomStream.h - Random command pipelines for tests ------------------===//
 #ifndef BMODEL_NPU_RANDOM_STREAM_H
 #define BMODEL_NPU_RANDOM_STREAM_H
 
@@ -10,8 +10,9 @@
 
 namespace bmodel::npu {
 
-/// Loads, computes, moves and stores over a few places in local memory, each of which is used again and again: what
-/// must wait for what is left to assignWaits. Every place is written before it is read, the whole output at last.
+/// Random loads, computations, moves and stores over a few buffers in local memory, each of which is reused often. The
+/// caller computes the waits with assignWaits. Every buffer is written before it is read; the last commands write the
+/// whole output.
 class RandomStream {
 public:
   static constexpr uint32_t kPlaces = 24, kOutputs = 8;
@@ -69,13 +70,13 @@ private:
       commands.push_back(encode(c));
     }
   }
-  /// The sum over rows of two places that follow each other, as a pooling does it: the compute queue.
+  /// Appends a compute command: the sum over rows of two adjacent buffers, computed as a pooling.
   void add() {
     pool_command c;
     c.x = local(below(kPlaces - 1)), c.y = local(below(kPlaces)), c.shape = shape();
     c.x.strides[2] = 64, c.window.kernel[0] = 2, c.rows = 2, c.columns = uint16_t(kRow);
-    c.x.strides[1] = kRow; // the channels beyond the lanes lie behind the first ones
-    if (integral) {        // one half
+    c.x.strides[1] = kRow; // channels beyond the number of lanes follow the first ones
+    if (integral) {        // a factor of one half
       c.output = {.flags = Output::integral | Output::clamps, .lower = -128, .upper = 127};
       c.output.factor = std::bit_cast<float>(1 << 30), c.output.divisor = std::bit_cast<float>(31);
     }
@@ -83,7 +84,7 @@ private:
       commands.push_back(encode(c));
     }
   }
-  /// Every number of four bytes by every byte of a place: sums of f32, which fill a place.
+  /// Appends a dot: multiplies the elements of two buffers into f32 sums, which fill a buffer.
   void multiply() {
     dot_command c;
     c.y = c.a = c.b = local(below(kPlaces)), c.shape = {{1, channels, 1, 4}}, c.steps = kRow;

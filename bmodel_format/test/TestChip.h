@@ -33,7 +33,7 @@ inline Chip chipOf(const std::string &text) {
 
 inline Chip chipNamed(const std::string &name) { return chipOf(chipText(name)); }
 
-/// npu-edge with some fields changed: "lanes=12".
+/// Returns npu-edge with some fields changed, e.g. "lanes=12".
 inline Chip changedEdge(std::initializer_list<const char *> assignments) {
   std::string text = chipText("npu-edge"), error;
   for (const char *assignment : assignments) {
@@ -45,8 +45,8 @@ inline Chip changedEdge(std::initializer_list<const char *> assignments) {
   return chipOf(text);
 }
 
-/// A chip unlike the built-in ones, so that nothing they share is taken for granted: lanes and banks are no powers of
-/// two, the DMA converts nothing, and sums become integers by integers.
+/// Returns a chip that differs from the built-in ones in what they share: its lanes and banks are not powers of two,
+/// its DMA does not convert types, and it requantises with integers.
 inline Chip oddChip() {
   return changedEdge({"name=odd", "lanes=12", "local_memory.banks=5", "local_memory.port_bytes=8",
                       "local_memory.bytes_per_lane=40000", "matrix_unit.reduction=5", "matrix_unit.pixels=3",

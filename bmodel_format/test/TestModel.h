@@ -15,7 +15,7 @@
 
 namespace bmodel::test {
 
-/// A path of this process in the folder for temporary files; a file there is removed at exit.
+/// Returns a path in the folder for temporary files that is unique to this process; a file there is removed at exit.
 inline std::string temporaryPath(const std::string &name) {
   static struct Paths {
     ~Paths() {
@@ -44,8 +44,8 @@ inline std::vector<float> iota(size_t count) {
   return values;
 }
 
-/// y = relu(x + w) over |elements| floats in tiles of 16, as two launches ("add" to a workspace
-/// tensor, "relu" to the output), with the code and weights in two segments.
+/// A model that computes y = relu(x + w) over |elements| floats in tiles of 16, as two launches ("add" to a workspace
+/// tensor, "relu" to the output), with code and weights in two segments.
 struct AddRelu {
   explicit AddRelu(std::vector<char> codeBytes = std::vector<char>(100, 'c'), int64_t elements = 1024)
       : code(std::move(codeBytes)), weights(iota(size_t(elements))) {
@@ -98,7 +98,7 @@ struct AddRelu {
   SubnetDefT &subnet() { return *stage().subnets[0]; }
   TensorDefT &tensor(uint32_t slot) { return *stage().tensors[slot]; }
 
-  /// Names the last step.
+  /// Adds debug information to the last step.
   void describe(const char *node, const char *topOp, const char *deviceOp) {
     auto debug = std::make_unique<StepDebugDefT>();
     debug->onnx_nodes = {node};

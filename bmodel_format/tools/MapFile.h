@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/// Maps a file read-only; null with errno set on failure, or for an empty file with bytes == 0.
+/// Maps a file read-only. Returns null with errno set on failure, and null with bytes == 0 for an empty file.
 inline const void *mapFile(const char *path, uint64_t &bytes) {
   const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) {

@@ -1,4 +1,4 @@
-//===- Program.cpp - What every C++ program of Tessera does the same way ---===//
+//===- Program.cpp - Common behaviour of Tessera's C++ programs ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel_format/tools/Program.h"
 
@@ -18,8 +18,8 @@
 namespace bmodel::program {
 namespace {
 
-constexpr size_t kReserveBytes = 1 << 20; ///< given back before the message is made
-constexpr size_t kStackBytes = 512 << 10; ///< of the first thread, touched beforehand
+constexpr size_t kReserveBytes = 1 << 20; ///< freed before the out-of-memory message is formatted
+constexpr size_t kStackBytes = 512 << 10; ///< stack of the first thread that is touched in advance
 constexpr unsigned long kMebibyte = 1 << 20;
 
 Reporter reporter = nullptr;
@@ -28,7 +28,7 @@ char doing[256] = "";
 void *reserve = nullptr;
 std::atomic_flag isEnding = ATOMIC_FLAG_INIT;
 
-/// A value of /proc/self/status in KiB; 0 if it is not there. Allocates nothing.
+/// Returns a value of /proc/self/status in KiB, or 0 if it is missing. Does not allocate.
 unsigned long statusKib(const char *key) {
   FILE *file = fopen("/proc/self/status", "r");
   if (!file) {
@@ -46,7 +46,7 @@ unsigned long statusKib(const char *key) {
   return value;
 }
 
-/// The least of what keeps this process from more memory.
+/// Describes the first memory limit that applies: address space, data, or physical memory.
 void describeLimit(char *text, size_t bytes) {
   rlimit limit = {};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
@@ -69,7 +69,7 @@ void describeMemory(char *text, size_t bytes) {
 }
 
 void reportOnStderr(int, const char *message) {
-  // Not by stdio: its lock may be held where memory ran out.
+  // Do not use stdio: its lock may be held by the code that ran out of memory.
   for (const char *part : {static_cast<const char *>(programName), ": error: ", message, "\n"}) {
     [[maybe_unused]] ssize_t written = write(STDERR_FILENO, part, strlen(part));
   }
@@ -77,7 +77,7 @@ void reportOnStderr(int, const char *message) {
 
 void onNewFailed() { endOutOfMemory(); }
 
-/// Exceptions that nobody catches: threads that cannot be started are a matter of memory too.
+/// Handles uncaught exceptions. A thread that cannot be started is treated as a lack of memory, too.
 void onTerminate() {
   try {
     if (std::current_exception()) {
@@ -94,8 +94,8 @@ void onTerminate() {
   abort();
 }
 
-/// The stack of the first thread grows on demand, and where it cannot, the process gets SIGSEGV, of which nobody could
-/// tell what it means.
+/// Touches the stack of the first thread. It grows on demand; if it cannot, the process gets SIGSEGV, which does not
+/// tell the user that memory ran out.
 __attribute__((noinline)) void touchStack() {
   volatile char stack[kStackBytes];
   for (size_t at = 0; at < kStackBytes; at += 4096) {
@@ -122,14 +122,14 @@ std::vector<std::string> begin(const char *name, int argc, char **argv, char spe
   reporter = report ? report : reportOnStderr;
   if (const char *parent = getenv("TESSERA_PARENT")) {
     const int number = atoi(parent);
-    unsetenv("TESSERA_PARENT"); // it is not the parent of what this process starts
+    unsetenv("TESSERA_PARENT"); // this process is not the parent of the processes that it starts
     endWithParent(number);
   }
   if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
     printf("%s %s\n", name, TESSERA_VERSION);
     exit(fflush(stdout) == 0 ? 0 : 1);
   }
-  // A write beyond the file size limit then fails like one on a full disk, and is reported.
+  // Ignore SIGXFSZ: a write beyond the file size limit then fails and is reported like a write to a full disk.
   signal(SIGXFSZ, SIG_IGN);
   reserve = malloc(kReserveBytes);
   touchStack();
@@ -146,7 +146,7 @@ std::vector<std::string> begin(const char *name, int argc, char **argv, char spe
 
 void endWithParent(int parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) { // it ended before
+  if (getppid() != parent) { // the parent ended before the call of prctl
     _exit(128 + SIGKILL);
   }
 }
@@ -156,7 +156,7 @@ void setDoing(const char *what) { snprintf(doing, sizeof(doing), "%s", what); }
 void endOutOfMemory(const char *wanted) {
   if (isEnding.test_and_set()) {
     while (true) {
-      pause(); // another thread tells it and ends the process
+      pause(); // another thread reports the error and ends the process
     }
   }
   std::set_new_handler(nullptr);

@@ -1,8 +1,8 @@
-//===- Program.h - What every C++ program of Tessera does the same way -----===//
+//===- Program.h - Common behaviour of Tessera's C++ programs --------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// --version, flags in either spelling, an end together with the process that started it, and an end of its own where
-// memory runs out. docs/exit-codes.md is the user's page.
+// Provides --version, both spellings of flags, termination together with the parent process, and an exit code and
+// message for lack of memory. docs/exit-codes.md is the user's page.
 #pragma once
 
 #include <string>
@@ -10,30 +10,32 @@
 
 namespace bmodel::program {
 
-/// Exit code of a process that got no more memory; errors.py has the same.
+/// Exit code of a process that ran out of memory; must match errors.py.
 inline constexpr int kOutOfMemory = 71;
 
-/// Tells the user of an error; |code|: the process's. It must not rely on more memory than a few KiB.
+/// Reports an error to the user; |code| is the exit code. May allocate at most a few KiB.
 using Reporter = void (*)(int code, const char *message);
 
-/// To be called first in main(). Ends the process after `--version`, which prints "NAME VERSION". From here on
-/// - the kernel ends the process where its parent ends, if the environment names the parent in TESSERA_PARENT;
-/// - memory that cannot be had by operator new ends it with kOutOfMemory and a message by |report|, by default on
-/// stderr. Returns the arguments without the program's name, flags as |spelling| has them: '-' or '_' between their
-/// words.
+/// Must be called first in main(). Handles `--version`, which prints "NAME VERSION" and exits. From then on:
+/// - if the environment variable TESSERA_PARENT contains a process id, the kernel ends this process when that parent
+///   ends;
+/// - if operator new fails, the process ends with kOutOfMemory and a message through |report| (default: stderr).
+/// Returns the arguments without the program's name. The words of flags are joined by |spelling|, '-' or '_'.
 std::vector<std::string> begin(const char *name, int argc, char **argv, char spelling = '-', Reporter report = nullptr);
 
-/// The same parent, for a process that fork() has made of this one.
+/// Ends this process when |parent| ends; for child processes created with fork().
 void endWithParent(int parent);
 
-/// What a message about memory says the process was doing; copied, at most some hundred characters of it.
+/// Sets the current activity, which messages about memory mention. The text is copied and truncated to about 250
+/// characters.
 void setDoing(const char *what);
 
-/// Ends the process with kOutOfMemory and the message; of several threads the first one tells it. |wanted|: what could
-/// not be had, "" if it is not known.
+/// Reports lack of memory and ends the process with kOutOfMemory. If several threads call it, the first one reports.
+/// |wanted| names what could not be allocated, "" if unknown.
 [[noreturn]] void endOutOfMemory(const char *wanted = "");
 
-/// "512 MiB of address space, 300 MiB of them in memory; the limit is 600 MiB (ulimit -v)", for people.
+/// Returns a description such as "512 MiB of address space, 300 MiB of them in memory; the limit is 600 MiB (ulimit
+/// -v)".
 std::string describeMemory();
 
 } // namespace bmodel::program

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- bmodel-combine.cpp - Files of one network as one ---------------------===//
+//===- bmodel-combine.cpp - Combines files of one network -------------------===//
 //
 //   bmodel-combine OUT.bmodel A.bmodel B.bmodel...
 //
-// Prints of each file as JSON how many bytes of constants it has, how many of them no file before it has, and whether
-// one before it is for one of its chips. Exit code 0, 1 with a message on stderr, 2 for wrong arguments, 4 for files of
-// another version. model_tool puts these into words.
+// Prints a JSON list with one entry per file: its bytes of constants, how many of them no earlier file contains, and
+// whether an earlier file targets one of its chips. Exit codes: 0 for success, 1 with a message on stderr, 2 for wrong
+// arguments, 4 for files of another version. model_tool presents the results to users.
 //
 //===----------------------------------------------------------------------===//
 #include "MapFile.h"

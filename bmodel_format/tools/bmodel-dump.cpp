@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- bmodel-dump.cpp - Prints a verified .bmodel as JSON -----------------===//
 //
-//   bmodel-dump FILE                  the flatbuffer as JSON, after the structure is verified
-//   bmodel-dump --check FILE          also every hash and digest of the segments; prints {}
+//   bmodel-dump FILE                  prints the flatbuffer as JSON after verifying the structure
+//   bmodel-dump --check FILE          also checks every hash and digest of the segments; prints {}
 //   bmodel-dump --segment N FILE OUT  writes the bytes of segment N to OUT
-//   bmodel-dump --cpu-features MASK   the names of SubnetDef.cpu_features, without a file
+//   bmodel-dump --cpu-features MASK   prints the names of the bits of SubnetDef.cpu_features; reads no file
 //
-// Exit code 0, or 1 with a message on stderr. model_tool puts these into words.
+// Exit code 0, or 1 with a message on stderr. model_tool presents the results to users.
 //
 //===----------------------------------------------------------------------===//
 #include "MapFile.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- npu-describe.cpp - The NPU's tables for the documentation ------------===//
+//===- npu-describe.cpp - Generates the NPU's documentation tables ----------===//
 //
-// npu-describe isa | chips CHIP.json... | schema: commands and instructions; the fields of chip descriptions with their
-// values in some; the JSON schema of a description.
+// npu-describe isa | chips CHIP.json... | schema prints the commands and instructions; the fields of chip descriptions
+// with their values in the given chips; or the JSON schema of a description.
 //
 //===----------------------------------------------------------------------===//
 #include "Program.h"
@@ -19,7 +19,7 @@ using namespace bmodel::npu;
 
 namespace {
 
-/// A cell of a table: no bar may end it.
+/// Returns a table cell with escaped bars.
 std::string cell(std::string_view text) {
   std::string made;
   for (char each : text) {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- npu-perf.cpp - What a model for an NPU does with its time ------------===//
+//===- npu-perf.cpp - Performance report of an NPU model --------------------===//
 //
 //   npu-perf FILE.bmodel [--stage N] [--chip-set FIELD=VALUE]... [--report FOLDER]
 //   npu-perf FILE.bmodel [--stage N] --commands [--numbered]
 //
-// N: of all the file's stages, from 0; else it is the first that is for an NPU.
-// The second one prints the commands, one a line, with the layer behind; --numbered puts the number of the stream, that
-// of the layer in it and that of the command in it before each, and a tab. The first prints the report as JSON, and
-// with
-// --report writes it with the layers as CSV, a Chrome trace and pictures of the memories into a folder that is there.
-// Where the host runs a part of the model, the streams of the others are told as one, each behind the one before it.
-// Nothing runs: times depend on no data. Exit code 0, 1 with a message on stderr, 2 for wrong arguments. model_tool and
-// model_deploy put these into words.
+// N counts all stages of the file from 0; the default is the first stage for an NPU. The second form prints one command
+// per line, followed by its layer. With --numbered each line starts with the numbers of the stream, of the layer in the
+// stream and of the command in the stream, and a tab. The first form prints the report as JSON. With --report it also
+// writes the report, the layers as CSV, a Chrome trace and pictures of the memories into an existing folder. If the
+// host runs part of the model, the NPU's streams are reported as if they ran one after another. Nothing is executed, as
+// times do not depend on data. Exit codes: 0 for success, 1 with a message on stderr, 2 for wrong arguments. model_tool
+// and model_deploy present the results to users.
 //
 //===----------------------------------------------------------------------===//
 #include "MapFile.h"
@@ -36,7 +35,7 @@ int fail(const std::string &message) {
   return 1;
 }
 
-/// The file's chip with changed fields: only such as leave the program valid.
+/// Parses the file's chip and applies changes, which must leave the program valid.
 std::string findChip(const ModelView &view, const StageDef &stage, const std::vector<std::string> &changes,
                      Chip &chip) {
   const ChipDef &def = *view.model->chips()->Get(stage.chip());
@@ -63,7 +62,7 @@ std::string findChip(const ModelView &view, const StageDef &stage, const std::ve
   return "";
 }
 
-/// The stage of that number; the first for an NPU where none is given.
+/// Finds the stage with the given number; without a number, the first stage for an NPU.
 std::string chooseStage(const ModelView &view, const std::string &number, const StageDef *&stage) {
   std::string known;
   for (const NumberedStage &each : findNpuStages(view)) {
@@ -77,7 +76,7 @@ std::string chooseStage(const ModelView &view, const std::string &number, const 
                        : "stage " + number + " of the file is for no NPU; those are: " + known;
 }
 
-/// |number|: of the stream, to be told with each command; none: it is not.
+/// Prints the commands of a stream; with |number|, prefixes each with that stream number.
 int tellCommands(const ModelStream &stream, std::optional<size_t> number) {
   Status status;
   if (!verifyStream(stream.commands, stream.count, status)) {
@@ -101,7 +100,7 @@ bool writeFile(const std::string &path, const std::string &text) {
   return bool(file);
 }
 
-/// A file's streams as one, each behind the one before it.
+/// The streams of a file, concatenated in time.
 struct Joined {
   std::vector<Descriptor> commands;
   std::vector<Cost> costs;
@@ -110,10 +109,10 @@ struct Joined {
   Report report;
   Roofline roofline;
   MemoryReport memory;
-  std::vector<size_t> firsts; ///< commands that begin a stream
+  std::vector<size_t> firsts; ///< index of the first command of each stream
 };
 
-/// One stream's memories as pictures: text of local.svg and ddr.svg.
+/// Pictures of one stream's memories: the texts of local.svg and ddr.svg.
 using Pictures = std::pair<std::string, std::string>;
 
 std::string join(const ModelStream &stream, const Chip &chip, Joined &joinedStreams, Pictures &pictures) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Assembly.cpp - Commands of the NPU as text --------------------------===//
 //
-// conv id=3 wait=2 layer=7 y=local:0x40/l0/i8/0,64,8,1 shape=1,32,8,8 window=k3,3/s1,1/p1,1 output=relu/f0.5
-// A value is parts between slashes, each a letter or word and numbers; parts of the default value are left out.
+// Example: conv id=3 wait=2 layer=7 y=local:0x40/l0/i8/0,64,8,1 shape=1,32,8,8 window=k3,3/s1,1/p1,1 output=relu/f0.5
+// A value consists of parts separated by slashes, each a word or a letter followed by numbers. Parts with their default
+// value are omitted.
 //
 //===----------------------------------------------------------------------===//
 #include "bmodel/npu/isa.h"
@@ -60,7 +61,7 @@ std::string write(Number value) {
 
 //--- Reading ---
 
-/// Takes a text apart; once something does not fit, everything after it fails too.
+/// A parser of a text. After the first mismatch, every later call fails as well.
 class Reader {
 public:
   explicit Reader(std::string_view text) : left(text) {}
@@ -70,7 +71,7 @@ public:
     left.remove_prefix(good ? expected.size() : 0);
     return good;
   }
-  /// The index of the first of `names` that stands here up to `end`.
+  /// Consumes one of `names`, which must extend to the next `end`; returns its index.
   template <size_t count>
   int oneOf(const char *const (&names)[count], char end) {
     std::string_view found = left.substr(0, left.find(end));
@@ -169,7 +170,7 @@ bool read(Reader &reader, Number &value) {
 
 //--- Fields ---
 
-/// Calls visit with the field as its type; the descriptor's bytes are its copy.
+/// Calls visit with a value of the field's C++ type.
 template <typename Visit>
 bool visitField(std::string_view type, Visit visit) {
   return type == "Tensor"   ? visit(Tensor())
@@ -207,7 +208,7 @@ std::string disassemble(const Descriptor &command) {
 
 namespace {
 
-/// The command's default body: what fields that a line leaves out have.
+/// Returns a command with default fields, which apply to the fields that a line omits.
 Descriptor freshCommand(Opcode opcode) {
   switch (opcode) {
 #define NPU_COMMAND(name, number, queue, meaning)                                                                      \

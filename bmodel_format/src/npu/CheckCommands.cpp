@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- CheckCommands.cpp - What a command may ask of a chip -----------------===//
+//===- CheckCommands.cpp - Constraints of commands on a chip ----------------===//
 #include "CheckCommands.h"
 
 #include "bmodel/npu/program.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kMostTaps = 256;
 
-/// The first of two faults, either of which may be null.
+/// Returns the first of two faults, either of which may be null.
 const char *firstOf(const char *a, const char *b) { return a ? a : b; }
 
 //--- The matrix unit ---
@@ -33,7 +33,7 @@ const char *faultOfIntegral(const Output &output, const Tensor &x, const Tensor 
                                                                     : nullptr;
 }
 
-/// r, p: null where the command has none.
+/// r and p are null if the command does not have that operand.
 const char *faultOf(const Output &output, const Tensor &x, const Tensor &y, const Tensor *r, const Tensor *p,
                     const Chip &chip) {
   if (p && p->region != Region::none && p->type != Type::i32) {
@@ -66,7 +66,7 @@ const char *faultOf(const Output &output, const Tensor &x, const Tensor &y, cons
                                                         : nullptr;
 }
 
-/// padValue must be a number that x can hold: sums of products are exact for no others.
+/// Checks that x's type can represent padValue: sums of products are exact only for such values.
 const char *faultOf(const Window &window, Type x) {
   int32_t low = x == Type::u8   ? 0
                 : x == Type::i8 ? -128
@@ -84,7 +84,7 @@ const char *faultOfProducts(const Tensor &x, const Tensor &w, const Chip &chip) 
   if (!isFloat(x.type)) {
     return w.type == Type::i8 || w.type == Type::u8 ? nullptr : "w: must be i8 or u8";
   }
-  // f32 goes through the multipliers of bf16 and f16.
+  // The matrix unit multiplies f32 on the multipliers of bf16 and f16.
   bool narrow = x.type != Type::f32 && w.type != Type::f32;
   bool multiplies = chip.computes("bf16") || chip.computes("f16");
   return !isFloat(w.type) && w.type != Type::i8 ? "w: must be a float or i8"

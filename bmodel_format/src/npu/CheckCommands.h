@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- CheckCommands.h - What a command may ask of a chip -------------------===//
+//===- CheckCommands.h - Constraints of commands on a chip ------------------===//
 #ifndef BMODEL_NPU_CHECK_COMMANDS_H
 #define BMODEL_NPU_CHECK_COMMANDS_H
 
@@ -8,7 +8,8 @@
 
 namespace bmodel::npu {
 
-/// Null, or what is wrong with the command by itself: "field: what". Its operands are known to be there.
+/// Returns null, or what is wrong with the command apart from its operands, as "field: fault". Requires that all
+/// mandatory operands are present.
 const char *faultOf(const Descriptor &command, const Chip &chip);
 
 } // namespace bmodel::npu

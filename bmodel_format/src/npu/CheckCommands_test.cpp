@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- CheckCommands_test.cpp - Each rule of a command, broken once ---------===//
+//===- CheckCommands_test.cpp - Breaks each rule of a command once ----------===//
 #include "bmodel/npu/check.h"
 #include "bmodel/npu/program.h"
 
@@ -24,7 +24,7 @@ Tensor tensor(Region region, uint64_t offset, Type type, int32_t columns = 8) {
           .type = type};
 }
 
-// Commands that are as they should be.
+// Valid commands.
 
 template <typename Command>
 Command good();
@@ -121,7 +121,7 @@ std::string faultOf(const Command &command, const Chip &chip = base) {
   return status.message;
 }
 
-/// The message once `change` has been at a good command, without what names the command.
+/// Applies `change` to a valid command; returns the message without the prefix that names the command.
 template <typename Command>
 std::string faultAfter(void (*change)(Command &), const Chip &chip = base) {
   Command command = good<Command>();
@@ -178,7 +178,7 @@ TEST(CheckCommands, ProductsOfRows) {
   EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::fused; }), "output: fused sums are those of floats");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.p = {}; }), "output: factors of each channel, but no p");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.a.lane = 1; }), "operand a begins in another lane than the result");
-  EXPECT_EQ(faultAfter<C>([](C &c) { c.b.lane = c.p.lane = 1; }), ""); // sent to all lanes
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.b.lane = c.p.lane = 1; }), ""); // broadcast to all lanes
 }
 
 TEST(CheckCommands, OutputStages) {
@@ -292,7 +292,7 @@ TEST(CheckOperands, PlacesAndTypes) {
   EXPECT_EQ(faultAfter<C>([](C &c) { c.w = {}; }), "operand w is absent");
   EXPECT_EQ(faultAfter<map_command>([](map_command &c) { c.a = {}; }), "operand a is absent");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.w.lane = 1; }), "operand w begins in another lane than the result");
-  EXPECT_EQ(faultAfter<C>([](C &c) { c.x.lane = 1; }), ""); // its channels are sent to all lanes
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.x.lane = 1; }), ""); // its channels are broadcast to all lanes
   EXPECT_EQ(faultAfter<C>([](C &c) { c.y.strides[2] = 4; }), "operand y has elements that share bytes");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.x.strides[3] = 0; }), "operand x has elements that share bytes");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.shape.dims[0] = 1u << 31, c.y.strides[0] = 0; }),
@@ -324,7 +324,7 @@ TEST(CheckPrograms, OperandsFillRegisters) {
     return std::string(status.message);
   };
   EXPECT_EQ(faultOfProgram(), "");
-  add.b = 1; // absent, though one that comes after it is not
+  add.b = 1; // absent, although a later operand is present
   EXPECT_EQ(faultOfProgram(), "command 0 (map): instruction 0 (add) reads register 1, which holds nothing");
   add.b = 32;
   EXPECT_EQ(faultOfProgram(), "command 0 (map): instruction 0 (add) reads register 32, which holds nothing");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- CheckOperands.cpp - Operands inside their regions, of types that the chip has ---===//
+//===- CheckOperands.cpp - Checks operands against regions and types --------===//
 #include "bmodel/npu/check.h"
 
 #include "CheckCommands.h"
@@ -27,7 +27,7 @@ uint64_t sizeOf(Region region, const Chip &chip, const RegionSizes &sizes) {
   return index < sizes.io.size() ? sizes.io[index] : 0;
 }
 
-/// How often each dim's stride is taken within one lane, or all of DDR.
+/// Number of indices that each dim takes within one lane, or in all of DDR.
 struct Extents {
   int64_t dims[4];
 };
@@ -45,7 +45,7 @@ const char *faultOfPlace(const Operand &operand, const Chip &chip, const RegionS
   const Tensor &tensor = operand.tensor;
   Extents extents = extentsOf(operand, chip);
   int64_t element = int64_t(npu::sizeOf(tensor.type));
-  __int128 low = tensor.offset, high = low + element; // no product of a dim and a stride overflows 128 bits
+  __int128 low = tensor.offset, high = low + element; // a dim times a stride cannot overflow 128 bits
   for (int i = 0; i < 4; ++i) {
     __int128 extent = __int128(extents.dims[i] - 1) * tensor.strides[i];
     (extent < 0 ? low : high) += extent;
@@ -59,7 +59,7 @@ const char *faultOfPlace(const Operand &operand, const Chip &chip, const RegionS
   return low < 0 || high > __int128(sizeOf(tensor.region, chip, sizes)) ? "reaches outside its region" : nullptr;
 }
 
-/// Whether every element has bytes of its own: dims nest, each stride spanning all that is inside.
+/// Returns true if every element has its own bytes: the dims nest, i.e. each stride spans all dims inside it.
 bool nests(const Operand &operand, const Chip &chip) {
   struct Dim {
     int64_t stride, extent;
@@ -69,7 +69,8 @@ bool nests(const Operand &operand, const Chip &chip) {
     dims[i] = {std::abs(int64_t(operand.tensor.strides[i])), extents.dims[i]};
   }
   std::sort(std::begin(dims), std::end(dims), [](Dim a, Dim b) { return a.stride < b.stride; });
-  int64_t span = int64_t(npu::sizeOf(operand.tensor.type)); // inside its region by now: no overflow
+  int64_t span = int64_t(npu::sizeOf(operand.tensor.type)); // no overflow: the operand is known to lie inside its
+                                                            // region
   for (const Dim &dim : dims) {
     if (dim.extent > 1 && dim.stride < span) {
       return false;
@@ -79,7 +80,7 @@ bool nests(const Operand &operand, const Chip &chip) {
   return true;
 }
 
-/// Null, or what is wrong with where the operand lies.
+/// Returns null, or what is wrong with the place of the operand.
 const char *faultOf(const Operand &operand, const Chip &chip, const RegionSizes &sizes) {
   const Tensor &tensor = operand.tensor;
   if (tensor.region == Region::none) {
@@ -104,7 +105,7 @@ const char *faultOf(const Operand &operand, const Chip &chip, const RegionSizes 
              : nullptr;
 }
 
-/// Null, or why a compute command cannot have the operand; `lane`: where its result begins.
+/// Returns null, or why a compute command cannot use the operand. `lane` is the first lane of its result.
 const char *faultOfCompute(const Operand &operand, uint16_t lane, const Chip &chip) {
   Type type = operand.tensor.type;
   bool has = type == Type::bf16  ? chip.computes("bf16")

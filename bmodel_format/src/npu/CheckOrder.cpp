@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- CheckOrder.cpp - Commands that meet on the same bytes ----------------===//
+//===- CheckOrder.cpp - Checks for races and unwritten bytes ----------------===//
 #include "bmodel/npu/check.h"
 
 #include "Footprint.h"
@@ -10,7 +10,7 @@
 namespace bmodel::npu {
 namespace {
 
-/// Which bytes of a region have been written.
+/// The set of written bytes of a region.
 class Written {
 public:
   void add(const Footprint &footprint) {
@@ -28,7 +28,7 @@ public:
       known[grown.begin] = grown.end;
     }
   }
-  /// The first byte of the footprint that has not been, or false.
+  /// Returns true if a byte of the footprint has not been written, and sets `at` to the first such byte.
   bool lacks(const Footprint &footprint, uint64_t &at) const {
     for (Interval each : footprint.intervals) {
       auto next = known.upper_bound(each.begin);
@@ -42,7 +42,7 @@ public:
   }
 
 private:
-  std::map<uint64_t, uint64_t> known; ///< begin -> end, apart from each other
+  std::map<uint64_t, uint64_t> known; ///< begin -> end; intervals do not touch
 };
 
 class OrderCheck {
@@ -71,7 +71,7 @@ private:
     int queue = int(findCommand(header.opcode)->queue);
     known[queue] = std::max(known[queue], header.wait);
     Visited now{i, header.id, footprintsOf(commands[i], chip)};
-    // What the other queue has certainly finished can be forgotten once this queue knows of it.
+    // Commands of the other queue that this queue has waited for have finished, so they cannot race any more.
     std::erase_if(recent[1 - queue], [&](const Visited &other) { return other.id <= known[queue]; });
     for (const Visited &other : recent[1 - queue]) {
       if (!checkPair(now, other, status)) {
@@ -150,8 +150,9 @@ private:
   size_t count;
   const Chip &chip;
   const RegionSizes &sizes;
-  std::vector<Visited> recent[2]; ///< by queue: those that the other queue may still meet
-  uint32_t known[2] = {0, 0};     ///< by queue: up to which command the other one has certainly finished
+  std::vector<Visited> recent[2]; ///< by queue: commands that may still run at the same time as later commands of the
+                                  ///< other queue
+  uint32_t known[2] = {0, 0};     ///< by queue: id of the last command of the other queue that has certainly finished
   std::map<Region, Written> written;
 };
 

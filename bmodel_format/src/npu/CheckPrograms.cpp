@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- CheckPrograms.cpp - The vector unit's programs of a stream -----------===//
+//===- CheckPrograms.cpp - Checks the map programs of a stream --------------===//
 #include "bmodel/npu/check.h"
 #include "bmodel/npu/program.h"
 
@@ -8,7 +8,7 @@
 namespace bmodel::npu {
 namespace {
 
-/// The registers that operands of the command fill, as bits.
+/// Returns the registers that the command's operands fill, as a bit set.
 uint32_t filledBy(const map_command &map) {
   uint32_t filled = 0;
   const Tensor *operands[] = {&map.a, &map.b, &map.c, &map.d};

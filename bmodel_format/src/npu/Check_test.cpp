@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Check_test.cpp - Streams that are safe, and what makes them unsafe ---===//
+//===- Check_test.cpp - Safe streams, and changes that make them unsafe -----===//
 #include "bmodel/npu/check.h"
 
 #include "bmodel_format/test/TestChip.h"
@@ -19,7 +19,8 @@ Tensor tile(Region region, uint64_t offset) {
   return {.offset = offset, .strides = {0, int32_t(kRow), int32_t(kRow), 1}, .region = region, .type = Type::i8};
 }
 
-/// Loads, squares and stores tile after tile, two places for each kind, so that the queues overlap.
+/// Returns a stream that loads, squares and stores tile after tile, with two buffers of each kind so that the queues
+/// overlap.
 std::vector<Descriptor> pipeline() {
   std::vector<Descriptor> stream;
   auto push = [&](Descriptor command, uint32_t id, uint32_t wait) {
@@ -37,8 +38,8 @@ std::vector<Descriptor> pipeline() {
                    .shape = shape};
     push(encode(c), id, wait);
   };
-  // DMA: load 0, load 1, store 0, load 2, store 1, load 3, ... ; compute i waits for load i, and for store i - 2 by the
-  // same number.
+  // DMA: load 0, load 1, store 0, load 2, store 1, load 3, ... Compute i waits for load i; its wait also covers store i
+  // - 2, which precedes load i.
   uint32_t dma = 0;
   load(0, ++dma, 0);
   std::vector<uint32_t> loaded = {dma};
@@ -93,7 +94,7 @@ TEST(Check, EveryWaitThatMattersIsMissed) {
     --bad[i].header.wait;
     caught += faultOf(bad) != "";
   }
-  // A load's wait is implied by that of the store before it; all others are needed.
+  // A load's wait is implied by the wait of the store before it; all others are needed.
   EXPECT_EQ(waits, 2 * kTiles + kTiles - 2);
   EXPECT_EQ(caught, 2 * kTiles);
 }
@@ -108,7 +109,7 @@ TEST(Check, RacesNameBothCommands) {
 TEST(Check, UnwrittenBytesAreNotRead) {
   EXPECT_EQ(faultAfter<map_command>(pipeline(), 2, [](map_command &c) { c.a.offset += 2048; }),
             "command 2 (map) reads byte 2048 of lane 0, which nobody has written: operand a");
-  // 40 channels are 32 lanes and 8 lanes again: only these have a second row.
+  // 40 channels occupy 32 lanes and then 8 lanes again; only those 8 lanes have a second row.
   EXPECT_EQ(faultAfter<map_command>(pipeline(), 2, [](map_command &c) { c.shape.dims[1] = 41; }),
             "command 2 (map) reads byte 64 of lane 8, which nobody has written: operand a");
   std::vector<Descriptor> shorter = pipeline();

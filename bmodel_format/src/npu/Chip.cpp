@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Chip.cpp - Reads what one NPU chip is -------------------------------===//
+//===- Chip.cpp - Reader of NPU chip descriptions --------------------------===//
 #include "bmodel/npu/chip.h"
 
 #define JSON_NOEXCEPTION
@@ -32,7 +32,7 @@ std::string number(double value) {
   return text;
 }
 
-/// What no single field can be wrong about.
+/// Returns a violated constraint between several fields, or "".
 std::string contradiction(const Chip &chip) {
   if (chip.laneBytes % (chip.banks * chip.portBytes)) {
     return "local_memory.bytes_per_lane is " + std::to_string(chip.laneBytes) +
@@ -48,7 +48,7 @@ std::string contradiction(const Chip &chip) {
   return "";
 }
 
-/// The words that are there, whatever their order in the description, with commas.
+/// Returns the words in the order of |allowed|, separated by commas.
 std::string inOrder(const std::vector<std::string> &words, const char *allowed) {
   std::string text;
   for (const std::string &word : split(allowed, ',')) {

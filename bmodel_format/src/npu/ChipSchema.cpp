@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What one field may hold.
+/// Returns the schema of one field.
 Json leafOf(const FieldInfo &field) {
   std::string type = field.type;
   Json words = Json::array();
@@ -27,7 +27,7 @@ Json leafOf(const FieldInfo &field) {
   return leaf;
 }
 
-/// An object that holds what is listed and nothing else.
+/// Returns the schema of an object that allows only the listed properties.
 Json emptyObject() {
   return {
       {"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}, {"required", Json::array()}};
@@ -38,7 +38,7 @@ void require(Json &object, const std::string &key, Json value) {
   object["required"].push_back(key);
 }
 
-/// Puts the leaf at "a.b.c", making a and b where they are not there yet.
+/// Adds the leaf at a path such as "a.b.c", creating the objects a and b if needed.
 void addAt(Json &object, const std::string &path, Json leaf) {
   size_t dot = path.find('.');
   if (dot == std::string::npos) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Chip_test.cpp - Chip descriptions: read, refused, changed -----------===//
+//===- Chip_test.cpp - Chip descriptions: valid, rejected, changed ---------===//
 #include "bmodel/npu/chip.h"
 
 #include "bmodel_format/test/TestChip.h"
@@ -40,7 +40,7 @@ TEST(Chip, BuiltInOnesHaveThePublishedShapes) {
     EXPECT_NEAR(2e-3 * chip.lanes * chip.macsPerLane() * chip.clockGhz, each.tops, 0.05);
     EXPECT_EQ(chip.ddrGbps, each.gbps);
     EXPECT_EQ(chip.localBytes(), each.local);
-    // What real silicon does not get below.
+    // Limits that real silicon does not fall below.
     EXPECT_GE(chip.issueCycles, 32u);
     EXPECT_GE(chip.dmaLatency, 200u);
     EXPECT_LE(chip.ddrEfficiency, 0.88);
@@ -107,7 +107,7 @@ TEST(Chip, WhatIfChangesOneField) {
   ASSERT_TRUE(parseChip(text, "", changed, error)) << error;
   ASSERT_TRUE(parseChip(chipText("npu-base"), "", original, error));
   EXPECT_EQ(changed.ddrGbps, 8);
-  EXPECT_EQ(fingerprint(changed), fingerprint(original)); // speed alone
+  EXPECT_EQ(fingerprint(changed), fingerprint(original)); // only a speed differs
   ASSERT_TRUE(setField(text, "lanes=16", error));
   ASSERT_TRUE(parseChip(text, "", changed, error)) << error;
   EXPECT_NE(fingerprint(changed), fingerprint(original));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- CodeRelocation.cpp - Constants that commands name ------------------===//
+//===- CodeRelocation.cpp - Constant addresses in NPU commands ------------===//
 #include "../CodeRelocation.h"
 
 #include "bmodel/npu/check.h"
@@ -9,7 +9,7 @@
 namespace bmodel::npu {
 namespace {
 
-/// The chip that a subnet is for, if this program knows its commands.
+/// Parses the chip of a subnet. Rejects commands of another ISA version and chips with another fingerprint.
 MaybeRefusal findChip(const CodeUse &use, Chip &chip) {
   if (use.subnet.kernel_abi() != kIsaVersion) {
     return Refusal{Fault::Unsupported, use.file + " has commands of version " +

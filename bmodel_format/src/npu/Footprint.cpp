@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Footprint.cpp - The bytes that a command touches ---------------------===//
+//===- Footprint.cpp - The bytes that a command accesses --------------------===//
 #include "Footprint.h"
 
 #include <algorithm>
@@ -23,20 +23,20 @@ void sortAndJoin(std::vector<Interval> &intervals) {
   intervals = std::move(joined);
 }
 
-/// Runs of bytes, the same number of them one after the other.
+/// A run of bytes, repeated by nested loops.
 struct Runs {
   struct Loop {
     uint64_t count, stride;
   };
   uint64_t begin, bytes;
-  Loop loops[4] = {}; ///< from the largest stride on
+  Loop loops[4] = {}; ///< ordered by decreasing stride
   size_t depths = 0;
 
   void repeat(uint64_t count, int64_t stride) {
     if (count == 1 || stride == 0) {
       return;
     }
-    if (stride < 0) { // the same bytes, from the lowest on
+    if (stride < 0) { // the same bytes, starting at the lowest
       begin -= (count - 1) * uint64_t(-stride), stride = -stride;
     }
     size_t at = depths++;
@@ -46,7 +46,7 @@ struct Runs {
     loops[at] = {count, uint64_t(stride)};
   }
 
-  /// Loops over what follows on the last become part of the run.
+  /// Merges innermost loops whose iterations are contiguous into the run.
   void join() {
     while (depths > 0 && loops[depths - 1].stride == bytes) {
       bytes *= loops[--depths].count;
@@ -64,7 +64,7 @@ struct Runs {
   }
 };
 
-/// Those of |channels| of the operand, the first of which begins at |offset|.
+/// Lists the bytes of |channels| channels of the operand within one lane; the first channel begins at |offset|.
 void listChannels(const Operand &operand, uint64_t offset, uint64_t channels, std::vector<Interval> &intervals) {
   const Tensor &t = operand.tensor;
   const uint32_t *dims = operand.shape.dims;
@@ -75,12 +75,12 @@ void listChannels(const Operand &operand, uint64_t offset, uint64_t channels, st
   runs.list(intervals, runs.begin);
 }
 
-/// The bytes of each lane that all intervals are within.
+/// Returns the smallest byte range within a lane that covers all intervals.
 Interval inLaneOf(const std::vector<Interval> &intervals, uint64_t laneBytes) {
   Interval made{laneBytes, 0};
   for (Interval each : intervals) {
     uint64_t begin = each.begin % laneBytes, end = begin + (each.end - each.begin);
-    if (end > laneBytes) { // goes on in the next lane
+    if (end > laneBytes) { // extends into the next lane
       return {0, laneBytes};
     }
     made = {std::min(made.begin, begin), std::max(made.end, end)};
@@ -98,7 +98,7 @@ Footprint footprintOf(const Operand &operand, const Chip &chip) {
     made.inLane = {made.intervals.front().begin, made.intervals.back().end};
     return made;
   }
-  // Lane by lane, from the lowest on: so dense tensors give their bytes in order.
+  // Visit lanes in ascending order, so that dense tensors produce sorted intervals.
   uint32_t lanes = std::min(chip.lanes, channels);
   uint32_t inLowest = t.lane + lanes > chip.lanes ? chip.lanes - t.lane : 0;
   for (uint32_t lane = 0; lane < lanes; ++lane) {

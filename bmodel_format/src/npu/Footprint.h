@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Footprint.h - The bytes that a command touches -----------------------===//
+//===- Footprint.h - The bytes that a command accesses ----------------------===//
 #ifndef BMODEL_NPU_FOOTPRINT_H
 #define BMODEL_NPU_FOOTPRINT_H
 
@@ -10,26 +10,26 @@
 
 namespace bmodel::npu {
 
-/// Bytes of one region, [begin, end); of local memory all lanes one after another.
+/// A byte range [begin, end) of one region. Local memory counts all lanes one after another.
 struct Interval {
   uint64_t begin, end;
 };
 
-/// The bytes of one operand: sorted, apart from each other.
+/// The bytes of one operand, as sorted intervals that do not touch.
 struct Footprint {
   Region region{};
   bool written = false;
   const char *name = "";
   std::vector<Interval> intervals;
-  Interval inLane{0, UINT64_MAX}; ///< they are within these bytes of each lane; outside memory counts as one lane
+  Interval inLane{0, UINT64_MAX}; ///< covers the intervals within each lane; regions outside the chip count as one lane
 };
 
 std::vector<Footprint> footprintsOf(const Descriptor &command, const Chip &chip);
 
-/// The first byte that both have, or false.
+/// Returns true if the footprints share a byte, and sets `at` to the first shared byte.
 bool meet(const Footprint &a, const Footprint &b, uint64_t &at);
 
-/// Whether the two commands must keep their order: one writes what the other touches.
+/// Returns true if the two commands must keep their order because one writes bytes that the other accesses.
 bool conflict(const std::vector<Footprint> &a, const std::vector<Footprint> &b);
 
 } // namespace bmodel::npu

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Footprint_test.cpp - Bytes that commands share, against every byte of them ---===//
+//===- Footprint_test.cpp - Footprints against a byte-by-byte reference -----===//
 //
-// A pair of commands that nobody sees meeting loses its wait, and the checker that would refuse the stream asks the
-// same function: so it is held here against the formula of isa.h, element by element and byte by byte.
+// If the footprints of two commands wrongly seem disjoint, the compiler omits their wait, and the checker, which uses
+// the same function, does not notice. This test therefore compares footprints with the formula of isa.h, element by
+// element and byte by byte.
 //===----------------------------------------------------------------------===//
 #include "Footprint.h"
 
@@ -19,7 +20,7 @@ using namespace bmodel::npu;
 
 namespace {
 
-/// What a copy reads or writes, one byte after the other.
+/// Returns every byte that a copy reads or writes.
 std::set<uint64_t> bytesOf(const Tensor &t, const Shape &shape, const Chip &chip) {
   std::set<uint64_t> bytes;
   bool isLocal = t.region == Region::local;
@@ -39,8 +40,8 @@ std::set<uint64_t> bytesOf(const Tensor &t, const Shape &shape, const Chip &chip
   return bytes;
 }
 
-/// Places of one shape: dense, with gaps, on top of each other, backward, of one element again and again; they wrap
-/// around the lanes and lie at the ends of these, or anywhere.
+/// Random tensors of one shape: dense, with gaps, overlapping, with negative strides, or with strides of 0. They wrap
+/// around the lanes and lie at the ends of lanes or anywhere.
 class RandomPlace {
 public:
   RandomPlace(std::mt19937 &generator, const Chip &chip) : generator(generator), chip(chip) {}
@@ -67,7 +68,7 @@ public:
 private:
   uint32_t below(uint32_t limit) { return uint32_t(generator() % limit); }
 
-  /// None where the strides reach further than the region does.
+  /// Returns nothing if the strides reach beyond the region.
   std::optional<Tensor> anyTensor(const Shape &shape, Type type) {
     Tensor made{.region = below(4) ? Region::local : Region::workspace, .type = type};
     made.lane = made.region == Region::local ? uint16_t(below(chip.lanes)) : 0;
@@ -87,7 +88,7 @@ private:
     return made;
   }
 
-  /// Of dims in any order, each beyond the ones before it or not.
+  /// Sets the strides of dims in a random order; each may or may not exceed the extent of the previous dims.
   void setStrides(Tensor &tensor, const int64_t (&extents)[4]) {
     int order[] = {0, 1, 2, 3};
     std::shuffle(std::begin(order), std::end(order), generator);
@@ -115,7 +116,8 @@ private:
   const Chip &chip;
 };
 
-/// Lanes that tensors of the sizes above reach over from end to end, so that the bytes of one lane go on in the next.
+/// A chip so small that tensors of the sizes above span its lanes completely, so that the bytes of one lane continue in
+/// the next.
 Chip smallChip() {
   return changedEdge({"name=small", "lanes=5", "local_memory.banks=2", "local_memory.port_bytes=8",
                       "local_memory.bytes_per_lane=1024"});
@@ -128,7 +130,7 @@ protected:
                                                        : chipNamed(GetParam());
   std::mt19937 generator{7};
 
-  /// A copy between any two places, and the bytes of both: y, x.
+  /// A copy between two random places, and the bytes of y and x.
   struct Copy {
     std::vector<Footprint> footprints;
     std::set<uint64_t> bytes[2];
@@ -152,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(Footprint, FootprintsOf, testing::Values("npu-edge", "n
                            return name.substr(name.find('-') + 1);
                          });
 
-/// The first byte that both have, or none.
+/// Returns the first byte that is in both sets, or nothing.
 std::optional<uint64_t> firstOfBoth(const std::set<uint64_t> &a, const std::set<uint64_t> &b) {
   auto found = std::find_if(a.begin(), a.end(), [&](uint64_t byte) { return b.count(byte) > 0; });
   return found == a.end() ? std::nullopt : std::optional(*found);
@@ -184,7 +186,7 @@ TEST_P(FootprintsOf, RandomCopiesHoldTheirBytes) {
 }
 
 TEST_P(FootprintsOf, RandomCopiesMeetWhereTheirBytesDo) {
-  int met = 0, apart = 0, inSight = 0; // in sight of each other: between each other's first and last byte
+  int met = 0, apart = 0, inSight = 0; // inSight: each lies between the other's first and last byte
   for (int round = 0; round < 1500; ++round) {
     Copy a = any(), b = any();
     bool mustWait = false;

@@ -61,7 +61,7 @@ bool isFloat(Type type) { return type == Type::bf16 || type == Type::f16 || type
 
 namespace {
 
-/// A tensor field holds what this chip family knows.
+/// Returns a fault if a tensor field has a value that this ISA version does not define.
 const char *faultOf(const Tensor &tensor) {
   if (tensor.region > Region::workspace && tensor.region < Region::io) {
     return "region is unknown";
@@ -108,7 +108,7 @@ const char *faultAt(const Descriptor &command, size_t offset) {
   return faultOf(value);
 }
 
-/// What is wrong with a field, or null.
+/// Returns what is wrong with a field, or null.
 const char *faultIn(const Descriptor &command, const FieldText &field) {
   std::string_view type = field.type;
   return type == "Tensor"   ? faultAt<Tensor>(command, field.offset)
@@ -118,7 +118,7 @@ const char *faultIn(const Descriptor &command, const FieldText &field) {
                             : nullptr;
 }
 
-/// Whether the bytes between and behind the fields are 0.
+/// Returns true if the bytes between and after the fields are 0.
 bool hasOnlyFields(const Descriptor &command, const CommandText &text) {
   Descriptor rest = command;
   for (const FieldText &field : text.fields) {

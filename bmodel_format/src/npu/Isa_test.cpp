@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Isa_test.cpp - Commands of the NPU: there and back, and refused -----===//
+//===- Isa_test.cpp - Encoding round trips and rejected commands -----------===//
 #include "bmodel/npu/isa.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ using namespace bmodel::npu;
 
 namespace {
 
-/// Every field of a command at random, within what its type allows.
+/// Fills every field of a command with random valid values.
 class RandomCommand {
 public:
   explicit RandomCommand(unsigned seed) : generator(seed) {}
@@ -75,7 +75,7 @@ private:
   std::mt19937_64 generator;
 };
 
-/// A copy and a convolution that waits for it.
+/// Returns a stream of a copy and a convolution that waits for it.
 std::vector<Descriptor> smallStream() {
   copy_command copy;
   copy.y.region = Region::local, copy.x.region = Region::constants;

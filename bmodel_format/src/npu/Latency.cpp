@@ -11,10 +11,10 @@ namespace {
 uint64_t ceilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 uint64_t elementsOf(const Shape &s) { return uint64_t(s.dims[0]) * s.dims[1] * s.dims[2] * s.dims[3]; }
 
-/// Bytes that lie one after another, and how often; a dim of stride 0 is read once.
+/// Number and size of the contiguous byte runs of a tensor; a dim with stride 0 is read once.
 struct Runs {
   uint64_t bytes = 0, count = 1;
-  bool aligned = true; ///< each begins at a multiple of the burst
+  bool aligned = true; ///< each run begins at a multiple of the burst size
 };
 
 Runs runsOf(const Tensor &tensor, const Shape &shape, uint32_t burst) {
@@ -40,7 +40,7 @@ Runs runsOf(const Tensor &tensor, const Shape &shape, uint32_t burst) {
   return runs;
 }
 
-/// The banks that a local tensor's bytes lie in get `cycles` in all, each by its share.
+/// Distributes `cycles` of port time over the banks that a local tensor occupies, in proportion to its bytes in each.
 void usePorts(Cost &cost, const Tensor &tensor, const Shape &shape, const Chip &chip, double cycles) {
   if (tensor.region != Region::local || cycles <= 0) {
     return;
@@ -67,7 +67,7 @@ void atLeast(Cost &cost, double cycles, Bound bound) {
   }
 }
 
-/// What the command's own operands in one bank make it wait.
+/// Raises the cost if the command's operands together occupy one bank's port for longer.
 void addPorts(Cost &cost) {
   for (double cycles : cost.ports) {
     atLeast(cost, cycles, Bound::port);
@@ -76,10 +76,10 @@ void addPorts(Cost &cost) {
 
 //--- DMA ---
 
-/// Adds what one side of a transfer of `shape` moves outside the chip; the cycles that it takes inside.
+/// Adds the DDR traffic of one side of a transfer of `shape`; returns the cycles that it takes in local memory.
 double sideOf(Cost &cost, const Tensor &tensor, const Shape &shape, const Chip &chip, Traffic &traffic) {
   if (tensor.region == Region::local) {
-    // Each lane moves at most a port's width at once, and only what lies together.
+    // Each lane moves at most the width of a port per cycle, and only contiguous bytes.
     Shape inLane = shape;
     uint32_t used = std::min(shape.dims[1], chip.lanes);
     inLane.dims[1] = uint32_t(ceilDiv(shape.dims[1], chip.lanes));
@@ -126,13 +126,13 @@ bool isCostly(Function function) {
          function == Function::gelu || function == Function::exp;
 }
 
-/// Gains are a second way through the multiplier.
+/// Returns the results per lane and cycle. Gains take a second pass through the multiplier.
 double outputRate(const Output &output, const Chip &chip) {
   double rate = output.flags & Output::gains ? chip.outputs / 2.0 : chip.outputs;
   return isCostly(output.function) ? std::min(chip.functions, rate) : rate;
 }
 
-/// The store of the results, and the addend it reads.
+/// Adds the port time of storing the results and of reading the residual r.
 void addStore(Cost &cost, const Tensor &y, const Tensor *r, const Shape &shape, const Chip &chip, double perLane) {
   usePorts(cost, y, shape, chip, perLane * double(sizeOf(y.type)) / chip.portBytes);
   if (r) {
@@ -147,7 +147,7 @@ Cost cost(const conv_command &c, const Chip &chip) {
   uint64_t groups = ceilDiv(c.y.lane + c.shape.dims[1], chip.lanes);
   uint64_t taps = uint64_t(c.window.kernel[0]) * c.window.kernel[1] * ceilDiv(c.channels, chunk);
   double divisor = divisorOf(c.x.type, chip) * passesOf(c.x.type, c.w.type);
-  // Weights are loaded for the next tap while this one is worked on.
+  // The weights of the next tap are loaded while the current tap is computed.
   double loadWeights = double(chunk * sizeOf(c.w.type)) / chip.portBytes;
   double multiply = 0, store = 0;
   uint64_t blocks = ceilDiv(positions, chip.accumulators);
@@ -171,8 +171,8 @@ Cost cost(const conv_command &c, const Chip &chip) {
   return made;
 }
 
-/// Rows over lanes are what weights are to a conv, and columns its positions. What each column has of its own goes the
-/// way of b, to all lanes.
+/// The rows of a (over lanes) take the role of a conv's weights, and columns take the role of its positions. The
+/// parameters of each column are broadcast to all lanes, like b.
 Cost cost(const matmul_command &c, const Chip &chip) {
   Cost made;
   uint64_t chunk = std::min(chip.reduction, chip.lanes), columns = c.shape.dims[3];
@@ -205,7 +205,7 @@ Cost cost(const matmul_command &c, const Chip &chip) {
   return made;
 }
 
-/// A window over each channel by itself.
+/// Returns the cost of a window that slides over each channel separately.
 Cost sliding(const Tensor &y, const Tensor &x, uint32_t passes, const Tensor *r, const Shape &shape,
              const Window &window, uint16_t rows, uint16_t columns, const Output &output, const Chip &chip) {
   Cost made;
@@ -215,7 +215,7 @@ Cost sliding(const Tensor &y, const Tensor &x, uint32_t passes, const Tensor *r,
   double rate = double(chip.macsPerLane()) / chip.depthwiseDivisor / divisorOf(x.type, chip) / passes;
   atLeast(made, double(positions * taps) / rate, Bound::multiply);
   atLeast(made, double(positions) / outputRate(output, chip), Bound::output);
-  // Rows overlap from position to position; each is read once for every row of the kernel.
+  // Windows of neighbouring positions overlap within a row; each row is read once per kernel row.
   Shape in{{shape.dims[0], shape.dims[1], rows, columns}};
   double reads = double(positions) * window.kernel[0] * window.step[1] / window.spread[1] * double(sizeOf(x.type));
   usePorts(made, x, in, chip, reads / chip.portBytes);
@@ -238,7 +238,7 @@ Cost cost(const pool_command &c, const Chip &chip) {
 
 //--- The vector unit ---
 
-/// Elements of a lane, whole vectors counted; rows are joined where all operands let them.
+/// Returns the number of vectors that a lane processes. Rows are merged if all operands are contiguous across rows.
 double vectorsOf(const Shape &shape, std::initializer_list<const Tensor *> tensors, const Chip &chip) {
   uint64_t groups = ceilDiv((*tensors.begin())->lane + shape.dims[1], chip.lanes), width = chip.vectorBytes / 4;
   bool joined = true;
@@ -278,7 +278,8 @@ Cost cost(const lut_command &c, const Chip &chip) {
   return vectorCost(vectorsOf(c.shape, {&c.y, &c.x}, chip), c.shape, {&c.y, &c.x}, chip);
 }
 
-/// Vectors of w, one step after another: a step of the same sums begins when the one before it is through.
+/// Processes vectors along w, step by step. A step of the same sums begins when the previous step has left the
+/// pipeline.
 Cost cost(const dot_command &c, const Chip &chip) {
   constexpr double kInFlight = 4;
   Cost made;
@@ -286,7 +287,8 @@ Cost cost(const dot_command &c, const Chip &chip) {
   double rows = double(c.shape.dims[0] * groups) * c.shape.dims[2];
   double vectors = rows * double(ceilDiv(c.shape.dims[3], width)), elements = rows * c.shape.dims[3];
   atLeast(made, c.steps * std::max(vectors, kInFlight), Bound::vector);
-  // One number of a for a vector of b, whose elements one access brings only where they lie together.
+  // Each vector of b needs one element of a. One access fetches a whole vector of b only if its elements are
+  // contiguous.
   Shape a = c.shape, b = c.shape;
   a.dims[3] = b.dims[2] = c.steps;
   double size = double(sizeOf(c.b.type));
@@ -301,7 +303,7 @@ Cost cost(const dot_command &c, const Chip &chip) {
   return made;
 }
 
-/// An element a cycle and lane: each is an access of its own.
+/// Takes one cycle per element and lane, because every element is a separate access.
 Cost cost(const pick_command &c, const Chip &chip) {
   Cost made;
   uint64_t groups = ceilDiv(c.y.lane + c.shape.dims[1], chip.lanes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- LegalOrder.cpp - One of the orders that a stream allows --------------===//
+//===- LegalOrder.cpp - Random legal orders of a stream ---------------------===//
 #include "bmodel/npu/check.h"
 
 #include <random>
@@ -16,7 +16,7 @@ std::vector<size_t> legalOrder(const Descriptor *commands, size_t count, uint64_
     return done[queue] < queues[queue].size() && commands[queues[queue][done[queue]]].header.wait <= done[1 - queue];
   };
   std::mt19937_64 generator(seed);
-  // One queue runs ahead as far as it may, or for a while: what is far apart in the stream meets more often that way.
+  // Each queue runs several commands at a time, so that commands far apart in the stream also meet.
   while (order.size() < count) {
     int queue = int(generator() % 2);
     for (uint64_t left = 1 + generator() % 16; left > 0 && canGoOn(queue); --left) {

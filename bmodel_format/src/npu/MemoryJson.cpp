@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- MemoryJson.cpp - A memory's use as numbers ---------------------------===//
+//===- MemoryJson.cpp - Memory use as JSON ----------------------------------===//
 #include "bmodel/npu/memory_report.h"
 
 #define JSON_NOEXCEPTION
@@ -14,12 +14,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of the time of all: a gap that is shorter cannot be seen in a picture.
+/// Fraction of the total time below which a gap is invisible in a picture.
 constexpr double kUnseen = 1e-3;
-/// So many rectangles are as many as anybody can tell apart in a picture.
+/// Maximum number of rectangles; more cannot be distinguished in a picture.
 constexpr size_t kMost = 4000;
 
-/// What one layer puts to the same bytes again and again, tile by tile, as one.
+/// Merges consecutive uses of the same bytes by one layer if the gaps between them are invisible.
 std::vector<Rectangle> asSeen(std::vector<Rectangle> all, const Descriptor *commands) {
   double end = 0;
   for (const Rectangle &each : all) {

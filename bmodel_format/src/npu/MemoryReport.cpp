@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- MemoryReport.cpp - What lies where and when during a stream ----------===//
+//===- MemoryReport.cpp - Lifetimes of bytes during a stream ----------------===//
 #include "bmodel/npu/memory_report.h"
 
 #include "Footprint.h"
@@ -11,7 +11,7 @@
 namespace bmodel::npu {
 namespace {
 
-/// The bytes of an operand; of local memory in the lane that has most of them.
+/// Returns the byte ranges of an operand; in local memory, those of the lane with the most bytes.
 std::vector<Interval> bytesOf(const Operand &operand, const Chip &chip) {
   const Tensor &t = operand.tensor;
   uint32_t dims[4];
@@ -19,7 +19,7 @@ std::vector<Interval> bytesOf(const Operand &operand, const Chip &chip) {
   if (t.region == Region::local) {
     dims[1] = (t.lane + dims[1] + chip.lanes - 1) / chip.lanes;
   }
-  // Dims from the innermost on: what lies together is one run.
+  // Process dims from the innermost outwards; contiguous elements form one run.
   int order[] = {0, 1, 2, 3};
   std::sort(std::begin(order), std::end(order),
             [&](int a, int b) { return std::abs(t.strides[a]) < std::abs(t.strides[b]); });
@@ -44,10 +44,11 @@ std::vector<Interval> bytesOf(const Operand &operand, const Chip &chip) {
   return runs;
 }
 
-/// Bytes with the rectangle that lies there now; sorted, apart from each other.
+/// The live rectangles of a memory by their bytes: sorted and disjoint.
 class Living {
 public:
-  /// visit(rectangle, its bytes that are read) of each.
+  /// Extends the lifetime of every rectangle in `bytes` to `end` and calls visit(rectangle, the bytes of it that are
+  /// read).
   template <typename Visit>
   void read(Interval bytes, double end, Visit visit) {
     eachIn(bytes, [&](auto at) {
@@ -60,7 +61,7 @@ public:
 
   void write(Interval bytes, const Span &span, size_t command) {
     eachIn(bytes, [&](auto at) {
-      // What is left on both sides lives on.
+      // The parts on both sides of the overwritten bytes stay alive.
       Rectangle old = at->second;
       at = now.erase(at);
       if (old.begin < bytes.begin) {
@@ -86,7 +87,7 @@ public:
       changes.emplace_back(each.from, int64_t(each.end - each.begin));
       changes.emplace_back(each.to, -int64_t(each.end - each.begin));
     }
-    // At the same time what ends goes first.
+    // At equal times, ends sort before beginnings.
     std::sort(changes.begin(), changes.end());
     int64_t live = 0;
     for (const auto &[time, bytes] : changes) {
@@ -103,7 +104,7 @@ private:
     return of;
   }
 
-  /// visit(iterator) of each that shares bytes with these; returns where to go on.
+  /// Calls visit(iterator) for each rectangle that overlaps `bytes`; visit returns the iterator to continue with.
   template <typename Visit>
   void eachIn(Interval bytes, Visit visit) {
     auto at = now.upper_bound(bytes.begin);
@@ -115,11 +116,11 @@ private:
     }
   }
 
-  std::map<uint64_t, Rectangle> now; ///< by the first byte
+  std::map<uint64_t, Rectangle> now; ///< by first byte
   std::vector<Rectangle> ended;
 };
 
-/// Bytes seen so far.
+/// A set of bytes, for counting them.
 class Seen {
 public:
   void add(Interval bytes) { all.push_back(bytes); }
@@ -137,15 +138,15 @@ private:
   std::vector<Interval> all;
 };
 
-/// What each layer has to move at the least.
+/// Computes the DDR bytes that each layer must move at least.
 class LeastTraffic {
 public:
   explicit LeastTraffic(const std::vector<std::string> &names) : names(names) {}
 
-  /// One operand of a DMA command of |layer| outside the chip, but for what it reads of the workspace.
+  /// Records an operand outside the chip of a DMA command of |layer|, except for reads of the workspace.
   void touch(uint32_t layer, Region region, bool writes, Interval bytes) { seen[{layer, region, writes}].add(bytes); }
 
-  /// Bytes of a value of the workspace; those that the layer itself has put there need not have left the chip.
+  /// Records a read of a workspace value. Bytes that the layer itself has written need not have left the chip.
   void readValue(uint32_t layer, const Descriptor &writer, Rectangle &value, Interval bytes) {
     if (!isSame(writer.header.layer, layer)) {
       value.isReadByOthers = true;
@@ -153,7 +154,7 @@ public:
     }
   }
 
-  /// The layers that wrote these have to, where another one reads them.
+  /// Adds the writes of values that other layers read.
   void addValues(const std::vector<Rectangle> &values, const Descriptor *commands) {
     for (const Rectangle &value : values) {
       if (value.isReadByOthers) {

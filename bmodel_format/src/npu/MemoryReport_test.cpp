@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- MemoryReport_test.cpp - What lies where, against a walk byte by byte ---===//
+//===- MemoryReport_test.cpp - Memory report against a byte-wise reference --===//
 #include "bmodel/npu/memory_report.h"
 
 #include "bmodel_format/test/RandomStream.h"
@@ -27,7 +27,7 @@ struct Timed {
   MemoryReport report;
 };
 
-/// The first lane with most bytes of an operand touches these.
+/// Calls visit with every byte of an operand in the first of the lanes that have the most bytes.
 template <typename Visit>
 void eachByte(const Operand &operand, const Chip &chip, Visit visit) {
   const Tensor &t = operand.tensor;
@@ -52,7 +52,7 @@ TEST(MemoryReport, EveryByteLivesFromItsWriterToItsLastReader) {
   for (unsigned seed = 0; seed < 5; ++seed) {
     RandomStream random(chip, seed);
     Timed timed(random.commands, chip);
-    // Per byte, in the order of the stream: who wrote it, until when it is read.
+    // For each byte, in stream order: the command that wrote it, and the time until which it is read.
     struct Life {
       size_t command;
       double to;
@@ -113,7 +113,7 @@ TEST(MemoryReport, TheLowerBoundCountsEachByteOnce) {
   Region output = Region(int(Region::io) + 1);
   Shape shape{{1, 8, 1, 64}};
   std::vector<Descriptor> commands;
-  // The weights twice, overlapping by half, an input and an output, something to and from the workspace.
+  // Loads the weights twice, overlapping by half; moves an input and an output, and a value to and from the workspace.
   const std::pair<Tensor, Tensor> moves[] = {{place(Region::local, 0), place(Region::constants, 0)},
                                              {place(Region::local, 64), place(Region::constants, 256)},
                                              {place(Region::local, 128), place(Region::io, 0)},
@@ -129,7 +129,7 @@ TEST(MemoryReport, TheLowerBoundCountsEachByteOnce) {
   EXPECT_EQ(timed.report.workspace.peak, 512u);
   ASSERT_EQ(timed.report.workspace.rectangles.size(), 1u);
   EXPECT_EQ(timed.report.workspace.rectangles[0].to, timed.spans[4].end);
-  commands[1].header.layer = 1; // weights of two layers that happen to be equal in part
+  commands[1].header.layer = 1; // weights of two layers that happen to be partly equal
   EXPECT_EQ(Timed(commands, chip).report.ddrLowerBound, 1024u + 512 + 512);
 }
 
@@ -147,8 +147,8 @@ TEST(MemoryReport, LayersNeedEachByteOfOthersOnce) {
   Region output = Region(int(Region::io) + 1);
   copy(0, Region::local, 0, Region::constants, 0);
   copy(0, Region::local, 64, Region::constants, 256); // half of it again
-  copy(0, Region::workspace, 0, Region::local, 0);    // for itself
-  copy(0, Region::local, 128, Region::workspace, 0);  // counts as nothing
+  copy(0, Region::workspace, 0, Region::local, 0);    // for its own use
+  copy(0, Region::local, 128, Region::workspace, 0);  // does not count
   copy(0, Region::workspace, 512, Region::local, 0);  // for layer 1, which reads it twice
   copy(1, Region::local, 192, Region::workspace, 512);
   copy(1, Region::local, 256, Region::workspace, 512);
@@ -168,7 +168,7 @@ TEST(MemoryReport, LayersNeedEachByteOfOthersOnce) {
 
 TEST(MemoryReport, LinksAreWhoReadsWhoseBytes) {
   Chip chip = chipNamed("npu-edge"), asOneLane = chip;
-  asOneLane.lanes = 1; // how bytes outside the lanes lie
+  asOneLane.lanes = 1; // the layout of bytes outside the lanes
   size_t links = 0;
   for (unsigned seed = 0; seed < 5; ++seed) {
     std::vector<Descriptor> commands = RandomStream(chip, seed).commands;
@@ -176,7 +176,7 @@ TEST(MemoryReport, LinksAreWhoReadsWhoseBytes) {
       commands[i].header.layer = uint32_t(i / 3);
     }
     Timed timed(commands, chip);
-    std::map<std::pair<Region, uint64_t>, uint32_t> writers; // of each byte: the layer
+    std::map<std::pair<Region, uint64_t>, uint32_t> writers; // layer that wrote each byte
     std::map<uint32_t, std::set<uint32_t>> wanted;
     auto touch = [&](const Operand &operand, uint32_t layer) {
       Region region = operand.tensor.region;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- MemorySvg.cpp - A memory's use as a picture --------------------------===//
+//===- MemorySvg.cpp - Memory use as a picture ------------------------------===//
 #include "bmodel/npu/memory_report.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::string escaped(const std::string &text) {
   return made;
 }
 
-/// 1, 2 or 5 times a power of ten: at most ten of them in `range`.
+/// Returns 1, 2 or 5 times a power of ten, such that at most ten steps fit into `range`.
 double stepFor(double range) {
   double step = std::pow(10, std::floor(std::log10(std::max(range, 1e-9) / 10)));
   for (double factor : {1.0, 2.0, 5.0, 10.0}) {
@@ -43,7 +43,7 @@ void label(std::ostream &out, double x, double y, const char *anchor, const std:
   out << "<text x=\"" << x << "\" y=\"" << y << "\" text-anchor=\"" << anchor << "\">" << escaped(text) << "</text>\n";
 }
 
-/// A number without useless digits.
+/// Returns the number without insignificant digits.
 std::string shortText(double value) {
   std::ostringstream text;
   text << value;
@@ -82,7 +82,7 @@ std::string memorySvg(const MemoryUse &use, const std::string &title, uint64_t b
   }
   for (const Rectangle &each : use.rectangles) {
     const Header &header = commands[each.command].header;
-    // Neighbours in the order of layers get colours far apart.
+    // Give consecutive layers clearly different colours.
     out << "<rect x=\"" << x(micro(each.from)) << "\" y=\"" << y(double(each.end)) << "\" width=\""
         << micro(each.to - each.from) * across << "\" height=\"" << double(each.end - each.begin) * up
         << "\" fill=\"hsl(" << header.layer * 137 % 360 << ",60%,65%)\" stroke=\"#555\" stroke-width=\"0.3\"><title>"

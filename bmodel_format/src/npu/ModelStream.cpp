@@ -62,7 +62,7 @@ std::vector<NumberedStage> findNpuStages(const ModelView &view) {
         isForOthers = isForOthers || subnet->kind() == SubnetKind::Device;
       }
       const ChipDef &chip = *view.model->chips()->Get(stage->chip());
-      // A stage without code returns inputs and constants.
+      // A stage without code returns only inputs and constants.
       const bool hasCode = isForNpu || isForOthers;
       isForNpu = hasCode ? isForNpu && !isForOthers : chip.family() && chip.family()->str() == "npu";
       if (isForNpu) {

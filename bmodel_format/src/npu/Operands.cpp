@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Operands.cpp - Which bytes a command touches -------------------------===//
+//===- Operands.cpp - Operands of a command ---------------------------------===//
 #include "bmodel/npu/isa.h"
 
 namespace bmodel::npu {
 namespace {
 
-/// What is particular about an operand that is read.
+/// Properties of an operand that is read; see Operand.
 enum Property : uint8_t { optional = 1, repeats = 2, anyLane = 4 };
 
-/// Collects operands; optional ones that are absent are left out.
+/// Collects the operands of a command; omits optional operands that are absent.
 class Operands {
 public:
   explicit Operands(Operand (&out)[kMostOperands]) : out(out) {}
@@ -33,7 +33,7 @@ private:
   Operand (&out)[kMostOperands];
 };
 
-/// Bias, factor and what else there is of each of so many output channels, or columns.
+/// Returns the shape of p: bias, factor and further parameters of each output channel or column.
 Shape parametersOf(uint32_t outputs, const Output &output) {
   return {{1, outputs, 1, output.flags & (Output::integral | Output::gains) ? 3u : 2u}};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Order_test.cpp - Waits of random streams: enough, and none too many --===//
+//===- Order_test.cpp - Waits of random streams: sufficient and minimal ----===//
 #include "bmodel/npu/latency.h"
 
 #include "bmodel_format/test/RandomStream.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Report.cpp - What a stream did with its time -------------------------===//
+//===- Report.cpp - How a stream spends its time ----------------------------===//
 #include "bmodel/npu/report.h"
 
 #define JSON_NOEXCEPTION
@@ -38,7 +38,7 @@ void addTraffic(Counters &counters, const Descriptor &command, const Cost &cost,
   }
 }
 
-/// Adds the moments of the stream to what they are told as. The commands of each queue run one after another.
+/// Attributes every moment of the stream to a share. Relies on each queue running its commands one after another.
 void share(Report &report, const Descriptor *commands, const Cost *costs, const Span *spans, size_t count) {
   std::vector<size_t> queues[2];
   for (size_t i = 0; i < count; ++i) {
@@ -53,7 +53,7 @@ void share(Report &report, const Descriptor *commands, const Cost *costs, const 
   const std::vector<size_t> &dma = queues[int(Queue::dma)];
   double now = 0;
   size_t next = 0;
-  // Until `end` no compute command is at work.
+  // Attributes the time up to `end`, in which no compute command runs.
   auto fill = [&](double end) {
     while (now < end) {
       for (; next < dma.size() && spans[dma[next]].end <= now; ++next) {
@@ -77,10 +77,10 @@ void share(Report &report, const Descriptor *commands, const Cost *costs, const 
   fill(report.cycles);
 }
 
-/// Three digits behind the point: a file is to be read, and the same on every machine.
+/// Rounds to three decimals: readable, and identical on every machine.
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
-/// A cell of a CSV: quoted where it has to be.
+/// Returns a CSV cell, quoted if necessary.
 std::string quoted(const std::string &text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) {
     return text;
@@ -109,7 +109,7 @@ Json jsonOf(const Counters &counters) {
     made[kQueues[queue]] = {{"commands", counters.commands[queue]}, {"busy_cycles", rounded(counters.busy[queue])}};
   }
   made["dma"]["stalled_cycles"] = rounded(counters.stalled);
-  // A layer that costs nothing has none of either: the keys are there, for readers ask for them.
+  // Write both keys even for a layer that costs nothing: readers expect them.
   made["bound_cycles"] = made["time_cycles"] = Json::object();
   for (int bound = 0; bound < kBounds; ++bound) {
     if (counters.boundCycles[bound] > 0) {
@@ -263,7 +263,7 @@ std::string reportJson(const Report &report, const Chip &chip, const std::vector
     addMatrixCycles(entry, roofline, layer);
     if (memory) {
       auto least = memory->leastDdrBytes.find(layer);
-      // A gather is asked for less than the table that it may touch.
+      // A gather reads fewer bytes than the table that it may access.
       entry["ddr_least_bytes"] =
           least == memory->leastDdrBytes.end() ? 0 : std::min(least->second, counters.ddrBytes());
       addLinks(entry, memory->links, layer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Report_test.cpp - Sums and texts of reports, worked out by hand ------===//
+//===- Report_test.cpp - Sums and texts of reports, computed by hand --------===//
 #include "bmodel/npu/report.h"
 
 #include "bmodel_format/test/TestChip.h"
@@ -15,7 +15,7 @@ const Chip edge = chipNamed("npu-edge"); // 1 GHz
 
 Tensor tile(Region region) { return {.strides = {0, 64, 64, 1}, .region = region, .type = Type::i8}; }
 
-/// Weights and an input are loaded, one result stays outside for a while, one is an output.
+/// A stream that loads weights and an input, keeps one result in DDR for a while, and stores another as output.
 struct Example {
   Example() {
     Region regions[][2] = {{Region::local, Region::constants},
@@ -70,14 +70,14 @@ TEST(Report, EveryMomentIsToldOnce) {
   Example e;
   Report report = reportOf(e.commands.data(), e.costs.data(), e.spans.data(), e.commands.size(), 1);
   EXPECT_NEAR(report.all.cycles(), report.cycles, 1e-6);
-  // The pool runs beside the first copy and comes first; copies of so little are bound by the latency.
+  // The pool runs beside the first copy and comes first; the latency bounds such small copies.
   EXPECT_EQ(report.layers.at(1).begin, 0);
   EXPECT_EQ(report.layers.at(1).end, report.cycles);
   double last = e.spans[3].end - e.spans[3].begin;
   EXPECT_NEAR(report.layers.at(1).cycles(), e.costs[4].cycles + last, 1e-6);
   EXPECT_NEAR(report.layers.at(0).cycles(), report.cycles - e.costs[4].cycles - last, 1e-6);
   EXPECT_STREQ(nameOfShare(report.layers.at(0).largestShare()), "latency");
-  // Where a command waits for another, nothing is at work for a while but the other one.
+  // While a command waits for a command of the other queue, only that command runs.
   e.spans[4] = {report.cycles + 100, report.cycles + 150, 0};
   Report later = reportOf(e.commands.data(), e.costs.data(), e.spans.data(), e.commands.size(), 1);
   EXPECT_NEAR(later.all.shares[kIdle], 100, 1e-6);
@@ -145,7 +145,7 @@ TEST(Report, TracesHaveOneEventACommand) {
     ++events;
   }
   EXPECT_EQ(events, e.commands.size());
-  // The second load: 345.454... cycles of 1 ns after the first, and so long: to 0.691.
+  // The second load starts 345.454... cycles of 1 ns after the first and takes as long: it ends at 0.691.
   EXPECT_NE(text.find("\"name\":\"copy stem\",\"cat\":\"latency\",\"ph\":\"X\",\"ts\":0.345,\"dur\":0.346"),
             std::string::npos)
       << text;
@@ -158,7 +158,7 @@ double numberBehind(const std::string &text, const std::string &key) {
 
 TEST(Report, TracesOfCommandsInARowDoNotOverlap) {
   Example e;
-  // Each begins where the last ends, at times that three digits of a microsecond do not hold.
+  // Each command begins when the previous one ends, at times that three decimals of a microsecond cannot represent.
   double at = 0;
   for (Span &span : e.spans) {
     span.begin = at;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Roofline.cpp - What no schedule can be faster than -------------------===//
+//===- Roofline.cpp - Lower bounds of a stream's time -----------------------===//
 #include "bmodel/npu/latency.h"
 #include "bmodel/npu/report.h"
 
@@ -11,7 +11,7 @@ namespace {
 double elementsOf(const Shape &s) { return double(s.dims[0]) * s.dims[1] * s.dims[2] * s.dims[3]; }
 double tapsOf(const Window &window) { return double(window.kernel[0]) * window.kernel[1]; }
 
-/// Products that all lanes make in one cycle.
+/// Multiplications of all lanes in one cycle.
 double productsPerCycle(Type x, const Chip &chip) {
   return double(chip.lanes) * chip.macsPerLane() / divisorOf(x, chip);
 }

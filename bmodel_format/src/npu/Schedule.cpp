@@ -9,15 +9,15 @@ namespace bmodel::npu {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// A DMA that meets a bank in constant use still gets this share of its port.
+/// Share of a bank's port that a DMA command gets at least, even if a compute command uses the bank all the time.
 constexpr double kLeastShare = 0.125;
 
-/// One of the two queues: at most one command at work.
+/// One of the two queues; at most one of its commands runs at a time.
 struct Runner {
   std::vector<size_t> order; ///< indices of its commands
-  size_t next = 0;           ///< of `order`: at work, or the next to begin
+  size_t next = 0;           ///< index into `order` of the running command, or of the next one
   bool active = false;
-  double left = 0; ///< cycles of work
+  double left = 0; ///< remaining cycles of the running command
   double rate = 1;
 
   bool finished() const { return next == order.size(); }
@@ -40,7 +40,7 @@ public:
       setRates();
       double step = std::min(untilEnd(queues[0]), untilEnd(queues[1]));
       if (step == kNever) {
-        break; // verifyStream has refused such a stream
+        break; // cannot happen after verifyStream
       }
       now += step;
       advance(queues[0], step, now);

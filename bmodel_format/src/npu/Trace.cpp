@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Trace.cpp - A stream's time for Perfetto -----------------------------===//
+//===- Trace.cpp - Timeline of a stream for Perfetto ------------------------===//
 #include "bmodel/npu/report.h"
 
 #define JSON_NOEXCEPTION
@@ -15,11 +15,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kProcess = 1;
-constexpr int kFirstQueue = 1; ///< tracks; 0 would be the idle thread
+constexpr int kFirstQueue = 1; ///< track numbers; 0 would be the idle thread
 constexpr int kFirstLayer = 3;
 
-/// Events of the Chrome trace format. Times are whole nanoseconds, told in microseconds as the format has it: rounded
-/// once, so that what follows without a gap neither overlaps nor leaves one.
+/// Builds events of the Chrome trace format. Times are rounded once, to whole nanoseconds, and written in microseconds
+/// as the format requires: slices without a gap between them neither overlap nor get one.
 class Trace {
 public:
   Trace(const Chip &chip, const std::vector<std::string> &names) : chip(chip), names(names) {
@@ -42,7 +42,8 @@ private:
 
   std::string nameOfLayer(uint32_t layer) const { return layer < names.size() ? names[layer] : ""; }
 
-  /// Tracks are shown in the order of their numbers, not of their first events.
+  /// Names a track and sets its position: Perfetto shows tracks in the order of their numbers, not of their first
+  /// events.
   void nameTrack(int track, const std::string &name) {
     events.push_back(
         {{"name", "thread_name"}, {"ph", "M"}, {"pid", kProcess}, {"tid", track}, {"args", {{"name", name}}}});
@@ -65,9 +66,9 @@ private:
                       {"args", std::move(args)}});
   }
 
-  /// An arrow from the end of one command to the begin of one that waited for it.
+  /// Adds an arrow from the end of a command to the start of a command that waited for it.
   void addFlow(const Descriptor &from, const Span &ended, const Descriptor &to, const Span &begun) {
-    // Inside the slice: one that has ended at that very time could not be found.
+    // Start the arrow 1 ns before the end: a slice that ends exactly at that time would not be found.
     int64_t end = std::max(nanoseconds(ended.end) - 1, nanoseconds(ended.begin));
     for (bool begins : {true, false}) {
       Json event = {{"name", "wait"},
@@ -78,7 +79,7 @@ private:
                     {"tid", trackOf(begins ? from : to)},
                     {"ts", micro(begins ? end : nanoseconds(begun.begin))}};
       if (!begins) {
-        event["bp"] = "e"; // binds to the slice around it, not to the next one
+        event["bp"] = "e"; // binds to the enclosing slice, not to the next one
       }
       events.push_back(std::move(event));
     }
@@ -104,7 +105,7 @@ private:
 
 void Trace::addCommands(const Descriptor *commands, const Cost *costs, const Span *spans, size_t count,
                         const std::vector<size_t> &firsts) {
-  std::vector<size_t> queues[2]; // of a stream; commands wait for a number of those of the other queue
+  std::vector<size_t> queues[2]; // of the current stream: a wait counts the commands of the other queue
   for (size_t i = 0; i < count; ++i) {
     const Header &header = commands[i].header;
     const CommandText &text = *findCommand(header.opcode);
@@ -129,7 +130,7 @@ void Trace::addCommands(const Descriptor *commands, const Cost *costs, const Spa
   }
 }
 
-/// Layers overlap where one is loaded while another computes: each is on the first track that is free.
+/// Layers overlap if one is loaded while another computes; each layer goes to the first free track.
 void Trace::addLayers(const Descriptor *commands, const Span *spans, size_t count) {
   std::map<uint32_t, Span> layers;
   for (size_t i = 0; i < count; ++i) {
@@ -143,7 +144,7 @@ void Trace::addLayers(const Descriptor *commands, const Span *spans, size_t coun
   }
   std::sort(order.begin(), order.end(),
             [](auto &a, auto &b) { return std::pair(a.first.begin, a.second) < std::pair(b.first.begin, b.second); });
-  std::vector<int64_t> ends; // of the tracks
+  std::vector<int64_t> ends; // by track
   for (const auto &[span, layer] : order) {
     auto free = std::find_if(ends.begin(), ends.end(),
                              [&, begin = nanoseconds(span.begin)](int64_t end) { return end <= begin; });
@@ -158,7 +159,7 @@ void Trace::addLayers(const Descriptor *commands, const Span *spans, size_t coun
   }
 }
 
-/// Bytes a nanosecond while a DMA command is at work.
+/// Adds a counter of the DDR rate in bytes per nanosecond while a DMA command runs.
 void Trace::addTraffic(const Descriptor *commands, const Cost *costs, const Span *spans, size_t count) {
   std::map<int64_t, double> values;
   for (size_t i = 0; i < count; ++i) {
@@ -172,7 +173,7 @@ void Trace::addTraffic(const Descriptor *commands, const Cost *costs, const Span
   addCounter("DDR, GB/s", "GB/s", values);
 }
 
-/// Bytes that hold something.
+/// Adds a counter of the bytes in use.
 void Trace::addUse(const MemoryUse &use, const char *name) {
   std::map<int64_t, double> changes;
   for (const Rectangle &each : use.rectangles) {
