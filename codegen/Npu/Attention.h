@@ -1,4 +1,4 @@
-//===- Attention.h - Attention as tiles of the NPU --------------*- C++ -*-===//
+//===- Attention.h - Attention on the NPU, cut into tiles -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_ATTENTION_H
 #define TESSERA_CODEGEN_NPU_ATTENTION_H
@@ -9,27 +9,28 @@
 
 namespace tessera::npu {
 
-/// Batches of queries, |group| of which have the same keys.
+/// Sizes of an attention. Each |group| consecutive batches share their keys and values.
 struct AttentionSizes {
   int64_t batches, queries, depth, keys, features, group = 1;
   bool hasMask;
-  int64_t runs = 0; ///< of batches whose operands lie evenly; 0: all do
+  int64_t runs = 0; ///< runs of evenly spaced batches, if those of q or y are not evenly spaced; else 0
   bool ofIntegers = false;
-  bool zeroesMaskedRows = false; ///< a row whose scores are all -inf is 0
+  bool zeroesMaskedRows = false; ///< a row whose scores are all -inf gives 0
 };
 
-/// What scores and results are multiplied by.
+/// Factors of scores and results.
 struct AttentionScales {
   float scores, values = 1;
-  float levels = 0; ///< of powers, where products are of integers
+  float levels = 0; ///< factor of the rounded u8 powers; integer attention only
 };
 
-/// Into how many blocks the queries of a batch are cut such that lanes have about as much to do.
+/// Returns the number of blocks into which the queries of each batch are cut, such that all lanes have similar work.
 int64_t blocksOf(const AttentionSizes &sizes, const Chip &chip);
-/// The fastest way where queries are not few.
+/// Returns the fastest mapping among `queries`, `matrix` and `blocks`. `batches`, for few queries, is chosen by the
+/// caller.
 AttentionWay chooseWay(const AttentionSizes &sizes, int64_t blocks, const Chip &chip);
 
-/// Makes the tiles of one attention.
+/// Builds the tiles of one attention.
 class AttentionTiles {
 public:
   AttentionTiles(const AttentionSizes &sizes, AttentionWay way, uint32_t blocks, Tiler &tiler,
@@ -44,24 +45,27 @@ public:
     }
   }
 
-  // n, c, h: batches, queries, those of a group; or 1, batches, all queries of a group; or 1, blocks of all batches,
-  // queries of a block. Keys are [depth, keys]. One place for all n, or one for each; of blocks one for each batch.
-  // Heads side by side have one h each, and keys and values one place each.
+  // The dims n, c, h depend on the mapping:
+  //   queries, matrix: groups of batches that share keys; queries; batches of a group
+  //   batches: 1; groups; queries of all batches of a group
+  //   blocks: 1; blocks of all batches; queries of a block
+  // Keys are [depth, keys] and values [keys, features] in h, w. An operand has either one view for all n or one per n,
+  // with `blocks` one per batch. If |sideBySide|, each head is one h, and keys and values have one view per head.
   llvm::SmallVector<TileView> q, y, keys, values, masks;
   bool sideBySide = false;
-  Shape whole;               ///< n, c, h of all
-  Instructions mapped;       ///< what is computed of the result, or nothing
-  size_t mappedOperands = 1; ///< how many of its operands are the result: all
+  Shape whole;               ///< n, c, h of the complete attention
+  Instructions mapped;       ///< map computed on the result; may be empty
+  size_t mappedOperands = 1; ///< operands of |mapped|, all of which are the result
 
-  /// How large a tile is and how many keys a chunk has; false where nothing fits.
+  /// Chooses the tile size and the keys per chunk. Returns false if not even the smallest tile fits.
   bool choose();
   std::vector<Tile> make();
-  /// Bytes of a lane: of what was chosen, and below which work gets slow.
+  /// Bytes per lane: for the chosen tile size, and for the smallest one that is still fast.
   uint64_t requirement() const { return requirementOf(size, chunk); }
   uint64_t minimum() const;
 
 private:
-  /// Whether sums, which are f32, are no result.
+  /// Returns true if the f32 sums need their own buffer, because the result is mapped or not f32.
   bool sumsAreApart() const { return !mapped.empty() || y[0].tensor.type != bmodel::npu::Type::f32; }
   uint64_t requirementOf(const Shape &tile, uint32_t chunk) const;
   bool shrink();
@@ -92,7 +96,7 @@ private:
 
   const AttentionSizes &sizes;
   bool byMatrix, byBatch;
-  uint32_t blocks; ///< of a batch; 0: lanes have something else
+  uint32_t blocks; ///< blocks per batch; 0 with other mappings
   AttentionScales scales;
   Stream &stream;
   const Chip &chip;
@@ -102,8 +106,8 @@ private:
   Shape size;
   uint32_t chunk = 0;
   uint16_t lane = 0;
-  std::optional<TileView> mask; ///< of the tile, where the next one may have the same
-  Shape maskBegin, maskPart;    ///< of that tile
+  std::optional<TileView> mask; ///< mask of the current tile; the next tile may reuse it
+  Shape maskBegin, maskPart;    ///< position and size of the tile that |mask| was loaded for
   std::vector<Tile> tiles;
 };
 

@@ -1,4 +1,4 @@
-//===- ChipPass.h - Passes that ask a chip ----------------------*- C++ -*-===//
+//===- ChipPass.h - Base class of passes for one chip -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_CHIPPASS_H
 #define TESSERA_CODEGEN_NPU_CHIPPASS_H
@@ -9,7 +9,8 @@
 
 namespace tessera::npu {
 
-/// The chip of a pass with the option `chip`: given when the pass is made, or found by that option before it runs.
+/// Base class of passes with the option `chip`. The chip is passed to the constructor or, in `initialize`, found by
+/// that option.
 template <typename Base>
 class ChipPass : public Base {
 public:

@@ -9,12 +9,13 @@
 
 namespace tessera::npu {
 
+/// Returns the names of the built-in chips.
 std::vector<std::string> builtinChips();
 
-/// The JSON description of a built-in chip ("npu-base"); nothing where there is none of that name.
+/// Returns the JSON description of a built-in chip such as "npu-base", or nothing if |name| is unknown.
 std::optional<std::string> findBuiltinChip(llvm::StringRef name);
 
-/// The built-in chip of that name, or the one that the file at that path describes. The error says what is wrong.
+/// Returns the built-in chip of that name, or the chip that the file at that path describes.
 llvm::Expected<bmodel::npu::Chip> findChip(llvm::StringRef nameOrPath);
 
 } // namespace tessera::npu

@@ -1,4 +1,4 @@
-//===- ChooseDirectStores.h - Results stored as they are made ---------*- C++ -*-===//
+//===- ChooseDirectStores.h - Stores computed results directly --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_CHOOSEDIRECTSTORES_H
 #define TESSERA_CODEGEN_NPU_CHOOSEDIRECTSTORES_H
@@ -9,17 +9,18 @@
 
 namespace tessera::npu {
 
-/// The op after which all of a value is there; null: it is there from the beginning.
+/// Returns the last op that writes a part of |value|, or null if the value is available from the beginning.
 mlir::Operation *lastWriterOf(mlir::Value value);
 
-/// A store of a value, as it is made, to a result of the model; and what it costs beside the one to the value's place.
+/// A direct store of a value to a result of the model, and its cost. |ownCycles| is the cost of storing the value at
+/// its own address instead.
 struct DirectStoreCost {
   mlir::Value value;
   DirectStore directStore;
   double cycles, ownCycles;
 };
-/// What the ops that make a piece's source would store, so that the piece need not be moved. Nothing where one of them
-/// cannot: it stores no images, or with too many commands.
+/// Returns the direct stores that replace moving |piece|, one per op that computes a part of its source. Returns
+/// nothing if one of these ops does not store images or would need too many store commands.
 std::optional<std::vector<DirectStoreCost>> directStoreCosts(mlir::func::FuncOp function, device::CopyOp copy,
                                                              device::PieceAttr piece, const Chip &chip);
 

@@ -1,4 +1,4 @@
-//===- ChooseForms.h - Forms that a schedule is judged with -----*- C++ -*-===//
+//===- ChooseForms.h - Forms compared by the schedule search ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_CHOOSEFORMS_H
 #define TESSERA_CODEGEN_NPU_CHOOSEFORMS_H
@@ -8,12 +8,15 @@
 
 namespace tessera::npu {
 
-/// What convolutions that can do the map in front of them, as pictures are quantised, and these maps say.
+/// Attributes of each convolution that can compute the map in front of it (e.g. the quantisation of a picture), and of
+/// that map.
 using FormsOfInputs = llvm::SmallVector<std::pair<mlir::Operation *, mlir::DictionaryAttr>>;
 FormsOfInputs formsOfInputs(mlir::func::FuncOp function);
+/// Restores the attributes that formsOfInputs has recorded.
 void setForms(const FormsOfInputs &forms);
 
-/// Chooses the forms of these convolutions again: with the map where they can, or without.
+/// Chooses the forms of these convolutions again. |fuses|: fuse the map in front where that is possible, otherwise
+/// never.
 void fuseInputs(mlir::func::FuncOp function, const bmodel::npu::Chip &chip, bool fuses);
 
 } // namespace tessera::npu

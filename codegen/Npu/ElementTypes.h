@@ -1,4 +1,4 @@
-//===- ElementTypes.h - Element types that the chip has ---------*- C++ -*-===//
+//===- ElementTypes.h - Element types of the NPU ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_ELEMENTTYPES_H
 #define TESSERA_CODEGEN_NPU_ELEMENTTYPES_H
@@ -10,10 +10,10 @@
 
 namespace tessera::npu {
 
-/// Why an op cannot be emitted; it is reported at the op.
+/// Returns an error saying why an op cannot be emitted. The caller reports it at the op.
 inline llvm::Error refuse(const llvm::Twine &why) { return llvm::createStringError(why); }
 
-/// The chip's name of an element type; nothing where it has none.
+/// Returns the NPU's element type for |element|, or nothing if the NPU does not support it.
 std::optional<bmodel::npu::Type> typeOf(mlir::Type element);
 
 } // namespace tessera::npu

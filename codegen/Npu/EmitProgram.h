@@ -11,51 +11,52 @@
 namespace tessera::npu {
 class FunctionEmission;
 
-/// Tells how far an emitter is.
+/// Called with each emitter before it runs, to attach progress reporting.
 using Observe = llvm::function_ref<void(FunctionEmission &emitter)>;
 
-/// Tells |plan| how every layer sees its values and what room it needs; then what may stay in local memory is known.
-/// |mayBeResident|: anything may. Failure with refusals of ops that have no form on the chip.
+/// Records in |plan| how each layer views its values and how much local memory it needs, and determines which values
+/// can be resident. |mayBeResident|: if false, none can. Fails with |refusals| if ops are not supported on the chip.
 mlir::LogicalResult survey(mlir::func::FuncOp function, Constants &constants, const Chip &chip, ValuePlan &plan,
                            bool mayBeResident, Observe observe, std::vector<Refusal> &refusals);
 
-/// Gives addresses outside the chip to the values that need them.
+/// Assigns off-chip addresses to the values that need them.
 void placeOutside(ValuePlan &plan, const GroupPlan &groups);
 
-/// A stream whose buffers have addresses in local memory, and whose commands wait for each other.
+/// A stream whose buffers have local addresses and whose commands have their waits.
 struct Assembly {
-  std::vector<bmodel::npu::Descriptor> commands; ///< none where there are misfits
-  Overlap overlap;                               ///< what of them runs at the same time
+  std::vector<bmodel::npu::Descriptor> commands; ///< empty if there are misfits
+  Overlap overlap;                               ///< which of them may run at the same time
   uint64_t localPeak = 0;
   double cycles = 0;
   std::vector<MemoryPlan::Misfit> misfits;
 };
-/// |inputs|: of the function. |effort|: NpuOptions::opt; from 1 on loads stand early, from 2 on the faster of two
-/// orders is taken.
+/// Allocates local memory and orders the commands of a stream. |inputs|: arguments of the function. |effort|:
+/// NpuOptions::opt; from 1 on loads are prefetched, from 2 on several kinds of overlap are tried and the fastest is
+/// taken.
 Assembly assemble(Stream &stream, uint32_t inputs, unsigned effort);
 
-/// Of the ops whose tiles have no addresses the one that works with most.
+/// Returns a refusal for the op that needs most local memory among those whose tiles have no addresses.
 Refusal refusalOf(llvm::ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const Stream &stream);
 
-/// What the schedule on the ops makes, before it is a program.
+/// The stream that the schedule on the ops produces, before it becomes a program.
 struct ScheduledStream {
   std::unique_ptr<Stream> stream;
   Assembly assembly;
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
   LayerSchedule layerSchedule;
 };
-/// Failure with refusals, or with an error where the schedule is none, or has no room.
+/// Fails with |refusals|, or with an error if the schedule is invalid or does not fit.
 mlir::FailureOr<ScheduledStream> streamOfSchedule(mlir::func::FuncOp function, const Chip &chip, Constants &constants,
                                                   std::vector<Refusal> &refusals);
 
-/// Makes the commands of an assembled stream as the passes on its IR do. |observer|: NpuOptions::observeIr. An error at
-/// the function where they are not |assembled|, which the stream was chosen for.
+/// Runs the program passes on an assembled stream. |observer|: NpuOptions::observeIr. Emits an error at the function if
+/// the commands differ from |assembled|, for which the schedule was chosen.
 mlir::LogicalResult finishStream(mlir::func::FuncOp function, const Stream &stream, const Overlap &overlap,
                                  llvm::ArrayRef<bmodel::npu::Descriptor> assembled,
                                  const codegen::IrObserver &observer);
 
-/// The program that the schedule on the ops makes, once. Failure with refusals, or with an error where the schedule is
-/// none, or has no room.
+/// Emits the program for the schedule on the ops. Fails with |refusals|, or with an error if the schedule is invalid or
+/// does not fit.
 mlir::LogicalResult emitScheduled(mlir::func::FuncOp function, const Chip &chip, Constants &constants,
                                   NpuProgram &program, std::vector<Refusal> &refusals);
 

@@ -1,11 +1,11 @@
-//===- FusedOps.h - Copies and maps that other ops do on the way ---*- C++ -*-===//
+//===- FusedOps.h - Copies and maps fused into other ops --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Norms, attention and products by constant weights work on rows. What turns rows before them, quantises theirs and
-// turns these again would pass outside memory once more for each step: instead they read their operands as these lie,
-// compute the map behind them on what is in local memory, and store it as the copies behind that want it.
+// Norms, attention and matmuls by constant weights process rows. Transposing rows before them, quantising their rows
+// and transposing these back would each pass through off-chip memory. Instead, these ops read their operands as they
+// lie, compute the map behind them on data in local memory, and store in the layout of the copies behind that map.
 //
-// FuseCopies.cpp decides it and writes npu.fused on the copies and maps; FusedOps reads that.
+// FuseCopies.cpp decides this and writes npu.fused on the copies and maps; FusedOps reads it.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_NPU_FUSEDOPS_H
 #define TESSERA_CODEGEN_NPU_FUSEDOPS_H
@@ -21,109 +21,110 @@
 
 namespace tessera::npu {
 
-/// Ops of the device have ranked tensors only.
+/// Returns the type of a value of a device op, which is always a ranked tensor.
 inline mlir::RankedTensorType typeOf(mlir::Value tensor) {
   return mlir::cast<mlir::RankedTensorType>(tensor.getType());
 }
 
-/// Elements of a tensor, in order, as they lie in another value (or in that tensor itself).
+/// Layout of a tensor's elements, in order, within another value (or within the tensor itself).
 struct StridedView {
   mlir::Value value;
-  int64_t offset = 0; ///< of the first one, in elements of |value|
+  int64_t offset = 0; ///< of the first element, in elements of |value|
   LoopNest nest;      ///< strides of |value|, simplified
 
-  /// The distance of elements begin, begin + step, begin + 2 * step ..., |count| of them, wherever |begin| is a
-  /// multiple of step * count; nothing where they do not lie evenly.
+  /// Returns the distance of the elements begin, begin + step, begin + 2 * step ..., |count| in number, for every
+  /// |begin| that is a multiple of step * count. Returns nothing if they are not evenly spaced.
   std::optional<int64_t> strideOf(int64_t step, int64_t count) const;
-  /// Where an element lies.
+  /// Returns the offset of an element.
   int64_t at(int64_t index) const;
 };
 
-/// Rows in blocks of evenly lying ones, each row of up to three dims: rows of 2 x 2 pixels each, say. Strides in
-/// elements.
+/// Rows in blocks of evenly spaced rows. A row has up to three dims, e.g. in window partitioning 2 x 2 pixels. Strides
+/// in elements.
 struct BlockedRows {
-  int64_t blocks, byBlock, rows, byRow;  ///< rows of a block
-  std::array<int64_t, 3> sizes, strides; ///< of a row
+  int64_t blocks, byBlock, rows, byRow;  ///< rows: per block
+  std::array<int64_t, 3> sizes, strides; ///< of one row
 };
 
-/// What the function's npu.fused attributes say, found by the ops that do the work.
+/// Contents of the function's npu.fused attributes, by the ops that execute the fused ones.
 class FusedOps {
 public:
-  /// The attributes are consistent (verifyFused).
+  /// Requires consistent attributes (verifyFused).
   FusedOps(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
 
-  /// Whether other ops do what the op does.
+  /// Returns true if another op executes |op|.
   bool isFused(mlir::Operation *op) const { return op->hasAttr(NpuDialect::kFusedAttr); }
-  /// How the reader of an operand finds it.
+  /// Returns how the reader of an operand sees it.
   StridedView viewOf(mlir::Value operand) const;
 
-  /// What becomes of an op's result.
+  /// Ops fused behind an op, and the destinations of its result.
   struct FusedConsumers {
     device::MapOp map;                           ///< or null
-    mlir::Value mapped;                          ///< the operand of |map| that is the result
+    mlir::Value mapped;                          ///< operand of |map| that is the result
     Instructions program;                        ///< of |map|
-    llvm::SmallVector<StridedView, 2> targets;   ///< where it goes: the elements of the result there
-    llvm::SmallVector<mlir::Operation *, 2> ops; ///< that are folded
+    llvm::SmallVector<StridedView, 2> targets;   ///< destinations of the result
+    llvm::SmallVector<mlir::Operation *, 2> ops; ///< fused ops
   };
-  /// Null: the result is all that is stored.
+  /// Returns null if nothing is fused behind |op| and its own result is stored.
   const FusedConsumers *consumersOf(mlir::Operation *op) const;
-  /// Copies through which an op reads.
+  /// Returns the copies through which an op reads its operands.
   llvm::SmallVector<mlir::Operation *> readThrough(mlir::Operation *op) const;
 
 private:
   void readConsumers(mlir::Operation *op);
 
-  llvm::DenseMap<mlir::Value, StridedView> aliases; ///< values that are found in copies of them only
+  llvm::DenseMap<mlir::Value, StridedView> aliases; ///< values that only exist inside copies of them
   llvm::DenseMap<mlir::Operation *, FusedConsumers> consumersByOp;
 };
 
-/// What decides and verifies npu.fused shares these.
+/// Rules shared by the code that decides and the code that verifies npu.fused.
 namespace fusion {
 
-/// The attribute; null where the op is not fused.
+/// Returns the attribute, or null if the op is not fused.
 FusedAttr getFused(mlir::Operation *op);
 
-/// Whether |rows| rows of |size| elements lie evenly, and so do the elements of a row.
+/// Returns true if |rows| rows of |size| elements are evenly spaced, and the elements of each row as well.
 bool hasEvenRows(const StridedView &view, int64_t rows, int64_t size);
-/// Whether the rows of each matrix of the value do, which are its last two dims.
+/// Returns true if this holds for the rows of each matrix, i.e. of the value's last two dims.
 bool hasEvenMatrices(const StridedView &view, mlir::Value value);
 
-/// |rows| rows of |size| elements as such blocks; nothing where they lie otherwise.
+/// Returns |rows| rows of |size| elements as blocks, or nothing if they have another layout.
 std::optional<BlockedRows> blockedRowsOf(const StridedView &view, int64_t rows, int64_t size);
 
-/// What reads a value, reshapes left out.
+/// Appends the uses of a value, looking through reshapes.
 void findReaders(mlir::Value value, llvm::SmallVectorImpl<mlir::OpOperand *> &readers);
 
-/// Whether a copy moves all of its result from one source, and may be left to others: results of the model, and what
-/// shares the bytes of another value, have ways of their own.
+/// Returns true if a copy reads its whole result from one source and may be fused. Copies that write results of the
+/// model, or that share bytes with another value, may not.
 bool isView(device::CopyOp copy);
-/// The result of such a copy as it lies in its source.
+/// Returns the layout of such a copy's result within its source.
 StridedView sourceOf(device::CopyOp copy);
-/// The source of such a copy as it lies in the result; nothing where it is not all there.
+/// Returns the layout of such a copy's source within the result, or nothing if parts of the source are missing there.
 std::optional<StridedView> resultOf(device::CopyOp copy);
 
-/// Whether an op can read one of its operands so.
+/// Returns true if the user can read its operand with this layout.
 bool canRead(mlir::OpOperand &use, const StridedView &view);
 
-/// The only reader of the result of an op that works on rows, where that is a map which the op can compute.
+/// Returns the only reader of the op's result if that is a map that the op can compute; else null.
 device::MapOp findMap(mlir::Operation *op, const bmodel::npu::Chip &chip);
-/// The map as a program of the vector unit. The error says what has no form there.
+/// Returns the map as a vector program. The error names the operation that the vector unit does not support.
 llvm::Expected<Instructions> programOfMap(device::MapOp map);
 
-/// The convolution that alone reads what a map makes of one tensor of the caller's, element by element: it may compute
-/// the map on what it loads. Null where there is none.
+/// Returns the convolution that is the only reader of an element-wise map of one function argument, and which may
+/// therefore compute the map on the data that it loads. Returns null if there is none.
 device::ConvOp findMapReader(device::MapOp map);
-/// The map that a convolution computes on what it loads as x; null where there is none.
+/// Returns the map that a convolution computes on the data that it loads as x, or null.
 device::MapOp fusedInputMapOf(device::ConvOp conv);
 
-/// The map behind an op that is fused into it; null where there is none.
+/// Returns the map behind an op that is fused into it, or null.
 device::MapOp fusedMapOf(mlir::Operation *op);
-/// The copies of |result| that are fused into the op that makes it, by the places that they are.
+/// Returns the copies of |result| that are fused into the op that computes it, by target number.
 llvm::SmallVector<device::CopyOp> fusedCopiesOf(mlir::Value result);
 
 } // namespace fusion
 
-/// Checks every npu.fused of a function: that the op named does it, and can. Errors are reported at the ops.
+/// Checks every npu.fused of a function: the op that has to execute the fused one exists and can do it. Emits errors at
+/// the ops.
 mlir::LogicalResult verifyFused(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
 
 } // namespace tessera::npu

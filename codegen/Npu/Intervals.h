@@ -1,4 +1,4 @@
-//===- Intervals.h - What numbers tensors hold ------------------*- C++ -*-===//
+//===- Intervals.h - Ranges of tensors' values ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_INTERVALS_H
 #define TESSERA_CODEGEN_NPU_INTERVALS_H
@@ -9,13 +9,13 @@
 
 namespace tessera::npu {
 
-/// Numbers that a tensor's elements lie between: those of its type, or fewer where what makes it tells.
+/// Returns the range of a tensor's elements: that of its type, or a smaller one derived from the op that computes it.
 Interval intervalOf(mlir::Value value);
 
-/// The same of the integer sums of a convolution or matrix product, before its epilogue.
+/// Returns the range of the integer sums of a convolution or matmul, before its epilogue.
 Interval intervalOfSums(mlir::Operation *op);
 
-/// The same of sums along an axis, those on the way to them included, were they not cut to their type.
+/// Returns the range of running sums along an axis, as if they did not wrap to their type.
 Interval intervalOfRunningSums(device::CumSumOp op);
 
 } // namespace tessera::npu

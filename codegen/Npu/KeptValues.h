@@ -1,4 +1,4 @@
-//===- KeptValues.h - What layers make, where people find it ----*- C++ -*-===//
+//===- KeptValues.h - Layer results preserved for debugging -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_KEPTVALUES_H
 #define TESSERA_CODEGEN_NPU_KEPTVALUES_H
@@ -12,28 +12,28 @@
 namespace tessera::npu {
 class ValuePlan;
 
-/// A value of a function whose layers' results are kept (npu.kept), and where it is when the program has run.
+/// A value that is preserved for debugging (npu.kept), and its location after the program has run.
 struct KeptValue {
   mlir::Value value;
-  int64_t memory = 0;           ///< as in device::Address
-  uint64_t offset = 0;          ///< into it, in bytes
-  std::vector<uint32_t> layers; ///< that write parts of it, in the order of the program
+  int64_t memory = 0;           ///< numbered as in device::Address
+  uint64_t offset = 0;          ///< in bytes
+  std::vector<uint32_t> layers; ///< layers that write parts of the value, in program order
 };
 
-/// All that can be told apart: not what a fused op never has in one place, what leaves through other tensors alone, and
-/// parts of a concatenation that no tensor of a file can begin at; the concatenation is there itself. In the order in
-/// which they are complete. |plan|: has placed everything.
+/// Returns all values that can be preserved, in the order in which they are complete. |plan| has placed everything.
+/// Left out are values inside fused ops, values that are only stored directly, and parts of a concatenation whose
+/// offset is not aligned for a tensor; the concatenation itself is included.
 std::vector<KeptValue> keptValues(mlir::func::FuncOp function, const ValuePlan &plan);
 
-/// A program that keeps values.
+/// A program whose layer results are preserved.
 struct KeptIn {
   mlir::func::FuncOp function;
-  llvm::ArrayRef<std::string> layers; ///< their names
-  uint32_t stream = 0;                ///< its number among all of the model
+  llvm::ArrayRef<std::string> layers; ///< names
+  uint32_t stream = 0;                ///< number of the stream in the model
 };
 
-/// Appends a tensor for each value that has a name (SubnetProgram::tensors), and what there is to tell of it: tensor,
-/// op, stream, region and offset (as commands name them), layers and their ONNX nodes.
+/// Appends a tensor to |tensors| (SubnetProgram::tensors) and a description to |told| for each value that has a name.
+/// The description lists tensor, op, stream, region and offset (as commands name them), layers and their ONNX nodes.
 void addKept(llvm::ArrayRef<KeptValue> values, const KeptIn &program, std::vector<bmodel::TensorDefT> &tensors,
              llvm::json::Array &told);
 

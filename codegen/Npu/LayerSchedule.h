@@ -1,4 +1,4 @@
-//===- LayerSchedule.h - What a plan of the NPU decides -------------*- C++ -*-===//
+//===- LayerSchedule.h - Decisions of a plan of the NPU ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_LAYERSCHEDULE_H
 #define TESSERA_CODEGEN_NPU_LAYERSCHEDULE_H
@@ -10,13 +10,13 @@
 
 namespace tessera::npu {
 
-/// Which values stay in local memory. Layers are numbered in the order of the program.
+/// Values that are resident in local memory, and slice groups. Layers are numbered in program order.
 struct LayerSchedule {
   /// A value that stays whole.
   struct ResidentValue {
-    uint32_t first, last; ///< from the layer that makes it to the last that reads it in local memory
-    uint64_t bytes = 0;   ///< of a lane
-    bool stored = false;  ///< also outside the chip
+    uint32_t first, last; ///< first layer that writes it, last layer that reads it in local memory
+    uint64_t bytes = 0;   ///< per lane
+    bool stored = false;  ///< also in off-chip memory
   };
   /// Layers that run slice by slice.
   struct Group {
@@ -24,9 +24,9 @@ struct LayerSchedule {
   };
   std::vector<ResidentValue> whole;
   std::vector<Group> groups;
-  std::map<uint32_t, std::string> names; ///< of layers above, where it is known
+  std::map<uint32_t, std::string> names; ///< of layers that occur above, if known
 
-  /// Appends decisions whose layers count from |first| on.
+  /// Appends the decisions of another schedule, with |first| added to its layer numbers.
   void append(const LayerSchedule &other, uint32_t first);
 };
 

@@ -1,4 +1,4 @@
-//===- LoopNest.h - Walks over several tensors at once --------------*- C++ -*-===//
+//===- LoopNest.h - Loops over several tensors at once ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_LOOPNEST_H
 #define TESSERA_CODEGEN_NPU_LOOPNEST_H
@@ -8,19 +8,19 @@
 
 namespace tessera::npu {
 
-/// Element strides of tensors along common dims.
+/// Common dims of several tensors, and their strides in elements.
 struct LoopNest {
   llvm::SmallVector<int64_t> sizes;
   llvm::SmallVector<llvm::SmallVector<int64_t>> strides; ///< by tensor, then dim
 
-  /// Without dims of one element, and with neighbours as one where every tensor lets them.
+  /// Removes dims of size 1 and merges neighbouring dims if the strides of all tensors allow it.
   LoopNest simplified() const;
 };
 
-/// Of dense row-major tensors, the first of which gives the dims; the others broadcast to it.
+/// Returns the nest of dense row-major tensors. The first shape gives the dims; the other tensors broadcast to it.
 LoopNest broadcastNest(llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes);
 
-/// How leading dims of |of|, which broadcast to |batch|, count: for each index into |batch| a number from 0 on.
+/// Returns the index into the leading dims |of| for each index into |batch|, to which |of| broadcasts.
 llvm::SmallVector<int64_t> batchesOf(llvm::ArrayRef<int64_t> of, llvm::ArrayRef<int64_t> batch);
 
 /// A part of a nest that begins |offsets| elements into each tensor.
@@ -28,11 +28,11 @@ struct LoopNestPart {
   LoopNest nest;
   llvm::SmallVector<int64_t> offsets;
 };
-/// Parts of at most four dims that are the nest together: the smallest dims are taken one by one.
+/// Cuts a nest into parts of at most four dims, by unrolling the smallest dims.
 llvm::SmallVector<LoopNestPart> cutToFour(const LoopNest &whole);
 
-/// Parts of a nest as n, c, h, w: the last dim is w, the one before it c. A single dim, or the last of two
-/// whose first is short, is spread over |lanes|, which may leave a rest.
+/// A part of a nest as n, c, h, w: the last dim is w, the one before it c. A single dim, or a long dim behind a short
+/// one, is spread over |lanes|; a remainder becomes another part.
 struct Part {
   int64_t sizes[4];
   llvm::SmallVector<std::array<int64_t, 4>> strides; ///< by tensor

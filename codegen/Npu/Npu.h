@@ -23,71 +23,71 @@ namespace tessera::npu {
 
 class Constants;
 
-/// An op that the chip cannot compute, and why; null: the function as a whole.
+/// An op that the chip does not support, and the reason. A null op stands for the function as a whole.
 struct Refusal {
   mlir::Operation *op;
   std::string reason;
-  bool ofPlan = false; ///< NpuOptions::plan does not suit the function
+  bool ofPlan = false; ///< NpuOptions::plan does not fit the function
 };
 
-/// A stream that the checks of bmodel/npu/check.h have passed.
+/// A stream that has passed the checks of bmodel/npu/check.h.
 struct NpuProgram {
   std::vector<bmodel::npu::Descriptor> commands;
   std::vector<char> constants;
   bmodel::npu::RegionSizes sizes;   ///< buffers of the caller: arguments, then results
-  std::vector<std::string> layers;  ///< ONNX names of nodes, by Header::layer
-  uint64_t localPeak = 0;           ///< most bytes of a lane in use at once
+  std::vector<std::string> layers;  ///< ONNX names of nodes, indexed by Header::layer
+  uint64_t localPeak = 0;           ///< maximum number of bytes per lane in use at once
   uint64_t workspaceLowerBound = 0; ///< of sizes.workspace
 
-  LayerSchedule layerSchedule; ///< of its plan
-  std::vector<KeptValue> kept; ///< with NpuOptions::keepLayers
+  LayerSchedule layerSchedule; ///< decisions of the chosen schedule
+  std::vector<KeptValue> kept; ///< filled with NpuOptions::keepLayers
 };
 
 struct NpuOptions {
-  /// 0: op by op. 1: values stay in local memory from op to op, and weights are loaded ahead. 2: the best of several
-  /// such plans. 3: its decisions are changed one by one as long as that makes it faster.
+  /// 0: op by op. 1: values stay in local memory from op to op, and weights are prefetched. 2: the best of several such
+  /// schedules. 3: in addition, single decisions are changed as long as that makes the program faster.
   unsigned opt = 2;
-  std::optional<LayerSchedule> plan = {}; ///< is followed instead
-  uint32_t firstLayer = 0;                ///< the number of the function's first layer there
-  bool keepLayers = false;                ///< what layers make stays outside the chip: NpuProgram::kept
-  /// Is told of ops as they are emitted: by plan |part| of about |parts|.
+  std::optional<LayerSchedule> plan = {}; ///< schedule to follow instead of searching
+  uint32_t firstLayer = 0;                ///< number in |plan| of the function's first layer
+  bool keepLayers = false;                ///< preserve the results of layers in off-chip memory: NpuProgram::kept
+  /// Called as ops are emitted, by schedule number |part| of about |parts|.
   std::function<void(size_t done, size_t total, size_t part, size_t parts)> progress = {};
-  codegen::IrObserver observeIr = {}; ///< is shown the IR behind every phase
+  codegen::IrObserver observeIr = {}; ///< called with the IR after each phase
 };
 
-/// Attaches what the NPU computes to device ops, and loads the npu dialect, when the device dialect is loaded: what all
-/// functions below count on.
+/// Registers the npu dialect, and the external models of device ops that the NPU executes; both are loaded with the
+/// device dialect. All functions below require this.
 void registerNpuModels(mlir::DialectRegistry &registry);
 
-/// Appends the NPU's own forms of fused device ops to passes on functions: see device::buildLoweringPipeline.
+/// Adds the NPU's own passes on fused device ops to a pipeline on functions: see device::buildLoweringPipeline.
 void addForms(mlir::OpPassManager &functions, const bmodel::npu::Chip &chip);
-/// The shared lowering with these forms. |requantise|: as the chip does it.
+/// Builds the shared lowering with these passes. |requantise|: the chip's requantisation mode.
 void buildLowering(mlir::OpPassManager &manager, const std::string &requantise, const bmodel::npu::Chip &chip);
-/// Gives these tensors addresses: what emitProgram takes.
+/// Assigns addresses to the tensors, as emitProgram requires.
 void buildAddresses(mlir::OpPassManager &manager);
-/// What the chip does with each op, written on the ops as attributes (codegen/Npu/Passes.td): what emitProgram begins
-/// with.
+/// Adds the passes that decide how the chip executes each op and write it as attributes (codegen/Npu/Passes.td).
+/// emitProgram begins with them.
 void buildForms(mlir::OpPassManager &manager, const bmodel::npu::Chip &chip);
 
-/// Every op of the function that has no form on the chip, as far as that is known before memory is planned. Forms are
-/// written on the ops.
+/// Returns every op of the function that the chip does not support, as far as this is known before memory is planned.
+/// Writes the chosen forms on the ops.
 std::vector<Refusal> surveyProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
 
-/// The function as a stream on constants that other streams may use too; NpuProgram::constants stays empty. Its
-/// schedule is written on the ops. Failure with refusals where ops cannot be computed on the chip, else with an error
+/// Emits the function as a stream, with constants that other streams may share; NpuProgram::constants stays empty.
+/// Writes the schedule on the ops. Fails with |refusals| if the chip does not support some ops, otherwise with an error
 /// at the function.
 mlir::FailureOr<NpuProgram> emitProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip,
                                         const NpuOptions &options, Constants &constants,
                                         std::vector<Refusal> &refusals);
 
-/// The same of what the ops say: chosen forms and a schedule (npu-schedule) stand there.
+/// Like emitProgram, for ops that already have forms and a schedule (npu-schedule).
 mlir::FailureOr<NpuProgram> emitScheduledProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip,
                                                  Constants &constants, std::vector<Refusal> &refusals);
 
-/// Emits an error for each refusal, at its op or the function.
+/// Emits an error for each refusal, at its op or at the function.
 void report(mlir::func::FuncOp function, llvm::ArrayRef<Refusal> refusals);
 
-/// The only stream of a model. Refusals are reported at their ops.
+/// Emits the only stream of a model. Reports refusals at their ops.
 mlir::FailureOr<NpuProgram> emitProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip,
                                         const NpuOptions &options = {});
 

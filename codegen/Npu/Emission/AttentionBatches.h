@@ -1,4 +1,4 @@
-//===- AttentionBatches.h - How batches of attention lie --------*- C++ -*-===//
+//===- AttentionBatches.h - Positions of the batches of an attention --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_ATTENTIONBATCHES_H
 #define TESSERA_CODEGEN_NPU_EMISSION_ATTENTIONBATCHES_H
@@ -9,12 +9,12 @@
 
 namespace tessera::npu {
 
-/// Where batch outer * group + inner of an operand begins, in elements.
+/// Offset of batch outer * group + inner of an operand, as a linear function, in elements.
 struct Affine {
   int64_t base, byOuter, byInner;
 };
 
-/// Nothing where batches lie otherwise.
+/// Returns the linear function that gives all |begins|, or nothing if there is none.
 inline std::optional<Affine> affineOf(llvm::ArrayRef<int64_t> begins, int64_t group) {
   int64_t count = int64_t(begins.size());
   Affine made = {begins[0], count > group ? begins[size_t(group)] - begins[0] : 0,
@@ -27,7 +27,8 @@ inline std::optional<Affine> affineOf(llvm::ArrayRef<int64_t> begins, int64_t gr
   return made;
 }
 
-/// How many batches one after another have the same keys and values: 1 unless all do it alike.
+/// Returns the number of consecutive batches that share keys and values, or 1 if not all such groups have the same
+/// size.
 inline int64_t groupOf(llvm::ArrayRef<int64_t> keys, llvm::ArrayRef<int64_t> values) {
   int64_t group = 1, count = int64_t(keys.size());
   while (group < count && keys[size_t(group)] == keys[0] && values[size_t(group)] == values[0]) {
@@ -40,7 +41,7 @@ inline int64_t groupOf(llvm::ArrayRef<int64_t> keys, llvm::ArrayRef<int64_t> val
   return count % group == 0 && isShared(keys) && isShared(values) ? group : 1;
 }
 
-/// Into how many runs batches fall that lie evenly.
+/// Returns the number of runs of evenly spaced batches.
 inline int64_t runsOf(llvm::ArrayRef<int64_t> begins) {
   int64_t runs = 1;
   for (size_t first = 0, i = 1; i < begins.size(); ++i) {
@@ -51,7 +52,7 @@ inline int64_t runsOf(llvm::ArrayRef<int64_t> begins) {
   return runs;
 }
 
-/// Every |period|-th batch from |first| on.
+/// Returns every |period|-th batch, starting with batch |first|.
 inline llvm::SmallVector<int64_t> everyOf(llvm::ArrayRef<int64_t> begins, int64_t first, int64_t period) {
   llvm::SmallVector<int64_t> made;
   for (size_t i = size_t(first); i < begins.size(); i += size_t(period)) {

@@ -1,4 +1,4 @@
-//===- AttentionEmission.h - How one attention is emitted -------*- C++ -*-===//
+//===- AttentionEmission.h - Emission of one attention ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_ATTENTIONEMISSION_H
 #define TESSERA_CODEGEN_NPU_EMISSION_ATTENTIONEMISSION_H
@@ -10,25 +10,25 @@
 
 namespace tessera::npu {
 
-/// Of an operand of attention: where each batch begins, and the strides of a matrix's rows and columns.
+/// An operand of attention: the offset of each batch, and the strides of rows and columns within a matrix, in elements.
 struct Matrices {
   mlir::Value value;
   llvm::SmallVector<int64_t> begins;
   int64_t byRow, byColumn;
 };
 
-/// One attention: what its operands have in common, how lanes share the work, and where all of it is.
+/// Emits one attention: finds regular strides over batches, distributes work over lanes, and places the operands.
 class AttentionEmission {
 public:
   AttentionEmission(device::AttentionOp op, EmissionContext &context);
   llvm::Error run();
-  /// The fastest way, and the blocks of a batch.
+  /// Returns the fastest mapping, and the number of blocks per batch.
   AttentionAttr choose();
 
 private:
-  /// An operand as n, c, h, w places: how many n, c, h have and how far these are apart, in elements.
+  /// Sizes and strides of an operand's view, the latter in elements.
   struct Layout {
-    llvm::SmallVector<int64_t, 3> sizes, strides; ///< of c, h, w
+    llvm::SmallVector<int64_t, 3> sizes, strides; ///< by c, h, w
   };
 
   void findCommon();
@@ -36,7 +36,7 @@ private:
   AttentionEmission partOf(int64_t first, int64_t period) const;
   bool canWorkByBatch() const;
   bool worksByBatch() const;
-  /// Heads side by side in the same rows, of some batches at a time.
+  /// Operands of several heads that lie side by side in the same rows.
   struct Whole;
 
   AttentionScales scales();
@@ -64,12 +64,12 @@ private:
   const FusedOps::FusedConsumers *consumers;
   Matrices q, k, v, mask{}, y;
   AttentionSizes sizes;
-  int64_t group = 1, outer = 1; ///< batches that share keys, and how many such groups there are
+  int64_t group = 1, outer = 1; ///< batches that share keys, and the number of such groups
   std::optional<Affine> qAt, kAt, vAt, yAt, maskAt;
-  std::optional<int64_t> qRows, yRows; ///< distances of rows where those of a group are one dim
+  std::optional<int64_t> qRows, yRows; ///< row stride if the rows of all batches of a group form one dim
   bool byBatch = false, isBlocked = false;
-  int64_t blocks = 1;          ///< of queries of a batch
-  int64_t rows = 0, inner = 0; ///< of queries: over lanes, and inside
+  int64_t blocks = 1;          ///< per batch
+  int64_t rows = 0, inner = 0; ///< sizes of the dims c and h of queries
 };
 
 } // namespace tessera::npu

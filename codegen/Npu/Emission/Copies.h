@@ -1,4 +1,4 @@
-//===- Copies.h - Pieces of copies as transfers -----------------*- C++ -*-===//
+//===- Copies.h - Regions of copies as DMA transfers ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_COPIES_H
 #define TESSERA_CODEGEN_NPU_EMISSION_COPIES_H
@@ -9,18 +9,21 @@
 
 namespace tessera::npu {
 
-/// Where a piece goes and where it comes from: strides in elements, of the result and the source.
+/// Addresses of the elements of a copy's piece. Strides and offsets are in elements, of the result, then of the source.
 struct Walk {
   LoopNest nest;
   int64_t offsets[2] = {0, 0};
 };
+/// Returns the walk over one piece of a copy.
 Walk walkOf(device::CopyOp op, device::PieceAttr piece);
 
-/// Emits pieces of a copy.
+/// Emits the pieces with these indices of a copy.
 llvm::Error emitPieces(device::CopyOp op, llvm::ArrayRef<unsigned> indices, EmissionContext &context);
-/// Emits those of |moves| that together fill rows, where that is faster, and takes them out.
+/// Emits groups of |moves| that together fill whole rows of a result, if assembling the rows in local memory is faster.
+/// Removes the emitted moves from |moves|.
 llvm::Error emitInterleaved(std::vector<Transfer> &moves, EmissionContext &context);
-/// The same of those that take short parts of rows, or make up rows of such.
+/// Emits moves that read short parts of rows, or that together make up rows, if going through local memory is faster.
+/// Removes the emitted moves from |moves|.
 llvm::Error emitRows(std::vector<Transfer> &moves, EmissionContext &context);
 
 } // namespace tessera::npu

@@ -1,8 +1,9 @@
-//===- EarlyCopies.h - Parts of copies that go with producers ---*- C++ -*-===//
+//===- EarlyCopies.h - Parts of copies that run early -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A copy that only makes a result of the model need not wait until all its sources are there: each of its pieces is
-// moved behind the op that makes its source, or is stored by that op itself as the result wants it (npu.pieces).
+// A copy that only writes a result of the model need not wait until all of its sources are computed. Each of its pieces
+// is moved right after the op that computes its source, or that op stores it directly in the result's layout
+// (npu.pieces).
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_EARLYCOPIES_H
 #define TESSERA_CODEGEN_NPU_EMISSION_EARLYCOPIES_H
@@ -15,14 +16,15 @@
 namespace tessera::npu {
 struct EmissionContext;
 
+/// Finds the pieces of copies that npu.pieces marks as `early` or `direct`.
 class EarlyCopies {
 public:
   EarlyCopies(mlir::func::FuncOp function, const Chip &chip);
 
-  /// Whether a piece does not wait for the copy's turn.
+  /// Returns true if a piece is not emitted with its copy, but earlier.
   bool hoistsLoads(device::CopyOp copy, unsigned piece) const;
-  /// Emits the pieces of results that can be moved out as soon as |op|, or what is folded into op |number|, has run:
-  /// nobody writes there again.
+  /// Emits the pieces that can be moved once |op| has run, because no later op writes their sources. |op| is op number
+  /// |number| or is fused into it.
   llvm::Error emitBehind(mlir::Operation *op, uint32_t number, EmissionContext &context) const;
 
 private:
@@ -30,7 +32,7 @@ private:
   llvm::Error planStores(device::CopyOp copy, unsigned index, EmissionContext &context) const;
 
   mlir::func::FuncOp function;
-  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Piece>> behind; ///< by the op that makes the source
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Piece>> behind; ///< by the last op that writes the source
 };
 
 } // namespace tessera::npu

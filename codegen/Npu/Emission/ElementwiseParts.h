@@ -7,14 +7,15 @@
 
 namespace tessera::npu {
 
-/// Places of a result and of what broadcasts to it, one row of places a part.
+/// Views of a result and of the operands that broadcast to it: one row of views per part.
 using PlacedParts = llvm::SmallVector<llvm::SmallVector<TileView>>;
 
-/// Places |values|, the result first, cut into parts that have n, c, h, w dims: by channels where some of the values
-/// stay in local memory so, else such that all lanes have work. |cyclesEach|: of the vector unit, a vector.
+/// Places |values|, the result first, as parts with dims n, c, h, w. The parts follow the tensors' channels if that
+/// keeps some of the values in local memory; otherwise they are cut such that all lanes have work. |cyclesEach|: cycles
+/// of the vector unit per vector.
 llvm::Expected<PlacedParts> placeParts(llvm::ArrayRef<mlir::Value> values, double cyclesEach, EmissionContext &context);
 
-/// What an element-wise op may be cut into: any dim, channels to whole lanes.
+/// Returns the granule of an element-wise op's tiles: every dim can be cut, channels into multiples of the lanes.
 inline Shape elementwiseGranule(const Chip &chip) { return {{1, chip.lanes, 1, 1}}; }
 
 } // namespace tessera::npu

@@ -1,4 +1,4 @@
-//===- EmissionContext.h - What emission of an op works with ----*- C++ -*-===//
+//===- EmissionContext.h - State shared by emission of ops ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_EMISSIONCONTEXT_H
 #define TESSERA_CODEGEN_NPU_EMISSION_EMISSIONCONTEXT_H
@@ -10,19 +10,21 @@
 namespace tessera::npu {
 class EarlyCopies;
 
-/// What the model of an op is given to emit it. All parts outlive the emission of a function.
+/// Everything that an op's model needs to emit the op. All referenced objects outlive the emission of a function.
 struct EmissionContext {
   const Chip &chip;
-  Stream &stream;            ///< gets the commands
-  Tiler &tiler;              ///< cuts the work of an op into what fits local memory
-  OperandPlacer &operands;   ///< where the op's operands and results are
-  ValuePlan &plan;           ///< which values stay in local memory; is told of needs by a survey
-  const FusedOps &fusedOps;  ///< copies and maps that the op does on the way
-  const EarlyCopies &copies; ///< parts of copies that do not wait for the copy's turn
-  /// Where forms are chosen: whether convolutions do the map of a picture in front of them; nothing: by an estimate.
+  Stream &stream;            ///< receives the commands
+  Tiler &tiler;              ///< cuts the op into tiles that fit local memory
+  OperandPlacer &operands;   ///< finds the op's operands and results
+  ValuePlan &plan;           ///< values that are resident in local memory; a survey records needs in it
+  const FusedOps &fusedOps;  ///< copies and maps that are fused into other ops
+  const EarlyCopies &copies; ///< parts of copies that are emitted before the copy
+  /// For chooseForm: compute the map that quantises a picture in the convolution behind it; nothing: decide by an
+  /// estimate.
   std::optional<bool> fusesInputs = std::nullopt;
 
-  /// Whether nothing is appended: the plan is told how ops see their values and what room they need.
+  /// Returns true in a survey: no commands are appended, and the plan records how ops view their values and how much
+  /// local memory they need.
   bool surveys() const { return tiler.surveys; }
 };
 

@@ -1,4 +1,4 @@
-//===- EmissionInterface.h - How device ops become commands -----*- C++ -*-===//
+//===- EmissionInterface.h - Emits device ops as commands -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_EMISSIONINTERFACE_H
 #define TESSERA_CODEGEN_NPU_EMISSION_EMISSIONINTERFACE_H
@@ -8,7 +8,7 @@
 
 namespace tessera::npu {
 
-/// Why the chip's units cannot compute with what the op reads and makes, or success.
+/// Returns an error if the chip's units do not support the element type of an operand or a result.
 llvm::Error checkElementTypes(mlir::Operation *op, const Chip &chip);
 
 } // namespace tessera::npu

@@ -1,4 +1,4 @@
-//===- EmissionInterface.td - How device ops become commands ---*- tablegen -*-===//
+//===- EmissionInterface.td - Emits device ops as commands -----*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef NPU_EMISSION_INTERFACE
 #define NPU_EMISSION_INTERFACE
@@ -8,38 +8,39 @@ include "mlir/IR/OpBase.td"
 def EmissionInterface : OpInterface<"EmissionInterface"> {
   let cppNamespace = "::tessera::npu";
   let description = [{
-    A device op that the NPU computes. Attached by external models (registerNpuModels), one file an op or family of
-    ops. The same code is asked what an op needs (a survey: nothing is appended), and emits it.
+    A device op that the NPU executes. registerNpuModels attaches the interface as external models, one file for each op
+    or family of ops. The same `emit` serves a survey, which records what an op needs and appends nothing.
   }];
   let methods = [
     InterfaceMethod<[{
-      Why the chip cannot compute with the types of the op's operands and results, or success. By default the chip's
-      units must have every element type; an op whose elements only move says otherwise.
+      Checks that the chip supports the types of the op's operands and results. By default the chip's units must support
+      every element type; an op that only moves elements can relax this.
     }], "::llvm::Error", "checkTypes", (ins "const ::tessera::npu::Chip &":$chip), "",
       [{ return ::tessera::npu::checkElementTypes($_op, chip); }]>,
     InterfaceMethod<[{
-      Writes on the op which of several forms it takes on the chip, in place of an earlier choice. Operands are placed as
-      for a survey.
+      Chooses one of the op's forms and writes it on the op as an attribute, replacing an earlier choice. Operands are
+      placed as in a survey.
     }], "void", "chooseForm", (ins "::tessera::npu::EmissionContext &":$context), "",
       [{ (void)context; }]>,
     InterfaceMethod<[{
-      Appends the op's commands to the context's stream, tile by tile. The error says why the op cannot be emitted; it
-      is reported at the op.
+      Appends the op's commands to the context's stream, tile by tile. Returns an error if the op cannot be emitted; the
+      caller reports it at the op.
     }], "::llvm::Error", "emit", (ins "::tessera::npu::EmissionContext &":$context)>,
     InterfaceMethod<[{
-      Whether rows of a result [n, c, rows, columns] are made of rows of operands, so that the op can run for some of them
-      at a time.
+      Returns true if rows of the result [n, c, rows, columns] depend on rows of the operands only, so that the op can
+      run for some rows at a time.
     }], "bool", "runsInSlices", (ins), "", [{ return false; }]>,
     InterfaceMethod<[{
-      Of an op that runs in slices: the rows of an operand, which has |size| of them, that rows |y| of the result need.
+      Returns the rows of an operand, which has |size| rows, that rows |y| of the result need. For ops that run in
+      slices.
     }], "::tessera::npu::RowRange", "rowsRead",
       (ins "::mlir::Value":$operand, "uint32_t":$size, "::tessera::npu::RowRange":$y), "", [{ return y; }]>,
     InterfaceMethod<[{
-      Whether each tile of the result is stored as n, c, h, w of a tensor of four dims, so that it can be stored to
-      another place of another order instead.
+      Returns true if each tile of the result is stored as n, c, h, w of a tensor of four dims. Such a tile can be
+      stored directly to another position in another order.
     }], "bool", "storesImages", (ins), "", [{ return false; }]>,
     InterfaceMethod<[{
-      Whether a result [1, 1, rows, columns] lies with its rows, not its columns, over lanes.
+      Returns true if a result [1, 1, rows, columns] has its rows, not its columns, spread over the lanes.
     }], "bool", "spreadsRows", (ins), "", [{ return false; }]>,
   ];
 }

@@ -1,8 +1,8 @@
-//===- FunctionEmission.h - A device function as steps ----------*- C++ -*-===//
+//===- FunctionEmission.h - Emits a device function -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs over the ops of a function, op by op or, in groups, slice by slice, and lets the model of each append its
-// commands. A survey runs the same way and appends nothing.
+// Iterates over the ops of a function, op by op or, in slice groups, slice by slice, and lets the model of each op
+// append its commands. A survey does the same, but appends nothing.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_FUNCTIONEMISSION_H
 #define TESSERA_CODEGEN_NPU_EMISSION_FUNCTIONEMISSION_H
@@ -15,15 +15,16 @@ namespace tessera::npu {
 
 class FunctionEmission {
 public:
-  /// Without |groups| nothing is emitted; the plan is told how ops see their values and what room they need.
+  /// |groups|: null for a survey, which emits nothing and records in the plan how ops view their values and how much
+  /// local memory they need.
   FunctionEmission(mlir::func::FuncOp function, Stream &stream, ValuePlan &plan, const GroupPlan *groups);
 
-  /// All ops of the function; fails with refusals where some cannot be emitted.
+  /// Emits all ops of the function. Fails with |refusals| if some cannot be emitted.
   mlir::LogicalResult run();
-  /// Is told that a layer lacks room beside the values that stay. True: the plan has been changed for another attempt,
-  /// so the error is dropped, and what is emitted will be.
+  /// Called when a layer does not fit beside the resident values. Returns true if the plan has been changed for another
+  /// attempt; the error is then dropped and emission continues, although its output will be discarded.
   std::function<bool(uint32_t layer)> findRoom = [](uint32_t) { return false; };
-  /// Is told how many ops of all are emitted.
+  /// Called with the number of emitted ops.
   std::function<void(size_t done, size_t total)> progress = [](size_t, size_t) {};
   std::vector<Refusal> refusals;
 
@@ -35,7 +36,7 @@ private:
   llvm::Error emitOutputs();
   llvm::Error emitOutput(unsigned index, mlir::Value value);
   llvm::SmallVector<mlir::Operation *> emittedOps();
-  /// Of an op and what is folded into it.
+  /// Returns the ONNX names of an op and of the ops fused into it, joined by "+".
   std::string nameOf(mlir::Operation *op) const;
 
   mlir::func::FuncOp function;
@@ -47,8 +48,8 @@ private:
   OperandPlacer operands;
   EarlyCopies copies;
   EmissionContext context;
-  mlir::Operation *refusedOutput = nullptr; ///< makes an output that cannot be copied
-  uint32_t number = 0;                      ///< of the op that is emitted, among all that are
+  mlir::Operation *refusedOutput = nullptr; ///< computes the output whose copy failed
+  uint32_t number = 0;                      ///< of the current op among the emitted ones
 };
 
 } // namespace tessera::npu

@@ -8,22 +8,22 @@
 
 namespace tessera::npu {
 
-/// What a norm computes row by row, in the order of roundings that numerics_float.h and the reference have.
+/// Programs of the steps of a norm, which round in the same order as numerics_float.h and the reference.
 struct NormPrograms {
   Instructions mean, centre, factor, finish;
 
   NormPrograms(device::NormOp op, int64_t size);
 };
 
-/// A norm whose rows do not fit a lane. Each row is read piece by piece, once for the mean, once for the squares of
-/// what is left of it and once for the result; the 16 partial sums that OrderedSum has stay in the lane between pieces,
-/// so that the bits are those of a row in one piece.
+/// A norm whose rows do not fit a lane. Each row is read in segments, three times: for the mean, for the squares of the
+/// centred elements, and for the result. The 16 partial sums of OrderedSum stay in the lane between segments, so the
+/// result has the same bits as that of an undivided row.
 struct LongNorm {
   const NormPrograms &programs;
   bool isRms;
   const TileView &x;
-  llvm::ArrayRef<TileView> targets;    ///< where the result goes, all of the first one's shape
-  llvm::ArrayRef<TileView> parameters; ///< scale, bias: the same row for all
+  llvm::ArrayRef<TileView> targets;    ///< receive the result; all have the shape of the first
+  llvm::ArrayRef<TileView> parameters; ///< scale and bias, the same for all rows
   Stream &stream;
   const Chip &chip;
 

@@ -1,4 +1,4 @@
-//===- Models.h - The ops that the NPU computes -----------------*- C++ -*-===//
+//===- Models.h - Ops that the NPU executes ---------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_MODELS_H
 #define TESSERA_CODEGEN_NPU_EMISSION_MODELS_H
@@ -9,7 +9,7 @@ class MLIRContext;
 
 namespace tessera::npu {
 
-/// Each attaches the emission of one family of ops; registerNpuModels calls them all.
+/// Each function attaches the emission of one family of ops. registerNpuModels calls all of them.
 void attachAttentionModels(mlir::MLIRContext *context);
 void attachConvModels(mlir::MLIRContext *context);
 void attachCopyModels(mlir::MLIRContext *context);

@@ -1,4 +1,4 @@
-//===- OperandPlacer.h - Where operands and results are ---------*- C++ -*-===//
+//===- OperandPlacer.h - Locations of operands and results ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_OPERANDPLACER_H
 #define TESSERA_CODEGEN_NPU_EMISSION_OPERANDPLACER_H
@@ -9,62 +9,61 @@
 
 namespace tessera::npu {
 
-/// Finds what the op that is emitted reads and writes: in local memory where the plan of values has it there, else
-/// outside the chip. Sizes and strides are those of n, c, h, w, in elements.
+/// Finds the location of what the current op reads and writes: local memory if the value plan keeps it there, else
+/// off-chip memory. Sizes and strides are those of n, c, h, w, in elements.
 class OperandPlacer {
 public:
-  /// |surveys|: all is outside, and the plan is told how it is seen.
+  /// |surveys|: everything is placed in off-chip memory, and the plan records each view.
   OperandPlacer(mlir::func::FuncOp function, Stream &stream, ValuePlan &plan, const FusedOps &fusedOps, bool surveys)
       : function(function), stream(stream), plan(plan), fusedOps(fusedOps), chip(stream.chip), surveys(surveys) {}
 
-  /// From here on operands are those of |op|, which is the program's |number|-th. Null: of the function's end.
+  /// Sets the op whose operands are placed next, and its number in the program. Null stands for the function's end.
   void enter(mlir::Operation *op, uint32_t number) { current = op, this->number = number; }
 
-  /// Where the bytes of a value, or those from |offset| (in elements) on, are.
+  /// Places a view of a value that begins |offset| elements into it.
   llvm::Expected<TileView> place(mlir::Value value, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,
                                  int64_t offset = 0) {
     return placeAs(value, {sizes, strides, offset, Access::read, std::nullopt});
   }
-  /// The same of what is read outside the chip, whatever the plan has in local memory. |as|: what elements are taken
-  /// for, instead of their type; all is counted in it.
+  /// Like `place`, but always reads from off-chip memory, even if the value is resident. |as|: element type of the
+  /// view, if it differs from the value's type; sizes, strides and offset count elements of that type.
   llvm::Expected<TileView> placeOutside(mlir::Value value, llvm::ArrayRef<int64_t> sizes,
                                         llvm::ArrayRef<int64_t> strides, int64_t offset = 0,
                                         std::optional<bmodel::npu::Type> as = std::nullopt) {
     return placeAs(value, {sizes, strides, offset, Access::readOutside, as});
   }
-  /// The elements of a value one after another, taken for |as| where that is told.
+  /// Places the elements of a value as one row, with element type |as| if given.
   llvm::Expected<TileView> placeFlat(mlir::Value value, int64_t count, std::optional<bmodel::npu::Type> as) {
     return placeAs(value, {{1, 1, 1, count}, {0, 0, 0, 1}, 0, Access::read, as});
   }
-  /// |rows| rows of |size| elements each, over lanes, as they lie in another value.
+  /// Places |rows| rows of |size| elements each, with the rows over lanes, as they lie in another value.
   llvm::Expected<TileView> placeRows(const StridedView &seen, int64_t rows, int64_t size) {
     return place(seen.value, {1, rows, 1, size}, {0, *seen.strideOf(size, rows), 0, *seen.strideOf(1, size)},
                  seen.offset);
   }
-  /// A value of four dims as it is; of five the planes of one volume as images.
+  /// Places a value of four dims as it is, or one volume of a value of five dims, its planes as images.
   llvm::Expected<TileView> placeImages(mlir::Value value, int64_t volume) {
     return placeBroadcastImages(value, typeOf(value).getShape(), volume);
   }
-  /// The same of what broadcasts to |dims|.
+  /// Like placeImages, for a value that broadcasts to |dims|.
   llvm::Expected<TileView> placeBroadcastImages(mlir::Value value, llvm::ArrayRef<int64_t> dims, int64_t volume);
 
-  /// Whether the op that is emitted makes a value.
+  /// Returns true if the current op computes |value|.
   bool makes(mlir::Value value) const;
-  /// Whether what is seen of a value so is in local memory, whole or slice by slice.
+  /// Returns true if a view of a value is in local memory, whole or slice by slice.
   bool isResident(mlir::Value value, const View &view) const;
-  /// The region that a value is in outside the chip, and where it begins there, without a type; nothing where it has no
-  /// address.
+  /// Returns the off-chip region and offset of a value, without an element type, or nothing if it has no address.
   std::optional<Tensor> outsideOf(mlir::Value value);
 
-  /// Begins a group of ops that run slice by slice, |end| being its last op.
+  /// Begins a group of ops that run slice by slice. |end|: number of its last op.
   void openGroup(uint32_t end) { groupEnd = end; }
   void closeGroup() { slices.clear(); }
-  /// A buffer for rows of the op's result, where these stay slice by slice: with the rows that are there already. The
-  /// commands move those from where they were.
+  /// Allocates a buffer for |rows| of the op's result if these stay slice by slice. Returns the commands that move rows
+  /// which are still needed from the previous buffer.
   std::vector<Descriptor> openSlice(const SliceGroup &group, mlir::Operation *op, RowRange rows);
 
 private:
-  /// How a value is seen, and what for.
+  /// A view of a value and the kind of access.
   struct Request {
     llvm::ArrayRef<int64_t> sizes, strides;
     int64_t offset;
@@ -94,7 +93,7 @@ private:
   mlir::Operation *current = nullptr;
   uint32_t number = 0;
   llvm::DenseMap<unsigned, TileView> locals; ///< by alias set of the plan
-  llvm::DenseMap<unsigned, Slice> slices;    ///< by alias set, of the group that is emitted
+  llvm::DenseMap<unsigned, Slice> slices;    ///< by alias set, for the current slice group
   uint32_t groupEnd = 0;
 };
 

@@ -8,7 +8,8 @@
 
 namespace tessera::npu {
 
-/// A maximum in two steps: over the window in each plane, then over the planes, whose columns are one row then.
+/// Emits a maximum in two steps: over the window within each plane, then over planes. In the second step each plane is
+/// one row.
 llvm::Error emitPoolOfVolumes(device::PoolOp op, EmissionContext &context);
 
 } // namespace tessera::npu

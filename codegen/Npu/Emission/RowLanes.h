@@ -1,4 +1,4 @@
-//===- RowLanes.h - Products of rows that lie over lanes --------*- C++ -*-===//
+//===- RowLanes.h - Matmuls with rows spread over lanes ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_ROWLANES_H
 #define TESSERA_CODEGEN_NPU_EMISSION_ROWLANES_H
@@ -7,10 +7,11 @@
 
 namespace tessera::npu {
 
-/// Whether a product by constant weights is faster with its rows over lanes, as norms and attention have theirs, and in
-/// how many batches, the rows of each of which begin in the first lane again; nothing: it has columns over lanes.
+/// Returns a number of batches if a matmul by constant weights is faster with its rows, not its columns, over the lanes
+/// (the layout of norms and attention); the rows of each batch begin in lane 0. Returns nothing if columns over lanes
+/// are faster.
 std::optional<int64_t> chooseRowLanes(device::MatMulOp op, EmissionContext &context);
-/// Emits it as npu.row_lanes says, by the command `matmul`.
+/// Emits the matmul as npu.row_lanes says, by `matmul` commands.
 llvm::Error emitRowLanes(device::MatMulOp op, EmissionContext &context);
 
 } // namespace tessera::npu

@@ -1,8 +1,8 @@
 //===- RowReduction.h - Reductions over any run of dims ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Over the last dims a row is reduced inside its lane. Over other dims rows are taken one after another, which is also
-// the order that sums of floats have there.
+// A reduction over the last dims reduces each row inside its lane. A reduction over other dims combines whole rows one
+// after another, which is also the specified order of float sums.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_ROWREDUCTION_H
 #define TESSERA_CODEGEN_NPU_EMISSION_ROWREDUCTION_H
@@ -12,25 +12,26 @@
 
 namespace tessera::npu {
 
-/// Dims as three: before, of, and behind what is reduced.
+/// Dims combined into three: those before the reduced ones, the reduced ones, and those behind.
 struct ReducedExtent {
   int64_t outer = 1, size = 1, inner = 1;
 };
-/// Nothing where dims between the reduced ones stay.
+/// Returns nothing if there are dims larger than 1 between the reduced ones.
 std::optional<ReducedExtent> reducedExtent(llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> axes);
 
-/// Where values lie: n, c and w stay, h is reduced; of the last dims w is.
+/// Views of operand and result of a reduction. Dim h is reduced, or w if the last dims are reduced; the other dims
+/// remain.
 struct RowsView {
   int64_t sizes[4], x[4], y[4], offset, resultOffset;
 };
-/// What lies behind the reduced dims is spread over lanes where that is more than before them. |byRows|: rows are
-/// reduced inside.
+/// Returns the views of a reduction. Spreads the dims behind the reduced ones over the lanes if these are more than the
+/// dims before. |byRows|: rows are reduced inside their lanes.
 llvm::SmallVector<RowsView> rowsViews(const ReducedExtent &extent, bool byRows, int64_t lanes);
 
-/// y[n,c,0,w] = over h of x[n,c,h,w]. |y| is f32 where it is a sum.
+/// Appends y[n,c,0,w] = reduction over h of x[n,c,h,w]. |y| is f32 for sums.
 void reduceRows(const TileView &y, const TileView &x, Reduction kind, Tile &tile);
 
-/// |place| with one row for all of them.
+/// Returns |place| with one row broadcast along h.
 TileView repeatedRow(TileView place);
 
 } // namespace tessera::npu

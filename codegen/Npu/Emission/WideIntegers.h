@@ -1,8 +1,9 @@
-//===- WideIntegers.h - Integers of 64 bits on the NPU ----------*- C++ -*-===//
+//===- WideIntegers.h - 64-bit integers on the NPU --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The chip has no element of 64 bits. Ids, positions and masks have: maps read them as what they are made of, and a
-// register holds the nearest f32, as of an i32. They are never in local memory from one op to another.
+// The NPU has no 64-bit element type, but ids, positions and masks are 64-bit integers. Maps read each number as its
+// 32- or 16-bit parts and hold the nearest f32 in a register, as for i32. 64-bit values are never resident in local
+// memory.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_WIDEINTEGERS_H
 #define TESSERA_CODEGEN_NPU_EMISSION_WIDEINTEGERS_H
@@ -11,24 +12,24 @@
 
 namespace tessera::npu {
 
-/// Whether a value's elements are signless integers of 64 bits.
+/// Returns true if the elements of a value are 64-bit signless integers.
 bool isWide(mlir::Value value);
 
-/// Where a wide value is outside the chip, seen as the first part of each element: as i32 where it is what the op
-/// makes or holds no other numbers, else as i16. |sizes|, |strides| and |offset| are in elements of 64 bits.
+/// Places the lowest part of each element of a 64-bit value in off-chip memory: as i32 if the current op computes the
+/// value or its elements are known to fit 32 bits, else as i16. |sizes|, |strides| and |offset| count 64-bit elements.
 llvm::Expected<TileView> placeWide(mlir::Value value, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,
                                    int64_t offset, EmissionContext &context);
 
-/// The same seen as halves: |sizes|, |strides| and |offset| are in i32.
+/// Places a 64-bit value as i32 halves. |sizes|, |strides| and |offset| count i32 elements.
 llvm::Expected<TileView> placeHalves(mlir::Value value, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,
                                      int64_t offset, EmissionContext &context);
 
-/// Loads what placeWide has placed, as a map reads it: i32, or each number rounded once to f32.
+/// Loads a view from placeWide into local memory as a map reads it: as i32, or as f32, each number rounded once.
 TileView loadWide(const TileView &from, Stream &stream, LocalBudget &localBudget, Tile &tile);
 
-/// What a map writes before storeWide: i32 within 2^24, of |to|'s shape in local memory.
+/// Allocates the buffer that a map writes before storeWide: i32 within 2^24, with the shape of |to|.
 TileView resultOfWide(const TileView &to, LocalBudget &localBudget);
-/// Extends |local|, which resultOfWide has made, and stores it at |to|.
+/// Sign-extends |local|, a buffer from resultOfWide, to 64 bits and stores it at |to|.
 void storeWide(const TileView &local, const TileView &to, Stream &stream, Tile &tile);
 
 } // namespace tessera::npu

@@ -9,9 +9,9 @@
 
 namespace tessera::npu {
 
-/// The fields of a command. Its tensors that are there have the region `local`; their memories are operands, in the
-/// order of the fields, and their offsets count from the memories' first bytes (below 0 where only a part that begins
-/// behind is in the memory).
+/// The fields of a command. Every tensor that is present has the region `local`. Its memory is an operand of the op, in
+/// the order of the fields; its offset counts from the memory's first byte, and is negative if only a later part of the
+/// tensor is in the memory.
 struct CommandCode {
   bmodel::npu::Descriptor descriptor;
 
@@ -23,7 +23,7 @@ struct CommandCode {
                                            llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 };
 
-/// Calls visit(name, tensor) for each tensor field of a command, present or not; the tensor may be changed.
+/// Calls visit(name, tensor) for each tensor field of a command, present or not. |visit| may change the tensor.
 template <typename Visit>
 void eachTensor(bmodel::npu::Descriptor &command, Visit visit) {
   for (const bmodel::npu::FieldText &field : bmodel::npu::findCommand(command.header.opcode)->fields) {

@@ -7,7 +7,7 @@ include "codegen/Npu/IR/NpuDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
-def Npu_FusedInto : I32EnumAttr<"FusedInto", "who does a fused op", [
+def Npu_FusedInto : I32EnumAttr<"FusedInto", "op that executes a fused op", [
     I32EnumAttrCase<"readers", 0>, I32EnumAttrCase<"producer", 1>]> {
   let cppNamespace = "::tessera::npu";
   let genSpecializedAttr = 0;
@@ -15,14 +15,15 @@ def Npu_FusedInto : I32EnumAttr<"FusedInto", "who does a fused op", [
 
 def Npu_FusedAttr : AttrDef<Npu_Dialect, "Fused"> {
   let mnemonic = "fused";
-  let summary = "Which other op does a copy or a map on the way";
+  let summary = "The op that executes a copy or a map as part of its own work";
   let description = [{
-    `readers`: of a copy, that it moves nothing; whoever reads its result (a norm, an attention, a product of rows, also through
-    reshapes) reads its source as that lies. Of a map of a tensor of the caller's, that the convolution which alone reads its result
-    computes it on what it loads. `producer`: the norm, attention or product whose result the op reads does it: it computes
-    a map on what it has in local memory, and stores its result (or that of the map) as the copies behind want it. `target`: of such
-    copies, the number of the copy among the places that are stored. The result itself is place 0 where no copy is; else it has no
-    bytes of its own, and all who read it read the copy that is place 0.
+    `readers`, on a copy: the copy moves nothing; the readers of its result (a norm, an attention, a matmul on rows,
+    also through reshapes) read its source directly. On a map of a function argument: the convolution that is the only
+    reader of the result computes the map on the data that it loads. `producer`: the norm, attention or matmul whose
+    result the op reads executes it. It computes a map on data in local memory, and stores its result (or that of the
+    map) in the layout of the copies behind it. `target`, on such copies: the copy's number among the destinations of
+    the result. If no copy is destination 0, that is the result itself; otherwise the result has no storage, and all of
+    its readers read the copy that is destination 0.
 
     ```mlir
     %t = device.copy %x {npu.fused = #npu.fused<readers>, pieces = [...]} : (tensor<1x24x9x8xf32>) -> tensor<1x9x8x24xf32>
@@ -35,7 +36,7 @@ def Npu_FusedAttr : AttrDef<Npu_Dialect, "Fused"> {
   let assemblyFormat = "`<` $into (`,` `target` `=` $target^)? `>`";
 }
 
-def Npu_PieceTime : I32EnumAttr<"PieceTime", "when a piece of a copy is moved", [
+def Npu_PieceTime : I32EnumAttr<"PieceTime", "time at which a piece of a copy is moved", [
     I32EnumAttrCase<"turn", 0>, I32EnumAttrCase<"early", 1>, I32EnumAttrCase<"direct", 2>]> {
   let cppNamespace = "::tessera::npu";
   let genSpecializedAttr = 0;
@@ -43,21 +44,22 @@ def Npu_PieceTime : I32EnumAttr<"PieceTime", "when a piece of a copy is moved", 
 
 def Npu_PiecesAttr : AttrDef<Npu_Dialect, "Pieces"> {
   let mnemonic = "pieces";
-  let summary = "When each piece of a result of the model leaves the chip";
+  let summary = "Times at which the pieces of a result of the model leave the chip";
   let description = [{
-    On a copy that only makes a result of the model, for each of its pieces: `turn`: when the copy's turn comes; `early`: behind the op
-    after which all of its source is there; `direct`: tile by tile, by the ops that make its source.
+    On a copy that only writes a result of the model, for each of its pieces: `turn`: the piece is moved with the copy;
+    `early`: right after the last op that writes its source; `direct`: the ops that compute its source store it, tile by
+    tile.
 
     ```mlir
     %y = device.copy %a, %b {npu.pieces = #npu.pieces<early, direct>, pieces = [...], ...} : ...
     ```
-    (C1) as many as the copy has pieces.
+    (C1) There are as many times as the copy has pieces.
   }];
   let parameters = (ins ArrayRefParameter<"PieceTime">:$times);
   let hasCustomAssemblyFormat = 1;
 }
 
-def Npu_TapsAs : I32EnumAttr<"TapsAs", "what taps of a kernel are to the matrix unit", [
+def Npu_TapsAs : I32EnumAttr<"TapsAs", "mapping of kernel taps to the matrix unit", [
     I32EnumAttrCase<"window", 0>, I32EnumAttrCase<"rows_loaded", 1>, I32EnumAttrCase<"all_loaded", 2>,
     I32EnumAttrCase<"rows_moved", 3>, I32EnumAttrCase<"all_moved", 4>]> {
   let cppNamespace = "::tessera::npu";
@@ -66,18 +68,21 @@ def Npu_TapsAs : I32EnumAttr<"TapsAs", "what taps of a kernel are to the matrix 
 
 def Npu_TapsAttr : AttrDef<Npu_Dialect, "Taps"> {
   let mnemonic = "taps";
-  let summary = "Whether taps of a kernel are input channels";
+  let summary = "How kernel taps become input channels (im2col)";
   let description = [{
-    Few input channels leave the reduction of the matrix unit idle: taps become channels where that pays for laying the input out so.
-    `window`: they stay taps. `rows_loaded`: rows of the kernel are channels, laid out on the way from outside; `rows_moved`: from
-    local memory to local memory. `all_loaded`, `all_moved`: columns follow, inside: all, or as many neighbours as `fetched_columns` and
-    `resident_columns` say, which leaves the others as taps. `fetched`: where the input comes from outside
-    the chip; `resident`: where it stays in local memory. On a conv one for each volume of its input, images being one.
+    With few input channels the reduction tree of the matrix unit is mostly idle. Kernel taps become channels if the
+    gain is worth laying the input out accordingly. `window`: they stay taps. `rows_loaded`: kernel rows become channels
+    while the input is loaded from off-chip memory; `rows_moved`: by moves within local memory. `all_loaded`,
+    `all_moved`: kernel columns become channels as well, inside local memory: all of them, or groups of
+    `fetched_columns` or `resident_columns` neighbours, with the remaining columns as taps. `fetched` applies if the
+    input is in off-chip memory, `resident` if it is in local memory. A conv has one attribute per volume of its input
+    (one for images).
 
     ```mlir
     %y = device.conv %x, %w {npu.taps = [#npu.taps<fetched = all_loaded, resident = window, fetched_columns = 3>], ...} : ...
     ```
-    (C1) what is resident is not loaded. (C2) parts of columns are those of all_loaded or all_moved, two at least.
+    (C1) `resident` is not a loaded form. (C2) Column counts only occur with all_loaded or all_moved, and are at least
+    2.
   }];
   let parameters = (ins EnumParameter<Npu_TapsAs>:$fetched, EnumParameter<Npu_TapsAs>:$resident,
       DefaultValuedParameter<"uint32_t", "0">:$fetchedColumns, DefaultValuedParameter<"uint32_t", "0">:$residentColumns);
@@ -88,7 +93,7 @@ def Npu_TapsAttr : AttrDef<Npu_Dialect, "Taps"> {
   let genVerifyDecl = 1;
 }
 
-def Npu_AttentionWay : I32EnumAttr<"AttentionWay", "what lanes have, and who multiplies, in an attention", [
+def Npu_AttentionWay : I32EnumAttr<"AttentionWay", "distribution of an attention over lanes and units", [
     I32EnumAttrCase<"queries", 0>, I32EnumAttrCase<"matrix", 1>, I32EnumAttrCase<"batches", 2>, I32EnumAttrCase<"blocks", 3>]> {
   let cppNamespace = "::tessera::npu";
   let genSpecializedAttr = 0;
@@ -96,11 +101,11 @@ def Npu_AttentionWay : I32EnumAttr<"AttentionWay", "what lanes have, and who mul
 
 def Npu_AttentionAttr : AttrDef<Npu_Dialect, "Attention"> {
   let mnemonic = "attention";
-  let summary = "How an attention is spread over lanes";
+  let summary = "Distribution of an attention over lanes and units";
   let description = [{
-    `queries`: lanes have queries of all batches, and all keys. `matrix`: the same, but the matrix unit multiplies, and keys are over
-    lanes, too. `batches`: lanes have batches, for queries are few. `blocks`: lanes have blocks of queries, each of one batch, and the keys of
-    that one; a batch has as many as `blocks` says.
+    `queries`: the lanes share the queries of all batches, and each has all keys. `matrix`: likewise, but the matrix
+    unit multiplies, and keys are spread over the lanes, too. `batches`: each lane has its own batches, for few queries.
+    `blocks`: each lane has blocks of queries, each of one batch, and that batch's keys; a batch has `blocks` blocks.
     (C1) `blocks` is positive.
   }];
   let parameters = (ins EnumParameter<Npu_AttentionWay>:$way, "int64_t":$blocks);
@@ -110,12 +115,13 @@ def Npu_AttentionAttr : AttrDef<Npu_Dialect, "Attention"> {
 
 def Npu_ResidentAttr : AttrDef<Npu_Dialect, "Resident"> {
   let mnemonic = "resident";
-  let summary = "A value stays in local memory";
+  let summary = "A value is resident in local memory";
   let description = [{
-    What the op writes stays in local memory from layer `first`, which is the first to write into it, to layer `last`, the last that
-    finds it there. Values that share bytes outside the chip (parts of a concatenation, slices, views: an alias set) stay together,
-    and all ops that write one of them say the same. `bytes`: of every lane. `dense`: its planes lie one after another and can be seen
-    in part; else it is seen as a whole only. `stored`: it is stored outside the chip as well, for somebody reads it there.
+    The op's result is resident in local memory from layer `first`, the first that writes into it, to layer `last`, the
+    last that reads it there. Values that share bytes off the chip (parts of a concatenation, slices, views) form an
+    alias set and are resident together; all ops that write one of them have the same attribute. `bytes`: per lane.
+    `dense`: the planes lie one after another, so parts can be viewed; otherwise only the whole value can. `stored`: the
+    value is also stored in off-chip memory, because it is read there.
 
     ```mlir
     %y = device.lut %x, %table {npu.resident = #npu.resident<layers 3 to 7, bytes = 4096, dense = true, stored = false>} : ...
@@ -129,17 +135,18 @@ def Npu_ResidentAttr : AttrDef<Npu_Dialect, "Resident"> {
 
 def Npu_SlicesAttr : AttrDef<Npu_Dialect, "Slices"> {
   let mnemonic = "slices";
-  let summary = "An op runs slice by slice, in turn with others";
+  let summary = "An op runs slice by slice, alternating with the other ops of its group";
   let description = [{
-    The layers `first` to `last` are a slice group: they run for some rows after the other, and what they make for each other stays
-    in local memory for as long as a slice needs it. In slice i the op computes rows until[i - 1] (or 0) to until[i] of its result, and
-    a result that stays so is held from row from[i] on: rows before until[i - 1] move there from the buffer of the slice before.
+    The layers `first` to `last` form a slice group: they run alternately, some rows at a time, and the values they
+    exchange stay in local memory only as long as a slice needs them. In slice i the op computes rows until[i - 1] (or
+    0) to until[i] of its result. A result that stays slice by slice is held from row from[i] on: rows before until[i -
+    1] are moved there from the previous slice's buffer.
 
     ```mlir
     %y = device.pool max %x {npu.slices = #npu.slices<layers 4 to 5, from = [0, 14], until = [16, 32]>, ...} : ...
     ```
-    (C1) `first` is before `last`. (C2) two slices at least, as many numbers in both lists. (C3) `until` never falls. (C4) no slice
-    holds rows only from behind those that it computes.
+    (C1) `first` is before `last`. (C2) There are at least two slices, and both lists have one entry per slice. (C3)
+    `until` never decreases. (C4) Each slice holds at least the rows that it computes.
   }];
   let parameters = (ins "uint32_t":$first, "uint32_t":$last, ArrayRefParameter<"uint32_t">:$from, ArrayRefParameter<"uint32_t">:$until);
   let assemblyFormat = "`<` `layers` $first `to` $last `,` `from` `=` `[` $from `]` `,` `until` `=` `[` $until `]` `>`";

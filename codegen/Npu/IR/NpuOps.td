@@ -13,13 +13,13 @@ include "mlir/IR/SymbolInterfaces.td"
 
 def Npu_MemoryType : TypeDef<Npu_Dialect, "Memory"> {
   let mnemonic = "memory";
-  let summary = "A run of bytes that commands address";
+  let summary = "A range of bytes that commands address";
   let description = [{
-    Bytes of each lane's local memory (of `npu.buffer`), or a region outside the chip (arguments of `npu.program`).
+    Bytes of each lane's local memory (result of `npu.buffer`), or an off-chip region (argument of `npu.program`).
   }];
 }
 
-def Npu_Phase : I32EnumAttr<"Phase", "How far a program has come", [
+def Npu_Phase : I32EnumAttr<"Phase", "Phase of a program", [
   I32EnumAttrCase<"staged", 0>, I32EnumAttrCase<"allocated", 1>, I32EnumAttrCase<"ordered", 2>,
   I32EnumAttrCase<"numbered", 3>
 ]> {
@@ -31,12 +31,12 @@ def Npu_ProgramOp : Op<Npu_Dialect, "program", [
 ]> {
   let summary = "One stream of commands";
   let description = [{
-    The arguments of its block are the memories outside the chip: constants, workspace, then the caller's buffers,
-    inputs before outputs. `chip` is the one that the program is made for: a built-in one's name, or a description (JSON). `prefetch`, `apart`,
-    `across` and `held` are what scheduling may do, decided by the search over schedules: loads of constants and inputs
-    begin as early as there is room; what a stage stores and what the one behind it computes have no bytes in common;
-    loads of an op may begin before the computation of the op before it; what is stored keeps its place for as long as
-    that takes.
+    The arguments of its block are the off-chip memories: constants, workspace, then the caller's buffers, inputs before
+    outputs. `chip` is the name of a built-in chip or a JSON description. `prefetch`, `apart`, `across` and `held` are
+    the kinds of overlap that scheduling may use, chosen by the search over schedules. `prefetch`: loads of constants
+    and inputs begin as early as there is room. `apart`: the buffers that a stage stores from and those that the next
+    stage computes in do not overlap. `across`: loads of an op may begin before the computation of the previous op.
+    `held`: a stored buffer keeps its address until the store is estimated to be complete.
 
     Example:
     ```mlir
@@ -63,9 +63,9 @@ def Npu_ProgramOp : Op<Npu_Dialect, "program", [
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// The chip of that text; false and what is wrong where it is none.
+    /// Parses a chip's name or JSON description. Returns false and sets |error| if it is invalid.
     static bool readChip(::llvm::StringRef text, ::bmodel::npu::Chip &chip, ::std::string &error);
-    /// What readChip makes that chip of.
+    /// Returns a text from which readChip restores the chip.
     static ::std::string nameChip(const ::bmodel::npu::Chip &chip);
   }];
 }
@@ -73,8 +73,8 @@ def Npu_ProgramOp : Op<Npu_Dialect, "program", [
 def Npu_BufferOp : Op<Npu_Dialect, "buffer"> {
   let summary = "Bytes of each lane's local memory";
   let description = [{
-    `bytes` of every lane, for a dense tensor of the sizes n, c, h, w and the element type that begins in `lane`.
-    Once it is allocated: the address in each lane, and the first and last stage during which it is in use.
+    A buffer of `bytes` per lane, for a dense tensor with the sizes n, c, h, w and the element type that begins in
+    `lane`. After allocation: the address in each lane, and the first and last stage during which it is in use.
   }];
   let arguments = (ins I64Attr:$bytes, DenseI64ArrayAttr:$sizes, StrAttr:$element, DefaultValuedAttr<I32Attr, "0">:$lane,
                        OptionalAttr<I64Attr>:$address, OptionalAttr<DenseI64ArrayAttr>:$live);
@@ -86,10 +86,10 @@ def Npu_BufferOp : Op<Npu_Dialect, "buffer"> {
 }
 
 def Npu_StageOp : Op<Npu_Dialect, "stage", [NoTerminator, SingleBlock]> {
-  let summary = "One stage of the pipeline: what is loaded, computed and stored, in this order";
+  let summary = "One stage of the pipeline: loads, computation and stores, in this order";
   let description = [{
-    `overlapped`: its loads may stand before the computation of the stage before it. `independent`: the same of a stage
-    of another op, which a program that is `across` makes use of.
+    `overlapped`: the loads may begin before the computation of the previous stage. `independent`: likewise if the
+    previous stage belongs to another op; only programs with `across` use this.
   }];
   let arguments = (ins UnitAttr:$overlapped, UnitAttr:$independent);
   let regions = (region SizedRegion<1>:$loads, SizedRegion<1>:$computes, SizedRegion<1>:$stores);
@@ -99,7 +99,7 @@ def Npu_StageOp : Op<Npu_Dialect, "stage", [NoTerminator, SingleBlock]> {
   }];
 }
 
-/// A descriptor whose tensors have no region and begin at their operand's first byte.
+/// A descriptor whose present tensors have the region `local` and offsets relative to their memories.
 def Npu_CodeProp : Property<"::tessera::npu::CommandCode", "command without addresses"> {
   let convertToAttribute = "return $_storage.toAttribute($_ctxt);";
   let convertFromAttribute = "return ::tessera::npu::CommandCode::fromAttribute($_storage, $_attr, $_diag);";
@@ -109,7 +109,7 @@ def Npu_CodeProp : Property<"::tessera::npu::CommandCode", "command without addr
     if (::mlir::failed($_reader.readBlob(bytes)))
       return ::mlir::failure();
     if (bytes.size() != $_storage.bytes().size()) {
-      $_reader.emitError("a command has another number of bytes");
+      $_reader.emitError("a command has the wrong number of bytes");
       return ::mlir::failure();
     }
     ::std::memcpy(&$_storage.descriptor, bytes.data(), bytes.size());
@@ -122,15 +122,15 @@ def Npu_CodeProp : Property<"::tessera::npu::CommandCode", "command without addr
 def Npu_CommandOp : Op<Npu_Dialect, "command"> {
   let summary = "A command of the instruction set";
   let description = [{
-    Named as in docs/isa.md, with its fields; those that are left out have their defaults. A tensor is a memory, how far
-    into it the tensor begins, in bytes, its element type, strides in bytes and, in local memory, the lane in which it
-    begins. `layer` counts into the program's layers; `id` and `wait` are there once commands are numbered.
+    Command and field names are those of docs/isa.md; omitted fields have their defaults. A tensor consists of a memory,
+    the offset of its first byte in it, the element type, strides in bytes and, in local memory, the lane in which it
+    begins. `layer` is an index into the program's layers. `id` and `wait` are present once commands are numbered.
   }];
   let arguments = (ins Variadic<Npu_MemoryType>:$memories, Npu_CodeProp:$code);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The command as CommandCode has it: addresses count from the beginning of each memory.
+    /// Returns the descriptor as CommandCode stores it: offsets count from the first byte of each memory.
     const ::bmodel::npu::Descriptor &getDescriptor() { return getProperties().code.descriptor; }
     void setDescriptor(const ::bmodel::npu::Descriptor &made) { getProperties().code.descriptor = made; }
   }];
