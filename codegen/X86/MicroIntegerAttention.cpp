@@ -1,12 +1,11 @@
 //===- MicroIntegerAttention.cpp - Attention of bytes on register tiles ---===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile of the launch is some rows of q under one k and v, which it packs four numbers of a sum to a step: as bytes
-// for VNNI and AMX, else as words. Then it walks its rows in groups of one register tile: sums of q k, their softmax in
-// bytes, sums of these times v, and the results. VNNI multiplies q + 128, whose 128 times the sums of k are taken off
-// again. AMX multiplies q as it is; its sums are whole chunks of 64 numbers, where those that do not exist meet zeros
-// of k and v.
-//===----------------------------------------------------------------------===//
+// A launch tile is a range of rows of q with one k and v. It packs k and v with four numbers of a sum per K step: as
+// bytes for VNNI and AMX, else as 16-bit words. Then it iterates over its rows, one register tile at a time: sums q k,
+// softmax powers rounded to bytes, sums of powers times v, and the results. VNNI multiplies q + 128; 128 times the sums
+// of k is subtracted again. AMX multiplies q as it is; its sums have whole chunks of 64 numbers, padded with zeros in k
+// and v.
 #include "codegen/Kernels/AttentionShape.h"
 #include "codegen/Kernels/LoopNest.h"
 #include "codegen/Kernels/MathApprox.h"
@@ -28,7 +27,7 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// Whether tiles of AMX multiply.
+/// Returns true if AMX tiles multiply.
 bool hasMatrixTiles(const AttentionShape &shape) {
   return targetOf(shape.kb).amx && shape.queries >= kFewestMatrixRows;
 }
@@ -41,7 +40,7 @@ public:
         panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)), depthSteps(stepsOf(s.depth)),
         keySteps(stepsOf(s.keys)), keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
         featuresPadded(llvm::alignTo(s.features, panelBlocks * kBlock)),
-        // A stride of whole pages would put all rows into the same cache sets.
+        // With a stride of whole pages, all rows would share the same cache sets.
         scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), powerStride(llvm::alignTo(s.keys, lanes) + 64),
         rows(s.queries, chunk ? kMatrixTileRows : maxTileRows(targetOf(kb), panelBlocks)),
         tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
@@ -79,22 +78,22 @@ private:
   KernelBuilder &kb;
   AttentionShape s;
   bool vnni;
-  int64_t chunk; ///< bytes of K that tiles of AMX multiply; 0: vectors do
-  bool flips;    ///< q + 128 is multiplied
+  int64_t chunk; ///< bytes of K that AMX tiles multiply at a time; 0: vector instructions multiply
+  bool flips;    ///< q is multiplied as q + 128
   PackedStep step;
-  int64_t stepBytes; ///< of a block of columns
+  int64_t stepBytes; ///< bytes of one K step of a block of columns
   int64_t panelBlocks;
   unsigned lanes;
   int64_t depthSteps, keySteps, keysPadded, featuresPadded, scoreStride, powerStride;
   EvenSplit rows;
   Region noEpilogue;
   TileFunctions tiles;
-  // Of the tile at hand.
+  // State of the current launch tile.
   SmallVector<Value> at;  ///< batch indices
   Value query, result;    ///< offsets of the matrices, in elements
   Value keys, values;     ///< scratch: panels
-  Value raw, corrections; ///< scratch: bytes of keys before they are words; what the sums of each key have too much
-  Value queries, scores, powers, sums, factors; ///< scratch: of some rows
+  Value raw, corrections; ///< scratch: keys as bytes, before widening to words; 128 times the sum of each key
+  Value queries, scores, powers, sums, factors; ///< scratch: data of the rows of one register tile
 };
 
 void MicroIntegerAttention::layOutScratch() {
@@ -119,7 +118,7 @@ void MicroIntegerAttention::layOutScratch() {
 void MicroIntegerAttention::emit() {
   SmallVector<int64_t> space(s.batchDims());
   int64_t batch = product(space);
-  // As of floats: few batches have their rows cut, at the price of packing k and v again.
+  // As in MicroAttention: with few batches the rows are split as well, although each part packs k and v again.
   constexpr int64_t kWantedTiles = 8, kRowsWorthPacking = 64;
   int64_t parts = std::clamp<int64_t>(kWantedTiles / std::max<int64_t>(1, batch), 1,
                                       std::max<int64_t>(1, std::min(s.queries / kRowsWorthPacking, rows.pieces)));
@@ -154,7 +153,8 @@ void MicroIntegerAttention::emit() {
   });
 }
 
-/// Stores a step of a block, whose bytes are |bytes| as i32: as they are, or the even and then the odd ones as words.
+/// Stores one K step of a block whose bytes are given as i32 |bytes|: unchanged, or as words, even bytes before odd
+/// ones.
 void MicroIntegerAttention::storeStep(Value bytes, Value to, Value index) {
   Value place = byteOffset(kb, to, kb.mul(index, stepBytes));
   if (vnni) {
@@ -168,7 +168,7 @@ void MicroIntegerAttention::storeStep(Value bytes, Value to, Value index) {
   kb.store(arith::ShRSIOp::create(kb.b, pairs, eight), byteOffset(kb, place, kBlockBytes), kb.constant(0));
 }
 
-/// keys[panel][step][key][4] = from[panel's first + key][4 step ...]; numbers that do not exist are zero.
+/// Packs keys[panel][step][key][4] = from[first key of the panel + key][4 step ...]; missing numbers are zero.
 void MicroIntegerAttention::packKeys(Value from) {
   int64_t width = panelBlocks * kBlock, whole = s.keys / width, tail = s.keys % width, stride = s.k.rowStride();
   if (s.keys != keysPadded || s.depth != depthSteps * 4) {
@@ -206,7 +206,8 @@ void MicroIntegerAttention::packKeys(Value from) {
   }
 }
 
-/// values[panel][step][feature][4] = from[4 step ...][panel's first + feature], zero where there is none.
+/// Packs values[panel][step][feature][4] = from[4 step ...][first feature of the panel + feature]; missing ones are
+/// zero.
 void MicroIntegerAttention::packValues(Value from) {
   auto bytes = VectorType::get({kBlock}, kb.b.getI8Type()), block = VectorType::get({kBlock}, kb.b.getI32Type());
   for (int64_t first = 0; first < featuresPadded; first += kBlock) {
@@ -233,7 +234,7 @@ void MicroIntegerAttention::packValues(Value from) {
   }
 }
 
-/// 128 times the sums of each key, by a row of 128.
+/// Computes 128 times the sum of each key, by multiplying with a row of 128.
 void MicroIntegerAttention::correct() {
   clear(queries, depthSteps * 4, int8_t(-128));
   int64_t width = panelBlocks * kBlock;
@@ -244,7 +245,7 @@ void MicroIntegerAttention::correct() {
   });
 }
 
-/// c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]; the stride of a in bytes, that of c in words.
+/// Computes c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]; strides: bytes of a, 32-bit words of c.
 void MicroIntegerAttention::multiply(TileKind kind, Value a, int64_t aStride, int64_t steps, Value b, int64_t blocks,
                                      Value c, int64_t cStride, int64_t count) {
   TileShape shape;
@@ -264,7 +265,7 @@ void MicroIntegerAttention::multiply(TileKind kind, Value a, int64_t aStride, in
   tiles.call(shape, to, {a, b, c, {}, {}, {}});
 }
 
-/// Rows of q side by side, for VNNI with 128 added.
+/// Copies |count| rows of q to scratch, contiguously; for VNNI as q + 128.
 void MicroIntegerAttention::copyQueries(Value first, int64_t count) {
   kb.forLoop(0, count, 1, [&](Value row) {
     Value from = byteOffset(kb, kb.operand(0), kb.add(query, kb.mul(kb.add(first, row), s.q.rowStride())));
@@ -299,7 +300,7 @@ void MicroIntegerAttention::emitRows(Value first, int64_t count) {
   });
 }
 
-/// Scores of keys |i|... of the row whose sums stand at |base|.
+/// Returns the scores of keys |i|... of the row whose sums q k are at |base|.
 Value MicroIntegerAttention::score(Value row, Value base, Value i, Value mask) {
   Value sum = kb.load(integers(), scores, kb.add(base, i));
   if (flips) {
@@ -309,7 +310,7 @@ Value MicroIntegerAttention::score(Value row, Value base, Value i, Value mask) {
   return s.isMasked ? Value(arith::AddFOp::create(kb.b, value, s.loadMask(at, row, i, lanes, mask))) : value;
 }
 
-/// Stores the rounded powers of the sums at |base|, and what a row of the result is multiplied by.
+/// Stores the rounded powers of the row whose sums are at |base|, and the factor of its row of the result.
 void MicroIntegerAttention::softmax(Value row, Value base, Value to, Value factor) {
   Type f32 = kb.b.getF32Type();
   Value lowest = lowestValue(kb, f32, floats(), false);
@@ -327,7 +328,7 @@ void MicroIntegerAttention::softmax(Value row, Value base, Value to, Value facto
   }
 }
 
-/// The bytes of the powers of the scores at |base| less |best|, and the factor, as they are defined.
+/// Stores the rounded powers of the scores at |base| less |best| as bytes, and the factor, by the exact definition.
 void MicroIntegerAttention::exactPowers(Value base, Value best, Value to, Value factor) {
   Value zeros = kb.zero(floats()), most = kb.splat(best, lanes);
   Value total = overRow(kb, s.keys, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
@@ -342,8 +343,8 @@ void MicroIntegerAttention::exactPowers(Value base, Value best, Value to, Value 
   kb.store(s.factorOf(total), factor, kb.constant(0));
 }
 
-/// The same by a polynomial. Whether one of them may be wrong: it lies near to the middle of two integers. Of no number
-/// it makes 0, too.
+/// As exactPowers(), but approximates the powers by a polynomial. Returns true (as i1) if a power lies so near the
+/// middle of two integers that its byte may be wrong. NaN becomes 0.
 Value MicroIntegerAttention::nearPowers(Value base, Value best, Value to, Value factor) {
   auto vector = VectorType::get({kBlock}, kb.b.getF32Type()), words = VectorType::get({kBlock}, kb.b.getI32Type());
   Value most = kb.splat(best, kBlock), zeros = kb.zero(vector);

@@ -1,4 +1,4 @@
-//===- MicroKernel.cpp - The register tile of a matrix product ------------===//
+//===- MicroKernel.cpp - The register tile of a matmul --------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/MicroKernel.h"
 
@@ -25,8 +25,8 @@ int64_t maxTileRows(const X86Target &target, int64_t blocks) { return maxTileRow
 
 namespace {
 
-/// Writes the K loop. Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table, r10 group counter,
-/// r11 A of the group, rcx scales, eax counter of their rows, or rax what is left out of B.
+/// Writes the K loop. Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table, r10 group counter, r11 A of the
+/// group, rcx scales, eax counter of scale rows, or rax the bytes of B to skip.
 class TileAsm {
 public:
   TileAsm(const X86Target &target, const TileShape &shape, bool bias, bool table, bool prefetch)
@@ -63,7 +63,7 @@ private:
         } else if (bias) {
           line(llvm::formatv("{0} {1}, {2}", vex ? "vmovaps" : "movaps", reg(column), to));
         } else if (vex) {
-          // The 128-bit form clears the whole register where it can be encoded without EVEX.
+          // vpxord (EVEX) reaches all 32 zmm registers; vxorps (VEX) suffices for the 16 ymm registers.
           line(target.hasMasks() ? llvm::formatv("vpxord {0}, {0}, {0}", to).str()
                                  : llvm::formatv("vxorps {0}, {0}, {0}", to).str());
         } else {
@@ -73,7 +73,7 @@ private:
     }
   }
 
-  /// The runs that share a row of scales, one row after the other. What is left behind the last whole row keeps it.
+  /// Emits the runs of each row of scales, row after row. The runs behind the last whole row use its successor.
   void emitRunsByScale(const StepRun &run, int64_t &step) {
     int64_t rows = shape.runsPerScale ? run.count / shape.runsPerScale : 0;
     if (rows == 0) {
@@ -92,7 +92,7 @@ private:
     emitRun({run.count - rows * shape.runsPerScale, run.size}, step);
   }
 
-  /// The next group's A, and the way to its B, from the table.
+  /// Loads the A of the next group from the table, and skips B up to that group.
   void emitEntry() {
     line("movslq (%r9), %r11");
     if (shape.skips) {
@@ -108,7 +108,7 @@ private:
     if (run.count == 0 || run.size == 0) {
       return;
     }
-    // The label is local to the block, so two inlined copies never clash.
+    // The label is a local number, so two inlined copies do not clash.
     if (run.count > 1) {
       line(llvm::formatv("movl $${0}, %r10d", run.count));
       line(".p2align 5");
@@ -128,7 +128,7 @@ private:
           line(llvm::formatv("prefetcht1 {0}(%r8)", line64 * 64));
         }
       }
-      // The lines that begin in this step's part of B.
+      // Prefetch the cache lines that begin in this step's part of B.
       for (int64_t at = llvm::alignTo(k * shape.panelRowBytes, kBlockBytes);
            shape.aheadBytes && at < k * shape.panelRowBytes + stepOfB; at += kBlockBytes) {
         line(llvm::formatv("prefetcht0 {0}(%rsi)", at + shape.aheadBytes));
@@ -145,7 +145,7 @@ private:
         emitStepSse(k);
       }
     }
-    // A run of 4-bit integers ends with a whole byte.
+    // A run of 4-bit integers ends at a byte boundary.
     int64_t stepsOfB = shape.step == PackedStep::i4 ? int64_t(llvm::alignTo(run.size, 2)) : run.size;
     line(llvm::formatv("addq $${0}, %rsi", stepsOfB * shape.panelRowBytes));
     if (!table) {
@@ -172,7 +172,7 @@ private:
     return llvm::formatv("{0}(%rsi)", k * shape.panelRowBytes + column * vectorBytes);
   }
 
-  /// The vectors of B of one step, as they are multiplied, in the registers behind the accumulators.
+  /// Loads the vectors of B of step |k| into the registers behind the accumulators, converted for multiplication.
   void emitLoadsOfB(int64_t k) {
     for (int64_t column = 0; column < width; ++column) {
       std::string from = bAt(column, k), to = reg(accumulators() + column);
@@ -192,7 +192,7 @@ private:
         line(llvm::formatv("vcvtdq2ps {0}, {0}", to));
         break;
       case PackedStep::i4:
-        // The half byte goes to the top and comes back with its sign.
+        // Moves the 4 bits to the top and sign-extends them on the way back.
         line(llvm::formatv("vpmovzxbd {0}, {1}", from, to));
         line(llvm::formatv("vpslld $${0}, {1}, {1}", k % 2 ? 24 : 28, to));
         line(llvm::formatv("vpsrad $$28, {0}, {0}", to));
@@ -205,7 +205,8 @@ private:
     }
   }
 
-  /// |single|: the second of each pair of A is zero. A weight of zero alone would make NaN of an infinity beside.
+  /// |single|: loads the second element of each pair of A as zero. A zero weight alone would not do, because an
+  /// infinity next to the row would produce NaN.
   void emitStepAvx512(int64_t k, bool single) {
     int64_t firstB = accumulators(), a = firstB + width;
     const char *multiply = shape.kind == TileKind::BF16 ? "vdpbf16ps" : "vfmadd231ps";
@@ -251,14 +252,14 @@ private:
 
   //--- Constants ---
 
-  /// The mask of the first elements of pairs.
+  /// Loads the mask that selects the first element of each pair.
   void emitMaskOfFirst() {
     line("movl $$0x55555555, %r11d");
     line("kmovd %r11d, %k1");
   }
 
-  /// Of bytes the last register holds what A is changed with: 0x80 in every byte (VNNI, signed: A + 128 is multiplied),
-  /// or the even bytes (without VNNI, unsigned).
+  /// Loads the constant for 8-bit A into the last register: 0x80 in every byte (VNNI with signed A, which is multiplied
+  /// as A + 128), or the mask of even bytes (unsigned A without VNNI).
   void emitConstants() {
     if (shape.oddGroups) {
       return emitMaskOfFirst();
@@ -301,8 +302,8 @@ private:
     }
   }
 
-  /// A's bytes widened to i16 (bytes 0 and 2, then 1 and 3) against pairs of i16 weights: no product of two bytes
-  /// saturates, unlike vpmaddubsw's sums.
+  /// Widens the bytes of A to i16 (bytes 0 and 2, then 1 and 3) and multiplies them by pairs of i16 weights. Unlike the
+  /// sums of vpmaddubsw, these sums do not saturate.
   void emitStepPairs(int64_t k) {
     int64_t even = accumulators(), odd = even + 1, product = even + 2;
     bool vex = target.hasFma(), isSigned = shape.kind == TileKind::S8;
@@ -352,7 +353,7 @@ private:
     }
   }
 
-  /// Pairs of i16 of A and B: their two products are summed exactly, then added.
+  /// Multiplies pairs of i16 of A and B. Their two products are summed exactly and then added.
   void emitStepWords(int64_t k) {
     int64_t firstB = accumulators(), a = target.vnni ? firstB + width : firstB, product = a + 1;
     for (int64_t column = 0; target.vnni && column < width; ++column) {
@@ -388,8 +389,8 @@ private:
   SmallVector<std::string> lines;
 };
 
-/// What the code of a tile overwrites beside its outputs, as constraints of inline assembly; |letter| is that of the
-/// vector registers.
+/// Adds the registers and flags that the tile overwrites, except its outputs, as inline-assembly clobbers. |letter|
+/// selects the vector registers (x, y or z).
 void addClobbers(const X86Target &target, const TileShape &shape, char letter, int64_t accumulators,
                  SmallVectorImpl<std::string> &constraints) {
   if (shape.runsPerScale) {
@@ -417,8 +418,8 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
                                     Value table, Value prefetch) {
   assert(static_cast<int64_t>(shape.rows.size()) <= maxTileRows(targetOf(kb), shape.blocks) &&
          "tile exceeds the registers");
-  assert(!(shape.skips && (shape.runsPerScale || !table)) && "what is left out stands in the table");
-  assert((stepBits(shape.step) >= 32 || targetOf(kb).hasFma()) && "SSE widens nothing");
+  assert(!(shape.skips && (shape.runsPerScale || !table)) && "skipping needs an offset table and no scales");
+  assert((stepBits(shape.step) >= 32 || targetOf(kb).hasFma()) && "SSE tiles read 32-bit weights only");
   auto pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
   Type sum = sumsFloats(shape.kind) ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
   Type vector = VectorType::get({static_cast<int64_t>(targetOf(kb).lanes(32))}, sum);
@@ -426,7 +427,7 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
   std::string text = code.text();
   int64_t accumulators = code.accumulators();
 
-  // Outputs: the accumulators and the pointers, which the loop moves; inputs: the pointers, tied to them.
+  // Outputs: the accumulators, and the pointers, which the loop advances. Inputs: the pointers, tied to the outputs.
   char letter = targetOf(kb).hasMasks() ? 'z' : targetOf(kb).hasFma() ? 'y' : 'x';
   SmallVector<std::string> constraints;
   SmallVector<Type> types(accumulators, vector);

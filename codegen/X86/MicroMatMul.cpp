@@ -1,11 +1,11 @@
-//===- MicroMatMul.cpp - Matrix products on register tiles ----------------===//
+//===- MicroMatMul.cpp - Matmuls on register tiles ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A is read where it lies (a row-major or transposed matrix), B as panels [N / 16 blocks][K][16 blocks]: a constant
-// comes packed, an activation is packed into scratch by each tile of the launch for the columns it computes, or read
-// where it lies by a product of so few rows that one register tile has them all. 8-bit (16-bit) A against packed
-// weights takes four (two) elements of K a step; where K is no multiple of that, the rows of a tile are first copied
-// apart, so that no step reads beyond the operand.
+// A (row-major or transposed) is read in place. B is read as panels [N / 16 blocks][K][16 blocks]: a constant is packed
+// at compile time; an activation is packed to scratch by each launch tile, for the columns that it computes, or read in
+// place if the matmul has so few rows that one register tile holds them all. 8-bit (16-bit) A takes four (two) elements
+// of K per step with packed weights; if K is not a multiple of that, the rows are first copied to scratch, so that no
+// step reads beyond the operand.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/Transpose.h"
 #include "codegen/X86/MatrixTile.h"
@@ -49,38 +49,39 @@ private:
   bool packed;
   TileKind kind;
   Type aElement, bElement, yElement;
-  int64_t aBytes, yBytes; ///< of an element
+  int64_t aBytes, yBytes; ///< bytes of an element
   bool widens;            ///< A is f16 or bf16, multiplied as f32
   TileWeights weights;
-  int64_t chunk;          ///< bytes of K that tiles of AMX multiply; 0: vectors do
-  int64_t steps;          ///< of K
-  bool inPlace;           ///< whole blocks of columns of an activation B are read where they lie
-  bool flipped;           ///< A + 128 is copied
-  bool halves;            ///< low bytes of a row of A, an i16, and behind them its high bytes are copied
-  bool apart = false;     ///< rows of A would share cache sets and are copied to where they do not
-  bool copied;            ///< the rows of A, to scratch
-  int64_t rowsOffset = 0; ///< of the rows in scratch, behind a panel
+  int64_t chunk;          ///< bytes of K that AMX tiles multiply at a time; 0: vector instructions multiply
+  int64_t steps;          ///< K steps
+  bool inPlace;           ///< whole blocks of columns of an activation B are read in place
+  bool flipped;           ///< A is copied as A + 128
+  bool halves;            ///< i16 rows of A are copied as all low bytes followed by all high bytes
+  bool apart = false;     ///< rows of A would share cache sets and are copied with another stride
+  bool copied;            ///< the rows of A are copied to scratch
+  int64_t rowsOffset = 0; ///< offset of these rows in scratch, behind a panel
   SmallVector<int64_t> batchDims, batchA, batchB;
   int64_t batch = 1, m, k, n;
   int64_t panelBlocks, columnBlocks, panels, lastBlocks;
-  int64_t rowBytes, stepBytes; ///< of A
+  int64_t rowBytes, stepBytes; ///< strides of A between rows and between K steps
   std::unique_ptr<EvenSplit> rows;
   WorkSplit work;
   int64_t prefetchLines = 0;
   std::unique_ptr<TileFunctions> tiles;
   TileFunctions::Pointers base;
   Value partBegin;
-  Value firstRow; ///< of the copy in scratch
+  Value firstRow; ///< first row of the copy in scratch
 
   int64_t bBytes() const {
     bool plain = kind == TileKind::F32 && weights.stepBytes == kBlockBytes;
     return plain ? n * k * 4 : columnBlocks * weights.panels.bytesOfBlock();
   }
-  /// Rows of a tile register of AMX: a product of fewer has no others to read. Of halves a tile has one window.
+  /// Returns the rows of an AMX tile register. A smaller matmul must not read further rows. With halves, a tile has one
+  /// window for the low and one for the high bytes.
   int64_t windowRows() const { return halves ? rows->length(0) : std::min(m, kWindowRows); }
-  /// Whether tiles read B from a panel in scratch.
+  /// Returns true if register tiles read B from a panel in scratch.
   bool panelInScratch() const { return (!packed && !(inPlace && n % kBlock == 0)) || weights.copied; }
-  /// First row of row tile |piece|.
+  /// Returns the first row of row tile |piece|.
   Value rowOf(Value piece) { return kb.add(kb.mul(piece, rows->size), kb.min(piece, kb.constant(rows->wide))); }
 };
 
@@ -92,19 +93,19 @@ int64_t product(ArrayRef<int64_t> dims) {
   return result;
 }
 
-/// Whether a product of bytes with an activation B is one of AMX tiles.
+/// Returns true if AMX tiles compute a matmul of bytes whose B is an activation.
 bool packsForTiles(device::MatMulOp op, const X86Target &target) {
   auto y = cast<RankedTensorType>(op.getY().getType());
   return target.amx && y.getDimSize(y.getRank() - 2) >= kFewestMatrixRows;
 }
 
-/// Blocks of columns of a product of few rows whose B, of f32, is no constant and read where it lies: as many as fit
-/// the registers beside all rows; 0 where it is packed.
+/// Returns the blocks of columns per tile if |op| reads its f32 activation B in place, which requires so few rows that
+/// the registers hold all of them. Returns 0 if B is packed.
 int64_t blocksInPlace(device::MatMulOp op, const X86Target &target) {
   constexpr int64_t kMostBlocks = 8;
   ArrayRef<int64_t> y = cast<RankedTensorType>(op.getY().getType()).getShape(), b = op.getWeightShape();
   int64_t columns = y.back(), rows = product(b.drop_back(2)) == 1 ? product(y.drop_back()) : y[y.size() - 2];
-  bool reachable = columns < (int64_t(1) << 24); // by 32-bit offsets from row to row
+  bool reachable = columns < (int64_t(1) << 24); // 32-bit offsets reach from row to row
   if (op.getPacking() || op.getTransB() || !getElementTypeOrSelf(op.getB().getType()).isF32() ||
       tileKindOf(getElementTypeOrSelf(op.getA().getType())) != TileKind::F32 || columns < kBlock || !reachable) {
     return 0;
@@ -116,8 +117,8 @@ int64_t blocksInPlace(device::MatMulOp op, const X86Target &target) {
   return blocks;
 }
 
-/// The panels of a packed B, or those that each tile of the launch packs at run time: as f32, or as bytes where the
-/// chip multiplies those of A with them, else as words.
+/// Returns the panels of a packed B, or those that each launch tile packs at run time: f32, or bytes if the chip can
+/// multiply them with those of A, else 16-bit words.
 Panels panelsOf(device::MatMulOp op, const X86Target &target) {
   if (PackingAttr packing = packingOf(op)) {
     return panelsOfMatMul(packing, op.getTransB());
@@ -158,7 +159,7 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
     return dims;
   };
   batchA = pad(a), batchB = pad(b);
-  // One matrix B for all of A: the batches are rows of one product.
+  // With one matrix B for all of A, the batches are further rows of one matmul.
   if (product(batchB) == 1 && !op.getTransA() && product(batchA) == product(batchDims) &&
       llvm::none_of(extras, [](const TileExtra &extra) { return extra.kind == ExtraKind::Row || extra.perMatrix; })) {
     m *= product(batchDims);
@@ -172,13 +173,13 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   chunk = packed                                                     ? packingOf(op).getChunk()
           : kind != TileKind::F32 && packsForTiles(op, targetOf(kb)) ? weights.panels.runs.front().size * 4
                                                                      : 0;
-  // Signed bytes for VNNI are flipped once where several panels read them.
+  // For VNNI, flip signed bytes once if several panels read them.
   flipped = kind == TileKind::S8 && packed && flipsBytes(packingOf(op)) && n >= 64;
   halves = kind == TileKind::S16 && chunk;
   copied = flipped || widens || halves || (kind != TileKind::F32 && k * aBytes % 4 != 0) ||
            (chunk && k * aBytes != steps * 4);
   stepBytes = op.getTransA() ? m * 4 : 4;
-  // Rows of both halves would be whole pages apart as often as not, all in the same sets of the first level.
+  // Row strides of both halves would often be whole pages, so that all rows share the same L1 sets.
   rowBytes = op.getTransA() ? 4 : halves ? steps * 8 + kBlockBytes : steps * 4;
   columnBlocks = weights.panels.blocks();
   panelBlocks = weights.panels.panelBlocks;
@@ -191,8 +192,8 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   setApart();
 }
 
-/// A stride of whole pages puts all rows of a tile into the same sets of the first level, which then has no room for B.
-/// Copies cost less where enough columns read them.
+/// Decides whether to copy the rows of A apart. With a stride of whole pages, all rows of a tile share the same L1
+/// sets, which leaves no room for B. The copy pays off if enough columns read it.
 void MatMul::setApart() {
   constexpr int64_t kPage = 4096, kFewRows = 5, kFewColumns = 192;
   apart = !op.getTransA() && !chunk && rowBytes % kPage == 0 && rows->size > kFewRows && n >= kFewColumns;
@@ -201,7 +202,7 @@ void MatMul::setApart() {
   }
 }
 
-/// Element offset of the operand's matrix that belongs to |index| of the result's batches.
+/// Returns the element offset of the operand's matrix for batch |index| of the result.
 Value MatMul::batchOffset(Value index, ArrayRef<int64_t> dims, int64_t matrix) {
   Value offset = kb.constant(0);
   int64_t stride = matrix;
@@ -216,7 +217,8 @@ Value MatMul::batchOffset(Value index, ArrayRef<int64_t> dims, int64_t matrix) {
   return offset;
 }
 
-/// The four numbers of K from 4 |step| on of 16 columns from |column| on, as i32; |count| of them exist.
+/// Loads elements 4 |step| ... 4 |step| + 3 of K of the 16 columns from |column| on, as i32; only |count| of them
+/// exist.
 Value MatMul::stepOfBytes(Value matrix, Value step, Value column, Value mask, int64_t count) {
   auto words = VectorType::get({kBlock}, kb.b.getI32Type());
   if (op.getTransB()) {
@@ -238,7 +240,7 @@ Value MatMul::stepOfBytes(Value matrix, Value step, Value column, Value mask, in
   return vector::BitCastOp::create(kb.b, words, all);
 }
 
-/// Stores a step of |block|: as bytes, or the even and then the odd ones as words.
+/// Stores K step |index| of |block|: as bytes, or as words with the even bytes before the odd ones.
 void MatMul::storeStep(Value step, Value to, Value index, int64_t block, int64_t blocks) {
   Value at = kb.add(kb.mul(index, blocks * weights.tileStepBytes), block * weights.tileStepBytes);
   Value place = byteOffset(kb, to, at);
@@ -253,7 +255,7 @@ void MatMul::storeStep(Value step, Value to, Value index, int64_t block, int64_t
   kb.store(arith::ShRSIOp::create(kb.b, pairs, eight), byteOffset(kb, place, kBlockBytes), kb.constant(0));
 }
 
-/// packPanel() of bytes.
+/// Packs a panel of bytes, see packPanel().
 void MatMul::packBytes(Value matrix, Value panel, Value to, int64_t blocks) {
   auto words = VectorType::get({kBlock}, kb.b.getI32Type());
   for (int64_t block = 0; block < blocks; ++block) {
@@ -269,7 +271,7 @@ void MatMul::packBytes(Value matrix, Value panel, Value to, int64_t blocks) {
   }
 }
 
-/// packPanel() of a transposed B of f32, whose rows of K are turned in registers.
+/// Packs a panel of a transposed f32 B by transposing its rows of K in registers, see packPanel().
 void MatMul::packTurned(Value matrix, Value panel, Value to, bool last) {
   int64_t blocks = last ? lastBlocks : panelBlocks;
   for (int64_t block = 0; block < blocks; ++block) {
@@ -282,9 +284,9 @@ void MatMul::packTurned(Value matrix, Value panel, Value to, bool last) {
   }
 }
 
-/// Packs the blocks of |panel| of an activation B at |matrix| to |to|; columns beyond N are zero.
+/// Packs the blocks of |panel| of the activation B at |matrix| to |to|; columns beyond N are zero.
 void MatMul::packPanel(Value matrix, Value panel, Value to, bool last) {
-  constexpr int64_t kFewSteps = 4; // not enough to be turned
+  constexpr int64_t kFewSteps = 4; // too few to transpose in registers
   int64_t blocks = last ? lastBlocks : panelBlocks;
   if (kind != TileKind::F32) {
     return packBytes(matrix, panel, to, blocks);
@@ -377,7 +379,7 @@ void MatMul::emit() {
   });
 }
 
-/// Copies the rows [first, last) of A to scratch, |rowBytes| apart.
+/// Copies the rows [first, last) of A to scratch with a stride of |rowBytes|.
 void MatMul::copyRows(Value matrix, Value first, Value last) {
   kb.forLoop(first, last, 1, [&](Value row) {
     Value to = byteOffset(kb, byteOffset(kb, kb.scratch(), rowsOffset), kb.mul(kb.sub(row, first), rowBytes)),
@@ -390,7 +392,7 @@ void MatMul::copyRows(Value matrix, Value first, Value last) {
       flipBytes(kb, from, to, kb.constant(k * aBytes));
     } else {
       LLVM::MemcpyOp::create(kb.b, to, from, kb.constant(k * aBytes), /*isVolatile=*/false);
-      if (kind == TileKind::BF16 && steps * 4 != k * aBytes) { // nothing times a zero weight has to be zero
+      if (kind == TileKind::BF16 && steps * 4 != k * aBytes) { // garbage times a zero weight may be NaN
         int64_t behind = steps * 4 - k * aBytes;
         kb.store(kb.zero(VectorType::get({behind}, kb.b.getI8Type())), to, kb.constant(k * aBytes), 1);
       }
@@ -398,7 +400,7 @@ void MatMul::copyRows(Value matrix, Value first, Value last) {
   });
 }
 
-/// The panels [panelBegin, panelEnd) of the row tiles [rowBegin, rowEnd).
+/// Emits the panels [panelBegin, panelEnd) of the row tiles [rowBegin, rowEnd).
 void MatMul::emitPanels(Value panelBegin, Value panelEnd, Value rowBegin, Value rowEnd) {
   bool special = lastBlocks != panelBlocks || n % kBlock;
   Value fullEnd = special ? kb.min(panelEnd, kb.constant(panels - 1)) : panelEnd;
@@ -447,7 +449,7 @@ void MatMul::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last) {
   base = matrix;
 }
 
-/// Row tiles [begin, end), each of |count| rows.
+/// Emits the row tiles [begin, end), each of |count| rows.
 void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   TileShape shape;
   shape.kind = flipped ? TileKind::U8 : kind;
@@ -466,7 +468,7 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   }
   shape.prefetchLines = prefetchLines;
   shape.aheadBytes = streamAhead(shape.step, packed ? bBytes() : 0);
-  if (ownRows && bBytes() >= 1 << 20) { // hardware does not fetch a few lines of each row ahead
+  if (ownRows && bBytes() >= 1 << 20) { // hardware does not prefetch a few lines per row
     constexpr int64_t kRowsAhead = 4;
     shape.aheadBytes = kRowsAhead * shape.panelRowBytes, shape.aheadLines = shape.blocks;
   }
@@ -498,7 +500,7 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
 
 } // namespace
 
-/// Whether |op| multiplies two activations of bytes that can be packed four numbers of K at a time.
+/// Returns true if |op| multiplies two 8-bit activations that can be packed with four elements of K per step.
 static bool multipliesBytes(device::MatMulOp op) {
   auto a = cast<RankedTensorType>(op.getA().getType()), b = cast<RankedTensorType>(op.getB().getType()),
        y = cast<RankedTensorType>(op.getY().getType());
@@ -539,7 +541,7 @@ LogicalResult emitMicroMatMul(device::MatMulOp op, KernelBuilder &kb) {
   auto y = cast<RankedTensorType>(op.getY().getType());
   std::optional<SmallVector<TileExtra>> extras = classifyExtras(op, op.getExtras(), y, unsupported);
   if (!extras) {
-    return op.emitOpError() << "matrix product cannot read epilogue operand " << unsupported << " of type "
+    return op.emitOpError() << "matmul cannot read epilogue operand " << unsupported << " of type "
                             << op.getExtras()[unsupported].getType()
                             << "; allowed: the result's type, one value per column, one per row, one value";
   }

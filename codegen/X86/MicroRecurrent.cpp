@@ -1,11 +1,10 @@
 //===- MicroRecurrent.cpp - RNN, GRU and LSTM on register tiles -----------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the inputs add to the gates is there (x86-hoist-inputs), so a step is the product of states and packed weights
-// and the activations behind it. Sequences take their steps together: rows of register tiles, whose panels of weights
-// all of them read while these are near. A call with several tiles of the launch takes those of one direction together,
-// too; no sum depends on that.
-//===----------------------------------------------------------------------===//
+// The contributions of the inputs to the gates are already computed (x86-hoist-inputs), so a step multiplies the states
+// by the packed weights and applies the activations. All sequences of a batch advance together as rows of a register
+// tile, so that they share each panel of weights while it is in the cache. If one call executes several launch tiles,
+// those of one direction advance together as well; no sum depends on that.
 #include "codegen/Kernels/RecurrentCell.h"
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
@@ -24,17 +23,17 @@ public:
       : RecurrentCell(kb, op), weights(targetOf(kb), panelsOfRecurrent(op, packingOf(op))),
         tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {
     rowSize = llvm::alignTo(hidden, kBlock);
-    // Sequences begin in different sets of the first level.
+    // The padding makes sequences begin in different L1 sets.
     sequenceNumbers = (kHiddenSums + gates) * rowSize + kBlock;
     int64_t most = packingOf(op).getRows();
-    // For two threads there are two tiles at least, where there are two sequences.
+    // If there are two sequences, there are at least two launch tiles, for two threads.
     halves = directions == 1 && batch > 1 && batch <= most;
     unit = halves ? ceilDiv(batch, 2) : EvenSplit(batch, most).length(0);
     groups = ceilDiv(batch, unit);
   }
 
   void emit() {
-    constexpr int64_t kMostRows = 32; // of states and sums that stay near
+    constexpr int64_t kMostRows = 32; // whose states and sums stay in the cache
     int64_t most = std::clamp<int64_t>(kMostRows / unit, 1, groups);
     kb.setTiles(directions * groups);
     kb.setScratchBytes(most * unit * sequenceNumbers * 4);
@@ -55,7 +54,7 @@ public:
 private:
   Value sequenceRows(Value i) { return kb.element(type, kb.scratch(), kb.mul(i, sequenceNumbers)); }
 
-  /// |body| for each sequence at hand.
+  /// Emits |body| for each of the current sequences.
   void overSequences(function_ref<void()> body) {
     Value first = sequence;
     kb.forLoop(kb.constant(0), count, 1, [&](Value i) {
@@ -67,7 +66,7 @@ private:
 
   void emitSequences() {
     overSequences([&] { loadStates(); });
-    kb.forLoop(count, kb.mul(tileCount, unit), 1, [&](Value i) { // rows of tiles without a sequence
+    kb.forLoop(count, kb.mul(tileCount, unit), 1, [&](Value i) { // unused rows of the tiles
       rows = sequenceRows(i);
       overUnits([&](Value u, Value) {
         storeRow(kb.zero(vectorType()), kH, u);
@@ -84,7 +83,7 @@ private:
     });
   }
 
-  /// Steps of the longest sequence at hand.
+  /// Returns the number of steps of the longest of the current sequences.
   Value longest() {
     if (!has(kLens)) {
       return kb.constant(steps);
@@ -105,7 +104,7 @@ private:
     }
     if (resetsFirst()) {
       overSequences([&] {
-        time = kb.max(timeOf(step, loadLength()), kb.constant(0)); // there is none behind the last step
+        time = kb.max(timeOf(step, loadLength()), kb.constant(0)); // clamped for sequences that have ended
         overUnits([&](Value i, Value mask) { storeResetUnits(i, mask); });
       });
       multiply(parts - 1, kResetH);
@@ -124,7 +123,7 @@ private:
     });
   }
 
-  /// The sums over row |from| of all sequences for the gates of |part|, which are packed together.
+  /// Computes the sums over row |from| of all sequences for the gates of |part|, which are packed together.
   void multiply(int64_t part, Row from) {
     const Panels &panels = weights.panels;
     int64_t blocks = panels.blocks(), whole = blocks / panels.panelBlocks, parts = panels.groups / directions;
@@ -142,14 +141,14 @@ private:
     }
   }
 
-  /// The tiles at hand times the panel |b| of |blocks| blocks, to |column| of each sequence's rows.
+  /// Multiplies the current tiles by the panel |b| of |blocks| blocks; writes to |column| of each sequence's rows.
   void emitTiles(Value b, Value column, int64_t blocks, Row from) {
     auto call = [&](Value first, int64_t height) {
       TileShape shape;
       shape.blocks = blocks;
       weights.describe(shape);
       shape.groupBytes = kBlock * shape.stepBytes;
-      // No aheadBytes: weights that each step reads anew are in L2 or L3, from where asking ahead takes longer.
+      // No aheadBytes: every step reads the same weights, which are in L2 or L3, and prefetching from there is slower.
       TileResult result;
       result.blocked = false;
       for (int64_t row = 0; row < height; ++row) {
@@ -184,10 +183,10 @@ private:
   Region noEpilogue;
   TileWeights weights;
   TileFunctions tiles;
-  int64_t sequenceNumbers;      ///< of scratch, for a sequence
-  int64_t unit, groups;         ///< sequences of a tile of the launch, such tiles of a direction
-  bool halves;                  ///< two such tiles fit one register tile
-  Value tileCount, count, time; ///< tiles and sequences at hand, and the step
+  int64_t sequenceNumbers;      ///< numbers of scratch per sequence
+  int64_t unit, groups;         ///< sequences per launch tile, launch tiles per direction
+  bool halves;                  ///< two launch tiles fit one register tile
+  Value tileCount, count, time; ///< the current launch tiles, sequences, and time step
 };
 
 } // namespace

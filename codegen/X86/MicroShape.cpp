@@ -36,20 +36,20 @@ ConvShape::ConvShape(device::ConvOp op) {
 LogicalResult checkPacking(Operation *op, const X86Target &target) {
   PackingAttr packing = packingOf(op);
   if (!packing) {
-    return op->emitOpError("has weights in an order of another family");
+    return op->emitOpError("has weights packed for another family of chips");
   }
   if (packing.getChunk()) {
     return target.amx ? success()
                       : op->emitOpError() << "has weights packed as " << packing << ", but " << target.name()
-                                          << " has no products of tiles";
+                                          << " does not support AMX tiles";
   }
   if (packing.getStep() == PackedStep::i8x4 && !target.vnni) {
     return op->emitOpError() << "has weights packed as " << packing << ", but " << target.name()
-                             << " has no dot products of bytes";
+                             << " does not support dot products of bytes";
   }
   if (packing.getStep() == PackedStep::bf16x2 && !target.bf16) {
     return op->emitOpError() << "has weights packed as " << packing << ", but " << target.name()
-                             << " has no dot products of bf16";
+                             << " does not support dot products of bf16";
   }
   bool depthwise = packing.getOrder() == PackedOrder::depthwise || packing.getOrder() == PackedOrder::windows;
   if (int64_t most = maxTileRows(target, packing.getColumns() / kBlock); !depthwise && packing.getRows() > most) {
@@ -139,16 +139,16 @@ EvenSplit::EvenSplit(int64_t total, int64_t largest)
 
 WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes, int64_t outer) {
   constexpr int64_t kTileNs = 60'000, kSmallNs = 4'000, kMostTiles = 64, kRowBytes = 640 * 1024;
-  // What one core takes at least; a product of few rows waits for its weights.
+  // The minimum time of one core; a matmul of few rows is bound by loading its weights.
   int64_t ns = std::max(flops / 100, bBytes / 40) * outer;
-  // Below kSmallNs handing out a second tile costs more than it gains.
+  // Below kSmallNs, starting a second tile costs more than it gains.
   int64_t wanted = ns < kSmallNs ? 1 : std::clamp<int64_t>(ns / kTileNs, 2, kMostTiles);
   int64_t fewestRowParts = std::max<int64_t>(1, std::min(rowSteps, ceilDiv(aBytes, kRowBytes)));
   WorkSplit best;
   double bestCost = -1;
   auto consider = [&](int64_t rowParts, int64_t panelParts) {
     int64_t parts = outer * rowParts * panelParts;
-    // Uneven parts leave a thread idle at the end; a row or panel cannot be divided.
+    // Uneven parts leave a thread idle at the end, because a row step or panel cannot be divided.
     double rowWaste = double(ceilDiv(rowSteps, rowParts) * rowParts) / rowSteps;
     double panelWaste = double(ceilDiv(panels, panelParts) * panelParts) / panels;
     double missing = double(std::max(wanted, parts)) / std::min(wanted, parts);
@@ -174,7 +174,7 @@ WorkSplit splitCopiedWork(int64_t flops, int64_t rowSteps, int64_t panels, int64
                           int64_t outer) {
   constexpr int64_t kTileNs = 400'000, kMostTiles = 16, kCacheBytes = 16 * 1024 * 1024;
   int64_t wanted = std::clamp<int64_t>(flops / 100 * outer / kTileNs, 2, kMostTiles);
-  // Bytes a nanosecond: B comes again while products are made, but from memory slowly.
+  // Bytes per nanosecond. Reads of B overlap with the arithmetic, unless B comes from memory.
   double copies = 28, reads = bBytes > kCacheBytes ? 40 : 800;
   WorkSplit best;
   double bestCost = -1;
@@ -209,7 +209,7 @@ std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange
                                                      unsigned &unsupported) {
   SmallVector<TileExtra> kinds;
   bool blocked = device::isBlocked(y);
-  // Rows are what the result counts besides its columns: positions of an image, rows of a matrix.
+  // A row is an index of the result apart from its columns: a position of an image, or a row of a matrix.
   int64_t columnDim = blocked ? 1 : y.getRank() - 1;
   for (auto [index, value] : llvm::enumerate(extras)) {
     unsupported = index;

@@ -61,7 +61,7 @@ TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileE
                          /*alignment=*/64);
 }
 
-/// Everything that makes two tiles different functions.
+/// Returns a text that is equal for two tiles if and only if they can share a function.
 static std::string describe(const TileShape &shape, const TileResult &result) {
   std::string text = llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10} {11} {12}", shape.blocks,
                                    shape.stepBytes, shape.groupBytes, shape.panelRowBytes, shape.prefetchLines,
@@ -94,14 +94,14 @@ void TileFunctions::call(const TileShape &shape, const TileResult &result, const
   func::CallOp::create(kb.b, function, arguments);
 }
 
-/// |bytes| bytes of the stack, 64-byte aligned.
+/// Allocates |bytes| bytes on the stack, 64-byte aligned.
 static Value stackBytes(KernelBuilder &kb, int64_t bytes) {
   return LLVM::AllocaOp::create(kb.b, LLVM::LLVMPointerType::get(kb.b.getContext()), kb.b.getI8Type(),
                                 LLVM::ConstantOp::create(kb.b, kb.b.getI64Type(), kb.b.getI64IntegerAttr(bytes)),
                                 /*alignment=*/64);
 }
 
-/// Where AMX puts sums that are the results as they are; nothing where they have to be read again.
+/// Returns where AMX can store its sums directly as results, or nullopt if an epilogue or layout must process them.
 static std::optional<SumPlaces> placesInResult(const TileShape &shape, const TileResult &result,
                                                const TileWindows &windows, Type sum) {
   int64_t rows = shape.rows.size(), stride = rows > 1 ? result.rows[1] - result.rows[0] : 0;
@@ -119,7 +119,7 @@ static std::optional<SumPlaces> placesInResult(const TileShape &shape, const Til
   return places;
 }
 
-/// Where it puts those that an epilogue reads, window behind window.
+/// Returns where AMX stores sums for an epilogue, window behind window.
 static SumPlaces placesOnStack(const TileShape &shape, const TileWindows &windows) {
   SumPlaces places{{}, shape.blocks * kBlockBytes};
   for (size_t window = 0; window < windows.offsets.size(); ++window) {
@@ -151,7 +151,7 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
   ValueRange extraPointers = ValueRange(body->getArguments()).drop_front(next);
   int64_t width = shape.blocks * vectorsPerBlock(targetOf(kb));
   if (shape.chunk) {
-    assert(bias != Bias::Last && "tiles begin with the bias");
+    assert(bias != Bias::Last && "AMX tiles support Bias::First only");
     TileWindows windows(shape);
     Type sum = sumsFloats(shape.kind) ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
     std::optional<SumPlaces> places =
@@ -181,7 +181,7 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
   return function;
 }
 
-/// Lanes of part |part| of a block of which |tail| columns exist, as a mask constant.
+/// Returns a constant mask of the lanes of vector |part| of a block whose first |tail| columns exist.
 static Value tailMask(KernelBuilder &kb, int64_t part, int64_t tail) {
   int64_t lanes = targetOf(kb).lanes(32);
   SmallVector<bool> mask;
@@ -205,7 +205,7 @@ Value emitVectorEpilogue(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra
       int64_t offset = extra.perMatrix ? place.column : place.element;
       arguments.push_back(kb.loadElements(extra.element, lanes, at(offset), zero, mask));
     } else if (extra.kind == ExtraKind::Full || extra.kind == ExtraKind::Column) {
-      // A vector of channels may end inside this one, but never inside its cache line.
+      // A vector of channels may end inside this one, but its cache line may be read to the end.
       int64_t offset = extra.kind == ExtraKind::Full ? place.element : place.column;
       arguments.push_back(kb.loadElements(extra.element, lanes, at(offset), zero));
     } else {
@@ -217,7 +217,7 @@ Value emitVectorEpilogue(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra
   return emitScalarRegion(kb, epilogue, arguments, wanted ? wanted : beforeRounding(epilogue));
 }
 
-/// The requantisation at the end of |epilogue|, if its results are packed four vectors at a time.
+/// Returns the requantisation at the end of |epilogue| if its results can be packed to bytes four vectors at a time.
 static std::optional<Requantise> packedEnd(Region &epilogue) {
   if (epilogue.empty()) {
     return std::nullopt;
@@ -226,7 +226,7 @@ static std::optional<Requantise> packedEnd(Region &epilogue) {
   return end && end->fitsBytes() ? end : std::nullopt;
 }
 
-/// Bytes of consecutive positions of which only the first |tail| of every 16 are kept.
+/// Clears all but the first |tail| of every 16 bytes; the bytes belong to consecutive positions.
 static Value keepChannels(KernelBuilder &kb, Value value, int64_t tail) {
   if (tail == kBlock) {
     return value;
@@ -278,7 +278,7 @@ void storeBlockVector(KernelBuilder &kb, Type element, Value value, Value to, in
   kb.storeElements(element ? element : getElementTypeOrSelf(value.getType()), value, to, kb.constant(0));
 }
 
-/// Ops of |epilogue| after expansion, roughly: a math function is a polynomial.
+/// Returns the approximate number of ops of |epilogue| after expansion; a math function is a polynomial.
 static int64_t epilogueOps(Region &epilogue) {
   int64_t count = 0;
   epilogue.walk([&](Operation *op) {
@@ -303,7 +303,7 @@ SmallVector<Value> TileSums::row(KernelBuilder &kb, int64_t row) const {
   return sums;
 }
 
-/// Returns the index, in elements, of a vector of the row |index| rows behind row |first|.
+/// Returns the index, in elements, of vector |column| of the row |index| rows behind row |first|.
 Value TileSums::vectorBehind(KernelBuilder &kb, int64_t first, Value index, int64_t column) const {
   Value vector = kb.add(kb.mul(kb.add(index, places[first]), width), column);
   return kb.mul(vector, type.getNumElements());
@@ -343,7 +343,7 @@ TileSums TileSums::spilled(KernelBuilder &kb, int64_t rows, SmallVectorImpl<int6
   return TileSums(stack, cast<VectorType>(values.front().getType()), rowPlaces, width);
 }
 
-/// Rows of |result| from |first| on, of |count| at most, that are an even distance apart.
+/// Returns how many of |rows| from |first| on, at most |count|, have a constant stride.
 static int64_t evenRows(ArrayRef<int64_t> rows, int64_t first, int64_t count) {
   int64_t even = std::min<int64_t>(count, 2);
   while (even < count && rows[first + even] - rows[first + even - 1] == rows[first + 1] - rows[first]) {
@@ -375,11 +375,11 @@ void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &resul
     }
     return;
   }
-  // A long epilogue on all accumulators would be a long function that spills them anyway.
+  // Unrolling a long epilogue over all accumulators would produce a long function that spills them anyway.
   emitRowLoops(shape, result, sums.spilled(kb, rows, places), c, extraPointers);
 }
 
-/// Loops over the rows of sums in memory.
+/// Emits loops over the rows of sums in memory.
 void TileFunctions::forRows(const TileShape &shape, const TileResult &result, const TileSums &sums, Value c,
                             ValueRange extraPointers, RowBody body) {
   int64_t rows = shape.rows.size();
@@ -398,7 +398,7 @@ void TileFunctions::forRows(const TileShape &shape, const TileResult &result, co
   }
 }
 
-/// The epilogue of sums in memory as loops over rows.
+/// Emits the epilogue of sums in memory as loops over rows.
 void TileFunctions::emitRowLoops(const TileShape &shape, const TileResult &result, const TileSums &sums, Value c,
                                  ValueRange extraPointers) {
   auto exact = [&](auto... arguments) { return exactEpilogue(arguments...); };
@@ -442,7 +442,7 @@ Value TileFunctions::exactEpilogue(Value sum, ValueRange extraPointers, const Ve
   return emitVectorEpilogue(kb, epilogue, extras, extraPointers, sum, place, mask);
 }
 
-/// The epilogue of a blocked result of bytes: runs of rows that are consecutive positions, block by block.
+/// Emits the epilogue of a blocked result of bytes, block by block, for runs of rows that are consecutive positions.
 void TileFunctions::emitPackedEpilogue(const TileShape &shape, const TileResult &result, const TileSums &sums, Value c,
                                        ValueRange extraPointers) {
   constexpr int64_t kReadTogether = 8; // positions of sums in memory
@@ -465,7 +465,7 @@ void TileFunctions::emitPackedEpilogue(const TileShape &shape, const TileResult 
   }
 }
 
-/// The epilogue of one row, |rowOffset| elements and |row| rows behind what the pointers point at.
+/// Emits the epilogue of one row, |rowOffset| elements and |row| rows behind the pointers.
 void TileFunctions::emitEpilogueRow(const TileShape &shape, const TileResult &result, ArrayRef<Value> sums, Value c,
                                     ValueRange extraPointers, int64_t rowOffset, int64_t row,
                                     VectorEpilogue epilogueOf) {

@@ -1,10 +1,10 @@
 //===- MicroWinograd.cpp - Winograd convolution F(m x m, 3 x 3) -----------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each launch tile takes some rows of output tiles through three steps in its scratch, which fits L2:
-// input transform to V [point][C / 16][tiles][16], one matrix product per point to P [point][OC / 16][tiles][16],
-// output transform with bias and epilogue. A point is one of the (m + 2)^2 transformed positions. Packed weights are
-// [point][panel][C][16 panelBlocks], already transformed.
+// Each launch tile takes some rows of output tiles through three steps in its scratch, which fits L2: the input
+// transform to V [point][C / 16][tiles][16], one matmul per point to P [point][OC / 16][tiles][16], and the output
+// transform with bias and epilogue. A point is one of the (m + 2)^2 transformed positions. Packed weights are already
+// transformed: [point][panel][C][16 panelBlocks].
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MicroShape.h"
 
@@ -17,14 +17,14 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// Vector arithmetic with constants, as the transforms need it.
+/// Vector arithmetic with constants for the transforms.
 class VectorMath {
 public:
   VectorMath(KernelBuilder &kb, VectorType type) : kb(kb), type(type) {}
   Value add(Value x, Value y) { return arith::AddFOp::create(kb.b, x, y); }
   Value sub(Value x, Value y) { return arith::SubFOp::create(kb.b, x, y); }
   Value scale(double factor, Value x) { return arith::MulFOp::create(kb.b, constant(factor), x); }
-  /// factor * x + y
+  /// Returns factor * x + y.
   Value addScaled(Value y, double factor, Value x) {
     return targetOf(kb).hasFma() ? Value(vector::FMAOp::create(kb.b, constant(factor), x, y))
                                  : add(y, scale(factor, x));
@@ -38,7 +38,7 @@ private:
 
 using Line = SmallVector<Value, 6>;
 
-/// One dimension of the input transform: B^T times a line of m + 2 values.
+/// Computes one dimension of the input transform: B^T times a line of m + 2 values.
 Line inputTransform(VectorMath &v, int64_t m, ArrayRef<Value> d) {
   if (m == 2) {
     return {v.sub(d[0], d[2]), v.add(d[1], d[2]), v.sub(d[2], d[1]), v.sub(d[1], d[3])};
@@ -53,7 +53,7 @@ Line inputTransform(VectorMath &v, int64_t m, ArrayRef<Value> d) {
           v.addScaled(v.addScaled(d[5], -5, d[3]), 4, d[1])};
 }
 
-/// One dimension of the output transform: A^T times a line of m + 2 values.
+/// Computes one dimension of the output transform: A^T times a line of m + 2 values.
 Line outputTransform(VectorMath &v, int64_t m, ArrayRef<Value> p) {
   if (m == 2) {
     return {v.add(v.add(p[0], p[1]), p[2]), v.sub(v.sub(p[1], p[2]), p[3])};
@@ -82,7 +82,7 @@ private:
   device::ConvOp op;
   KernelBuilder &kb;
   ConvShape s;
-  int64_t tileRows; ///< of a register tile, at most
+  int64_t tileRows; ///< most rows of a register tile
   TileWeights weights;
   ArrayRef<TileExtra> extraKinds;
   int64_t m, window, points;
@@ -105,7 +105,7 @@ Winograd::Winograd(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> ext
 }
 
 void Winograd::planWork() {
-  // V and P of a launch tile stay in L2; more tiles at once read the weights less often.
+  // V and P of a launch tile stay in L2. With more output tiles per launch tile, the weights are read less often.
   constexpr int64_t kScratchBytes = 1200 * 1024, kWanted = 4;
   auto bytesPerTileRow = [&](int64_t parts) {
     int64_t outBlocks = ceilDiv(panels, parts) * panelBlocks;
@@ -116,12 +116,12 @@ void Winograd::planWork() {
     rowsPerPart = std::clamp<int64_t>(kScratchBytes / bytesPerTileRow(panelParts), 1, tilesH);
     int64_t rowParts = ceilDiv(tilesH, rowsPerPart);
     rowsPerPart = ceilDiv(tilesH, rowParts);
-    // Work for two threads and more, where there is enough of it.
+    // Provide work for two threads or more if there is enough work.
     if (smallWork || panelParts >= panels || s.n * rowParts * panelParts >= 2) {
       break;
     }
   }
-  // Rows are the better cut as long as a register tile stays full.
+  // Splitting rows is better than splitting panels as long as a register tile stays full.
   int64_t fewestRows = ceilDiv(tileRows, tilesW);
   while (!smallWork && panelParts == 1 && rowsPerPart > fewestRows && s.n * ceilDiv(tilesH, rowsPerPart) < kWanted) {
     --rowsPerPart;
@@ -131,7 +131,7 @@ void Winograd::planWork() {
   panelsPerPart = ceilDiv(panels, panelParts);
   panelParts = ceilDiv(panels, panelsPerPart);
   most = rowsPerPart * tilesW;
-  // An odd number of lines between points keeps their tiles out of each other's cache sets.
+  // An odd number of cache lines between points keeps them in different cache sets.
   auto oddLines = [](int64_t lines) { return (lines | 1) * kBlockBytes; };
   inputPointBytes = oddLines(s.icBlocks() * most);
   productPointBytes = oddLines(panelsPerPart * panelBlocks * most);
@@ -162,7 +162,7 @@ void Winograd::emit() {
 void Winograd::transformInput(Value image, Value tileRow, Value tileRows) {
   int64_t lanes = targetOf(kb).lanes(32);
   auto vector = VectorType::get({lanes}, kb.b.getF32Type());
-  // A line of zeros stands for the rows above and below the image.
+  // A line of zeros stands in for the rows above and below the image.
   Value zeros = byteOffset(kb, kb.scratch(), zeroOffset);
   for (int64_t i = 0; i < window * kBlock; i += lanes) {
     kb.store(kb.zero(vector), zeros, kb.constant(i));
@@ -175,7 +175,7 @@ void Winograd::transformInput(Value image, Value tileRow, Value tileRows) {
       Value firstRow = kb.sub(kb.mul(kb.add(tileRow, row), m), kb.constant(s.padTop));
       Value slot = kb.add(kb.mul(block, most), kb.mul(row, tilesW));
       Value to = byteOffset(kb, kb.scratch(), kb.mul(slot, kBlockBytes));
-      // Tiles whose window crosses the left or right border know their column.
+      // A tile whose window crosses the left or right border is emitted with a constant column.
       auto crosses = [&](int64_t tile) {
         int64_t column = tile * m - s.padLeft;
         return column < 0 || column + window > s.w;
@@ -241,7 +241,7 @@ void Winograd::transformInputTile(Value plane, Value firstRow, Value column, std
   }
 }
 
-/// P = V * U for every point and the panels [panelBegin, panelEnd).
+/// Computes P = V * U for every point and the panels [panelBegin, panelEnd).
 void Winograd::multiply(Value panelBegin, Value panelEnd, Value tileCount) {
   auto run = [&](int64_t rows) {
     kb.forLoop(0, points, 1, [&](Value point) {
@@ -278,7 +278,7 @@ void Winograd::multiplyPanel(Value point, Value panel, Value slot, int64_t rows,
   base.c = byteOffset(kb, byteOffset(kb, kb.scratch(), productOffset),
                       kb.add(kb.mul(point, productPointBytes), kb.mul(slot, panelBlocks * most * kBlockBytes)));
   EvenSplit split(rows, tileRows);
-  // The next panel of a large layer comes from beyond L2: fetch it while this one is used.
+  // The next panel of a large layer comes from beyond L2, so prefetch it while this one is used.
   int64_t panelBytes = s.c * blocks * weights.stepBytes;
   int64_t prefetchLines = !weights.copied && points * s.c * s.ocBlocks() * weights.stepBytes > 512 * 1024
                               ? std::min(ceilDiv(panelBytes / 64, split.pieces), 2 * s.c)

@@ -1,9 +1,9 @@
-//===- PackedKernel_test.cpp - Convolutions and products of packed weights -===//
+//===- PackedKernel_test.cpp - Contractions with packed weights -----------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops pass through layout assignment and weight packing; their kernels are compared with the reference evaluation of
-// the logical op. Integers agree bit for bit on every variant; each result is computed by one call and tile by tile.
-// TESSERA_QUANT_CASES=N: that many random cases per family instead of the usual few.
+// Ops pass through layout assignment and weight packing; then their kernels are compared with the reference evaluation
+// of the logical op. Integers must agree bit for bit on every variant; each result is computed by one call and again
+// tile by tile. TESSERA_QUANT_CASES=N runs N random cases per family instead of the default few.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/KernelHarness.h"
 
@@ -20,7 +20,7 @@ using llvm::formatv;
 
 namespace {
 
-/// How sums become results.
+/// How the epilogue turns sums into results.
 enum class Result {
   Requantised,
   Residual,
@@ -37,8 +37,8 @@ enum class Result {
 bool hasGate(Result result) { return result >= Result::Gelu; }
 bool hasResidual(Result result) { return result == Result::Residual || result >= Result::ResidualGelu; }
 
-/// The activation of sums %f times a constant, since a factor from outside may be NaN, and of the residual %rd, divided
-/// by a scale: %q0.
+/// Returns the text of an activation %q0 of the sums %f and the residual %rd, divided by a scale. The sums are
+/// multiplied by a constant, because a factor from an operand could be NaN.
 std::string gate(Result result) {
   std::string text = "%shrink = arith.constant 1.0e-4 : f32 %one = arith.constant 1.0 : f32 "
                      "%half = arith.constant 0.5 : f32 %so = arith.constant 0.0234 : f32 ";
@@ -60,13 +60,13 @@ std::string gate(Result result) {
                 ": f32 %q0 = arith.divf %act, %so : f32 ";
 }
 
-/// Integers that are read beside results of element type |y|.
+/// Returns the element type of the integer residual of results of type |y|.
 std::string residualElement(const std::string &y) { return y == "i16" ? "i16" : "i8"; }
 
-/// Levels of i16 results, an odd number.
+/// Largest magnitude of i16 results, an odd number.
 constexpr int64_t kLevels = 29001;
 
-/// The epilogue of an op with sums in %acc, factors in %e and a residual in %d; |y|: the result's element type.
+/// Returns the epilogue of an op with sums %acc, factors %e and residual %d; |y| is the result's element type.
 std::string epilogue(Result result, const std::string &y, int64_t zero, bool relu) {
   if (result == Result::Sums) {
     return "";
@@ -105,7 +105,8 @@ std::string epilogue(Result result, const std::string &y, int64_t zero, bool rel
              .str();
 }
 
-/// An op over x and w with |bias| and the epilogue's factors (and residual) as extras, or without where one is empty.
+/// Returns the text of an op over x and w with a |bias| and, as extras, the epilogue's |factors| and |residual|; empty
+/// ones are omitted.
 std::string opText(const std::string &name, const std::string &x, const std::string &w, const std::string &bias,
                    const std::string &factors, const std::string &residual, const std::string &y,
                    const std::string &body, const std::string &attributes) {
@@ -128,10 +129,10 @@ std::string opText(const std::string &name, const std::string &x, const std::str
       .str();
 }
 
-/// The most levels of i16 with which no sum of |depth| products and a bias of the tests overflows.
+/// Returns the largest magnitude of i16 with which no sum of |depth| products and a bias of the tests overflows.
 int64_t levelsOf(int64_t depth) { return std::min<int64_t>(32767, (INT32_MAX - 3000) / (128 * depth)); }
 
-/// What an op of |depth| products a sum says about them.
+/// Returns the attribute that states the bound of sums of |depth| products, or "" if |x| does not need one.
 std::string boundOf(const std::string &x, int64_t depth) {
   return x == "i16" ? formatv(", sumBound = {0} : i64", levelsOf(depth) * 128 * depth + 3000).str() : "";
 }
@@ -169,7 +170,7 @@ std::string convText(const ConvCase &s) {
                 epilogue(s.result, s.y, zero, s.relu), attributes);
 }
 
-/// Factors that leave most results inside 8 bits and saturate some. |depth|: products of one sum.
+/// Returns options whose factors keep most results inside 8 bits and saturate some. |depth|: products per sum.
 CheckOptions options(int64_t depth) {
   CheckOptions result;
   result.relative = 0, result.allBytes = true, result.indexRange = 3000;
@@ -178,7 +179,7 @@ CheckOptions options(int64_t depth) {
   return result;
 }
 
-/// |body|, the text of a function, as what computes with integers is compiled.
+/// Checks the function text |body| with the attribute device.exact, as integer models are compiled.
 void check(const std::string &body, int64_t depth) {
   std::string text = body;
   text.insert(text.find(" { %"), " attributes {device.exact}");
@@ -224,7 +225,7 @@ TEST(QuantConv, Words) {
   checkConv({1, 3, 13, 17, 24, 3, 3, 1, 2, 2, 1, "i16", "i8"});
   checkConv({1, 64, 7, 7, 64, 1, 1, 2, 1, 0, 1, "i16", "i16"});
   checkConv({1, 64, 8, 8, 64, 3, 3, 1, 1, 1, 2, "i16", "ui8"});
-  checkConv({1, 24, 8, 8, 24, 3, 3, 1, 1, 1, 6, "i16", "ui8"}); // groups of four channels, merged
+  checkConv({1, 24, 8, 8, 24, 3, 3, 1, 1, 1, 6, "i16", "ui8"}); // groups of four channels, which are merged
 }
 
 TEST(QuantConv, ChannelTails) {
@@ -242,10 +243,10 @@ TEST(QuantConv, Windows) {
   checkConv({1, 32, 13, 17, 24, 3, 3, 2, 2, 2, 1, "ui8", "i8"});
   checkConv({1, 64, 7, 7, 64, 1, 1, 2, 1, 0, 1, "ui8", "ui8"});
   checkConv({1, 64, 8, 8, 64, 3, 3, 1, 1, 1, 2, "i8", "ui8"});
-  checkConv({1, 24, 8, 8, 24, 3, 3, 1, 1, 1, 6, "i8", "ui8"}); // groups of four channels, merged
+  checkConv({1, 24, 8, 8, 24, 3, 3, 1, 1, 1, 6, "i8", "ui8"}); // groups of four channels, which are merged
 }
 
-/// Kernels of 1 x 1 whose copies for AMX are strips: of one tile, of several with a rest, and of a whole part.
+/// Tests 1 x 1 kernels that AMX copies in strips: one tile, several tiles with a remainder, and a whole part per strip.
 TEST(QuantConv, Strips) {
   std::mt19937 random(23);
   auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
@@ -255,7 +256,7 @@ TEST(QuantConv, Strips) {
     s.result = pick(0, 1) ? Result::Requantised : Result::Residual, s.relu = pick(0, 1);
     checkConv(s);
   }
-  checkConv({1, 1000, 9, 15, 330, 1, 1, 1, 1, 0, 1, "i8", "i8"}); // more weights than are read again
+  checkConv({1, 1000, 9, 15, 330, 1, 1, 1, 1, 0, 1, "i8", "i8"}); // too many weights to read again per strip
 }
 
 TEST(QuantConv, Random) {
@@ -279,7 +280,7 @@ TEST(QuantDepthwise, Windows) {
     for (int64_t stride : {1, 2, 3}) {
       for (int64_t kernel : {1, 2, 3, 5, 7}) {
         if (std::string(x) == "i16" && kernel != 2 + stride) {
-          continue; // one way for all kernels
+          continue; // all kernel sizes take the same path
         }
         int64_t c = 16 * kernel + stride * 5;
         checkConv({1, c, 13, 37, c, kernel, kernel, stride, 1, kernel / 2, c, x, "ui8", Result::Requantised, pad(100)});
@@ -314,7 +315,7 @@ TEST(QuantDepthwise, Random) {
   }
 }
 
-/// The same convolution in f32 with a ReLU.
+/// Returns the text of the same convolution in f32 with a ReLU.
 std::string floatText(ConvCase s) {
   s.result = Result::Float, s.x = "f32";
   std::string text = convText(s);
@@ -330,7 +331,7 @@ std::string floatText(ConvCase s) {
   return text;
 }
 
-/// TESSERA_QUANT_BENCH=1: GOP/s of one core beside f32.
+/// With TESSERA_QUANT_BENCH=1, prints the GOP/s of one core next to those of f32.
 TEST(QuantConv, Speed) {
   if (!getenv("TESSERA_QUANT_BENCH")) {
     GTEST_SKIP() << "set TESSERA_QUANT_BENCH to measure";
@@ -384,7 +385,7 @@ std::string matMulText(int64_t m, int64_t k, int64_t n, bool transposed, const c
                 (transposed ? "transB = true" : "transB = false") + boundOf(x, k));
 }
 
-/// On tiles of AMX the low and the high bytes of rows that are no whole vectors, nor whole chunks.
+/// Tests AMX tiles with low and high bytes of rows that fill neither whole vectors nor whole chunks.
 TEST(QuantMatMul, TailsOfWords) {
   for (auto [m, k, n] : {std::tuple(31, 131, 70), {16, 40, 64}, {18, 97, 33}}) {
     check(matMulText(m, k, n, false, "i16", "i8", Result::Requantised), k);
@@ -398,7 +399,7 @@ TEST(QuantMatMul, Shapes) {
         auto result = static_cast<Result>((m + n + k) % 4);
         const char *x = (m + n) % 2 ? "i8" : "ui8", *y = k % 2 ? "ui8" : "i8";
         check(matMulText(m, k, n, n % 2, x, y, result), k);
-        if (m > 1) { // of tiles of AMX two, of 16 and 15 rows, too
+        if (m > 1) { // includes two AMX tiles, of 16 and 15 rows
           check(matMulText(m, k, n, n % 2, "i16", kElements[(m + k) % 3], result), k);
         }
       }
@@ -415,14 +416,15 @@ TEST(QuantMatMul, Gates) {
   }
 }
 
-/// Rows of A are whole pages apart: they are copied to where they share no cache sets.
+/// Tests rows of A that are whole pages apart, which the kernel copies so that they do not share cache sets.
 TEST(QuantMatMul, RowsOfPages) {
   check(matMulText(42, 4096, 225, false, "ui8", "i8", Result::Requantised), 4096);
   check(matMulText(28, 4095, 224, true, "i8", "ui8", Result::Residual), 4095);
   check(matMulText(42, 2048, 225, true, "i16", "i8", Result::Float), 2048);
 }
 
-/// A product of two activations, of |batch| matrices; |factors|: the shape of what multiplies the sums.
+/// Returns the text of a matmul of two activations with dims |batch|; |factors| is the shape of the factors of the
+/// sums.
 std::string activationsText(std::vector<int64_t> batch, int64_t m, int64_t k, int64_t n, bool transposed, const char *x,
                             const char *y, Result result, std::vector<int64_t> factors) {
   auto matrices = [&](int64_t rows, int64_t columns) {
@@ -476,7 +478,7 @@ TEST(QuantMatMul, RandomActivations) {
   }
 }
 
-/// A recurrent op that has the sums over its inputs, of what |random| draws.
+/// Returns the text of a random recurrent op over input sums.
 std::string recurrentText(std::mt19937 &random) {
   auto draw = [&](int64_t least, int64_t most) { return least + int64_t(random() % (most - least + 1)); };
   struct Kind {
@@ -522,7 +524,7 @@ TEST(PackedRecurrent, Random) {
   for (int64_t i = 0; i < randomCases(14); ++i) {
     std::string text = recurrentText(random);
     for (const X86Target &target : targetsFor(text)) {
-      // Without fused products there is no tile of 16-bit weights.
+      // Without FMA, no register tile supports 16-bit weights.
       if (target.hasFma() || text.find("16>") == text.npos) {
         EXPECT_EQ(checkPackedKernel(text, target, small), "") << target.name().str() << "\n" << text;
       }
