@@ -11,8 +11,8 @@ using bmodel::npu::Op;
 using bmodel::npu::Type;
 namespace {
 
-/// Of one h: y[n,c,w] = factor times the sum over k of a[n,c,k] * b[n,k,w], fused as in dot; b's rows come from the
-/// lanes that they are in. |added|, if any, has y's places. Of integers sums are exact.
+/// Appends a matmul for each n of one h: y[n,c,w] = factor * sum over k of a[n,c,k] * b[n,k,w] (+ added), with fused
+/// multiply-add for floats as in dot, and exact sums for integers. The rows of b are read from the lanes they are in.
 void multiply(const TileView &y, const TileView &a, const TileView &b, float factor, const TileView *added,
               Tile &tile) {
   hw::matmul_command command;
@@ -25,7 +25,7 @@ void multiply(const TileView &y, const TileView &a, const TileView &b, float fac
   tile.computes.push_back(hw::encode(command));
 }
 
-/// Every |step|-th head from the first on, whose rows begin in the same lane, evenly apart.
+/// Every |step|-th head, starting with the first, whose rows begin in the same lane at a constant distance.
 struct HeadRun {
   uint32_t step = 1, count = 1;
   int64_t distance = 0; ///< in bytes
@@ -56,7 +56,8 @@ HeadRun headRunOf(ArrayRef<TileView> heads) {
 
 } // namespace
 
-/// Rows of keys' depth or of values, spread over lanes as channels, as they may lie already: of all h, or of each.
+/// Loads the rows of keys' depth or of values with the rows as channels over lanes, as they may lie already: one view
+/// for all h, or one per h.
 SmallVector<TileView> AttentionTiles::loadRows(ArrayRef<TileView> of, const Shape &begin, const Shape &part,
                                                LocalBudget &localBudget, Tile &tile) {
   SmallVector<TileView> made;
@@ -88,7 +89,7 @@ void AttentionTiles::multiplyAll(const TileView &y, const TileView &a, ArrayRef<
     }
     TileView to = one(y), from = one(a), rows = b[sideBySide ? h : 0], addend = added ? one(*added) : TileView();
     if (sideBySide && y.dim(0) == 1) {
-      // Of one batch, heads that begin in the same lane are one command as far as their keys are evenly apart.
+      // Within one batch, evenly spaced heads that begin in the same lane are one command.
       ArrayRef<TileView> left = b.drop_front(h);
       HeadRun run = headRunOf(left);
       for (TileView *each : {&to, &from, &addend}) {
@@ -103,7 +104,7 @@ void AttentionTiles::multiplyAll(const TileView &y, const TileView &a, ArrayRef<
   }
 }
 
-/// Products of bytes by the matrix unit, the mask added in its output stage where each score has its own.
+/// Multiplies 8-bit operands on the matrix unit. The output stage adds the mask if that has a number for each score.
 void AttentionTiles::makeIntegerTile(const Shape &begin, const Shape &part) {
   TileView to = partOf(y, begin, part, true);
   lane = laneOf({to, partOf(q, begin, part, true)});

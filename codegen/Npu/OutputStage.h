@@ -9,19 +9,20 @@
 
 namespace tessera::npu {
 
-/// An epilogue as fields of the output stage. Extras are counted from 0; -1: there is none.
+/// An epilogue as fields of the output stage. Extras are numbered from 0; -1 means that there is none.
 struct StageForm {
   bmodel::npu::Output output;
   int factorExtra = -1;   ///< holds the factor of each channel
-  int gainExtra = -1;     ///< holds the gain of each channel, behind the function; the shift of integral stages
+  int gainExtra = -1;     ///< holds the gain of each channel, applied behind the function; the shift in integral stages
   int residualExtra = -1; ///< is the second addend
 };
 
-/// Nothing where the region computes what the stage cannot, in the stage's order of roundings. The first argument is a
-/// sum, i32 or f32, the others the extras; |result|: the stored element type; |requantise|: as the chip does it.
+/// Matches an epilogue with what the output stage computes, in the stage's order of roundings, or returns nothing. The
+/// first argument of the region is the i32 or f32 sum, the others are the extras. |result|: stored element type.
+/// |requantise|: requantisation mode of the chip.
 std::optional<StageForm> matchStage(mlir::Region &epilogue, mlir::Type result, llvm::StringRef requantise);
 
-/// The stage that stores integers as they are.
+/// Returns the stage that stores integers unchanged.
 bmodel::npu::Output keepIntegers(bmodel::npu::Type type, llvm::StringRef requantise);
 
 } // namespace tessera::npu

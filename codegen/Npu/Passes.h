@@ -16,7 +16,7 @@ using bmodel::npu::Chip;
 #define GEN_PASS_REGISTRATION
 #include "codegen/Npu/Passes.h.inc"
 
-// For a chip that has no name: its description may have been changed.
+// Variants for a chip object instead of a name, e.g. one whose description was changed by --chip-set.
 std::unique_ptr<mlir::Pass> createBlockRowsPass(const Chip &chip);
 std::unique_ptr<mlir::Pass> createEarlyResultsPass(const Chip &chip);
 std::unique_ptr<mlir::Pass> createFuseCopiesPass(const Chip &chip);

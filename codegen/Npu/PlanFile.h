@@ -9,14 +9,14 @@
 
 namespace tessera::npu {
 
-/// {"whole": [{"first": layer, "last": layer, "from": name, "to": name, "bytes_per_lane", "stored"}], "groups":
-/// [{"first", "last", "from", "to", "slices"}]}; layers by number, with their ONNX names.
+/// Returns the schedule as JSON: {"whole": [{"first": layer, "last": layer, "from": name, "to": name, "bytes_per_lane",
+/// "stored"}], "groups": [{"first", "last", "from", "to", "slices"}]}. Layers are given by number and ONNX name.
 llvm::json::Object describePlan(const LayerSchedule &plan);
 
-/// The same read back, perhaps edited: "bytes_per_lane" and "stored" tell and are not read, names may be left out. The
-/// error says what is wrong where.
+/// Reads a schedule from a JSON file. "bytes_per_lane" and "stored" are accepted and ignored; names may be omitted.
+/// Errors name the entry at fault.
 llvm::Expected<LayerSchedule> readPlan(llvm::StringRef path);
-/// The same of text that |where| names in errors.
+/// Parses a schedule. |where| names the text in errors.
 llvm::Expected<LayerSchedule> parsePlan(llvm::StringRef text, llvm::StringRef where);
 
 } // namespace tessera::npu

@@ -1,8 +1,9 @@
 //===- PlanGroups.h - Ops that run slice by slice ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values too large to stay whole can still stay in part: a group of ops runs for some rows after the other, each op
-// making what those behind it need next. Rows that are needed again move to the buffer of the next slice.
+// Values that are too large to stay in local memory whole can still stay in part: a group of ops runs for some rows at
+// a time, each op computing the rows that the following ops need next. Rows that are needed again are moved to the next
+// slice's buffer.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_NPU_PLANGROUPS_H
 #define TESSERA_CODEGEN_NPU_PLANGROUPS_H
@@ -19,19 +20,19 @@ struct RowRange {
   bool isEmpty() const { return begin >= end; }
 };
 
-/// The rows, of |size|, that windows over rows |y| of a result see: at least one.
+/// Returns the rows, out of |size|, that windows for rows |y| of a result see. At least one row.
 RowRange rowsOfWindows(RowRange y, uint32_t size, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad);
 
-/// What an op does in one slice.
+/// Work of an op in one slice.
 struct SlicePart {
-  RowRange computes; ///< rows of its result
-  RowRange holds;    ///< rows of it that the slice needs in local memory
+  RowRange computes; ///< rows of its result to compute
+  RowRange holds;    ///< rows of its result that the slice needs in local memory
 };
 
 struct SliceGroup {
-  uint32_t first = 0, last = 0; ///< ops, by number
+  uint32_t first = 0, last = 0; ///< numbers of ops
   uint32_t slices = 0;
-  std::vector<unsigned> aliasSets = {};           ///< of values that stay slice by slice
+  std::vector<unsigned> aliasSets = {};           ///< alias sets of the values that stay slice by slice
   std::vector<std::vector<SlicePart>> parts = {}; ///< by slice, then op
 
   bool holds(unsigned aliasSet) const { return llvm::is_contained(aliasSets, aliasSet); }
@@ -39,33 +40,34 @@ struct SliceGroup {
 
 class GroupPlan {
 public:
-  /// Chooses groups among the ops of a plan that has chosen what stays whole: apart from each other, together sparing
-  /// most time. |parts|: values that several ops make may stay slice by slice, too.
+  /// Chooses disjoint groups that together save the most time, for a plan that has chosen the values that stay whole.
+  /// |parts|: also allow values that several ops write to stay slice by slice.
   GroupPlan(const ValuePlan &plan, const Chip &chip, bool parts = true);
-  /// These groups, as far as they can run so and fit.
+  /// Takes those of the given groups that can run slice by slice and that fit.
   GroupPlan(const ValuePlan &plan, const Chip &chip, llvm::ArrayRef<LayerSchedule::Group> groups);
 
-  /// The groups of another plan of the same values.
+  /// Copies the groups of another plan of the same values.
   GroupPlan(const ValuePlan &plan, const GroupPlan &other)
       : plan(plan), chip(other.chip), parts(other.parts), chosen(other.chosen) {}
-  /// No groups: before add().
+  /// Returns a plan without groups, for use with add().
   static GroupPlan none(const ValuePlan &plan, const Chip &chip) {
     return GroupPlan(plan, chip, llvm::ArrayRef<LayerSchedule::Group>());
   }
-  /// A group whose slices are known, and finds its alias sets; false where its layers cannot run slice by slice.
+  /// Adds a group whose slices are known, and finds its alias sets. Returns false if its layers cannot run slice by
+  /// slice.
   bool add(SliceGroup group);
 
   const std::vector<SliceGroup> &groups() const { return chosen; }
-  /// The group that begins with an op; null: none.
+  /// Returns the group that begins with op |op|, or null.
   const SliceGroup *at(uint32_t op) const;
-  /// More slices for the groups that some of the ops are in, or no such group where more do not help; false where
-  /// there are none.
+  /// Increases the number of slices of all groups that contain one of the ops, or removes such a group if more slices
+  /// do not help. Returns false if there are no such groups.
   bool refine(const std::set<uint32_t> &ops);
 
-  /// Whether a value that several ops make stays slice by slice.
+  /// Returns true if a value that several ops write stays slice by slice.
   bool hasParts() const;
 
-  /// Gives up groups that counted on values to stay whole which no longer do.
+  /// Removes groups that depend on values which no longer stay whole.
   void recheck();
 
 private:

@@ -10,58 +10,58 @@
 
 namespace tessera::npu {
 
-/// What of a program may run at the same time as something else.
+/// Kinds of overlap that a program may use.
 struct Overlap {
-  bool prefetch = false; ///< constants and inputs are loaded as early as there is room for them
-  bool apart = false;    ///< what a stage stores and what the one behind it computes have no bytes in common, so that
-                         ///< neither waits for the other
-  bool across = false;   ///< loads of an op may stand before the computation of the op before it
-  bool held = false;     ///< what is stored keeps its place for as long as that takes, by an estimate, so that nothing
-                         ///< computed meanwhile waits for it
+  bool prefetch = false; ///< load constants and inputs as early as there is room for them
+  bool apart = false;    ///< buffers that a stage stores from and buffers that the next stage computes in do not
+                         ///< overlap, so neither waits for the other
+  bool across = false;   ///< loads of an op may begin before the computation of the previous op
+  bool held = false;     ///< a buffer keeps its address until storing it is estimated to be complete, so no computation
+                         ///< waits for the store
 };
 
-/// Gives every buffer of a stream a rectangle: bytes of the lanes' memory, from the step at which its load begins to
-/// the last one that uses it.
+/// Assigns every buffer of a stream an address in the lanes' memory and a range of steps, from the beginning of its
+/// load to its last use.
 class MemoryPlan {
 public:
-  /// Finds when buffers are in use. |inputs|: how many buffers of the caller are inputs.
+  /// Finds the steps during which buffers are in use. |inputs|: number of the caller's buffers that are inputs.
   MemoryPlan(const Stream &stream, uint32_t inputs, const Overlap &overlap);
 
-  /// Both steps below, the second where it may be and all buffers have room.
+  /// Calls allocate() and then hoistLoads(), the latter if |overlap| allows it and all buffers fit.
   void run();
-  /// Places all buffers, large ones first, each as low as there is room.
+  /// Places all buffers, large ones first, each at the lowest free address.
   void allocate();
-  /// Takes addresses from elsewhere: of a buffer that is in use.
+  /// Sets the address of a buffer that is in use to one assigned elsewhere.
   void adopt(uint64_t buffer, uint64_t offset);
-  /// Lets loads of constants and inputs begin as early as there is room for them, but no earlier than the DMA has time
-  /// for; their buffers may move. For a plan whose buffers all have addresses.
+  /// Moves loads of constants and inputs to the earliest step at which they fit and the DMA has time. Their buffers may
+  /// move. Requires that all buffers have addresses.
   void hoistLoads();
 
-  /// A buffer for which there was no room, and the steps that need it.
+  /// A buffer that does not fit, and the steps that need it.
   struct Misfit {
     uint64_t buffer;
     size_t first, last;
   };
   const std::vector<Misfit> &misfits() const { return failed; }
 
-  /// Calls visit(step, command) for each command in the order of the program.
+  /// Calls visit(step, command) for each command in program order. |step|: the step that the command belongs to.
   void eachInOrder(llvm::function_ref<void(size_t step, const Descriptor &command)> visit) const;
-  /// The program: where there are no misfits.
+  /// Returns the program. Requires that there are no misfits.
   std::vector<Descriptor> commands() const;
-  /// The same with its waits, and what the chip's scheduler makes of it.
+  /// The program with waits, and its duration according to the chip's scheduler.
   struct Scheduled {
     std::vector<Descriptor> commands;
     double cycles = 0;
   };
   Scheduled takeScheduled();
-  /// Most bytes of a lane that are in use at one step.
+  /// Returns the maximum number of bytes per lane in use at one step.
   uint64_t peak() const;
 
   struct Use {
-    size_t first = SIZE_MAX, last = 0; ///< steps during which it holds something
+    size_t first = SIZE_MAX, last = 0; ///< steps during which it holds data
     uint64_t offset = 0;
-    bool movable = true; ///< its loads depend on nothing
-    size_t loadAt = 0;   ///< where these stand
+    bool movable = true; ///< all of its loads are independent of other commands
+    size_t loadAt = 0;   ///< step at which its loads stand
     bool used() const { return first != SIZE_MAX; }
   };
   const std::vector<Use> &buffers() const { return uses; } ///< by number
@@ -86,7 +86,7 @@ private:
   void occupy(uint64_t buffer);
   double cyclesOf(const std::vector<Descriptor> &commands) const;
   void hoist(Use &use, uint64_t bytes, size_t step);
-  /// What none of the steps uses, in runs of |bytes| at least, from the lowest on.
+  /// Returns the address ranges of at least |bytes| that are free during all of the steps, lowest first.
   std::vector<Range> gapsOf(size_t first, size_t last, uint64_t bytes) const;
   static void subtractRange(std::vector<Range> &gaps, const Range &range, uint64_t bytes);
   void subtractStep(std::vector<Range> &gaps, size_t step, uint64_t bytes) const;
@@ -95,7 +95,7 @@ private:
     return stream.stages[step].hoisted || (overlap.across && stream.stages[step].isIndependent);
   }
   bool isGiven(const Descriptor &command) const;
-  /// The buffer that a load fills, where that may move; 0: it may not.
+  /// Returns the buffer that a load fills if the load may move, else 0.
   uint64_t movedBy(const Descriptor &load) const;
   size_t positionOf(const Descriptor &load, size_t step) const;
 
@@ -103,12 +103,12 @@ private:
   uint32_t inputs;
   Overlap overlap;
   std::vector<Use> uses;                 ///< by buffer
-  std::vector<std::vector<Range>> alive; ///< by step
-  std::vector<double> begins;            ///< of the computation of each step, estimated
-  double dmaFree = 0;                    ///< when the DMA has done what is known of it
-  double dmaWaits = 0;                   ///< the same but for the stores of the last step
+  std::vector<std::vector<Range>> alive; ///< used address ranges, by step
+  std::vector<double> begins;            ///< estimated begin of the computation of each step
+  double dmaFree = 0;                    ///< time at which the DMA has finished all commands so far
+  double dmaWaits = 0;                   ///< likewise, without the stores of the last step
   std::vector<Misfit> failed;
-  std::optional<Scheduled> scheduled; ///< where it is known
+  std::optional<Scheduled> scheduled; ///< computed in advance, if known
 };
 
 } // namespace tessera::npu

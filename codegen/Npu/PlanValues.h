@@ -1,8 +1,9 @@
 //===- PlanValues.h - Which values stay in local memory ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values that share bytes outside the chip (parts of a concatenation, slices, reshapes) form an alias set: it stays in
-// local memory, from the first op that writes into it to the last that reads it there, or it does not.
+// Values that share bytes in off-chip memory (parts of a concatenation, slices, reshapes) form an alias set. An alias
+// set as a whole is either resident in local memory, from the first op that writes into it to the last that reads it
+// there, or it is not.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_NPU_PLANVALUES_H
 #define TESSERA_CODEGEN_NPU_PLANVALUES_H
@@ -15,14 +16,14 @@
 
 namespace tessera::npu {
 
-/// How an op sees a value: sizes of n, c, h, w and strides in elements of its dense form.
+/// An op's view of a value: sizes of n, c, h, w, and strides in elements of the value's dense form.
 struct View {
   int64_t sizes[4], strides[4];
 };
 
 enum class Access : uint8_t {
   read,
-  readOutside, ///< never in local memory
+  readOutside, ///< bypasses a resident copy
   write
 };
 
@@ -30,100 +31,101 @@ class ValuePlan {
 public:
   ValuePlan(mlir::func::FuncOp function, const Chip &chip);
 
-  /// Op number |op| wants to see a value, or the part from |offset| (in elements) on, like this. Ops count from 0 in
-  /// the order of the program.
+  /// Records that op number |op| accesses a value through this view, which begins |offset| elements into it. Ops count
+  /// from 0 in program order.
   void note(uint32_t op, mlir::Value value, const View &view, int64_t offset, Access access, bmodel::npu::Type type);
-  /// The op, what it cuts into tiles (and how often), the bytes of a lane that it works with, at least and as one
-  /// tile, and what tiles share.
+  /// Records the resources of an op: |whole|, the shape that it cuts into tiles; |appends|, how often it does so; and
+  /// bytes per lane: |requirement| for the smallest tile, |used| for a single tile of the whole, |liveAcross| for data
+  /// shared by tiles.
   void noteOp(uint32_t number, mlir::Operation *op, const Shape &whole, uint32_t appends, uint64_t requirement,
               uint64_t used, uint64_t liveAcross);
 
-  /// The value never stays: its op writes it piece by piece.
+  /// Excludes a value from residency, because its op writes it region by region.
   void keepOutside(mlir::Value value);
 
-  /// The value leaves through |directStore| too.
+  /// Adds a direct store of the value.
   void addDirectStore(mlir::Value value, const DirectStore &directStore);
   llvm::ArrayRef<DirectStore> directStoresOf(mlir::Value value) const;
-  /// Whether a value has no place: it leaves through direct stores alone.
+  /// Returns true if a value has no storage because it only leaves through direct stores.
   bool onlyStoredDirectly(mlir::Value value) const;
 
-  /// Finds what can stay, if anything may: before one of |choose|.
+  /// Finds the alias sets that can be resident. |mayBeResident|: if false, none can. Call before `choose`.
   void analyzeResidency(bool mayBeResident);
-  /// Decides what stays whole: what spares most traffic for the room that it takes, while all takes no more than a
-  /// share of local memory.
+  /// Chooses resident alias sets: those that save most traffic for the memory that they occupy come first, as long as
+  /// residents take no more than this share of local memory.
   void choose(double share);
-  /// These alias sets, as far as there is room.
+  /// Makes these alias sets resident, as far as they fit.
   void choose(llvm::ArrayRef<unsigned> aliasSets);
-  /// The alias set, whatever room there is.
+  /// Makes the alias set resident without checking that it fits.
   void keepWhole(unsigned aliasSet) { keep(known[aliasSet], true); }
 
   struct AliasSet {
-    int64_t memory = 0, begin = 0, end = 0; ///< outside the chip, as in device::Address, in bytes
+    int64_t memory = 0, begin = 0, end = 0; ///< address in off-chip memory, as in device::Address, in bytes
     bmodel::npu::Type type{};
-    // Once it is known that it can stay:
-    bool dense = false; ///< planes one after another; else exactly |view|
-    View view{};        ///< of all of it
-    uint64_t bytes = 0; ///< of a lane
+    // Set by analyzeResidency:
+    bool dense = false; ///< planes lie one after another; otherwise only exactly |view| is possible
+    View view{};        ///< of the whole alias set
+    uint64_t bytes = 0; ///< per lane
     uint32_t first = 0, last = 0;
     bool canBeResident = false;
-    bool stored = false; ///< somebody reads it outside the chip
+    bool stored = false; ///< also stored in off-chip memory, because it is read there
     bool isResident = false;
-    bool neverResident = false;  ///< it never stays
-    bool storedDirectly = false; ///< through direct stores
-    bool isRead = false;         ///< otherwise
+    bool neverResident = false;  ///< excluded from residency
+    bool storedDirectly = false; ///< by direct stores
+    bool isRead = false;         ///< read by other means than direct stores
     uint32_t writers = 0;
-    uint64_t placed = 0; ///< where it begins outside the chip
-    uint64_t spared = 0; ///< bytes of traffic
+    uint64_t placed = 0; ///< offset in the workspace
+    uint64_t spared = 0; ///< bytes of traffic saved by residency
   };
   const std::vector<AliasSet> &aliasSets() const { return known; }
-  /// Whether what a view has as images are parts of the planes of one: heads of attention, say.
+  /// Returns true if the images of a view are parts of the planes of a single image, e.g. heads of attention.
   static bool isInsidePlanes(const AliasSet &aliasSet, const View &view);
 
-  /// Where a value that stays is within its alias set.
+  /// Location of a view within its resident alias set.
   struct Resident {
     unsigned aliasSet;
-    int64_t channel; ///< of the alias set, the first that is seen
-    int64_t inPlane; ///< bytes before the first element that is seen
+    int64_t channel; ///< first channel of the alias set that is seen
+    int64_t inPlane; ///< bytes within a plane before the first element that is seen
   };
-  /// Nothing where the value, seen like this, is not found in local memory.
+  /// Returns the location of the view, or nothing if it cannot be read in local memory.
   std::optional<Resident> find(mlir::Value value, const View &view, int64_t offset, Access access) const;
 
-  /// How an op uses a value that could stay; what it writes comes first.
+  /// An op's use of a value that could be resident. Writes come first.
   struct Use {
     mlir::Value value;
     View view;
     unsigned aliasSet;
     Access access;
-    bool fits; ///< it sees the local form of the alias set
-    int64_t
-        channel; ///< of the alias set, the first that is seen, where the alias set is dense and all of its planes are
-    uint64_t bytes; ///< of the value
+    bool fits;       ///< the view matches the local form of the alias set
+    int64_t channel; ///< first channel that is seen, if the alias set is dense and its planes are seen whole
+    uint64_t bytes;  ///< of the value
   };
   struct OpUses {
     mlir::Operation *op = nullptr;
     Shape whole;
     uint32_t appends = 0;
-    uint64_t requirement = 0, used = 0, liveAcross = 0; ///< used: by one tile of all, with all operands
+    uint64_t requirement = 0, used = 0, liveAcross = 0; ///< used: by one tile of the whole, with all operands
     std::vector<Use> uses;
   };
   const std::vector<OpUses> &ops() const { return byOp; }
-  /// The channel of its alias set, which is dense, in which what is seen of a value begins.
+  /// Returns the channel at which a view of a value begins. Requires a dense alias set.
   int64_t channelOf(mlir::Value value, int64_t offset) const;
-  /// The alias set of a value; nothing: it has a place of its own.
+  /// Returns the alias set of a value, or nothing if the value does not belong to one.
   std::optional<unsigned> aliasSetOf(mlir::Value value) const;
 
-  /// Places what is needed outside the chip. Ops in one of the ranges run at the same time.
+  /// Assigns workspace addresses to the alias sets that need them. The ops of each range run at the same time.
+  /// |sliced|: alias sets that stay slice by slice.
   void placeOutside(llvm::ArrayRef<std::pair<uint32_t, uint32_t>> ranges, llvm::ArrayRef<unsigned> sliced);
-  /// Where a value is there; nothing: where its address says.
+  /// Returns the workspace offset of a value, or nothing if its assigned address applies.
   std::optional<uint64_t> outsideOf(mlir::Value value) const;
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
 
-  /// Bytes of a lane that values which stay take while |op| runs.
+  /// Returns the bytes per lane that resident values take while |op| runs.
   uint64_t bytesAt(uint32_t op) const { return op < live.size() ? live[op] : 0; }
-  /// Gives up the largest alias set that stays at one of the ops; false if there is none.
+  /// Removes the largest resident alias set that is alive at one of the ops. Returns false if there is none.
   bool drop(uint32_t first, uint32_t last);
 
-  /// Ops whose tiles are not to share local memory: where there were no addresses for them.
+  /// Ops limited to one tile in local memory at a time, because two tiles did not fit.
   bool isTight(uint32_t op) const { return tight.count(op); }
   void tighten(uint32_t op) { tight.insert(op); }
 
@@ -137,7 +139,7 @@ private:
   };
   struct Member {
     unsigned aliasSet;
-    int64_t offset; ///< bytes into the alias set
+    int64_t offset; ///< of its first byte within the alias set, in bytes
   };
 
   void join(mlir::Value a, mlir::Value b);
@@ -153,13 +155,13 @@ private:
 
   mlir::func::FuncOp function;
   const Chip &chip;
-  bool keepsAll; ///< npu.kept: every alias set is stored, and no other one gets its place
+  bool keepsAll; ///< npu.kept: every alias set is stored, and its address is not reused
   std::vector<AliasSet> known;
   llvm::DenseMap<mlir::Value, Member> members;
   std::vector<Request> requests;
   llvm::DenseMap<mlir::Value, std::vector<DirectStore>> directStores;
   std::vector<OpUses> byOp;
-  std::vector<uint64_t> live; ///< by op
+  std::vector<uint64_t> live; ///< bytes per lane of resident values, by op
   std::set<uint32_t> tight;
 };
 

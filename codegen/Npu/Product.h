@@ -1,4 +1,4 @@
-//===- Product.h - Convolutions and matrix products on the NPU --*- C++ -*-===//
+//===- Product.h - Convolutions and matmuls on the NPU ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_PRODUCT_H
 #define TESSERA_CODEGEN_NPU_PRODUCT_H
@@ -11,64 +11,66 @@
 
 namespace tessera::npu {
 
-/// Kernel rows as channels: where x is laid out so.
+/// Whether, and how, kernel rows become input channels (im2col).
 enum class FoldRows : uint8_t {
   none,
-  outside, ///< on the way from outside memory
-  inside   ///< from local memory to local memory
+  outside, ///< while x is loaded from off-chip memory
+  inside   ///< by moves within local memory
 };
 
-/// A kernel's third dim: images of x and y are planes of one volume.
+/// Third spatial dim of a kernel. The images of x and y are the planes of one volume.
 struct Depth {
   uint32_t kernel = 1, step = 1, dilation = 1;
   int32_t padding = 0;
 
-  /// Each plane by itself.
+  /// Returns true if planes are independent of each other.
   bool isPlain() const { return kernel == 1 && step == 1 && padding == 0; }
 };
 
-/// Taps of a kernel as channels.
+/// Kernel taps that become input channels.
 struct Fold {
   FoldRows rows = FoldRows::none;
-  uint32_t columns = 1; ///< so many neighbouring columns of the kernel, too, by columns, then rows
+  uint32_t columns = 1; ///< number of neighbouring kernel columns that become channels as well, ordered by columns,
+                        ///< then rows
 
   explicit operator bool() const { return rows != FoldRows::none; }
 };
 
-/// A form of a product with its cycles, the moves included that the matrix unit waits for.
+/// A form of a contraction with its estimated cycles, including moves that the matrix unit waits for.
 struct FoldPlan {
   Fold fold;
   double cycles;
 };
 
-/// What a map makes x of: the product computes it, tile by tile.
+/// The input of a map that the contraction computes, tile by tile, to get x.
 struct MappedInput {
   TileView from; ///< outside the chip
   Instructions program;
 };
 
-/// A product as the matrix unit sees it.
+/// A convolution or matmul as the matrix unit executes it.
 struct Product {
-  TileView x, y; ///< x: of what |mapped| makes sizes and type alone
+  TileView x, y; ///< x has only sizes and type if it is computed from |mapped|
   std::optional<MappedInput> mapped;
-  Shape weights; ///< 1, outputs, taps, channels of a group; where depthwise 1, outputs, kernel rows, columns
+  Shape weights; ///< 1, outputs, taps, channels of a group; depthwise: 1, outputs, kernel rows, columns
   bmodel::npu::Type weightType = bmodel::npu::Type::i8;
-  std::vector<char> ordered;      ///< weights in that order; empty where the record is known
-  std::optional<TileView> second; ///< weights that are no constant, as 1, outputs, 1, channels
-  uint64_t *record = nullptr;     ///< where weights, bias and factor of each output are among the constants
-  bmodel::npu::Window window;     ///< paddings of the whole x
+  std::vector<char> ordered;      ///< weights in that order; empty if |record| is known
+  std::optional<TileView> second; ///< weights that are not constant, as 1, outputs, 1, channels
+  uint64_t *record = nullptr;     ///< offset of the outputs' weights, biases and factors among the constants
+  bmodel::npu::Window window;     ///< with the paddings of the complete x
   Depth depth;
   uint32_t groups = 1;
-  unsigned outputsDim = 1; ///< the dim of y and of operands of the epilogue that outputs are; 3 where lanes have rows
-  Fold fold; ///< then weights have taps of columns alone, or a single one, and channels of all that is folded
-  std::vector<int32_t> bias; ///< one per output, or none; of floats their bits
+  unsigned outputsDim = 1;   ///< dim of the outputs in y and in operands of the epilogue; 3 if rows are spread over the
+                             ///< lanes
+  Fold fold;                 ///< if set, |weights| has the remaining columns as taps, and all folded taps as channels
+  std::vector<int32_t> bias; ///< one per output, or none; for float sums the bits of f32
 
-  // How sums become results: by the output stage ...
+  // How sums become results: either by the output stage ...
   std::optional<bmodel::npu::Output> stage;
-  std::vector<int32_t> factors;     ///< one per output, where the stage has it so: the bits of f32, or mantissas
-  std::vector<int32_t> gains;       ///< the same, behind the function; or shifts
-  std::optional<TileView> residual; ///< its second addend
-  // ... or by a program on raw sums and what broadcasts to y.
+  std::vector<int32_t> factors;     ///< one per output, if the stage needs them: bits of f32, or mantissas
+  std::vector<int32_t> gains;       ///< likewise, applied behind the function; or shifts
+  std::optional<TileView> residual; ///< second addend of the stage
+  // ... or by a program on raw sums and operands that broadcast to y.
   Instructions program;
   llvm::SmallVector<TileView> extras;
 
@@ -76,102 +78,108 @@ struct Product {
   bool isDepthwise() const { return groups > 1 && groups == x.dim(1) && groups == y.dim(1); }
 };
 
-/// The lane that the columns of a tile of results begin in, as far as they are in local memory already: those of y, of
-/// x if it |hasColumns|, of the residual or of extras.
+/// Returns the lane in which the columns of a tile of results begin: the lane of y, of x if |hasColumns|, of the
+/// residual or of an extra, whichever is the first in local memory, or 0.
 uint16_t laneOfTile(const Product &product, bool hasColumns, const Shape &begin, const Shape &size, const Chip &chip);
 
-/// The place of an operand of an epilogue, broadcast to y.
+/// Places an operand of an epilogue, broadcast to y.
 using PlaceExtra = llvm::function_ref<llvm::Expected<TileView>(mlir::Value)>;
 
-/// Fills in how sums become results stored as |result|. The error says what of the epilogue cannot be computed.
+/// Sets how sums become results of type |result|. The error names the part of the epilogue that is not supported.
 llvm::Error setEpilogue(Product &product, mlir::Region &epilogue, mlir::ValueRange extras, mlir::Type result,
                         const Stream &stream, PlaceExtra placeExtra);
 
-/// Whether the matrix unit multiplies such operands.
+/// Checks that the matrix unit supports these operand types.
 llvm::Error checkProduct(mlir::Value x, mlir::Value w, const Chip &chip);
 
-/// What of a product is constant.
+/// Constant operands of a contraction.
 struct ProductConstants {
-  mlir::Value w, bias, scales; ///< the last two may be null
-  device::WeightScales order;  ///< of scales
+  mlir::Value w, bias, scales; ///< bias and scales may be null
+  device::WeightScales order;  ///< layout of scales
 
-  /// Bias, factors and the type of weights; the epilogue is set before.
+  /// Sets bias, factors and the type of weights. The epilogue must be set before.
   llvm::Error setParameters(Product &product) const;
-  /// The weights in that type.
+  /// Returns the weights, converted to |type|.
   llvm::Expected<std::vector<char>> weights(bmodel::npu::Type type) const;
   bool setFactors(Product &product, llvm::ArrayRef<float> values) const;
 };
 
-/// Kernel rows as channels: outputs, rows * channels, columns of outputs, channels, rows, columns. |columns|: bytes.
+/// Turns kernel rows into channels: from outputs, channels, rows, columns to outputs, rows * channels, columns.
+/// |columns|: bytes.
 std::vector<char> foldRows(llvm::ArrayRef<char> bytes, size_t outputs, size_t channels, size_t rows, size_t columns);
-/// Weights of |size| bytes in the order in which the unit reads them: channels of a tap one after another.
+/// Returns weights of |size| bytes each in the order in which the matrix unit reads them: all channels of a tap one
+/// after another.
 std::vector<char> orderWeights(std::vector<char> bytes, size_t outputs, size_t channels, size_t taps, size_t size);
 
-/// Cuts the product into tiles and appends them.
+/// Cuts the contraction into tiles and appends them.
 llvm::Error appendProduct(Product &product, Tiler &tiler);
 
-/// What the matrix unit gains by taps as channels against what it takes to lay x out so.
+/// Weighs the gain of taps as channels against the time to lay out x accordingly.
 FoldPlan planFold(const Product &product, const Chip &chip);
-/// What the plans are for x as it is, outside the chip, and for x in local memory.
+/// Returns the plans for x in off-chip memory and for x in local memory.
 TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip);
-/// What was chosen, for x where it is. The error says why it cannot be.
+/// Returns the plan that applies to the location of x. Fails if it is not possible.
 llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product);
-/// |window| over what has columns of the kernel as channels: the others are that many apart.
+/// Returns |window| after folding kernel columns into channels: the remaining columns are further apart.
 bmodel::npu::Window windowOfFold(bmodel::npu::Window window, Fold fold);
-/// x of a tile, laid out so: as many rows as the tile has.
+/// Loads x of a tile with its taps as channels. The result has one row for each row of the tile.
 TileView loadFolded(const Product &product, const Shape &begin, const Shape &size, Stream &stream,
                     LocalBudget &localBudget, Tile &tile);
 
-/// Where taps are laid out as channels: |block| of them are of the rows of the kernel, the others of its columns.
+/// Buffer in which taps are laid out as channels. The first |block| channels are the kernel rows, the others kernel
+/// columns.
 struct FoldedPlace {
   TileView made;
-  uint32_t block, left, seenColumns; ///< columns of x, and how many there are before them
+  uint32_t block, left, seenColumns; ///< seenColumns: columns of x in the buffer, with |left| columns before them
 };
-/// Rows and columns around what is copied into a place.
+/// Numbers of rows and columns around the region of a buffer that is copied.
 struct Edges {
   uint32_t top, bottom, left, right;
 };
-/// Fills them before the copies, or all of the place where that takes less time.
+/// Returns the commands that fill the edges, or the whole buffer if that takes less time. They precede the copies.
 std::vector<bmodel::npu::Descriptor> fillEdges(const TileView &place, const Edges &edges, int16_t value,
                                                const Chip &chip);
-/// Every |step|-th row, |rows| of them.
+/// Returns |rows| rows of x: every |step|-th one from |begin| on.
 TileView everyRow(TileView x, uint32_t begin, uint32_t step, uint32_t rows, const Chip &chip);
-/// The rows [low, end) of |rows| from |begin| on for which kernel row |k| sees a row of x.
+/// The rows [low, end), counted from row |begin| of the result and out of |rows|, for which kernel row |k| sees a row
+/// of x.
 struct SeenRows {
   uint32_t low, end;
   bool operator==(const SeenRows &other) const { return low == other.low && end == other.end; }
 };
 SeenRows rowsSeen(const Product &product, uint32_t begin, uint32_t rows, uint32_t k);
 
-/// Whether x can be what a map makes on the way: kernel rows become channels then. Chips with lanes for one band alone
-/// run first layers slice by slice, where such a step in front waits for the slice.
+/// Returns true if the contraction can compute a map on x while loading it; kernel rows then become channels. Chips
+/// with lanes for only one band are excluded: on these, first layers run slice by slice, and the map would delay each
+/// slice.
 bool canMapInput(const Product &product, const Chip &chip);
-/// Rows beyond those of a tile that its place has then.
+/// Returns the rows beyond those of a tile that the buffer of x has in that case.
 uint32_t mappedShifts(const Product &product);
-/// Computes x of a tile where product.mapped says how, and lays out the rows of the kernel.
+/// Computes x of a tile as product.mapped says, and lays out the kernel rows as channels.
 void loadMapped(const Product &product, const FoldedPlace &place, const Shape &begin, const Shape &size, Stream &stream,
                 LocalBudget &localBudget, Tile &tile);
-/// Cycles of the matrix unit where x is laid out so.
+/// Returns the cycles of the matrix unit if taps are folded like this.
 double multiplyCycles(const Product &product, Fold fold, const Chip &chip);
-/// Cycles that loading and mapping |rows| rows of the result take the DMA and the vector unit, about, in so many bands
-/// as is best beside |multiply| cycles of the matrix unit.
+/// Estimated cycles of the DMA and the vector unit for loading and mapping |rows| rows of the result, with the number
+/// of bands that is best beside |multiply| cycles of the matrix unit.
 struct MappedCycles {
   uint32_t bands;
   double moves, computes;
 };
 MappedCycles planBands(const Product &product, uint32_t rows, double multiply, const Chip &chip);
-/// Whether taps are channels, too, where the map stands in front of the product: its weights are the same then.
+/// Returns true if taps become channels also if the map stays in front of the contraction, so that the weights are the
+/// same in both cases.
 bool foldsUnmapped(const Product &product, const Chip &chip);
-/// Whether mapping x on the way takes less time than a map in front, as far as the product alone tells.
+/// Returns true if mapping x while loading takes less time than a separate map, judging by this contraction alone.
 bool paysToMap(const Product &product, const Chip &chip);
 
-/// |x| of a tile, as many channels as it has, with the planes that a window sees as channels or rows.
+/// Loads |x| of a tile (all of the channels in |x|) with the planes that a window sees laid out as channels or rows.
 TileView loadPlanes(const Product &product, const TileView &x, const Shape &begin, const Shape &size, const Chip &chip,
                     LocalBudget &localBudget, Tile &tile);
-/// The window over what loadPlanes makes; padding of rows that stay rows is as it was.
+/// Returns the window over the result of loadPlanes. The padding of rows that remain rows is unchanged.
 bmodel::npu::Window windowOfPlanes(const Product &product);
 
-/// The values of a constant; |what| names it in the error where it is none.
+/// Returns the values of a constant. |what| names it in the error if it is not one.
 template <typename T>
 llvm::Expected<std::vector<T>> constantValues(mlir::Value value, const char *what);
 extern template llvm::Expected<std::vector<float>> constantValues(mlir::Value, const char *);

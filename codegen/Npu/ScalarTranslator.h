@@ -10,17 +10,18 @@
 
 namespace tessera::npu {
 
-/// Instructions on registers without number: each has its own.
+/// Translates a scalar region to instructions, first in SSA form (each node has its own register), then with assigned
+/// registers.
 class ScalarTranslator {
 public:
   llvm::Expected<Instructions> run(mlir::Region &region, llvm::ArrayRef<Interval> arguments, mlir::Type result);
-  /// Divisions stay as they are: a program may have no room for more instructions and constants.
+  /// Keeps divisions by constants, because replacing them takes more instructions and constants than may fit a program.
   void keepDivisions() { keepsDivisions = true; }
-  /// All but the program: what the result lies between.
+  /// Translates the region and returns the range of its result.
   llvm::Expected<Interval> bounds(mlir::Region &region, llvm::ArrayRef<Interval> arguments);
 
 private:
-  /// Where a value is: an index into `nodes`.
+  /// A value of the region: an argument, a constant or the result of an instruction.
   struct Node {
     bmodel::npu::Op op;
     llvm::SmallVector<unsigned, 3> operands;

@@ -1,4 +1,4 @@
-//===- ScheduleSearch.h - The fastest of several schedules ------*- C++ -*-===//
+//===- ScheduleSearch.h - Search for the fastest schedule -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_SCHEDULESEARCH_H
 #define TESSERA_CODEGEN_NPU_SCHEDULESEARCH_H
@@ -7,9 +7,9 @@
 
 namespace tessera::npu {
 
-/// Emits a function by several schedules, and writes the one on the ops whose program takes the fewest cycles. Where
-/// there is no room for what a schedule wants, it is changed until there is: what is written is what was emitted. The
-/// forms of convolutions that a picture is quantised for are judged so, too, and written anew.
+/// Emits a function with several schedules, and writes the one whose program takes the fewest cycles on the ops. If a
+/// schedule does not fit, it is changed until it does, and the changed one is written. The forms of convolutions that
+/// can quantise a picture are compared in the same way and rewritten.
 class ScheduleSearch {
 public:
   ScheduleSearch(mlir::func::FuncOp function, const Chip &chip, const NpuOptions &options, Constants &constants)
@@ -17,7 +17,8 @@ public:
     surveyed.emplace(function, chip);
   }
 
-  /// |program|: what emitScheduled makes of the schedule, on the same constants. Failure with refusals.
+  /// Runs the search. |program|: the result of emitScheduled for the written schedule, with the same constants. Fails
+  /// with |refusals|.
   mlir::LogicalResult run(NpuProgram &program, std::vector<Refusal> &refusals);
 
 private:
@@ -25,9 +26,9 @@ private:
     NpuProgram program;
     double cycles = 0;
     Schedule schedule;
-    std::unique_ptr<Stream> stream; ///< what the program's commands are made of
-    Overlap overlap;                ///< of these
-    double share = 0;               ///< of local memory, that values were chosen for
+    std::unique_ptr<Stream> stream; ///< source of the program's commands
+    Overlap overlap;                ///< of these commands
+    double share = 0;               ///< share of local memory for which resident values were chosen
   };
   using Groups = std::vector<LayerSchedule::Group>;
 
@@ -46,8 +47,8 @@ private:
   bool improves(llvm::function_ref<void()> attempt);
   size_t expectedTries() const;
   void observe(FunctionEmission &emitter) const;
-  /// Whether a layer of the model is an op of this function: the last one surveyed stands for what is copied into its
-  /// results, which may be no layer, and of which plans say nothing.
+  /// Returns true if a layer of the model is an op of this function. The last surveyed entry stands for the copies to
+  /// the function's results; it need not be a layer, and plans do not mention it.
   bool isOwn(uint32_t layer) const {
     const std::vector<ValuePlan::OpUses> &ops = surveyed->ops();
     return layer >= options.firstLayer && layer - options.firstLayer < ops.size() && ops[layer - options.firstLayer].op;
@@ -57,7 +58,7 @@ private:
   const Chip &chip;
   const NpuOptions &options;
   Constants &constants;
-  std::optional<ValuePlan> surveyed; ///< of the forms that the ops have
+  std::optional<ValuePlan> surveyed; ///< for the forms that the ops currently have
   std::optional<Trial> best;
   std::vector<Refusal> refusals;
   unsigned tries = 0;

@@ -13,22 +13,22 @@ namespace tessera::npu {
 
 using Instructions = std::vector<bmodel::npu::Instruction>;
 
-/// Numbers that a value lies between. Registers are f32: integers are whole numbers in them, exact up to 2^24.
+/// Range of a value. Registers are f32 and hold integers as whole numbers, which are exact up to 2^24.
 struct Interval {
   double low, high;
 
   bool within(double least, double most) const { return low >= least && high <= most; }
 };
 
-/// All numbers of a tensor's element type.
+/// Returns the range of an element type.
 Interval intervalOf(mlir::Type type);
 
-/// What the value that |region| yields lies between; nothing where the unit cannot compute it.
+/// Returns the range of the value that |region| yields, or nothing if the vector unit does not support the region.
 std::optional<Interval> boundsOf(mlir::Region &region, llvm::ArrayRef<Interval> arguments);
 
-/// What computes the value that |region| yields, stored as |result|; argument k is in register k and lies in
-/// |arguments|[k]. The last instruction has the result; an empty region has none. The error says which operation, or
-/// which range of integers, the unit cannot do.
+/// Returns the program that computes the value that |region| yields, stored as |result|. Argument k is in register k
+/// and lies in |arguments|[k]. The last instruction produces the result; an empty region gives an empty program. The
+/// error names the operation, or the range of integers, that the vector unit does not support.
 llvm::Expected<Instructions> programOf(mlir::Region &region, llvm::ArrayRef<Interval> arguments, mlir::Type result);
 
 } // namespace tessera::npu

@@ -1,4 +1,4 @@
-//===- Programs.h - Programs between stream, IR and bytes -------*- C++ -*-===//
+//===- Programs.h - Conversion of programs ----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_TRANSFORMS_PROGRAMS_H
 #define TESSERA_CODEGEN_NPU_TRANSFORMS_PROGRAMS_H
@@ -12,45 +12,45 @@
 
 namespace tessera::npu {
 
-/// What a staged program is made of beside its steps.
+/// Properties of a staged program other than its steps.
 struct ProgramFrame {
   std::string name;
-  uint32_t inputs = 0, outputs = 0; ///< buffers of the caller
-  Overlap overlap;                  ///< what scheduling may do
+  uint32_t inputs = 0, outputs = 0; ///< numbers of the caller's buffers
+  Overlap overlap;                  ///< overlap that scheduling may use
 };
 
-/// A module with the stream as its only program, staged. Buffers that no command uses are left out.
+/// Returns a module with the stream as its only program, staged. Drops buffers that no command uses.
 mlir::OwningOpRef<mlir::ModuleOp> buildProgram(mlir::MLIRContext *context, const Stream &stream,
                                                const ProgramFrame &frame);
 
-/// The steps of a program that has stages.
+/// The steps of a program with stages, as a Stream.
 class StagedProgram {
 public:
   explicit StagedProgram(ProgramOp program);
 
   ProgramOp program;
   bmodel::npu::Chip chip;
-  Constants constants; ///< none
+  Constants constants; ///< empty
   Stream stream;
   Overlap overlap;
-  std::vector<BufferOp> buffers;   ///< by number; the first is none
-  std::vector<CommandOp> commands; ///< as the steps have them, stage by stage: loads, computes, stores
+  std::vector<BufferOp> buffers;   ///< by number; the first is null
+  std::vector<CommandOp> commands; ///< in the order of the steps, each with loads, computation and stores
 };
 
-/// The chip that a verified program is for.
+/// Returns the chip of a verified program.
 bmodel::npu::Chip chipOf(ProgramOp program);
 
-/// An error where the program is in another phase.
+/// Emits an error if the program is in another phase.
 mlir::LogicalResult expectPhase(ProgramOp program, Phase phase);
 
-/// Writes addresses and lifetimes to buffers, which are listed by number; null: none.
+/// Writes addresses and lifetimes to buffers. |buffers|: by number; null for none.
 void setAddresses(const MemoryPlan &plan, llvm::ArrayRef<BufferOp> buffers);
 
-/// The commands of an ordered or numbered program, with all addresses.
+/// Returns the commands of an ordered or numbered program, with all addresses.
 std::vector<Descriptor> encodeProgram(ProgramOp program);
 
-/// Runs the passes that are left until the program of a module is numbered, and returns its commands. |observer|, if
-/// any, is shown the module before the first pass and behind each.
+/// Runs the remaining passes until the program of a module is numbered, and returns its commands. |observer|, if any,
+/// is called with the module before the first pass and after each.
 mlir::FailureOr<std::vector<Descriptor>> finishProgram(mlir::ModuleOp module, const codegen::IrObserver &observer = {});
 
 } // namespace tessera::npu

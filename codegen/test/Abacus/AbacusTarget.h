@@ -1,8 +1,8 @@
-//===- AbacusTarget.h - The smallest family of chips ------------*- C++ -*-===//
+//===- AbacusTarget.h - Target of the smallest family of chips --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The compiler's side of the family that docs/adding-a-target.md follows: an Abacus computes maps and matrix products
-// of f32 by plain loops, in memory of its own. The runtime's side is bmruntime/cts/abacus.
+// The compiler's side of the example family in docs/adding-a-target.md: an Abacus computes maps and matmuls of f32 with
+// plain loops, in its own memory. The runtime's side is bmruntime/cts/abacus.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_TEST_ABACUS_ABACUSTARGET_H
 #define TESSERA_CODEGEN_TEST_ABACUS_ABACUSTARGET_H
@@ -11,7 +11,8 @@
 
 namespace tessera::abacus {
 
-/// What `tessera_family(abacus FOLDER .. LIB ..)` would find: a family in a test is in no build's list.
+/// The family that `tessera_family(abacus FOLDER .. LIB ..)` would register. A family in a test is not in the build's
+/// list.
 extern const codegen::Family kFamily;
 
 } // namespace tessera::abacus

@@ -10,12 +10,12 @@
 
 namespace tessera::abacus {
 
-/// Commands whose views name values: numbers of tensors are known when all of a subnet is there.
+/// Commands whose views refer to values. The tensor numbers are known once all ops of a subnet are added.
 struct Commands {
   std::vector<bmodel::abacus::Command> commands;
-  llvm::SetVector<mlir::Value> values; ///< View::tensor is an index
+  llvm::SetVector<mlir::Value> values; ///< View::tensor is an index into it
 
-  /// Appends what the op computes. The error is the constraint that fails, for the user.
+  /// Appends the commands of an op. The error is the violated constraint, as shown to the user.
   llvm::Error add(mlir::Operation *op);
 
 private:

@@ -1,4 +1,4 @@
-//===- RandomGraph.h - Small networks of a seed -----------------*- C++ -*-===//
+//===- RandomGraph.h - Random small networks --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_TEST_ABACUS_RANDOMGRAPH_H
 #define TESSERA_CODEGEN_TEST_ABACUS_RANDOMGRAPH_H
@@ -8,9 +8,9 @@
 
 namespace tessera::abacus {
 
-/// A module of Top ops as text, the same one for a seed: elementwise functions and matrix products, which an Abacus
-/// can, among ops that it cannot, on tensors of 0 to 7 dims. Values have several readers; any of them may be a result,
-/// twice too; so may inputs and constants.
+/// Returns a module of Top ops as text, the same for the same seed. It mixes elementwise functions and matmuls, which
+/// an Abacus supports, with ops that it does not, on tensors of 0 to 7 dims. Values have several readers. Any value may
+/// be a result, even twice; so may inputs and constants.
 std::string randomGraph(uint32_t seed);
 
 } // namespace tessera::abacus
