@@ -1,8 +1,8 @@
 //===- AttentionTiles.cpp - Tiles of attention ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scores of all keys are in local memory at once; keys, then values, come to lanes in chunks, or, for the matrix unit,
-// whole.
+// The scores of all keys are in local memory at once. Keys, then values, are loaded in chunks, or whole for the matrix
+// unit.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Attention.h"
 
@@ -19,12 +19,12 @@ using bmodel::npu::Type;
 namespace {
 
 constexpr uint64_t kFloat = sizeof(float);
-/// Keys that are worth a chunk of their own: fewer only where there is no room for more.
+/// Number of keys that are worth a chunk. Smaller chunks are used only if there is no room for this many.
 constexpr uint32_t kGoodChunk = 64;
-/// Tiles that let loads and stores go on beside computation, and bytes of a tile's keys that are worth one.
+/// Number of tiles that lets loads and stores overlap computation, and bytes of keys and values that are worth a tile.
 constexpr uint32_t kGoodTiles = 4, kGoodBytes = 16384;
 
-/// y[n,c,h,w] (+)= sum over k of a[n,c,h,k] * b[n,c,k,w].
+/// Appends y[n,c,h,w] (+)= sum over k of a[n,c,h,k] * b[n,c,k,w]. |goesOn|: add to y.
 void dot(const TileView &y, const TileView &a, const TileView &b, bool goesOn, Tile &tile) {
   hw::dot_command command;
   command.y = y.tensor, command.a = a.tensor, command.b = b.tensor, command.shape = y.shape;
@@ -32,12 +32,13 @@ void dot(const TileView &y, const TileView &a, const TileView &b, bool goesOn, T
   tile.computes.push_back(hw::encode(command));
 }
 
-/// Rows one after another whose places are evenly apart.
+/// Consecutive rows whose views are evenly spaced.
 struct Run {
   uint32_t row, count;
   int64_t distance; ///< in bytes
 };
 
+/// Cuts |rows| rows into runs of evenly spaced views.
 SmallVector<Run> runsOf(uint32_t rows, llvm::function_ref<TileView(uint32_t)> placeOf) {
   SmallVector<Run> runs;
   auto distance = [&](uint32_t row) {
@@ -58,7 +59,7 @@ SmallVector<Run> runsOf(uint32_t rows, llvm::function_ref<TileView(uint32_t)> pl
 
 uint64_t AttentionTiles::requirementOf(const Shape &tile, uint32_t chunk) const {
   uint64_t groups = llvm::divideCeil(tile.dims[1], chip.lanes), rows = tile.dims[0] * groups * tile.dims[2];
-  uint64_t chunks = overlaps ? 2 : 1; // of what is loaded, the next one beside the one in use
+  uint64_t chunks = overlaps ? 2 : 1; // buffers per loaded operand: the next one beside the current one
   uint64_t held = rows * uint64_t(chunks * sizes.depth + (sumsAreApart() ? 2 : 1) * sizes.features + sizes.keys + 2);
   uint64_t lanes = chip.lanes, spread = llvm::divideCeil(uint64_t(sizes.depth), lanes) * uint64_t(sizes.keys) +
                                         llvm::divideCeil(uint64_t(sizes.keys), lanes) * uint64_t(sizes.features);
@@ -70,7 +71,7 @@ uint64_t AttentionTiles::requirementOf(const Shape &tile, uint32_t chunk) const 
     const int32_t *strides = masks[0].tensor.strides;
     added = groups * (strides[0] ? tile.dims[0] : 1) * (strides[2] || blocks ? tile.dims[2] : 1) * uint64_t(sizes.keys);
   }
-  if (sizes.ofIntegers) { // the powers are a copy of the scores
+  if (sizes.ofIntegers) { // the u8 powers are a separate copy of the scores
     held = rows * uint64_t(chunks * sizes.depth + kFloat * ((sumsAreApart() ? 2 : 1) * sizes.features + 2) +
                            (kFloat + 1) * sizes.keys);
     return held + moved + kFloat * chunks * added;
@@ -78,7 +79,8 @@ uint64_t AttentionTiles::requirementOf(const Shape &tile, uint32_t chunk) const 
   return kFloat * (held + moved + chunks * added);
 }
 
-/// Tiles of fewer batches cost nothing, chunks some commands; other tiles of the same batches load their keys again.
+/// Halves one dim of the tile or the chunk, cheapest first: tiles of fewer batches cost nothing, smaller chunks cost
+/// some commands, and other smaller tiles load the keys again. Returns false if nothing can be halved.
 bool AttentionTiles::shrink() {
   auto halve = [](uint32_t &value, uint32_t least, uint32_t unit) {
     if (value <= least) {
@@ -87,7 +89,7 @@ bool AttentionTiles::shrink() {
     value = uint32_t(llvm::alignTo(llvm::divideCeil(value, 2), unit));
     return true;
   };
-  uint32_t all = byMatrix ? chunk : 0; // chunks would be sums of their own
+  uint32_t all = byMatrix ? chunk : 0; // the matrix unit does not add up chunks
   return halve(size.dims[0], 1, 1) || halve(chunk, std::max(kGoodChunk, all), 1) ||
          halve(size.dims[1], chip.lanes, chip.lanes) || halve(chunk, std::max(1u, all), 1) || halve(size.dims[2], 1, 1);
 }
@@ -99,7 +101,7 @@ uint64_t AttentionTiles::minimum() const {
 
 bool AttentionTiles::choose() {
   size = whole, chunk = uint32_t(sizes.keys);
-  bool isOne = !sideBySide && llvm::any_of(ArrayRef({&q, &y, &keys, &values, &masks}), // each of n has its own
+  bool isOne = !sideBySide && llvm::any_of(ArrayRef({&q, &y, &keys, &values, &masks}), // each n has its own view
                                            [](const auto *each) { return each->size() > 1; });
   size.dims[0] = isOne ? 1 : size.dims[0];
   while (requirementOf(size, chunk) > budget) {
@@ -108,7 +110,7 @@ bool AttentionTiles::choose() {
     }
   }
   uint64_t each = (sizes.ofIntegers ? 1 : kFloat) * uint64_t(sizes.keys) * uint64_t(sizes.depth + sizes.features);
-  // What is there already needs no tiles beside which it could be loaded.
+  // If the keys are already in local memory, there is no load to overlap with computation.
   while (!blocks && !keys[0].isLocal() && size.dims[0] > 1 && size.dims[0] * each > kGoodBytes &&
          whole.dims[0] < kGoodTiles * size.dims[0]) {
     size.dims[0] = (size.dims[0] + 1) / 2;
@@ -116,7 +118,7 @@ bool AttentionTiles::choose() {
   return true;
 }
 
-/// What a tile sees of an operand, with the rows of the tile or those that all of them see.
+/// Returns the view that a tile has of an operand. |hasRows|: only the tile's rows; otherwise data that all rows share.
 TileView AttentionTiles::partOf(ArrayRef<TileView> of, const Shape &begin, const Shape &part, bool hasRows) const {
   bool isOne = of.size() > 1;
   TileView made = slice(of[isOne ? begin.dims[0] : 0], 0, isOne ? 0 : begin.dims[0], part.dims[0], chip);
@@ -126,7 +128,7 @@ TileView AttentionTiles::partOf(ArrayRef<TileView> of, const Shape &begin, const
   return hasRows ? slice(made, 2, begin.dims[2], part.dims[2], chip) : made;
 }
 
-/// Keys [key, key + count) along |dim|: all lanes have the same, or each those of its batches.
+/// Loads keys [key, key + count) along |dim|. All lanes get the same, or each lane the keys of its batches.
 TileView AttentionTiles::loadChunk(ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim,
                                    uint32_t key, uint32_t count, Tile &tile) {
   if (blocks) {
@@ -145,7 +147,7 @@ TileView AttentionTiles::loadChunk(ArrayRef<TileView> of, const Shape &begin, co
   return made;
 }
 
-/// Blocks one after another whose keys are evenly apart, or the same, get these by one command.
+/// Loads a chunk for blocks. Consecutive blocks whose keys are the same or evenly spaced are loaded by one command.
 TileView AttentionTiles::loadChunkOfBlocks(ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim,
                                            uint32_t key, uint32_t count, Tile &tile) {
   Shape shape = of[0].shape;
@@ -161,19 +163,19 @@ TileView AttentionTiles::loadChunkOfBlocks(ArrayRef<TileView> of, const Shape &b
   return made;
 }
 
-/// Rows of a block of a batch that has a place of its own.
+/// Returns the rows of one block, for an operand with one view per batch.
 TileView AttentionTiles::blockOf(ArrayRef<TileView> of, const Shape &begin, const Shape &part, uint32_t row) const {
   uint32_t at = begin.dims[1] + row;
   return slice(slice(of[at / blocks], 1, at % blocks, 1, chip), 2, begin.dims[2], part.dims[2], chip);
 }
 
-/// What batches have in common comes from the lanes of the first of them.
+/// Loads the mask for blocks. Masks that several runs of blocks share are copied from the lanes of the first run.
 TileView AttentionTiles::loadMaskOfBlocks(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
   Shape shape = part;
   shape.dims[3] = uint32_t(sizes.keys);
   TileView made = localBudget.allocate(shape, Type::f32);
   auto placeOf = [&](uint32_t row) { return blockOf(masks, begin, part, row); };
-  std::map<std::tuple<uint64_t, uint32_t, int64_t>, uint32_t> known; // of runs -> row
+  std::map<std::tuple<uint64_t, uint32_t, int64_t>, uint32_t> known; // run -> its first row
   for (const Run &run : runsOf(part.dims[1], placeOf)) {
     TileView to = slice(made, 1, run.row, run.count, chip), from = placeOf(run.row);
     auto [same, isNew] = known.try_emplace({from.tensor.offset, run.count, run.distance}, run.row);
@@ -186,7 +188,7 @@ TileView AttentionTiles::loadMaskOfBlocks(const Shape &begin, const Shape &part,
   return made;
 }
 
-/// Rows of blocks between |local| and where each batch has its own: those that lie evenly by one command.
+/// Moves rows of blocks between |local| and an operand with one view per batch. Evenly spaced rows are one command.
 void AttentionTiles::moveBlocks(ArrayRef<TileView> of, const Shape &begin, const Shape &part, const TileView &local,
                                 bool stores, Tile &tile) const {
   auto placeOf = [&](uint32_t row) { return blockOf(of, begin, part, row); };
@@ -211,7 +213,7 @@ TileView AttentionTiles::loadQueries(const Shape &begin, const Shape &part, Loca
   return made;
 }
 
-/// Divides the sums of values, computes the map behind them, and stores that.
+/// Divides the sums by the sum of powers, computes the fused map, and stores the result.
 void AttentionTiles::finish(const TileView &sums, const TileView &total, const Shape &begin, const Shape &part,
                             LocalBudget &localBudget, Tile &tile) {
   const Instructions times = {{Op::mul, 4, 0, 1, 0}};
@@ -221,7 +223,7 @@ void AttentionTiles::finish(const TileView &sums, const TileView &total, const S
   if (sumsAreApart()) {
     result = areApart ? localBudget.allocate(to.shape, to.tensor.type) : resultOf(to, localBudget);
   }
-  if (mappedOperands == 1 && mapped.size() < hw::kMostInstructions) { // at once: the map reads register 0 alone
+  if (mappedOperands == 1 && mapped.size() < hw::kMostInstructions) { // in one program: the map only reads register 0
     Instructions all = {{Op::mul, uint8_t(mapped.empty() ? 4 : 0), 0, 1, 0}};
     llvm::append_range(all, mapped);
     compute(stream, all, result, {sums, repeated(total)}, tile);
@@ -236,7 +238,7 @@ void AttentionTiles::finish(const TileView &sums, const TileView &total, const S
   }
 }
 
-/// What is added to |scores|, loaded unless the tile before has the same.
+/// Loads the mask of a tile, unless the previous tile has the same one.
 void AttentionTiles::loadMask(const TileView &scores, const Shape &begin, const Shape &part, LocalBudget &localBudget,
                               Tile &tile) {
   auto isAsBefore = [&](int dim) {
@@ -301,8 +303,8 @@ static hw::Instruction constantOf(uint8_t to, float value) {
   return {Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(value)};
 }
 
-/// Writes the number that each row of scores is reduced by: the largest, or the lowest finite number of a row that is
-/// to be 0, whose powers are 0 then.
+/// Writes the number to subtract from each row of scores: the largest score, or at least the lowest finite number if
+/// masked rows give 0. In the latter case all powers of a row of -inf are 0.
 void AttentionTiles::reduceScores(const TileView &best, const TileView &scores, Tile &tile) {
   reduce(best, scores, Reduction::largest, tile);
   if (sizes.zeroesMaskedRows) {
@@ -311,8 +313,8 @@ void AttentionTiles::reduceScores(const TileView &best, const TileView &scores, 
   }
 }
 
-/// |total| = |dividend| / |total|. The sum of a row's powers is 0, or at least that of the largest score, which is 1
-/// or more.
+/// Computes |total| = |dividend| / |total|. The sum of a row's powers is 0 for a masked row, otherwise at least 1, the
+/// power of the largest score.
 void AttentionTiles::divide(const TileView &total, float dividend, Tile &tile) {
   Instructions program;
   uint8_t divisor = 0;
@@ -323,7 +325,7 @@ void AttentionTiles::divide(const TileView &total, float dividend, Tile &tile) {
   compute(stream, program, total, {total}, tile);
 }
 
-/// The exponentials of scores, and the reciprocals of their sums.
+/// Computes the exponentials of scores, and the reciprocals of their sums.
 void AttentionTiles::addPowers(const TileView &scores, const TileView &best, const TileView &total, Tile &tile) {
   const Instructions powers = {{Op::sub, 4, 0, 1, 0}, {Op::expNegative, 4, 4, 0, 0}};
   reduceScores(best, scores, tile);
@@ -332,7 +334,7 @@ void AttentionTiles::addPowers(const TileView &scores, const TileView &best, con
   divide(total, 1, tile);
 }
 
-/// Batches innermost: a mask that they have in common is loaded once.
+/// Builds the tiles with batches in the innermost loop, so that a mask shared by batches is loaded once.
 std::vector<Tile> AttentionTiles::make() {
   const uint32_t *all = whole.dims;
   Shape begin{{0, 0, 0, 0}};

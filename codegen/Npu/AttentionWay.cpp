@@ -1,4 +1,4 @@
-//===- AttentionWay.cpp - Which units do attention ------------------------===//
+//===- AttentionWay.cpp - Choice of the mapping of an attention -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Attention.h"
 
@@ -15,19 +15,19 @@ namespace {
 
 constexpr uint64_t kFloat = sizeof(float);
 
-/// Cycles of the vector unit for so many rows of a lane.
+/// Returns the vector unit's cycles for |rows| rows per lane. |multiplies|: the vector unit also multiplies.
 double computeCycles(const AttentionSizes &sizes, int64_t rows, bool multiplies, const Chip &chip) {
   double softmax = 4 + chip.functionCycles, products = multiplies ? double(sizes.depth + sizes.features) : 0;
   return double(rows * sizes.keys) * (products + softmax) * 4 / chip.vectorBytes;
 }
 
-/// Cycles of so many commands of the DMA that each bring |bytes| to each of |lanes|.
+/// Returns the DMA's cycles for |commands| commands that each move |bytes| to each of |lanes| lanes.
 double moveCycles(int64_t commands, int64_t bytes, int64_t lanes, const Chip &chip) {
   double perLane = double(bytes) / chip.portBytes, all = double(bytes * lanes) / chip.dmaLocalBytes;
   return double(commands) * (chip.dmaLatency + std::max(perLane, all));
 }
 
-/// Cycles of the matrix unit for one sum over |channels| for each of |outputs| and |positions|.
+/// Returns the matrix unit's cycles for one sum over |channels| per output and position.
 double multiplyCycles(int64_t outputs, int64_t positions, int64_t channels, const Chip &chip) {
   double divisor = hw::divisorOf(Type::f32, chip) * hw::passesOf(Type::f32, Type::f32);
   double taps = double(llvm::divideCeil(channels, std::min(chip.reduction, chip.lanes)));
@@ -49,7 +49,7 @@ int64_t blocksOf(const AttentionSizes &sizes, const Chip &chip) {
   return best;
 }
 
-/// The same where operands of batches are moved one by one, or run by run, beside what is computed.
+/// Chooses the mapping if operands of batches are moved one by one, or run by run, beside the computation.
 static AttentionWay chooseUneven(const AttentionSizes &sizes, int64_t blocks, bool hasMatrix, const Chip &chip) {
   int64_t lanes = chip.lanes, together = int64_t(llvm::divideCeil(sizes.queries, lanes));
   int64_t half = int64_t(kFloat) * (sizes.depth + sizes.features) / 2, keys = sizes.keys * half;
@@ -60,7 +60,7 @@ static AttentionWay chooseUneven(const AttentionSizes &sizes, int64_t blocks, bo
   double byMatrix = computeCycles(sizes, sizes.batches * together, false, chip) +
                     double(sizes.batches) * (multiplyCycles(sizes.queries, sizes.keys, sizes.depth, chip) +
                                              multiplyCycles(sizes.queries, sizes.features, sizes.keys, chip));
-  // A command brings keys to all blocks of a batch, or those of a run of batches that are whole blocks.
+  // A command moves keys to all blocks of a batch or, if batches are whole blocks, those of a run of batches.
   int64_t commands = blocks > 1 ? sizes.batches : sizes.runs, used = blocks > 1 ? blocks : sizes.batches / commands;
   auto move = [&](int64_t bytes, int64_t copies) {
     return std::max(moveCycles(1, bytes, used, chip), outside(bytes * used / copies));

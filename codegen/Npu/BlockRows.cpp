@@ -1,11 +1,11 @@
-//===- BlockRows.cpp - Convolutions whose channels hold blocks of rows ----===//
+//===- BlockRows.cpp - Blocks of rows as output channels ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A lane makes one output channel, so a convolution to six channels leaves most lanes idle. Where a lane makes one row
-// of each block of B instead, B times as many lanes have work: channel o * B + j holds the rows rb * B + j of channel
-// o. That is a convolution again, of channels that are blocks of rows themselves or rows of a plain operand: its kernel
-// reaches over all rows that a block of the result sees, with weights of zero at those that one of its rows does not.
-// Sums of integers are the same to the bit.
+// A lane computes one output channel, so a convolution to six channels leaves most lanes idle. If a lane computes one
+// row of each block of B rows instead, B times as many lanes are busy: channel o * B + j holds the rows rb * B + j of
+// channel o. This is again a convolution, whose input channels are blocks of rows or plain channels. Its kernel covers
+// all rows that a block of the result sees, with zero weights for rows that one of its rows does not see. Sums of
+// integers are bit-identical.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/ChipPass.h"
 #include "codegen/Npu/ElementTypes.h"
@@ -30,23 +30,23 @@ namespace hw = bmodel::npu;
 
 namespace {
 
-/// Rows of a block that are tried.
+/// Block sizes to try.
 constexpr int64_t kBlocks[] = {1, 2, 4, 8, 16, 32, 64};
-/// By how much a chain has to be faster: what is estimated leaves out how copies and products overlap.
+/// Least speed-up of a chain: the estimates ignore that copies and matrix operations overlap.
 constexpr double kLeastGain = 1.25;
-/// What fields of a command hold.
+/// Largest value of a field of a command.
 constexpr int64_t kLargestField = 255;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// A number for each channel of y, or one for all.
+/// Returns true if |extra| is a constant with one number per channel of y, or any value with a single number.
 bool isPerChannel(Value extra, int64_t channels) {
   ArrayRef<int64_t> dims = typeOf(extra).getShape();
   bool isColumn = dims.size() >= 3 && dims[dims.size() - 3] == channels && typeOf(extra).getNumElements() == channels;
   return typeOf(extra).getNumElements() == 1 || (isColumn && device::getConstantRoot(extra));
 }
 
-/// Integers by constant bytes, with an epilogue that is the same for all rows.
+/// Returns true for integer convolutions by constant 8-bit weights with an epilogue that is the same for all rows.
 bool canBlock(device::ConvOp conv) {
   RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY()), w = typeOf(conv.getW());
   bool isPlain = x.getRank() == 4 && x.hasStaticShape() && y.hasStaticShape() && !device::isBlocked(x) &&
@@ -59,13 +59,13 @@ bool canBlock(device::ConvOp conv) {
          llvm::all_of(conv.getExtras(), [&](Value extra) { return isPerChannel(extra, y.getDimSize(1)); });
 }
 
-/// The rows of a convolution whose operand has blocks of |in| rows as channels, and whose result blocks of |out|.
+/// Row geometry of a convolution from blocks of |in| rows to blocks of |out| rows.
 struct BlockedRows {
   int64_t in, out;
   int64_t kernel, stride, pads[2]; ///< in blocks of the operand
 };
 
-/// Nothing where blocks of the result do not begin with blocks of the operand, or a command cannot hold the window.
+/// Returns nothing if blocks of the result do not begin at blocks of the operand, or a command cannot hold the window.
 std::optional<BlockedRows> blockedRowsOf(device::ConvOp conv, int64_t in, int64_t out) {
   int64_t height = typeOf(conv.getX()).getDimSize(2), rows = typeOf(conv.getY()).getDimSize(2);
   int64_t kernel = typeOf(conv.getW()).getDimSize(2), stride = conv.getStrides()[0], pad = conv.getPads()[0];
@@ -75,18 +75,19 @@ std::optional<BlockedRows> blockedRowsOf(device::ConvOp conv, int64_t in, int64_
   int64_t before = llvm::divideCeil(pad, in), last = (stride * (out - 1) - pad + kernel - 1);
   BlockedRows made{in, out, before + llvm::divideFloorSigned(last, in) + 1, stride * out / in, {before, 0}};
   int64_t beyond = (rows / out - 1) * made.stride + made.kernel - height / in - before; // rows that windows reach
+                                                                                        // beyond the operand
   made.pads[1] = std::max<int64_t>(beyond, 0);
   bool fits = std::max(made.kernel, made.stride) <= kLargestField && beyond > -made.stride;
   return fits ? std::optional(made) : std::nullopt;
 }
 
-/// Convolutions each of which is all that reads the one before.
+/// A chain of convolutions, each of which is the only reader of the one before.
 struct Chain {
   SmallVector<device::ConvOp> convs;
-  bool endsInResult = false; ///< of the function: a copy stores its rows in their order
+  bool endsInResult = false; ///< the last result is a result of the function: a copy restores the order of its rows
 };
 
-/// Cycles of the convolution in that form.
+/// Returns the cycles of a convolution in this form. |isOutside|: the operand is in off-chip memory.
 double cyclesOf(device::ConvOp conv, const BlockedRows &form, bool isOutside, const hw::Chip &chip) {
   RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY()), w = typeOf(conv.getW());
   Product product;
@@ -104,19 +105,19 @@ double cyclesOf(device::ConvOp conv, const BlockedRows &form, bool isOutside, co
   product.window.step[0] = uint8_t(form.stride), product.window.step[1] = uint8_t(conv.getStrides()[1]);
   product.window.dilation[1] = uint8_t(conv.getDilations()[1]);
   product.window.padding[0] = int16_t(form.pads[0]), product.window.padding[1] = int16_t(conv.getPads()[1]);
-  // Weights come from outside, those that are zero, too.
+  // All weights are loaded from off-chip memory, including zeros.
   double weights = double(y.getDimSize(1) * form.out * channels * form.kernel * w.getDimSize(3));
   return planFold(product, chip).cycles + chip.matrixFill + chip.issueCycles + weights / chip.ddrBytesPerCycle();
 }
 
-/// The fastest blocks for the results of a chain, by dynamic programming over its convolutions.
+/// Finds the fastest block sizes for the results of a chain, by dynamic programming over its convolutions.
 class Blocks {
 public:
   Blocks(const Chain &chain, const hw::Chip &chip) : chain(chain), chip(chip) {}
 
-  /// By convolution; nothing where plain rows are about as fast.
+  /// Returns the form of each convolution, or nothing if plain rows are about as fast.
   std::optional<SmallVector<BlockedRows>> choose() {
-    SmallVector<Best> best = {{0, {}}}; // by block of the operand: as of kBlocks
+    SmallVector<Best> best = {{0, {}}}; // by the operand's block size, in the order of kBlocks
     best.resize(std::size(kBlocks), {kNever, {}});
     double plain = 0;
     for (auto [index, conv] : llvm::enumerate(chain.convs)) {
@@ -137,6 +138,7 @@ private:
     SmallVector<BlockedRows> forms;
   };
 
+  /// Extends the best chains ending at each block size by one convolution.
   SmallVector<Best> behind(ArrayRef<Best> before, device::ConvOp conv, bool isFirst) const {
     int64_t channels = typeOf(conv.getY()).getDimSize(1);
     SmallVector<Best> made(std::size(kBlocks), {kNever, {}});
@@ -154,7 +156,7 @@ private:
     return made;
   }
 
-  /// Of a result in short runs, against one in whole planes.
+  /// Returns the extra cycles of storing a result in short runs instead of whole planes.
   double storeCycles() const {
     RankedTensorType y = typeOf(chain.convs.back()->getResult(0));
     int64_t size = y.getElementTypeBitWidth() / 8, row = y.getDimSize(3) * size, rows = y.getNumElements() * size / row;
@@ -165,13 +167,13 @@ private:
   const hw::Chip &chip;
 };
 
-/// Writes a convolution anew by blocks of rows.
+/// Rewrites a convolution to blocks of rows.
 class Rewriter {
 public:
   Rewriter(device::ConvOp conv, const BlockedRows &form, OpBuilder &builder)
       : conv(conv), form(form), builder(builder) {}
 
-  /// |x|: the operand in blocks.
+  /// Returns the new convolution. |x|: the operand in blocks.
   device::ConvOp run(Value x) {
     builder.setInsertionPoint(conv);
     Value w = weights(), bias = conv.getBias() ? repeat(conv.getBias(), 0) : Value();
@@ -192,13 +194,13 @@ public:
     int64_t dims[] = {y.getDimSize(0), y.getDimSize(1) * form.out, y.getDimSize(2) / form.out, y.getDimSize(3)};
     made.getY().setType(RankedTensorType::get(dims, y.getElementType()));
     if (form.out > 1) {
-      made->removeAttr("top.outputs"); // in another order
+      made->removeAttr("top.outputs"); // the order of outputs changes
     }
     return made;
   }
 
 private:
-  /// Row t of the kernel that row j of a block sees is row i of the block d behind it.
+  /// Builds the weights. Row t of the kernel that row j of a block sees is row i of block d behind the block.
   Value weights() {
     top::TensorData data = *top::getConstantData(device::getConstantRoot(conv.getW()));
     RankedTensorType type = typeOf(conv.getW());
@@ -210,7 +212,8 @@ private:
       for (int64_t c = 0; c < channels; ++c) {
         for (int64_t j = 0; j < form.out; ++j) {
           for (int64_t t = 0; t < rows; ++t) {
-            int64_t row = form.pads[0] * form.in + conv.getStrides()[0] * j - conv.getPads()[0] + t; // of the kernel
+            int64_t row = form.pads[0] * form.in + conv.getStrides()[0] * j - conv.getPads()[0] + t; // of the new
+                                                                                                     // kernel
             int64_t to = ((o * form.out + j) * dims[1] + c * form.in + row % form.in) * dims[2] + row / form.in;
             std::memcpy(&bytes[size_t(to * columns)], &data.bytes[size_t(((o * channels + c) * rows + t) * columns)],
                         size_t(columns));
@@ -222,7 +225,7 @@ private:
     return top::createConstant(builder, conv.getLoc(), blocked, std::move(bytes), "blocks");
   }
 
-  /// A constant with each entry of |dim| once for every row of a block.
+  /// Returns a constant with each entry of |dim| repeated for every row of a block.
   Value repeat(Value value, size_t dim) {
     top::TensorData data = *top::getConstantData(device::getConstantRoot(value));
     RankedTensorType type = typeOf(value);
@@ -239,7 +242,8 @@ private:
                                std::move(bytes), "blocks");
   }
 
-  /// What bounds the sums is the kernel that was: the rest of the new one is zero.
+  /// Returns the bound of the sums of the old kernel, which also holds for the new one, because the added weights are
+  /// zero.
   int64_t sumBound() {
     if (std::optional<int64_t> bound = conv.getSumBound()) {
       return *bound;
@@ -248,7 +252,7 @@ private:
     unsigned bits = typeOf(conv.getX()).getElementTypeBitWidth();
     int64_t largest =
         typeOf(conv.getX()).getElementType().isUnsignedInteger() ? (int64_t(1) << bits) - 1 : int64_t(1) << (bits - 1);
-    return w.getNumElements() / w.getDimSize(0) * largest * 128; // as the verifier has it
+    return w.getNumElements() / w.getDimSize(0) * largest * 128; // same formula as the verifier's
   }
 
   device::ConvOp conv;
@@ -256,7 +260,7 @@ private:
   OpBuilder &builder;
 };
 
-/// Rows in their order again.
+/// Restores the order of rows.
 Value plainRows(Value blocked, device::ConvOp conv, int64_t block, OpBuilder &builder) {
   RankedTensorType y = typeOf(conv.getY());
   int64_t n = y.getDimSize(0), c = y.getDimSize(1), rows = y.getDimSize(2) / block, columns = y.getDimSize(3);

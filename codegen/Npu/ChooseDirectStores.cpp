@@ -1,4 +1,4 @@
-//===- ChooseDirectStores.cpp - Results stored as they are made -----------------===//
+//===- ChooseDirectStores.cpp - Direct stores of results ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ChooseDirectStores.h"
 
@@ -20,20 +20,20 @@ namespace tessera::npu {
 using bmodel::npu::Type;
 namespace {
 
-/// What results may cost more that leave as they are made: short runs of bytes do.
+/// Largest allowed slowdown of a direct store: results stored in short runs of bytes take longer.
 constexpr double kMostSlowed = 1.25;
-/// Part of local memory that a value may take and still stay there until it is copied.
+/// Share of local memory below which a value stays there until it is copied.
 constexpr double kMostKept = 0.5;
 constexpr size_t kMostCommands = 16;
 
-/// Whether nobody reads a value on the chip.
+/// Returns true if the results of |op| are only returned, also through reshapes.
 bool onlyReturned(Operation *op) {
   return llvm::all_of(op->getUsers(), [](Operation *user) {
     return user->hasTrait<OpTrait::IsTerminator>() || (isa<device::ReshapeOp>(user) && onlyReturned(user));
   });
 }
 
-/// Whether all pieces are short parts of the same rows: together they leave in longer runs.
+/// Returns true if all pieces are short parts of the same rows. Moved together, they form longer runs.
 bool leavesTogether(device::CopyOp copy, const Chip &chip) {
   std::optional<Type> type = npu::typeOf(npu::typeOf(copy.getY()).getElementType());
   auto isShort = [&](device::PieceAttr piece) {
@@ -48,13 +48,14 @@ bool leavesTogether(device::CopyOp copy, const Chip &chip) {
   return type && copy.getPieces().size() > 1 && llvm::all_of(copy.getPieces().getAsRange<device::PieceAttr>(), isShort);
 }
 
-/// What an op writes, and where that begins in the value that a piece is of.
+/// A value written by an op, and its offset within the value that a piece reads.
 struct Leaf {
   Value value;
   int64_t first; ///< in elements
 };
 
-/// The values that make up |value|, in order; false where one of them is not made by a single op.
+/// Collects the values that make up |value|, in order. Returns false if one of them is not written by a single op that
+/// stores images.
 bool findLeaves(Value value, int64_t origin, int64_t bytes, SmallVectorImpl<Leaf> &storedDirectly) {
   Operation *op = value.getDefiningOp();
   std::optional<device::Address> address = device::getAddress(value);
@@ -69,7 +70,7 @@ bool findLeaves(Value value, int64_t origin, int64_t bytes, SmallVectorImpl<Leaf
   return model && model.storesImages();
 }
 
-/// What commands of the DMA take but for their latencies, of which other commands hide some.
+/// Returns the cycles of DMA commands without their latencies, which other commands partly hide.
 double movingCycles(ArrayRef<Descriptor> commands, const Chip &chip) {
   double cycles = 0;
   for (const Descriptor &command : commands) {
@@ -78,7 +79,7 @@ double movingCycles(ArrayRef<Descriptor> commands, const Chip &chip) {
   return cycles;
 }
 
-/// A leaf's result as it is in local memory, dense, as far as its costs are concerned.
+/// Returns a dense tensor in local memory that stands for a leaf's result in cost estimates.
 TileView denseOf(ArrayRef<int64_t> shape, Type type, const Chip &chip) {
   TileView local;
   local.tensor.region = Region::local, local.tensor.type = type;
@@ -89,7 +90,7 @@ TileView denseOf(ArrayRef<int64_t> shape, Type type, const Chip &chip) {
   return local;
 }
 
-/// A result of the model, of elements of |type|.
+/// Returns a result of the model, with elements of |type|.
 Tensor resultOf(func::FuncOp function, const device::Address &address, Type type) {
   Tensor made;
   made.region = Region(int64_t(Region::io) + int64_t(function.getNumArguments()) + address.memory - 1);
@@ -97,7 +98,7 @@ Tensor resultOf(func::FuncOp function, const device::Address &address, Type type
   return made;
 }
 
-/// Nothing where the leaf has too many commands, or other dims than an image.
+/// Returns nothing if the leaf needs too many commands, or does not have the dims of an image.
 std::optional<DirectStoreCost> storeOf(const Leaf &leaf, const Walk &walk, const Tensor &to, const Chip &chip) {
   ArrayRef<int64_t> shape = npu::typeOf(leaf.value).getShape();
   std::optional<DirectStore> directStore =
@@ -140,7 +141,7 @@ struct ChooseDirectStores : ChipPass<impl::ChooseDirectStoresPassBase<ChooseDire
   }
 
 private:
-  /// Whether storing a piece's source as the piece wants it takes about as long as storing it as it is.
+  /// Returns true if storing a piece's source in the piece's layout takes about as long as storing it unchanged.
   bool pays(device::CopyOp copy, device::PieceAttr piece) {
     auto stores = directStoreCosts(getOperation(), copy, piece, chip());
     if (!stores) {
@@ -150,7 +151,7 @@ private:
     for (const DirectStoreCost &store : *stores) {
       through += store.cycles, own += store.ownCycles;
     }
-    // What is too large to stay in local memory would come back from outside.
+    // A value that is too large to stay in local memory would have to be loaded again for the copy.
     RankedTensorType type = npu::typeOf(copy.getSources()[piece.getSource()]);
     uint64_t bytes = uint64_t(type.getNumElements()) * hw::sizeOf(*npu::typeOf(type.getElementType()));
     bool returns = double(bytes) > kMostKept * double(chip().laneBytes) * chip().lanes;

@@ -1,4 +1,4 @@
-//===- ChooseForms.cpp - Which form ops take on the chip ------------------===//
+//===- ChooseForms.cpp - Choice of the form of ops ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ChooseForms.h"
 
@@ -12,7 +12,7 @@ namespace tessera::npu {
 
 using namespace mlir;
 
-/// |fusesInputs|: EmissionContext::fusesInputs.
+/// Chooses the forms of |ops|, replacing earlier ones. |fusesInputs|: EmissionContext::fusesInputs.
 static void chooseFormsOf(ArrayRef<Operation *> ops, func::FuncOp function, const Chip &chip,
                           std::optional<bool> fusesInputs) {
   Constants constants;
@@ -38,7 +38,7 @@ static void chooseFormsOf(ArrayRef<Operation *> ops, func::FuncOp function, cons
   }
 }
 
-/// The convolutions that could do the map in front of them, and these maps.
+/// Returns the convolutions that could compute the map in front of them, each followed by that map.
 static SmallVector<Operation *> inputMapsOf(func::FuncOp function) {
   SmallVector<Operation *> found;
   for (auto conv : function.getBody().front().getOps<device::ConvOp>()) {

@@ -1,4 +1,4 @@
-//===- DirectStore.cpp - Results that leave the chip as they are made ---------===//
+//===- DirectStore.cpp - Results stored directly to outputs ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/DirectStore.h"
 
@@ -11,19 +11,20 @@ using llvm::SmallVector;
 namespace tessera::npu {
 namespace {
 
-/// One dim of a walk over a tile: strides in bytes of local memory and of the result; of channels, lanes.
+/// One dim of a nest over a tile: strides in bytes in local memory and in the result; for channels, the former in
+/// lanes.
 struct Loop {
   int64_t size, local, to;
 };
 
-/// Steps i of a dim that, from |begin| on, are in [low, high).
+/// Returns the range of indices i of a dim for which begin + i * step is in [low, high).
 std::pair<int64_t, int64_t> within(const DirectStore::Dim &dim, int64_t begin, int64_t low, int64_t high) {
   int64_t first = std::max<int64_t>(0, llvm::divideCeilSigned(low - begin, dim.step));
   int64_t end = std::min(dim.size, llvm::divideCeilSigned(high - begin, dim.step));
   return {first, std::max(first, end)};
 }
 
-/// Walks along all |loops| but the innermost ones, which make a command's dims.
+/// Iterates over all |loops| except the innermost ones, which become the dims of a command.
 class Walker {
 public:
   Walker(const TileView &local, const Tensor &to, hw::copy_command frame, const Chip &chip)
@@ -56,7 +57,8 @@ private:
 
 } // namespace
 
-/// A tile that cuts what several dims make: one of them step by step.
+/// Returns the commands for a tile that cuts through a dim of the value that consists of several dims: iterates over
+/// one of these.
 static std::vector<Descriptor> stepByStep(const DirectStore &directStore, int d, const TileView &local,
                                           const int64_t *at) {
   std::vector<Descriptor> made;
@@ -147,7 +149,7 @@ std::optional<DirectStore> makeDirectStore(const LoopNest &nest, llvm::ArrayRef<
       made.dims[3].push_back({size, step, stride});
     }
   }
-  for (int d : {1, 2, 3}) { // what leaves its image, plane or row has other dims than these
+  for (int d : {1, 2, 3}) { // dims that leave their image, plane or row are not supported
     int64_t last = made.begin[d];
     for (const DirectStore::Dim &dim : made.dims[d]) {
       last += (dim.size - 1) * dim.step;

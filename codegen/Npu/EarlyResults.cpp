@@ -1,10 +1,10 @@
-//===- EarlyResults.cpp - Large results before what they do not need ------===//
+//===- EarlyResults.cpp - Moves large results to the front ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Results that are made last are stored while nothing computes any more. A model's ops stand in the order in which its
-// file names them; a detector's heads, of which the first has most positions, behind all that joins scales. So what
-// makes a part of the results, and nothing else, goes to where its operands are: the rest computes while that is
-// stored.
+// Results that are computed last are stored while nothing is left to compute. A model's ops stand in the order of its
+// file, and a detector's heads, of which the first has the most positions, stand behind all ops that join scales.
+// Therefore the ops that only contribute to one part of the results are moved right behind their operands; the
+// remaining ops compute while that part is stored.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/ChipPass.h"
 #include "device_dialect/IR/DeviceOps.h"
@@ -22,7 +22,7 @@ using namespace mlir;
 
 namespace {
 
-/// How many latencies of the DMA a store takes at least that is worth it.
+/// Least duration of a store that is worth moving ops for, in DMA latencies.
 constexpr double kLeastStore = 8;
 
 using Ops = llvm::SetVector<Operation *>;
@@ -34,7 +34,7 @@ int64_t bytesOf(Value value) {
   return type && type.hasStaticShape() ? type.getNumElements() * type.getElementTypeBitWidth() / 8 : 0;
 }
 
-/// Whether it can stand anywhere behind what makes its operands.
+/// Returns true if the op can stand anywhere behind the definitions of its operands.
 bool canMove(Operation *op) {
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
@@ -55,8 +55,9 @@ public:
   }
 
 private:
-  /// Values that results are, or that copies put into results by pieces; large enough, the largest last: it goes in
-  /// front of others behind the same op. |stores|: what only takes parts to where they are results.
+  /// Returns the values that are results, or that a copy assembles to a result, if they are large enough. The largest
+  /// comes last, because it is moved in front of others behind the same op. |stores|: ops that only bring parts to
+  /// their results.
   SmallVector<Value> partsOf(Operation &terminator, Ops &stores) const {
     SmallVector<Value> parts;
     stores.insert(&terminator);
@@ -75,14 +76,14 @@ private:
     llvm::erase_if(parts, [&](Value part) {
       return !part.getDefiningOp() || isConstant(part.getDefiningOp()) || double(bytesOf(part)) < least;
     });
-    std::sort(parts.begin(), parts.end(), [](Value a, Value b) { // of equal ones the first in the block last
+    std::sort(parts.begin(), parts.end(), [](Value a, Value b) { // of equal sizes, the first in the block comes last
       Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
       return bytesOf(a) != bytesOf(b) ? bytesOf(a) < bytesOf(b) : second->isBeforeInBlock(first);
     });
     return parts;
   }
 
-  /// The ops that make nothing but that value, in their order; it may be a result in several places.
+  /// Returns the ops that only contribute to |part|, in block order. |part| itself may be a result several times.
   static Ops makersOf(Value part) {
     Ops found;
     Operation *last = part.getDefiningOp();
@@ -96,8 +97,7 @@ private:
     return Ops(order.begin(), order.end());
   }
 
-  /// Moves those that stand behind the last other op that makes an operand of one of them there; false where none
-  /// moves.
+  /// Moves |makers| behind the last other op that computes an operand of one of them. Returns false if nothing moves.
   bool bringForward(const Ops &makers, Block &body, const Ops &stores) const {
     Operation *behind = nullptr;
     for (Operation *maker : makers) {
@@ -107,7 +107,7 @@ private:
         behind = isOther && (!behind || behind->isBeforeInBlock(op)) ? op : behind;
       }
     }
-    SmallVector<Operation *> order, moved, passed; // constants have no place of their own
+    SmallVector<Operation *> order, moved, passed; // constants are not counted
     for (Operation &op : body.without_terminator()) {
       bool isBefore = behind && !behind->isBeforeInBlock(&op);
       if (!isConstant(&op)) {
@@ -124,22 +124,23 @@ private:
       op->moveBefore(passed.front());
       for (Value operand : op->getOperands()) {
         if (Operation *from = operand.getDefiningOp(); from && op->isBeforeInBlock(from)) {
-          from->moveBefore(op); // a constant: others that read it stand behind
+          from->moveBefore(op); // a constant, all of whose other readers stand behind
         }
       }
     }
     return true;
   }
 
-  /// Whether what is alive at any op from |begin| on has room in the lanes, and beside it the constants of all of them,
-  /// which have to be there while the DMA stores. Else the store is one transfer of many that computation waits for.
+  /// Returns true if the values alive at each op from |begin| on fit the lanes together with the constants of all these
+  /// ops, which must be loaded before the DMA is busy storing. Otherwise the store is one transfer among many that
+  /// computation waits for.
   bool haveRoom(ArrayRef<Operation *> order, size_t begin, const Ops &stores) const {
     llvm::DenseMap<Operation *, size_t> number;
     for (auto [index, op] : llvm::enumerate(order)) {
       number[op] = index;
     }
     llvm::SmallSetVector<Value, 16> constants;
-    std::vector<int64_t> changes(order.size() + 1, 0); // of the bytes of a lane that are alive
+    std::vector<int64_t> changes(order.size() + 1, 0); // of the bytes per lane that are alive
     for (auto [index, op] : llvm::enumerate(order)) {
       for (Value result : stores.contains(op) ? ValueRange() : ValueRange(op->getResults())) {
         size_t last = index;
@@ -167,7 +168,7 @@ private:
     return most <= int64_t(chip().laneBytes);
   }
 
-  /// Channels lie over lanes.
+  /// Returns the bytes per lane of a value whose channels are spread over the lanes.
   int64_t laneBytesOf(Value value) const {
     auto type = cast<RankedTensorType>(value.getType());
     int64_t channels = type.getRank() > 1 ? type.getDimSize(1) : 1;

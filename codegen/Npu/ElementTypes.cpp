@@ -1,4 +1,4 @@
-//===- ElementTypes.cpp - Element types that the chip has -----------------===//
+//===- ElementTypes.cpp - Element types of the NPU ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ElementTypes.h"
 
@@ -15,7 +15,7 @@ std::optional<Type> typeOf(mlir::Type element) {
     return element.isF16() ? Type::f16 : Type::bf16;
   }
   if (element.isUnsignedInteger(8) || element.isInteger(1)) {
-    return Type::u8; // a truth value is a byte, 0 or 1
+    return Type::u8; // i1 is stored as a byte, 0 or 1
   }
   return element.isSignlessInteger(8)    ? std::optional(Type::i8)
          : element.isSignlessInteger(16) ? std::optional(Type::i16)

@@ -37,7 +37,7 @@ void placeOutside(ValuePlan &plan, const GroupPlan &groups) {
   plan.placeOutside(ranges, sliced);
 }
 
-/// Takes the commands of a plan of memory, unless there are some that are faster.
+/// Takes the commands of a memory plan, unless the assembly already has faster ones.
 static void take(MemoryPlan &memory, const Overlap &overlap, Assembly &assembly) {
   auto [commands, cycles] = memory.takeScheduled();
   if (assembly.commands.empty() || cycles < assembly.cycles) {

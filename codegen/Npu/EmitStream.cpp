@@ -1,4 +1,4 @@
-//===- EmitStream.cpp - Shows the commands of scheduled functions ---------===//
+//===- EmitStream.cpp - Prints the commands of scheduled functions --------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel/sha256.h"
 #include "codegen/Npu/ChipPass.h"
