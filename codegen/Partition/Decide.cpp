@@ -1,4 +1,4 @@
-//===- Decide.cpp - Which target runs which op ----------------------------===//
+//===- Decide.cpp - Choice of a target for each op ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Partition/Decide.h"
 
@@ -14,24 +14,25 @@ namespace {
 using Targets = std::vector<uint32_t>;
 using Reads = std::vector<std::vector<uint32_t>>;
 
-/// Capacities are whole picoseconds; an hour is far below what may not be cut.
+/// Converts seconds to whole picoseconds. Finite costs are limited to an hour, far below kNever.
 MinCut::Capacity capacityOf(double seconds) {
   return seconds == kCannot ? MinCut::kNever : MinCut::Capacity(std::llround(std::min(seconds, 3600.0) * 1e12));
 }
 
-/// What it costs to take a value from one target to another by itself.
+/// Returns the cost of transferring |value| alone from one target to another.
 double crossing(const Problem &problem, const Problem::Value &value, uint32_t from, uint32_t to) {
   return value.transfer[from] + value.transfer[to] + problem.handOver[from] + problem.handOver[to];
 }
 
-/// Each op goes to |wanted| or stays where it is, as a minimum cut says. A value that any op of the other side reads
-/// costs once. Between ops that are apart already the cost is that of |wanted| and the producer's target.
+/// Moves ops to |wanted| or leaves them where they are, as a minimum cut decides. A value costs one transfer, however
+/// many ops on the other side read it. A transfer between ops that already run on different targets is priced as one
+/// between |wanted| and the producer's target.
 Targets expand(const Problem &problem, const Targets &from, uint32_t wanted) {
   MinCut graph;
   std::vector<uint32_t> nodes;
   for (size_t op = 0; op < problem.ops.size(); ++op) {
     nodes.push_back(graph.addNode());
-    graph.addEdge(graph.source(), nodes.back(), capacityOf(problem.ops[op].seconds[from[op]])); // cut: it stays
+    graph.addEdge(graph.source(), nodes.back(), capacityOf(problem.ops[op].seconds[from[op]])); // cut if the op stays
     graph.addEdge(nodes.back(), graph.sink(), capacityOf(problem.ops[op].seconds[wanted]));
   }
   for (const Problem::Value &value : problem.values) {
@@ -65,11 +66,11 @@ Reads readsOf(const Problem &problem) {
   return reads;
 }
 
-/// Phases by op, one target after another in turns that begin with |first|: each op as early as what it reads allows.
-/// Of a turn in which a target has nothing to do no number is left.
+/// Assigns a phase to each op, with the targets taking turns from |first| on; each op runs as early as its operands
+/// allow. Turns without ops are not numbered.
 Decision inTurns(const Problem &problem, const Reads &reads, const Targets &target, uint32_t first) {
   auto count = uint32_t(problem.targets());
-  auto turnOf = [&](uint32_t op, uint32_t earliest) { // the first turn from |earliest| on that is the op's target's
+  auto turnOf = [&](uint32_t op, uint32_t earliest) { // the first turn of the op's target, from |earliest| on
     uint32_t distance = (target[op] + count - first + count - earliest % count) % count;
     return earliest + distance;
   };
@@ -125,7 +126,8 @@ double secondsOf(const Problem &problem, const Decision &decision) {
   return seconds;
 }
 
-/// The ops of a phase on another target, those that can be there.
+/// Returns the targets after moving the ops of a phase to target |to|, as far as they can run there; nothing if no op
+/// moves.
 std::optional<Targets> moved(const Problem &problem, const Decision &from, uint32_t phase, uint32_t to) {
   Targets target = from.target;
   bool changed = false;
@@ -137,7 +139,7 @@ std::optional<Targets> moved(const Problem &problem, const Decision &from, uint3
   return changed ? std::optional(std::move(target)) : std::nullopt;
 }
 
-/// The best of all decisions in which one phase has another target; nothing where none is better.
+/// Returns the best decision that moves one phase to another target, or nothing if no move is cheaper.
 std::optional<Decision> bestMove(const Problem &problem, const Decision &from) {
   std::optional<Decision> better;
   for (uint32_t phase = 0; phase < from.phases.size(); ++phase) {
@@ -174,14 +176,14 @@ Decision arrange(const Problem &problem, Targets target) {
 Decision decide(const Problem &problem) {
   auto last = uint32_t(problem.targets() - 1);
   Targets target(problem.ops.size(), last);
-  Decision best = arrange(problem, target); // all on the last one
+  Decision best = arrange(problem, target); // all ops on the last target
   for (uint32_t wanted = last; wanted-- > 0;) {
     target = expand(problem, target, wanted);
   }
   if (Decision cut = arrange(problem, target); cut.seconds <= best.seconds) {
     best = std::move(cut);
   }
-  constexpr size_t kMostRounds = 64, kMostVisits = 50'000'000; // of ops: more would be felt
+  constexpr size_t kMostRounds = 64, kMostVisits = 50'000'000; // visited ops: more would be noticeably slow
   size_t visits = 0;
   for (size_t round = 0; round < kMostRounds && best.phases.size() > 1 && visits < kMostVisits; ++round) {
     visits += best.phases.size() * problem.ops.size() * last;

@@ -1,4 +1,4 @@
-//===- Decide_test.cpp - Phases that no other choice beats ----------------===//
+//===- Decide_test.cpp - Phases against exhaustive search -----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Partition/Decide.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMicro = 1e-6;
 
-/// Ops one behind another; times in microseconds.
+/// Builds a chain of ops; times in microseconds.
 Problem chain(const std::vector<std::pair<double, double>> &times, double transfer, double handOver) {
   Problem problem;
   problem.handOver = {handOver * kMicro, 0};
@@ -43,7 +43,7 @@ TEST(Decide, OnlyWhatTheChipCannotGoesToTheHost) {
 }
 
 TEST(Decide, CheapOpsStayWithTheirNeighbours) {
-  // Between two ops of the host a cheap one does not go and come back; a dear one does.
+  // A cheap op between two ops of the host stays on the host; an expensive one runs on the chip.
   EXPECT_EQ(sidesOf(decide(chain({{50, 900}, {kCannot, 30}, {1, 5}, {kCannot, 30}, {50, 900}}, 1, 20))), "nhhhn");
   EXPECT_EQ(sidesOf(decide(chain({{50, 900}, {kCannot, 30}, {50, 900}, {kCannot, 30}, {50, 900}}, 1, 20))), "nhnhn");
   EXPECT_EQ(sidesOf(decide(chain({{50, 900}, {1, 5}, {1, 5}, {50, 900}}, 1, 20))), "nnnn");
@@ -57,11 +57,11 @@ TEST(Decide, PhasesHoldNoCycle) {
   problem.values[1].consumers = {3}, problem.values[0].consumers = {1, 2, 3}, problem.values[2].consumers = {3};
   Decision made = decide(problem);
   EXPECT_EQ(sidesOf(made), "nhnn");
-  EXPECT_EQ(made.phase, (std::vector<uint32_t>{0, 1, 0, 2})); // 2 waits for nobody
+  EXPECT_EQ(made.phase, (std::vector<uint32_t>{0, 1, 0, 2})); // 2 depends on nothing later than phase 0
 }
 
 TEST(Decide, FewPhasesWhereManyOpsCannotRun) {
-  // Two branches that each need the host in the middle: one phase of it serves both.
+  // Two branches each need the host in the middle; one host phase serves both.
   Problem problem;
   problem.handOver = {20 * kMicro, 0};
   for (int branch = 0; branch < 2; ++branch) {
@@ -131,7 +131,7 @@ TEST(Decide, WhatTheFirstCannotRunGoesToTheNext) {
                  {{kCannot, kCannot, 30 * kMicro}}};
   problem.values = {{0, {1}, {kMicro, kMicro, 0}}, {1, {2}, {kMicro, kMicro, 0}}};
   Decision made = decide(problem);
-  EXPECT_EQ(made.target, (std::vector<uint32_t>{1, 1, 2})); // the first would need a hand-over of its own
+  EXPECT_EQ(made.target, (std::vector<uint32_t>{1, 1, 2})); // on the first target, op 0 would need another hand-over
   problem.ops[0].seconds[0] = 5 * kMicro;
   made = decide(problem);
   EXPECT_EQ(made.target, (std::vector<uint32_t>{0, 1, 2}));

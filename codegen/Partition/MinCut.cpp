@@ -1,4 +1,4 @@
-//===- MinCut.cpp - The cheapest way to cut a graph in two ----------------===//
+//===- MinCut.cpp - Minimum cut of a graph --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Partition/MinCut.h"
 
@@ -20,7 +20,8 @@ void MinCut::addEdge(uint32_t from, uint32_t to, Capacity capacity) {
   edges.push_back({from, 0});
 }
 
-/// Distances from the source along edges with capacity left.
+/// Computes the distances from the source along edges with residual capacity; returns false if they do not reach the
+/// sink.
 bool MinCut::findLevels() {
   constexpr uint32_t kNone = UINT32_MAX;
   level.assign(leaving.size(), kNone);
@@ -37,13 +38,13 @@ bool MinCut::findLevels() {
   return level[sink()] != kNone;
 }
 
-/// Sends flow along one way on which each step leads one level on. A way is as long as the graph is deep, so the steps
-/// stand in a list instead of calling each other.
+/// Sends flow along one path on which each edge leads one level further. A path may be as long as the graph is deep, so
+/// it is kept in a list instead of recursive calls.
 MinCut::Capacity MinCut::push(uint32_t node, Capacity most) {
   std::vector<uint32_t> way;
   uint32_t at = node;
   while (at != sink()) {
-    if (next[at] == leaving[at].size()) { // no way on: step back
+    if (next[at] == leaving[at].size()) { // dead end: step back
       if (way.empty()) {
         return 0;
       }
@@ -76,7 +77,7 @@ std::vector<bool> MinCut::solve() {
       flow += sent;
     }
   }
-  // What reaches the sink belongs to its side; all else can stay with the source.
+  // Nodes from which the sink is reachable are on its side; all others can stay with the source.
   std::vector<bool> stays(leaving.size(), true);
   std::vector<uint32_t> queue = {sink()};
   stays[sink()] = false;

@@ -1,4 +1,4 @@
-//===- MinCut.h - The cheapest way to cut a graph in two --------*- C++ -*-===//
+//===- MinCut.h - Minimum cut of a graph ---------------------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_PARTITION_MINCUT_H
 #define TESSERA_CODEGEN_PARTITION_MINCUT_H
@@ -12,34 +12,35 @@ namespace tessera::partition {
 class MinCut {
 public:
   using Capacity = int64_t;
-  /// Of edges that must not be cut. Sums of finite capacities stay below it.
+  /// Capacity of edges that must not be cut. Sums of finite capacities stay below it.
   static constexpr Capacity kNever = INT64_C(1) << 56;
 
   MinCut();
 
-  /// A new node; its number.
+  /// Adds a node and returns its number.
   uint32_t addNode();
   void addEdge(uint32_t from, uint32_t to, Capacity capacity);
   uint32_t source() const { return 0; }
   uint32_t sink() const { return 1; }
 
-  /// Cuts edges of the least total capacity such that no way leads from source to sink; by Dinic's algorithm. By node:
-  /// whether it is still reached from the source. Of several cuts of that cost the one with the largest such side.
+  /// Finds a set of edges with the least total capacity that separates source and sink, with Dinic's algorithm.
+  /// Returns, by node, true if it is on the source's side. Among cuts of equal cost, picks the one with the largest
+  /// source side.
   std::vector<bool> solve();
-  /// Of the cut, once it is found.
+  /// Returns the cost of the cut, after solve().
   Capacity cost() const { return flow; }
 
 private:
   struct Edge {
     uint32_t to;
-    Capacity left; ///< of its capacity; the reverse edge is the next or the one before
+    Capacity left; ///< residual capacity; edges 2i and 2i + 1 are the reverse of each other
   };
 
   bool findLevels();
   Capacity push(uint32_t node, Capacity most);
 
   std::vector<Edge> edges;
-  std::vector<std::vector<uint32_t>> leaving; ///< edges by node
+  std::vector<std::vector<uint32_t>> leaving; ///< numbers of the outgoing edges, by node
   std::vector<uint32_t> level, next;
   Capacity flow = 0;
 };

@@ -1,4 +1,4 @@
-//===- MinCut_test.cpp - Cuts against all there are -----------------------===//
+//===- MinCut_test.cpp - Cuts against exhaustive search -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Partition/MinCut.h"
 

@@ -1,4 +1,4 @@
-//===- Outline.cpp - Subnets as functions of their own --------------------===//
+//===- Outline.cpp - Subnets as separate functions ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Partition/Outline.h"
 
@@ -10,7 +10,7 @@ using namespace mlir;
 namespace tessera::partition {
 namespace {
 
-/// A constant, or a view of one, is made again where it is used.
+/// Clones a constant, or a view of one, where it is used.
 Value cloneConstant(OpBuilder &builder, Value value, IRMapping &mapping) {
   if (Value known = mapping.lookupOrNull(value)) {
     return known;
@@ -40,7 +40,7 @@ Outlined outline(func::FuncOp from, ArrayRef<Operation *> ops, ArrayRef<Value> i
   made.function = func::FuncOp::create(builder, from.getLoc(), "main", type);
   made.function->setDiscardableAttrs(from->getDiscardableAttrDictionary());
   for (auto [index, input] : llvm::enumerate(inputs)) {
-    if (auto argument = dyn_cast<BlockArgument>(input)) { // its name
+    if (auto argument = dyn_cast<BlockArgument>(input)) { // with its name
       made.function.setArgAttrs(unsigned(index), from.getArgAttrDict(argument.getArgNumber()));
     }
   }

@@ -1,4 +1,4 @@
-//===- Outline.h - Subnets as functions of their own ------------*- C++ -*-===//
+//===- Outline.h - Subnets as separate functions -------------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_PARTITION_OUTLINE_H
 #define TESSERA_CODEGEN_PARTITION_OUTLINE_H
@@ -9,18 +9,20 @@
 
 namespace tessera::partition {
 
-/// A subnet as the function @main of a module of its own: inputs are arguments, outputs results, constants are there
-/// again.
+/// A subnet as the function @main of a new module: its inputs are arguments, its outputs are results, and constants are
+/// cloned.
 struct Outlined {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;
-  llvm::DenseMap<mlir::Operation *, mlir::Operation *> origins; ///< op of the function -> op that it is a copy of
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> origins; ///< op of the new function -> the op that it is a copy
+                                                                ///< of
 };
 
 Outlined outline(mlir::func::FuncOp from, llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> inputs,
                  llvm::ArrayRef<mlir::Value> outputs);
 
-/// The op that |op| of the outlined function, or a copy that a pass put before one, comes from; null: none.
+/// Returns the original of |op|, an op of the outlined function or a copy that a pass inserted before it; null if it
+/// does not have one.
 mlir::Operation *originOf(const Outlined &outlined, mlir::Operation *op);
 
 } // namespace tessera::partition

@@ -1,4 +1,4 @@
-//===- Partition.cpp - A device function cut into subnets -----------------===//
+//===- Partition.cpp - Splitting a device function into subnets -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Partition/Partition.h"
 
@@ -34,7 +34,7 @@ std::vector<Operation *> opsOf(func::FuncOp function) {
   return ops;
 }
 
-/// What a subnet takes and leaves. Ports of the function come first, in its order.
+/// Finds the inputs and outputs of a subnet. Arguments and results of the function come first, in the function's order.
 void findPorts(Subnet &subnet, func::FuncOp function) {
   DenseSet<Operation *> inside(subnet.ops.begin(), subnet.ops.end());
   DenseSet<Value> read, left;
@@ -86,7 +86,8 @@ void Partition::surveyAll() {
   }
 }
 
-/// The target sees a copy of the whole function: addresses are of no use to those that come later.
+/// Surveys a copy of the whole function, because a target may assign layouts and addresses that later steps must not
+/// see.
 void Partition::survey(uint32_t target) {
   auto results = llvm::to_vector(function.getBody().front().getTerminator()->getOperands());
   SmallVector<Value> arguments(function.getArguments().begin(), function.getArguments().end());
@@ -101,7 +102,7 @@ void Partition::survey(uint32_t target) {
   }
 }
 
-/// Tried on the op alone.
+/// Surveys the op alone, without its epilogue.
 bool Partition::runsWithoutEpilogue(uint32_t target, Operation *op) {
   SmallVector<Value> inputs;
   for (Value operand : op->getOperands()) {
@@ -116,8 +117,8 @@ bool Partition::runsWithoutEpilogue(uint32_t target, Operation *op) {
                        [&](const codegen::Refusal &refusal) { return !refusal.op || refusal.op == product; });
 }
 
-/// That an unusual function behind a product or a pool goes to another target, or is a command of its own, must not
-/// take it along.
+/// Splits off an epilogue that the chip cannot run, so that it does not take its convolution, matmul or pool to another
+/// target.
 bool Partition::splitEpilogues() {
   bool changed = false;
   for (Operation *op : ops) {
@@ -143,7 +144,7 @@ bool Partition::refuse(uint32_t target, Operation *op, std::string reason) {
   return llvm::is_contained(ops, op) && refused[target].try_emplace(op, std::move(reason)).second;
 }
 
-/// The values that the ops make, and who among them reads them.
+/// Builds the cost problem: the ops, their results, and the readers of each result.
 Problem Partition::makeProblem() const {
   DenseMap<Operation *, uint32_t> numbers;
   for (auto [number, op] : llvm::enumerate(ops)) {
@@ -175,7 +176,7 @@ Problem Partition::makeProblem() const {
   return problem;
 }
 
-/// Why the op is not on a target before the one that it is on.
+/// Returns why the op does not run on a target before its own.
 std::string Partition::reasonOf(Operation *op, uint32_t target, double seconds) const {
   std::string text;
   for (uint32_t before = 0; before < target; ++before) {
@@ -184,16 +185,15 @@ std::string Partition::reasonOf(Operation *op, uint32_t target, double seconds) 
     }
   }
   if (text.empty()) {
-    text =
-        llvm::formatv("could run on the chip, but costs less beside its neighbours on the host: {0:f1} us there, and "
-                      "no hand-over",
-                      seconds * 1e6)
-            .str();
+    text = llvm::formatv("could run on the chip, but is cheaper beside its neighbours on the host: {0:f1} us there, "
+                         "without a hand-over",
+                         seconds * 1e6)
+               .str();
   }
   return text;
 }
 
-/// Whatever no other target runs the last one has to.
+/// Checks that the last target can run every op that the other targets cannot.
 llvm::Error Partition::checkLastTarget() const {
   for (auto [target, reason] : llvm::zip_equal(chips, refusesAll)) {
     if (!reason.empty()) {
@@ -215,7 +215,7 @@ llvm::Error Partition::decide() {
     return error;
   }
   Problem problem = makeProblem();
-  // Where the first can run everything it does: it is what was asked for.
+  // If the first target can run everything, it does: the user asked for it.
   Decision decision =
       refused.front().empty() ? arrange(problem, std::vector<uint32_t>(ops.size(), 0)) : partition::decide(problem);
   made.assign(decision.phases.size(), {});
@@ -225,7 +225,7 @@ llvm::Error Partition::decide() {
     double seconds = problem.ops[number].seconds[decision.target[number]];
     subnet.target = decision.target[number], subnet.seconds += seconds;
     subnet.ops.push_back(op);
-    if (subnet.target != 0 && !isa<device::ReshapeOp>(op)) { // views cost nothing anywhere
+    if (subnet.target != 0 && !isa<device::ReshapeOp>(op)) { // views are free on every target
       moved.push_back({op, reasonOf(op, subnet.target, seconds), refused.front().contains(op)});
     }
   }

@@ -1,8 +1,8 @@
-//===- Partition.h - A device function cut into subnets ---------*- C++ -*-===//
+//===- Partition.h - Splitting a device function into subnets - -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// There is no list of what a chip can do: the target's own code is asked, op by op, and what it refuses later, when it
-// compiles, is told to the partition too, which then decides again.
+// There is no table of what a chip supports. Each target's own emitter is asked op by op, and an op that it rejects
+// later, during compilation, is reported to the partition, which then decides again.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_PARTITION_PARTITION_H
 #define TESSERA_CODEGEN_PARTITION_PARTITION_H
@@ -15,42 +15,44 @@ namespace tessera::partition {
 
 /// Ops that run one after another on one target.
 struct Subnet {
-  uint32_t target = 0;                    ///< index of the list of targets
+  uint32_t target = 0;                    ///< index in the list of targets
   std::string name;                       ///< npu_0, host_1, ...
-  std::vector<mlir::Operation *> ops;     ///< in the order of the program
-  llvm::SmallVector<mlir::Value> inputs;  ///< no constants; arguments of the function first
-  llvm::SmallVector<mlir::Value> outputs; ///< that others read, or that the model returns: the latter first
+  std::vector<mlir::Operation *> ops;     ///< in program order
+  llvm::SmallVector<mlir::Value> inputs;  ///< without constants; arguments of the function first
+  llvm::SmallVector<mlir::Value> outputs; ///< values that other subnets read or the model returns; the latter first
   double seconds = 0;                     ///< sum of Target::secondsOf
 };
 
-/// An op that does not run on the first target, and why.
+/// An op that does not run on the first target, and the reason.
 struct MovedOp {
   mlir::Operation *op;
   std::string reason;
-  bool isRefused; ///< the first target cannot run it; else it could, but costs less beside its neighbours elsewhere
+  bool isRefused; ///< the first target cannot run it; if false, it could, but is cheaper elsewhere
 };
 
 class Partition {
 public:
   using Targets = llvm::ArrayRef<const codegen::Target *>;
 
-  /// Asks what the targets refuse, which are in the order of preference and outlive this. The function holds device ops
-  /// without layouts and addresses. Where only an epilogue keeps a product from a chip it is split off.
+  /// Surveys which ops each target rejects. |targets| are in the order of preference and outlive this object. The
+  /// function holds device ops without layouts and addresses. If only its epilogue keeps a convolution, matmul or pool
+  /// off a chip, the epilogue is split off.
   Partition(mlir::func::FuncOp function, Targets targets);
 
-  /// One more op that a target cannot run. False where that is known already, or the op is none of the function's.
+  /// Records one more op that a target cannot run. Returns false if that is already known or the op is not in the
+  /// function.
   bool refuse(uint32_t target, mlir::Operation *op, std::string reason);
 
-  /// Cuts the function by what is known. One subnet of the first target where it refuses nothing. Error where there are
-  /// ops that the last target cannot run, or one runs nothing of any model.
+  /// Splits the function by what is known so far; gives one subnet of the first target if that supports all ops. Fails
+  /// if the last target cannot run some op, or a target rejects the function as a whole.
   llvm::Error decide();
 
   llvm::ArrayRef<const codegen::Target *> targets() const { return chips; }
   const std::vector<Subnet> &subnets() const { return made; }
-  /// Whether the first target runs all of it, in one subnet.
+  /// Returns true if the first target runs the whole function in one subnet.
   bool isWhole() const { return made.size() == 1 && made.front().target == 0; }
   const std::vector<MovedOp> &movedOps() const { return moved; }
-  /// What it costs to begin a subnet behind the one before it.
+  /// Returns the time for starting a subnet after the previous one.
   double handOverSeconds(size_t subnet) const;
 
 private:
@@ -66,17 +68,17 @@ private:
 
   mlir::func::FuncOp function;
   Targets chips;
-  std::vector<mlir::Operation *> ops;  ///< all but constants, views of such, and the terminator
+  std::vector<mlir::Operation *> ops;  ///< all ops but constants, views of constants, and the terminator
   std::vector<Refusals> refused;       ///< by target
-  std::vector<std::string> refusesAll; ///< by target: why it runs nothing
+  std::vector<std::string> refusesAll; ///< by target: why it rejects the whole function, or ""
   std::vector<Subnet> made;
   std::vector<MovedOp> moved;
 };
 
-/// Multiplications of convolutions, matrix products, attention and recurrent layers; 0 of other ops.
+/// Returns the number of multiplications of a convolution, matmul, attention or recurrent op; 0 for other ops.
 int64_t countProducts(mlir::Operation *op);
 
-/// Bytes of the tensor, as it is stored.
+/// Returns the bytes of the tensor as it is stored.
 int64_t bytesOf(mlir::Value value);
 
 } // namespace tessera::partition

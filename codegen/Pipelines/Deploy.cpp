@@ -1,4 +1,4 @@
-//===- Deploy.cpp - From NAME_top.mlir to a .bmodel -----------------------===//
+//===- Deploy.cpp - Compiling NAME_top.mlir to a .bmodel ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/Deploy.h"
 
@@ -31,7 +31,7 @@ void buildLowering(OpPassManager &manager, const Target &first, const std::strin
 
 namespace {
 
-/// The way of one model from device ops on.
+/// Compiles one model from device ops on.
 class Deployment {
 public:
   Deployment(func::FuncOp function, const DeployOptions &options, const PhaseObserver &observer)
@@ -57,15 +57,15 @@ private:
   std::vector<std::optional<Program>> programs; ///< by target
 };
 
-/// Whether nobody reads weights of the whole function once its only subnet is cut out: there is no other target, for
-/// which it would be cut again, and no result of the model is a constant.
+/// Returns true if nothing reads the weights of the whole function once its only subnet is outlined: there is no other
+/// target for which the function may be split again, and no result of the model is a constant.
 bool Deployment::isOnlyReader() const {
   func::FuncOp whole = function;
   return !hasChoice() && llvm::none_of(whole.getBody().front().getTerminator()->getOperands(),
                                        [](Value result) { return bool(device::getConstantRoot(result)); });
 }
 
-/// A function a subnet, in the form that its target compiles.
+/// Outlines each subnet as a function and runs the passes of its target on it.
 llvm::Error Deployment::outline(const partition::Partition &partition, std::vector<ObservedTensor> &observed) {
   outlined.clear();
   for (const partition::Subnet &subnet : partition.subnets()) {
@@ -79,11 +79,11 @@ llvm::Error Deployment::outline(const partition::Partition &partition, std::vect
     watch(passes, options.targets[subnet.target]->name() + "-" + subnet.name, options.compile.observeIr);
     options.targets[subnet.target]->buildPasses(passes, options.compile);
     if (failed(passes.run(*each.module))) {
-      std::string form = "the form of " + options.targets[subnet.target]->name();
-      const std::string &plan = options.compile.plan; // may ask for what the target does not have
-      return plan.empty() ? llvm::createStringError("internal error: the model cannot be brought into " + form)
-                          : llvm::createStringError("the model cannot be brought into " + form + " with the plan '" +
-                                                    plan + "'");
+      std::string form = "for chip " + options.targets[subnet.target]->name();
+      const std::string &plan = options.compile.plan; // may contain decisions that the target does not support
+      return plan.empty()
+                 ? llvm::createStringError("internal error: the model cannot be lowered " + form)
+                 : llvm::createStringError("the model cannot be lowered " + form + " with the plan '" + plan + "'");
     }
     if (options.compile.observe) {
       findSources(each.function, observed);
@@ -92,7 +92,7 @@ llvm::Error Deployment::outline(const partition::Partition &partition, std::vect
   return llvm::Error::success();
 }
 
-/// False where the target refuses more than was known.
+/// Compiles the subnets of a target. Returns false if the target rejected ops that the partition did not know of.
 llvm::Expected<bool> Deployment::compileTarget(uint32_t target, partition::Partition &partition) {
   std::vector<Subnet> subnets;
   std::vector<const partition::Outlined *> sources;
@@ -158,7 +158,8 @@ llvm::Error Deployment::compile(partition::Partition &partition, std::vector<Obs
   return llvm::Error::success();
 }
 
-/// "'Softmax_7': has ...; 'TopK_9': ..."
+/// Returns an error like "'Softmax_7': has ...; 'TopK_9': ..." if --strict is set and ops do not run on the first
+/// target.
 llvm::Error Deployment::checkStrict(const partition::Partition &partition) const {
   if (!options.strict || partition.movedOps().empty()) {
     return llvm::Error::success();
@@ -180,7 +181,7 @@ llvm::Error Deployment::writeDeviceMlir(const partition::Partition &partition) {
   if (partition.isWhole()) {
     return writeText(*outlined.front().module, options.deviceMlir);
   }
-  // The whole function, for layouts and addresses differ from subnet to subnet.
+  // Write the whole function, because layouts and addresses differ from subnet to subnet.
   for (const partition::Subnet &subnet : partition.subnets()) {
     for (Operation *op : subnet.ops) {
       op->setAttr("device.subnet", StringAttr::get(function.getContext(), subnet.name));
@@ -269,7 +270,8 @@ static std::string requantisationOf(const DeployOptions &options) {
   return options.requantisation.empty() ? options.targets.front()->requantisations().front() : options.requantisation;
 }
 
-/// Takes the pairs out again, and tells of the model that is left; of one of the `known` ones no more than that.
+/// Removes the quantize/dequantize pairs again and reports the rest of the model; for a model in |known| reports only
+/// that.
 static void observe(func::FuncOp function, quant::Undo &undo, ArrayRef<std::string> known, DeployResult &result) {
   result.forms = undo.run();
   top::nameEveryTensor(function);
@@ -317,7 +319,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   }
   PassManager passes(module.getContext());
   watch(passes, "lower", observeIr);
-  if (!result.quantization) { // else the narrow floats there are, are wanted
+  if (!result.quantization) { // a quantised model wants the narrow floats it has
     passes.addPass(top::createWidenFloatsPass());
   }
   buildLowering(passes, *options.targets.front(), requantisationOf(options), options.compile.observe);
@@ -331,10 +333,10 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   if (llvm::Error error = options.onLowered ? options.onLowered(module) : llvm::Error::success()) {
     return std::move(error);
   }
-  if (llvm::Error error = plantFault(*function)) { // behind onLowered: what is written there stays right
+  if (llvm::Error error = plantFault(*function)) { // after onLowered, whose output must stay correct
     return std::move(error);
   }
-  holder.reset(); // subnets are cut out
+  holder.reset(); // subnets hold their own copies from here on
   if (llvm::Error error = Deployment(*function, options, observer).run(result)) {
     return std::move(error);
   }

@@ -1,8 +1,8 @@
-//===- Deploy.h - From NAME_top.mlir to a .bmodel ---------------*- C++ -*-===//
+//===- Deploy.h - Compiling NAME_top.mlir to a .bmodel -------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way of every model, whatever the chips: lower, cut into subnets over the list of targets, compile each target's
-// subnets, and lay out the stage. A model for one chip is the case of one subnet.
+// The pipeline of every model, on all chips: lower, split into subnets over the list of targets, compile each target's
+// subnets, and link the stage. A model for one chip has one subnet.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_PIPELINES_DEPLOY_H
 #define TESSERA_CODEGEN_PIPELINES_DEPLOY_H
@@ -15,18 +15,19 @@
 namespace tessera::codegen {
 
 struct DeployOptions {
-  llvm::ArrayRef<const Target *> targets; ///< in the order of preference; the last one runs what no other does
+  llvm::ArrayRef<const Target *> targets; ///< in the order of preference; the last one runs what no other target can
   CompileOptions compile;
   std::string output;                       ///< .bmodel
-  std::string deviceMlir;                   ///< where to write the device IR, empty: nowhere
-  bool strict = false;                      ///< whatever the first target cannot run is an error
+  std::string deviceMlir;                   ///< file for the device IR; empty: not written
+  bool strict = false;                      ///< an op that the first target cannot run is an error
   std::optional<Quantization> quantization; ///< none: F32
-  quant::InputsOutputs inputsOutputs;       ///< integers only with |quantization|
-  /// Is shown the device ops before they are cut into subnets, all tensors named where layers are kept; an error ends
-  /// the deployment.
+  quant::InputsOutputs inputsOutputs;       ///< integer ports need |quantization|
+  /// Called with the device ops before they are split into subnets; if layers are kept, all tensors are named. An error
+  /// ends the deployment.
   std::function<llvm::Error(mlir::ModuleOp module)> onLowered;
-  std::string requantisation; ///< one of the first target's; empty: the one that it prefers
-  /// With |compile.observe| and a quantisation: contents (DeployResult) of models that need not be compiled again.
+  std::string requantisation; ///< one of the first target's modes; empty: its preferred one
+  /// With |compile.observe| and quantisation: hashes (DeployResult::contents) of models that need not be compiled
+  /// again.
   std::vector<std::string> known;
 };
 
@@ -34,43 +35,44 @@ struct DeployOptions {
 struct SubnetResult {
   std::string name;
   uint32_t target = 0;                      ///< index of DeployOptions::targets
-  size_t ops = 0;                           ///< device ops, but for views
+  size_t ops = 0;                           ///< device ops without views
   int64_t products = 0;                     ///< multiplications
-  uint64_t inputBytes = 0, outputBytes = 0; ///< that it reads of, and leaves for, others
+  uint64_t inputBytes = 0, outputBytes = 0; ///< read from, and written for, other subnets
   double seconds = 0;                       ///< SubnetProgram::seconds, or the sum of Target::secondsOf
 };
 
 /// An op that does not run on the first target.
 struct MovedOpResult {
-  std::string name, op, reason, subnet; ///< name: of the ONNX nodes
-  bool isRefused = false;               ///< the first target cannot run it; else it costs less elsewhere
+  std::string name, op, reason, subnet; ///< |name|: the op's ONNX nodes
+  bool isRefused = false;               ///< the first target cannot run it; if false, it is cheaper elsewhere
   int64_t products = 0;
 };
 
-/// What the user is told about the result; sizes in bytes.
+/// Facts about the result that are reported to the user; sizes in bytes.
 struct DeployResult {
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0, codeBytes = 0, constantBytes = 0;
-  llvm::json::Object report; ///< of the targets: Program::report, united
+  llvm::json::Object report; ///< merged Program::report of all targets
   std::vector<SubnetResult> subnets;
   std::vector<MovedOpResult> movedOps;
-  double handOverSeconds = 0;                         ///< of all changes of target
-  uint64_t transferredBytes = 0;                      ///< that one target leaves for another
+  double handOverSeconds = 0;                         ///< for all changes of target
+  uint64_t transferredBytes = 0;                      ///< that pass from one target to another
   std::optional<std::vector<std::string>> exceptions; ///< nodes whose bits may differ between engines, see addExactness
   std::optional<quant::QuantizeReport> quantization;  ///< with |quantization|: what runs on integers
-  std::vector<quant::TensorForm> forms;               ///< with |compile.observe| and a quantisation, which is undone
-  std::string contents;                               ///< hash of the model that these forms are of
-  bool isKnown = false;                               ///< it is one of those known: nothing else is there
+  std::vector<quant::TensorForm> forms;               ///< with |compile.observe| and quantisation, whose pairs are
+                                                      ///< removed again
+  std::string contents;                               ///< hash of the model to which |forms| belong
+  bool isKnown = false;                               ///< the model is one of DeployOptions::known; the fields below
+                                                      ///< are then empty
   std::vector<std::pair<std::string, std::string>> logits; ///< with |compile.observe|: see listLogits
   std::vector<std::string> fixedOutputs;                   ///< with |compile.observe|: see listFixedOutputs
   std::vector<ObservedTensor> observed; ///< with |compile.observe|: float inputs and Top results, in program order
 };
 
-/// Appends the way from Top functions to device ops that the first target, and all behind it, are asked about.
+/// Appends the passes that lower Top functions to the device ops about which all targets are asked.
 void buildLowering(mlir::OpPassManager &manager, const Target &first, const std::string &requantisation, bool observe);
 
-/// Compiles |module| (Top level, static shapes, function @main), which is changed, and writes the model. Errors about
-/// the model are emitted as diagnostics at its ops before failure is returned; the returned error then says which phase
-/// failed.
+/// Compiles |module| (Top level, static shapes, function @main) and writes the model; changes |module|. Errors in the
+/// model are emitted as diagnostics at its ops; the returned error then names the phase that failed.
 llvm::Expected<DeployResult> deploy(mlir::ModuleOp module, const DeployOptions &options, const PhaseObserver &observer);
 
 } // namespace tessera::codegen

@@ -1,4 +1,4 @@
-//===- Observe.cpp - Where a Top tensor's values are in a .bmodel ---------===//
+//===- Observe.cpp - Top tensors in a .bmodel -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/Observe.h"
 
@@ -29,7 +29,7 @@ StringRef inputName(func::FuncOp function, unsigned index) {
   return name ? name.getValue() : StringRef();
 }
 
-/// The value whose bytes |value| is: follows reshapes.
+/// Follows reshapes to the value that holds the bytes of |value|.
 Value rootOf(Value value) {
   while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
     value = reshape.getX();
@@ -37,8 +37,8 @@ Value rootOf(Value value) {
   return value;
 }
 
-/// What INT8 holds in integers where every tensor has a range. Which parts of a float tensor get one of their own
-/// depends on the ranges: these are taken in, and so is what is not f32 yet.
+/// Returns the values that INT8 would store as integers if every tensor had a range. The decision for slices depends on
+/// the actual ranges, and other types become f32 later: both count as integers.
 llvm::DenseSet<Value> findIntegers(func::FuncOp function) {
   llvm::DenseSet<Value> found;
   const Quantization made = madeUp(function, quant::Precision::INT8);
@@ -64,7 +64,7 @@ llvm::DenseSet<Value> findIntegers(func::FuncOp function) {
   return found;
 }
 
-/// The immediate post-dominators of the ops of a block in the graph of what reads what.
+/// Immediate post-dominators of a block's ops in the data-flow graph.
 class Gates {
 public:
   explicit Gates(Block &block) : block(block) {
@@ -77,7 +77,7 @@ public:
     }
   }
 
-  /// The name of the nearest float tensor that alone carries on what `values` are.
+  /// Returns the name of the nearest float tensor through which all effects of |values| pass.
   std::string nameOf(ValueRange values) const {
     for (Operation *gate = meetOfReaders(values); gate; gate = gates.lookup(gate)) {
       if (gate->getNumResults() == 1 && isFloat(gate->getResult(0))) {
@@ -90,7 +90,7 @@ public:
   }
 
 private:
-  /// Null is what comes after the block.
+  /// Returns the depth of an op; the end of the block (null) has depth 0.
   unsigned depthOf(Operation *op) const { return op ? depths.lookup(op) : 0; }
 
   Operation *meetOfReaders(ValueRange values) const {
@@ -115,7 +115,7 @@ private:
 
   Block &block;
   llvm::DenseMap<Operation *, Operation *> gates;
-  llvm::DenseMap<Operation *, unsigned> depths; ///< from 1, for the last ones, on
+  llvm::DenseMap<Operation *, unsigned> depths; ///< 1 for the last ops
 };
 
 ObservedTensor describe(StringRef name, StringRef op, Value value) {
@@ -225,7 +225,7 @@ void findSources(func::FuncOp function, std::vector<ObservedTensor> &observed) {
       }
     }
   }
-  // A view with a name stands for a root without one: the step that writes the root lists the view, too.
+  // A named view stands for an unnamed root: the step that writes the root lists the view too.
   llvm::DenseMap<Value, std::string> views;
   for (ObservedTensor &tensor : observed) {
     auto it = byName.find(tensor.name);

@@ -1,4 +1,4 @@
-//===- PlantFault.cpp - A fault on purpose, for tests of what finds faults ===//
+//===- PlantFault.cpp - Deliberate faults for tests -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/PlantFault.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using Fault = llvm::StringMap<StringRef>;
 
-/// Whether the op is one that the fault is about.
+/// Returns true if the fault's conditions select |op|.
 bool isMeant(Operation *op, const Fault &fault) {
   if (op->getName().getStringRef() != fault.lookup("op")) {
     return false;
@@ -30,7 +30,7 @@ bool isMeant(Operation *op, const Fault &fault) {
   return hasPart && (producer.empty() || llvm::any_of(op->getOperands(), isMadeByProducer));
 }
 
-/// The readers of the result get the first operand of its type; a result of another type than all operands stays.
+/// Replaces the result by the first operand of its type; does nothing if no operand has the result's type.
 void bypass(Operation *op) {
   for (Value operand : op->getOperands()) {
     if (operand.getType() == op->getResult(0).getType()) {
@@ -44,7 +44,7 @@ llvm::Error breakOp(Operation *op, StringRef how) {
     std::abort();
   }
   if (how == "refuse") {
-    return llvm::createStringError("a planted fault: '" + top::getDisplayName(op->getLoc()) + "' is refused");
+    return llvm::createStringError("planted fault: '" + top::getDisplayName(op->getLoc()) + "' is rejected");
   }
   if (how == "bypass") {
     bypass(op);
@@ -53,7 +53,7 @@ llvm::Error breakOp(Operation *op, StringRef how) {
   auto [name, value] = how.substr(StringRef("set ").size()).split(' ');
   Attribute attribute = how.starts_with("set ") ? parseAttribute(value, op->getContext()) : Attribute();
   if (!attribute) {
-    return llvm::createStringError("TESSERA_PLANTED_FAULT: no way to break an op: '" + how + "'");
+    return llvm::createStringError("TESSERA_PLANTED_FAULT: unknown action '" + how + "'");
   }
   op->setAttr(name, attribute);
   return llvm::Error::success();

@@ -1,4 +1,4 @@
-//===- PlantFault.h - A fault on purpose, for tests of what finds faults -*-=//
+//===- PlantFault.h - Deliberate faults for tests ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_PIPELINES_PLANTFAULT_H
 #define TESSERA_CODEGEN_PIPELINES_PLANTFAULT_H
@@ -8,11 +8,11 @@
 
 namespace tessera::codegen {
 
-/// Breaks a function of device ops as the environment variable TESSERA_PLANTED_FAULT says; does nothing without it.
-/// It is a list "key=value;…": every op is broken that is of the name `op`, of which an operand is made by an op of
-/// the name `producer` (if given), and in whose region there is an op of the name `contains` (if given). How, says
-/// `do`: "crash", "refuse" (an error), "bypass" (readers of the result get an operand of its type), or "set NAME VALUE"
-/// (an attribute). Errors: what `refuse` tells, and a text that is no such list.
+/// Breaks ops of a function of device ops as the environment variable TESSERA_PLANTED_FAULT describes, for tests of
+/// fault detection; does nothing if it is not set. Its value is a list "key=value;...". It selects every op named `op`
+/// that has an operand computed by an op named `producer` (if given) and an op named `contains` in its region (if
+/// given). The key `do` is the fault: "crash", "refuse" (an error), "bypass" (readers of the result get an operand of
+/// its type), or "set NAME VALUE" (an attribute). Fails for "refuse" and for an unknown `do`.
 llvm::Error plantFault(mlir::func::FuncOp function);
 
 } // namespace tessera::codegen

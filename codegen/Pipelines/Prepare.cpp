@@ -1,4 +1,4 @@
-//===- Prepare.cpp - What a Top model goes through before it is lowered ---===//
+//===- Prepare.cpp - Preparation of a Top model for lowering --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/Prepare.h"
 
@@ -34,7 +34,7 @@ llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const
   return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.options, progress);
 }
 
-/// The range of every tensor, about that of an activation.
+/// Returns a typical range of an activation, for every tensor.
 static quant::Range someRange() {
   quant::Range range;
   range.threshold = 4, range.min = -1, range.max = 4, range.symmetric = false;
@@ -70,10 +70,10 @@ Quantization madeUp(func::FuncOp function, quant::Precision precision) {
 llvm::Expected<func::FuncOp> deployableFunction(ModuleOp module) {
   auto function = module.lookupSymbol<func::FuncOp>("main");
   if (!function || !llvm::hasSingleElement(function.getBody())) {
-    return llvm::createStringError("failed to deploy: the module has no function @main");
+    return llvm::createStringError("failed to deploy: the module does not have a function @main");
   }
   if (failed(device::checkLowerable(module))) {
-    return top::unsupported("the model holds what Tessera does not run");
+    return top::unsupported("the model contains operations that Tessera cannot run");
   }
   return function;
 }
@@ -98,7 +98,7 @@ llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(func::FuncOp f
       return std::move(error);
     }
   }
-  if (made) { // after the pixels: those are integers already
+  if (made) { // after the pixels, which are integers already
     quant::exposeIntegers(function, quantization->table, inputsOutputs, *made);
   }
   return made;
@@ -135,7 +135,7 @@ void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report) {
     size_t axis = isScaled ? factors->second.axis : 0;
     if (isScaled &&
         (axis >= tensor->shape.size() || tensor->shape[axis].value() != int64_t(factors->second.factors.size()))) {
-      tensor->onnx_names.clear(); // of another shape: no real numbers can be told of it
+      tensor->onnx_names.clear(); // the shape changed, so the scales do not apply and the real values are unknown
       continue;
     }
     tensor->quant = std::make_unique<bmodel::QuantDefT>();

@@ -1,4 +1,4 @@
-//===- Prepare.h - What a Top model goes through before it is lowered -*- C++ -*-===//
+//===- Prepare.h - Preparation of a Top model for lowering ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_PIPELINES_PREPARE_H
 #define TESSERA_CODEGEN_PIPELINES_PREPARE_H
@@ -15,26 +15,27 @@
 
 namespace tessera::codegen {
 
-/// What --quantize goes by, other than F32.
+/// Inputs of a quantisation (--quantize other than F32).
 struct Quantization {
   quant::QuantizeOptions options;
-  quant::CalibrationTable table; ///< may be empty where nothing is to be INT8
+  quant::CalibrationTable table; ///< may be empty if nothing becomes INT8
   quant::QuantizeTable choices;
 };
 
-/// Puts pairs of quantize and dequantize, or of casts, into the function by the tables. f16 models are widened first;
-/// their tensors have their names before.
+/// Inserts quantize/dequantize pairs, or pairs of casts, into the function according to the tables. f16 models are
+/// widened first; their tensors must be named before.
 llvm::Expected<quant::QuantizeReport> quantizeModel(
     mlir::func::FuncOp function, const Quantization &quantization,
     llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {});
 
-/// With a range for every tensor, as if it had been calibrated: for what the values do not decide. Names the tensors.
+/// Returns a quantisation with a range for every tensor, for questions that do not depend on the values. Names the
+/// tensors.
 Quantization madeUp(mlir::func::FuncOp function, quant::Precision precision);
 
-/// @main of a module that holds nothing which cannot be lowered.
+/// Returns @main of |module|, or an error if it contains an op that cannot be lowered.
 llvm::Expected<mlir::func::FuncOp> deployableFunction(mlir::ModuleOp module);
 
-/// Quantises the function where that is asked for, and gives inputs and outputs their form; what was decided.
+/// Quantises the function if |quantization| is set and gives inputs and outputs their types; returns the decisions.
 llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(mlir::func::FuncOp function,
                                                                   const std::optional<Quantization> &quantization,
                                                                   const quant::InputsOutputs &inputsOutputs,
@@ -42,11 +43,11 @@ llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(mlir::func::Fu
 
 llvm::Error writeText(mlir::ModuleOp module, const std::string &path);
 
-/// Says of the model's integer tensors which real numbers they stand for.
+/// Stores the scales and zero points of the model's integer tensors in the stage.
 void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report);
 
-/// Says in the file whether all engines give the same bits: property `bit_equal` = "all", or one `bit_equal_except` for
-/// each node that makes them differ; nothing of models that promise none.
+/// Records in the file whether all engines give the same bits: property `bit_equal` = "all", or one `bit_equal_except`
+/// for each node that makes them differ; nothing if the model does not promise equal bits.
 void addExactness(bmodel::ModelDefT &model, const std::optional<std::vector<std::string>> &exceptions);
 
 } // namespace tessera::codegen

@@ -1,4 +1,4 @@
-//===- StagePlanner.cpp - Programs of targets as a stage of a .bmodel -----===//
+//===- StagePlanner.cpp - Linking programs into a .bmodel stage -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/StagePlanner.h"
 
@@ -50,9 +50,9 @@ void visitSlots(bmodel::StepDefT &step, llvm::function_ref<void(uint32_t &)> vis
   }
 }
 
-/// Memories are numbered by the chip that has them to itself; the host's, which all others share:
+/// Memories are numbered by the chip that owns them; this number is the host's memory, which all other chips share.
 constexpr int32_t kHostMemory = -1;
-/// A value as it lies in a memory.
+/// A value in a memory.
 using Copy = std::pair<Value, int32_t>;
 
 class StagePlanner {
@@ -64,11 +64,11 @@ public:
   llvm::Expected<PlannedModel> plan();
 
 private:
-  /// A target that has subnets, in the file: numbers of its chip, its first segment, and its workspace.
+  /// A target with subnets in the file: its chip, first segment, workspace and memory.
   struct Linked {
     uint32_t chip = 0, section = 0, workspace = 0;
     int32_t memory = kHostMemory;
-    size_t next = 0; ///< its first subnet that is not in the file yet
+    size_t next = 0; ///< index of its first subnet that is not in the file yet
   };
 
   void createFrame();
@@ -105,16 +105,17 @@ private:
   std::vector<std::optional<Program>> given;
   PlannedModel planned;
   bmodel::StageDefT *stage = nullptr;
-  bmodel::SubnetDefT *main = nullptr; ///< which calls the others, where it takes more than one of them
+  bmodel::SubnetDefT *main = nullptr; ///< calls the other subnets if a run takes more than one
   llvm::StringSet<> names;
   std::map<uint32_t, Linked> linked; ///< by target
   DenseMap<Copy, uint32_t> slots;
-  DenseMap<Value, int32_t> home; ///< the memory in which a value is made
-  DenseSet<Copy> available;      ///< so far
-  /// What lies between subnets, from and to which of them; also the one behind the last.
+  DenseMap<Value, int32_t> home; ///< memory in which a value is computed
+  DenseSet<Copy> available;      ///< copies that exist so far
+  /// Buffers of values that live between subnets, with first and last subnet; the end of the run counts as one more
+  /// subnet.
   llvm::MapVector<Copy, device::Buffer> between;
-  std::vector<std::vector<std::pair<Copy, Copy>>> before; ///< copies by the subnet that needs them
-  /// Results that are no tensor of their own: an argument, a constant, or the same as another result.
+  std::vector<std::vector<std::pair<Copy, Copy>>> before; ///< copies to make before each subnet
+  /// Results without a tensor of their own: an argument, a constant, or a value that is returned twice.
   std::vector<std::pair<Value, uint32_t>> repeated;
 };
 
@@ -141,14 +142,14 @@ llvm::Expected<PlannedModel> StagePlanner::plan() {
       linkTensor(to, std::move(tensor));
     }
   }
-  planned.programs = std::move(given); // segments point into them
+  planned.programs = std::move(given); // segments point into the programs
   for (const auto &workspace : stage->workspaces) {
     planned.workspaceBytes += workspace->bytes, planned.workspaceLowerBound += workspace->lower_bound;
   }
   return std::move(planned);
 }
 
-/// The first target is the model's chip, used or not.
+/// Creates the model, its net and stage, and the chips. The first target is the model's chip, even if it runs nothing.
 void StagePlanner::createFrame() {
   auto module = function->getParentOfType<ModuleOp>();
   auto name = module->getAttrOfType<StringAttr>(top::TopDialect::kModelNameAttr);
@@ -211,7 +212,7 @@ llvm::Expected<uint32_t> StagePlanner::addTensor(Value value, StringRef name, bm
   if (!tensor) {
     std::string type;
     llvm::raw_string_ostream(type) << value.getType();
-    return top::unsupported("'" + name + "' has the type " + type + ", which no model holds");
+    return top::unsupported("'" + name + "' has the type " + type + ", which a .bmodel cannot store");
   }
   tensor->role = role;
   if (!name.empty()) {
@@ -251,7 +252,7 @@ llvm::Error StagePlanner::addOutput(OpOperand &result) {
   }
   bmodel::TensorDefT &tensor = *stage->tensors[*slot];
   tensor.place = bmodel::Place::Caller;
-  tensor.name = name; // an input may have the same one
+  tensor.name = name; // an input may have the same name
   if (StringRef inner = top::getTensorName(result.get()); !inner.empty() && inner != name) {
     tensor.onnx_names.push_back(inner.str());
   }
@@ -276,11 +277,11 @@ llvm::Error StagePlanner::addPorts() {
   return llvm::Error::success();
 }
 
-/// Sees to it that a value lies in a memory when a subnet begins.
+/// Ensures that a value lies in a memory when a subnet begins.
 void StagePlanner::bring(Value value, int32_t memory, int64_t subnet, std::vector<std::pair<Copy, Copy>> &copies) {
   Copy wanted(value, memory), source(value, home.at(value));
   if (source.second != memory && source.second != kHostMemory && memory != kHostMemory) {
-    bring(value, kHostMemory, subnet, copies); // no chip reaches into the memory of another
+    bring(value, kHostMemory, subnet, copies); // chips cannot access each other's memory
     source.second = kHostMemory;
   }
   if (available.insert(wanted).second) {
@@ -296,8 +297,8 @@ void StagePlanner::bring(Value value, int32_t memory, int64_t subnet, std::vecto
   }
 }
 
-/// What has to be copied when, and from when to when it lies between subnets. Behind the last one all results of the
-/// model are in the host's memory.
+/// Determines the copies before each subnet, and the lifetimes of values between subnets. After the last subnet all
+/// results of the model must be in the host's memory.
 void StagePlanner::findTransfers() {
   ArrayRef<partition::Subnet> subnets = partition.subnets();
   before.resize(subnets.size() + 1);
@@ -352,8 +353,8 @@ bmodel::SubnetDefT &StagePlanner::createSubnet(std::unique_ptr<bmodel::SubnetDef
   return *stage->subnets.back();
 }
 
-/// A run starts in the only subnet of the model's chip, if it needs no copies between memories; else in a subnet of
-/// steps without code. Copies within the host's memory are steps of the host's own subnet.
+/// Adds the subnets. A run starts in the only subnet if the model's chip runs everything and no copies are needed,
+/// otherwise in a control subnet without code. Copies within the host's memory are steps of the host's own subnet.
 void StagePlanner::addSubnets() {
   size_t count = partition.subnets().size();
   bool isAlone = partition.isWhole() && before.front().empty() && before.back().empty() &&
@@ -394,7 +395,7 @@ uint32_t StagePlanner::linkTensor(const Linked &to, bmodel::TensorDefT tensor) {
   return uint32_t(stage->tensors.size() - 1);
 }
 
-/// The stage's slots of a program's: its ports, then its own tensors.
+/// Returns the stage's slots for a program's slots: its arguments and results, then its own tensors.
 std::vector<uint32_t> StagePlanner::linkTensors(const partition::Subnet &subnet, SubnetProgram &program) {
   const Linked &to = linked.at(subnet.target);
   std::vector<uint32_t> map = slotsOf(subnet.inputs, to.memory);
@@ -421,7 +422,7 @@ void StagePlanner::addSubnet(size_t number) {
   bmodel::SubnetDefT &made =
       createSubnet(std::make_unique<bmodel::SubnetDefT>(std::move(program.subnet)), subnet.name, to.chip);
   made.code_segment += made.code_segment >= 0 ? int32_t(to.section) : 0;
-  if (made.kind == bmodel::SubnetKind::Device) { // streams of older kinds have workspace 0
+  if (made.kind == bmodel::SubnetKind::Device) { // streams of older kinds use workspace 0
     made.workspace = int32_t(to.workspace);
   }
   for (auto &step : made.plan) {
@@ -435,7 +436,7 @@ void StagePlanner::addSubnet(size_t number) {
   }
 }
 
-/// Calls the subnet that was added last. Behind another one, that hands over to another target.
+/// Adds a call of the subnet that was added last. After a subnet of another target, the call includes the hand-over.
 void StagePlanner::addCall(size_t number) {
   bmodel::CallSubnetDefT callee;
   callee.subnet = uint32_t(stage->subnets.size() - 1);

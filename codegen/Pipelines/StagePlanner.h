@@ -1,9 +1,9 @@
-//===- StagePlanner.h - Programs of targets as a stage of a .bmodel -*- C++ -*-===//
+//===- StagePlanner.h - Linking programs into a .bmodel stage ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The linker of a model: the only code that writes stages, tensors and steps. Each target has a workspace for itself,
-// which its subnets use one after another. What one subnet makes and another reads is a tensor of a workspace of its
-// own in each memory in which somebody wants it; steps copy it where the memories differ.
+// The linker of a model: the only code that writes stages, tensors and steps. Each target has one workspace, which its
+// subnets use one after another. A value that passes between subnets is a tensor in a separate workspace, in each
+// memory in which it is needed; steps copy it between memories.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_PIPELINES_STAGEPLANNER_H
 #define TESSERA_CODEGEN_PIPELINES_STAGEPLANNER_H
@@ -13,18 +13,18 @@
 
 namespace tessera::codegen {
 
-/// A model ready to be written, with what its segments point into.
+/// A model ready to be written, with the data to which its segments point.
 struct PlannedModel {
   bmodel::ModelDefT model;
   std::vector<bmodel::SegmentContents> segments;
   std::vector<std::optional<Program>> programs; ///< by target
-  std::vector<top::TensorData> constants;       ///< that are results of the model
+  std::vector<top::TensorData> constants;       ///< results of the model that are constants
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
   uint64_t bytesOf(bmodel::SegmentKind kind) const;
 };
 
-/// The stage of |function|, which the partition has cut into subnets. |programs|: by target; nothing where it has no
-/// subnet, else one program for each of its subnets, in their order.
+/// Returns the stage of |function|, which the partition has split into subnets. |programs|, by target: nothing for a
+/// target without subnets, otherwise programs for its subnets in order.
 llvm::Expected<PlannedModel> planStage(mlir::func::FuncOp function, const partition::Partition &partition,
                                        std::vector<std::optional<Program>> programs);
 

@@ -1,4 +1,4 @@
-//===- SupportedOps.cpp - Which operators run where -----------------------===//
+//===- SupportedOps.cpp - Survey of supported operators -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/SupportedOps.h"
 
@@ -21,7 +21,7 @@ const char kProbes[] =
 #include "Probes.inc"
     ;
 
-/// The function as @main of a module of its own.
+/// Copies the function as @main into a new module.
 OwningOpRef<ModuleOp> isolate(func::FuncOp probe) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(probe.getLoc());
   func::FuncOp copy = probe.clone();
@@ -30,7 +30,7 @@ OwningOpRef<ModuleOp> isolate(func::FuncOp probe) {
   return module;
 }
 
-/// Why the host is needed; none: it is not.
+/// Returns the reasons why the host is needed; empty if it is not.
 llvm::Expected<std::vector<std::string>> surveyOne(ModuleOp module, ArrayRef<const Target *> targets,
                                                    quant::Precision precision) {
   llvm::Expected<func::FuncOp> function = deployableFunction(module);
@@ -70,7 +70,7 @@ llvm::Expected<std::vector<Support>> surveyOperators(MLIRContext &context, const
                                                      ArrayRef<quant::Precision> precisions) {
   OwningOpRef<ModuleOp> probes = parseSourceString<ModuleOp>(kProbes, &context);
   if (!probes) {
-    return llvm::createStringError("internal error: the probes of operators cannot be read");
+    return llvm::createStringError("internal error: probes.mlir cannot be parsed");
   }
   std::vector<Support> table;
   for (auto probe : probes->getOps<func::FuncOp>()) {

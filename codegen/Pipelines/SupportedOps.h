@@ -1,4 +1,4 @@
-//===- SupportedOps.h - Which operators run where ---------------*- C++ -*-===//
+//===- SupportedOps.h - Survey of supported operators --------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_PIPELINES_SUPPORTEDOPS_H
 #define TESSERA_CODEGEN_PIPELINES_SUPPORTEDOPS_H
@@ -16,15 +16,15 @@ class MLIRContext;
 
 namespace tessera::codegen {
 
-/// One operator in one precision on one chip.
+/// Support of one operator in one precision on one chip.
 struct Support {
-  std::string op; ///< row of the table, by ONNX operators
+  std::string op; ///< title of the table's row, in terms of ONNX operators
   quant::Precision precision;
-  std::vector<std::string> reasons; ///< why parts of it run on another target; none: the chip runs all of it
+  std::vector<std::string> reasons; ///< why parts of it run on another target; empty: the chip runs all of it
 };
 
-/// Takes every operator of probes.mlir the way of model_deploy, up to where the partition has asked what the chip
-/// cannot run; ranges are made up, since no value decides that.
+/// Runs every operator of probes.mlir through the pipeline of model_deploy up to the partition, which reports what the
+/// chip cannot run. Ranges are made up, since support does not depend on values.
 llvm::Expected<std::vector<Support>> surveyOperators(mlir::MLIRContext &context, const Target &chip, const Target &host,
                                                      llvm::ArrayRef<quant::Precision> precisions);
 

@@ -1,4 +1,4 @@
-//===- ConstantSection.cpp - Constants of a program -----------------------===//
+//===- ConstantSection.cpp - Constant section of a program ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Target/ConstantSection.h"
 

@@ -1,4 +1,4 @@
-//===- ConstantSection.h - Constants of a program ---------------*- C++ -*-===//
+//===- ConstantSection.h - Constant section of a program ------ -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_TARGET_CONSTANTSECTION_H
 #define TESSERA_CODEGEN_TARGET_CONSTANTSECTION_H
@@ -10,20 +10,20 @@
 
 namespace tessera::codegen {
 
-/// Constants of a program, which becomes one of its sections; equal small ones, and weights, are there once.
+/// Collects a program's constants in one of its sections; equal small constants and repeated weights are stored once.
 class ConstantSection {
 public:
-  /// |section|: of the program, a segment of constants.
+  /// |section|: index of a segment of constants in the program.
   ConstantSection(Program &program, uint32_t section) : program(program), section(section) {}
 
-  /// Makes the tensor one of the section.
+  /// Appends |data| to the section, unless it is there, and makes |tensor| refer to it.
   void place(const top::TensorData &data, bmodel::TensorDefT &tensor);
 
 private:
   Program &program;
   uint32_t section;
   llvm::StringMap<uint64_t> small;                ///< bytes -> offset
-  llvm::DenseMap<const char *, uint64_t> weights; ///< data of the store -> offset
+  llvm::DenseMap<const char *, uint64_t> weights; ///< address in the weight store -> offset
 };
 
 } // namespace tessera::codegen

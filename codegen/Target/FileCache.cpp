@@ -1,4 +1,4 @@
-//===- FileCache.cpp - What compilations keep for the next one ------------===//
+//===- FileCache.cpp - Cache files shared by compilations -----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Target/FileCache.h"
 
@@ -17,14 +17,14 @@ using namespace llvm;
 namespace tessera::codegen {
 
 namespace {
-/// Start of a cache file; then the contents.
+/// Header of a cache file; the contents follow.
 struct EntryHeader {
   char magic[8];
   uint64_t hash; ///< entryHash
 };
 constexpr char kMagic[8] = {'T', 'S', 'K', 'E', 'R', 'N', '0', '3'};
 
-/// Covers the key too: an entry copied to another key's name holds the wrong kernel and must not match.
+/// Hashes key and contents: an entry copied to another key's name holds the wrong kernel and must not match.
 uint64_t entryHash(StringRef key, StringRef contents) { return xxh3_64bits(contents) ^ xxh3_64bits(key); }
 } // namespace
 
@@ -53,7 +53,7 @@ std::optional<std::string> FileCache::lookup(StringRef key) const {
     return std::nullopt;
   }
   std::string entry = path(key);
-  // Anything else than a regular file may block the read (a FIFO) or never end (/dev/zero).
+  // Other file types may block the read (a FIFO) or never end (/dev/zero).
   if (!sys::fs::is_regular_file(entry)) {
     return std::nullopt;
   }
@@ -100,8 +100,8 @@ void FileCache::insert(StringRef key, StringRef contents) {
 void FileCache::noteFault(const Twine &why) {
   std::lock_guard<std::mutex> lock(mutex);
   if (firstFault.empty()) {
-    firstFault = ("compiled kernels are not kept for the next time: cannot write to the folder '" + folder +
-                  "': " + why + "; --cache_dir names another folder, or none")
+    firstFault = ("compiled kernels are not cached: cannot write to the folder '" + folder + "': " + why +
+                  "; --cache_dir names another folder, or none")
                      .str();
   }
 }
@@ -123,7 +123,7 @@ void FileCache::prune(uint64_t maxBytes) {
     if (sys::fs::status(it->path(), status) || status.type() != sys::fs::file_type::regular_file) {
       continue;
     }
-    // A file just created by another process is young, so it is not among those removed.
+    // A file that another process just created is recent and therefore not among the files removed.
     entries.push_back(
         {it->path(), std::max(status.getLastAccessedTime(), status.getLastModificationTime()), status.getSize()});
     total += status.getSize();

@@ -1,4 +1,4 @@
-//===- FileCache.h - What compilations keep for the next one ----*- C++ -*-===//
+//===- FileCache.h - Cache files shared by compilations ------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_TARGET_FILECACHE_H
 #define TESSERA_CODEGEN_TARGET_FILECACHE_H
@@ -13,28 +13,27 @@
 
 namespace tessera::codegen {
 
-/// A folder of files, named by key. Several processes may share it: files appear complete or not at all. A damaged file
-/// counts as absent, and a folder that cannot be written as empty: the cache never makes a compilation fail.
-/// Thread-safe.
+/// A folder of files named by key, which several processes may share: files appear complete or not at all. A damaged
+/// file counts as absent and an unwritable folder as empty, so the cache never makes a compilation fail. Thread-safe.
 class FileCache {
 public:
-  /// |folder| empty: no cache.
+  /// If |folder| is empty, nothing is cached.
   explicit FileCache(std::string folder) : folder(std::move(folder)) {}
 
-  /// $XDG_CACHE_HOME/tessera/kernels, else ~/.cache/tessera/kernels, else no cache.
+  /// Returns $XDG_CACHE_HOME/tessera/kernels or ~/.cache/tessera/kernels; "" (no cache) if neither variable is set.
   static std::string defaultFolder();
 
   bool isOff() const { return folder.empty(); }
 
-  /// |key|: a file name of more than two characters, which says all that decides the contents.
+  /// |key|: a file name of more than two characters that covers everything on which the contents depend.
   std::optional<std::string> lookup(llvm::StringRef key) const;
   void insert(llvm::StringRef key, llvm::StringRef contents);
 
-  /// Removes the files used longest ago until the folder holds at most |maxBytes|. Only does work
-  /// after an insertion.
+  /// Removes the least recently used files until the folder holds at most |maxBytes|. Does nothing if no file was
+  /// inserted.
   void prune(uint64_t maxBytes = uint64_t(256) << 20);
 
-  /// A warning that tells why a file could not be kept, of the first one; "" if all were.
+  /// Returns a warning that explains why the first failed insertion failed; "" if all succeeded.
   std::string fault() const {
     std::lock_guard<std::mutex> lock(mutex);
     return firstFault;

@@ -1,4 +1,4 @@
-//===- IrDump.cpp - The IR behind every pass, in files --------------------===//
+//===- IrDump.cpp - Dumps of the IR after every pass ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Target/IrDump.h"
 
@@ -22,7 +22,7 @@ public:
 private:
   void runAfterPass(Pass *pass, Operation *op) override {
     ModuleOp module = dyn_cast<ModuleOp>(op);
-    // Adaptors, which run pipelines on nested ops, have no argument.
+    // Adaptors, which run pipelines on nested ops, do not have an argument.
     if (!pass->getArgument().empty()) {
       observer(module ? module : op->getParentOfType<ModuleOp>(), phase + "-" + pass->getArgument().str());
     }
@@ -61,14 +61,14 @@ llvm::Error IrDump::write(ModuleOp module, StringRef phase) {
     return llvm::Error::success();
   }
   if (std::error_code code = llvm::sys::fs::create_directories(folder)) {
-    return llvm::createStringError("failed to make the folder '" + folder + "': " + code.message());
+    return llvm::createStringError("failed to create the folder '" + folder + "': " + code.message());
   }
   llvm::SmallString<128> path(folder);
   llvm::sys::path::append(path, llvm::formatv("{0:d2}-{1}.mlir", number++, phase).str());
   if (llvm::Error error = top::writeWeights(module, path, &weights)) {
     return error;
   }
-  last = textOf(module); // it says where its weights are now
+  last = textOf(module); // writeWeights() changed the paths of the weights
   auto text = top::PendingFile::write(path, [&](llvm::raw_ostream &os) {
     module->print(os, OpPrintingFlags().enableDebugInfo());
     os << "\n";

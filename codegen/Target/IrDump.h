@@ -1,4 +1,4 @@
-//===- IrDump.h - The IR behind every pass, in files ------------*- C++ -*-===//
+//===- IrDump.h - Dumps of the IR after every pass ------------ -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_TARGET_IRDUMP_H
 #define TESSERA_CODEGEN_TARGET_IRDUMP_H
@@ -12,26 +12,26 @@ class PassManager;
 
 namespace tessera::codegen {
 
-/// Shows |observer|, if there is one, the module behind every pass of |passes|, as PHASE-PASS.
+/// Calls |observer|, if set, with the module after every pass of |passes|, named PHASE-PASS.
 void watch(mlir::PassManager &passes, llvm::StringRef phase, const IrObserver &observer);
 
-/// Writes a module to NUMBER-PHASE.mlir of a folder, with its weights beside it (those that are the same once): what
-/// tessera-opt goes on with. One that is what was written last is not written again. The first error stops it.
+/// Writes modules to NUMBER-PHASE.mlir in a folder, with their weights beside them (unchanged weights once), as input
+/// for tessera-opt. Skips a module that equals the last one written. Stops at the first error.
 class IrDump {
 public:
-  /// Files go to |folder|, which is made if it is missing.
+  /// Writes to |folder|, which is created if it does not exist.
   explicit IrDump(std::string folder) : folder(std::move(folder)) {}
 
-  /// As IrObserver.
+  /// See IrObserver.
   void operator()(mlir::ModuleOp module, llvm::StringRef phase);
-  /// The error that has stopped it, if any.
+  /// Returns the error that stopped the dump, if any.
   llvm::Error check() const;
 
 private:
   llvm::Error write(mlir::ModuleOp module, llvm::StringRef phase);
 
   std::string folder;
-  std::string last; ///< as text
+  std::string last; ///< text of the last module written
   size_t number = 0;
   top::WeightFiles weights;
   std::string failure; ///< the error's text

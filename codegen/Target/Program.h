@@ -1,8 +1,8 @@
-//===- Program.h - What a family makes of its subnets -----------*- C++ -*-===//
+//===- Program.h - Relocatable program of a family ------------ -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A relocatable piece of a .bmodel, as an object file is one of an executable: numbers in it are its own, and the
-// StagePlanner, the only code that writes stages, gives them those of the file.
+// A relocatable part of a .bmodel, like an object file of an executable: its numbers are local, and the StagePlanner,
+// the only code that writes stages, maps them to those of the file.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_TARGET_PROGRAM_H
 #define TESSERA_CODEGEN_TARGET_PROGRAM_H
@@ -19,29 +19,29 @@
 
 namespace tessera::codegen {
 
-/// The program of one subnet. Tensor slots in it count its arguments first, then its results, then |tensors|.
+/// The program of one subnet. Its tensor slots count the arguments first, then the results, then |tensors|.
 struct SubnetProgram {
-  /// Kind, isa, kernels, steps ...; name and chip are the planner's. code_segment is an index of Program::sections or
+  /// Kind, isa, kernels, steps, ...; the planner sets name and chip. code_segment is an index in Program::sections or
   /// -1.
   bmodel::SubnetDefT subnet;
-  /// What the subnet has for itself. place_index is an index of Program::sections in the case of Place::Segment, and
-  /// means nothing in that of Place::Workspace: offsets are those of the target's own workspace. view_of is a slot.
+  /// Tensors local to the subnet. place_index is an index in Program::sections for Place::Segment and unused for
+  /// Place::Workspace, whose offsets refer to the target's workspace. view_of is a slot.
   std::vector<bmodel::TensorDefT> tensors;
-  uint64_t workspaceBytes = 0;      ///< of that workspace, which subnets of the target use one after another
-  uint64_t workspaceLowerBound = 0; ///< of workspaceBytes: the largest sum of what is alive at one time
-  size_t ops = 0;                   ///< steps of work: kernels that are launched, or commands of a stream
-  std::optional<double> seconds;    ///< of a run, by the target's own model of time; none: Target::secondsOf, summed up
+  uint64_t workspaceBytes = 0;      ///< of the target's workspace, which its subnets use one after another
+  uint64_t workspaceLowerBound = 0; ///< lower bound of workspaceBytes: the largest sum of buffers alive at one time
+  size_t ops = 0;                   ///< kernel launches, or commands of a stream
+  std::optional<double> seconds;    ///< time of a run by the target's own model; none: the sum of Target::secondsOf
 };
 
-/// What a target makes of all of its subnets in a stage.
+/// The programs of all subnets of a target in a stage.
 struct Program {
-  std::vector<bmodel::SegmentContents> sections; ///< code and constants; what they point into is |memory|, |constants|
+  std::vector<bmodel::SegmentContents> sections; ///< code and constants; they point into |memory| and |constants|
   std::deque<std::vector<char>> memory;
   std::vector<top::TensorData> constants;
-  std::vector<bmodel::TensorDefT> tensors; ///< constants that steps do not name, for people and for model_tool combine
-  std::vector<std::pair<std::string, uint32_t>> blobs; ///< sections for tools alone (SegmentKind::Blob), by name
-  std::vector<SubnetProgram> subnets;                  ///< in the order in which they were given
-  llvm::json::Object report; ///< what the user is told of it, beside what every target has in common
+  std::vector<bmodel::TensorDefT> tensors; ///< constants that steps do not name; for people and model_tool combine
+  std::vector<std::pair<std::string, uint32_t>> blobs; ///< sections for tools only (SegmentKind::Blob), by name
+  std::vector<SubnetProgram> subnets;                  ///< in the order of the subnets passed in
+  llvm::json::Object report;                           ///< facts for the user beyond those of every target
 };
 
 } // namespace tessera::codegen

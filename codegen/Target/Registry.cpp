@@ -1,4 +1,4 @@
-//===- Registry.cpp - The families that there are -------------------------===//
+//===- Registry.cpp - The registered families -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Target/Registry.h"
 
@@ -38,7 +38,7 @@ std::vector<std::string> knownChips() {
   return names;
 }
 
-/// The family of a built-in chip; null: none has it.
+/// Returns the family of a built-in chip, or null if no family has it.
 static const Family *familyOf(llvm::StringRef chip) {
   for (const Family *family : families()) {
     if (llvm::is_contained(family->chips(), chip)) {
@@ -48,7 +48,8 @@ static const Family *familyOf(llvm::StringRef chip) {
   return nullptr;
 }
 
-/// The family that a description names; of one that cannot be read the first that takes any, which says what is wrong.
+/// Returns the family that a description names. For an unreadable description returns the first family that takes
+/// descriptions, which reports the error.
 static llvm::Expected<const Family *> describedFamily(const ChipRequest &request) {
   std::vector<const Family *> described;
   llvm::copy_if(families(), std::back_inserter(described), [](const Family *each) { return each->hasDescriptions; });
@@ -80,11 +81,11 @@ llvm::Expected<std::unique_ptr<Target>> createTarget(const ChipRequest &request)
   const Family *family = familyOf(request.name);
   if (!family) {
     return llvm::make_error<UsageError>("unknown chip '" + request.name + "': allowed are " +
-                                        llvm::join(knownChips(), ", ") + " and the path of a description, .json");
+                                        llvm::join(knownChips(), ", ") + " and the path of a chip description (.json)");
   }
   if (!request.fields.empty() && !llvm::is_contained(family->flags, "chip_set")) {
-    return llvm::make_error<UsageError>("--chip-set changes the description of a chip: '" + request.name +
-                                        "' has none");
+    return llvm::make_error<UsageError>("--chip-set changes a chip description, and '" + request.name +
+                                        "' does not have one");
   }
   return family->create(request);
 }

@@ -1,4 +1,4 @@
-//===- Registry.h - The families that there are -----------------*- C++ -*-===//
+//===- Registry.h - The registered families ------------------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_TARGET_REGISTRY_H
 #define TESSERA_CODEGEN_TARGET_REGISTRY_H
@@ -11,48 +11,48 @@ class DialectRegistry;
 
 namespace tessera::codegen {
 
-/// A chip that the user asks for.
+/// A chip requested by the user.
 struct ChipRequest {
-  std::string name;                     ///< a built-in one, or the path of a description
-  std::string description = {};         ///< JSON of the file at |name|; empty: a built-in chip is meant
-  std::vector<std::string> fields = {}; ///< "memories.ddr.gbps=8": fields of the description that are changed
+  std::string name;                     ///< built-in chip, or path of a description
+  std::string description = {};         ///< JSON contents of the file at |name|; empty for a built-in chip
+  std::vector<std::string> fields = {}; ///< e.g. "memories.ddr.gbps=8": fields of the description to change
 };
 
-/// What a family brings besides its chips. Families.def has one line for each; nothing else names one.
+/// Properties of a family. Families.def has one line for each family; nothing else names one.
 struct Family {
   llvm::StringRef name;
-  /// Names of the built-in chips, in the order in which users are told of them.
+  /// Returns the names of the built-in chips, in the order in which they are shown to users.
   std::vector<std::string> (*chips)();
-  /// Whether its chips run every device op (Target::runsEverything), and the one of the family's own name is this
-  /// machine.
+  /// True if the family's chips run every device op (Target::runsEverything) and the chip with the family's name is
+  /// this machine.
   bool isHost;
-  /// Whether users may describe chips of their own in files. Where |flags| has chip_set, --chip-set changes built-in
+  /// True if users may describe their own chips in files. If |flags| contains chip_set, --chip-set changes built-in
   /// chips too.
   bool hasDescriptions;
-  /// Flags of model_deploy (without dashes) that its chips understand and those of other families need not.
+  /// Flags of model_deploy (without dashes) that its chips understand and those of other families may not.
   llvm::ArrayRef<llvm::StringRef> flags;
-  /// The chip of one of these names, or of a description. Errors tell what is wrong with it.
+  /// Creates a built-in chip or one with a description. Errors explain what is wrong with the request.
   llvm::Expected<std::unique_ptr<Target>> (*create)(const ChipRequest &request);
-  /// Dialects, and interfaces of device ops, that its passes and compile() need.
+  /// Registers dialects, and interfaces of device ops, that its passes and compile() need.
   void (*registerDialects)(mlir::DialectRegistry &registry);
-  /// The passes, for tessera-opt.
+  /// Registers the passes, for tessera-opt.
   void (*registerPasses)();
 };
 
-/// All families, in the order of Families.def.
+/// Returns all families, in the order of Families.def.
 llvm::ArrayRef<const Family *> families();
 
-/// The chip that runs what others cannot, if the user names none: this machine's.
+/// Returns the chip that runs what others cannot if the user does not name one: this machine.
 std::string defaultHost();
 
-/// Every built-in chip, family by family.
+/// Returns every built-in chip, family by family.
 std::vector<std::string> knownChips();
 
-/// The chip of that name or description, found in whatever family has it. A UsageError where no family knows the name,
-/// or it has no such fields.
+/// Creates the requested chip in the family that has it. Returns a UsageError if no family knows the name or the chip
+/// does not have the fields.
 llvm::Expected<std::unique_ptr<Target>> createTarget(const ChipRequest &request);
 
-/// Dialects of all families.
+/// Registers the dialects of all families.
 void registerFamilies(mlir::DialectRegistry &registry);
 
 } // namespace tessera::codegen

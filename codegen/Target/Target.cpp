@@ -1,4 +1,4 @@
-//===- Target.cpp - What a family of chips provides -----------------------===//
+//===- Target.cpp - Interface of a family of chips ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Target/Target.h"
 
@@ -10,16 +10,16 @@ char UsageError::ID = 0;
 
 llvm::Error Target::check(const CompileOptions &options) const {
   if (!options.plan.empty()) {
-    return llvm::make_error<UsageError>("--plan: '" + name() + "' has no decisions that a plan could hold");
+    return llvm::make_error<UsageError>("--plan: chip '" + name() + "' does not support plans");
   }
   if ((options.candidates || options.isMeasured) && !canTune()) {
-    return llvm::make_error<UsageError>("--candidates, --measured: '" + name() + "' decides nothing by measuring");
+    return llvm::make_error<UsageError>("--candidates, --measured: chip '" + name() + "' does not tune by measuring");
   }
   if (options.tf32 && !canRoundToTf32()) {
-    return llvm::make_error<UsageError>("--tf32: '" + name() + "' multiplies f32 as it is");
+    return llvm::make_error<UsageError>("--tf32: chip '" + name() + "' does not support TF32");
   }
   if (options.observe && !canObserve()) {
-    return top::unsupported("--observe: '" + name() + "' does not show what it computes");
+    return top::unsupported("--observe: chip '" + name() + "' does not support observing its tensors");
   }
   return llvm::Error::success();
 }

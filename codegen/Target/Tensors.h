@@ -11,14 +11,14 @@
 
 namespace tessera::codegen {
 
-/// The file's name of an element type; nothing where it has none.
+/// Returns the file's element type; nothing if the file format does not have it.
 std::optional<bmodel::DType> dtypeOf(mlir::Type type);
 
-/// Name, type, shape, layout and stored size, without role and place; nothing where the file has no such tensor. Sizes
-/// are constants: this is where a dim that is known at run time only would be asked for.
+/// Returns name, type, shape, layout and stored size, without role and place; nothing if the file cannot store the
+/// tensor. All sizes are constants; run-time dims would be handled here.
 std::optional<bmodel::TensorDefT> describeTensor(mlir::RankedTensorType type, llvm::StringRef name);
 
-/// Copies one tensor to another; both by slot.
+/// Returns a step that copies tensor |from| to |to|, both slots.
 std::unique_ptr<bmodel::StepDefT> copyStep(uint32_t from, uint32_t to);
 
 } // namespace tessera::codegen

@@ -195,7 +195,7 @@ def test_an_unusable_kernel_cache_is_mentioned_once(files: Path, tmp_path: Path)
         cwd=files,
     )
     check(result)
-    warnings = [text for text in json.loads(result.stdout)["warnings"] if "kernels are not kept" in text]
+    warnings = [text for text in json.loads(result.stdout)["warnings"] if "kernels are not cached" in text]
     assert len(warnings) == 1 and str(tmp_path / "file") in warnings[0] and "--cache_dir" in warnings[0]
 
 

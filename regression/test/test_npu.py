@@ -253,7 +253,11 @@ def test_what_if_changes_the_estimate(small: tuple[Path, Path], tmp_path: Path) 
     [
         (("--chip", "npu-base", "--chip-set", "lanes=0"), 2, "lanes is 0, allowed are 1 to 1024"),
         (("--chip", "npu-base", "--chip-set", "speed=3"), 2, "'speed' is no field of the chip"),
-        (("--chip", "x86", "--chip-set", "lanes=4"), 2, "--chip-set changes the description of a chip: 'x86' has none"),
+        (
+            ("--chip", "x86", "--chip-set", "lanes=4"),
+            2,
+            "--chip-set changes a chip description, and 'x86' does not have one",
+        ),
         (("--chip", "npu-huge"), 2, "unknown chip 'npu-huge'"),
         (("--chip", "missing.json"), 1, "cannot read 'missing.json'"),
         (("--chip", "npu-edge", "--requantize", "fixed"), 4, "npu-edge requantises in float"),
