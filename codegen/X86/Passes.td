@@ -1,4 +1,4 @@
-//===- Passes.td - Passes of the x86 back end ------------------*- tablegen -*-===//
+//===- Passes.td - Passes of the x86 back end --------------*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef X86_PASSES
 #define X86_PASSES
@@ -6,11 +6,12 @@
 include "mlir/Pass/PassBase.td"
 
 def EmitKernelsPass : Pass<"x86-emit-kernels", "::mlir::ModuleOp"> {
-  let summary = "Show the kernels that device ops become";
+  let summary = "Print the kernels of device ops";
   let description = [{
-    Before: functions of device ops. After: the module holds one nested module per op that has a kernel, named after the op,
-    with the kernel as `func.func` and its tile count and scratch bytes as attributes; the functions are gone.
-    For reading and testing: deployment compiles kernels without this pass. With `lower` the kernels are in the LLVM dialect.
+    Before: functions of device ops. After: the module holds one nested module per op that has a kernel, named after the
+    op, with the kernel as `func.func` and its tile count and scratch bytes as attributes; the functions are removed.
+    This pass is for reading and testing; deployment compiles kernels without it. With `lower`, the kernels are in the
+    LLVM dialect.
   }];
   let options = [
     Option<"chip", "chip", "std::string", "\"x86-avx512\"", "x86, x86-v2, x86-avx2 or x86-avx512">,

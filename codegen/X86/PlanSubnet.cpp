@@ -1,4 +1,4 @@
-//===- PlanSubnet.cpp - A placed function as the steps of a subnet --------===//
+//===- PlanSubnet.cpp - Turns a placed function into the steps of a subnet --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/PlanSubnet.h"
 
@@ -41,7 +41,7 @@ private:
   LogicalResult addView(Operation *op);
   LogicalResult addCopies();
 
-  /// The slot of a value, made when first asked for.
+  /// Returns the tensor slot of |value|; adds one on first use.
   FailureOr<uint32_t> slotOf(Value value);
   LogicalResult placeValue(Value value, bmodel::TensorDefT &tensor);
   uint64_t bytesOf(uint32_t slot);
@@ -51,10 +51,10 @@ private:
   codegen::ConstantSection &constants;
   std::function<double(Operation *)> secondsOf;
   codegen::SubnetProgram &planned;
-  const uint32_t ports; ///< slots before those of |planned|
+  const uint32_t ports; ///< number of slots of arguments and results, which precede those of |planned|
   DenseMap<Value, uint32_t> slots;
-  DenseMap<int64_t, uint32_t> callerSlots; ///< number of a memory that is a port -> the port
-  DenseMap<Value, size_t> writers;         ///< the step that completes a value
+  DenseMap<int64_t, uint32_t> callerSlots; ///< memory number of a port -> slot of the port
+  DenseMap<Value, size_t> writers;         ///< index of the step that completes a value
 };
 
 void SubnetPlanner::bindPorts() {
@@ -131,7 +131,7 @@ FailureOr<uint32_t> SubnetPlanner::slotOf(Value value) {
   return slot;
 }
 
-/// "device.conv 1x64x56x56": what a profile shows.
+/// Returns a text for profiles, e.g. "device.conv 1x64x56x56 f32".
 std::string describe(Operation *op) {
   std::string text = op->getName().getStringRef().str();
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
@@ -179,7 +179,7 @@ LogicalResult SubnetPlanner::addStep(Operation *op) {
   return success();
 }
 
-/// A view with a name of its own is written by the step that writes the last of its bytes.
+/// Adds a view that has a name; the step that writes the last of its bytes also writes the view.
 LogicalResult SubnetPlanner::addView(Operation *op) {
   Value result = op->getResult(0);
   std::optional<size_t> writer;
@@ -189,7 +189,7 @@ LogicalResult SubnetPlanner::addView(Operation *op) {
     }
   }
   if (!writer) {
-    return success(); // of an input or a constant
+    return success(); // a view of an input or a constant
   }
   writers[result] = *writer;
   if (top::getTensorName(result).empty()) {
@@ -222,7 +222,7 @@ LogicalResult SubnetPlanner::addSteps() {
   return success();
 }
 
-/// Results whose bytes lie elsewhere: views of arguments and of other results.
+/// Adds copies to results whose bytes are elsewhere: views of arguments and of other results.
 LogicalResult SubnetPlanner::addCopies() {
   for (OpOperand &result : function.getBody().front().getTerminator()->getOpOperands()) {
     FailureOr<uint32_t> from = slotOf(result.get());

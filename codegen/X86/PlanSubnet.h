@@ -1,4 +1,4 @@
-//===- PlanSubnet.h - A placed function as the steps of a subnet -*- C++ -*-===//
+//===- PlanSubnet.h - Turns a placed function into the steps of a subnet ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_X86_PLANSUBNET_H
 #define TESSERA_CODEGEN_X86_PLANSUBNET_H
@@ -9,11 +9,11 @@
 
 namespace tessera::x86 {
 
-/// Whether |op| is computed by a kernel: not a constant, a view or a terminator.
+/// Returns true if a kernel computes |op|, i.e. it is not a constant, a view or a terminator.
 bool needsKernel(mlir::Operation *op);
 
-/// The steps of a function whose ops' kernels are in |kernels|, and its tensors, which lie at the ops' addresses.
-/// Errors are emitted at the ops. |secondsOf|: the estimate that a step tells, if any.
+/// Adds to |planned| the steps of |function|, whose kernels are in |kernels|, and its tensors, which are at the ops'
+/// addresses. Reports errors at the ops. |secondsOf| returns the estimated time of a step; it may be empty.
 llvm::LogicalResult planSubnet(mlir::func::FuncOp function, const kernels::KernelSet &kernels,
                                codegen::ConstantSection &constants, std::function<double(mlir::Operation *)> secondsOf,
                                codegen::SubnetProgram &planned);

@@ -1,4 +1,4 @@
-//===- RequantiseBytes.cpp - From f32 to bytes, four registers at a time --===//
+//===- RequantiseBytes.cpp - Converts four registers of f32 to bytes ------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/RequantiseBytes.h"
 
@@ -11,7 +11,8 @@ namespace tessera::x86 {
 Value emitRequantise4(KernelBuilder &kb, const Requantise &end, ArrayRef<Value> values) {
   SmallVector<Value> integers;
   for (Value value : values) {
-    // The packing saturates; only the conversion's overflow, which gives the smallest integer, needs a bound.
+    // Packing saturates, so the low bound is applied only if it is not the type's lowest value. The high bound is always
+    // applied, because a conversion that overflows yields the smallest integer.
     integers.push_back(emitRounded(kb, end, value, end.low != end.lowest()));
   }
   int64_t bytes = kb.target.vectorBytes();
@@ -38,7 +39,7 @@ Value emitRequantise4(KernelBuilder &kb, const Requantise &end, ArrayRef<Value> 
   if (bytes == 16) {
     return packed;
   }
-  // Packing works inside of 128-bit lanes: bring the four channels of each dword back to their place.
+  // Packing works inside 128-bit lanes, so restore the order of the dwords, which hold four channels each.
   auto dwords = VectorType::get({bytes / 4}, kb.b.getI32Type());
   Value lanes = vector::BitCastOp::create(kb.b, dwords, packed);
   SmallVector<int64_t> order;

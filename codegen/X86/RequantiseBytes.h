@@ -1,4 +1,4 @@
-//===- RequantiseBytes.h - From f32 to bytes, four registers at a time -*- C++ -*-===//
+//===- RequantiseBytes.h - Converts four registers of f32 to bytes ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_X86_REQUANTISEBYTES_H
 #define TESSERA_CODEGEN_X86_REQUANTISEBYTES_H
@@ -8,8 +8,9 @@
 
 namespace tessera::x86 {
 
-/// The integers of |end|, as emitRequantise has them, for four registers of f32 that hold, one after the other, 16
-/// channels of 4 (AVX-512), 2 (AVX2) or 1 positions; one register of bytes in the same order. Needs fitsBytes().
+/// Requantises four registers of f32 by |end|, like emitRequantise(). The registers hold, one after another, 16
+/// channels of 4 (AVX-512), 2 (AVX2) or 1 positions. Returns one register of bytes in the same order. Requires
+/// end.fitsBytes().
 mlir::Value emitRequantise4(KernelBuilder &kb, const Requantise &end, llvm::ArrayRef<mlir::Value> values);
 
 } // namespace tessera::x86

@@ -1,4 +1,4 @@
-//===- RoundedGate.cpp - Activations that become bytes, by polynomials ----===//
+//===- RoundedGate.cpp - Byte-valued activations by polynomials -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/RoundedGate.h"
 
@@ -33,18 +33,19 @@ Function tailOf(GateKind kind) {
   return kind == GateKind::Gelu ? tailOfGelu : kind == GateKind::GeluTanh ? tailOfGeluTanh : tailOfSilu;
 }
 
-/// What adding leaves the nearest integer in the lowest bits.
+/// Adding this number leaves the nearest integer in the lowest bits.
 constexpr float kShift = 0x1p23f;
 
-/// A share of the results that far from the middle of two integers is decided by the exact function, twice this of
-/// them; with more than kMost that would cost more than the table spares.
+/// Allowed errors of a table. Results within the error of the middle of two integers need the exact function; their
+/// share is about twice the error. make() raises the degree until the error is at most kFew; beyond kMost, the exact
+/// function would cost more than the table saves.
 constexpr float kFew = 0x1p-10f, kMost = 0x1p-6f;
 
-/// What the exact function, rounded step by step, and the last steps here are off by.
+/// Bounds of two further errors: the last rounded operations here, and the step-by-step rounding of the exact function.
 constexpr double kOfRounding = 0x1p-12, kOfFunction = 1e-6;
 
-/// The polynomial of degree |degree| through |function| at Chebyshev's points of [from, to], by powers of t, the
-/// highest first.
+/// Returns the coefficients, the highest power first, of the polynomial of degree |degree| that interpolates |function|
+/// at the Chebyshev nodes of [from, to].
 std::vector<double> interpolate(Function function, double from, double to, int64_t degree) {
   int64_t count = degree + 1;
   std::vector<double> points, differences;
@@ -97,7 +98,7 @@ float GateTable::value(float x) const {
   return std::fma(std::max(x, 0.0f), factor, tail(std::min(std::fabs(x), reach)));
 }
 
-/// Of the tail, at many points; behind |reach| the function ends at 0.
+/// Returns the largest error of the tail at many points; beyond |reach| the table continues with its value there.
 double GateTable::worst(Function function) const {
   constexpr int64_t kPoints = 256 * kPieces;
   double found = std::fabs(tail(reach));
@@ -115,7 +116,7 @@ std::optional<GateTable> GateTable::make(GateKind kind, float factor) {
   for (table.reach = 2; std::fabs(function(table.reach)) * factor > kFew / 4 && table.reach < 64;) {
     table.reach += 0.125f;
   }
-  // The last piece has an end, so that rounding does not lead behind it.
+  // The factor below 1 keeps rounding from selecting a piece behind the last one.
   table.piecesPerOne = (kPieces - 0.5f) / table.reach * (1 - 0x1p-20f);
   for (int64_t degree = 3; degree <= 5; ++degree) {
     table.fit(function, degree);
@@ -129,7 +130,7 @@ std::optional<GateTable> GateTable::make(GateKind kind, float factor) {
 }
 
 //===----------------------------------------------------------------------===//
-// Which epilogues
+// Matching epilogues
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -143,7 +144,7 @@ std::optional<float> constantOf(Value value) {
 
 bool isNumber(Value value, double number) { return constantOf(value) == float(number); }
 
-/// The other operand of an Op of which one operand is the constant |number|; else null.
+/// If |value| is an Op with the constant |number| as one operand, returns the other operand, else null.
 template <typename Op>
 Value without(Value value, double number) {
   auto op = value.getDefiningOp<Op>();
@@ -153,7 +154,7 @@ Value without(Value value, double number) {
   return isNumber(op.getLhs(), number) ? op.getRhs() : isNumber(op.getRhs(), number) ? op.getLhs() : Value();
 }
 
-/// Whether |value| is |x| + 0.044715 (x x x), in any order of its factors.
+/// Returns true if |value| is |x| + 0.044715 (x x x), with the factors in any order.
 bool isCubic(Value value, Value x) {
   auto sum = value.getDefiningOp<arith::AddFOp>();
   Value cube = !sum ? Value() : sum.getLhs() == x ? sum.getRhs() : sum.getRhs() == x ? sum.getLhs() : Value();
@@ -169,7 +170,7 @@ struct Gate {
   Value x;
 };
 
-/// 0.5 x (1 + curve(x)), of which |half| is 0.5 x and |sum| the bracket.
+/// Matches 0.5 x (1 + curve(x)), given |half| = 0.5 x and |sum| = 1 + curve(x).
 std::optional<Gate> matchGelu(Value half, Value sum) {
   Value x = without<arith::MulFOp>(half, 0.5), curve = without<arith::AddFOp>(sum, 1);
   if (!x || !curve) {

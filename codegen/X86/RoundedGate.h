@@ -1,10 +1,10 @@
-//===- RoundedGate.h - Activations that become bytes, by polynomials -*- C++ -*-===//
+//===- RoundedGate.h - Byte-valued activations by polynomials ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// GELU and its kin are x g(x) with g(-x) = 1 - g(x), so max(x, 0) + tail(|x|), where tail(t) = -t g(-t) dies away. Of a
-// result that is rounded to a byte some thousand ulp do not matter: the tail comes from a table of polynomials, in a
-// third of the instructions of the exact function, and only where the result lies so near to the middle between two
-// integers that it might round to the other one, the exact function has to decide. So the bytes are the exact ones.
+// GELU and SiLU are x g(x) with g(-x) = 1 - g(x), which is max(x, 0) + tail(|x|), where tail(t) = -t g(-t) tends to 0.
+// If the result is rounded to a byte, an error of some thousand ulp rarely matters. So a table of polynomials computes
+// the tail, in a third of the instructions of the exact function. Only results so near the middle of two integers that
+// they might round to the wrong one are computed again by the exact function. The bytes therefore equal the exact ones.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_X86_ROUNDEDGATE_H
 #define TESSERA_CODEGEN_X86_ROUNDEDGATE_H
@@ -20,21 +20,21 @@ namespace tessera::x86 {
 
 enum class GateKind { Gelu, GeluTanh, Silu };
 
-/// |factor| tail(t) for t >= 0: a polynomial of t for each piece, the piece of t being round(t * piecesPerOne), and
-/// that of what lies beyond |reach| that of |reach|.
+/// Approximates |factor| tail(t) for t >= 0 by one polynomial of t per piece. The piece of t is round(t *
+/// piecesPerOne); beyond |reach|, the value at |reach| is used.
 struct GateTable {
   static constexpr int64_t kPieces = 16;
 
-  /// Nothing where no table of the kind is near enough for |factor|.
+  /// Returns nullopt if no table of |kind| is accurate enough for |factor|.
   static std::optional<GateTable> make(GateKind kind, float factor);
 
   float factor = 1, reach = 0, piecesPerOne = 0;
-  std::vector<std::array<float, kPieces>> coefficients; ///< that of the highest power first
-  /// How far value() may be from the exact function, rounded step by step and then divided by 1 / |factor|, where that
-  /// is in [-512, 512].
+  std::vector<std::array<float, kPieces>> coefficients; ///< one array per power of t, the highest first
+  /// Bound of the difference between value() and the exact function (rounded step by step, then divided by 1 /
+  /// |factor|), for exact values in [-512, 512].
   float error = 0;
 
-  /// What the instructions compute.
+  /// Computes the same number as the emitted instructions.
   float value(float x) const;
 
 private:
@@ -43,17 +43,18 @@ private:
   double worst(double (*function)(double)) const;
 };
 
-/// A gate at the end of an epilogue, whose results are bytes.
+/// An activation at the end of an epilogue whose results are bytes.
 class RoundedGate {
 public:
-  /// Nothing where |epilogue| ends otherwise, or where the target has no table of 16 numbers in a register.
+  /// Returns nullopt if |epilogue| does not end in such an activation, or if |target| lacks 16-entry register tables.
   static std::optional<RoundedGate> match(mlir::Region &epilogue, const X86Target &target);
 
-  /// The value of the epilogue that is x.
+  /// Returns the value of the epilogue that is the activation's argument x.
   mlir::Value argument() const { return x; }
-  /// The bytes of 16 |x|s; |worst|, null at first, becomes the largest distance of a lane from its integer so far.
+  /// Emits the bytes of 16 |x|s. Updates |worst|, initially null: per lane, the largest distance from an integer so
+  /// far.
   mlir::Value emit(KernelBuilder &kb, mlir::Value x, mlir::Value &worst) const;
-  /// How far what is rounded may be from the exact function's.
+  /// Returns a bound of the error of the value that is rounded.
   float error() const { return table.error; }
 
 private:

@@ -1,4 +1,4 @@
-//===- RoundedGate_test.cpp - Tables of activations are near enough -------===//
+//===- RoundedGate_test.cpp - Tests the error bounds of activation tables --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/RoundedGate.h"
 #include "codegen/X86/RoundedPower.h"
@@ -13,7 +13,7 @@ using bmodel::numerics::Single;
 
 namespace {
 
-/// As the scalar regions have them, rounded step by step.
+/// Computes the activation as the scalar regions do, rounded step by step.
 float exactGate(GateKind kind, float value) {
   Single x{value}, half = Single{0.5f} * x, one{1.0f};
   if (kind == GateKind::Silu) {
@@ -26,7 +26,8 @@ float exactGate(GateKind kind, float value) {
   return (half * (one + bmodel::numerics::tanh(Single{0.797884583f} * (x + cube)))).v;
 }
 
-/// The largest share of its error that |table| uses up, over numbers of all sizes whose results are in [-512, 512].
+/// Returns the largest error of |table| as a share of table.error, over arguments of all magnitudes whose results are
+/// in [-512, 512].
 double shareUsed(GateKind kind, const GateTable &table, std::mt19937 &random, int64_t count) {
   double share = 0;
   float end = 512 / table.factor, divisor = 1 / table.factor;
@@ -73,7 +74,7 @@ TEST(RoundedPower, IsAsNearAsItSays) {
   EXPECT_EQ(nearPower(-std::numeric_limits<float>::infinity(), 255), nearPower(-1000, 255));
 }
 
-/// Where a step is as small as the table's error, there is none.
+/// Tests that there is no table if a quantisation step is as small as the error of the table.
 TEST(RoundedGate, RefusesFineSteps) {
   EXPECT_TRUE(GateTable::make(GateKind::Gelu, 100));
   EXPECT_FALSE(GateTable::make(GateKind::Gelu, 1e6f));

@@ -1,4 +1,4 @@
-//===- RoundedPower.cpp - Powers that become few integers, by a polynomial ===//
+//===- RoundedPower.cpp - Byte-valued powers by a polynomial --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/RoundedPower.h"
 
@@ -15,15 +15,15 @@ namespace tessera::x86 {
 namespace {
 
 constexpr float kLog2E = 1.44269504088896341f;
-/// 255 times two to this is far below a half.
+/// Lower bound of the exponent: 255 * 2^kLeast is far below one half.
 constexpr float kLeast = -24;
 
-/// 2^r for r in [0, 1), the highest power first, fitted for the least relative error (7.5e-8).
+/// Coefficients of 2^r for r in [0, 1), the highest power first, with the least relative error (7.5e-8).
 constexpr double kPolynomial[] = {0.001877576608199208, 0.008989340252573697, 0.05582631791733735,
                                   0.24015361709027766,  0.6931530731948625,   0.9999999250636211};
 
-/// One of AVX-512's instructions of all lanes with |operands| in front of what is kept, rounding as the control
-/// register says.
+/// Emits the unmasked form of a masked AVX-512 intrinsic with |operands|, a pass-through value |kept|, and the current
+/// rounding mode.
 Value ofAllLanes(KernelBuilder &kb, StringRef name, SmallVector<Value> operands, Value kept) {
   auto integer = [&](int64_t value, unsigned bits) -> Value {
     return arith::ConstantOp::create(kb.b, kb.b.getIntegerAttr(kb.b.getIntegerType(bits), value));
@@ -36,7 +36,7 @@ Value byte(KernelBuilder &kb, int64_t value) {
   return arith::ConstantOp::create(kb.b, kb.b.getI32IntegerAttr(int32_t(value)));
 }
 
-/// |x| less itself rounded: 0 to nearest even, 1 downwards.
+/// Returns |x| minus |x| rounded: to nearest even with |mode| 0, downwards with |mode| 1.
 Value emitReduce(KernelBuilder &kb, Value x, int64_t mode) {
   return ofAllLanes(kb, "llvm.x86.avx512.mask.reduce.ps.512", {x, byte(kb, mode)}, kb.zero(x.getType()));
 }
@@ -64,7 +64,7 @@ Value emitNearPower(KernelBuilder &kb, Value x, int64_t levels) {
 
 Value emitDistance(KernelBuilder &kb, Value value, Value worst) {
   Value distance = emitReduce(kb, value, 0);
-  // The larger magnitude of two, without its sign.
+  // Computes the larger of two magnitudes.
   return ofAllLanes(kb, "llvm.x86.avx512.mask.range.ps.512", {distance, worst ? worst : distance, byte(kb, 0b1011)},
                     kb.zero(value.getType()));
 }

@@ -1,8 +1,8 @@
-//===- RoundedPower.h - Powers that become few integers, by a polynomial -*- C++ -*-===//
+//===- RoundedPower.h - Byte-valued powers by a polynomial ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The powers of an attention of integers are rounded to a byte's steps, so a polynomial of a few instructions does for
-// all but those that lie near to the middle of two integers.
+// Integer attention rounds its powers to at most 256 levels. A polynomial of a few instructions therefore suffices for
+// all powers except those that lie near the middle of two integers.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_X86_ROUNDEDPOWER_H
 #define TESSERA_CODEGEN_X86_ROUNDEDPOWER_H
@@ -11,18 +11,18 @@
 
 namespace tessera::x86 {
 
-/// How far nearPower() may be from |levels| times the exact function's result.
+/// Bound of the difference between nearPower() and |levels| times the exact function.
 inline constexpr float kPowerError = 0x1p-13f;
 
-/// What emitNearPower() computes.
+/// Computes the same number as emitNearPower().
 float nearPower(float x, int64_t levels);
 
-/// e^x times |levels|, at most 255, of 16 |x| <= 0 that are no NaN. For AVX-512.
+/// Emits |levels| times e^x for 16 |x| <= 0 that are not NaN; |levels| is at most 255. Requires AVX-512.
 mlir::Value emitNearPower(KernelBuilder &kb, mlir::Value x, int64_t levels);
 
-/// The larger of |worst| (null: nothing) and the distances of 16 |values| from their integers.
+/// Returns, per lane, the larger of |worst| (null: none yet) and the distance of |value| from the nearest integer.
 mlir::Value emitDistance(KernelBuilder &kb, mlir::Value value, mlir::Value worst);
-/// A bit for each lane of |worst| that is too near to the middle of two integers for values that are off by |error|.
+/// Returns an i16 with one bit per lane of |worst|, set if an error of |error| could change the rounding of a value.
 mlir::Value emitUnsure(KernelBuilder &kb, mlir::Value worst, float error);
 
 } // namespace tessera::x86

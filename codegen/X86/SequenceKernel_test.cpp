@@ -1,4 +1,4 @@
-//===- SequenceKernel_test.cpp - Attention and recurrent cells -------------===//
+//===- SequenceKernel_test.cpp - Attention and recurrent cells ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/KernelText.h"
 
@@ -11,7 +11,7 @@ using llvm::formatv;
 namespace {
 
 TEST(Attention, Shapes) {
-  // Few rows and many; keys, depth and features below, at and beyond whole blocks and panels.
+  // Few and many rows; keys, depths and features below, at and beyond whole blocks and panels.
   for (auto [s, t, e, f] :
        {std::tuple(1, 1, 1, 1), {5, 7, 9, 3}, {33, 40, 64, 64}, {4, 100, 32, 16}, {150, 33, 8, 24}, {29, 64, 17, 48}}) {
     std::string q = tensor({2, 3, s, e}), k = tensor({2, 3, t, e}), v = tensor({2, 3, t, f}), m = tensor({2, 1, s, t}),
@@ -26,11 +26,12 @@ TEST(Attention, Shapes) {
   }
 }
 
-/// Powers of scores far apart vanish; rows whose mask is the lowest float, or infinite but for a key, are no NaN.
+/// Tests scores so far apart that powers vanish, and that rows whose mask is the lowest float, or -inf for all keys but
+/// one, do not become NaN.
 TEST(Attention, WideScores) {
   std::string q = tensor({3, 21, 16}), k = tensor({3, 37, 16}), y = q;
   CheckOptions wide;
-  wide.low = -6, wide.high = 6, wide.relative = 1e-3; // what sums of hundreds lose, the power multiplies
+  wide.low = -6, wide.high = 6, wide.relative = 1e-3; // the power amplifies the rounding of long sums
   check(formatv("(%q: {0}, %k: {1}, %v: {1}) -> {0} {{ %y = device.attention %q, %k, %v {{scale = 1.0 : f64} : ({0}, "
                 "{1}, {1}) -> {0} return %y : {0} }",
                 q, k),
@@ -47,7 +48,8 @@ TEST(Attention, WideScores) {
   }
 }
 
-/// Sizes around those of vectors and tiles, sequences of their own lengths, and of one, which are taken together.
+/// Tests sizes around those of vectors and tiles, with different lengths per sequence, or with sequences of full
+/// length, which advance together.
 TEST(Recurrent, Sizes) {
   std::mt19937 random(11);
   for (int i = 0; i < 28; ++i) {
@@ -63,7 +65,7 @@ TEST(Recurrent, Sizes) {
     }
     std::string lens = i < 14 ? "lens %l " : "", lensType = i < 14 ? formatv(", tensor<{0}xi32>", batch).str() : "";
     CheckOptions options;
-    options.relative = 5e-5; // steps enlarge what sums of large numbers lose
+    options.relative = 5e-5; // steps amplify the rounding of long sums
     check(formatv("(%x: {0}, %w: {1}, %r: {2}, %b: {3}) -> ({4}, {5}, {5}) {{ "
                   "%l = top.constant dense<[{6}]> : tensor<{7}xi32> : tensor<{7}xi32> "
                   "%y, %yh, %yc = device.recurrent %x, %r w %w bias %b {13}{{kind = \"{8}\", direction = "
@@ -79,7 +81,7 @@ TEST(Recurrent, Sizes) {
   }
 }
 
-/// Integer products and the float chain between them, to the bit; rows in views where heads lie side by side.
+/// Tests integer attention bit by bit: the integer matmuls and the float operations between them.
 TEST(Attention, OfBytes) {
   CheckOptions options;
   options.allBytes = true, options.relative = 0;
@@ -108,7 +110,7 @@ TEST(Attention, OfBytes) {
   }
 }
 
-/// Masks that leave no key, or make a row's largest score infinite or no number.
+/// Tests masks that remove every key, or make a row's largest score infinite or NaN.
 TEST(Attention, OfBytesWithoutFiniteScores) {
   CheckOptions options;
   options.allBytes = true, options.relative = 0;

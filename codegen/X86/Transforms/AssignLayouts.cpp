@@ -1,4 +1,4 @@
-//===- AssignLayouts.cpp - Channel-blocked or row-major, per tensor -------===//
+//===- AssignLayouts.cpp - Assigns channel-blocked or row-major layouts ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/ConvAlgorithm.h"
 #include "codegen/X86/Transforms/Passes.h"
@@ -55,7 +55,7 @@ private:
       return std::nullopt;
     }
     ConvWeightDims dims = weightDims(conv);
-    // Few channels are read as rows of the image: blocks would be mostly padding.
+    // A few channels are read from a row-major image, because blocks would be mostly padding.
     bool few = dims.groupC <= 4 || (dims.groupC < kBlock && dims.kw > 1);
     bool rows = fast->algorithm == ConvAlgorithm::direct && dims.groups == 1 && few &&
                 !device::isBlocked(conv.getX().getType());
@@ -63,7 +63,7 @@ private:
     return rows ? device::LayoutPolicy::ConvInput::RowMajor : device::LayoutPolicy::ConvInput::Blocked;
   }
 
-  /// Joins neighbouring groups until they fill whole blocks; the weights between old groups are zero.
+  /// Merges neighbouring groups until they fill whole blocks; the weights between former groups are zero.
   void mergeGroups(device::ConvOp conv) {
     RankedTensorType w = typeOf(conv.getW());
     std::optional<top::TensorData> data;

@@ -1,4 +1,4 @@
-//===- ChoosePacking.cpp - How the weights of an op are packed ------------===//
+//===- ChoosePacking.cpp - Chooses the packing of an op's weights ---------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/ChoosePacking.h"
 
@@ -21,8 +21,8 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 // The choice
 //===----------------------------------------------------------------------===//
 
-/// What a K step of a register tile or depthwise kernel holds of |weights| that elements |x| are multiplied with.
-/// |pairs|: whether elements of x that follow each other in K do so in memory.
+/// Returns the K step of a register tile or depthwise kernel for constant |weights| and elements of type |x|. |pairs|:
+/// elements of x that are consecutive in K are contiguous in memory.
 static PackedStep stepOf(Type x, const top::TensorData &weights, PackingTarget target, bool pairs) {
   Type w = weights.type.getElementType();
   if (pairs && hasBf16Dots(x, w, target)) {
@@ -45,11 +45,11 @@ static PackingAttr packDepthwiseAs(device::ConvOp conv, const top::TensorData &w
   Type x = typeOf(conv.getX()).getElementType(), w = weights.type.getElementType();
   bool integers = isIntegerOperand(x);
   PackedOrder order = PackedOrder::depthwise;
-  PackedStep step = PackedStep::f32; // of bytes as well: their sums are exact in f32
+  PackedStep step = PackedStep::f32; // also for bytes, whose sums are exact in f32
   if (isByte(x) && target.byteDots && fitsWindows(conv.getStrides().back(), conv.getDilations().back())) {
     order = PackedOrder::windows, step = PackedStep::i8x4;
   } else if (isByte(w) && !integers) {
-    step = PackedStep::i8; // the scales are in the epilogue
+    step = PackedStep::i8; // the epilogue applies the scales
   } else if (!isByte(x)) {
     step = stepOf(x, weights, target, /*pairs=*/false);
   }
@@ -57,7 +57,7 @@ static PackingAttr packDepthwiseAs(device::ConvOp conv, const top::TensorData &w
                           depthwiseTileRows(target.vectorBytes, integers), kBlock, 0, 0, 0);
 }
 
-/// The packing for tiles of AMX, of |columns| columns.
+/// Returns the packing for AMX tiles of weights with |columns| columns.
 static PackingAttr packForMatrixTiles(Operation *op, PackedOrder order, ArrayRef<int64_t> shape, Value x,
                                       int64_t columns, int64_t chunk) {
   Type element = typeOf(x).getElementType();
@@ -66,7 +66,7 @@ static PackingAttr packForMatrixTiles(Operation *op, PackedOrder order, ArrayRef
                           columns > kBlock ? 2 * kBlock : kBlock, 0, 0, chunk);
 }
 
-/// In which order tiles of AMX could read the weights of a direct convolution.
+/// Returns the order in which AMX tiles could read the weights of a direct convolution, if any.
 static std::optional<PackedOrder> orderForMatrixTiles(device::ConvOp conv) {
   if (device::isBlocked(conv.getX().getType())) {
     return PackedOrder::channels_last;
@@ -101,10 +101,10 @@ PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, P
 }
 
 bool hasRegisterTile(device::MatMulOp matmul, PackingTarget target) {
-  constexpr int64_t kBytesWithoutFma = 16; // of a vector where the chip does not fuse
+  constexpr int64_t kBytesWithoutFma = 16; // vector bytes of chips without FMA
   RankedTensorType a = typeOf(matmul.getA()), b = typeOf(matmul.getB()), y = typeOf(matmul.getY());
   if (device::isOrderedProduct(matmul) && target.vectorBytes == kBytesWithoutFma) {
-    return false; // the register tile would not fuse
+    return false; // without FMA, the register tile does not fuse as ordered sums require
   }
   Type w = hasIntegerWeights(matmul) ? Type(Float32Type::get(matmul.getContext())) : b.getElementType();
   bool widens = isIntegerOperand(a.getElementType()) || device::isNarrowFloat(a.getElementType());
@@ -142,7 +142,7 @@ bool hasRegisterTile(device::RecurrentOp op, PackingTarget target) {
     return element.isF32() || device::isNarrowFloat(element);
   };
   auto isStatic = [](Value value) { return typeOf(value).hasStaticShape(); };
-  bool plain = typeOf(op.getR()).getElementType().isF32(); // others are widened in registers
+  bool plain = typeOf(op.getR()).getElementType().isF32(); // other types are widened in registers, which requires AVX2
   return top::isConstant(op.getR()) && isTileFloat(op.getX()) && isTileFloat(op.getR()) && isTileFloat(op.getY()) &&
          llvm::all_of(op->getOperands(), isStatic) && typeOf(op.getX()).getNumElements() > 0 &&
          op.getHiddenSize() > 0 && (plain || target.vectorBytes > kBytesWithoutFma);
@@ -158,10 +158,10 @@ PackingAttr choosePacking(device::RecurrentOp op, const top::TensorData &weights
 }
 
 //===----------------------------------------------------------------------===//
-// What packs
+// Packers
 //===----------------------------------------------------------------------===//
 
-/// |function| on buffers of f32, or of the bits of f16 or bf16.
+/// Returns a packer that calls |function| on buffers of f32, or on the bits of f16 or bf16.
 template <typename Function>
 static Packer onFloats(PackedStep step, Function function) {
   if (step != PackedStep::f32) {
@@ -177,7 +177,7 @@ static Packer onFloats(PackedStep step, Function function) {
 static const int8_t *asIntegers(const char *from) { return reinterpret_cast<const int8_t *>(from); }
 static const uint16_t *asHalves(const char *from) { return reinterpret_cast<const uint16_t *>(from); }
 
-/// The constant scales of |op|, none where it has none.
+/// Returns the constant scales of |op|; empty if it has none.
 template <typename OpTy>
 static std::vector<float> scaleData(OpTy op) {
   std::optional<top::TensorData> data = op.getScales() ? top::getConstantData(op.getScales()) : std::nullopt;
@@ -253,7 +253,7 @@ Packer packerOf(device::RecurrentOp op, PackingAttr packing) {
   Panels panels = panelsOfRecurrent(op, packing);
   int64_t hidden = op.getHiddenSize(), gates = op.getNumDirections() * op.getNumGates() / panels.groups;
   return onFloats(panels.step, [=](auto *from, auto *to) {
-    int64_t columns = panels.columns / gates; // of a gate, those that do not exist included
+    int64_t columns = panels.columns / gates; // columns of a gate, including padding
     std::vector<std::remove_cvref_t<decltype(*to)>> padded(panels.columns * hidden);
     for (int64_t group = 0; group < panels.groups; ++group) {
       for (int64_t gate = 0; gate < gates; ++gate) {

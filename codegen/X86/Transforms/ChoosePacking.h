@@ -1,4 +1,4 @@
-//===- ChoosePacking.h - How the weights of an op are packed ----*- C++ -*-===//
+//===- ChoosePacking.h - Chooses the packing of an op's weights ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_X86_TRANSFORMS_CHOOSEPACKING_H
 #define TESSERA_CODEGEN_X86_TRANSFORMS_CHOOSEPACKING_H
@@ -10,23 +10,26 @@
 
 namespace tessera::x86 {
 
-/// The packing of |conv| with constant |weights|, whose algorithm is chosen. Scales that are left go into the panels.
+/// Returns the packing of |conv| with constant |weights|, whose x86.algorithm is set. If it has scales, they go into
+/// the panels.
 PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, PackingTarget target);
 
-/// Whether a register tile multiplies |matmul| with weights that are constant.
+/// Returns true if a register tile supports |matmul| with constant weights.
 bool hasRegisterTile(device::MatMulOp matmul, PackingTarget target);
 
-/// The packing of |matmul|, which has a register tile, with constant |weights|.
+/// Returns the packing of |matmul|, for which hasRegisterTile() is true, with constant |weights|.
 PackingAttr choosePacking(device::MatMulOp matmul, const top::TensorData &weights, PackingTarget target);
 
-/// Whether a register tile multiplies the states of |op| with its weights, which are constant then.
+/// Returns true if a register tile supports the matmul of the states and weights of |op|; the weights are then
+/// constant.
 bool hasRegisterTile(device::RecurrentOp op, PackingTarget target);
 
-/// The packing of |op|, which has a register tile and no weights of inputs, with constant |weights|.
+/// Returns the packing of |op|, for which hasRegisterTile() is true and whose inputs are hoisted, with constant
+/// |weights|.
 PackingAttr choosePacking(device::RecurrentOp op, const top::TensorData &weights, PackingTarget target);
 
-/// Writes weights in their logical order, as |op| has them, to packed ones of packedType(op, packing); the transformed
-/// ones of Winograd as f32. Independent of |op| afterwards.
+/// A function that packs weights from their logical order in |op| to packedType(op, packing). Winograd weights are read
+/// and written as f32. The function does not refer to |op|.
 using Packer = std::function<void(const char *from, char *to)>;
 Packer packerOf(device::ConvOp conv, PackingAttr packing);
 Packer packerOf(device::MatMulOp matmul, PackingAttr packing);

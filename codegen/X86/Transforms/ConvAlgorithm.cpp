@@ -1,4 +1,4 @@
-//===- ConvAlgorithm.cpp - Which kernel a convolution gets ----------------===//
+//===- ConvAlgorithm.cpp - Chooses the kernel of a convolution ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/ConvAlgorithm.h"
 
@@ -41,20 +41,20 @@ int64_t groupsToMerge(device::ConvOp conv) {
   for (int64_t merge = 1; merge <= d.groups; ++merge) {
     bool whole = merge * d.groupC % kBlock == 0 && merge * groupOc % kBlock == 0;
     if (d.groups % merge == 0 && (whole || merge == d.groups)) {
-      // Merged groups multiply zeros: worth it up to a point.
+      // Merged groups multiply zeros, which pays off up to some width.
       return merge <= 2 * kBlock ? merge : 0;
     }
   }
   return 0;
 }
 
-/// Elements of x that a K step of a register tile takes.
+/// Returns the number of elements of x that a K step of a register tile multiplies.
 static int64_t elementsPerStep(device::ConvOp conv, PackingTarget target) {
   Type x = typeOf(conv.getX()).getElementType(), w = typeOf(conv.getW()).getElementType();
   return isByte(x) ? 4 : isIntegerOperand(x) || hasBf16Dots(x, w, target) ? 2 : 1;
 }
 
-/// The convolution as a product of positions and channels.
+/// Returns the convolution as a matmul of positions and channels.
 static TiledProduct directProduct(device::ConvOp conv, PackingTarget target) {
   ConvWeightDims d = weightDims(conv);
   ArrayRef<int64_t> y = typeOf(conv.getY()).getShape();
@@ -85,7 +85,7 @@ int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, PackingTarget 
   return 1;
 }
 
-/// Cycles on tiles of AMX, of all images.
+/// Returns the cycles on AMX tiles for all images.
 static double matrixCycles(device::ConvOp conv, TiledProduct product, ChunkedDepth chunks) {
   RankedTensorType x = typeOf(conv.getX());
   int64_t bytes =
@@ -107,7 +107,7 @@ std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackedOrder order
   return faster ? std::optional(chunks) : std::nullopt;
 }
 
-/// Cycles of one image, weights coming from beyond L2 at kStreamBytes a cycle.
+/// Returns the cycles of one image. Weights arrive from beyond L2 at kStreamBytes per cycle.
 static double directCycles(device::ConvOp conv, PackingTarget target) {
   constexpr double kStreamBytes = 8;
   TiledProduct product = directProduct(conv, target);
@@ -126,17 +126,17 @@ static double winogradCycles(device::ConvOp conv, int64_t vectorBytes, int64_t t
   double points = (tile + 2) * (tile + 2), vectors = 64.0 / vectorBytes;
   double products = points * tileCycles(vectorBytes, choosePanelBlocks(vectorBytes, product), product);
   double weights = points * 4.0 * d.groupC * llvm::alignTo(d.oc, kBlock);
-  // Loads, arithmetic and stores of both transforms, per tile and block, measured.
+  // The loads, arithmetic and stores of both transforms, measured per tile and block.
   double tiles = product.rowsPerRun, perTile = tile == 4 ? 300 : 110;
   double transforms = tiles * perTile * vectors * (llvm::divideCeil(d.groupC, kBlock) + llvm::divideCeil(d.oc, kBlock));
-  // Streaming runs beside the arithmetic only in part.
+  // Streaming the weights overlaps only partly with the arithmetic.
   return products + transforms + 0.6 * weights / kStreamBytes;
 }
 
 std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget target, bool winograd) {
   RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
   bool integers = isIntegerOperand(x.getElementType());
-  // Integer weights of a float x are multiplied as floats.
+  // A float x multiplies integer weights as floats.
   bool scaled = hasIntegerWeights(conv);
   Type w = scaled ? Type(Float32Type::get(conv.getContext())) : typeOf(conv.getW()).getElementType();
   if (x.getRank() != 4 || !x.hasStaticShape() || !y.hasStaticShape() ||
@@ -145,7 +145,7 @@ std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget
   }
   ConvWeightDims d = weightDims(conv);
   if (d.groups > 1 && d.groupC == 1 && d.oc == d.groups) {
-    // Without VNNI the sums of bytes are kept in f32: exact below 2^24.
+    // Without VNNI, sums of bytes are computed in f32, which is exact below 2^24.
     constexpr int64_t kMostTaps = (1 << 24) / (255 * 128);
     return isByte(x.getElementType()) && d.kh * d.kw > kMostTaps ? ConvChoice() : ConvChoice{ConvAlgorithm::depthwise};
   }
@@ -159,10 +159,11 @@ std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget
     return best;
   }
   double cycles = directCycles(conv, target);
-  // F(4 x 4) enlarges what is lost by storing transformed weights in 16 bits 6 to 12 times, F(2 x 2) 1.6 times.
+  // Storing transformed weights in 16 bits multiplies their rounding error by 6 to 12 for F(4 x 4), by 1.6 for F(2 x
+  // 2).
   int64_t largest = device::isNarrowFloat(w) ? 2 : 4;
   for (int64_t tile = 2; tile <= largest; tile += 2) {
-    // The gain has to be clear: Winograd rounds more coarsely.
+    // Require a clear gain, because Winograd rounds more coarsely.
     double other = winogradCycles(conv, target.vectorBytes, tile) * 1.1;
     if (other < cycles) {
       cycles = other;

@@ -1,4 +1,4 @@
-//===- ConvAlgorithm.h - Which kernel a convolution gets --------*- C++ -*-===//
+//===- ConvAlgorithm.h - Chooses the kernel of a convolution ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_X86_TRANSFORMS_CONVALGORITHM_H
 #define TESSERA_CODEGEN_X86_TRANSFORMS_CONVALGORITHM_H
@@ -10,56 +10,59 @@
 
 namespace tessera::x86 {
 
-/// What of a chip decides which kernel multiplies and how weights are packed.
+/// The properties of a chip that determine the kernels and the packing of weights.
 struct PackingTarget {
-  int64_t vectorBytes = 64; ///< of a register
-  bool byteDots = false;    ///< multiplies unsigned by signed bytes and sums four products
-  bool bf16Dots = false;    ///< multiplies bf16 and sums two products in f32
-  bool amx = false;         ///< multiplies tiles of bytes and of bf16
+  int64_t vectorBytes = 64; ///< bytes of a vector register
+  bool byteDots = false;    ///< has dot products of four unsigned and four signed bytes
+  bool bf16Dots = false;    ///< has dot products of two bf16, summed in f32
+  bool amx = false;         ///< has AMX tiles of bytes and of bf16
 };
 
-/// The decision for one convolution.
+/// The kernel of one convolution.
 struct ConvChoice {
   ConvAlgorithm algorithm;
   int64_t outputTile = 0; ///< m of F(m x m, 3 x 3)
 };
 
-/// i8 or ui8.
+/// Returns true for i8 and ui8.
 bool isByte(mlir::Type type);
 
-/// What i8 weights are multiplied with exactly: bytes, four at a time, or i16, two at a time.
+/// Returns true for types that multiply i8 weights exactly: bytes, four at a time, and i16, two at a time.
 bool isIntegerOperand(mlir::Type type);
 
-/// Products of tiles that a chunk of K takes: i16 are multiplied as low and as high bytes.
+/// Returns the number of AMX tile operations per chunk of K: two for i16, one each for the low and the high bytes.
 inline int64_t tileProducts(mlir::Type x) { return x.isSignlessInteger(16) ? 2 : 1; }
 
-/// Whether |x| and |w| (element types) are multiplied two at a time as they are, without being widened.
+/// Returns true if elements |x| and |w| are multiplied as pairs of bf16, without being widened.
 inline bool hasBf16Dots(mlir::Type x, mlir::Type w, PackingTarget target) {
   return target.bf16Dots && x.isBF16() && w.isBF16();
 }
 
-/// Types of register-tiled products of |x| and |w| (element types), |bias| and |y|; |bias| may be null.
+/// Returns true if a register tile supports |x|, weights of element type |w|, |bias| (may be null) and |y|.
 bool hasTileTypes(mlir::Value x, mlir::Type w, mlir::Value bias, mlir::Value y);
 
-/// What |conv| costs least with on |target|; nothing when no fast kernel takes it. Its weights are not packed.
+/// Returns the cheapest algorithm for |conv| on |target|, or nullopt if no fast kernel supports it. Its weights must
+/// not be packed yet. |winograd| allows Winograd.
 std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget target, bool winograd);
 
-/// The algorithm that x86-assign-layouts chose; null for a generic convolution and once the weights are packed.
+/// Returns the algorithm that x86-assign-layouts chose; null for a generic convolution, and after its weights are
+/// packed.
 inline AlgorithmAttr algorithmOf(device::ConvOp conv) {
   return conv->getAttrOfType<AlgorithmAttr>(X86Dialect::kAlgorithmAttr);
 }
 
-/// Whether |op|, a conv or matmul, multiplies floats with integer weights.
+/// Returns true if |op|, a convolution or matmul, multiplies floats by integer weights.
 bool hasIntegerWeights(mlir::Operation *op);
 
-/// The chunks of K by which tiles of AMX multiply |conv|, a direct convolution whose weights are in an |order| that has
-/// channels last, where they are faster than vectors.
+/// Returns the chunks of K with which AMX tiles multiply |conv|, a direct convolution with weights in a channels-last
+/// |order|; nullopt if vector instructions are faster or AMX does not support it.
 std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackedOrder order, PackingTarget target);
 
-/// Output channel blocks per panel of the weights for |choice|.
+/// Returns the number of output channel blocks per panel of the weights for |choice|.
 int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, PackingTarget target);
 
-/// Number of neighbouring groups that together fill whole blocks; 1 when groups do already, 0 when none fit.
+/// Returns the number of neighbouring groups that together fill whole blocks: 1 if single groups do, 0 if too many
+/// would have to be merged.
 int64_t groupsToMerge(device::ConvOp conv);
 
 } // namespace tessera::x86

@@ -1,4 +1,4 @@
-//===- ConvToMatMul.cpp - Convolutions whose weights are no constants -----===//
+//===- ConvToMatMul.cpp - Convolutions with non-constant weights ----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/MoveBuilder.h"
 #include "codegen/X86/Transforms/Passes.h"
@@ -22,7 +22,7 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-/// y [N, G, OC / G, P] = w [G, OC / G, K] times what the windows of all P results see, [N, G, K, P].
+/// Rewrites a convolution as y [N, G, OC / G, P] = w [G, OC / G, K] times the windows [N, G, K, P] of all P results.
 class OpenConv {
 public:
   explicit OpenConv(device::ConvOp conv)
@@ -63,7 +63,7 @@ public:
   }
 
 private:
-  /// Whether |extra| holds a value for each channel, or one for all.
+  /// Returns true if |extra| holds one value per channel, or a single value.
   bool isByChannel(Value extra) const {
     ArrayRef<int64_t> dims = typeOf(extra).getShape();
     int64_t count = typeOf(extra).getNumElements();
@@ -71,7 +71,7 @@ private:
     return count == 1 || (count == y[1] && channels);
   }
 
-  /// A value for each row of the product: |extra|, of the channels, for every image.
+  /// Returns |extra|, which holds values per channel, as one value per row of the matmul, for every image.
   Value byRow(Value extra) {
     if (typeOf(extra).getNumElements() == 1 && y[1] != 1) {
       return build.reshape(extra, {1, 1, 1, 1});
@@ -87,7 +87,7 @@ private:
     return build.copy(one, piece, rows);
   }
 
-  /// [N, G, C / G * KH * KW, OH * OW]; zeros outside of the image.
+  /// Returns the windows [N, G, C / G * KH * KW, OH * OW], with zeros outside the image.
   Value windows(int64_t steps) {
     Dims matrices{x[0], groups, steps, y[2] * y[3]};
     bool isPadded = llvm::any_of(conv.getPads(), [](int64_t pad) { return pad != 0; });
@@ -104,7 +104,7 @@ private:
       bool sees = true;
       for (size_t d = 0; d < 2; ++d) {
         int64_t index = d == 0 ? tap / w[3] : tap % w[3], stride = conv.getStrides()[d];
-        int64_t at = index * conv.getDilations()[d] - conv.getPads()[d]; // of the first result
+        int64_t at = index * conv.getDilations()[d] - conv.getPads()[d]; // input position of the first result
         int64_t first = at < 0 ? llvm::divideCeil(-at, stride) : 0;
         int64_t last = at > x[d + 2] - 1 ? -1 : std::min(y[d + 2] - 1, (x[d + 2] - 1 - at) / stride);
         sees &= first <= last;
@@ -122,7 +122,7 @@ private:
         build.copy(conv.getX(), pieces, dims, whole ? FloatAttr() : build.builder.getF64FloatAttr(0.0)), matrices);
   }
 
-  /// The bias, the last epilogue operand, is the first thing that the epilogue adds.
+  /// Adds the bias, the last epilogue operand, at the beginning of the epilogue.
   void addBias(device::MatMulOp product) {
     Region &region = product.getEpilogue();
     OpBuilder builder(product);

@@ -1,4 +1,4 @@
-//===- FlattenVolumes.cpp - Convolutions and pools of volumes as 2-D ones -===//
+//===- FlattenVolumes.cpp - Rewrites 3-D convolutions and pools as 2-D ones --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/MoveBuilder.h"
 #include "codegen/X86/Transforms/Passes.h"
@@ -26,7 +26,7 @@ bool isAll(ArrayRef<int64_t> values, int64_t wanted) {
   return llvm::all_of(values, [=](int64_t value) { return value == wanted; });
 }
 
-/// How the epilogue operands of a volume lie in the 2-D op that takes its place.
+/// The dims of a volume [N, C, D, H, W] in the 2-D op that replaces an op on it.
 enum class View {
   Frames,  ///< [N * D, C, H, W]
   Columns, ///< [N, C, D, H * W]
@@ -37,7 +37,7 @@ class Builder2d : public MoveBuilder {
 public:
   using MoveBuilder::MoveBuilder;
 
-  /// [A, B, C...] -> [B, A, C...] of the dims |first| and the one behind it.
+  /// Returns |x| with dims |first| and |first| + 1 swapped.
   Value swapped(Value x, size_t first) {
     Dims dims(typeOf(x).getShape());
     std::swap(dims[first], dims[first + 1]);
@@ -49,22 +49,22 @@ public:
     return copy(x, piece, dims);
   }
 
-  /// Dims of a volume of dims |d| as |view| says.
+  /// Returns the dims of a volume of dims |d| in |view|.
   static Dims dimsOf(ArrayRef<int64_t> d, View view) {
     return view == View::Columns ? Dims{d[0], d[1], d[2], d[3] * d[4]} : Dims{d[0] * d[2], d[1], d[3], d[4]};
   }
 
-  /// Volume |x| as |view| says.
+  /// Returns volume |x| in |view|.
   Value viewed(Value x, View view) {
     return reshape(view == View::Columns ? x : swapped(x, 1), dimsOf(typeOf(x).getShape(), view));
   }
 
-  /// |y| of |view| as a volume of dims |d|.
+  /// Returns |y|, which is in |view|, as a volume of dims |d|.
   Value volume(Value y, View view, ArrayRef<int64_t> d) {
     return view == View::Columns ? reshape(y, d) : swapped(reshape(y, {d[0], d[2], d[1], d[3], d[4]}), 1);
   }
 
-  /// Whether viewedExtras() knows how all epilogue operands of |op| lie.
+  /// Returns true if viewedExtras() supports all of the epilogue operands |extras|.
   static bool knowsExtras(OperandRange extras, ArrayRef<int64_t> y) {
     return llvm::all_of(extras, [&](Value extra) { return typeOf(extra).getShape() == y || isByChannel(extra); });
   }
@@ -79,7 +79,7 @@ public:
   }
 
 private:
-  /// Whether |extra| holds a value for each channel of a volume, or one for all.
+  /// Returns true if |extra| holds one value per channel of a volume, or a single value.
   static bool isByChannel(Value extra) {
     ArrayRef<int64_t> dims = typeOf(extra).getShape();
     bool spatial = dims.size() >= 4 && isAll(dims.take_back(3), 1) && (dims.size() == 4 || dims[0] == 1);
@@ -87,8 +87,8 @@ private:
   }
 };
 
-/// One convolution: the taps of a result along the depth become input channels of its frame, or, where the kernel sees
-/// one row and column, the depth becomes the height.
+/// Rewrites one convolution. The taps along the depth become input channels of a frame of the result; or, if the kernel
+/// has a single row and column, the depth becomes the height.
 class FlatConv {
 public:
   explicit FlatConv(device::ConvOp conv)
@@ -97,7 +97,7 @@ public:
 
   bool canReplace() {
     bool depthwise = groups > 1 && w[1] == 1 && w[0] == groups && w[2] > 1;
-    // Scales of several groups of input channels would have to move with them.
+    // Scales of several groups of input channels would have to be reordered with the channels.
     bool scaled = conv.getScales() && w[2] > 1 && typeOf(conv.getScales()).getDimSize(0) != 1;
     return !conv.getPacking() && top::isConstant(conv.getW()) && !depthwise && !scaled &&
            Builder2d::knowsExtras(conv.getExtras(), y);
@@ -133,7 +133,7 @@ public:
   }
 
 private:
-  /// [N * OD, G * KD * C / G, H, W]: for each result along the depth what its taps see, zeros outside.
+  /// Returns [N * OD, G * KD * C / G, H, W]: for each result along the depth, the frames of its taps, zero outside.
   Value windows() {
     int64_t taps = w[2], stride = conv.getStrides()[0], pad = conv.getPads()[0], dilation = conv.getDilations()[0];
     if (taps == 1 && stride == 1 && x[2] == y[2]) {
@@ -144,7 +144,7 @@ private:
     std::vector<Piece> pieces;
     int64_t covered = 0;
     for (int64_t tap = 0; tap < taps; ++tap) {
-      int64_t at = tap * dilation - pad; // of the first result
+      int64_t at = tap * dilation - pad; // input position of the first result
       int64_t first = at < 0 ? llvm::divideCeil(-at, stride) : 0;
       int64_t last = std::min(y[2] - 1, at > x[2] - 1 ? -1 : (x[2] - 1 - at) / stride);
       if (last < first) {
@@ -164,7 +164,8 @@ private:
     return build.reshape(build.copy(build.reshape(conv.getX(), source), pieces, dims, fill), flat);
   }
 
-  /// The constant weights [OC, C / G, KD, KH, KW] under |dims|, as [OC, KD, C / G, KH, KW] where |depthFirst|.
+  /// Returns the constant weights [OC, C / G, KD, KH, KW] with dims |dims|, reordered to [OC, KD, C / G, KH, KW] if
+  /// |depthFirst|.
   Value weightsAs(ArrayRef<int64_t> dims, bool depthFirst) {
     top::TensorData data = *top::getConstantData(conv.getW());
     Type element = data.type.getElementType();
@@ -187,8 +188,8 @@ private:
   int64_t groups;
 };
 
-/// A maximum over volumes: over the rows and columns of each frame, then along the depth. Both views are the same
-/// bytes.
+/// Replaces a maximum over volumes by one over the rows and columns of each frame, then one along the depth. Both views
+/// are the same bytes.
 void replacePool(device::PoolOp pool) {
   Builder2d build(pool);
   Dims x(typeOf(pool.getX()).getShape()), y(typeOf(pool.getY()).getShape());
@@ -213,8 +214,8 @@ void replacePool(device::PoolOp pool) {
   pool.erase();
 }
 
-/// Whether each frame's maxima serve two windows along the depth at least; else the kernel of loops takes a window as
-/// it is.
+/// Returns true if at least two windows along the depth share the maxima of each frame. Otherwise the generic loop
+/// kernel computes the windows directly.
 bool sharesFrames(device::PoolOp pool) {
   return pool.getKind() == device::PoolKind::max && pool.getKernel()[0] >= 2 * pool.getStrides()[0];
 }

@@ -1,4 +1,4 @@
-//===- HoistInputs.cpp - What inputs add to the gates, for all steps ------===//
+//===- HoistInputs.cpp - Multiplies the inputs of all recurrent steps at once --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/ChoosePacking.h"
 #include "codegen/X86/Transforms/MoveBuilder.h"
@@ -19,7 +19,7 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// sums [steps, batch, directions * gates * hidden] = x [steps, batch, inputs] times w, and biases.
+/// Builds sums [steps, batch, directions * gates * hidden] = x [steps, batch, inputs] times w, plus the biases.
 class InputProduct {
 public:
   explicit InputProduct(device::RecurrentOp op)
@@ -51,10 +51,11 @@ public:
   }
 
 private:
-  /// Whether a GRU multiplies a bias of the state, that of the candidate, with the reset gate.
+  /// Returns true if the op is a GRU whose reset gate multiplies the state's bias of the candidate gate.
   bool addsBiasInside() { return op.getKind() == "gru" && op.getLinearBeforeReset(); }
 
-  /// The biases of inputs and those of the state that may be added at once; or those that may not.
+  /// Returns the biases of the inputs plus those of the state if |outside|, without those that the reset gate
+  /// multiplies; otherwise only the latter.
   Value biases(ArrayRef<int64_t> dims, bool outside) {
     constexpr int64_t kCandidate = 2;
     SmallVector<double> both = *top::getConstantDoubles(op.getBias());
@@ -93,7 +94,7 @@ private:
   bool canReplace(device::RecurrentOp op) {
     Value w = op.getW();
     bool constant = w && top::isConstant(w) && (!op.getBias() || top::isConstant(op.getBias()));
-    // Where sums are ordered they are fused, which takes the instruction.
+    // Exact functions need fused ordered sums, which requires FMA.
     constexpr int64_t kBytesWithoutFma = 16;
     return constant && hasTileTypes(op.getX(), typeOf(w).getElementType(), Value(), op.getY()) &&
            hasRegisterTile(op, {.vectorBytes = vectorBytes}) &&

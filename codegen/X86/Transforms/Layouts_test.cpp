@@ -1,8 +1,8 @@
-//===- Layouts_test.cpp - Layouts keep what is computed -------------------===//
+//===- Layouts_test.cpp - Tests that layouts preserve results -------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cases of the Top reference with the layouts that x86 chooses: copies, algorithms and merged groups change no
-// value.
+// Runs the cases of the Top reference with the layouts that x86 chooses. Copies, algorithms and merged groups must not
+// change any value.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/Transforms/Passes.h"
 #include "device_dialect/Reference/TopCases.h"

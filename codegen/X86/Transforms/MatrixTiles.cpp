@@ -1,4 +1,4 @@
-//===- MatrixTiles.cpp - What a product costs on AMX tiles ----------------===//
+//===- MatrixTiles.cpp - Cost model of matmuls on AMX tiles ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/MatrixTiles.h"
 
@@ -7,7 +7,7 @@
 
 namespace tessera::x86 {
 
-/// Whole chunks of |bytes|, as few as there are.
+/// Returns the fewest equal chunks, of whole K steps, that |bytes| divides into.
 static ChunkedDepth wholeChunks(int64_t bytes) {
   int64_t steps = bytes / 4, count = llvm::divideCeil(bytes, kMostChunk);
   while (steps % count != 0) {
@@ -17,7 +17,7 @@ static ChunkedDepth wholeChunks(int64_t bytes) {
 }
 
 ChunkedDepth chunksOfRow(int64_t bytes) {
-  constexpr double kWorthCopying = 1.25; // rows that are padded are copied
+  constexpr double kWorthCopying = 1.25; // padding requires a copy of the rows
   int64_t fewest = llvm::divideCeil(bytes, kMostChunk);
   ChunkedDepth whole = wholeChunks(bytes);
   if (whole.count <= kWorthCopying * double(fewest)) {
@@ -46,13 +46,13 @@ ChunkedDepth chunksOfTaps(PackedOrder order, int64_t channels, int64_t elementBy
 
 double matrixTileCycles(const TiledProduct &product, int64_t chunks, int64_t copied) {
   constexpr int64_t kRows = kMatrixTileRows / 2;
-  // Short rows of an image share a tile, with gaps.
+  // Short rows of an image share a tile, with gaps between them.
   int64_t together = std::max<int64_t>(1, (kRows + 2) / (product.rowsPerRun + 2));
   double tiles = product.rowsPerRun < kRows ? double(llvm::divideCeil(product.rowRuns, together))
                                             : double(product.rowRuns * llvm::divideCeil(product.rowsPerRun, kRows));
   double blocks = double(llvm::divideCeil(product.columns, kBlock)),
          rows = double(product.rowRuns * product.rowsPerRun);
-  // A product of tiles takes a cycle for each row; its operands come from L2 as often as not.
+  // A tile operation takes one cycle per row; its operands often come from L2.
   double perProduct = product.rowRuns == 1 ? std::max<double>(12, std::min<double>(20, 1.25 * product.rowsPerRun)) : 20;
   return tiles * blocks * (double(chunks) * perProduct + 40) + 3 * rows * blocks + double(copied) / 8;
 }

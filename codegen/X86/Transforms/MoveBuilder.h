@@ -1,4 +1,4 @@
-//===- MoveBuilder.h - Copies and views beside an op ------------*- C++ -*-===//
+//===- MoveBuilder.h - Builds copies and reshapes before an op ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_X86_TRANSFORMS_MOVEBUILDER_H
 #define TESSERA_CODEGEN_X86_TRANSFORMS_MOVEBUILDER_H
@@ -11,18 +11,19 @@ namespace tessera::x86 {
 
 inline mlir::RankedTensorType typeOf(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
 
-/// Moves of row-major tensors before an op.
+/// Builds copies and reshapes of row-major tensors before an op.
 class MoveBuilder {
 public:
   explicit MoveBuilder(mlir::Operation *op) : builder(op), loc(op->getLoc()) {}
 
-  /// The same elements under other dims; |x| itself when they are its own.
+  /// Returns |x| reshaped to |dims|; |x| itself if it already has them.
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> dims) {
     auto type = mlir::RankedTensorType::get(dims, typeOf(x).getElementType());
     return type == x.getType() ? x : mlir::Value(device::ReshapeOp::create(builder, loc, type, x));
   }
 
-  /// A tensor of dims |dims| of |pieces| of |x|; elements outside of them hold |fill|, null where there are none.
+  /// Returns a tensor of dims |dims| that consists of |pieces| of |x|. Elements outside the pieces are |fill|, which is
+  /// null if the pieces cover the tensor.
   mlir::Value copy(mlir::Value x, llvm::ArrayRef<device::Piece> pieces, llvm::ArrayRef<int64_t> dims,
                    mlir::FloatAttr fill = {}) {
     llvm::SmallVector<mlir::Attribute> attributes;
@@ -33,7 +34,7 @@ public:
     return device::CopyOp::create(builder, loc, type, x, builder.getArrayAttr(attributes), fill);
   }
 
-  /// Replaces the result of |op| by |value|, whose op takes the tensor's name. Calibration finds tensors by it.
+  /// Replaces the result of |op| by |value|, whose op gets the tensor's name, by which calibration finds the tensor.
   static void replaceResult(mlir::Operation *op, mlir::Value value) {
     top::copyNames(op, value.getDefiningOp());
     op->getResult(0).replaceAllUsesWith(value);

@@ -1,4 +1,4 @@
-//===- NarrowAttention.cpp - Attention of bf16 ----------------------------===//
+//===- NarrowAttention.cpp - Rounds attention operands to bf16 ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/Passes.h"
 #include "device_dialect/IR/DeviceOps.h"
@@ -18,7 +18,7 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// Whether |op| has what the kernel wants, and a map to bf16 is all that reads it.
+/// Returns true if the bf16 kernel supports |op|, and its only user is a map that rounds to bf16.
 bool canNarrow(device::AttentionOp op) {
   auto isSingle = [](Type type) { return cast<RankedTensorType>(type).getElementType().isF32(); };
   auto map = op->hasOneUse() ? dyn_cast<device::MapOp>(*op->user_begin()) : device::MapOp();
