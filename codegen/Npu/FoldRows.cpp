@@ -1,12 +1,13 @@
-//===- FoldRows.cpp - Taps of a kernel as channels ------------------------===//
+//===- FoldRows.cpp - Kernel taps as input channels -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The matrix unit adds up as many input channels at once as it has lanes for them; a picture has three. So the rows of
-// the kernel become channels: channel k * C + c holds, in row i, the row of x's channel c that kernel row k sees from
-// row i of the result. A row stays a run of bytes, which is what outside memory moves well.
+// The matrix unit sums as many input channels at once as its reduction tree is wide, but a picture has three. Therefore
+// kernel rows become channels (im2col): channel k * C + c holds, in row i, the row of x's channel c that kernel row k
+// sees from row i of the result. Each row remains one run of bytes, which off-chip memory moves efficiently.
 //
-// Columns can follow once the rows are there: channels from f * K * C on hold those before them, moved by f columns, in
-// local memory. The step of the window goes over them as over the input itself, so these are runs of bytes, too.
+// Once kernel rows are channels, kernel columns can follow: the channels from f * K * C on hold copies of the first K *
+// C channels, shifted by f columns, made in local memory. The window steps over them as over the input, so rows remain
+// runs of bytes.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/ElementTypes.h"
 #include "codegen/Npu/Product.h"
@@ -21,7 +22,7 @@ using namespace bmodel::npu;
 namespace tessera::npu {
 namespace {
 
-/// Cycles of the matrix unit for |channels| seen through |taps|.
+/// Returns the cycles of the matrix unit for |channels| input channels and |taps| taps.
 double multiplyCycles(const Product &product, uint64_t channels, uint64_t taps, const Chip &chip) {
   uint64_t positions = uint64_t(product.y.dim(0)) * product.y.dim(2) * product.y.dim(3);
   uint64_t groups = llvm::divideCeil(product.y.dim(1), chip.lanes);
@@ -31,7 +32,7 @@ double multiplyCycles(const Product &product, uint64_t channels, uint64_t taps, 
   return double(groups) * std::max(sums * divisor, double(positions) / chip.outputs);
 }
 
-/// The same dense in local memory; only what it costs there is of interest.
+/// Returns the view as a dense tensor in local memory; only its costs matter.
 TileView denseOf(TileView place) {
   uint64_t size = sizeOf(place.tensor.type);
   place.tensor.region = Region::local, place.tensor.offset = 0, place.tensor.lane = 0;
@@ -40,7 +41,7 @@ TileView denseOf(TileView place) {
   return place;
 }
 
-/// Cycles of moving a place into dense local memory.
+/// Returns the cycles of moving a view to dense local memory.
 double copyCycles(const TileView &from, const Chip &chip) {
   copy_command copy;
   copy.x = from.tensor, copy.y = denseOf(from).tensor, copy.shape = from.shape;
@@ -60,13 +61,13 @@ double multiplyCycles(const Product &product, Fold fold, const Chip &chip) {
   return multiplyCycles(product, uint64_t(product.x.dim(1)) * kernel * fold.columns, columns / fold.columns, chip);
 }
 
-/// Columns that the windows of a row of the result reach over.
+/// Returns the number of columns that the windows of one row of the result cover.
 static uint32_t reachOf(const Product &product, uint32_t taps) {
   const Window &window = product.window;
   return (product.y.dim(3) - 1) * window.step[1] + (taps - 1) * window.dilation[1] + 1;
 }
 
-/// Only integers can be added up in another order.
+/// Returns true if kernel columns can become channels. Only integer sums may be re-associated like this.
 static bool canFoldColumns(const Product &product) {
   const Window &window = product.window;
   return window.kernel[1] > 1 && window.padding[1] >= 0 && window.spread[1] == 1 && !product.sumsFloats() &&
@@ -79,20 +80,20 @@ Window windowOfFold(Window window, Fold fold) {
   return window;
 }
 
-/// Columns that its windows reach over where |folded| columns of the kernel are channels.
+/// Returns the number of columns that the windows cover after |folded| kernel columns became channels.
 static uint32_t reachOfFold(const Product &product, uint32_t folded) {
   Window window = windowOfFold(product.window, {FoldRows::inside, folded});
   return (product.y.dim(3) - 1) * window.step[1] + (window.kernel[1] - 1) * window.dilation[1] + 1;
 }
 
-/// How many columns of the kernel can be channels: all, or such a part that as many are left in each.
+/// Returns true if groups of |columns| kernel columns can become channels: all columns, or a divisor of their number.
 static bool canFold(const Product &product, uint32_t columns) {
   uint32_t all = product.window.kernel[1];
   return columns == 1 || (canFoldColumns(product) && columns <= all && all % columns == 0 &&
                           (columns == all || product.window.dilation[1] * columns <= UINT8_MAX));
 }
 
-/// Cycles of moving rows that are folded to where their columns are.
+/// Returns the cycles of copying the folded rows once for each further column of a group.
 static double columnCycles(const Product &product, uint32_t rows, uint32_t folded, const Chip &chip) {
   TileView block = product.x;
   block.shape.dims[1] *= product.window.kernel[0];
@@ -100,15 +101,15 @@ static double columnCycles(const Product &product, uint32_t rows, uint32_t folde
   return (folded - 1) * copyCycles(denseOf(block), chip);
 }
 
-/// Tiles in which what is folded passes: each of them moves on its own.
+/// Returns the number of tiles through which the folded input passes. Each tile has its own moves.
 static double tilesOf(const Product &product, uint64_t channels, uint32_t rows, double moves, const Chip &chip) {
-  constexpr double kGoodTiles = 8, kLeastMove = 8; // as of Tiler.cpp
+  constexpr double kGoodTiles = 8, kLeastMove = 8; // same values as in Tiler.cpp
   uint64_t bytes = llvm::divideCeil(channels, chip.lanes) * rows * product.x.dim(3) * sizeOf(product.x.tensor.type);
   double fitting = 2 * double(bytes) / double(chip.laneBytes);
   return std::max({1.0, fitting, std::min(kGoodTiles, moves / (kLeastMove * chip.dmaLatency))});
 }
 
-/// Whether rows of the kernel can be channels.
+/// Returns true if kernel rows can become channels.
 static bool canFoldRows(const Product &product) {
   return product.depth.isPlain() && product.groups == 1 && product.window.kernel[0] > 1;
 }
@@ -123,7 +124,7 @@ static TapsAs tapsOf(Fold fold) {
 llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product) {
   TapsAs as = product.x.isLocal() ? taps.getResident() : taps.getFetched();
   if (product.mapped && (as == TapsAs::rows_loaded || as == TapsAs::all_loaded || as == TapsAs::window)) {
-    return refuse("reads what a map makes on the way, and has taps in npu.taps that are not moved inside");
+    return refuse("has a fused input map, which requires npu.taps that are moved in local memory");
   }
   if (as == TapsAs::window) {
     return Fold();
@@ -133,7 +134,7 @@ llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product) {
   uint32_t part = product.x.isLocal() ? taps.getResidentColumns() : taps.getFetchedColumns();
   uint32_t columns = !hasColumns ? 1 : part ? part : product.window.kernel[1];
   if (!canFoldRows(product) || !canFold(product, columns) || (hasColumns && columns == 1)) {
-    return refuse("has taps in npu.taps that cannot be channels");
+    return refuse("has npu.taps with kernel taps that cannot become channels");
   }
   return Fold{isLoaded ? FoldRows::outside : FoldRows::inside, columns};
 }
@@ -145,12 +146,12 @@ FoldPlan planFold(const Product &product, const Chip &chip) {
   if (!canFoldRows(product)) {
     return {Fold(), least.first};
   }
-  // Of most rows each is seen from as many rows of the result as the kernel has rows; the others do not count here.
+  // Most rows of x are seen from as many rows of the result as the kernel has rows. The estimate ignores the others.
   uint32_t rows = std::min(product.y.dim(2), llvm::divideCeil(product.x.dim(2), uint32_t(product.window.step[0])));
   auto rowCycles = [&](const TileView &x) {
     return kernel * copyCycles(everyRow(x, 0, product.window.step[0], rows, chip), chip);
   };
-  constexpr double kLeastGain = 1.15; // of columns: the DMA has other work, too
+  constexpr double kLeastGain = 1.15; // for folding columns: the DMA has other work, too
   Fold best;
   for (FoldRows where : {FoldRows::outside, FoldRows::inside}) {
     bool isInside = where == FoldRows::inside;
@@ -168,7 +169,7 @@ FoldPlan planFold(const Product &product, const Chip &chip) {
       double all = moves + (foldsColumns ? columnCycles(product, rows, folded, chip) : 0);
       uint64_t folds = channels * kernel * folded;
       all += (tilesOf(product, folds, rows, all, chip) - 1) * (kernel + folded) * chip.dmaLatency;
-      // What is in local memory is laid out before the multiplication, not beside it.
+      // Taps of x in local memory are laid out before the contraction runs, not at the same time.
       std::pair<double, double> cycles = {product.x.isLocal() ? multiply + all : std::max(multiply, all), all};
       if (foldsColumns && cycles.first * kLeastGain > least.first) {
         continue;
@@ -181,7 +182,8 @@ FoldPlan planFold(const Product &product, const Chip &chip) {
   return {best, least.first};
 }
 
-/// The same where x is mapped on the way: what the two queues take beside each other, and alone at the ends.
+/// Like planFold, if x is mapped while it is loaded: the time of the two queues running in parallel, plus the parts at
+/// both ends during which only one runs.
 static FoldPlan planMapped(const Product &product, const Chip &chip) {
   uint32_t kernel = product.window.kernel[0], columns = product.window.kernel[1], rows = product.y.dim(2);
   FoldPlan best{Fold(), INFINITY};
@@ -204,7 +206,7 @@ static FoldPlan planMapped(const Product &product, const Chip &chip) {
   return best;
 }
 
-/// What plans ask of the product, as one that reads |x| as it lies.
+/// Returns a contraction that reads |x| directly, with the properties of |product| that plans depend on.
 static Product readerOf(const TileView &x, const Product &product) {
   Product reader;
   reader.x = x, reader.y = product.y, reader.weightType = product.weightType;
@@ -218,7 +220,7 @@ bool foldsUnmapped(const Product &product, const Chip &chip) {
 
 bool paysToMap(const Product &product, const Chip &chip) {
   FoldPlan before = planFold(readerOf(product.x, product), chip);
-  double map = copyCycles(product.mapped->from, chip) + copyCycles(product.x, chip); // stored as it is loaded
+  double map = copyCycles(product.mapped->from, chip) + copyCycles(product.x, chip); // storing takes as long as loading
   return planMapped(product, chip).cycles < map + before.cycles;
 }
 
@@ -264,13 +266,13 @@ SeenRows rowsSeen(const Product &product, uint32_t begin, uint32_t rows, uint32_
   return {uint32_t(std::min<int64_t>(low, rows)), uint32_t(std::clamp<int64_t>(end, 0, rows))};
 }
 
-/// Lays out the rows of the kernel, from x as it is.
+/// Lays out the kernel rows from x as it is.
 static void loadRows(const Product &product, const FoldedPlace &place, const Shape &begin, const Shape &size,
                      const Chip &chip, LocalBudget &localBudget, Tile &tile) {
   const Window &window = product.window;
   uint32_t channels = product.x.dim(1), rows = size.dims[2];
   TileView x = slice(product.x, 0, begin.dims[0], size.dims[0], chip);
-  uint32_t dropped = 0; // rows of x that |x| begins behind
+  uint32_t dropped = 0; // rows of product.x in front of the first row of |x|
   if (product.fold.rows == FoldRows::inside && !x.isLocal()) {
     Rows seen = rowsOf(window, product.x.dim(2), begin.dims[2], rows);
     x = load(slice(x, 2, seen.begin, seen.size, chip), localBudget, tile);
@@ -306,7 +308,7 @@ TileView loadFolded(const Product &product, const Shape &begin, const Shape &siz
   uint32_t width = folds ? reachOf(product, window.kernel[1]) : product.x.dim(3), left = folds ? window.padding[1] : 0;
   uint32_t rows = size.dims[2] + (product.mapped ? mappedShifts(product) : 0);
   Shape shape{{size.dims[0], block * columns, rows, width}};
-  uint16_t lane = std::exchange(localBudget.lane, 0); // the matrix unit takes x from any lane
+  uint16_t lane = std::exchange(localBudget.lane, 0); // the matrix unit reads x from any lane
   FoldedPlace place{localBudget.allocate(shape, product.x.tensor.type), block, left,
                     std::min(product.x.dim(3), width - left)};
   product.mapped ? loadMapped(product, place, begin, size, stream, localBudget, tile)

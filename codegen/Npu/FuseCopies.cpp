@@ -1,4 +1,4 @@
-//===- FuseCopies.cpp - Which copies and maps other ops do on the way -----===//
+//===- FuseCopies.cpp - Decides which copies and maps are fused -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ChipPass.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
@@ -26,7 +26,7 @@ struct FuseCopies : ChipPass<impl::FuseCopiesPassBase<FuseCopies>> {
 
   void runOnOperation() override {
     Block &body = getOperation().getBody().front();
-    eraseSchedule(getOperation()); // it is of other layers
+    eraseSchedule(getOperation()); // the schedule refers to other layers
     for (Operation &op : body) {
       op.removeAttr(NpuDialect::kFusedAttr);
     }
@@ -74,7 +74,8 @@ private:
     fuseCopiesOf(op, result);
   }
 
-  /// The result has bytes of its own where others read it who do not find it in one of the copies.
+  /// Fuses the copies of |result| into |op|. The result needs its own storage if a reader can find it in none of the
+  /// copies.
   void fuseCopiesOf(RowFusionInterface op, Value result) {
     SmallVector<OpOperand *> readers, others;
     fusion::findReaders(result, readers);
@@ -101,19 +102,19 @@ private:
   }
 };
 
-/// Why a copy or a map cannot be fused as its attribute says; empty: it can.
+/// Returns the reason why a copy or a map cannot be fused as its attribute says, or an empty string.
 std::string reasonAgainst(Operation *op, FusedAttr fused) {
   if (fused.getInto() == FusedInto::producer) {
     return "";
   }
   if (auto map = dyn_cast<device::MapOp>(op)) {
     return fusion::findMapReader(map) ? ""
-                                      : "is fused into its readers, but no map of a tensor of the caller's that a "
-                                        "convolution alone reads";
+                                      : "is fused into its readers, but is not a map of a function argument that "
+                                        "only a convolution reads";
   }
   auto copy = dyn_cast<device::CopyOp>(op);
   if (!copy || !fusion::isView(copy)) {
-    return "is fused into its readers, but no copy of a single piece into the workspace";
+    return "is fused into its readers, but is not a copy of a single piece into the workspace";
   }
   SmallVector<OpOperand *> readers;
   fusion::findReaders(copy.getY(), readers);
@@ -126,7 +127,7 @@ std::string reasonAgainst(Operation *op, FusedAttr fused) {
                    .str();
 }
 
-/// Checks what an op does for those behind it; these are taken out of |left|.
+/// Checks the copies and maps that are fused behind an op, and removes them from |left|.
 LogicalResult verifyBehind(RowFusionInterface op, const Chip &chip, llvm::DenseSet<Operation *> &left) {
   Value result = op->getResult(0);
   if (device::MapOp map = fusion::fusedMapOf(op)) {
@@ -143,19 +144,19 @@ LogicalResult verifyBehind(RowFusionInterface op, const Chip &chip, llvm::DenseS
   for (auto [index, copy] : llvm::enumerate(copies)) {
     int64_t first = fusion::getFused(copies.front()).getTarget(), target = fusion::getFused(copy).getTarget();
     if (first > 1 || target != first + int64_t(index)) {
-      return copy.emitError("is place ") << target << " of what '" << op->getName() << "' stores, expected "
-                                         << std::min<int64_t>(first, 1) + int64_t(index);
+      return copy.emitError("is destination ") << target << " of the result of '" << op->getName() << "', expected "
+                                               << std::min<int64_t>(first, 1) + int64_t(index);
     }
     std::optional<StridedView> view = fusion::isView(copy) ? fusion::resultOf(copy) : std::nullopt;
     if (!view || !op.canStore(*view)) {
-      return copy.emitError("is fused into '") << op->getName() << "', which cannot store its result so";
+      return copy.emitError("is fused into '") << op->getName() << "', which cannot store its result with this layout";
     }
     left.erase(copy);
   }
   if (!copies.empty() && !op.storesTwice() &&
       (copies.size() != 1 || fusion::getFused(copies.front()).getTarget() != 0)) {
     return copies.front().emitError("is fused into '")
-           << op->getName() << "', which stores its result once: one copy can be it, as place 0";
+           << op->getName() << "', which stores its result once: only one copy can be fused, as destination 0";
   }
   SmallVector<OpOperand *> readers;
   fusion::findReaders(result, readers);
@@ -163,9 +164,9 @@ LogicalResult verifyBehind(RowFusionInterface op, const Chip &chip, llvm::DenseS
   for (OpOperand *use : readers) {
     auto copy = dyn_cast<device::CopyOp>(use->getOwner());
     if (isAlias && !llvm::is_contained(copies, copy) && !fusion::canRead(*use, *fusion::resultOf(copies.front()))) {
-      return op->emitError("has no bytes of its own, but '")
+      return op->emitError("does not have its own storage, but '")
              << use->getOwner()->getName() << "' cannot read operand " << use->getOperandNumber()
-             << " in the copy that is place 0";
+             << " from the copy that is destination 0";
     }
   }
   return success();
@@ -174,7 +175,7 @@ LogicalResult verifyBehind(RowFusionInterface op, const Chip &chip, llvm::DenseS
 } // namespace
 
 LogicalResult verifyFused(func::FuncOp function, const Chip &chip) {
-  llvm::DenseSet<Operation *> left; // what nobody is known to do
+  llvm::DenseSet<Operation *> left; // ops fused into a producer that has not been found yet
   for (Operation &op : function.getBody().front()) {
     FusedAttr fused = fusion::getFused(&op);
     if (std::string reason = fused ? reasonAgainst(&op, fused) : ""; !reason.empty()) {
@@ -192,7 +193,8 @@ LogicalResult verifyFused(func::FuncOp function, const Chip &chip) {
   }
   for (Operation &op : function.getBody().front()) {
     if (left.contains(&op)) {
-      return op.emitError("is fused into what makes its operand, but that is no norm, attention or product of rows");
+      return op.emitError(
+          "is fused into the op that computes its operand, but that is not a norm, an attention or a matmul on rows");
     }
   }
   return success();

@@ -1,4 +1,4 @@
-//===- FusedOps.cpp - Copies and maps that other ops do on the way -----------===//
+//===- FusedOps.cpp - Copies and maps fused into other ops ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/RowFusionInterface.h"
 
@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace tessera::npu {
 
-/// A value as it lies in itself.
+/// Returns the layout of a value within itself.
 static StridedView itself(Value value) { return {value, 0, broadcastNest({typeOf(value).getShape()}).simplified()}; }
 
 static Value withoutReshapes(Value value) {

@@ -1,4 +1,4 @@
-//===- FusionRules.cpp - What can be done on the way ----------------------===//
+//===- FusionRules.cpp - Rules of fusing copies and maps ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ElementTypes.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
@@ -16,15 +16,15 @@ namespace {
 
 int64_t countOf(Value value) { return typeOf(value).getNumElements(); }
 
-/// Whether a result of the model takes the place of another operand than |result|: others may read that until the map's
-/// turn.
+/// Returns true if the map's result is a result of the model that overwrites an operand other than |result|. Other ops
+/// may still read that operand before the map's position.
 bool overwritesAnother(device::MapOp map, Value result) {
   auto inplace = map->getAttrOfType<IntegerAttr>(device::DeviceDialect::kInplaceAttr);
   std::optional<device::Address> address = device::getAddress(map.getY());
   return inplace && address && address->memory != 0 && map.getInputs()[size_t(inplace.getInt())] != result;
 }
 
-/// Whether the chip has no such elements: a map of them is an op of its own.
+/// Returns true if the NPU does not support the element type. A map of such elements is not fused.
 bool hasNoElement(Type type) { return !npu::typeOf(cast<RankedTensorType>(type).getElementType()); }
 
 } // namespace
@@ -46,7 +46,7 @@ std::optional<BlockedRows> blockedRowsOf(const StridedView &view, int64_t rows, 
   for (size_t back = 1; back <= view.nest.sizes.size(); ++back) {
     size_t dim = view.nest.sizes.size() - back;
     int64_t count = view.nest.sizes[dim], stride = view.nest.strides[0][dim], inRow = count;
-    if (below * count > size) { // goes on beyond the row
+    if (below * count > size) { // extends beyond the row
       inRow = below < size ? size / below : 1;
       if (size % std::min(below, size) != 0 || count % inRow != 0) {
         return std::nullopt;
@@ -112,7 +112,7 @@ std::optional<StridedView> resultOf(device::CopyOp copy) {
   auto piece = cast<device::PieceAttr>(copy.getPieces()[0]);
   Value source = copy.getSources()[piece.getSource()];
   if (countOf(source) != countOf(copy.getY())) {
-    return std::nullopt; // of as many elements as it has, none is there twice
+    return std::nullopt; // with the same number of elements, no element occurs twice
   }
   LoopNest to = broadcastNest({typeOf(copy.getY()).getShape()});
   StridedView made{copy.getY(), 0, {}};
@@ -184,7 +184,7 @@ device::MapOp fusedMapOf(Operation *op) {
   if (!map || !getFused(map) || getFused(map).getInto() != FusedInto::producer) {
     return {};
   }
-  // Of the ops whose results it reads the last one does it, for that one finds the others there.
+  // If the map reads results of several ops, the last of these executes it, because the other results exist by then.
   bool isLast = llvm::all_of(map.getInputs(), [&](Value input) {
     while (auto reshape = input.getDefiningOp<device::ReshapeOp>()) {
       input = reshape.getX();

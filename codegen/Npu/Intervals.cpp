@@ -1,8 +1,8 @@
-//===- Intervals.cpp - What numbers tensors hold --------------------------===//
+//===- Intervals.cpp - Ranges of tensors' values --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Integers of 32 or 64 bits are exact in a register only up to 2^24. Their type does not tell, but often what makes
-// them does.
+// 32- and 64-bit integers are exact in a register only up to 2^24. Their type does not guarantee this range, but often
+// the op that computes them does.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Intervals.h"
 
@@ -17,12 +17,12 @@ using namespace mlir;
 namespace tessera::npu {
 namespace {
 
-/// How far values are followed back.
+/// Maximum number of ops to follow back.
 constexpr unsigned kMostSteps = 4;
 
 mlir::Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
-/// Calls visit(index, number) for each element of a constant of integers; false where it is none.
+/// Calls visit(index, number) for each element of an integer constant. Returns false if |value| is not one.
 bool eachInteger(Value value, llvm::function_ref<void(int64_t, int64_t)> visit) {
   Value root = device::getConstantRoot(value);
   std::optional<top::TensorData> data = root ? top::getConstantData(root) : std::nullopt;
@@ -41,8 +41,8 @@ bool eachInteger(Value value, llvm::function_ref<void(int64_t, int64_t)> visit) 
   return true;
 }
 
-/// The sums of products of numbers of |x| by the weights of each output: every |inner| of them from the first on, or
-/// every |outputs|-th.
+/// Returns the range of the dot products of values in |x| with the weights of each output. |together|: the weights of
+/// an output lie one after another; otherwise they are |outputs| apart.
 std::optional<Interval> sumsOf(Interval x, Value w, int64_t outputs, bool together) {
   int64_t inner = cast<RankedTensorType>(w.getType()).getNumElements() / std::max<int64_t>(outputs, 1);
   std::vector<Interval> sums(size_t(outputs), Interval{0, 0});

@@ -1,4 +1,4 @@
-//===- KeptValues.cpp - What layers make, where people find it ------------===//
+//===- KeptValues.cpp - Layer results preserved for debugging -------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/KeptValues.h"
 
@@ -14,7 +14,7 @@ using namespace mlir;
 namespace tessera::npu {
 namespace {
 
-/// Bytes of the memory in which a value lies.
+/// Range of a value's bytes in its memory.
 struct Range {
   int64_t begin, end;
 };
@@ -24,7 +24,7 @@ Range rangeOf(Value value) {
   return {begin, begin + device::physicalBytes(cast<RankedTensorType>(value.getType()))};
 }
 
-/// What layer writes which value.
+/// A write of a value by a layer.
 struct Write {
   Value value;
   unsigned aliasSet;
@@ -43,7 +43,7 @@ std::vector<Write> writesOf(const ValuePlan &plan) {
   return writes;
 }
 
-/// Nothing where the value is not in one place.
+/// Returns nothing if the value does not exist in one place.
 std::optional<KeptValue> find(Value value, const ValuePlan &plan, ArrayRef<Write> writes) {
   std::optional<unsigned> aliasSet = plan.aliasSetOf(value);
   if (!aliasSet || plan.onlyStoredDirectly(value) || isa<device::ReshapeOp>(value.getDefiningOp())) {
@@ -80,7 +80,7 @@ std::vector<KeptValue> keptValues(func::FuncOp function, const ValuePlan &plan) 
   return kept;
 }
 
-/// The region of the memory that a value is in, as commands name it.
+/// Returns the name that commands use for the value's memory.
 static std::string regionOf(const KeptValue &kept, uint32_t inputs) {
   return kept.memory > 0 ? "io" + std::to_string(inputs + uint64_t(kept.memory) - 1) : "workspace";
 }
@@ -98,7 +98,7 @@ void addKept(ArrayRef<KeptValue> values, const KeptIn &program, std::vector<bmod
     tensor->onnx_names = {name};
     tensor->role = bmodel::TensorRole::Workspace, tensor->place = bmodel::Place::Workspace;
     tensor->offset = each.offset;
-    if (each.memory > 0) { // a part of a result, which has a slot behind the arguments
+    if (each.memory > 0) { // a part of a result; the slots of results follow those of arguments
       tensor->view_of = int32_t(inputs) + int32_t(each.memory) - 1;
     }
     tensors.push_back(std::move(*tensor));

@@ -1,4 +1,4 @@
-//===- LoopNest.cpp - Walks over several tensors at once ----------------------===//
+//===- LoopNest.cpp - Loops over several tensors at once ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/LoopNest.h"
 
@@ -55,7 +55,7 @@ static Part emptyPart(size_t tensors) {
   return {{1, 1, 1, 1}, SmallVector<std::array<int64_t, 4>>(tensors, {0, 0, 0, 0}), SmallVector<int64_t>(tensors, 0)};
 }
 
-/// Rows of elements over the lanes, row by row, and what is left of each.
+/// Spreads the elements of each row evenly over the lanes, row by row. The remainders of the rows form a second part.
 static SmallVector<Part> spread(const LoopNest &nest, int64_t lanes) {
   SmallVector<Part> parts;
   bool hasRows = nest.sizes.size() > 1;
@@ -114,12 +114,12 @@ SmallVector<LoopNestPart> cutToFour(const LoopNest &whole) {
 }
 
 SmallVector<Part> partsOf(const LoopNest &whole, int64_t lanes) {
-  // Few long rows, as channels of pixels are, leave most lanes without work.
+  // Few long rows, such as the channels of pixels, would leave most lanes idle.
   bool isFewRows = whole.sizes.size() == 2 && whole.sizes[0] <= lanes / 2 && whole.sizes[1] >= lanes * lanes;
   if (whole.sizes.size() == 1 || isFewRows) {
     return spread(whole, lanes);
   }
-  constexpr int kDim[] = {3, 1, 2, 0}; // from the last: w, c, h, n
+  constexpr int kDim[] = {3, 1, 2, 0}; // from the last dim: w, c, h, n
   SmallVector<Part> parts;
   for (const auto &[nest, offsets] : cutToFour(whole)) {
     Part &part = parts.emplace_back(emptyPart(nest.strides.size()));

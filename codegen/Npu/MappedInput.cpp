@@ -1,11 +1,10 @@
-//===- MappedInput.cpp - Pictures that a convolution maps on the way ------===//
+//===- MappedInput.cpp - Pictures mapped inside a convolution -------------===//
 // SPDX-License-Identifier: Apache-2.0
-//
-// A picture is quantised before the first convolution sees it. A map of three channels has work for three lanes; one
-// over all lanes would have to pass outside memory to lie as the matrix unit wants it. So each tile of the convolution
-// loads its rows in bands: channel by channel, those of |step| neighbouring rows side by side, band after band over the
-// lanes. One command maps them all; then each band moves to where the first |step| rows of the kernel are channels.
-// What the other rows of the kernel see lies there already, some rows further down.
+// A picture is quantised before the first convolution. A map of three channels keeps three lanes busy, and one over all
+// lanes would have to go through off-chip memory to get the layout that the matrix unit needs. Therefore each tile of
+// the convolution loads its rows in bands: within a band, channel by channel, |step| neighbouring rows lie in
+// neighbouring lanes; the bands follow each other over the lanes. One command maps all bands; then each band is moved
+// to the channels of the first |step| kernel rows. The other kernel rows see the same data some rows further down.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Product.h"
 
@@ -18,7 +17,8 @@ using namespace bmodel::npu;
 namespace tessera::npu {
 namespace {
 
-/// Rows of x for each row of the result that are loaded: kernel rows beyond them see rows of results behind.
+/// Returns the number of rows of x to load per row of the result. Further kernel rows see rows that later rows of the
+/// result load.
 uint32_t phasesOf(const Window &window) { return std::min(window.step[0], window.kernel[0]); }
 
 Descriptor copyOf(const TileView &to, const TileView &from) {
@@ -46,7 +46,7 @@ public:
     mapped = localBudget.allocate(shape, product.x.tensor.type);
     padPlace();
     for (uint32_t band = 0; band < count; ++band) {
-      // The last one begins earlier where there are fewer rows: it has some twice.
+      // If fewer rows are left, the last band begins earlier and repeats some.
       uint32_t low = std::min(band * perBand, rows - perBand);
       loadBand(band, {low, low + perBand});
       moveBand(band, {low, low + perBand});
@@ -64,7 +64,7 @@ private:
     return slice(of, 1, (band * phases + phase) * channels, count * channels, chip);
   }
 
-  /// What lies around x.
+  /// Fills the padding around x.
   void padPlace() {
     Edges edges{0, 0, place.left, place.made.dim(3) - place.left - place.seenColumns};
     for (SeenRows each : seen) {
@@ -74,7 +74,7 @@ private:
                        fillEdges(slice(place.made, 1, 0, lanes(), chip), edges, product.window.padValue, chip));
   }
 
-  /// Rows that are not there are filled, for the map reads them: all of the band, for they are few.
+  /// Loads a band. Fills missing rows, because the map reads them: across the whole band, as they are few.
   void loadBand(uint32_t band, SeenRows rowsOfBand) {
     Edges edges{0, 0, 0, 0};
     for (SeenRows each : seen) {
@@ -99,7 +99,7 @@ private:
     }
   }
 
-  /// Rows of x to where the first rows of the kernel see them; neighbours that see as many move together.
+  /// Moves mapped rows to the channels of the first kernel rows. Phases that see the same rows are moved together.
   void moveBand(uint32_t band, SeenRows rowsOfBand) {
     for (uint32_t phase = 0, count = 0; phase < phases; phase += count) {
       SeenRows there = meet(seen[phase], rowsOfBand);
@@ -117,7 +117,7 @@ private:
     }
   }
 
-  /// What the other rows of the kernel see: paddings are there already.
+  /// Copies the rows that the other kernel rows see. The padding is already filled.
   void shiftRows() {
     uint32_t kernel = product.window.kernel[0], shifts = mappedShifts(product);
     for (uint32_t shift = 1; shift <= shifts; ++shift) {
@@ -134,7 +134,7 @@ private:
   const Chip &chip;
   Tile &tile;
   TileView from, loaded, mapped;
-  uint32_t channels, phases, rows;  ///< rows: of the place, those that are seen further down included
+  uint32_t channels, phases, rows;  ///< rows: of the buffer, including those that only further kernel rows see
   llvm::SmallVector<SeenRows> seen; ///< by phase
 };
 
@@ -160,7 +160,7 @@ MappedCycles planBands(const Product &product, uint32_t resultRows, double multi
   double each = std::max(1.0, counts.plain + double(counts.slow) * chip.functionCycles) * 4 / chip.vectorBytes;
   MappedCycles best{0, 0, 0};
   for (uint32_t bands = 1; bands * lanes <= chip.lanes && bands <= rows; ++bands) {
-    // A load for each phase of a band and a move; shifts, and fills of two sides.
+    // A band takes a load per phase and a move; shifts and the fills of two sides come in addition.
     double commands = double(bands) * (phasesOf(window) + 1) + shifts + 2;
     MappedCycles made{bands, loads + moves + commands * chip.dmaLatency,
                       multiply + images * double(llvm::divideCeil(rows, bands)) * product.x.dim(3) * each};

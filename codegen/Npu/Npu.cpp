@@ -19,22 +19,22 @@ namespace hw = bmodel::npu;
 
 void addForms(OpPassManager &functions, const Chip &chip) {
   functions.addPass(device::createFoldSpaceToDepthPass());
-  // Rows are moved by transfers that a product could do itself, and the vector unit reads few operands.
-  functions.addPass(device::createFormTablesPass({.perChannel = true})); // each lane has room for a table of its own
-  functions.addPass(device::createExpandLog1pPass());                    // behind tables, which have any function
-  functions.addPass(device::createExpandScatterPass());                  // the DMA stores nowhere by index
+  // Transfers that move rows could be part of a matmul, and the vector unit reads few operands.
+  functions.addPass(device::createFormTablesPass({.perChannel = true})); // each lane has room for its own table
+  functions.addPass(device::createExpandLog1pPass());                    // behind tables, which cover any function
+  functions.addPass(device::createExpandScatterPass());                  // the DMA cannot store by index
   functions.addPass(device::createCopyBeforeProductsPass());
-  functions.addPass(device::createFuseEpiloguesPass()); // what was behind the copies
+  functions.addPass(device::createFuseEpiloguesPass()); // of the ops that were behind the copies
   functions.addPass(device::createSplitMapsPass({.most = bmodel::npu::kMapOperands}));
   functions.addPass(device::createSplitProductsPass());
   functions.addPass(createBlockRowsPass(chip));
   functions.addPass(device::createSimplifyCopiesPass({.throughReshapes = true}));
-  functions.addPass(createEarlyResultsPass(chip)); // of the ops that are left
+  functions.addPass(createEarlyResultsPass(chip)); // for the remaining ops
 }
 
 void buildAddresses(OpPassManager &manager) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
-  // Commands take any address; parts of a concatenation need no more than their elements do.
+  // Commands accept any address, so parts of a concatenation only need the alignment of their elements.
   functions.addPass(device::createAssignAddressesPass({.partAlignment = 1}));
   functions.addPass(device::createVerifyAddressesPass({.alignment = 1}));
 }
@@ -54,7 +54,7 @@ void buildForms(OpPassManager &manager, const Chip &chip) {
   functions.addPass(createVerifyDecisionsPass(chip));
 }
 
-/// The phases before the schedule, on one function.
+/// Runs the phases before the schedule on one function.
 static LogicalResult chooseForms(func::FuncOp function, const Chip &chip, const codegen::IrObserver &observer) {
   PassManager passes(function.getContext(), func::FuncOp::getOperationName());
   codegen::watch(passes, "emit", observer);
@@ -93,7 +93,7 @@ void report(func::FuncOp function, llvm::ArrayRef<Refusal> refusals) {
   }
 }
 
-/// Adds the sizes of the function's own buffers to a program, and checks it as whoever runs it does.
+/// Adds the sizes of the function's own buffers to a program, and runs the same checks as the runtime.
 static FailureOr<NpuProgram> finish(func::FuncOp function, const hw::Chip &chip, const Constants &constants,
                                     NpuProgram program) {
   uint64_t workspace = program.sizes.workspace;
@@ -118,7 +118,7 @@ FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, c
   }
   NpuProgram program;
   LogicalResult emitted = ScheduleSearch(function, chip, options, known).run(program, refusals);
-  known.weights.clear(); // they are known by ops, which need not outlive this
+  known.weights.clear(); // the keys are ops, which need not outlive this call
   if (failed(emitted)) {
     return failure();
   }

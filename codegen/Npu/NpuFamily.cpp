@@ -29,14 +29,14 @@ using codegen::SubnetProgram;
 
 enum Section : uint32_t { kCommands, kConstants };
 
-/// Buffers that a stream's commands can name.
+/// Maximum number of buffers that a stream's commands can name.
 constexpr size_t kMostPorts = 240;
-/// Seconds, of an interrupt and of caches that are cleaned, each time another target takes over.
+/// Seconds to hand over to another target, for an interrupt and cleaning caches.
 constexpr double kHandOver = 20e-6;
 
 int64_t bytesOf(Value value) { return device::physicalBytes(cast<RankedTensorType>(value.getType())); }
 
-/// What multiplications of this op are divided by, against those of a dense one of int8.
+/// Returns the factor by which multiplications of this op are slower than those of a dense int8 one.
 double divisorOf(Operation *op, const hw::Chip &chip) {
   mlir::Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
   double divisor = isa<FloatType>(element) ? chip.floatDivisor : element.isInteger(16) ? chip.int16Divisor : 1;
@@ -78,12 +78,12 @@ public:
 
   std::vector<codegen::Refusal> survey(func::FuncOp function) const override;
   double secondsOf(Operation *op) const override;
-  /// Written to the DDR and read there.
+  /// Returns the time to write the data to DDR and to read it again.
   double transferSeconds(int64_t bytes) const override {
     return chip.secondsOf(2 * double(bytes) / chip.ddrBytesPerCycle() + 2 * chip.dmaLatency);
   }
   double handOverSeconds() const override { return kHandOver; }
-  /// Of a dense convolution, which keeps the matrix unit busy.
+  /// Rates of a dense convolution, which keeps the matrix unit busy.
   codegen::Rates rates() const override {
     const double int8 = double(chip.lanes) * chip.reduction * chip.pixels * chip.clockGhz;
     const double floats = int8 / chip.floatDivisor;
@@ -115,7 +115,8 @@ llvm::Error NpuChip::check(const codegen::CompileOptions &options) const {
   return Target::check(others);
 }
 
-/// Views are not emitted, so nobody is asked about them; but what they are of has to have a form on the chip.
+/// Returns the reason why a view is not supported, or nothing. Views are not emitted, so no model checks their element
+/// type.
 std::optional<std::string> refusedView(Operation *op) {
   if (!isa<device::ReshapeOp>(op) || device::getConstantRoot(op->getResult(0))) {
     return std::nullopt;
@@ -125,7 +126,7 @@ std::optional<std::string> refusedView(Operation *op) {
     return std::nullopt;
   }
   std::string text;
-  llvm::raw_string_ostream(text) << "is a view of " << element << ", which the chip has not";
+  llvm::raw_string_ostream(text) << "is a view of " << element << ", an element type that the chip does not support";
   return text;
 }
 
@@ -148,11 +149,11 @@ std::vector<codegen::Refusal> NpuChip::survey(func::FuncOp function) const {
   return told;
 }
 
-/// As part of a stream: at the peak of the unit that does it, or as fast as its constants come; other operands are
-/// taken to lie in local memory. Coarse on purpose: most ops that could run elsewhere cost little anywhere, and what a
-/// finished program takes is told by bmodel/npu/latency.h.
+/// Estimates the time of an op as part of a stream: at the peak rate of its unit, or the time to load its constants;
+/// other operands are assumed to be in local memory. The estimate is coarse on purpose: most ops that could run
+/// elsewhere cost little anywhere, and bmodel/npu/latency.h gives the time of a finished program.
 double NpuChip::secondsOf(Operation *op) const {
-  if (isa<device::ReshapeOp>(op)) { // bytes that stay where they are
+  if (isa<device::ReshapeOp>(op)) { // a view
     return 0;
   }
   double constants = 0;
@@ -167,7 +168,7 @@ double NpuChip::secondsOf(Operation *op) const {
   return chip.secondsOf(cycles);
 }
 
-/// All streams of a model, which share constants and count their layers through.
+/// All streams of a model. They share constants, and their layers are numbered consecutively.
 class Streams {
 public:
   Streams(const hw::Chip &chip, const codegen::CompileOptions &options, const codegen::PhaseObserver &observer)
@@ -176,11 +177,11 @@ public:
     program.sections.emplace_back(bmodel::SegmentKind::Constants);
   }
 
-  /// False where the chip refuses more than was known.
+  /// Returns false if the chip does not support more ops than the survey has found.
   llvm::Expected<bool> add(const codegen::Subnet &subnet, std::vector<codegen::Refusal> &refusals);
   llvm::Expected<Program> finish();
 
-  std::optional<LayerSchedule> plan; ///< is followed
+  std::optional<LayerSchedule> plan; ///< schedule to follow instead of searching
 
 private:
   llvm::Error checkPlan() const;
@@ -192,7 +193,7 @@ private:
   const codegen::PhaseObserver &observer;
   Constants constants;
   Program program;
-  // Of all streams:
+  // For all streams:
   std::vector<std::string> layers;
   LayerSchedule layerSchedule;
   hw::Report report;
@@ -204,8 +205,8 @@ private:
 llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<codegen::Refusal> &refusals) {
   func::FuncOp function = subnet.function;
   if (function.getNumArguments() + function.getNumResults() > kMostPorts) {
-    return top::unsupported("subnet '" + subnet.name + "' reads and makes more than " + llvm::Twine(kMostPorts) +
-                            " tensors that others use");
+    return top::unsupported("subnet '" + subnet.name + "' has more than " + llvm::Twine(kMostPorts) +
+                            " inputs and outputs that it exchanges with other subnets");
   }
   std::vector<Refusal> refused;
   auto progress = [&](size_t done, size_t total, size_t part, size_t parts) {
@@ -227,7 +228,7 @@ llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<cod
   return false;
 }
 
-/// Layers of the model are those of its streams, one behind another.
+/// Appends a stream. The layers of the model are those of its streams, one stream after another.
 void Streams::append(const codegen::Subnet &subnet, NpuProgram stream) {
   func::FuncOp function = subnet.function;
   auto first = uint32_t(layers.size());
@@ -258,12 +259,12 @@ void Streams::append(const codegen::Subnet &subnet, NpuProgram stream) {
   }
   step->op.Set(std::move(run));
   step->debug = std::make_unique<bmodel::StepDebugDefT>();
-  step->debug->onnx_nodes = stream.layers; // entry i: of the commands of layer i
+  step->debug->onnx_nodes = stream.layers; // entry i: node of the commands of layer i
   step->debug->device_op = "npu stream of " + std::to_string(stream.commands.size()) + " commands";
   made.subnet.plan.push_back(std::move(step));
 }
 
-/// Decisions that no stream has taken.
+/// Checks that each decision of the plan belongs to a layer of some stream.
 llvm::Error Streams::checkPlan() const {
   auto isUnknown = [&](const auto &each) { return each.first >= layers.size(); };
   std::optional<uint32_t> unknown;
@@ -279,8 +280,8 @@ llvm::Error Streams::checkPlan() const {
                                             llvm::Twine(layers.size()) + " layers on the NPU");
 }
 
-/// Constants, which commands name by address: people want to know what is where, and files that are united share what
-/// they have in common.
+/// Describes a range of constants as a tensor. Commands refer to constants by address; the tensors let users see what
+/// lies where, and merged files share equal constants.
 bmodel::TensorDefT describe(const Constants::Piece &piece, size_t number) {
   bmodel::TensorDefT tensor;
   tensor.name = "constant " + std::to_string(number) + (piece.layer.empty() ? "" : " of " + piece.layer);

@@ -13,7 +13,7 @@ func.func @reader_cannot(%x: tensor<1x24x9xf32>) -> tensor<1x9x24xf32> {
 
 #turn = #device.piece<source = 0, sizes = [1, 9, 24], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 2, 1], src_offsets = [0, 0, 0], src_steps = [1, 1, 1]>
 func.func @nobody_does_it(%x: tensor<1x24x9xf32>) -> tensor<1x9x24xf32> {
-  // expected-error @below {{is fused into what makes its operand, but that is no norm, attention or product of rows}}
+  // expected-error @below {{is fused into the op that computes its operand, but that is not a norm, an attention or a matmul on rows}}
   %t = device.copy %x {npu.fused = #npu.fused<producer, target = 0>, pieces = [#turn]} : (tensor<1x24x9xf32>) -> tensor<1x9x24xf32>
   return %t : tensor<1x9x24xf32>
 }
@@ -23,7 +23,7 @@ func.func @nobody_does_it(%x: tensor<1x24x9xf32>) -> tensor<1x9x24xf32> {
 #turn = #device.piece<source = 0, sizes = [1, 9, 24], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 2, 1], src_offsets = [0, 0, 0], src_steps = [1, 1, 1]>
 func.func @place_left_out(%x: tensor<1x24x9xf32>) -> (tensor<1x24x9xf32>, tensor<1x9x24xf32>) {
   %n = device.norm %x {axis = 2 : i64, epsilon = 1.0e-5 : f64} : (tensor<1x24x9xf32>) -> tensor<1x24x9xf32>
-  // expected-error @below {{is place 2 of what 'device.norm' stores, expected 1}}
+  // expected-error @below {{is destination 2 of the result of 'device.norm', expected 1}}
   %t = device.copy %n {npu.fused = #npu.fused<producer, target = 2>, pieces = [#turn]} : (tensor<1x24x9xf32>) -> tensor<1x9x24xf32>
   return %n, %t : tensor<1x24x9xf32>, tensor<1x9x24xf32>
 }
@@ -32,7 +32,7 @@ func.func @place_left_out(%x: tensor<1x24x9xf32>) -> (tensor<1x24x9xf32>, tensor
 
 #turn = #device.piece<source = 0, sizes = [1, 9, 24], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 2, 1], src_offsets = [0, 0, 0], src_steps = [1, 1, 1]>
 func.func @still_read(%x: tensor<1x24x9xf32>) -> (tensor<1x24x9xf32>, tensor<1x9x24xf32>) {
-  // expected-error @below {{has no bytes of its own, but 'device.softmax' cannot read operand 0 in the copy that is place 0}}
+  // expected-error @below {{does not have its own storage, but 'device.softmax' cannot read operand 0 from the copy that is destination 0}}
   %n = device.norm %x {axis = 2 : i64, epsilon = 1.0e-5 : f64} : (tensor<1x24x9xf32>) -> tensor<1x24x9xf32>
   %t = device.copy %n {npu.fused = #npu.fused<producer, target = 0>, pieces = [#turn]} : (tensor<1x24x9xf32>) -> tensor<1x9x24xf32>
   %s = device.softmax %n {axis = 2 : i64} : (tensor<1x24x9xf32>) -> tensor<1x24x9xf32>
@@ -54,7 +54,7 @@ func.func @fused_c1(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 func.func @map_of_two_readers(%x: tensor<1x3x8x8xf32>) -> (tensor<1x4x8x8xi32>, tensor<1x3x8x8xi8>) {
   %w = top.constant dense<3> : tensor<4x3x3x3xi8> : tensor<4x3x3x3xi8>
-  // expected-error @below {{is fused into its readers, but no map of a tensor of the caller's that a convolution alone reads}}
+  // expected-error @below {{is fused into its readers, but is not a map of a function argument that only a convolution reads}}
   %q = device.map(%x) {
   ^bb0(%e: f32):
     %i = arith.fptosi %e : f32 to i8
