@@ -1,4 +1,4 @@
-//===- KernelCache_test.cpp - What the cache gives back, and to whom ------===//
+//===- KernelCache_test.cpp - Keys and entries of the kernel cache --------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/KernelCache.h"
 
@@ -53,7 +53,7 @@ TEST_F(KernelCacheTest, KeepsNothingForABuildWithoutAName) {
   EXPECT_EQ(llvm::sys::fs::directory_iterator(folder, error), llvm::sys::fs::directory_iterator());
 }
 
-/// The key of a product [2, k] x [k, 2] whose weights, |elements| of type |element|, are packed as |packing| says.
+/// Returns the key of a matmul [2, k] x [k, 2] whose weights, |elements| of type |element|, are packed as |packing|.
 std::string keyOf(int64_t k, const std::string &packing, int64_t elements, const std::string &element = "f32") {
   static mlir::MLIRContext *context = [] {
     mlir::DialectRegistry registry;
@@ -77,7 +77,7 @@ std::string keyOf(int64_t k, const std::string &packing, int64_t elements, const
   return key;
 }
 
-// Every fact about packed weights decides code, so each one makes another kernel.
+// The code of a kernel depends on every fact about packed weights, so each one changes the key.
 TEST(KernelKey, HoldsThePacking) {
   const std::string key = keyOf(8, "matrix, f32, shape = [8, 2], tile = 28 x 16", 128);
   ASSERT_FALSE(key.empty());

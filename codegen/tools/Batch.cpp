@@ -1,4 +1,4 @@
-//===- Batch.cpp - Many command lines in one process tree ---===//
+//===- Batch.cpp - Batches of command lines -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Batch.h"
 
@@ -16,7 +16,7 @@
 
 using namespace tessera::tool;
 
-/// The strings of a JSON array; nothing if |line| is something else.
+/// Returns the strings of a JSON array, or nothing if |line| is not one.
 static std::optional<std::vector<std::string>> parseArguments(const std::string &line) {
   auto json = tessera::top::parseJson(line);
   if (!json) {
@@ -28,7 +28,7 @@ static std::optional<std::vector<std::string>> parseArguments(const std::string 
   return fromJSON(*json, arguments, root) ? std::optional(arguments) : std::nullopt;
 }
 
-/// Runs one command line in a child; its exit code, 128 + the signal if one ended it.
+/// Runs one command line in a child process; returns its exit code, or 128 + the number of the signal that ended it.
 static int runInChild(const char *program, const std::vector<std::string> &arguments,
                       int (*run)(int argc, const char *const *argv)) {
   std::vector<const char *> argv = {program};
@@ -41,7 +41,7 @@ static int runInChild(const char *program, const std::vector<std::string> &argum
     bmodel::program::endWithParent(self);
     int code = run(static_cast<int>(argv.size()), argv.data());
     llvm::outs().flush();
-    // No destructors of globals: the parent runs them once for all.
+    // Skip destructors of globals: the parent runs them once.
     _exit(code);
   }
   int status = 0;
@@ -57,7 +57,7 @@ int tessera::tool::runBatch(const char *program, int (*run)(int argc, const char
   while (std::getline(std::cin, line)) {
     auto arguments = parseArguments(line);
     if (!arguments) {
-      reportError(kUsage, "a line of the batch is no JSON array of strings");
+      reportError(kUsage, "a line of the batch is not a JSON array of strings");
     }
     int code = arguments ? runInChild(program, *arguments, run) : kUsage;
     llvm::outs() << llvm::json::Value(llvm::json::Object{{"event", "exit"}, {"code", code}}) << "\n";

@@ -1,4 +1,4 @@
-//===- Cones.cpp - The ops between given tensors and what they make ---===//
+//===- Cones.cpp - Ops between given tensors and their results ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Cones.h"
 
@@ -16,14 +16,14 @@ using namespace mlir;
 namespace tessera::tool {
 namespace {
 
-/// The work of an op with regions, which may run any number of times.
+/// Assumed work of an op with regions, which may run any number of times.
 constexpr int64_t kRegionWork = 1'000'000;
 
 struct Cone {
   OpResult root;
   llvm::SmallSetVector<Operation *, 4> ops; ///< without constants
   int64_t work = 0;
-  size_t position = 0; ///< among all, in program order
+  size_t position = 0; ///< index among all cones, in program order
 };
 
 int64_t workOf(Operation *op) {
@@ -35,7 +35,7 @@ int64_t workOf(Operation *op) {
   return std::max(elements, quant::countProducts(op));
 }
 
-/// The values that `op` reads, also from within its regions.
+/// Returns the values that `op` reads, including those read in its regions.
 SmallVector<Value> operandsOf(Operation *op) {
   SmallVector<Value> operands;
   op->walk([&](Operation *inner) { llvm::append_range(operands, inner->getOperands()); });
@@ -62,7 +62,7 @@ Cone coneOf(OpResult root) {
   return cone;
 }
 
-/// The argument that has the name of `value`, which giveOperands() has added; null if there is none.
+/// Returns the argument with the name of `value`, added by giveOperands(); null if there is none.
 Value givenFor(func::FuncOp network, Value value) {
   auto result = dyn_cast<OpResult>(value);
   StringRef name = result ? top::getTensorName(result) : "";
@@ -75,7 +75,7 @@ Value givenFor(func::FuncOp network, Value value) {
   return {};
 }
 
-/// One cone for each tensor that was given, and for each result of the network.
+/// Returns one cone for each given tensor and each result of the network.
 SmallVector<Cone> conesOf(func::FuncOp network) {
   llvm::StringSet<> given;
   for (unsigned i = 0; i < network.getNumArguments(); ++i) {
@@ -99,7 +99,7 @@ SmallVector<Cone> conesOf(func::FuncOp network) {
 
 } // namespace
 
-/// The op names and the given tensors of a cone.
+/// Describes a cone by its op names and the given tensors that it reads.
 static llvm::json::Object describe(func::FuncOp network, const Cone &cone) {
   std::set<std::string> ops, reads;
   for (Operation *op : cone.ops) {

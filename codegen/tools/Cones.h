@@ -1,4 +1,4 @@
-//===- Cones.h - The ops between given tensors and what they make ---*- C++ -*-===//
+//===- Cones.h - Ops between given tensors and their results -- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,10 +8,11 @@
 
 namespace tessera::tool {
 
-/// Keeps of a network whose ops read given tensors (giveOperands) what `budget` elements and multiplications pay for:
-/// the cones of cheap tensors first, a cone being the ops between given tensors and the tensor they make. A result of
-/// the network that is too dear becomes the given tensor. With `only`, no other tensor is evaluated. Returns by tensor
-/// what each kept cone consists of: "ops", names of ops, and "reads", names of tensors that are given.
+/// Reduces a network whose ops read given tensors (giveOperands) to what `budget` (in elements and multiplications)
+/// allows. A cone is the set of ops between given tensors and one tensor computed from them; the cheapest cones are
+/// kept first. A result of the network that is too expensive is replaced by the given tensor. If `only` is not empty,
+/// no other tensor is evaluated. Returns, by tensor, "ops", the names of the ops of each kept cone, and "reads", the
+/// given tensors that it reads.
 llvm::json::Object keepCheapCones(mlir::func::FuncOp network, int64_t budget, const llvm::StringSet<> &only);
 
 } // namespace tessera::tool

@@ -1,4 +1,4 @@
-//===- Contractions.cpp - Convolutions and matmuls for tools that choose weights ===//
+//===- Contractions.cpp - Weights of convolutions and matmuls for tools -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Contractions.h"
 #include "codegen/tools/TensorFile.h"
@@ -23,7 +23,7 @@ std::string nameOf(func::FuncOp function, Value value) {
   return top::getTensorName(value).str();
 }
 
-/// The op's geometry; nothing for kinds that no tool handles.
+/// Returns the op's geometry, or nothing for kinds that no tool handles.
 std::optional<llvm::json::Object> geometryOf(Operation *op) {
   if (auto conv = dyn_cast<top::ConvOp>(op)) {
     return llvm::json::Object{{"kind", "conv"},
@@ -37,7 +37,8 @@ std::optional<llvm::json::Object> geometryOf(Operation *op) {
   }
   if (auto transposed = dyn_cast<top::ConvTransposeOp>(op)) {
     ArrayRef<int64_t> kernel = cast<RankedTensorType>(transposed.getW().getType()).getShape().drop_front(2);
-    bool isDisjoint = kernel == transposed.getStrides(); // each result meets one tap: rows of matmuls
+    bool isDisjoint = kernel == transposed.getStrides(); // each result depends on one tap, so the op is a set of
+                                                         // matmuls
     return isDisjoint && transposed.getGroups() == 1 && llvm::all_equal(transposed.getDilations()) &&
                    transposed.getDilations().front() == 1
                ? std::optional(llvm::json::Object{{"kind", "conv_transpose"}})
@@ -46,7 +47,7 @@ std::optional<llvm::json::Object> geometryOf(Operation *op) {
   return std::nullopt;
 }
 
-/// Whether tools may choose the op's weight.
+/// Returns true if tools may choose the op's weight.
 bool isOffered(Operation *op) {
   return quant::kindOf(op) == quant::OpKind::product && !quant::multipliesActivations(op) && !quant::reasonAgainst(op);
 }
@@ -105,5 +106,5 @@ llvm::Error tessera::tool::replaceContractionWeights(func::FuncOp function, Stri
                                     std::vector<char>(found->bytes.begin(), found->bytes.end()), name));
     ++used;
   }
-  return used ? llvm::Error::success() : llvm::createStringError("'" + path + "' has no weight of this model");
+  return used ? llvm::Error::success() : llvm::createStringError("'" + path + "' does not have a weight of this model");
 }

@@ -1,4 +1,4 @@
-//===- Contractions.h - Convolutions and matmuls for tools that choose weights -*- C++ -*-===//
+//===- Contractions.h - Weights of convolutions and matmuls for tools -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,14 +8,15 @@
 
 namespace tessera::tool {
 
-/// Writes the f32 weight of every convolution and matmul that can run on integers to `path` (safetensors), by the name
-/// of the tensor that the op makes, and describes the ops: name, input, kind, groups and geometry, and the bits and
-/// groups that the weights have in W4. Tensors must have names.
+/// Writes the f32 weight of every convolution and matmul that can run on integers to `path` (safetensors), named by the
+/// op's result, and returns a description of the ops: name, input, kind, groups, geometry, and the bits and group size
+/// of the weights in W4. Tensors must have names.
 llvm::Expected<llvm::json::Array> writeContractionWeights(mlir::func::FuncOp function, llvm::StringRef path,
                                                           int64_t groupSize);
 
-/// Puts the f32 weights of the file `path`, named and shaped as writeContractionWeights does, in place of the ops' own.
-/// Fails where one does not fit, or where none is the model's.
+/// Replaces the weights of ops by the f32 weights in the file `path`, with the names and shapes of
+/// writeContractionWeights(). Fails if a weight does not fit its op, or if the file does not have any weight of the
+/// model.
 llvm::Error replaceContractionWeights(mlir::func::FuncOp function, llvm::StringRef path);
 
 } // namespace tessera::tool

@@ -39,15 +39,15 @@ struct Options {
   int64_t groupSize = quant::kGroupSize;
   unsigned jobs = 0;
   std::string weights, replacedWeights;
-  std::string dumpIr; ///< folder; empty: none
-  std::string layers; ///< file; empty: none
+  std::string dumpIr; ///< folder; empty: no dump
+  std::string layers; ///< file; empty: layers are not kept
   EqualizationOptions equalization{"", "", {"conv", "matmul"}};
-  codegen::DeployOptions deploy; ///< but for targets and quantization, which are made of the others
+  codegen::DeployOptions deploy; ///< without targets and quantization, which run() derives from the other options
 };
 
 llvm::Error fail(ExitCode code, const llvm::Twine &text) { return llvm::make_error<CodedError>(code, text.str()); }
 
-/// Diagnostics by ONNX name: warnings are reported at once, errors collected for the final message.
+/// Handles diagnostics by ONNX name: reports warnings at once and collects errors for the final message.
 class DiagnosticCollector {
 public:
   explicit DiagnosticCollector(MLIRContext *context)
@@ -70,7 +70,7 @@ private:
   ScopedDiagnosticHandler handler;
 };
 
-/// The model that is observed gets the factors that suit its statistics; what was expected of them.
+/// Equalises a model under --observe by the statistics of its channels; returns the expected effect.
 llvm::Expected<llvm::json::Object> equalize(ModuleOp module, const EqualizationOptions &options) {
   auto function = module.lookupSymbol<func::FuncOp>("main");
   if (options.statistics.empty() || !function) {
@@ -105,7 +105,7 @@ llvm::Expected<std::unique_ptr<codegen::Target>> createTarget(const std::string 
 
 using Targets = std::vector<std::unique_ptr<codegen::Target>>;
 
-/// The chip, and a host for what it cannot run, if there is such a thing.
+/// Returns the chip and, if it cannot run every op, a host for the rest.
 llvm::Expected<Targets> createTargets(const Options &options) {
   Targets targets;
   auto chip = createTarget(options.chip, options.chipSet);
@@ -125,7 +125,7 @@ llvm::Expected<Targets> createTargets(const Options &options) {
     return fail(kUsage, "--host-chip: " + llvm::toString(host.takeError()));
   }
   if (!(*host)->runsEverything()) {
-    return fail(kUsage, "--host-chip '" + options.hostChip + "' cannot run whatever another chip cannot");
+    return fail(kUsage, "--host-chip '" + options.hostChip + "' cannot run everything that other chips cannot");
   }
   targets.push_back(std::move(*host));
   return targets;
@@ -146,7 +146,7 @@ llvm::Error checkChip(const codegen::Target &chip, const Options &options) {
   return llvm::Error::success();
 }
 
-/// What goes with the precision, and with --observe.
+/// Checks the flags that depend on the precision or on --observe.
 llvm::Error checkFlags(quant::Precision precision, const Options &options) {
   bool integers = precision == quant::Precision::INT8 || precision == quant::Precision::INT16;
   bool observe = options.deploy.compile.observe;
@@ -156,17 +156,17 @@ llvm::Error checkFlags(quant::Precision precision, const Options &options) {
                             " needs --calibration-table: the ranges that run_calibration measures");
   }
   if (precision == quant::Precision::F32 && !(options.calibrationTable.empty() && options.quantizeTable.empty())) {
-    return fail(kUsage, "--calibration-table and --quantize-table are for precisions other than F32");
+    return fail(kUsage, "--calibration-table and --quantize-table need a precision other than F32");
   }
   if (options.groupSize < 16 || options.groupSize % 16) {
     return fail(kUsage, "--group-size " + llvm::Twine(options.groupSize) + ": allowed are multiples of 16");
   }
   if (precision != quant::Precision::F32 && observe && !integers) {
-    return fail(kUsage, "--observe is for F32, and for INT8 and INT16, of which it shows the float model with their "
-                        "weights and tells the forms of tensors");
+    return fail(kUsage, "--observe is for F32, INT8 and INT16; for INT8 and INT16 it compiles the float model with "
+                        "their weights and reports the storage types of tensors");
   }
   if (!observe && !(options.weights.empty() && options.replacedWeights.empty() && options.deploy.known.empty())) {
-    return fail(kUsage, "--weights, --replaced-weights and --known are for --observe");
+    return fail(kUsage, "--weights, --replaced-weights and --known need --observe");
   }
   if (options.equalization.statistics.empty() != options.equalization.factors.empty() ||
       (!options.equalization.factors.empty() && !observe)) {
@@ -190,7 +190,7 @@ llvm::Expected<quant::Precision> parsePrecision(const Options &options) {
   return *precision;
 }
 
-/// Weights of products as the user asks for them: written to a file, or replaced by those of one.
+/// Writes the weights of contractions to a file, or replaces them by those of a file, as the flags ask.
 llvm::Expected<llvm::json::Array> exchangeProducts(ModuleOp module, const Options &options) {
   llvm::json::Array products;
   auto function = module.lookupSymbol<func::FuncOp>("main");
@@ -213,7 +213,7 @@ llvm::Expected<llvm::json::Array> exchangeProducts(ModuleOp module, const Option
   return products;
 }
 
-/// With what the compiler said about the model's ops.
+/// Adds the compiler's errors about the model's ops to |error| and chooses the exit code.
 llvm::Error explain(llvm::Error error, const DiagnosticCollector &diagnostics) {
   bool refused = error.isA<top::UnsupportedError>();
   std::string text = llvm::toString(std::move(error));
@@ -224,7 +224,7 @@ llvm::Error explain(llvm::Error error, const DiagnosticCollector &diagnostics) {
   return fail(internal ? kInternal : refused ? kUnsupported : kError, text);
 }
 
-/// One model in one context: reads it, changes it as the flags say, compiles it and tells of it.
+/// Deploys one model in one context: reads it, changes it as the flags ask, compiles it and reports on it.
 class Deployment {
 public:
   Deployment(const Options &options, const Targets &targets, quant::Precision precision)
@@ -251,7 +251,7 @@ private:
   codegen::PhaseObserver observer;
 };
 
-/// What calibration wants of a model that is observed.
+/// Prepares a model for --observe and adds to |told| what calibration needs.
 llvm::Error Deployment::observe(ModuleOp module, llvm::json::Object &told) {
   told["model_hash"] = top::hashModule(module);
   llvm::Expected<llvm::json::Object> equalization = equalize(module, options.equalization);
@@ -352,44 +352,44 @@ llvm::Error run(const Options &options) {
   }
   return Deployment(options, *targets, *precision).run();
 }
-/// Flags of how a chip with local memory is planned, and of what else runs beside it.
+/// Adds the flags that control planning for chips with local memory, and which host runs beside the chip.
 void addPlanning(CLI::App &sub, Options &options) {
   sub.add_option("--opt", options.deploy.compile.opt,
-                 "Effort of chips that are planned: 0 op by op, 1 keeps tensors in local memory from op to op, 2 "
-                 "takes the best of "
-                 "several such plans, 3 searches for better ones")
+                 "Planning effort for chips with local memory: 0 op by op, 1 keeps tensors in local memory from op to "
+                 "op, 2 takes the best of several such plans, 3 searches for better ones")
       ->check(CLI::Range(0, 3));
-  sub.add_option("--plan", options.deploy.compile.plan, "Follow this plan, as 'plan' in the result tells it");
+  sub.add_option("--plan", options.deploy.compile.plan, "Follow this plan, in the form of 'plan' in the result");
   sub.add_option("--candidates", options.deploy.compile.candidates,
-                 "'plan' in the result tells so many tiles of each product that the cache knows no measured one of");
+                 "List this many candidate tiles in 'plan' for each contraction without a measured tile in the cache");
   sub.add_flag("--measured", options.deploy.compile.isMeasured,
-               "--plan was measured on this machine's device: the cache keeps its tiles");
+               "--plan was measured on this machine's device: the cache stores its tiles");
   sub.add_flag("--tf32", options.deploy.compile.tf32,
-               "Products of f32 round their factors to 10 bits of fraction, for tensor cores");
-  sub.add_flag("--strict", options.deploy.strict, "What the chip cannot run is an error; else it runs on the host");
-  sub.add_option("--host-chip", options.hostChip, "The chip that runs what the other cannot");
-  sub.add_flag("--layers", options.deploy.compile.layers, "Tell the estimate of each layer");
+               "f32 contractions round their operands to TF32 (10 bits of fraction) for tensor cores");
+  sub.add_flag("--strict", options.deploy.strict, "An op that the chip cannot run is an error, not run on the host");
+  sub.add_option("--host-chip", options.hostChip, "The chip that runs what --chip cannot run");
+  sub.add_flag("--layers", options.deploy.compile.layers, "Report the estimate of each layer");
   sub.add_option("--keep-layers", options.layers,
-                 "What each layer makes leaves the chip, too, and is a tensor of the model, for people to look at; "
+                 "Also store the result of each layer outside the chip, as a tensor of the model, for inspection; "
                  "the device ops are written to this .mlir, for the reference");
 }
 
-/// Flags of calibration, which looks at a model's tensors and tries other weights.
+/// Adds the flags of calibration, which observes a model's tensors and tries other weights.
 void addObservation(CLI::App &sub, Options &options) {
   sub.add_option("--weights", options.weights,
                  "With --observe: also write the weights of convolutions and matmuls here");
   sub.add_option("--replaced-weights", options.replacedWeights,
                  "With --observe: f32 weights in place of the model's, as --weights writes them");
   sub.add_flag("--observe", options.deploy.compile.observe,
-               "Keep every float tensor of the Top module in memory of its own and list them: for calibration");
+               "Keep every float tensor of the Top module in separate memory and list them, for calibration");
   sub.add_option("--known", options.deploy.known,
-                 "With --observe: models, as 'contents' in the result tells them, of which no .bmodel is written")
+                 "With --observe: models, by 'contents' in the result, for which no .bmodel is written")
       ->delimiter(',');
   EqualizationOptions &equalization = options.equalization;
   sub.add_option("--channel-statistics", equalization.statistics,
                  "With --observe: equalise channels by these; TENSOR:low, :high and :power, f32 vectors (safetensors)");
   sub.add_option("--factors", equalization.factors, "With --channel-statistics: also write the factors here");
-  sub.add_option("--equalize", equalization.kinds, "With --channel-statistics: the inputs of what, conv or matmul")
+  sub.add_option("--equalize", equalization.kinds,
+                 "With --channel-statistics: kinds of ops whose inputs are equalised, conv or matmul")
       ->delimiter(',')
       ->check(CLI::IsMember({"conv", "matmul"}));
 }
@@ -400,20 +400,20 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   auto options = std::make_shared<Options>();
   codegen::DeployOptions &deploy = options->deploy;
   codegen::CompileOptions &compile = deploy.compile;
-  sub->add_option("--mlir", options->mlir, "NAME_top.mlir, its weights beside it")->required();
+  sub->add_option("--mlir", options->mlir, "NAME_top.mlir, with its weights beside it")->required();
   sub->add_option("--chip", options->chip,
-                  llvm::join(codegen::knownChips(), ", ") + " or the .json that describes a chip; '" +
+                  llvm::join(codegen::knownChips(), ", ") + " or the path of a chip description (.json); '" +
                       codegen::defaultHost() + "' is this machine");
   sub->add_option("--chip-set", options->chipSet,
                   "Change a field of the chip's description, if it has one: memories.ddr.gbps=8");
   sub->add_option("--quantize", options->quantize, quant::precisionNames());
   sub->add_option("--calibration-table", options->calibrationTable,
-                  "NAME_cali.json: needed for INT8, tells F16 what it cannot hold");
+                  "NAME_cali.json: required for INT8 and INT16; F16 uses it to find tensors beyond its range");
   sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json: precision per op");
-  sub->add_option("--group-size", options->groupSize, "Products that share a scale in W4, a multiple of 16");
+  sub->add_option("--group-size", options->groupSize, "Weights that share a scale in W4, a multiple of 16");
   sub->add_option(
          "--requantize", deploy.requantisation,
-         "How integer sums become integers of few bits: float, fixed or tflite; by default as the chip prefers it")
+         "How integer sums become narrow integers: float, fixed or tflite; by default the chip's preferred mode")
       ->check(CLI::IsMember({"float", "fixed", "tflite"}));
   sub->add_option("--output", deploy.output, "The .bmodel")->required();
   sub->add_option_function<std::string>(
@@ -422,12 +422,12 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   sub->add_option("--jobs", options->jobs, "Threads that compile, 0: one per core");
   sub->add_option("--device-mlir", deploy.deviceMlir, "Also write the device IR to this file");
   sub->add_option("--dump-ir", options->dumpIr,
-                  "Also write the IR behind every pass to this folder, for tessera-opt to go on with");
-  sub->add_flag("--quant-input", deploy.inputsOutputs.quantInputs, "Inputs that integer ops read are integers");
-  sub->add_flag("--quant-output", deploy.inputsOutputs.quantOutputs, "f32 outputs with a range are integers");
+                  "Also write the IR after every pass to this folder, as input for tessera-opt");
+  sub->add_flag("--quant-input", deploy.inputsOutputs.quantInputs, "Make inputs that integer ops read integers");
+  sub->add_flag("--quant-output", deploy.inputsOutputs.quantOutputs, "Make f32 outputs with a range integers");
   sub->add_option(
       "--pixels", deploy.inputsOutputs.pixels,
-      "Inputs with pre-processing are u8 pixels: packed or planar, with rgb_ or bgr_ before it for another order");
+      "Make inputs with pre-processing u8 pixels: packed or planar, with rgb_ or bgr_ before it for another order");
   addPlanning(*sub, *options);
   addObservation(*sub, *options);
   return [options] { return run(*options); };

@@ -1,4 +1,4 @@
-//===- DeployReport.cpp - What the user is told of a deployed model, as JSON ---===//
+//===- DeployReport.cpp - JSON report of a deployed model -----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/DeployReport.h"
 
@@ -54,8 +54,8 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
 
 double micro(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
-/// Which part of the model runs where, and why. "host" is the last target. Times that no target tells exactly are those
-/// of a rough model.
+/// Describes which part of the model runs where, and why. "host" is the last target. Times for which a target does not
+/// have an exact model are rough estimates.
 llvm::json::Object describePartition(const codegen::DeployResult &result, ArrayRef<const codegen::Target *> targets) {
   auto deviceOf = [&](uint32_t target) {
     return target + 1 == targets.size() ? "host" : targets[target]->family().str();
@@ -94,7 +94,7 @@ llvm::json::Object describePartition(const codegen::DeployResult &result, ArrayR
                           {"transferred_bytes", int64_t(result.transferredBytes)},
                           {"hand_over_microseconds", micro(result.handOverSeconds)},
                           {"total_microseconds", micro(total)}};
-  for (const auto &[device, sums] : byDevice) { // npu_products, npu_microseconds, host_microseconds ..
+  for (const auto &[device, sums] : byDevice) { // npu_products, npu_microseconds, host_microseconds, ...
     told[device + "_products"] = sums.first;
     told[device + "_microseconds"] = micro(sums.second);
   }
@@ -116,7 +116,7 @@ llvm::json::Object describeResult(const codegen::DeployResult &result, const cod
   if (options.targets.size() > 1) {
     told["partition"] = describePartition(result, options.targets);
   }
-  // Nodes that make engines differ, null where the model promises no bits.
+  // Nodes for which engines differ; null if the model does not promise equal bits.
   told["bit_equal_except"] =
       result.exceptions ? llvm::json::Value(llvm::json::Array(*result.exceptions)) : llvm::json::Value(nullptr);
   if (result.quantization) {
@@ -160,7 +160,7 @@ llvm::json::Array describe(ArrayRef<codegen::ObservedTensor> tensors) {
   return list;
 }
 
-/// Along which of their dims the tensors that products read and make have their channels.
+/// Returns, for the tensors that contractions read and write, the dim that holds their channels.
 llvm::json::Object describeChannels(ModuleOp module) {
   llvm::json::Object axes;
   auto function = module.lookupSymbol<func::FuncOp>("main");

@@ -1,4 +1,4 @@
-//===- Equalization.cpp - Equalises a model by its channels' statistics ----===//
+//===- Equalization.cpp - Equalisation by channel statistics --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Equalization.h"
 #include "codegen/tools/TensorFile.h"
@@ -21,7 +21,7 @@ std::vector<float> floatsOf(const top::WeightStore &store, const llvm::Twine &ke
   return values.vec();
 }
 
-/// Of every tensor of the function that the file knows.
+/// Reads the statistics of every tensor of the function that the file contains.
 llvm::StringMap<quant::ChannelStatistics> readStatistics(func::FuncOp function, const top::WeightStore &store) {
   llvm::StringMap<quant::ChannelStatistics> found;
   for (Operation &op : function.getBody().front()) {
@@ -49,7 +49,7 @@ llvm::Expected<llvm::json::Object> tessera::tool::equalizeByStatistics(func::Fun
   quant::EqualizedKinds kinds{llvm::is_contained(options.kinds, "conv"), llvm::is_contained(options.kinds, "matmul")};
   quant::Equalization chosen = quant::chooseFactors(function, flow, readStatistics(function, store), kinds);
   std::vector<NamedTensor> factors;
-  for (Value origin : flow.origins()) { // in the program's order, so that the file is the same each time
+  for (Value origin : flow.origins()) { // in program order, so that the file is deterministic
     if (auto it = chosen.origins.find(top::getTensorName(origin)); it != chosen.origins.end()) {
       auto type = RankedTensorType::get({int64_t(it->second.size())}, Float32Type::get(function.getContext()));
       ArrayRef<char> bytes(reinterpret_cast<const char *>(it->second.data()), it->second.size() * sizeof(float));

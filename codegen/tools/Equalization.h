@@ -1,4 +1,4 @@
-//===- Equalization.h - Equalises a model by its channels' statistics -*- C++ -*-===//
+//===- Equalization.h - Equalisation by channel statistics ---- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,14 +11,14 @@
 namespace tessera::tool {
 
 struct EqualizationOptions {
-  std::string
-      statistics;      ///< safetensors: "TENSOR:low", "TENSOR:high", "TENSOR:power", f32 vectors, one number a channel
-  std::string factors; ///< file to write: "TENSOR:factors" of the tensors where they begin
-  std::vector<std::string> kinds; ///< of products whose inputs are scaled: conv, matmul
+  std::string statistics; ///< safetensors: "TENSOR:low", "TENSOR:high", "TENSOR:power", f32 vectors, one number per
+                          ///< channel
+  std::string factors;    ///< file to write: "TENSOR:factors" for each tensor at which scaling begins
+  std::vector<std::string> kinds; ///< kinds of contractions whose inputs are scaled: conv, matmul
 };
 
 /// Chooses factors (quant/Transforms/Equalize.h), writes them, and applies them to `function`. Tensors must have names.
-/// Returns how many tensors are scaled, and the noise expected before and after.
+/// Returns the number of scaled tensors and the expected noise before and after.
 llvm::Expected<llvm::json::Object> equalizeByStatistics(mlir::func::FuncOp function,
                                                         const EqualizationOptions &options);
 

@@ -1,4 +1,4 @@
-//===- Evaluate.cpp - Evaluates a function from file to file ---===//
+//===- Evaluate.cpp - Evaluation of a function between files --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Evaluate.h"
 
@@ -19,7 +19,8 @@ llvm::Error tessera::tool::readInputs(func::FuncOp network, const std::string &p
     auto name = network.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr);
     const auto tensor = name ? store.lookup(name.getValue()) : std::nullopt;
     if (!tensor) {
-      return llvm::createStringError("%s has no tensor for input '%s'", path.c_str(), name ? name.str().c_str() : "?");
+      return llvm::createStringError("%s does not have a tensor for input '%s'", path.c_str(),
+                                     name ? name.str().c_str() : "?");
     }
     inputs.emplace(name.str(), HostTensor(RankedTensorType::get(tensor->shape, tensor->elementType), tensor->bytes));
   }
@@ -41,7 +42,7 @@ llvm::Error tessera::tool::giveOperands(func::FuncOp network, const std::string 
         if (skipsOthers) {
           continue;
         }
-        return llvm::createStringError("%s has another type or shape for '%s'", path.c_str(), name.str().c_str());
+        return llvm::createStringError("%s has a different type or shape for '%s'", path.c_str(), name.str().c_str());
       }
       unsigned index = network.getNumArguments();
       auto named = builder.getNamedAttr(TopDialect::kNameAttr, builder.getStringAttr(name));
@@ -52,7 +53,7 @@ llvm::Error tessera::tool::giveOperands(func::FuncOp network, const std::string 
   return llvm::Error::success();
 }
 
-/// Room in the file's header for every tensor that `network` may give.
+/// Returns the space in the file's header for every tensor that `network` may output.
 static uint64_t headerBytes(func::FuncOp network, bool all) {
   uint64_t bytes = 0;
   auto add = [&](StringRef name, Type type) {
@@ -96,7 +97,7 @@ llvm::Expected<int64_t> tessera::tool::evaluate(func::FuncOp network, const Tens
     total += names ? names.size() : 0;
   });
   Evaluator evaluator([&](llvm::StringRef name, const HostTensor &tensor) {
-    reportProgress(std::min(++done, total), total); // bodies of loops are gone through more than once
+    reportProgress(std::min(++done, total), total); // bodies of loops are evaluated more than once
     if (all) {
       keep(name, tensor);
     }

@@ -1,4 +1,4 @@
-//===- Evaluate.h - Evaluates a function from file to file ---*- C++ -*-===//
+//===- Evaluate.h - Evaluation of a function between files ---- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,18 +11,18 @@
 
 namespace tessera::tool {
 
-/// Adds the tensors of the store for arguments `begin` .. `end` of the network. `path`: of the store, for errors.
+/// Adds the store's tensors for arguments `begin` .. `end` of the network. `path` names the store in errors.
 llvm::Error readInputs(mlir::func::FuncOp network, const std::string &path, const top::WeightStore &store,
                        unsigned begin, unsigned end, top::TensorMap &inputs);
 
-/// Ops read what the store has of named tensors in place of what other ops make of them: each shows what it does
-/// itself. Tensors of another type or shape are an error, or left out if `skipsOthers`. Call it before readInputs(),
-/// which reads those, too.
+/// Makes ops read the store's tensors instead of the results of other ops with the same names, so that each op's own
+/// error shows. Tensors with a different type or shape are an error, or skipped if `skipsOthers`. Call it before
+/// readInputs(), which reads the given tensors too.
 llvm::Error giveOperands(mlir::func::FuncOp network, const std::string &path, const top::WeightStore &store,
                          bool skipsOthers);
 
-/// Writes the network's outputs behind, with `all`, every named tensor in the order of evaluation; each as it is
-/// computed, so that no tensor is held longer than the network needs it. Gives how many.
+/// Evaluates the network and writes its outputs or, with `all`, every named tensor, in the order of evaluation. Each
+/// tensor is written when it is computed, so that none is held longer than the network needs it. Returns their number.
 llvm::Expected<int64_t> evaluate(mlir::func::FuncOp network, const top::TensorMap &inputs, const std::string &output,
                                  bool all);
 

@@ -1,4 +1,4 @@
-//===- Events.cpp - What tessera-compile reports ---===//
+//===- Events.cpp - Events that tessera-compile reports -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Events.h"
 
@@ -18,9 +18,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kProgressEvery = std::chrono::milliseconds(100);
 
-std::mutex mutex;         ///< of all below, and of stdout
-std::string phase;        ///< what runs
-Clock::time_point toldAt; ///< when progress in it was reported
+std::mutex mutex;         ///< guards everything below, and stdout
+std::string phase;        ///< current phase
+Clock::time_point toldAt; ///< when its progress was last reported
 } // namespace
 
 static void print(llvm::json::Object event) {
@@ -29,7 +29,7 @@ static void print(llvm::json::Object event) {
   llvm::outs().flush();
 }
 
-// Names come from files: they need not be UTF-8, JSON must be.
+// Names come from files and need not be UTF-8, but JSON must be.
 void tessera::tool::reportWarning(llvm::StringRef message) {
   print(llvm::json::Object{{"event", "warning"}, {"message", llvm::json::fixUTF8(message)}});
 }
@@ -38,7 +38,7 @@ void tessera::tool::reportError(int code, llvm::StringRef message) {
   print(llvm::json::Object{{"event", "error"}, {"code", code}, {"message", llvm::json::fixUTF8(message)}});
 }
 
-// One line, made in place: names in |message| may hold quotes, and bytes that are no UTF-8.
+// Prints one line, built in place: names in |message| may contain quotes and bytes that are not UTF-8.
 void tessera::tool::reportLastError(int code, const char *message) {
   static char line[1536];
   const char *hint = code == bmodel::program::kOutOfMemory

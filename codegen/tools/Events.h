@@ -1,4 +1,4 @@
-//===- Events.h - What tessera-compile reports, one JSON object a line on stdout ---===//
+//===- Events.h - Events of tessera-compile, one JSON object per line of stdout ---===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,19 +6,20 @@
 
 namespace tessera::tool {
 
-/// {"event":"warning","message":...}
+/// Prints {"event":"warning","message":...}.
 void reportWarning(llvm::StringRef message);
-/// {"event":"error","code":...,"message":...}
+/// Prints {"event":"error","code":...,"message":...}.
 void reportError(int code, llvm::StringRef message);
-/// The same for a process that cannot go on, most likely without memory: from any thread, allocates nothing.
+/// Prints an error event for a process that cannot continue, most likely for lack of memory. Callable from any thread;
+/// does not allocate.
 void reportLastError(int code, const char *message);
-/// {"event":"progress","phase":...,"done":...,"total":...}, and "part" and "parts" where the phase is gone through
-/// several times: of the step that runs. From any thread; only some of many calls are reported.
+/// Prints {"event":"progress","phase":...,"done":...,"total":...} for the current phase, with "part" and "parts" if the
+/// phase takes several rounds. Callable from any thread; calls in quick succession are not all reported.
 void reportProgress(size_t done, size_t total, size_t part = 1, size_t parts = 1);
-/// {"event":"result",...}
+/// Prints {"event":"result",...}.
 void reportResult(llvm::json::Object fields);
 
-/// {"event":"phase","name":...}: what runs from now on.
+/// Prints {"event":"phase","name":...}: the phase that begins now.
 void reportPhase(llvm::StringRef name);
 
 } // namespace tessera::tool

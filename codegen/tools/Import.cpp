@@ -53,11 +53,11 @@ static llvm::Error optimise(ModuleOp module) {
   });
   PassManager pm(module.getContext());
   buildTopPipeline(pm, TopPipelineOptions());
-  // The importer verified its module: what fails from here on is our fault.
+  // The importer verified its module, so a failure from here on is a bug of Tessera.
   return failed(pm.run(module)) ? fail(kInternal, "graph optimisation failed: {0}", messages) : llvm::Error::success();
 }
 
-// Whether pictures of the pre-processing |record| are what an input of |type| takes: rank 4 with as many channels.
+// Returns true if an input of |type| takes images of the pre-processing |record|: rank 4 with as many channels.
 static bool takesPictures(RankedTensorType type, const llvm::json::Object &record) {
   if (type.getRank() != 4 || !isa<FloatType>(type.getElementType())) {
     return false;
@@ -67,7 +67,7 @@ static bool takesPictures(RankedTensorType type, const llvm::json::Object &recor
   return dim == channels || ShapedType::isDynamic(dim);
 }
 
-// Stored at every input that takes pictures; the others are plain tensors.
+// Stores the pre-processing at every input that takes images; other inputs are plain tensors.
 static llvm::Error attachPreprocess(ModuleOp module, StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer) {
@@ -77,7 +77,7 @@ static llvm::Error attachPreprocess(ModuleOp module, StringRef path) {
   auto json = parseJson(text);
   if (!json || !json->getAsObject()) {
     llvm::consumeError(json.takeError());
-    return fail(kError, "the pre-processing '{0}' is no JSON object", path);
+    return fail(kError, "the pre-processing '{0}' is not a JSON object", path);
   }
   auto function = module.lookupSymbol<func::FuncOp>("main");
   bool stored = false;
@@ -90,10 +90,10 @@ static llvm::Error attachPreprocess(ModuleOp module, StringRef path) {
   return stored ? llvm::Error::success()
                 : fail(kError,
                        "pre-processing is given, but no input takes such pictures: a float tensor of rank 4 with 3 "
-                       "channels, or 1 for gray ones");
+                       "channels, or with 1 for gray pictures");
 }
 
-// Outputs that hold more than the network gives.
+// Warns of outputs with more entries than the network computes.
 static void warnOfPadding(ModuleOp module) {
   auto function = module.lookupSymbol<func::FuncOp>("main");
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
@@ -101,7 +101,7 @@ static void warnOfPadding(ModuleOp module) {
       auto name = function.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr);
       reportWarning(
           llvm::formatv("the size of output '{0}' along axis {1} is known at run time only: the output always has "
-                        "the greatest one, {2}; entries behind the real ones hold {3}",
+                        "the largest size, {2}; entries after the real ones hold {3}",
                         name.getValue(), axis.getInt(), cast<RankedTensorType>(type).getDimSize(axis.getInt()),
                         kPadding)
               .str());
@@ -109,8 +109,8 @@ static void warnOfPadding(ModuleOp module) {
   }
 }
 
-/// Inputs that are not as the file has them, for the result: those that became constants, with their bytes in base 64,
-/// and those whose open batch became 1.
+/// Inputs that differ from the file, for the result: inputs that became constants, with their bytes in base 64, and
+/// inputs whose open batch became 1.
 struct ChangedInputs {
   llvm::json::Array fixed;
   llvm::json::Array assumed;
@@ -215,7 +215,7 @@ std::function<llvm::Error()> tessera::tool::addImport(CLI::App &app) {
                   "machine's memory; constants: 2 GiB and four times the file's own)")
       ->check(CLI::PositiveNumber);
   sub->add_option("--model-name", options->modelName, "Default: the graph's name");
-  sub->add_option("--preprocess", options->preprocess, "JSON file stored at the inputs that take pictures");
+  sub->add_option("--preprocess", options->preprocess, "JSON file to store at the inputs that take pictures");
   sub->add_option("--output-names,--outputs", options->outputs, "Tensors to keep as outputs, comma-separated");
   sub->add_flag("--no-optimise", options->noOptimise, "Write the imported graph as it is");
   return [options] { return run(*options); };

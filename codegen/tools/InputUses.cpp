@@ -1,4 +1,4 @@
-//===- InputUses.cpp - What a network does with an input ---===//
+//===- InputUses.cpp - Uses of a network input ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/InputUses.h"
 
@@ -101,7 +101,7 @@ struct Uses {
 
 llvm::json::Object describeUses(Value input) {
   Uses uses;
-  llvm::MapVector<Value, bool> reached; // and whether it has the input's own elements
+  llvm::MapVector<Value, bool> reached; // and whether the value has the input's elements
   reached.insert({input, true});
   for (size_t i = 0; i < reached.size(); ++i) {
     auto [value, isDirect] = *(reached.begin() + i);

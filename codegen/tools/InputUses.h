@@ -1,4 +1,4 @@
-//===- InputUses.h - What a network does with an input ---*- C++ -*-===//
+//===- InputUses.h - Uses of a network input ------------------ -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,11 +7,11 @@
 
 namespace tessera::tool {
 
-/// Describes what values a network input may have, for tools that draw some:
-/// "index_below" (int): it is an index, moved at most, into a dim of so many elements;
-/// "divisor" (true): it divides integers, so 0 is not allowed;
-/// "fixed" (true): what it may be is not known, because sizes, indices or divisors are computed from it;
-/// "reaches" (array): the names of the ops that it reaches.
+/// Describes which values a network input may have, for tools that draw random values:
+/// "index_below" (int): the input, possibly after moves, is an index into a dim of this many elements;
+/// "divisor" (true): the input divides integers, so 0 is not allowed;
+/// "fixed" (true): the allowed values are unknown, because sizes, indices or divisors are computed from the input;
+/// "reaches" (array): names of the ops that the input reaches.
 llvm::json::Object describeUses(mlir::Value input);
 
 } // namespace tessera::tool

@@ -1,4 +1,4 @@
-//===- ModuleInfo.cpp - The info subcommand, and a module's inputs and outputs as JSON ---===//
+//===- ModuleInfo.cpp - The info subcommand: ports of a module ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/ModuleInfo.h"
 
@@ -47,7 +47,8 @@ static llvm::json::Object describe(Type type, StringAttr name, StringAttr prepro
   return object;
 }
 
-/// Whether a sigmoid or softmax made all of `value`: numbers of 0..1 of which the steps near both ends mean little.
+/// Returns true if all of `value` comes from sigmoid or softmax: numbers in 0..1 whose differences near both ends mean
+/// little.
 static bool isProbability(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa_and_nonnull<tessera::top::ReshapeOp, tessera::top::TransposeOp, tessera::top::SliceOp>(op)) {
@@ -62,12 +63,12 @@ static bool isProbability(Value value) {
 llvm::Expected<Operation *> tessera::tool::findMain(ModuleOp module) {
   auto function = module.lookupSymbol<func::FuncOp>("main");
   if (!function || function.isExternal()) {
-    return llvm::createStringError("the module has no func.func @main: it is not the output of model_transform");
+    return llvm::createStringError("the module does not have func.func @main: it is not the output of model_transform");
   }
   return function.getOperation();
 }
 
-/// The types of the tensors of f16 and bf16 that have a name in the ONNX file. A target computes them in f32.
+/// Returns the types of the f16 and bf16 tensors that have a name in the ONNX file. Targets compute them in f32.
 static llvm::json::Object listNarrow(func::FuncOp function) {
   llvm::json::Object types;
   function.walk([&](Operation *op) {
@@ -130,11 +131,11 @@ static llvm::json::Array listTensors(ModuleOp module) {
 }
 
 std::function<llvm::Error()> tessera::tool::addInfo(CLI::App &app) {
-  CLI::App *sub = app.add_subcommand("info", "Inputs and outputs of a NAME_top.mlir");
+  CLI::App *sub = app.add_subcommand("info", "Show the inputs and outputs of a NAME_top.mlir");
   auto path = std::make_shared<std::string>();
   sub->add_option("--mlir", *path, "The module")->required();
   auto tensors = std::make_shared<bool>(false);
-  sub->add_flag("--tensors", *tensors, "Also the names of all float tensors, as calibration tables have them");
+  sub->add_flag("--tensors", *tensors, "Also list the names of all float tensors, as in calibration tables");
   return [path, tensors]() -> llvm::Error {
     auto opened = openModule(*path);
     if (!opened) {

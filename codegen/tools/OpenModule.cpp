@@ -1,4 +1,4 @@
-//===- OpenModule.cpp - The module that a subcommand works on ---===//
+//===- OpenModule.cpp - Module of a subcommand ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/OpenModule.h"
 
@@ -16,7 +16,7 @@ using namespace tessera::tool;
 
 namespace {
 
-/// What a session has read.
+/// The module that a session has read in advance.
 struct Preloaded {
   std::string path;
   std::optional<top::FileIdentity> text, weights;
@@ -29,7 +29,7 @@ struct Preloaded {
 };
 
 Preloaded &preloaded() {
-  static Preloaded *of = new Preloaded; // lives as long as the process: contexts are not ended at its exit
+  static Preloaded *of = new Preloaded; // never destroyed: contexts are not destroyed at exit
   return *of;
 }
 
@@ -58,9 +58,9 @@ void tessera::tool::preloadModule(const std::string &path) {
   if (preloaded().isOf(path)) {
     return;
   }
-  preloaded().opened.module = nullptr; // before its context
+  preloaded().opened.module = nullptr; // must be destroyed before its context
   preloaded() = {};
-  // Before they are read: files that change meanwhile are other files from then on.
+  // Identify the files before reading them: files that change meanwhile then count as other files.
   Preloaded read{path, top::FileIdentity::of(path), top::FileIdentity::of(top::weightPathFor(path)), {}};
   llvm::Expected<OpenModule> opened = readAnew(path);
   if (!opened) {

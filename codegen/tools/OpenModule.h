@@ -1,4 +1,4 @@
-//===- OpenModule.h - The module that a subcommand works on ---===//
+//===- OpenModule.h - Module of a subcommand ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,17 +11,18 @@
 
 namespace tessera::tool {
 
-/// A NAME_top.mlir in a context of its own, which has the dialects of all subcommands and no threads yet.
+/// A NAME_top.mlir in a separate context, which has the dialects of all subcommands but no threads yet.
 struct OpenModule {
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< destroyed before its context
 };
 
-/// Reads the module at |path|, or takes the one that a session has read for this process. It is the caller's to change.
+/// Reads the module at |path|, or takes the one that a session has preloaded for this process. The caller owns the
+/// module and may change it.
 llvm::Expected<OpenModule> openModule(const std::string &path);
 
-/// Of a session: reads the module at |path| for the processes that are made from here on, unless it has it and the
-/// files are still the same. Where it cannot be read nothing happens: that is for openModule to tell.
+/// Reads the module at |path| in a session, for the processes that it forks from then on. Does nothing if the module is
+/// already loaded and its files are unchanged, or if it cannot be read; openModule() then reports the error.
 void preloadModule(const std::string &path);
 
 } // namespace tessera::tool

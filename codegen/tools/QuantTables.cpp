@@ -1,4 +1,4 @@
-//===- QuantTables.cpp - The tables that --quantize goes by ---------------===//
+//===- QuantTables.cpp - Tables for --quantize ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/QuantTables.h"
 #include "codegen/tools/Events.h"
@@ -43,7 +43,7 @@ llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(q
     for (const quant::Choice &choice : quantization.choices.choices) {
       if ((choice.precision == quant::Precision::INT8 || choice.precision == quant::Precision::INT16) &&
           calibration.empty()) {
-        return llvm::make_error<CodedError>(kUsage, "'" + choices + "': '" + choice.name + "' is to be " +
+        return llvm::make_error<CodedError>(kUsage, "'" + choices + "': '" + choice.name + "' asks for " +
                                                         quant::toString(choice.precision).str() +
                                                         ", which needs --calibration-table: the ranges "
                                                         "that run_calibration measures");

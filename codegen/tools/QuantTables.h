@@ -1,4 +1,4 @@
-//===- QuantTables.h - The tables that --quantize goes by -------*- C++ -*-===//
+//===- QuantTables.h - Tables for --quantize ------------------ -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_TOOLS_QUANTTABLES_H
 #define TESSERA_CODEGEN_TOOLS_QUANTTABLES_H
@@ -7,8 +7,8 @@
 
 namespace tessera::tool {
 
-/// The tables of an INT8 model, if they are good and of this |module|; nothing where |calibration| is empty. |choices|
-/// (the quantise table) may be empty.
+/// Loads the tables for a precision other than F32 and checks that they belong to |module|; returns nothing for F32.
+/// |calibration| and |choices| (the quantise table) are paths and may be empty.
 llvm::Expected<std::optional<codegen::Quantization>> loadTables(quant::Precision precision,
                                                                 const std::string &calibration,
                                                                 const std::string &choices, mlir::ModuleOp module);

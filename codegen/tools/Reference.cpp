@@ -42,7 +42,7 @@ struct Options {
 };
 } // namespace
 
-/// The tensors that the network evaluates: of `input`, and, where ops are to be isolated, of that file too.
+/// Reads the tensors that the network needs: from `input` and, if ops are isolated, from the file of operands too.
 static llvm::Expected<TensorMap> readTensors(func::FuncOp network, const Options &options,
                                              const tessera::quant::TensorFactors &factors) {
   TensorMap inputs;
@@ -80,10 +80,10 @@ static llvm::Expected<TensorMap> readTensors(func::FuncOp network, const Options
   return inputs;
 }
 
-/// Top ops become the device ops that every chip starts from.
+/// Lowers Top ops to the device ops from which every chip starts.
 static llvm::Error lower(ModuleOp module, const std::string &requantise) {
   if (failed(tessera::device::checkLowerable(module))) {
-    return tessera::top::unsupported("the model holds what Tessera does not run");
+    return tessera::top::unsupported("the model contains operations that Tessera cannot run");
   }
   PassManager passes(module.getContext());
   OpPassManager &functions = passes.nest<func::FuncOp>();
@@ -95,7 +95,8 @@ static llvm::Error lower(ModuleOp module, const std::string &requantise) {
              : llvm::Error::success();
 }
 
-/// True if the module holds device ops, as the layers of a compiled model do: their types are decided already.
+/// Returns true if the module contains device ops, like the layers of a compiled model; their types are already
+/// decided.
 static bool isLowered(ModuleOp module) {
   return module
       .walk([](Operation *op) {
@@ -111,7 +112,7 @@ static llvm::Error widenFloats(ModuleOp module) {
   return failed(passes.run(module)) ? llvm::createStringError("failed to widen f16 values") : llvm::Error::success();
 }
 
-/// Evaluates the network, or the part of it that the budget pays for, and reports the result.
+/// Evaluates the network, or the part within the budget, and reports the result.
 static llvm::Error evaluateNetwork(func::FuncOp network, const TensorMap &inputs, const Options &options) {
   llvm::json::Object result{{"output", llvm::json::fixUTF8(options.output)}};
   if (options.budget) {
@@ -186,23 +187,24 @@ std::function<llvm::Error()> tessera::tool::addReference(CLI::App &app) {
   sub->add_option("--mlir", options->mlir, "The module")->required();
   sub->add_option("--input", options->input, "safetensors file with one tensor per input, by name")->required();
   sub->add_option("--output", options->output, "safetensors file to write")->required();
-  sub->add_flag("--device", options->device, "Lower to device operations first: the integers that every chip gives");
+  sub->add_flag("--device", options->device, "Lower to device ops first: computes the integers that every chip gives");
   sub->add_option("--requantize", options->requantize, "With --device: float, fixed or tflite, as for deploy")
       ->check(CLI::IsMember({"float", "fixed", "tflite"}));
-  sub->add_flag("--int16", options->int16, "With --calibration-table: as deploy --quantize INT16, not INT8");
+  sub->add_flag("--int16", options->int16,
+                "With --calibration-table: quantise to INT16 instead of INT8, as deploy does");
   sub->add_option("--quantize", options->quantize, "Quantise first, as deploy does; INT8 with a calibration table");
   sub->add_option("--calibration-table", options->calibrationTable, "NAME_cali.json");
   sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json: precision per op");
-  sub->add_option("--group-size", options->groupSize, "Products that share a scale in W4, a multiple of 16");
+  sub->add_option("--group-size", options->groupSize, "Weights that share a scale in W4, a multiple of 16");
   sub->add_option(
          "--isolate", options->isolate,
-         "safetensors file of what tensors should be: every op reads them instead, each tensor's own value is written")
+         "safetensors file of expected tensors: every op reads them, and each tensor's own computed value is written")
       ->excludes("--device");
   sub->add_option("--operands", options->operands,
-                  "safetensors file of tensors by name: ops read these in place of what the ops before them make")
+                  "safetensors file of tensors by name: ops read these instead of the results of other ops")
       ->excludes("--isolate");
   sub->add_option("--budget", options->budget,
-                  "With --operands: elements and multiplications to spend, on the cheapest tensors first")
+                  "With --operands: elements and multiplications to spend, cheapest tensors first")
       ->needs("--operands");
   sub->add_option("--only", options->only, "With --budget: a tensor to evaluate, and no others; may be repeated")
       ->needs("--budget")

@@ -1,4 +1,4 @@
-//===- Session.cpp - The compiler of one command, for all that it asks ---===//
+//===- Session.cpp - One compiler process per command ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Session.h"
 
@@ -28,9 +28,9 @@ using namespace tessera::tool;
 
 namespace {
 
-constexpr size_t kMostBytes = 1 << 20; ///< of a request
+constexpr size_t kMostBytes = 1 << 20; ///< per request
 
-/// Descriptors that came with a request; closed with it.
+/// File descriptors that came with a request; they are closed with it.
 struct Channels {
   Channels() = default;
   Channels(const Channels &) = delete;
@@ -68,7 +68,7 @@ std::optional<std::vector<std::string>> parseArguments(llvm::StringRef text) {
   return given && fromJSON(*given, arguments, root) ? std::optional(arguments) : std::nullopt;
 }
 
-/// The next request; false where there are no more. One that is none has no arguments.
+/// Receives the next request; returns false at the end. An invalid request has no arguments.
 bool receive(Request &request) {
   static std::vector<char> buffer(kMostBytes);
   std::array<int, 3> descriptors;
@@ -89,7 +89,7 @@ bool receive(Request &request) {
   return true;
 }
 
-/// The value of --mlir; "" without.
+/// Returns the value of --mlir, or "" if it is missing.
 std::string moduleOf(const std::vector<std::string> &arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     llvm::StringRef word = arguments[i];
@@ -111,7 +111,7 @@ public:
     sigset_t childEnds;
     sigemptyset(&childEnds);
     sigaddset(&childEnds, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &childEnds, &maskBefore); // it comes while there is nothing to do, in ppoll()
+    sigprocmask(SIG_BLOCK, &childEnds, &maskBefore); // SIGCHLD arrives only in ppoll(), while the session is idle
     signal(SIGCHLD, [](int) {});
     pollfd input{STDIN_FILENO, POLLIN, 0};
     while (true) {
@@ -123,7 +123,7 @@ public:
       }
       Request request;
       if (ready > 0 && !receive(request)) {
-        return kOk; // what still runs ends with its parent
+        return kOk; // running children end with their parent
       }
       if (ready > 0) {
         start(request);
@@ -132,7 +132,7 @@ public:
   }
 
 private:
-  /// What is printed from here on goes to the request: also a last word where memory runs out.
+  /// Redirects stdout and stderr to the request, including the last message if memory runs out.
   static void speakTo(const Channels &channels) {
     dup2(channels.out, STDOUT_FILENO);
     dup2(channels.error, STDERR_FILENO);
@@ -153,7 +153,7 @@ private:
     const pid_t self = getpid(), child = fork();
     if (child == 0) {
       bmodel::program::endWithParent(self);
-      _exit(runRequest(request)); // no destructors of globals: they are the session's
+      _exit(runRequest(request)); // skip destructors of globals, which belong to the session
     }
     speakToNobody();
     if (child < 0) {
@@ -166,13 +166,13 @@ private:
   }
 
   int runRequest(const Request &request) const {
-    if (!request.arguments.empty()) { // for who looks at the list of processes
+    if (!request.arguments.empty()) { // visible in process lists
       prctl(PR_SET_NAME, request.arguments.front().c_str());
     }
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &maskBefore, nullptr);
-    close(request.channels.status); // it is the session's to tell
+    close(request.channels.status); // only the session writes the status
     for (const auto &[other, status] : running) {
       close(status);
     }
@@ -203,13 +203,13 @@ private:
   const char *program;
   int (*run)(int argc, const char *const *argv);
   sigset_t maskBefore;
-  std::map<pid_t, int> running; ///< children, and where their status goes
+  std::map<pid_t, int> running; ///< child processes and the descriptors of their status
 };
 
 } // namespace
 
 int tessera::tool::runSession(const char *program, int (*run)(int argc, const char *const *argv)) {
   top::shareKnownHashes();
-  signal(SIGPIPE, SIG_IGN); // of who asked and does not listen any more
+  signal(SIGPIPE, SIG_IGN); // a requester may close its end early
   return Session(program, run).serve();
 }

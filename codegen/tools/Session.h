@@ -1,17 +1,17 @@
-//===- Session.h - The compiler of one command, for all that it asks ---===//
+//===- Session.h - One compiler process per command -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 namespace tessera::tool {
 
-/// Serves a command of the Python tools until it closes stdin, a Unix socket of sequenced packets. A request is a
-/// packet
-/// {"arguments":[...]}, the words behind the program's name, with three descriptors: stdout, stderr and status. Each
-/// runs in a forked process, several of them at once, and so crashes alone. Its status tells "pid N\n" once it is
-/// started and "exit N\n" when it has ended, N being minus the signal that ended it.
+/// Serves a command of the Python tools over stdin, a Unix socket of sequenced packets, until the command closes it. A
+/// request is a packet {"arguments":[...]}, the arguments after the program's name, with three file descriptors:
+/// stdout, stderr and status. Each request runs in a forked process; several may run at once, and a crash affects only
+/// its own request. The status reports "pid N\n" once the process has started and "exit N\n" when it has ended, with N
+/// = -signal if a signal ended it.
 ///
-/// What requests have in common is here before they are made: the module that --mlir names is read once, and a weight
-/// file hashed once, whichever of them writes or verifies it. Call it before any thread is started.
+/// Work that requests share is done before the fork: the module that --mlir names is read once, and a weight file is
+/// hashed once, whichever request writes or verifies it. Call it before any thread is started.
 int runSession(const char *program, int (*run)(int argc, const char *const *argv));
 
 } // namespace tessera::tool

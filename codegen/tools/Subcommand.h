@@ -1,4 +1,4 @@
-//===- Subcommand.h - One subcommand of tessera-compile ---===//
+//===- Subcommand.h - One subcommand of tessera-compile -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace tessera::tool {
 
-/// What the process says to its caller (also the codes of the Python tools).
+/// Exit codes of the process (the Python tools use the same codes).
 enum ExitCode : int {
   kOk = 0,
   kError = 1,       ///< the model or a file is bad
   kUsage = 2,       ///< the command line is bad
   kAccuracy = 3,    ///< a comparison is outside its tolerance
   kUnsupported = 4, ///< valid, but not supported
-  kInternal = 70,   ///< a fault of ours
+  kInternal = 70,   ///< a bug of Tessera
   kOutOfMemory = bmodel::program::kOutOfMemory,
 };
 
@@ -36,7 +36,7 @@ private:
   std::string text;
 };
 
-/// Adds the subcommand with its options to `app` and returns what runs it once they are parsed.
+/// Adds the subcommand with its options to `app`; returns the function that runs it after parsing.
 using Subcommand = std::function<llvm::Error()> (*)(CLI::App &app);
 
 std::function<llvm::Error()> addImport(CLI::App &app);

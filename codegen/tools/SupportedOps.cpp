@@ -1,4 +1,4 @@
-//===- SupportedOps.cpp - The supported-ops subcommand: what is imported, and what runs where ---===//
+//===- SupportedOps.cpp - The supported-ops subcommand ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/SupportedOps.h"
 #include "codegen/Target/Registry.h"
@@ -22,7 +22,7 @@ llvm::json::Array describeImporter() {
   return operators;
 }
 
-/// Every operator in every precision on the chip: "reasons" why parts of it run on the host.
+/// Surveys every operator in every precision on the chip; "reasons" says why parts of it run on the host.
 llvm::Error describeChip(MLIRContext &context, const std::string &name, llvm::json::Array &rows) {
   auto chip = codegen::createTarget({.name = name}), host = codegen::createTarget({.name = codegen::defaultHost()});
   if (!chip || !host) {
@@ -68,8 +68,9 @@ llvm::Error run(const std::vector<std::string> &chips) {
 
 std::function<llvm::Error()> tessera::tool::addSupportedOps(CLI::App &app) {
   CLI::App *sub =
-      app.add_subcommand("supported-ops", "Every ONNX operator that is imported, and what chips run of them");
+      app.add_subcommand("supported-ops", "List the ONNX operators that are imported and which of them chips run");
   auto chips = std::make_shared<std::vector<std::string>>();
-  sub->add_option("--chip", *chips, "What a chip runs itself, by operator and precision")->delimiter(',');
+  sub->add_option("--chip", *chips, "Also list what these chips run themselves, by operator and precision")
+      ->delimiter(',');
   return [chips] { return run(*chips); };
 }

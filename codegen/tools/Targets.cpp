@@ -1,4 +1,4 @@
-//===- Targets.cpp - The targets subcommand: chips, precisions, and what goes with what ---===//
+//===- Targets.cpp - The targets subcommand -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Targets.h"
 
@@ -30,8 +30,8 @@ llvm::Expected<llvm::json::Array> describeChips() {
   return chips;
 }
 
-/// "activations": the type that results are held in, and "activation_bits" and "weight_bits" of an element.
-/// "needs_table": of ranges, from run_calibration.
+/// Describes a precision: "activations" is the type of results, "activation_bits" and "weight_bits" are per element,
+/// "needs_table" says whether it needs ranges from run_calibration.
 llvm::json::Object describe(quant::Precision precision) {
   using quant::Precision;
   bool weightsAlone = precision == Precision::W8 || precision == Precision::W4;
@@ -97,6 +97,6 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeTargets() {
 }
 
 std::function<llvm::Error()> tessera::tool::addTargets(CLI::App &app) {
-  app.add_subcommand("targets", "Chips, precisions, and which flags go with which family, as JSON");
+  app.add_subcommand("targets", "List chips, precisions, and which flags apply to which family, as JSON");
   return run;
 }

@@ -1,4 +1,4 @@
-//===- Targets.h - Chips, precisions, and what goes with what ---===//
+//===- Targets.h - Chips, precisions and flags ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace tessera::tool {
 
-/// What the Python tools know of targets: "chips" with family and whether this machine runs them, "chip_files"
-/// (families of which a .json file may describe a chip), "precisions" with other spellings, the type of activations,
-/// bits of an element, and whether they need a table of ranges; "flags" of model_deploy that are for some families
-/// only; "defaults"; "planned_chips" and "planned_precisions", which are refused as not there yet.
+/// Returns what the Python tools need to know about targets: "chips" with family and whether this machine runs them;
+/// "chip_files", families whose chips a .json file may describe; "precisions" with aliases, type of activations, bits
+/// per element, and whether they need a table of ranges; "planned_precisions", which are rejected as not supported yet;
+/// "flags" of model_deploy that apply to some families only; "defaults".
 llvm::Expected<llvm::json::Object> describeTargets();
 
 } // namespace tessera::tool

@@ -1,4 +1,4 @@
-//===- TensorFile.cpp - Writes named tensors as a safetensors file ---===//
+//===- TensorFile.cpp - Writing tensors as safetensors --------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/TensorFile.h"
 
@@ -9,7 +9,7 @@
 namespace tessera::tool {
 
 uint64_t TensorFileWriter::headerBytes(llvm::StringRef name, int64_t rank) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(); // the number with most digits
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(); // number with the most digits
   llvm::SmallVector<int64_t> shape(rank, kMost);
   return top::safetensorsEntry(name, "BOOL", shape, kMost, kMost).size() + 1;
 }
@@ -28,7 +28,7 @@ llvm::Error TensorFileWriter::create(llvm::StringRef path, uint64_t bytes) {
 llvm::Error TensorFileWriter::append(llvm::StringRef name, const top::HostTensor &tensor) {
   const llvm::StringRef type = top::safetensorsName(tensor.getElementType());
   if (type.empty()) {
-    return llvm::createStringError("tensor '" + name + "' has a type that no safetensors file can hold");
+    return llvm::createStringError("tensor '" + name + "' has a type that safetensors cannot store");
   }
   const uint64_t end = offset + tensor.getBytes().size();
   header += (header.empty() ? "{" : ",") + top::safetensorsEntry(name, type, tensor.getShape(), offset, end);
@@ -40,7 +40,7 @@ llvm::Error TensorFileWriter::append(llvm::StringRef name, const top::HostTensor
 llvm::Error TensorFileWriter::finish() {
   header += header.empty() ? "{}" : "}";
   if (header.size() > reserved) {
-    return llvm::createStringError("more tensors than were announced");
+    return llvm::createStringError("internal error: more tensors than were announced");
   }
   header.resize(reserved, ' ');
   char length[8];

@@ -1,4 +1,4 @@
-//===- TensorFile.h - Writes named tensors as a safetensors file ---===//
+//===- TensorFile.h - Writing tensors as safetensors ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace tessera::tool {
 
-/// Writes tensors whose names differ, one by one, so that none is held longer than it is needed. The file is at `path`
-/// when it is finished, not before; without that nothing stays. Unlike the weight store it keeps equal tensors apart.
+/// Writes tensors with different names one by one, so that none is held longer than needed. The file appears at `path`
+/// only after finish(). Unlike the weight store, it does not merge equal tensors.
 class TensorFileWriter {
 public:
-  /// Bytes that the header needs at most for a tensor of that name and rank.
+  /// Returns an upper bound of the header bytes for a tensor of that name and rank.
   static uint64_t headerBytes(llvm::StringRef name, int64_t rank);
 
-  /// `headerBytes`: the sum over all tensors that will come.
+  /// `headerBytes`: the sum over all tensors to be written.
   llvm::Error create(llvm::StringRef path, uint64_t headerBytes);
   llvm::Error append(llvm::StringRef name, const top::HostTensor &tensor);
   llvm::Error finish();
@@ -33,7 +33,7 @@ private:
 
 using NamedTensor = std::pair<std::string, top::HostTensor>;
 
-/// Writes all of `tensors`, in their order.
+/// Writes `tensors` in order.
 llvm::Error writeTensorFile(llvm::StringRef path, const std::vector<NamedTensor> &tensors);
 
 } // namespace tessera::tool

@@ -1,4 +1,4 @@
-//===- tessera-compile.cpp - The compiler: importer and pipelines, by subcommand ---===//
+//===- tessera-compile.cpp - The compiler, by subcommand ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel_format/tools/Program.h"
 #include "codegen/tools/Batch.h"
@@ -20,18 +20,18 @@ using namespace tessera::tool;
 
 char CodedError::ID = 0;
 
-/// A new subcommand is a file with an `add` function and a line here.
+/// A new subcommand needs a file with an `add` function and an entry here.
 static constexpr Subcommand kSubcommands[] = {
     addImport, addInfo, addReference, addDeploy, addSupportedOps, addTargets,
 };
 
-/// Whether a message tells of memory that the system did not give: a mapping, a thread.
+/// Returns true if a message reports that the system lacks memory, e.g. for a mapping or a thread.
 static bool tellsOfMemory(llvm::StringRef message) {
   return message.contains(std::strerror(ENOMEM)) || message.contains("pthread_create failed");
 }
 
-/// What LLVM cannot go on from: a thread that cannot be started, a stream into a file or stdout that cannot be written,
-/// of which only its destructor tells; all else is a fault of ours.
+/// Handles LLVM's fatal errors: a thread that cannot be started means lack of memory; a stream to a file or stdout that
+/// cannot be written (which only its destructor reports) is the user's error; anything else is a bug of Tessera.
 static void onFatalError(void *, const char *reason, bool) {
   if (tellsOfMemory(reason)) {
     bmodel::program::endOutOfMemory("a thread");
@@ -44,7 +44,7 @@ static void onFatalError(void *, const char *reason, bool) {
   std::abort();
 }
 
-/// Where LLVM's own containers get no memory.
+/// Called if an allocation of LLVM's containers fails.
 static void onBadAlloc(void *, const char *, bool) { bmodel::program::endOutOfMemory(); }
 
 static int finish(llvm::Error error) {
@@ -67,7 +67,7 @@ static int finish(llvm::Error error) {
 }
 
 static int runCommand(int argc, const char *const *argv) {
-  CLI::App app("Tessera's compiler. Reports one JSON object a line on stdout; exit codes: 0 ok, 1 bad model or file, "
+  CLI::App app("Tessera's compiler. Prints one JSON object per line on stdout; exit codes: 0 ok, 1 bad model or file, "
                "2 usage, 3 accuracy, 4 unsupported, 70 internal, 71 out of memory");
   app.require_subcommand(1);
   std::vector<std::pair<CLI::App *, std::function<llvm::Error()>>> actions;

@@ -25,7 +25,7 @@ using namespace mlir;
 
 namespace {
 
-/// What becomes of the weights of a module: they stand in a file beside it.
+/// Loads or stores the weights of a module, which are in a file beside it.
 class WeightsPass : public PassWrapper<WeightsPass, OperationPass<ModuleOp>> {
 public:
   using Work = std::function<llvm::Error(ModuleOp)>;
@@ -36,7 +36,7 @@ private:
   StringRef getName() const override { return "Weights"; }
   void runOnOperation() override {
     if (llvm::Error error = work(getOperation())) {
-      emitError(getOperation().getLoc()) << llvm::toString(std::move(error)); // without the whole module behind it
+      emitError(getOperation().getLoc()) << llvm::toString(std::move(error)); // without printing the whole module
       signalPassFailure();
     }
   }
@@ -44,8 +44,8 @@ private:
   Work work;
 };
 
-/// Around the passes of the command line: weights are read from the file beside the input, and written beside the
-/// output where that is a file.
+/// Adds passes around those of the command line: one reads weights from the file beside the input, one writes them
+/// beside the output if that is a file.
 MlirOptMainConfig withWeights(const MlirOptMainConfig &given, const std::string &input, const std::string &output) {
   MlirOptMainConfig config = given;
   config.setPassPipelineSetupFn([given, input, output](PassManager &passes) {
@@ -78,7 +78,7 @@ LogicalResult run(int argc, char **argv, DialectRegistry &registry) {
   if (failed(MlirOptMain(file->os(), std::move(text), registry, config))) {
     return failure();
   }
-  file->keep(); // it may be incomplete before
+  file->keep(); // the file may have been incomplete until now
   return success();
 }
 

@@ -107,7 +107,7 @@ class Commands:
 
     def _wrong(self, chip: str, inputs: Path, wanted: dict[str, np.ndarray], transform: Step) -> None:
         got = self._outputs(chip, "F32", inputs)
-        if "the greatest one" in str(transform.document.get("warnings", "")):
+        if "the largest size" in str(transform.document.get("warnings", "")):
             got = {name: _cut(array, wanted.get(name)) for name, array in got.items()}
         if fault := wrong(self._case, got, wanted):
             raise Fault(f"{chip}: {fault}")

@@ -219,7 +219,7 @@ def _compare(
 
 def told_padded(document: Mapping[str, object]) -> bool:
     """True where model_transform warns that an output whose size the data decides has the greatest size instead."""
-    return any("the greatest one" in str(text) for text in document.get("warnings", ()))  # type: ignore[attr-defined]
+    return any("the largest size" in str(text) for text in document.get("warnings", ()))  # type: ignore[attr-defined]
 
 
 def said_unequal(document: Mapping[str, object]) -> bool:
