@@ -11,8 +11,8 @@ namespace tessera::x86 {
 Value emitRequantise4(KernelBuilder &kb, const Requantise &end, ArrayRef<Value> values) {
   SmallVector<Value> integers;
   for (Value value : values) {
-    // Packing saturates, so the low bound is applied only if it is not the type's lowest value. The high bound is always
-    // applied, because a conversion that overflows yields the smallest integer.
+    // Packing saturates, so the low bound is applied only if it is not the type's lowest value. The high bound is
+    // always applied, because a conversion that overflows yields the smallest integer.
     integers.push_back(emitRounded(kb, end, value, end.low != end.lowest()));
   }
   int64_t bytes = kb.target.vectorBytes();

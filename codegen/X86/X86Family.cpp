@@ -1,4 +1,4 @@
-//===- X86Family.cpp - x86 processors as targets --------------------------===//
+//===- X86Family.cpp - The target family of x86 processors ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel/kernel_abi.h"
 #include "codegen/Kernels/KernelInterface.h"
@@ -27,13 +27,13 @@ using codegen::SubnetProgram;
 
 enum Section : uint32_t { kCode, kConstants };
 
-/// A processor beside an accelerator, for which there is no description: two cores with 128-bit vectors at about
-/// 1.5 GHz. Coarse on purpose: it decides where ops run.
+/// Cost model of a host processor next to an accelerator, whose actual model is unknown: two cores with 128-bit vectors
+/// at about 1.5 GHz. Coarse on purpose, because it only decides where ops run.
 struct HostModel {
-  double products = 12e9; ///< multiply-adds of integers a second
-  double flops = 8e9;     ///< all other operations a second
-  double bandwidth = 4e9; ///< bytes a second, of what an op reads and writes
-  double launch = 2e-6;   ///< seconds, of each op
+  double products = 12e9; ///< integer multiply-adds per second
+  double flops = 8e9;     ///< other operations per second
+  double bandwidth = 4e9; ///< bytes per second that an op reads and writes
+  double launch = 2e-6;   ///< seconds per op
 };
 
 class X86Chip final : public codegen::Target {
@@ -54,7 +54,7 @@ public:
   std::vector<Refusal> survey(func::FuncOp function) const override;
   double secondsOf(Operation *op) const override;
   codegen::Rates rates() const override;
-  /// It reads and writes the memory of its neighbours, which know what that costs.
+  /// Returns 0: the family accesses the memory of the other targets, which account for the cost of transfers.
   double transferSeconds(int64_t) const override { return 0; }
   double handOverSeconds() const override { return 0; }
 
@@ -76,11 +76,12 @@ private:
   X86Target variant;
 };
 
-/// Those of the kernels' inner loops at about 4 GHz (docs/numerics.md tells which instructions these are); what a
-/// variant lacks costs what it is emulated with. WINOGRAD is f32 in 3x3 convolutions, measured beside direct sums.
+/// Returns the rates of the kernels' inner loops at about 4 GHz with the instructions that docs/numerics.md lists. A
+/// type that a variant does not support costs as much as its emulation. WINOGRAD is f32 in 3x3 convolutions, measured
+/// next to direct convolutions.
 codegen::Rates X86Chip::rates() const {
   switch (variant.isa) {
-  case Isa::Avx512: // vpdpbusd, vpdpwssd, vfmadd on 512 bits; tdpbusd, tdpbf16ps as their operands arrive
+  case Isa::Avx512: // vpdpbusd, vpdpwssd, vfmadd on 512 bits; tdpbusd, tdpbf16ps limited by loads
     if (variant.amx) {
       return {{{"INT8", 2000}, {"INT16", 240}, {"BF16", 1000}, {"F16", 110}, {"F32", 120}, {"WINOGRAD", 330}}, 20};
     }
@@ -103,14 +104,14 @@ std::vector<Refusal> X86Chip::survey(func::FuncOp function) const {
   std::vector<Refusal> refusals;
   for (Operation &op : function.getBody().front()) {
     if (isa<device::DeviceDialect>(op.getDialect()) && !isa<KernelInterface, device::ReshapeOp>(op)) {
-      refusals.push_back({&op, "has no kernel"});
+      refusals.push_back({&op, "has no x86 kernel"});
     }
   }
   return refusals;
 }
 
 double X86Chip::secondsOf(Operation *op) const {
-  if (isa<device::ReshapeOp>(op)) { // bytes that stay where they are
+  if (isa<device::ReshapeOp>(op)) { // moves no bytes
     return 0;
   }
   const HostModel host;
@@ -124,7 +125,7 @@ double X86Chip::secondsOf(Operation *op) const {
   return host.launch + std::max(computes, bytes / host.bandwidth);
 }
 
-/// All kernels as one shared object.
+/// Links all kernels to one shared object.
 llvm::Expected<std::vector<char>> link(const KernelSet &kernels) {
   std::vector<ArrayRef<char>> objects;
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -173,7 +174,7 @@ llvm::Error X86Chip::plan(const codegen::Subnet &subnet, const KernelSet &kernel
   made.subnet.cpu_features = variant.cpuFeatureBits();
   made.subnet.kernel_abi = BM_KERNEL_ABI_VERSION;
   made.subnet.code_segment = kernels.size() ? int32_t(kCode) : -1;
-  // Beside other targets, whose steps tell estimates too.
+  // Steps report estimates only next to other targets, whose steps report them as well.
   std::function<double(Operation *)> seconds;
   if (!subnet.isWhole) {
     seconds = [this](Operation *op) { return secondsOf(op); };

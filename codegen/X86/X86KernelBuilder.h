@@ -11,12 +11,12 @@ namespace tessera::x86 {
 
 using namespace kernels;
 
-/// What the family's own kernels, the micro-kernels, are emitted into: they ask for more of the machine than its
-/// vectors.
+/// The builder of x86 kernels. Micro-kernels use it to query properties of the machine that a VectorTarget does not
+/// have.
 struct X86KernelBuilder : KernelBuilder {
   X86KernelBuilder(const X86Target &x86, mlir::Operation *op, llvm::StringRef symbol)
       : KernelBuilder(x86.vectors(), op, symbol), x86(x86) {
-    // What sums no products keeps subnormals, as the reference does: a gather moves them.
+    // The rounding instruction flushes subnormals. Ops that only move values keep them, as the reference does.
     bool sums = llvm::isa<device::ConvOp, device::MatMulOp, device::PoolOp, device::NormOp, device::AttentionOp>(op);
     hasBf16Rounding = x86.hasBf16Conversion() && !exact && sums;
   }
@@ -24,7 +24,7 @@ struct X86KernelBuilder : KernelBuilder {
   const X86Target x86;
 };
 
-/// The machine of a builder, of which this family makes no other than X86KernelBuilders.
+/// Returns the x86 target of |kb|, which must be an X86KernelBuilder, as are all builders of this family.
 inline const X86Target &targetOf(const KernelBuilder &kb) { return static_cast<const X86KernelBuilder &>(kb).x86; }
 
 } // namespace tessera::x86

@@ -10,7 +10,7 @@
 
 namespace tessera::x86 {
 
-/// This machine's level.
+/// Name of the chip that stands for the compiling machine.
 static constexpr char kNative[] = "x86";
 
 llvm::StringRef X86Target::name() const {

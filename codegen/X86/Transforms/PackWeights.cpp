@@ -1,4 +1,4 @@
-//===- PackWeights.cpp - Weights into the order their kernels read --------===//
+//===- PackWeights.cpp - Packs weights in the order kernels read them -----===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/ChoosePacking.h"
 #include "codegen/X86/Transforms/ConvAlgorithm.h"
@@ -27,25 +27,27 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// One weight tensor on its way: decided in order, packed in parallel, put into the module in order.
+/// One weight tensor to pack: planned in program order, packed in parallel, and installed in the module in program
+/// order.
 struct Job {
   Operation *op = nullptr;
-  top::TensorData data; ///< logical
+  top::TensorData data; ///< logical weights
   PackingAttr packing;
-  RankedTensorType type; ///< of the packed weights
+  RankedTensorType type; ///< type of the packed weights
   Packer pack;
-  bool narrows = false; ///< f32 weights of Winograd are stored as f16 where that is exact enough
+  bool narrows = false; ///< store the f32 weights of Winograd as f16 if that is accurate enough
   std::vector<char> packed;
 
-  /// Whether the bias is lowered by 128 * sum(w): signed bytes are multiplied as x + 128.
+  /// Returns true if the bias must be lowered by 128 * sum(w), because signed bytes are multiplied as x + 128.
   bool lowersBias() const { return flipsBytes(packing) && !isUnsignedInput(op); }
   static bool isUnsignedInput(Operation *op) {
     return cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isUnsignedInteger();
   }
 };
 
-/// Subnormal weights become zero. No result can show them, but a multiply-add that meets one takes a hundred times as
-/// long, and folded batch norms of dead channels are full of them. Returns whether there was one.
+/// Replaces subnormal weights by zero. No result is large enough to show the difference, but a multiply-add with a
+/// subnormal operand takes a hundred times as long, and folded batch norms of dead channels have many. Returns true if
+/// there was one.
 bool flushSubnormals(MutableArrayRef<float> values) {
   bool any = false;
   for (float &value : values) {
@@ -56,14 +58,14 @@ bool flushSubnormals(MutableArrayRef<float> values) {
   return any;
 }
 
-/// The same for bf16, whose exponents are those of f32. Subnormals of f16 are normal numbers once widened.
+/// Replaces subnormal bf16 by zero; bf16 has the exponents of f32. Subnormal f16 are normal numbers once widened.
 void flushSubnormalsBf16(MutableArrayRef<uint16_t> values) {
   for (uint16_t &bits : values) {
     bits = bits & 0x7f80 ? bits : bits & 0x8000;
   }
 }
 
-/// |data| of f16 or bf16 as f32.
+/// Returns |data|, of f16 or bf16, as f32.
 top::TensorData widened(const top::TensorData &data) {
   bool isBf16 = data.type.getElementType().isBF16();
   auto bytes = std::make_shared<std::vector<char>>(data.bytes.size() * 2);
@@ -80,8 +82,8 @@ PackingAttr withStep(PackingAttr p, PackedStep step) {
                           p.getOutputTile(), p.getScaleGroup(), p.getChunk());
 }
 
-/// Makes packed f32 weights f16 where all of them together lose no more than the rounding of single ones would: in the
-/// range of f16's normal numbers. Transformed weights of bf16 keep more of their accuracy so than as bf16.
+/// Converts the packed f32 weights of |job| to f16 if their total relative error is no larger than that of rounding a
+/// normal f16. This keeps more of the accuracy of transformed bf16 weights than storing them as bf16.
 void narrowPacked(Job &job) {
   constexpr double kMostError = 0x1p-11;
   ArrayRef<float> values(reinterpret_cast<const float *>(job.packed.data()), job.type.getNumElements());
@@ -94,21 +96,21 @@ void narrowPacked(Job &job) {
     error += difference * difference, size += double(value) * value;
     *to++ = bits;
   }
-  if (error <= kMostError * kMostError * size) { // false for infinities
+  if (error <= kMostError * kMostError * size) { // false if there are infinities
     job.packed = std::move(narrow);
     job.packing = withStep(job.packing, PackedStep::f16);
     job.type = packedType(job.op, job.packing);
   }
 }
 
-/// Packs what |job| says.
+/// Packs the weights of |job|.
 void runJob(Job &job) {
   Type element = job.type.getElementType();
   auto count = static_cast<size_t>(job.type.getNumElements());
   job.packed.resize(count * device::elementBytes(element));
   job.pack(job.data.data<char>().data(), job.packed.data());
   if (device::isOrderedProduct(job.op)) {
-    // These sums have all of their bits.
+    // Ordered sums keep subnormal weights, because every bit of them is specified.
   } else if (element.isF32()) {
     flushSubnormals({reinterpret_cast<float *>(job.packed.data()), count});
   } else if (element.isBF16()) {
@@ -145,7 +147,7 @@ public:
         jobs.push_back(std::move(*job));
       }
     });
-    // A few at a time: each needs its own copy of the weights until it stands in the store.
+    // Pack a few at a time, because each needs its own copy of the weights until the store holds the packed ones.
     size_t atOnce = std::max<size_t>(2, getContext().getNumThreads());
     for (size_t begin = 0; begin < jobs.size(); begin += atOnce) {
       MutableArrayRef<Job> batch = MutableArrayRef(jobs).slice(begin, std::min(atOnce, jobs.size() - begin));
@@ -160,7 +162,7 @@ public:
 private:
   PackingTarget target() const { return {vectorBytes, byteDots, bf16Dots, amx}; }
 
-  /// Whether the weights of |op| will be packed, before its scales have found their place.
+  /// Returns true if the weights of |op| will be packed; asked before its scales are placed.
   bool canPack(Operation *op) {
     if (auto conv = dyn_cast<device::ConvOp>(op)) {
       return algorithmOf(conv) && top::isConstant(conv.getW());
@@ -181,7 +183,7 @@ private:
     }
     Job job{conv, *data, choosePacking(conv, *data, target())};
     if (job.lowersBias() && conv.getBias() && !top::isConstant(conv.getBias())) {
-      conv.emitError("internal error: the bias of a convolution of 8-bit integers is no constant");
+      conv.emitError("internal error: the bias of a convolution of 8-bit integers is not a constant");
       signalPassFailure();
       return std::nullopt;
     }
@@ -222,8 +224,8 @@ private:
     return job;
   }
 
-  /// Where the scales of integer weights go: each into the epilogue, or rows of them into the panels. Products that get
-  /// no packed weights get weights of f32.
+  /// Places the scales of integer weights: a scale per channel goes into the epilogue, rows of scales into the panels.
+  /// Ops whose weights will not be packed get f32 weights instead.
   void planScales(Operation *op) {
     auto conv = dyn_cast<device::ConvOp>(op);
     int64_t group = conv ? conv.getWeightGroup() : cast<device::MatMulOp>(op).getWeightGroup();
@@ -236,14 +238,14 @@ private:
     }
   }
 
-  /// Lowers the bias of |op| by 128 * sum(w) per column; |weights| are the logical ones.
+  /// Lowers the bias of |op| by 128 * sum(w) per column; |weights| are the logical weights.
   void lowerBias(Operation *op, const top::TensorData &weights) {
     auto conv = dyn_cast<device::ConvOp>(op);
     auto matmul = dyn_cast<device::MatMulOp>(op);
     ArrayRef<int64_t> dims = weights.type.getShape();
     bool columnsFirst = conv || matmul.getTransB();
     int64_t columns = columnsFirst ? (conv ? dims.front() : dims[dims.size() - 2]) : dims.back();
-    // Sums wrap like the kernel's accumulators.
+    // The sums wrap, as the accumulators of the kernel do.
     std::vector<uint32_t> values(columns, 0);
     Value bias = conv ? conv.getBias() : matmul.getBias();
     if (std::optional<top::TensorData> data = bias ? top::getConstantData(bias) : std::nullopt) {
@@ -276,7 +278,7 @@ private:
       dropScales(job.op);
     }
     if (job.lowersBias()) {
-      lowerBias(job.op, job.data); // may add an operand, which moves the others
+      lowerBias(job.op, job.data); // may add an operand, which shifts the others
     }
     flushBias(job.op);
     if (auto conv = dyn_cast<device::ConvOp>(job.op)) {
@@ -295,11 +297,11 @@ private:
     ++numPacked;
   }
 
-  /// Accumulators start from the bias.
+  /// Flushes subnormals in a constant f32 bias, which is the initial value of the accumulators.
   void flushBias(Operation *op) {
     auto conv = dyn_cast<device::ConvOp>(op);
     if (isa<device::RecurrentOp>(op)) {
-      return; // added behind the sums
+      return; // its bias is added after the sums
     }
     Value bias = conv ? conv.getBias() : cast<device::MatMulOp>(op).getBias();
     std::optional<top::TensorData> data = bias ? top::getConstantData(bias) : std::nullopt;

@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - Layouts, packed weights and addresses on x86 --------===//
+//===- Pipeline.cpp - Pass pipelines of the x86 family --------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/Pipeline.h"
 
@@ -42,21 +42,23 @@ void buildPlacementPipeline(OpPassManager &manager, const X86Target &target, boo
 
 namespace {
 struct PlacementOptions : PassPipelineOptions<PlacementOptions> {
-  Option<Isa> isa{*this, "isa", llvm::cl::desc("Instructions of the chip"),
+  Option<Isa> isa{*this, "isa", llvm::cl::desc("Instruction set of the chip"),
                   llvm::cl::values(clEnumValN(Isa::V2, "v2", "SSE 4.2"), clEnumValN(Isa::Avx2, "avx2", "AVX2 and FMA"),
                                    clEnumValN(Isa::Avx512, "avx512", "AVX-512")),
                   llvm::cl::init(Isa::Avx512)};
-  Option<bool> vnni{*this, "vnni", llvm::cl::desc("Dot products of bytes; with avx512"), llvm::cl::init(false)};
-  Option<bool> bf16{*this, "bf16", llvm::cl::desc("Dot products of bf16; with avx512"), llvm::cl::init(false)};
-  Option<bool> amx{*this, "amx", llvm::cl::desc("Products of tiles; with vnni and bf16"), llvm::cl::init(false)};
-  Option<bool> separate{*this, "separate", llvm::cl::desc("Every tensor keeps bytes of its own"),
-                        llvm::cl::init(false)};
+  Option<bool> vnni{*this, "vnni", llvm::cl::desc("The chip has dot products of bytes; requires avx512"),
+                    llvm::cl::init(false)};
+  Option<bool> bf16{*this, "bf16", llvm::cl::desc("The chip has dot products of bf16; requires avx512"),
+                    llvm::cl::init(false)};
+  Option<bool> amx{*this, "amx", llvm::cl::desc("The chip has AMX tiles; requires vnni and bf16"),
+                   llvm::cl::init(false)};
+  Option<bool> separate{*this, "separate", llvm::cl::desc("Give every tensor separate memory"), llvm::cl::init(false)};
 };
 } // namespace
 
 void registerPlacementPipeline() {
   PassPipelineRegistration<PlacementOptions>("x86-placement",
-                                             "Layouts, packed weights and addresses for the kernels of an x86 chip",
+                                             "Assign layouts, pack weights and assign addresses for an x86 chip",
                                              [](OpPassManager &manager, const PlacementOptions &options) {
                                                X86Target target{options.isa};
                                                target.vnni = options.vnni && options.isa == Isa::Avx512;

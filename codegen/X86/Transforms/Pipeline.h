@@ -1,4 +1,4 @@
-//===- Pipeline.h - Layouts, packed weights and addresses on x86 -*- C++ -*-===//
+//===- Pipeline.h - Pass pipelines of the x86 family ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_X86_TRANSFORMS_PIPELINE_H
 #define TESSERA_CODEGEN_X86_TRANSFORMS_PIPELINE_H
@@ -11,14 +11,15 @@ class OpPassManager;
 
 namespace tessera::x86 {
 
-/// Appends what brings fused device ops (device::buildLoweringPipeline) into the form that kernels of |target| read:
-/// layouts, algorithms of convolutions, packed weights. |manager| works on modules.
+/// Appends the passes that bring fused device ops (device::buildLoweringPipeline) into the form that kernels of
+/// |target| read: layouts, algorithms of convolutions, packed weights. |manager| operates on modules.
 void buildPackingPipeline(mlir::OpPassManager &manager, const X86Target &target);
 
-/// The same, and addresses behind it: what is emitted next. |separate|: every tensor keeps bytes of its own.
+/// Appends the packing pipeline and the assignment of addresses, after which kernels are emitted. |separate|: tensors
+/// do not share memory.
 void buildPlacementPipeline(mlir::OpPassManager &manager, const X86Target &target, bool separate = false);
 
-/// Registers it as --x86-placement.
+/// Registers buildPlacementPipeline() as --x86-placement.
 void registerPlacementPipeline();
 
 } // namespace tessera::x86

@@ -1,4 +1,4 @@
-//===- RegisterTiles.cpp - What a register tile costs ---------------------===//
+//===- RegisterTiles.cpp - Cost model of register tiles -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/RegisterTiles.h"
 
@@ -9,10 +9,10 @@ namespace tessera::x86 {
 
 int64_t maxTileRows(int64_t vectorBytes, int64_t blocks) {
   if (vectorBytes < 64) {
-    // 16 registers. AVX2: 6 rows of 2 accumulators, 2 of B, 1 of A. SSE: 3 rows of 4, 3 of A, 1 product.
+    // 16 registers. AVX2: 12 sums (6 rows of 2), 2 of B, 1 of A. SSE: 12 sums (3 rows of 4), 3 of A, 1 product.
     return blocks > 1 ? 0 : vectorBytes == 32 ? 6 : 3;
   }
-  // 32 registers; a single block reads A as an embedded broadcast and needs no register for it.
+  // 32 registers. A single block reads A as an embedded broadcast, which needs no register.
   return blocks == 1 ? 28 : (31 - blocks) / blocks;
 }
 
@@ -20,8 +20,8 @@ int64_t depthwiseTileRows(int64_t vectorBytes, bool integers) {
   return vectorBytes == 64 ? (integers ? 16 : 14) : vectorBytes == 32 ? (integers ? 6 : 8) : (integers ? 3 : 6);
 }
 
-/// Cycles of one tile of |rows| rows: two multiply-adds, |slowdown| times as long, and two loads a cycle, a latency of
-/// four cycles.
+/// Returns the cycles of one tile of |rows| rows, with two multiply-adds and two loads per cycle, a latency of four
+/// cycles, and multiply-adds that take |slowdown| times as long.
 static double cyclesOfTile(double vectors, int64_t rows, int64_t blocks, int64_t steps, double slowdown) {
   double loads = vectors == 1 && blocks == 1 ? rows + 1.0 + rows * 0.15 : rows + blocks * vectors;
   double perStep = std::max({rows * blocks * vectors / 2 * slowdown, loads / 2, 4.0});
@@ -46,7 +46,7 @@ double tileCycles(int64_t vectorBytes, int64_t panelBlocks, const TiledProduct &
   return columnBlocks % panelBlocks ? cycles + column(columnBlocks % panelBlocks) : cycles;
 }
 
-/// tileCycles() as two threads see them: the panels of a product of one row tile are all there is to share.
+/// Returns tileCycles() for two threads, which can share only the panels if the matmul has a single row tile.
 static double sharedCycles(int64_t vectorBytes, int64_t blocks, const TiledProduct &product) {
   int64_t panels = llvm::divideCeil(llvm::divideCeil(product.columns, 16), blocks);
   bool oneRowTile = product.rowRuns * product.rowsPerRun <= maxTileRows(vectorBytes, blocks);

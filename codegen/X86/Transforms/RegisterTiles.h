@@ -1,4 +1,4 @@
-//===- RegisterTiles.h - What a register tile costs -------------*- C++ -*-===//
+//===- RegisterTiles.h - Cost model of register tiles -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_X86_TRANSFORMS_REGISTERTILES_H
 #define TESSERA_CODEGEN_X86_TRANSFORMS_REGISTERTILES_H
@@ -7,27 +7,27 @@
 
 namespace tessera::x86 {
 
-/// A matrix product as register tiles walk it: |rowRuns| runs of |rowsPerRun| rows that a tile does not leave (rows of
-/// an image; one run for a matrix), |steps| of K, |columns|.
+/// A matmul in terms of register tiles: |rowRuns| runs of |rowsPerRun| rows that a tile should not cross (rows of an
+/// image; one run for a matrix), |steps| K steps, and |columns|.
 struct TiledProduct {
   int64_t rowRuns, rowsPerRun, steps, columns;
-  double slowdown = 1; ///< of the instruction that multiplies, beside a multiply-add of f32
+  double slowdown = 1; ///< time of the multiplying instruction relative to an f32 multiply-add
 };
 
-/// Of vdpbf16ps where there is AMX: these processors begin one every second cycle (measured: half of f32's flops).
-/// Those that have it alone begin as many as multiply-adds.
+/// Slowdown of vdpbf16ps on processors with AMX, which begin one every second cycle (measured: half of f32's flops).
+/// Processors with vdpbf16ps but without AMX begin as many as multiply-adds.
 inline constexpr double kPairSlowdownBesideAmx = 4;
 
-/// Rows of 16 * |blocks| columns that fit the registers of |vectorBytes| bytes; 0 when not even one does.
+/// Returns the rows of 16 * |blocks| columns that fit the registers of |vectorBytes| bytes; 0 if not even one fits.
 int64_t maxTileRows(int64_t vectorBytes, int64_t blocks);
 
-/// Positions of an output row that a depthwise kernel sums together, of f32 images or of integer ones.
+/// Returns the positions of an output row that a depthwise kernel sums together, for f32 or |integers| images.
 int64_t depthwiseTileRows(int64_t vectorBytes, bool integers);
 
-/// Cycles of the product with panels of |panelBlocks| blocks.
+/// Returns the cycles of |product| with panels of |panelBlocks| blocks.
 double tileCycles(int64_t vectorBytes, int64_t panelBlocks, const TiledProduct &product);
 
-/// The panel width, in blocks of 16 columns, that costs least.
+/// Returns the cheapest panel width, in blocks of 16 columns.
 int64_t choosePanelBlocks(int64_t vectorBytes, const TiledProduct &product);
 
 } // namespace tessera::x86

@@ -15,14 +15,14 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Calls |body| with the op as what it is.
+/// Calls |body| with |op| as a ConvOp or MatMulOp.
 template <typename Body>
 auto withProduct(Operation *op, Body body) {
   auto conv = dyn_cast<device::ConvOp>(op);
   return conv ? body(conv) : body(cast<device::MatMulOp>(op));
 }
 
-/// |vector| [channels] so that it broadcasts along the channels of |op|'s result.
+/// Returns |vector| [channels] reshaped to broadcast along the channels of |op|'s result.
 Value alongChannels(OpBuilder &builder, Operation *op, Value vector) {
   int64_t channels = typeOf(vector).getNumElements();
   SmallVector<int64_t> dims{channels};

@@ -7,16 +7,17 @@
 
 namespace tessera::x86 {
 
-/// The scales of a conv's or matmul's integer weights; null without, and for other ops.
+/// Returns the scales of a convolution's or matmul's integer weights; null if it has none, and for other ops.
 mlir::Value scalesOf(mlir::Operation *op);
 
-/// Removes the scales of an op that has some: they have found their place.
+/// Removes the scales of |op|, which must have some, after their values were stored elsewhere.
 void dropScales(mlir::Operation *op);
 
-/// Puts f32 weights in the place of constant integers and their scales.
+/// Replaces constant integer weights and their scales by f32 weights.
 void dequantiseWeights(mlir::Operation *op);
 
-/// One scale per channel: the sums are multiplied by it at the beginning of the epilogue, where the bias is added then.
+/// Moves one constant scale per channel to the beginning of the epilogue, which multiplies the sums by it and then adds
+/// the bias.
 void scaleInEpilogue(mlir::Operation *op);
 
 } // namespace tessera::x86

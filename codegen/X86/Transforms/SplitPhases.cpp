@@ -1,4 +1,4 @@
-//===- SplitPhases.cpp - The phases of a transposed convolution apart -----===//
+//===- SplitPhases.cpp - Splits transposed convolutions by phase ----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/IR/PackedWeights.h"
 #include "codegen/X86/Transforms/MoveBuilder.h"
@@ -28,12 +28,12 @@ using Dims = SmallVector<int64_t>;
 
 int64_t lengthOf(Range range) { return range.last - range.first + 1; }
 
-/// Some of a convolution's channels, those of its taps that are not zero for all of them, and the positions that
-/// anybody reads. By spatial dim.
+/// A range of a convolution's channels, the taps that are not zero for all of them, and the positions that are read.
+/// Ranges have one entry per spatial dim.
 struct Part {
   Range channels;
   SmallVector<Range> taps, positions;
-  Dims before, behind; ///< pads
+  Dims before, behind; ///< padding
 
   int64_t cost() const {
     int64_t steps = llvm::divideCeil(lengthOf(channels), kBlock);
@@ -50,7 +50,7 @@ public:
       : conv(conv), build(conv), x(typeOf(conv.getX()).getShape()), w(typeOf(conv.getW()).getShape()),
         y(typeOf(conv.getY()).getShape()), spatial(x.size() - 2) {}
 
-  /// Whether the parts that the one reader, a copy, takes are less work than the whole.
+  /// Returns true if the convolution's only user is a copy, and the parts that it reads are less work than the whole.
   bool canReplace() {
     auto isOne = [](int64_t value) { return value == 1; };
     bool plain = conv.getGroups() == 1 && !conv.getPacking() && !conv.getScales() && top::isConstant(conv.getW()) &&
@@ -76,14 +76,14 @@ public:
       }
       cost += part.cost();
     }
-    constexpr double kMostOfWhole = 0.8; // several launches and shorter sums have to pay
+    constexpr double kMostOfWhole = 0.8; // the gain has to outweigh several launches and shorter sums
     return double(cost) <= kMostOfWhole * double(whole.cost());
   }
 
   void replace() {
     SmallVector<Value> sources(copy.getSources());
     size_t own = llvm::find(sources, conv.getY()) - sources.begin();
-    SmallVector<int64_t> sourceOf; // of each part
+    SmallVector<int64_t> sourceOf; // index of the source for each part
     for (size_t i = 0; i < parts.size(); ++i) {
       Value result = buildPart(parts[i]);
       sourceOf.push_back(i == 0 ? int64_t(own) : int64_t(sources.size()));
@@ -110,7 +110,7 @@ public:
 
 private:
   static bool isOneValue(Value value) { return typeOf(value).getNumElements() == 1; }
-  /// Whether |extra| is a constant of one value for each channel.
+  /// Returns true if |extra| is a constant with one value per channel.
   bool isByChannel(Value extra) {
     ArrayRef<int64_t> dims = typeOf(extra).getShape();
     bool channels = dims.size() > spatial && dims[dims.size() - 1 - spatial] == y[1];
@@ -121,7 +121,7 @@ private:
     return llvm::find_if(parts, [&](const Part &part) { return part.channels.first == channels.first; });
   }
 
-  /// A part for each range of channels that a piece reads; false where these overlap.
+  /// Adds a part for each range of channels that a piece reads. Returns false if there is a single one or they overlap.
   bool findChannels() {
     for (auto piece : copy.getPieces().getAsRange<PieceAttr>()) {
       if (copy.getSources()[piece.getSource()] != conv.getY()) {
@@ -150,7 +150,7 @@ private:
     return parts.size() > 1;
   }
 
-  /// The smallest box around the taps that are not zero; one tap where all are.
+  /// Sets the taps of |part| to the smallest box around those that are not zero; to a single tap if all are zero.
   void findTaps(Part &part) {
     top::TensorData data = *top::getConstantData(conv.getW());
     int64_t bytes = top::elementBytes(data.type.getElementType()), count = 1;
@@ -174,7 +174,7 @@ private:
     }
   }
 
-  /// Whether a tap's weights of |channels| have no bits but the sign of a zero.
+  /// Returns true if a tap's weights of |channels| are all zero, of either sign.
   bool isZero(ArrayRef<char> weights, int64_t bytes, Range channels, int64_t tap, int64_t taps) {
     for (int64_t row = channels.first * w[1]; row < (channels.last + 1) * w[1]; ++row) {
       ArrayRef<char> element = weights.slice((row * taps + tap) * bytes, bytes);
@@ -186,7 +186,8 @@ private:
     return true;
   }
 
-  /// Position p sees from p + first tap - pad on. No pad becomes negative: more taps or positions are taken then.
+  /// Sets the padding of dim |d|: position p reads the input from p + first tap - pad on. Where a padding would be
+  /// negative, adds taps or positions instead.
   void placeWindow(Part &part, size_t d) {
     int64_t pad = conv.getPads()[d];
     Range &taps = part.taps[d], &positions = part.positions[d];
@@ -200,7 +201,7 @@ private:
     part.before.push_back(before), part.behind.push_back(behind);
   }
 
-  /// The rows of |part| of a constant of |rows| of them.
+  /// Returns the rows of |part| of |constant|, which has |rows| rows, with dims |dims|.
   Value sliceRows(Value constant, const Part &part, ArrayRef<int64_t> dims, int64_t rows) {
     top::TensorData data = *top::getConstantData(constant);
     int64_t bytes = int64_t(data.bytes.size()) / rows;
@@ -280,7 +281,7 @@ private:
   MoveBuilder build;
   Dims x, w, y;
   size_t spatial;
-  SmallVector<Part, 0> parts; ///< by channels
+  SmallVector<Part, 0> parts; ///< sorted by channels
 };
 
 class SplitPhases : public impl::SplitPhasesPassBase<SplitPhases> {

@@ -1,8 +1,8 @@
-//===- VerifyPhases.cpp - What holds between the phases on x86 ------------===//
+//===- VerifyPhases.cpp - Verifies the IR between phases on x86 -----------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// One pass per phase, each the contract that the later ones and the kernels rely on, stated again as simply as
-// possible.
+// There is one pass per phase. Each verifies the contract that later phases and the kernels rely on, as simply as
+// possible and independently of the pass that establishes it.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/Transforms/ConvAlgorithm.h"
 #include "codegen/X86/Transforms/Passes.h"
@@ -23,7 +23,7 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-/// Calls |check| on the ops of |function| outside of scalar regions; whether all pass.
+/// Calls |check| on the ops of |function| outside scalar regions; succeeds if all calls do.
 LogicalResult checkOps(func::FuncOp function, function_ref<LogicalResult(Operation &)> check) {
   bool good = true;
   for (Operation &op : function.getBody().getOps()) {
@@ -39,13 +39,14 @@ LogicalResult checkOps(func::FuncOp function, function_ref<LogicalResult(Operati
 LogicalResult checkConvLayout(device::ConvOp conv) {
   AlgorithmAttr algorithm = algorithmOf(conv);
   if (static_cast<bool>(algorithm) != device::isBlocked(conv.getY().getType())) {
-    return conv.emitError() << (algorithm ? "with" : "without") << " an algorithm and with the result "
-                            << conv.getY().getType() << ": exactly convolutions with one write channel blocks";
+    return conv.emitError() << (algorithm ? "has" : "does not have") << " an algorithm, but its result is "
+                            << conv.getY().getType()
+                            << "; convolutions write channel blocks if and only if they have an algorithm";
   }
   bool readsRows = !algorithm || algorithm.getValue() == ConvAlgorithm::direct;
   if (!device::isBlocked(conv.getX().getType()) && !readsRows) {
     return conv.emitError() << "algorithm '" << stringifyConvAlgorithm(algorithm.getValue())
-                            << "' reads channel blocks, the operand is " << conv.getX().getType();
+                            << "' reads channel blocks, but the operand is " << conv.getX().getType();
   }
   return success();
 }
@@ -76,18 +77,19 @@ struct VerifyKernelLayouts : impl::VerifyKernelLayoutsPassBase<VerifyKernelLayou
 LogicalResult checkPacking(Operation &op) {
   PackingAttr packing = packingOf(&op);
   if (packing && !top::isConstant(op.getOperand(1))) {
-    return op.emitError("packed weights that are no constant");
+    return op.emitError("packed weights are not a constant");
   }
   auto conv = dyn_cast<device::ConvOp>(op);
   if (!conv) {
     return success();
   }
   if (algorithmOf(conv)) {
-    return op.emitError("has an algorithm, but weights that are not packed for it");
+    return op.emitError("has an algorithm, but its weights are not packed");
   }
   if (static_cast<bool>(packing) != device::isBlocked(conv.getY().getType())) {
-    return op.emitError() << "weights that are " << (packing ? "packed" : "not packed") << " and the result "
-                          << conv.getY().getType() << ": exactly convolutions of packed weights write channel blocks";
+    return op.emitError() << "weights are " << (packing ? "packed" : "not packed") << ", but the result is "
+                          << conv.getY().getType()
+                          << "; convolutions write channel blocks if and only if their weights are packed";
   }
   return success();
 }

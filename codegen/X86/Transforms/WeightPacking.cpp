@@ -1,4 +1,4 @@
-//===- WeightPacking.cpp - Weights in the order kernels read them ---------===//
+//===- WeightPacking.cpp - Packs weights in the order kernels read them ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/WeightPacking.h"
 
@@ -11,7 +11,7 @@ namespace tessera::x86 {
 
 static int64_t blocksOf(int64_t channels) { return llvm::divideCeil(channels, kBlock); }
 
-/// Calls |body|(panel, first column, columns that exist, columns of the panel) for the panels of |columns| columns.
+/// Calls |body|(panel, first column, existing columns, padded columns) for each panel of |columns| columns.
 template <typename Body>
 static void forPanels(int64_t columns, int64_t panelBlocks, Body body) {
   int64_t width = panelBlocks * kBlock, padded = blocksOf(columns) * kBlock;
@@ -29,7 +29,7 @@ void packConv(const ConvWeightDims &d, int64_t panelBlocks, bool blockedInput, c
     forPanels(groupOc, panelBlocks, [&](int64_t, int64_t first, int64_t real, int64_t width) {
       T *panel = groupPacked + first * steps;
       std::fill_n(panel, steps * width, T(0));
-      // Reads run along a filter; writes of neighbouring filters meet in the same lines of the panel.
+      // Reads are sequential in a filter; the writes of neighbouring filters go to the same cache lines of the panel.
       for (int64_t column = 0; column < real; ++column) {
         const T *filter = groupWeights + (first + column) * steps;
         T *to = panel + column;
@@ -53,7 +53,7 @@ void packConv(const ConvWeightDims &d, int64_t panelBlocks, bool blockedInput, c
 }
 
 namespace {
-/// G of F(m, 3): m + 2 rows of 3.
+/// The matrix G of F(m, 3): m + 2 rows of 3.
 using FilterTransform = std::array<std::array<double, 3>, 6>;
 constexpr FilterTransform kFilterTransform4 = {{{1.0 / 4, 0, 0},
                                                 {-1.0 / 6, -1.0 / 6, -1.0 / 6},

@@ -1,4 +1,4 @@
-//===- WeightPackingInteger.cpp - Integer weights that floats multiply ----===//
+//===- WeightPackingInteger.cpp - Packs integer weights of float inputs ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/WeightPacking.h"
 
@@ -10,16 +10,16 @@
 namespace tessera::x86 {
 
 namespace {
-/// The panels of one group of channels.
+/// Writes the panels of one group of channels.
 class Writer {
 public:
-  /// Puts the weights of |columns| columns in one K step at `row`.
+  /// Writes the weights of |columns| columns in one K step to `row`.
   using Row = llvm::function_ref<void(int64_t step, int64_t firstColumn, int64_t columns, int8_t *row)>;
 
   Writer(const Panels &panels, char *packed) : panels(panels), packed(packed) {}
 
-  /// Row by row, as they lie: a column at a time would touch every line of a panel for each of its columns. What does
-  /// not exist stays as it is. |scales|(row) are those of all columns.
+  /// Writes the panels row by row, in memory order, because writing columns would touch every cache line of a panel
+  /// once per column. Does not write padding. |scales|(row) returns the scales of all columns.
   void write(Row weights, llvm::function_ref<const float *(int64_t)> scales) {
     const int64_t blocks = panels.blocks();
     for (int64_t block = 0; block < blocks; block += panels.panelBlocks) {
@@ -55,7 +55,7 @@ private:
     }
   }
 
-  /// Low halves of `row` with those of |high| above them.
+  /// Combines the low 4 bits of `row` with those of |high|, which become the high 4 bits.
   static void joinNibbles(int64_t columns, const int8_t *high, int8_t *row) {
     for (int64_t c = 0; c < columns; ++c) {
       row[c] = static_cast<int8_t>((row[c] & 15) | (high ? high[c] << 4 : 0));
@@ -87,7 +87,7 @@ void packIntegerMatMul(const Panels &panels, int64_t k, bool transposed, const i
 void packIntegerConv(const Panels &panels, const ConvWeightDims &d, bool blockedInput, const int8_t *weights,
                      const float *scales, char *packed) {
   int64_t taps = d.kh * d.kw, filter = d.groupC * taps;
-  std::vector<int64_t> order; // of the elements of a filter
+  std::vector<int64_t> order; // K step -> element of the filter
   for (int64_t block = 0; block < d.groupC && blockedInput; block += kBlock) {
     for (int64_t tap = 0; tap < taps; ++tap) {
       for (int64_t lane = 0, lanes = std::min(kBlock, d.groupC - block); lane < lanes; ++lane) {

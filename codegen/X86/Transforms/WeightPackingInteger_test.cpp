@@ -1,4 +1,4 @@
-//===- WeightPackingInteger_test.cpp - Every weight lies in its place -----===//
+//===- WeightPackingInteger_test.cpp - Tests the packing of integer weights --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/WeightPacking.h"
 
@@ -11,7 +11,7 @@ using namespace tessera::x86;
 
 namespace {
 
-/// Reads panels as their definition says where things lie (codegen/X86/IR/PackedWeights.h).
+/// Reads panels by the definition of their layout (codegen/X86/IR/PackedWeights.h).
 class Reader {
 public:
   Reader(const Panels &panels, const std::vector<char> &packed) : panels(panels), packed(packed) {}

@@ -1,4 +1,4 @@
-//===- WeightPackingSteps.cpp - Steps of several weights ------------------===//
+//===- WeightPackingSteps.cpp - Packs K steps of several weights ----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/WeightPacking.h"
 
@@ -14,7 +14,7 @@ namespace tessera::x86 {
 static int64_t stepsOf(int64_t elements, int64_t perStep) { return llvm::divideCeil(elements, perStep); }
 
 namespace {
-/// Writes the panels of one group, all weights zero at first.
+/// Writes the panels of one group, after setting all weights to zero.
 class GroupWriter {
 public:
   GroupWriter(const Panels &panels, char *packed)
@@ -23,7 +23,7 @@ public:
   }
   int64_t bytes() const { return panels.bytes() / panels.groups; }
 
-  /// The column that set() writes.
+  /// Selects the column that set() writes.
   void startColumn(int64_t column) {
     int64_t block = column / kBlock, first = block / panels.panelBlocks * panels.panelBlocks;
     inBlock = column % kBlock;
@@ -31,7 +31,7 @@ public:
     begin = (first * steps + block - first) * kBlock * stepBytes;
   }
 
-  /// weight: of 8 bits, or those of a bf16.
+  /// Stores |weight|, an 8-bit weight or the bits of a bf16, as element |lane| of K step |step|.
   template <typename T>
   void set(int64_t step, int64_t lane, T weight) {
     char *at = packed + begin + step * ofStep;
@@ -47,9 +47,9 @@ public:
 
 private:
   const Panels &panels;
-  int64_t steps, stepBytes; ///< K steps, bytes of a column in one
+  int64_t steps, stepBytes; ///< K steps, and bytes of one column in a K step
   char *packed;
-  int64_t inBlock = 0, begin = 0, ofStep = 0; ///< bytes, of the column
+  int64_t inBlock = 0, begin = 0, ofStep = 0; ///< column in its block; offset of the column's block; bytes per K step
 };
 } // namespace
 

@@ -10,7 +10,7 @@ func.func @block_size(%x: tensor<1x16x2x2xf32>) {
 // -----
 
 func.func @generic_conv(%x: tensor<1x16x2x2xf32>, %w: tensor<16x16x1x1xf32>) {
-  // expected-error @below {{exactly convolutions with one write channel blocks}}
+  // expected-error @below {{convolutions write channel blocks if and only if they have an algorithm}}
   %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x16x2x2xf32>, tensor<16x16x1x1xf32>) -> tensor<1x16x2x2xf32, #device.blocked<16>>
   return
 }
@@ -18,7 +18,7 @@ func.func @generic_conv(%x: tensor<1x16x2x2xf32>, %w: tensor<16x16x1x1xf32>) {
 // -----
 
 func.func @depthwise_input(%x: tensor<1x16x2x2xf32>, %w: tensor<16x1x1x1xf32>) {
-  // expected-error @below {{algorithm 'depthwise' reads channel blocks, the operand is 'tensor<1x16x2x2xf32>'}}
+  // expected-error @below {{algorithm 'depthwise' reads channel blocks, but the operand is 'tensor<1x16x2x2xf32>'}}
   %y = device.conv %x, %w {x86.algorithm = #x86.algorithm<depthwise>, groups = 16, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x16x2x2xf32>, tensor<16x1x1x1xf32>) -> tensor<1x16x2x2xf32, #device.blocked<16>>
   return
 }
