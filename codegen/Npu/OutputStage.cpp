@@ -24,7 +24,7 @@ std::optional<float> constantOf(Value value) {
   return attribute.getValue().convertToFloat();
 }
 
-/// Takes the epilogue apart from its end.
+/// Matches an epilogue from its end.
 class Matcher {
 public:
   Matcher(Block &block, mlir::Type result) : block(block), result(result) {}
@@ -51,7 +51,7 @@ public:
     return takeFactor(value) ? std::optional(form) : std::nullopt;
   }
 
-  /// The sum to integers by integers.
+  /// Matches an integer-only requantisation of the sum.
   std::optional<StageForm> runIntegral(bmodel::numerics::Requantisation mode) {
     auto end = device::matchIntegerRequantise(block.getTerminator()->getOperand(0));
     if (!end || end->mode != mode || end->sum != block.getArgument(0)) {
@@ -87,7 +87,7 @@ private:
       form.output.divisor = *divisor, value = division.getLhs();
     }
     if (double(end->low) == least && double(end->high) == most) {
-      return true; // storing saturates there
+      return true; // storing saturates at these bounds
     }
     if (double(end->low) < least || double(end->high) > most) {
       return false;
@@ -97,7 +97,7 @@ private:
       form.output.lower = float(end->low), form.output.upper = float(end->high);
       return true;
     }
-    // Whole bounds may come before rounding.
+    // Integral bounds may be applied before rounding.
     clampTo(float(end->low - end->zero), float(end->high - end->zero));
     return true;
   }
@@ -110,7 +110,7 @@ private:
     form.output.lower = std::max(form.output.lower, lower), form.output.upper = std::min(form.output.upper, upper);
   }
 
-  /// What clamps stand there, unless a later bound would hide that an earlier one is beyond it.
+  /// Matches clamps, except if a later bound lies beyond an earlier one and would be lost.
   void takeClamp(Value &value) {
     while (!(form.output.flags & Output::stored)) {
       auto lower = value.getDefiningOp<arith::MaximumFOp>();
@@ -137,7 +137,7 @@ private:
     return value == block.getArgument(0);
   }
 
-  /// A factor of each channel that is not the sum's.
+  /// Matches a factor per channel that is not applied to the sum itself.
   void takeGain(Value &value) {
     auto product = value.getDefiningOp<arith::MulFOp>();
     int extra = product ? extraOf(product.getRhs()) : -1;
@@ -147,7 +147,7 @@ private:
     }
   }
 
-  /// The other operand of |value|, made by Op, if one is that number.
+  /// Returns the other operand of |value|, which is defined by Op, if one operand is |number|.
   template <typename Op>
   static Value besides(Value value, float number) {
     auto op = value.getDefiningOp<Op>();
@@ -159,7 +159,7 @@ private:
     return {};
   }
 
-  /// x if |value| is x * slope + 0.5.
+  /// Returns x if |value| is x * slope + 0.5.
   static Value lineOf(Value value, std::optional<float> &slope) {
     Value line = besides<arith::AddFOp>(value, 0.5f);
     auto product = line ? line.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
@@ -167,7 +167,7 @@ private:
     return slope ? product.getLhs() : Value();
   }
 
-  /// x if |gate| * x is its hard swish or, |gate| being 1 + erf(x / sqrt(2)), twice its GELU.
+  /// Returns true if |gate| * x is the hard swish of x or, with |gate| = 1 + erf(x / sqrt(2)), twice its GELU.
   bool isGate(Value gate, Value x, Function function) {
     if (function == Function::hardSwish) {
       Value upper = besides<arith::MinimumFOp>(gate, 1), lower = upper ? besides<arith::MaximumFOp>(upper, 0) : Value();
@@ -179,7 +179,7 @@ private:
     return erf && besides<arith::MulFOp>(erf.getOperand(), float(0.70710678118654752440)) == x;
   }
 
-  /// x < 0 ? x * alpha : x.
+  /// Matches x < 0 ? x * alpha : x.
   bool takeLeaky(Value &value) {
     auto select = value.getDefiningOp<arith::SelectOp>();
     auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
@@ -194,7 +194,7 @@ private:
     return true;
   }
 
-  /// The clamps to [0, 1] of a hard sigmoid have been taken.
+  /// Matches a hard sigmoid whose clamps to [0, 1] have already been matched.
   bool takeHardSigmoid(Value &value) {
     std::optional<float> slope;
     Value x = lineOf(value, slope);
@@ -211,7 +211,7 @@ private:
     if (takeLeaky(value) || takeHardSigmoid(value)) {
       return;
     }
-    // Clamps before other steps; the last ones have been taken.
+    // Matches relu as a function; clamps at the end have already been matched.
     auto rectify = value.getDefiningOp<arith::MaximumFOp>();
     if (rectify && matchPattern(rectify.getRhs(), m_PosZeroFloat())) {
       form.output.function = Function::relu, value = rectify.getLhs();
@@ -244,13 +244,13 @@ private:
     }
   }
 
-  /// The index of an extra, or -1.
+  /// Returns the index of an extra, or -1.
   int extraOf(Value value) const {
     auto argument = dyn_cast<BlockArgument>(value);
     return argument && argument.getOwner() == &block ? int(argument.getArgNumber()) - 1 : -1;
   }
 
-  /// r, or (r - zero) * scale with r an integer.
+  /// Matches r, or (r - zero) * scale with an integer r.
   bool isResidual(Value value) {
     if (auto widen = value.getDefiningOp<arith::ExtFOp>()) {
       value = widen.getIn();
@@ -319,7 +319,7 @@ Output keepIntegers(bmodel::npu::Type type, llvm::StringRef requantise) {
   if (requantise == "float" || bmodel::npu::isFloat(type)) {
     return {};
   }
-  // 2^30 / 2^30, within what the type holds.
+  // Multiplies by 2^30 / 2^30 and clamps to the range of the type.
   Output output{.flags = Output::integral | Output::clamps, .factor = llvm::bit_cast<float>(int32_t(1) << 30)};
   bool isUnsigned = type == bmodel::npu::Type::u8;
   float half = bmodel::npu::sizeOf(type) == 1 ? 128 : 32768;

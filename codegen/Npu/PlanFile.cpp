@@ -13,7 +13,7 @@ namespace {
 
 llvm::Error wrong(const llvm::Twine &what) { return llvm::createStringError(what); }
 
-/// One list of a plan: objects of known keys.
+/// A list of a plan: objects with known keys.
 class List {
 public:
   List(const llvm::json::Object &plan, llvm::StringRef name, LayerSchedule &layerSchedule)
@@ -24,13 +24,13 @@ public:
     const llvm::json::Value *value = plan.get(name);
     const llvm::json::Array *array = value ? value->getAsArray() : nullptr;
     if (value && !array) {
-      return wrong("'" + name + "' is no list");
+      return wrong("'" + name + "' is not a list");
     }
     for (size_t i = 0; array && i < array->size(); ++i) {
       std::string where = ("'" + name + "', entry " + llvm::Twine(i)).str();
       const llvm::json::Object *entry = (*array)[i].getAsObject();
       if (!entry) {
-        return wrong(where + ": is no object");
+        return wrong(where + ": is not an object");
       }
       if (llvm::Error error = readEntry(*entry, where, numbers, told, add)) {
         return error;
@@ -127,11 +127,11 @@ llvm::Expected<LayerSchedule> readPlan(llvm::StringRef path) {
 llvm::Expected<LayerSchedule> parsePlan(llvm::StringRef text, llvm::StringRef where) {
   llvm::Expected<llvm::json::Value> json = top::parseJson(text);
   if (!json) {
-    return wrong("the plan '" + where + "' is no JSON: " + llvm::toString(json.takeError()));
+    return wrong("the plan '" + where + "' is not valid JSON: " + llvm::toString(json.takeError()));
   }
   LayerSchedule layerSchedule;
-  llvm::Error error =
-      json->getAsObject() ? read(*json->getAsObject(), layerSchedule) : wrong("is no object with 'whole' and 'groups'");
+  llvm::Error error = json->getAsObject() ? read(*json->getAsObject(), layerSchedule)
+                                          : wrong("is not an object with 'whole' and 'groups'");
   if (error) {
     return wrong("the plan '" + where + "': " + llvm::toString(std::move(error)));
   }

@@ -12,11 +12,11 @@ namespace hw = bmodel::npu;
 namespace tessera::npu {
 namespace {
 
-/// Ops in one group, at most: what is tried grows with the square of it.
+/// Maximum number of ops in a group: the number of candidates grows with its square.
 constexpr uint32_t kMostOps = 16;
-/// Numbers of slices that are tried.
+/// Numbers of slices to try.
 constexpr uint32_t kSlices[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
-/// Part of the room that a group may be estimated to need.
+/// Share of the free local memory that a group may be estimated to need.
 constexpr double kFilled = 0.9;
 
 using AliasSet = ValuePlan::AliasSet;
@@ -26,7 +26,7 @@ RowRange rowsRead(Operation *op, Value operand, uint32_t size, RowRange y) {
   return cast<EmissionInterface>(op).rowsRead(operand, size, y);
 }
 
-/// Bytes of a lane in a row of all channels and images.
+/// Returns the bytes per lane of one row of all channels and images.
 uint64_t rowBytes(const AliasSet &aliasSet, const Chip &chip) {
   const int64_t *sizes = aliasSet.view.sizes;
   return uint64_t(sizes[3]) * hw::sizeOf(aliasSet.type) * llvm::divideCeil(uint64_t(sizes[1]), chip.lanes) *
@@ -37,7 +37,7 @@ RowRange unionOf(RowRange a, RowRange b) {
   return a.isEmpty() ? b : b.isEmpty() ? a : RowRange{std::min(a.begin, b.begin), std::max(a.end, b.end)};
 }
 
-/// Whether a use sees whole planes of an alias set, from the first lane on.
+/// Returns true if a use sees whole planes of an alias set and begins in lane 0.
 bool seesPlanes(const Use &use, const AliasSet &aliasSet, const Chip &chip) {
   const View &a = use.view, &b = aliasSet.view;
   bool images = a.sizes[0] == b.sizes[0] && (a.sizes[0] == 1 || a.strides[0] == b.strides[0]);
@@ -55,7 +55,7 @@ RowRange rowsOfWindows(RowRange y, uint32_t size, int64_t kernel, int64_t stride
 
 uint32_t GroupPlan::rowsOf(uint32_t op) const { return plan.ops()[op].whole.dims[2]; }
 
-/// Ops that make rows of their result of rows of their operands, seen as n, c, h, w.
+/// Returns true if rows of the op's result depend on rows of its operands only, viewed as n, c, h, w.
 bool GroupPlan::canSlice(uint32_t number) const {
   const ValuePlan::OpUses &op = plan.ops()[number];
   auto model = dyn_cast_or_null<EmissionInterface>(op.op);
@@ -70,7 +70,7 @@ bool GroupPlan::canSlice(uint32_t number) const {
          });
 }
 
-/// Whether an alias set is there when |op| of the group reads it: all of its channels are made in the group, before.
+/// Returns true if an alias set is complete when |op| reads it: earlier ops of the group write all of its channels.
 bool GroupPlan::isWritten(const SliceGroup &group, unsigned aliasSet, uint32_t op) const {
   uint32_t writers = 0;
   for (uint32_t before = group.first; before < op; ++before) {
@@ -86,7 +86,7 @@ bool GroupPlan::isWritten(const SliceGroup &group, unsigned aliasSet, uint32_t o
   return writers == plan.aliasSets()[aliasSet].writers && (parts || writers == 1);
 }
 
-/// Which values stay slice by slice; false where one that is made and read in the group cannot.
+/// Finds the values that stay slice by slice. Returns false if a value that is written and read in the group cannot.
 bool GroupPlan::findAliasSets(SliceGroup &group) const {
   group.aliasSets.clear();
   llvm::SmallVector<unsigned> leaving;
@@ -94,7 +94,7 @@ bool GroupPlan::findAliasSets(SliceGroup &group) const {
     const Use &made = plan.ops()[op].uses.front();
     for (const Use &use : plan.ops()[op].uses) {
       const AliasSet &aliasSet = plan.aliasSets()[use.aliasSet];
-      // What is read by the op that makes it is a piece of a result, which leaves when the group is through.
+      // An op that reads what it writes handles a piece of a result, which leaves when the group is complete.
       if (use.access != Access::write && made.access == Access::write && made.aliasSet == use.aliasSet &&
           !aliasSet.isResident) {
         leaving.push_back(use.aliasSet);
@@ -103,7 +103,7 @@ bool GroupPlan::findAliasSets(SliceGroup &group) const {
       bool madeInside = aliasSet.first >= group.first && aliasSet.first <= group.last;
       if (use.access == Access::write || !madeInside || aliasSet.isResident) {
         if (use.access != Access::write && aliasSet.isResident && !use.fits) {
-          return false; // reads outside what may not be there yet
+          return false; // the value may not be in off-chip memory yet
         }
         continue;
       }
@@ -120,6 +120,7 @@ bool GroupPlan::findAliasSets(SliceGroup &group) const {
   return !group.aliasSets.empty() && !areGone;
 }
 
+/// Divides the rows of each op into |slices| slices: the rows to compute, and the rows to hold.
 void GroupPlan::findParts(SliceGroup &group, uint32_t slices) const {
   uint32_t count = group.last - group.first + 1;
   group.slices = slices, group.parts.assign(slices, std::vector<SlicePart>(count));
@@ -134,14 +135,15 @@ void GroupPlan::findParts(SliceGroup &group, uint32_t slices) const {
       auto needed = needs.find(result);
       bool isRead =
           aliasSet.isResident ? aliasSet.last > group.first + k && aliasSet.last <= group.last : group.holds(result);
-      // What nobody inside reads sets the pace; what others read must be whole in the end.
+      // Results that no op of the group reads advance evenly; those that other ops read must be complete at the end.
       RowRange holds = needed != needs.end() ? needed->second : RowRange{done[k], done[k]};
       if (!isRead) {
         holds = {done[k], uint32_t(uint64_t(rows) * (slice + 1) / slices)};
       } else if (slice + 1 == slices && (aliasSet.stored || aliasSet.last > group.last)) {
         holds.end = rows;
       }
-      // Windows that step over rows leave none out: what was computed follows on what was.
+      // Windows whose stride exceeds the kernel must not leave rows out: each slice continues where the previous one
+      // ended.
       holds = {std::min(holds.begin, done[k]), std::max(holds.end, done[k])};
       SlicePart &part = group.parts[slice][k];
       part.holds = holds, part.computes = {done[k], holds.end}, done[k] = holds.end;
@@ -159,7 +161,7 @@ void GroupPlan::findParts(SliceGroup &group, uint32_t slices) const {
   }
 }
 
-/// Bytes of a lane that an op needs for each row beside its operands and result: raw sums, say.
+/// Returns the bytes per lane and row that an op needs beside operands and result, e.g. for raw sums.
 uint64_t GroupPlan::temporariesOf(uint32_t number) const {
   const ValuePlan::OpUses &op = plan.ops()[number];
   uint64_t values = 0;
@@ -170,7 +172,7 @@ uint64_t GroupPlan::temporariesOf(uint32_t number) const {
   return op.used > values ? (op.used - values) / rowsOf(number) : 0;
 }
 
-/// Bytes of a lane that the slices need, estimated.
+/// Estimates the bytes per lane that the slices need.
 uint64_t GroupPlan::bytesOf(const SliceGroup &group) const {
   uint64_t bytes = 0, temporaries = 0;
   for (uint32_t k = 0; k <= group.last - group.first; ++k) {
@@ -178,7 +180,7 @@ uint64_t GroupPlan::bytesOf(const SliceGroup &group) const {
     bytes += op.liveAcross;
     uint32_t holds = 0, computes = 0;
     for (const std::vector<SlicePart> &slice : group.parts) {
-      // While rows move to the next buffer, both are there.
+      // While rows move to the next buffer, both buffers are in use.
       bool moves = slice[k].holds.begin < slice[k].computes.begin && !slice[k].computes.isEmpty();
       holds = std::max(holds, slice[k].holds.size() * (moves ? 2 : 1));
       computes = std::max(computes, slice[k].computes.size());
@@ -191,17 +193,17 @@ uint64_t GroupPlan::bytesOf(const SliceGroup &group) const {
         continue;
       }
       if (isWrite && group.holds(use.aliasSet) && aliasSet.first != group.first + k) {
-        continue; // its channels are in the buffer of the first
+        continue; // its channels are in the buffer of the first writer
       }
       const RowRange inside{1u << 10, (1u << 10) + computes};
       uint32_t tile = isWrite ? computes : rowsRead(op.op, use.value, 1u << 20, inside).size();
-      bytes += (group.holds(use.aliasSet) ? holds : 2 * tile) * rowBytes(aliasSet, chip); // two tiles on their way
+      bytes += (group.holds(use.aliasSet) ? holds : 2 * tile) * rowBytes(aliasSet, chip); // double-buffered
     }
   }
   return bytes + temporaries;
 }
 
-/// Cycles that a group spares: of traffic, less what slices cost.
+/// Returns the cycles that a group saves: those of the avoided traffic, minus the overhead of slices.
 double GroupPlan::sparedBy(const SliceGroup &group) const {
   double bytes = 0, cycles = 0;
   for (uint32_t op = group.first; op <= group.last; ++op) {
@@ -225,7 +227,7 @@ double GroupPlan::sparedBy(const SliceGroup &group) const {
   return bytes / chip.ddrBytesPerCycle() - cycles;
 }
 
-/// Finds the fewest slices, at least |least|, that fit; false where none do.
+/// Finds the smallest number of slices, at least |least|, that fits. Returns false if none does.
 bool GroupPlan::fits(SliceGroup &group, uint32_t least) const {
   uint64_t room = chip.laneBytes;
   uint32_t rows = UINT32_MAX;
@@ -247,7 +249,7 @@ bool GroupPlan::fits(SliceGroup &group, uint32_t least) const {
 
 GroupPlan::GroupPlan(const ValuePlan &plan, const Chip &chip, bool parts) : plan(plan), chip(chip), parts(parts) {
   uint32_t count = uint32_t(plan.ops().size());
-  std::vector<double> best(count + 1, 0); // spared by groups among the first ops
+  std::vector<double> best(count + 1, 0); // cycles saved by groups among the first ops
   std::vector<std::optional<SliceGroup>> ending(count + 1);
   for (uint32_t end = 1; end <= count; ++end) {
     best[end] = best[end - 1];

@@ -17,7 +17,7 @@ constexpr uint64_t kOffsetMask = (uint64_t(1) << kBufferShift) - 1;
 
 uint64_t bufferOf(const Tensor &tensor) { return tensor.offset >> kBufferShift; }
 
-/// The buffer that a load writes; 0: none.
+/// Returns the buffer that a load writes, or 0.
 uint64_t targetOf(const Descriptor &load) {
   Operand operands[kMostOperands];
   operandsOf(load, operands);
@@ -26,7 +26,7 @@ uint64_t targetOf(const Descriptor &load) {
 
 } // namespace
 
-/// Takes a range out of the gaps; those that are left with less than |bytes| are none.
+/// Removes a range from the gaps. Drops gaps that become smaller than |bytes|.
 void MemoryPlan::subtractRange(std::vector<Range> &gaps, const Range &range, uint64_t bytes) {
   for (size_t i = 0; i < gaps.size(); ++i) {
     Range gap = gaps[i];
@@ -103,7 +103,8 @@ size_t MemoryPlan::positionOf(const Descriptor &load, size_t step) const {
   return target ? uses[target].loadAt : step - (hoistsLoads(step) ? 1 : 0);
 }
 
-/// |given|: it is a load that depends on nothing.
+/// Extends the use of a command's buffers to step |position|. |given|: the command is a load that does not depend on
+/// other commands.
 void MemoryPlan::touch(const Descriptor &command, size_t position, bool given) {
   Operand operands[kMostOperands];
   for (size_t k = 0, number = operandsOf(command, operands); k < number; ++k) {
@@ -116,8 +117,8 @@ void MemoryPlan::touch(const Descriptor &command, size_t position, bool given) {
   }
 }
 
-/// For each step the last one whose computation begins before what it stores is outside, if that waits for no loads but
-/// those that cannot move.
+/// Returns for each step the last step whose computation is estimated to begin before the former's stores are complete,
+/// if the only loads to wait for are those that cannot move.
 std::vector<size_t> MemoryPlan::lastStepsBesideStores() const {
   size_t steps = stream.stages.size();
   std::vector<double> begin(steps), stored(steps);
@@ -144,7 +145,7 @@ std::vector<size_t> MemoryPlan::lastStepsBesideStores() const {
 }
 
 void MemoryPlan::findUses() {
-  // First who may move, then where the loads of the others stand.
+  // The first pass finds the buffers that may move, the second the steps of the other loads.
   for (bool known : {false, true}) {
     for (size_t step = 0; step < stream.stages.size(); ++step) {
       const Stage &each = stream.stages[step];
@@ -156,7 +157,7 @@ void MemoryPlan::findUses() {
       for (const Descriptor &command : each.computes) {
         touch(command, step, false);
       }
-      // While it is stored, the tile behind it is computed.
+      // While this tile is stored, the next one is computed.
       bool overlaps = overlap.apart && step + 1 < stream.stages.size() && hoistsLoads(step + 1);
       for (const Descriptor &command : each.stores) {
         touch(command, step, false);
@@ -209,7 +210,7 @@ void MemoryPlan::place(uint64_t buffer) {
   occupy(buffer);
 }
 
-/// Its bytes are in use at its steps.
+/// Marks the buffer's bytes as used during its steps.
 void MemoryPlan::occupy(uint64_t buffer) {
   const Use &use = uses[buffer];
   for (size_t step = use.first; step <= use.last; ++step) {
@@ -217,8 +218,9 @@ void MemoryPlan::occupy(uint64_t buffer) {
   }
 }
 
-/// Moves the loads of a buffer forward from |step|: as far as there is room for it, but not to where the DMA has still
-/// other work. Before the stores of the step in front it waits for what that step computes.
+/// Moves the loads of a buffer from |step| to the earliest step at which the buffer fits, but not to a time at which
+/// the DMA still has other work. Directly before |step|, only work in front of the previous step's stores counts,
+/// because these wait for that step's computation.
 void MemoryPlan::hoist(Use &use, uint64_t bytes, size_t step) {
   for (size_t at = use.first; at <= use.last; ++at) {
     llvm::erase_if(alive[at], [&](Range range) { return range.begin == use.offset; });

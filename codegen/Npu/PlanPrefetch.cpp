@@ -1,9 +1,9 @@
-//===- PlanPrefetch.cpp - Constants in the idle time of the DMA -----------===//
+//===- PlanPrefetch.cpp - Loads constants while the DMA is idle -----------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// hoistLoads goes over the program once and lets the constants of each step begin in time that is free just before.
-// Where the DMA then waits for long computation, and has much to do later, what computation waits for there is loaded
-// here.
+// hoistLoads processes the program once and lets the loads of each step begin in free time shortly before. If the DMA
+// is idle during a long computation earlier in the program, and is overloaded later, fillIdleTime loads data there that
+// later computation waits for.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/PlanMemory.h"
 
@@ -19,23 +19,23 @@ using namespace bmodel::npu;
 
 namespace tessera::npu {
 
-/// What commands of the steps take.
+/// Cycles of the commands, by step.
 struct MemoryPlan::Work {
   struct Load {
     size_t step;
-    uint64_t buffer; ///< that it fills, where it may move; 0: it may not
+    uint64_t buffer; ///< buffer that it fills, if the load may move; else 0
     double cycles;
   };
   std::vector<Load> loads; ///< in the order of their steps
   std::vector<double> computes, stores;
   std::vector<double> cycles; ///< of all loads into a buffer that may move
-  std::vector<size_t> step;   ///< the first for which one is loaded
+  std::vector<size_t> step;   ///< first step for which the buffer is loaded
 };
 
-/// About when the queues do it.
+/// Estimated timing of the queues.
 struct MemoryPlan::Timeline {
-  std::vector<double> idle;  ///< of the DMA, between the loads and the stores that stand at a step
-  std::vector<double> waits; ///< of the computation of a step, for what is loaded
+  std::vector<double> idle;  ///< idle time of the DMA between the loads and the stores of a step
+  std::vector<double> waits; ///< time that the computation of a step waits for loads
 };
 
 MemoryPlan::Work MemoryPlan::workOf() const {
@@ -73,7 +73,7 @@ MemoryPlan::Timeline MemoryPlan::timelineOf(const Work &work) const {
   for (size_t step = 0; step < steps; ++step) {
     for (const Work::Load *load : loads[step]) {
       if (!load->buffer && step > 0) {
-        waitFor(compute, step - 1); // its place may be in use until then
+        waitFor(compute, step - 1); // the target may be in use until then
       }
       dma += load->cycles, loaded[load->step] = dma;
     }
@@ -86,7 +86,7 @@ MemoryPlan::Timeline MemoryPlan::timelineOf(const Work &work) const {
   return made;
 }
 
-/// Moves the loads of a buffer to |step|, if there is room for it from there on.
+/// Moves the loads of a buffer to |step| if the buffer fits from there on. Returns false if it does not.
 bool MemoryPlan::moveLoad(uint64_t buffer, size_t step) {
   Use &use = uses[buffer];
   uint64_t bytes = sizeOf(buffer);
@@ -130,15 +130,15 @@ MemoryPlan::Scheduled MemoryPlan::takeScheduled() {
   return made;
 }
 
-/// Fills the DMA's idle time with loads that computation waits for later; all of it is undone where the scheduler says
-/// that nothing is gained.
+/// Fills idle time of the DMA with loads that later computation waits for. Undoes all moves if the chip's scheduler
+/// does not report a gain.
 void MemoryPlan::fillIdleTime() {
-  constexpr size_t kMostTried = 16; // loads for the same idle time
+  constexpr size_t kMostTried = 16; // loads tried for the same idle time
   const Work work = workOf();
   const Timeline before = timelineOf(work);
-  std::vector<double> waited(before.waits.size() + 1, 0); // until each step
+  std::vector<double> waited(before.waits.size() + 1, 0); // up to each step
   std::partial_sum(before.waits.begin(), before.waits.end(), waited.begin() + 1);
-  std::vector<uint64_t> late; // by where they are loaded
+  std::vector<uint64_t> late; // sorted by the step at which they are loaded
   for (uint64_t buffer = 1; buffer < uses.size(); ++buffer) {
     const Use &use = uses[buffer];
     if (use.used() && use.movable && work.cycles[buffer] > 0 && waited[work.step[buffer] + 1] > waited[use.loadAt]) {
@@ -159,7 +159,7 @@ void MemoryPlan::fillIdleTime() {
       }
       ++tried;
       if (moveLoad(buffer, step)) {
-        idle -= work.cycles[buffer], late[i] = 0, hasMoved = true; // once
+        idle -= work.cycles[buffer], late[i] = 0, hasMoved = true; // move each buffer only once
       }
     }
     llvm::erase(late, 0);

@@ -20,7 +20,7 @@ int64_t bytesOf(Value value, hw::Type type) {
   return cast<RankedTensorType>(value.getType()).getNumElements() * int64_t(hw::sizeOf(type));
 }
 
-/// Without strides of dims of one element.
+/// Sets the stride of every unit dimension to 0.
 View plain(View view) {
   for (int i = 0; i < 4; ++i) {
     view.strides[i] = view.sizes[i] == 1 ? 0 : view.strides[i];
@@ -28,20 +28,20 @@ View plain(View view) {
   return view;
 }
 
-/// Elements of a plane (rows and columns) if they lie one after another; 0: they do not.
+/// Returns the number of elements of a plane (rows and columns) if they are contiguous, else 0.
 int64_t planeOf(const View &view) {
   bool columns = view.sizes[3] == 1 || view.strides[3] == 1;
   bool rows = view.sizes[2] == 1 || view.strides[2] == view.sizes[3];
   return columns && rows ? view.sizes[2] * view.sizes[3] : 0;
 }
 
-/// Parts of the same rows, side by side: heads of attention, say.
+/// Returns true if the images are parts of the same rows, side by side, e.g. heads of attention.
 bool sharesRows(const View &view) {
   return view.sizes[0] > 1 && view.sizes[1] > 1 && view.sizes[2] == 1 && planeOf(view) == view.strides[0] &&
          view.strides[1] == view.sizes[0] * view.strides[0];
 }
 
-/// What a write is a part of: elements that lie between those of others belong to planes of images.
+/// Returns the view of the whole value that |write| is a part of.
 View wholeOf(const View &write, Value value) {
   if (sharesRows(write)) {
     return plain({{1, write.sizes[1], 1, write.strides[1]}, {0, write.strides[1], 0, 1}});
@@ -73,13 +73,13 @@ ValuePlan::ValuePlan(func::FuncOp function, const Chip &chip)
   }
 }
 
-/// False where the value has no place of its own: constants and arguments.
+/// Adds a value. Returns false for values without storage of their own, i.e. constants and function arguments.
 bool ValuePlan::add(Value value) {
   std::optional<device::Address> address = device::getAddress(value);
   if (device::getConstantRoot(value) || !address || address->memory < 0) {
     return false;
   }
-  auto type = cast<RankedTensorType>(value.getType()); // a truth value is a byte, too
+  auto type = cast<RankedTensorType>(value.getType()); // i1 is stored as a byte
   int64_t bytes = type.getNumElements() * int64_t(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
   members[value] = {unsigned(known.size()), address->offset};
   AliasSet aliasSet;
@@ -142,7 +142,7 @@ bool ValuePlan::isInsidePlanes(const AliasSet &aliasSet, const View &view) {
   return aliasSet.dense && aliasSet.view.sizes[0] == 1 && view.sizes[0] > 1 && view.strides[0] != 0;
 }
 
-/// Whether a view, |offset| bytes into the alias set, can be had of its local form.
+/// Returns true if the local form of an alias set provides a view that begins |offset| bytes into it.
 bool ValuePlan::matches(const AliasSet &aliasSet, int64_t offset, const View &view, bool isWrite) const {
   int64_t size = int64_t(hw::sizeOf(aliasSet.type));
   const View &whole = aliasSet.view;
@@ -164,11 +164,11 @@ bool ValuePlan::matches(const AliasSet &aliasSet, int64_t offset, const View &vi
   return channels && images && forward && last < plane && channel + view.sizes[1] <= whole.sizes[1];
 }
 
-/// Finds the local form of an alias set, and who uses it; false where it cannot stay.
+/// Determines the local form of an alias set and its uses. Returns false if it cannot be resident.
 bool ValuePlan::analyzeResidency(unsigned index, ArrayRef<Request> all) {
   AliasSet &aliasSet = known[index];
   int64_t size = int64_t(hw::sizeOf(aliasSet.type)), total = (aliasSet.end - aliasSet.begin) / size;
-  // Of an op that writes a part of each plane only, another one has filled the rest before.
+  // An op may write only part of each plane; an earlier op has then filled the rest.
   auto write = llvm::find_if(all, [](const Request &each) { return each.access == Access::write; });
   if (write == all.end() || aliasSet.neverResident) {
     return false;
@@ -261,7 +261,7 @@ void ValuePlan::choose(ArrayRef<unsigned> aliasSets) {
   }
 }
 
-/// Of a channel; an alias set that is not dense is seen as a whole only.
+/// Returns the bytes of a channel's plane. A value that is not dense can only be viewed as a whole.
 static int64_t planeBytes(const ValuePlan::AliasSet &aliasSet) {
   return aliasSet.dense ? planeOf(aliasSet.view) * int64_t(hw::sizeOf(aliasSet.type)) : INT64_MAX;
 }

@@ -1,9 +1,10 @@
-//===- Planes.cpp - Kernels of three dims on the NPU ----------------------===//
+//===- Planes.cpp - Volumes as images on the NPU --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Planes of a volume are images. What a kernel sees of several of them lies together in local memory, so that one
-// command sums it all, exactly as one of two dims: as channels, kernel plane by kernel plane; or, where each channel is
-// by itself, as rows, kernel plane by kernel plane and kernel row by kernel row for each row of the result.
+// The planes of a volume are processed as images. The planes that a kernel sees are laid out next to each other in
+// local memory, so that one command sums all of them, in the same way as for a two-dimensional kernel: as channels,
+// ordered by kernel planes; or, in depthwise convolutions, as rows, ordered by kernel planes and kernel rows for each
+// row of the result.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Product.h"
 
@@ -14,14 +15,15 @@ using namespace bmodel::npu;
 namespace tessera::npu {
 namespace {
 
-/// The results [low, end) of those from some one on that see a position of x with a tap, and that which the first sees.
+/// The results [low, end), out of a range, for which a tap lies inside x, and the position in x that the first of them
+/// sees.
 struct StridedView {
   uint32_t low = 0, end = 0, position = 0;
 
   uint32_t count() const { return end - low; }
 };
 
-/// |size|: positions of x; |tap|: how far that of the tap is from the first one of a window, less the padding.
+/// |size|: number of positions of x. |tap|: offset of the tap from the first tap of a window, minus the padding.
 StridedView seenWith(int64_t tap, uint32_t begin, uint32_t count, uint32_t step, uint32_t size) {
   int64_t first = int64_t(begin) * step + tap;
   int64_t low = first >= 0 ? 0 : int64_t(llvm::divideCeil(uint64_t(-first), uint64_t(step)));
@@ -29,14 +31,14 @@ StridedView seenWith(int64_t tap, uint32_t begin, uint32_t count, uint32_t step,
   return low < end ? StridedView{uint32_t(low), uint32_t(end), uint32_t(first + low * step)} : StridedView();
 }
 
-/// Every |step|-th of one dim, |count| of them.
+/// Returns |count| positions of a dim: every |step|-th one from |begin| on.
 TileView every(TileView place, unsigned dim, uint32_t begin, uint32_t step, uint32_t count, const Chip &chip) {
   TileView made = slice(place, dim, begin, count, chip);
   made.tensor.strides[dim] *= int32_t(step);
   return made;
 }
 
-/// Makes what a tile's windows see of x.
+/// Lays out the part of x that a tile's windows see.
 class PlaneLoader {
 public:
   PlaneLoader(const Product &product, TileView x, const Shape &begin, const Shape &size, const Chip &chip,
@@ -52,7 +54,7 @@ public:
     Shape shape{
         {size.dims[0], byRows ? channels : channels * planes, byRows ? size.dims[2] * taps : rows.size, x.dim(3)}};
     uint16_t lane = localBudget.lane;
-    localBudget.lane = byRows ? lane : 0; // the matrix unit takes x from any lane
+    localBudget.lane = byRows ? lane : 0; // the matrix unit reads x from any lane
     if (!x.isLocal() && (planes > depth.step || byRows)) {
       loadOncePerTile();
     }
@@ -72,7 +74,7 @@ public:
   }
 
 private:
-  /// Planes and rows that the tile sees; positions count from there on.
+  /// Loads the planes and rows that the tile sees. Positions then count from the first of them.
   void loadOncePerTile() {
     Window along;
     along.kernel[0] = uint8_t(product.depth.kernel), along.step[0] = uint8_t(product.depth.step);
@@ -115,7 +117,7 @@ private:
     tile.loads.push_back(encode(command));
   }
 
-  /// Before all copies.
+  /// Fills the buffer before all copies.
   void addPadding() {
     if (isPadded) {
       fill_command fill;
@@ -132,7 +134,7 @@ private:
   LocalBudget &localBudget;
   Tile &tile;
   Rows rows = {};
-  uint32_t droppedPlanes = 0, droppedRows = 0; ///< of x, which is then in local memory
+  uint32_t droppedPlanes = 0, droppedRows = 0; ///< numbers of planes and rows of x in front of the loaded ones
   size_t at = 0;
   bool isPadded = false;
 };

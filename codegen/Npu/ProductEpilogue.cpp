@@ -1,4 +1,4 @@
-//===- ProductEpilogue.cpp - How sums of products become results ----------===//
+//===- ProductEpilogue.cpp - Epilogues of contractions --------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Intervals.h"
 #include "codegen/Npu/Product.h"
@@ -18,19 +18,19 @@ bool isRepeated(const TileView &place, unsigned dim) {
   return place.tensor.strides[dim] == 0 && place.shape.dims[dim] > 1;
 }
 
-/// Each element of y has one of its own.
+/// Returns true if each element of y has its own element of |place|.
 bool isWhole(const TileView &place) {
   return llvm::none_of(llvm::seq(0u, 4u), [&](unsigned dim) { return isRepeated(place, dim); });
 }
 
-/// One value for each output, which |outputsDim| tells apart.
+/// Returns true if |place| has one value per output, i.e. only varies along |outputsDim|.
 bool isPerOutput(const TileView &place, unsigned outputsDim) {
   return !isRepeated(place, outputsDim) && llvm::all_of(llvm::seq(0u, 4u), [&](unsigned dim) {
     return dim == outputsDim || place.tensor.strides[dim] == 0;
   });
 }
 
-/// The numbers of a constant extra that has one for each output of this product; none where it has not.
+/// Returns the elements of a constant extra that has one per output, as raw bits. Returns an empty vector otherwise.
 llvm::Expected<std::vector<int32_t>> perOutput(ValueRange extras, int index, const Constants &constants,
                                                unsigned outputsDim, PlaceExtra placeExtra) {
   if (index < 0) {
@@ -44,7 +44,7 @@ llvm::Expected<std::vector<int32_t>> perOutput(ValueRange extras, int index, con
   if (place->tensor.region != bmodel::npu::Region::constants || !isPerOutput(*place, outputsDim)) {
     return numbers;
   }
-  // From where this product's are: other batches have others.
+  // Starts at the first output of this contraction: in other batches the values may differ.
   const char *first = constants.bytes.data() + place->tensor.offset;
   for (uint32_t output = 0; output < place->dim(outputsDim); ++output) {
     std::memcpy(&numbers.emplace_back(), first + int64_t(output) * place->tensor.strides[outputsDim], sizeof(int32_t));
@@ -52,7 +52,7 @@ llvm::Expected<std::vector<int32_t>> perOutput(ValueRange extras, int index, con
   return numbers;
 }
 
-/// Whether the output stage computes it all; then the product says how.
+/// Returns true if the output stage computes the whole epilogue, and sets the stage.
 llvm::Expected<bool> useStage(Product &product, mlir::Region &epilogue, ValueRange extras, mlir::Type result,
                               const Stream &stream, PlaceExtra placeExtra) {
   if (epilogue.empty()) {
@@ -97,7 +97,7 @@ template <typename T>
 llvm::Expected<std::vector<T>> constantValues(Value value, const char *what) {
   std::optional<top::TensorData> data = top::getConstantData(value);
   if (!data || data->bytes.size() % sizeof(T)) {
-    return llvm::createStringError(llvm::Twine("has ") + what + " that is no constant");
+    return llvm::createStringError(llvm::Twine("has ") + what + " that is not constant");
   }
   std::vector<T> values(data->bytes.size() / sizeof(T));
   std::memcpy(values.data(), data->bytes.data(), data->bytes.size());
@@ -115,7 +115,8 @@ llvm::Error setEpilogue(Product &product, mlir::Region &epilogue, ValueRange ext
   }
   product.factors.clear(), product.gains.clear(), product.residual.reset(), product.stage.reset();
   if (epilogue.empty() || extras.size() > 3) {
-    return llvm::createStringError("has an epilogue of more than three operands, or none, which is not emitted yet");
+    return llvm::createStringError(
+        "has more than three epilogue operands, or a result type that needs an epilogue, which is not supported yet");
   }
   bool sumsFloats = product.sumsFloats();
   SmallVector<Interval> intervals = {sumsFloats ? intervalOf(epilogue.front().getArgument(0).getType())

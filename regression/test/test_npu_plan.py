@@ -91,11 +91,11 @@ def test_an_edited_plan_is_followed(model: Model) -> None:
 @pytest.mark.parametrize(
     "edit, words",
     [
-        (lambda plan: "[", ("is no JSON",)),
+        (lambda plan: "[", ("is not valid JSON",)),
         (lambda plan: "[]", ("'whole' and 'groups'",)),
         (lambda plan: json.dumps({**plan, "tiles": []}), ("unknown key 'tiles'",)),
-        (lambda plan: json.dumps({"whole": 3}), ("'whole' is no list",)),
-        (lambda plan: json.dumps({"whole": [3]}), ("'whole', entry 0", "no object")),
+        (lambda plan: json.dumps({"whole": 3}), ("'whole' is not a list",)),
+        (lambda plan: json.dumps({"whole": [3]}), ("'whole', entry 0", "not an object")),
         (
             lambda plan: json.dumps({"whole": [{**plan["whole"][0], "bank": 1}]}),
             ("'whole', entry 0", "unknown key 'bank'"),
