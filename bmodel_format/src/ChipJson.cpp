@@ -106,13 +106,13 @@ bool allows(const char *allowed, const std::string &word) {
 /// Returns what is wrong with a text that is not a JSON object.
 std::string faultOf(std::string_view json, const Json &root) {
   if (!root.is_discarded()) {
-    return root.is_object() ? "" : ": is no JSON object";
+    return root.is_object() ? "" : ": is not a JSON object";
   }
   SyntaxCheck check;
   Json::sax_parse(json.begin(), json.end(), &check);
   const size_t read = std::min(check.position, json.size());
   return ":" + std::to_string(1 + std::count(json.begin(), json.begin() + read, '\n')) +
-         ": is no JSON: " + (check.token.empty() ? "the text ends too early" : "near '" + check.token + "'");
+         ": is not valid JSON: " + (check.token.empty() ? "the text ends too early" : "near '" + check.token + "'");
 }
 
 } // namespace
@@ -177,7 +177,7 @@ void ChipReader::words(const char *path, std::vector<std::string> &out, const ch
   for (const Json &each : *value) {
     std::string word = each.is_string() ? each.get<std::string>() : each.dump();
     if (!allows(allowed, word) || std::count(out.begin(), out.end(), word)) {
-      state->fail(path, "has '" + word + "', allowed are, each once, " + allowed);
+      state->fail(path, "has '" + word + "'; allowed, each at most once, are " + allowed);
       return;
     }
     out.push_back(word);
@@ -211,7 +211,7 @@ void ChipReader::sources(std::vector<std::pair<std::string, std::string>> &out) 
   if (value && value->size() != out.size()) {
     for (const auto &[key, text] : value->items()) {
       if (std::none_of(out.begin(), out.end(), [&](const auto &entry) { return entry.first == key; })) {
-        state->fail("sources", "names '" + key + "', which is no field");
+        state->fail("sources", "names '" + key + "', which is not a field");
         return;
       }
     }
@@ -225,7 +225,7 @@ std::string ChipReader::finish() {
   }
   for (const std::string &path : paths) {
     if (std::count(state->asked.begin(), state->asked.end(), path) == 0) {
-      state->fail(path, "is no field of a chip");
+      state->fail(path, "is not a field of a chip");
     }
   }
   return state->error;
@@ -246,7 +246,7 @@ bool setChipField(std::string &json, std::string_view assignment, const std::vec
     for (const ChipField &each : fields) {
       known += (known.empty() ? "" : ", ") + std::string(each.path);
     }
-    error = "'" + path + "' is no field of the chip; there are " + known;
+    error = "'" + path + "' is not a field of the chip; the fields are " + known;
     return false;
   }
   std::string text(assignment.substr(equals + 1));

@@ -113,7 +113,7 @@ MaybeRefusal Combiner::checkPorts(const CombinedFile &file, size_t net, const St
   }
   const char *what = ofInputs ? "inputs" : "outputs";
   return Refusal{Fault::Corrupt, file.name + " has the " + what + " " + text + "; " + files.front().name + " has " +
-                                     wantedText + ": stages of one network differ in nothing but sizes"};
+                                     wantedText + ": stages of one network may differ only in sizes"};
 }
 
 MaybeRefusal Combiner::uniteChips(CombinedFile &file) {
@@ -124,7 +124,7 @@ MaybeRefusal Combiner::uniteChips(CombinedFile &file) {
       if (other.name == chip->name && other.fingerprint != chip->fingerprint) {
         return Refusal{Fault::Corrupt, "chip '" + chip->name + "' has the fingerprint " + chip->fingerprint + " in " +
                                            file.name + " and " + other.fingerprint +
-                                           " in a file before it: programs for different chips of one name"};
+                                           " in an earlier file: the name stands for two different chips"};
       }
       const bool isSame = other.name == chip->name && other.description == chip->description &&
                           other.family == chip->family && other.memory == chip->memory;
@@ -232,7 +232,7 @@ MaybeRefusal Combiner::addStage(CombinedFile &file, NetDefT &net, std::unique_pt
     const ChipDefT &a = *made->chips[known->chip], &b = *made->chips[stage->chip];
     if (a.name == b.name && haveSameShapes(*known, *stage)) {
       return Refusal{Fault::Corrupt, file.name + " has a stage for " + b.name + " and inputs of " + stage->name +
-                                         ", as a file before it: one of them could never run"};
+                                         ", like an earlier file: one of them could never run"};
     }
   }
   for (auto &workspace : stage->workspaces) {
@@ -294,7 +294,7 @@ MaybeRefusal Combiner::run(const std::string &path, CombineResult &result) {
 CombineResult combineModels(std::span<const NamedModel> files, const std::string &path) {
   CombineResult result;
   if (files.size() < 2) {
-    result.fault = Fault::Corrupt, result.message = "two files at least can be combined";
+    result.fault = Fault::Corrupt, result.message = "at least two files are required";
     return result;
   }
   if (MaybeRefusal refusal = Combiner(files).run(path, result)) {

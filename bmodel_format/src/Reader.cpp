@@ -177,7 +177,7 @@ bool bmodel::checkDigests(const ModelView &view, Status &status) {
     sha.update(view.segment(i), segment->bytes());
     const auto digest = sha.finish();
     if (memcmp(digest.data(), segment->sha256()->data(), digest.size()) != 0) {
-      return BMODEL_FAIL(status, Corrupt, "%s segment %" PRIu32 " does not have its SHA-256",
+      return BMODEL_FAIL(status, Corrupt, "%s segment %" PRIu32 " does not match its SHA-256",
                          EnumNameSegmentKind(segment->kind()), i);
     }
   }

@@ -161,7 +161,7 @@ bool Validator::validate(uint64_t tableEnd, uint64_t fileBytes) {
     }
   }
   if (count(model.nets()) == 0) {
-    return FAIL("it holds no net");
+    return FAIL("it contains no net");
   }
   for (const NetDef *def : *model.nets()) {
     net = def;
@@ -334,14 +334,14 @@ bool Validator::tensor(const TensorDef &def) {
   }
   if (def.initial() >= 0) {
     if (def.role() != TensorRole::State || def.initial() >= int64_t(count(current->tensors()))) {
-      return FAIL("initial value %" PRId32 " is not for a state, or not a tensor", def.initial());
+      return FAIL("initial value %" PRId32 ": the tensor is not a state, or the value is not a tensor", def.initial());
     }
     const TensorDef &from = *current->tensors()->Get(uint32_t(def.initial()));
     if (def.view_of() >= 0) {
-      return FAIL("a view has no initial value of its own");
+      return FAIL("a view cannot have an initial value");
     }
     if (from.role() != TensorRole::Constant || from.bytes() != def.bytes()) {
-      return FAIL("its initial value '%.60s' is no constant of its size", from.name()->c_str());
+      return FAIL("its initial value '%.60s' is not a constant of the same size", from.name()->c_str());
     }
   }
   return tensorSize(def) && tensorPlace(def) && tensorMemory(def) && tensorQuant(def);
@@ -353,7 +353,7 @@ bool Validator::tensorMemory(const TensorDef &def) {
     return true;
   }
   if (def.view_of() >= 0 || (def.place() != Place::Segment && def.place() != Place::State)) {
-    return FAIL("only constants and states, and no views of them, name a chip for their memory");
+    return FAIL("only constants and states that are not views may name a chip for their memory");
   }
   return hasMemory(def.chip()) ||
          FAIL("it is in the memory of chip %" PRId32 " of %" PRIu32 ", which has none of its own", def.chip(),
@@ -386,7 +386,7 @@ bool Validator::tensorSize(const TensorDef &def) {
   }
   if (def.layout() == LayoutKind::Packed) {
     if (def.role() == TensorRole::Input || def.role() == TensorRole::Output) {
-      return FAIL("an input or output has no packed layout");
+      return FAIL("an input or output cannot have a packed layout");
     }
     return true;
   }
@@ -403,7 +403,7 @@ bool Validator::tensorSize(const TensorDef &def) {
 
 bool Validator::tensorPlace(const TensorDef &def) {
   if (def.offset() % kTensorAlignment != 0) {
-    return FAIL("offset %" PRIu64 " is no multiple of %" PRIu64, def.offset(), kTensorAlignment);
+    return FAIL("offset %" PRIu64 " is not a multiple of %" PRIu64, def.offset(), kTensorAlignment);
   }
   if (def.view_of() < -1 || def.view_of() >= int64_t(count(current->tensors()))) {
     return FAIL("it is a view of tensor %" PRId32 " of %" PRIu32, def.view_of(), count(current->tensors()));
@@ -434,7 +434,7 @@ bool Validator::tensorPlace(const TensorDef &def) {
   case Place::Segment:
     if (def.place_index() >= count(model.segments()) ||
         model.segments()->Get(def.place_index())->kind() != SegmentKind::Constants) {
-      return FAIL("segment %" PRIu32 " of %" PRIu32 " is not one with constants", def.place_index(),
+      return FAIL("segment %" PRIu32 " of %" PRIu32 " is not a segment of constants", def.place_index(),
                   count(model.segments()));
     }
     limit = model.segments()->Get(def.place_index())->bytes();
@@ -530,18 +530,18 @@ bool Validator::subnetChip(const SubnetDef &def) {
   const ChipDef &chip = *model.chips()->Get(def.chip());
   const bool isDevice = def.kind() == SubnetKind::Device;
   if (isDevice && (!chip.family() || chip.family()->size() == 0)) {
-    return FAIL("chip '%.60s' has no family, so nothing says who runs its code", chip.name()->c_str());
+    return FAIL("chip '%.60s' has no family, so no back end can run its code", chip.name()->c_str());
   }
   if (!isDevice && def.kind() != SubnetKind::Control && chip.memory() != MemoryKind::Host) {
     return FAIL("a %s subnet runs on the host's memory, chip '%.60s' has its own", EnumNameSubnetKind(def.kind()),
                 chip.name()->c_str());
   }
   if (!isDevice && def.workspace() != 0) {
-    return FAIL("streams of a %s subnet have workspace 0 for themselves, not %" PRId32, EnumNameSubnetKind(def.kind()),
+    return FAIL("a %s subnet must reserve workspace 0 for its streams, not %" PRId32, EnumNameSubnetKind(def.kind()),
                 def.workspace());
   }
   if (def.workspace() < -1 || (def.workspace() > 0 && def.workspace() >= int64_t(count(current->workspaces())))) {
-    return FAIL("its streams have workspace %" PRId32 " of %" PRIu32 " for themselves", def.workspace(),
+    return FAIL("the workspace reserved for its streams is %" PRId32 " of %" PRIu32, def.workspace(),
                 count(current->workspaces()));
   }
   return true;
@@ -558,11 +558,11 @@ bool Validator::subnet(const SubnetDef &def) {
   if (def.code_segment() >= 0 ? uint32_t(def.code_segment()) >= count(model.segments()) ||
                                     model.segments()->Get(uint32_t(def.code_segment()))->kind() != SegmentKind::Code
                               : def.code_segment() < -1 || count(def.kernels()) > 0) {
-    return FAIL("its code segment %" PRId32 " is none", def.code_segment());
+    return FAIL("its code segment is %" PRId32 ", which is not a segment of code", def.code_segment());
   }
   const bool cpu = def.kind() == SubnetKind::X86 || def.kind() == SubnetKind::Host;
   if (cpu && count(def.kernels()) > 0 && def.kernel_abi() != BM_KERNEL_ABI_VERSION) {
-    return FAIL("its code is for kernel interface %" PRIu32 ", this runtime has %d", def.kernel_abi(),
+    return FAIL("its code is for kernel interface %" PRIu32 ", this runtime supports %d", def.kernel_abi(),
                 BM_KERNEL_ABI_VERSION);
   }
   for (uint32_t i = 0; i < count(def.plan()); ++i) {
@@ -680,7 +680,7 @@ bool Validator::shareBytes(const TensorDef &a, const TensorDef &b) const {
 bool Validator::streamsOwn(const SubnetDef &net, const TensorDef &tensor) {
   const TensorDef &root = rootOf(tensor);
   return root.place() != Place::Workspace || int64_t(root.place_index()) != net.workspace() ||
-         FAIL("tensor '%.60s' of a stream lies in workspace %" PRId32 ", which is the streams' own",
+         FAIL("tensor '%.60s' of a stream lies in workspace %" PRId32 ", which is reserved for streams",
               tensor.name()->c_str(), net.workspace());
 }
 
@@ -694,9 +694,7 @@ bool Validator::streamTensors(const SubnetDef &net, const StreamCall &call) {
     return FAIL("a stream on %" PRIu32 " tensors exceeds %" PRIu32, total, limit);
   }
   if (const WorkspaceDef *own = streamWorkspace(*current, net); own && memoryOf(*own) != memoryOf(model, net)) {
-    return FAIL("workspace %" PRId32
-                ", which its streams have for themselves, is in other memory than that of its chip",
-                net.workspace());
+    return FAIL("workspace %" PRId32 ", reserved for its streams, is not in the memory of its chip", net.workspace());
   }
   auto at = [&](uint32_t i) { return i < inputs ? call.inputs->Get(i) : call.outputs->Get(i - inputs); };
   for (uint32_t i = 0; i < total; ++i) {
@@ -777,7 +775,7 @@ bool Validator::copy(const CopyDef &def) {
   const int32_t source = memoryOf(*current, *current->tensors()->Get(def.from()));
   const int32_t target = memoryOf(*current, *current->tensors()->Get(def.to()));
   if (source != target && source != kHostMemory && target != kHostMemory) {
-    return FAIL("a copy from chip %" PRId32 " to chip %" PRId32 " takes two steps, by way of the host's memory", source,
+    return FAIL("a copy from chip %" PRId32 " to chip %" PRId32 " must be two copy steps via the host's memory", source,
                 target);
   }
   return from == to || FAIL("copy of %" PRIu64 " bytes to a tensor of %" PRIu64, from, to);

@@ -165,12 +165,12 @@ const Case cases[] = {
     {"QuantAxis", [](AddRelu &m) { addQuant(m, 1, 2); }, "along axis 2 of rank 2"},
     {"QuantCount", [](AddRelu &m) { addQuant(m, 3, 1); }, "3 scales and 3 zero points for 1024"},
 
-    {"Misaligned", [](AddRelu &m) { m.tensor(m.sum).offset = 4; }, "offset 4 is no multiple of 64"},
+    {"Misaligned", [](AddRelu &m) { m.tensor(m.sum).offset = 4; }, "offset 4 is not a multiple of 64"},
     {"BeyondWorkspace", [](AddRelu &m) { m.tensor(m.sum).offset = 64; }, "exceed the 4096 bytes of its Workspace"},
     {"OffsetOverflow", [](AddRelu &m) { m.tensor(m.sum).offset = UINT64_MAX - 63; }, "exceed the 4096"},
     {"NoSuchWorkspace", [](AddRelu &m) { m.tensor(m.sum).place_index = 1; }, "workspace 1 of 1"},
     {"BeyondSegment", [](AddRelu &m) { m.tensor(m.w).offset = 64; }, "bytes of its Segment"},
-    {"ConstantInCode", [](AddRelu &m) { m.tensor(m.w).place_index = 0; }, "not one with constants"},
+    {"ConstantInCode", [](AddRelu &m) { m.tensor(m.w).place_index = 0; }, "not a segment of constants"},
     {"BeyondState",
      [](AddRelu &m) {
        m.tensor(m.sum).place = Place::State;
@@ -185,7 +185,7 @@ const Case cases[] = {
      "cannot be in place Segment"},
     {"InputInWorkspace", [](AddRelu &m) { m.tensor(m.x).place = Place::Workspace; }, "cannot be in place Workspace"},
     {"WorkspaceInCaller", [](AddRelu &m) { m.tensor(m.sum).place = Place::Caller; }, "cannot be in place Caller"},
-    {"InitialOfNoState", [](AddRelu &m) { m.tensor(m.sum).initial = int32_t(m.w); }, "not for a state"},
+    {"InitialOfNoState", [](AddRelu &m) { m.tensor(m.sum).initial = int32_t(m.w); }, "the tensor is not a state"},
 
     {"ViewOfNothing", [](AddRelu &m) { addView(m, 77, 0); }, "view of tensor 77 of 5"},
     {"ViewOfView", [](AddRelu &m) { addView(m, addView(m, m.sum, 0), 0); }, "itself a view"},
@@ -205,9 +205,10 @@ const Case cases[] = {
      "2 tensors are in memory of the caller, 1"},
 
     {"SubnetKind", [](AddRelu &m) { m.subnet().kind = SubnetKind(9); }, "unknown kind 9"},
-    {"CodeInConstants", [](AddRelu &m) { m.subnet().code_segment = 1; }, "code segment 1 is none"},
-    {"NoCode", [](AddRelu &m) { m.subnet().code_segment = -1; }, "code segment -1 is none"},
-    {"KernelAbi", [](AddRelu &m) { m.subnet().kernel_abi = 99; }, "kernel interface 99, this runtime has 1"},
+    {"CodeInConstants", [](AddRelu &m) { m.subnet().code_segment = 1; },
+     "code segment is 1, which is not a segment of code"},
+    {"NoCode", [](AddRelu &m) { m.subnet().code_segment = -1; }, "code segment is -1, which is not a segment of code"},
+    {"KernelAbi", [](AddRelu &m) { m.subnet().kernel_abi = 99; }, "kernel interface 99, this runtime supports 1"},
 
     {"WritesConstant", [](AddRelu &m) { m.subnet().plan[0]->writes = {m.w}; }, "written tensor 'w' is a constant"},
     {"WritesInput", [](AddRelu &m) { m.subnet().plan[0]->writes = {m.x}; }, "written tensor 'x' is an input"},
@@ -276,7 +277,7 @@ const Case cases[] = {
        m.tensor(view).role = TensorRole::State;
        m.tensor(view).initial = int32_t(m.w);
      },
-     "a view has no initial value"},
+     "a view cannot have an initial value"},
     {"ExpressionForAnInput",
      [](AddRelu &m) {
        addExpression(m, {DimTerm(1, DimOp::Const)});
@@ -337,7 +338,7 @@ const Case deviceCases[] = {
         "tensor 'w': it is in the memory of chip 0 of 2"),
     onDevice(
         "ChipOfAWorkspaceTensor", [](AddRelu &m) { m.tensor(m.sum).chip = 1; },
-        "only constants and states, and no views of them, name a chip"),
+        "only constants and states that are not views may name a chip"),
     onDevice(
         "NoFamily", [](AddRelu &m) { m.model.chips[1]->family.clear(); }, "chip 'gpu' has no family"),
     onDevice(
@@ -354,13 +355,13 @@ const Case deviceCases[] = {
         "a stream's input 'w' is in the host's memory"),
     onDevice(
         "StreamInItsWorkspace", [](AddRelu &m) { m.stage().subnets[1]->workspace = 1; },
-        "'x there' of a stream lies in workspace 1, which is the streams' own"),
+        "'x there' of a stream lies in workspace 1, which is reserved for streams"),
     onDevice(
         "NoSuchWorkspaceOfStreams", [](AddRelu &m) { m.stage().subnets[1]->workspace = 2; },
-        "its streams have workspace 2 of 2 for themselves"),
+        "the workspace reserved for its streams is 2 of 2"),
     onDevice(
         "HostsWorkspaceOfStreams", [](AddRelu &m) { m.stage().subnets[1]->workspace = 0; },
-        "workspace 0, which its streams have for themselves, is in other memory than that of its chip"),
+        "workspace 0, reserved for its streams, is not in the memory of its chip"),
     onDevice(
         "NoSuchDim", [](AddRelu &m) { deviceStream(m).dims = {0}; }, "a stream's dim is dim slot 0 of 0"),
     onDevice(
@@ -403,7 +404,7 @@ const Case deviceCases[] = {
      },
      "a stream of a Npu subnet takes no dims"},
     {"WorkspaceOfAnNpusStream", [](AddRelu &m) { m.subnet().workspace = -1; },
-     "have workspace 0 for themselves, not -1"},
+     "must reserve workspace 0 for its streams, not -1"},
 };
 
 TEST(Validate, AcceptsMemoriesOfChips) {
@@ -436,7 +437,7 @@ TEST(Validate, SaysWhere) {
   model.tensor(model.sum).offset = 4;
   EXPECT_EQ(model.write("/tmp/never.bmodel"),
             "failed to write '/tmp/never.bmodel': invalid model: net 'main' stage 0 tensor 'sum': "
-            "offset 4 is no multiple of 64");
+            "offset 4 is not a multiple of 64");
 }
 
 /// Lists every text that a file can hold, except for the schema hash, which the writer sets.

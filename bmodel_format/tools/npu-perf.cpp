@@ -55,8 +55,7 @@ std::string findChip(const ModelView &view, const StageDef &stage, const std::ve
       return error;
     }
     if (fingerprint(chip) != told) {
-      return "--chip-set " + change +
-             " makes it a chip that the program was not made for: deploy the model for that one";
+      return "--chip-set " + change + " makes it a chip that the program does not fit: deploy the model for that chip";
     }
   }
   return "";
@@ -72,8 +71,8 @@ std::string chooseStage(const ModelView &view, const std::string &number, const 
     }
     known += (known.empty() ? "" : ", ") + std::to_string(each.number);
   }
-  return known.empty() ? "the file has no program for an NPU: only those have an estimate of their time"
-                       : "stage " + number + " of the file is for no NPU; those are: " + known;
+  return known.empty() ? "the file has no program for an NPU; only NPU programs have a time estimate"
+                       : "stage " + number + " of the file is not for an NPU; the stages for an NPU are: " + known;
 }
 
 /// Prints the commands of a stream; with |number|, prefixes each with that stream number.

@@ -68,7 +68,7 @@ TEST(CudaChip, TellsWhatIsWrong) {
   EXPECT_EQ(errorOf({"dram.gbps=fast"}), "here: dram.gbps is \"fast\", expected a number");
   EXPECT_EQ(errorOf({"compute_capability=75"}), "here: compute_capability is 75, allowed are 80 to 129");
   EXPECT_EQ(errorOf({"family=npu"}), "here: family is \"npu\", allowed are cuda");
-  EXPECT_NE(errorOf({"lanes=8"}).find("'lanes' is no field of the chip; there are compute_capability, "),
+  EXPECT_NE(errorOf({"lanes=8"}).find("'lanes' is not a field of the chip; the fields are compute_capability, "),
             std::string::npos);
   EXPECT_EQ(errorOf({"sm.shared_bytes=65536"}),
             "here: sm.shared_bytes_per_block is 166912, more than sm.shared_bytes = 65536");

@@ -35,7 +35,7 @@ def test_another_card_takes_another_time(case: Case, builder: Builder, tmp_path:
 @pytest.mark.parametrize(
     "change, message",
     [
-        ("lanes=8", "'lanes' is no field of the chip; there are compute_capability, "),
+        ("lanes=8", "'lanes' is not a field of the chip; the fields are compute_capability, "),
         ("sms", "'sms': expected FIELD=VALUE"),
         ("sms=0", "cuda-sm86: sms is 0, allowed are 1 to 1024"),
         ("clock_ghz=fast", 'cuda-sm86: clock_ghz is "fast", expected a number'),

@@ -252,7 +252,7 @@ def test_what_if_changes_the_estimate(small: tuple[Path, Path], tmp_path: Path) 
     ("arguments", "code", "message"),
     [
         (("--chip", "npu-base", "--chip-set", "lanes=0"), 2, "lanes is 0, allowed are 1 to 1024"),
-        (("--chip", "npu-base", "--chip-set", "speed=3"), 2, "'speed' is no field of the chip"),
+        (("--chip", "npu-base", "--chip-set", "speed=3"), 2, "'speed' is not a field of the chip"),
         (
             ("--chip", "x86", "--chip-set", "lanes=4"),
             2,

@@ -224,8 +224,8 @@ def test_commands_are_told_with_their_layers(deployed: tuple[Path, dict, str]) -
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("lanes=16", "lanes=16 makes it a chip that the program was not made for"),
-        ("speed=3", "'speed' is no field of the chip"),
+        ("lanes=16", "lanes=16 makes it a chip that the program does not fit"),
+        ("speed=3", "'speed' is not a field of the chip"),
         ("clock_ghz=0", "clock_ghz is 0, allowed are"),
     ],
 )
@@ -265,14 +265,14 @@ def test_a_chip_of_ones_own(builder: Builder, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda chip: chip.update(turbo=3), "turbo is no field of a chip"),
-        (lambda chip: chip["vector_unit"].update(colour=3), "vector_unit.colour is no field of a chip"),
+        (lambda chip: chip.update(turbo=3), "turbo is not a field of a chip"),
+        (lambda chip: chip["vector_unit"].update(colour=3), "vector_unit.colour is not a field of a chip"),
         (lambda chip: chip.pop("vector_unit"), "vector_unit.bytes is missing"),
         (
             lambda chip: chip["local_memory"].update(bytes_per_lane=7),
             "local_memory.bytes_per_lane is 7, allowed are 1024 to",
         ),
-        (lambda chip: chip["local_memory"].update(banks=3), "no multiple of banks * port_bytes = 48"),
+        (lambda chip: chip["local_memory"].update(banks=3), "not a multiple of banks * port_bytes = 48"),
         (lambda chip: chip.update(lanes="many"), 'lanes is "many", expected a whole number'),
         (lambda chip: chip.update(types=["int8", "int3"]), "types has 'int3', allowed are"),
     ],

@@ -238,7 +238,7 @@ bool assemble(std::string_view line, Descriptor &command, Status &status) {
     text = line.substr(0, end) == each.name ? &each : text;
   }
   if (!text) {
-    return BMODEL_FAIL(status, Corrupt, "there is no command '%.*s'", int(end), line.data());
+    return BMODEL_FAIL(status, Corrupt, "unknown command '%.*s'", int(end), line.data());
   }
   command = freshCommand(text->opcode);
   while (end < line.size()) {
@@ -260,8 +260,9 @@ bool assemble(std::string_view line, Descriptor &command, Status &status) {
       }
     }
     if (!known || !good) {
-      return BMODEL_FAIL(status, Corrupt, known ? "%s: '%.*s' is no value of its field" : "%s has no field '%.*s'",
-                         text->name, int(entry.size()), entry.data());
+      return BMODEL_FAIL(status, Corrupt,
+                         known ? "%s: '%.*s' is not a valid value of its field" : "%s has no field '%.*s'", text->name,
+                         int(entry.size()), entry.data());
     }
   }
   return true;

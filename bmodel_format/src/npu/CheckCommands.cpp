@@ -22,14 +22,14 @@ constexpr uint8_t kBehind = Output::gains | Output::late | Output::stored;
 const char *faultOfIntegral(const Output &output, const Tensor &x, const Tensor &y, const Tensor *r, const Tensor *p) {
   int32_t shift = std::bit_cast<int32_t>(output.divisor);
   bool perChannel = output.flags & Output::perChannel;
-  return isFloat(x.type) || isFloat(y.type)                         ? "output: integral of floats"
-         : r && r->region != Region::none                           ? "output: integral has no residual"
-         : output.function != Function::none                        ? "output: integral has no function"
-         : perChannel && p && p->region == Region::none             ? "output: factors of each channel, but no p"
-         : !(output.flags & Output::clamps)                         ? "output: integral needs its limits"
-         : output.flags & kBehind                                   ? "output: integral has nothing behind the sum"
-         : !perChannel && (shift < 1 || shift > 62)                 ? "output: a shift that is not 1 to 62"
-         : !perChannel && std::bit_cast<int32_t>(output.factor) < 0 ? "output: a mantissa below 0"
+  return isFloat(x.type) || isFloat(y.type)             ? "output: integral requires integers"
+         : r && r->region != Region::none               ? "output: integral does not allow a residual"
+         : output.function != Function::none            ? "output: integral does not allow a function"
+         : perChannel && p && p->region == Region::none ? "output: per-channel factors require p"
+         : !(output.flags & Output::clamps)             ? "output: integral requires the flag clamps"
+         : output.flags & kBehind                       ? "output: integral does not allow gains, late or stored"
+         : !perChannel && (shift < 1 || shift > 62)     ? "output: shift must be 1 to 62"
+         : !perChannel && std::bit_cast<int32_t>(output.factor) < 0 ? "output: mantissa must not be negative"
                                                                     : nullptr;
 }
 
@@ -40,11 +40,11 @@ const char *faultOf(const Output &output, const Tensor &x, const Tensor &y, cons
     return "p: must be i32";
   }
   if (output.flags & Output::raw) {
-    return isFloat(x.type)                     ? "output: raw sums are integers"
-           : y.type != Type::i32               ? "output: raw sums need a result of i32"
-           : output.flags != Output::raw       ? "output: raw with other flags"
-           : r && r->region != Region::none    ? "output: raw has no residual"
-           : output.function != Function::none ? "output: raw has no function"
+    return isFloat(x.type)                     ? "output: raw requires integer operands"
+           : y.type != Type::i32               ? "output: raw requires an i32 result"
+           : output.flags != Output::raw       ? "output: raw excludes all other flags"
+           : r && r->region != Region::none    ? "output: raw does not allow a residual"
+           : output.function != Function::none ? "output: raw does not allow a function"
                                                : nullptr;
   }
   bool integral = output.flags & Output::integral;
@@ -59,10 +59,10 @@ const char *faultOf(const Output &output, const Tensor &x, const Tensor &y, cons
   }
   bool lonely = output.flags & (Output::perChannel | Output::gains) && (!p || p->region == Region::none);
   bool isLate = output.flags & Output::late, isStored = output.flags & Output::stored;
-  return lonely                                         ? "output: factors of each channel, but no p"
-         : isLate && (!r || r->region == Region::none)  ? "output: a late residual, but no r"
-         : isStored && !(output.flags & Output::clamps) ? "output: limits of what is stored, but none given"
-         : isStored && isFloat(y.type)                  ? "output: limits of what is stored are for integers"
+  return lonely                                         ? "output: per-channel factors require p"
+         : isLate && (!r || r->region == Region::none)  ? "output: late requires r"
+         : isStored && !(output.flags & Output::clamps) ? "output: stored requires the flag clamps"
+         : isStored && isFloat(y.type)                  ? "output: stored requires an integer result"
                                                         : nullptr;
 }
 
@@ -74,12 +74,12 @@ const char *faultOf(const Window &window, Type x) {
           high = x == Type::u8   ? 255
                  : x == Type::i8 ? 127
                                  : INT16_MAX;
-  return window.padValue < low || window.padValue > high ? "window: the value outside is none of x's type" : nullptr;
+  return window.padValue < low || window.padValue > high ? "window: padValue is out of range for x's type" : nullptr;
 }
 
 const char *faultOfProducts(const Tensor &x, const Tensor &w, const Chip &chip) {
   if (x.type == Type::i32) {
-    return "x: the matrix unit multiplies floats and integers of 8 and 16 bits";
+    return "x: the matrix unit multiplies floats and 8-bit and 16-bit integers";
   }
   if (!isFloat(x.type)) {
     return w.type == Type::i8 || w.type == Type::u8 ? nullptr : "w: must be i8 or u8";
@@ -89,17 +89,17 @@ const char *faultOfProducts(const Tensor &x, const Tensor &w, const Chip &chip) 
   bool multiplies = chip.computes("bf16") || chip.computes("f16");
   return !isFloat(w.type) && w.type != Type::i8 ? "w: must be a float or i8"
          : narrow || multiplies                 ? nullptr
-                                                : "x: f32, which the chip's matrix unit does not multiply";
+                                                : "x: the chip's matrix unit does not support f32";
 }
 
-constexpr const char *kOnlyConvFuses = "output: only a conv and a matmul have fused sums";
+constexpr const char *kOnlyConvFuses = "output: only conv and matmul support fused sums";
 
 const char *faultOf(const conv_command &c, const Chip &chip) {
   if (!c.channels || !c.rows || !c.columns) {
     return "x: a dim is 0";
   }
   if (c.output.flags & Output::fused && !isFloat(c.x.type)) {
-    return "output: fused sums are those of floats";
+    return "output: fused requires floats";
   }
   return firstOf(firstOf(faultOfProducts(c.x, c.w, chip), faultOf(c.window, c.x.type)),
                  faultOf(c.output, c.x, c.y, &c.r, &c.p, chip));
@@ -124,10 +124,10 @@ const char *faultOf(const pool_command &c, const Chip &chip) {
     return "x: a dim is 0";
   }
   if (c.x.type == Type::i32) {
-    return "x: the matrix unit takes 8 and 16 bits and f32";
+    return "x: the matrix unit supports 8-bit and 16-bit types and f32";
   }
   if (c.largest > 1) {
-    return "largest: neither 0 nor 1";
+    return "largest: must be 0 or 1";
   }
   if (c.output.flags & Output::fused) {
     return kOnlyConvFuses;
@@ -146,10 +146,10 @@ const char *faultOf(const matmul_command &c, const Chip &chip) {
     return "shape: more than 65535 columns";
   }
   if (isFloat(c.a.type) != isFloat(c.b.type)) {
-    return "b: must be of floats where a is, of integers elsewhere";
+    return "b: must be float if a is float, integer otherwise";
   }
   if (c.output.flags & Output::fused && !isFloat(c.a.type)) {
-    return "output: fused sums are those of floats";
+    return "output: fused requires floats";
   }
   return firstOf(faultOfProducts(c.a, c.b, chip), faultOf(c.output, c.a, c.y, &c.r, &c.p, chip));
 }
@@ -166,7 +166,7 @@ const char *faultOf(const copy_command &c, const Chip &chip) {
       return nullptr;
     }
   }
-  return "y: the chip's DMA does not convert from x's type to this";
+  return "y: the chip's DMA does not convert from x's type to y's type";
 }
 
 const char *faultOf(const fill_command &, const Chip &) { return nullptr; }
@@ -175,7 +175,7 @@ const char *faultOf(const gather_command &c, const Chip &) {
   return c.index.type != Type::i32     ? "index: must be i32"
          : c.x.type != c.y.type        ? "x: must have y's type"
          : c.shape.dims[2] != 1        ? "shape: h must be 1"
-         : !c.rows                     ? "rows: there are none"
+         : !c.rows                     ? "rows: must not be 0"
          : c.x.region == Region::local ? "x: must lie outside the chip"
                                        : nullptr;
 }
@@ -193,7 +193,7 @@ const char *faultOf(const map_command &c, const Chip &) {
 const char *faultOf(const reduce_command &c, const Chip &) { return c.kind > 4 ? "kind: unknown" : nullptr; }
 
 const char *faultOf(const lut_command &c, const Chip &) {
-  return sizeOf(c.x.type) != 1      ? "x: must be of 8 bits"
+  return sizeOf(c.x.type) != 1      ? "x: must have an 8-bit type"
          : c.table.type != c.y.type ? "table: must have y's type"
                                     : nullptr;
 }
@@ -202,14 +202,14 @@ const char *faultOf(const dot_command &c, const Chip &) {
   bool startsFromOther = c.s.region != Region::none && c.s.type != Type::f32;
   return c.y.type != Type::f32 ? "y: must be f32"
          : startsFromOther     ? "s: must be f32"
-         : !c.steps            ? "steps: there are none"
+         : !c.steps            ? "steps: must not be 0"
                                : nullptr;
 }
 
 const char *faultOf(const pick_command &c, const Chip &) {
   return c.index.type != Type::i16 && c.index.type != Type::i32 ? "index: must be i16 or i32"
          : c.x.type != c.y.type                                 ? "x: must have y's type"
-         : !c.columns                                           ? "columns: there are none"
+         : !c.columns                                           ? "columns: must not be 0"
                                                                 : nullptr;
 }
 

@@ -138,30 +138,31 @@ TEST(CheckCommands, Products) {
   EXPECT_EQ(faultAfter<C>([](C &c) { c.channels = 0; }), "x: a dim is 0");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.columns = 0; }), "x: a dim is 0");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.x.type = Type::i32; }),
-            "x: the matrix unit multiplies floats and integers of 8 and 16 bits");
+            "x: the matrix unit multiplies floats and 8-bit and 16-bit integers");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.x.type = c.w.type = Type::f32; }, chipNamed("npu-edge")),
-            "x: f32, which the chip's matrix unit does not multiply");
+            "x: the chip's matrix unit does not support f32");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.x.type = Type::bf16, c.w.type = Type::u8; }), "w: must be a float or i8");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.w.type = Type::u8; }), "");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.w.type = Type::i16; }), "w: must be i8 or u8");
-  EXPECT_EQ(faultAfter<C>([](C &c) { c.window.padValue = 128; }), "window: the value outside is none of x's type");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.window.padValue = 128; }), "window: padValue is out of range for x's type");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.p.type = Type::f32; }), "p: must be i32");
-  EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::fused; }), "output: fused sums are those of floats");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::fused; }), "output: fused requires floats");
   using D = depthwise_command;
   EXPECT_EQ(faultAfter<D>([](D &c) { c.output.flags |= Output::fused; }),
-            "output: only a conv and a matmul have fused sums");
+            "output: only conv and matmul support fused sums");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.rows = 0; }), "x: a dim is 0");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.window.kernel[0] = 17, c.window.kernel[1] = 16; }),
             "window: more than 256 taps");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.x.type = Type::u8, c.window.padValue = -1; }),
-            "window: the value outside is none of x's type");
+            "window: padValue is out of range for x's type");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.w.type = Type::i16; }), "w: must be i8 or u8");
   using P = pool_command;
   EXPECT_EQ(faultAfter<P>([](P &c) { c.output.flags |= Output::fused; }),
-            "output: only a conv and a matmul have fused sums");
+            "output: only conv and matmul support fused sums");
   EXPECT_EQ(faultAfter<P>([](P &c) { c.columns = 0; }), "x: a dim is 0");
-  EXPECT_EQ(faultAfter<P>([](P &c) { c.x.type = Type::i32; }), "x: the matrix unit takes 8 and 16 bits and f32");
-  EXPECT_EQ(faultAfter<P>([](P &c) { c.largest = 2; }), "largest: neither 0 nor 1");
+  EXPECT_EQ(faultAfter<P>([](P &c) { c.x.type = Type::i32; }),
+            "x: the matrix unit supports 8-bit and 16-bit types and f32");
+  EXPECT_EQ(faultAfter<P>([](P &c) { c.largest = 2; }), "largest: must be 0 or 1");
 }
 
 TEST(CheckCommands, ProductsOfRows) {
@@ -171,12 +172,11 @@ TEST(CheckCommands, ProductsOfRows) {
   EXPECT_EQ(faultAfter<C>([](C &c) { c.shape.dims[2] = 2; }), "shape: h must be 1");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.shape.dims[3] = 65536; }), "shape: more than 65535 columns");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.a.type = Type::i32; }),
-            "x: the matrix unit multiplies floats and integers of 8 and 16 bits");
-  EXPECT_EQ(faultAfter<C>([](C &c) { c.b.type = Type::bf16; }),
-            "b: must be of floats where a is, of integers elsewhere");
+            "x: the matrix unit multiplies floats and 8-bit and 16-bit integers");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.b.type = Type::bf16; }), "b: must be float if a is float, integer otherwise");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.b.type = Type::i16; }), "w: must be i8 or u8");
-  EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::fused; }), "output: fused sums are those of floats");
-  EXPECT_EQ(faultAfter<C>([](C &c) { c.p = {}; }), "output: factors of each channel, but no p");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::fused; }), "output: fused requires floats");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.p = {}; }), "output: per-channel factors require p");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.a.lane = 1; }), "operand a begins in another lane than the result");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.b.lane = c.p.lane = 1; }), ""); // broadcast to all lanes
 }
@@ -194,16 +194,16 @@ TEST(CheckCommands, OutputStages) {
     change(command);
     return faultOf(command).substr(sizeof("command 0 (conv): ") - 1);
   };
-  EXPECT_EQ(raw([](C &c) { c.y.type = Type::i16; }), "output: raw sums need a result of i32");
-  EXPECT_EQ(raw([](C &c) { c.x.type = c.w.type = Type::bf16; }), "output: raw sums are integers");
-  EXPECT_EQ(raw([](C &c) { c.output.flags |= Output::clamps; }), "output: raw with other flags");
-  EXPECT_EQ(raw([](C &c) { c.r = good<C>().r; }), "output: raw has no residual");
-  EXPECT_EQ(raw([](C &c) { c.output.function = Function::relu; }), "output: raw has no function");
-  EXPECT_EQ(faultAfter<C>([](C &c) { c.p = {}; }), "output: factors of each channel, but no p");
+  EXPECT_EQ(raw([](C &c) { c.y.type = Type::i16; }), "output: raw requires an i32 result");
+  EXPECT_EQ(raw([](C &c) { c.x.type = c.w.type = Type::bf16; }), "output: raw requires integer operands");
+  EXPECT_EQ(raw([](C &c) { c.output.flags |= Output::clamps; }), "output: raw excludes all other flags");
+  EXPECT_EQ(raw([](C &c) { c.r = good<C>().r; }), "output: raw does not allow a residual");
+  EXPECT_EQ(raw([](C &c) { c.output.function = Function::relu; }), "output: raw does not allow a function");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.p = {}; }), "output: per-channel factors require p");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::integral; }),
             "output: integral, but the chip requantises in float");
   EXPECT_EQ(faultAfter<pool_command>([](pool_command &c) { c.output.flags = Output::perChannel; }),
-            "output: factors of each channel, but no p");
+            "output: per-channel factors require p");
 }
 
 TEST(CheckCommands, IntegralOutputStages) {
@@ -218,22 +218,22 @@ TEST(CheckCommands, IntegralOutputStages) {
     return faultOf(command, odd).substr(sizeof("command 0 (conv): ") - 1);
   };
   EXPECT_EQ(integral([](C &c) { c.output.flags = 0; }), "output: not integral, but the chip requantises in integers");
-  EXPECT_EQ(integral([](C &c) { c.y.type = Type::f32; }), "output: integral of floats");
-  EXPECT_EQ(integral([](C &c) { c.r = good<C>().r; }), "output: integral has no residual");
-  EXPECT_EQ(integral([](C &c) { c.output.function = Function::silu; }), "output: integral has no function");
+  EXPECT_EQ(integral([](C &c) { c.y.type = Type::f32; }), "output: integral requires integers");
+  EXPECT_EQ(integral([](C &c) { c.r = good<C>().r; }), "output: integral does not allow a residual");
+  EXPECT_EQ(integral([](C &c) { c.output.function = Function::silu; }), "output: integral does not allow a function");
   EXPECT_EQ(integral([](C &c) { c.output.flags |= Output::perChannel, c.p = {}; }),
-            "output: factors of each channel, but no p");
-  EXPECT_EQ(integral([](C &c) { c.output.flags = Output::integral; }), "output: integral needs its limits");
-  EXPECT_EQ(integral([](C &c) { c.output.flags |= Output::gains; }), "output: integral has nothing behind the sum");
+            "output: per-channel factors require p");
+  EXPECT_EQ(integral([](C &c) { c.output.flags = Output::integral; }), "output: integral requires the flag clamps");
+  EXPECT_EQ(integral([](C &c) { c.output.flags |= Output::gains; }),
+            "output: integral does not allow gains, late or stored");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags = Output::gains, c.p = {}; }),
-            "output: factors of each channel, but no p");
-  EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::late, c.r = {}; }), "output: a late residual, but no r");
-  EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::stored; }),
-            "output: limits of what is stored, but none given");
+            "output: per-channel factors require p");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::late, c.r = {}; }), "output: late requires r");
+  EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::stored; }), "output: stored requires the flag clamps");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.output.flags |= Output::stored | Output::clamps, c.y.type = Type::f32; }),
-            "output: limits of what is stored are for integers");
-  EXPECT_EQ(integral([](C &c) { c.output.divisor = 0; }), "output: a shift that is not 1 to 62");
-  EXPECT_EQ(integral([](C &c) { c.output.factor = -1; }), "output: a mantissa below 0");
+            "output: stored requires an integer result");
+  EXPECT_EQ(integral([](C &c) { c.output.divisor = 0; }), "output: shift must be 1 to 62");
+  EXPECT_EQ(integral([](C &c) { c.output.factor = -1; }), "output: mantissa must not be negative");
 }
 
 TEST(CheckCommands, Dma) {
@@ -245,14 +245,14 @@ TEST(CheckCommands, Dma) {
     }
   };
   EXPECT_EQ(faultAfter<C>(widen), "");
-  EXPECT_EQ(faultAfter<C>(widen, odd), "y: the chip's DMA does not convert from x's type to this");
+  EXPECT_EQ(faultAfter<C>(widen, odd), "y: the chip's DMA does not convert from x's type to y's type");
   EXPECT_EQ(faultAfter<C>([](C &c) { c.x.type = Type::i16; }),
-            "y: the chip's DMA does not convert from x's type to this");
+            "y: the chip's DMA does not convert from x's type to y's type");
   using G = gather_command;
   EXPECT_EQ(faultAfter<G>([](G &c) { c.index.type = Type::f32; }), "index: must be i32");
   EXPECT_EQ(faultAfter<G>([](G &c) { c.x.type = Type::u8; }), "x: must have y's type");
   EXPECT_EQ(faultAfter<G>([](G &c) { c.shape.dims[2] = 2; }), "shape: h must be 1");
-  EXPECT_EQ(faultAfter<G>([](G &c) { c.rows = 0; }), "rows: there are none");
+  EXPECT_EQ(faultAfter<G>([](G &c) { c.rows = 0; }), "rows: must not be 0");
   EXPECT_EQ(faultAfter<G>([](G &c) { c.x.region = Region::local; }), "x: must lie outside the chip");
   EXPECT_EQ(faultAfter<G>([](G &c) { c.index.region = Region::local; }), "");
 }
@@ -267,13 +267,13 @@ TEST(CheckCommands, VectorUnit) {
   EXPECT_EQ(faultAfter<reduce_command>([](reduce_command &c) { c.kind = 4; }), "");
   EXPECT_EQ(faultAfter<reduce_command>([](reduce_command &c) { c.kind = 5; }), "kind: unknown");
   using L = lut_command;
-  EXPECT_EQ(faultAfter<L>([](L &c) { c.x.type = Type::i16; }), "x: must be of 8 bits");
+  EXPECT_EQ(faultAfter<L>([](L &c) { c.x.type = Type::i16; }), "x: must have an 8-bit type");
   EXPECT_EQ(faultAfter<L>([](L &c) { c.table.type = Type::u8; }), "table: must have y's type");
   using D = dot_command;
   EXPECT_EQ(faultAfter<D>([](D &c) { c.y.type = Type::i32; }), "y: must be f32");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.s = c.y, c.s.type = Type::i32; }), "s: must be f32");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.s = c.y; }), "");
-  EXPECT_EQ(faultAfter<D>([](D &c) { c.steps = 0; }), "steps: there are none");
+  EXPECT_EQ(faultAfter<D>([](D &c) { c.steps = 0; }), "steps: must not be 0");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.a = {}; }), "");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.b = {}; }), "operand b is absent");
   EXPECT_EQ(faultAfter<D>([](D &c) { c.b.strides[1] = 0; }), "");
@@ -281,7 +281,7 @@ TEST(CheckCommands, VectorUnit) {
   using P = pick_command;
   EXPECT_EQ(faultAfter<P>([](P &c) { c.index.type = Type::i8; }), "index: must be i16 or i32");
   EXPECT_EQ(faultAfter<P>([](P &c) { c.x.type = Type::u8; }), "x: must have y's type");
-  EXPECT_EQ(faultAfter<P>([](P &c) { c.columns = 0; }), "columns: there are none");
+  EXPECT_EQ(faultAfter<P>([](P &c) { c.columns = 0; }), "columns: must not be 0");
   EXPECT_EQ(faultAfter<P>([](P &c) { c.columns = 1 << 20; }), "operand x reaches outside its region");
 }
 
@@ -306,9 +306,9 @@ TEST(CheckOperands, PlacesAndTypes) {
       c.x.strides[i] *= 2, c.w.strides[i] *= 2;
     }
   };
-  EXPECT_EQ(faultAfter<C>(types, chipNamed("npu-edge")), "operand x has a type that the chip does not compute with");
+  EXPECT_EQ(faultAfter<C>(types, chipNamed("npu-edge")), "operand x has a type that the chip does not support");
   EXPECT_EQ(faultAfter<C>([](C &) {}, changedEdge({"types=[\"f32\"]"})),
-            "operand y has a type that the chip does not compute with");
+            "operand y has a type that the chip does not support");
 }
 
 TEST(CheckPrograms, OperandsFillRegisters) {
@@ -325,13 +325,13 @@ TEST(CheckPrograms, OperandsFillRegisters) {
   };
   EXPECT_EQ(faultOfProgram(), "");
   add.b = 1; // absent, although a later operand is present
-  EXPECT_EQ(faultOfProgram(), "command 0 (map): instruction 0 (add) reads register 1, which holds nothing");
+  EXPECT_EQ(faultOfProgram(), "command 0 (map): instruction 0 (add) reads register 1, which has not been written");
   add.b = 32;
-  EXPECT_EQ(faultOfProgram(), "command 0 (map): instruction 0 (add) reads register 32, which holds nothing");
+  EXPECT_EQ(faultOfProgram(), "command 0 (map): instruction 0 (add) reads register 32, which has not been written");
   add.b = 0, add.y = 32;
   EXPECT_EQ(faultOfProgram(), "command 0 (map): instruction 0 (add) writes register 32; there are 32");
   add.y = 4, map.slow = 3;
-  EXPECT_EQ(faultOfProgram(), "command 0 (map): says 1 plain and 3 slow instructions; it has 1 and 0");
+  EXPECT_EQ(faultOfProgram(), "command 0 (map): states 1 plain and 3 slow instructions; its program has 1 and 0");
   add.op = Op(99);
-  EXPECT_EQ(faultOfProgram(), "command 0 (map): instruction 0: there is no opcode 99");
+  EXPECT_EQ(faultOfProgram(), "command 0 (map): instruction 0: unknown opcode 99");
 }

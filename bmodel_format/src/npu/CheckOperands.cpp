@@ -50,11 +50,11 @@ const char *faultOfPlace(const Operand &operand, const Chip &chip, const RegionS
     __int128 extent = __int128(extents.dims[i] - 1) * tensor.strides[i];
     (extent < 0 ? low : high) += extent;
     if (tensor.strides[i] % element) {
-      return "has a stride that is no multiple of its element's size";
+      return "has a stride that is not a multiple of its element size";
     }
   }
   if (tensor.offset % uint64_t(element)) {
-    return "begins at no multiple of its element's size";
+    return "has an offset that is not a multiple of its element size";
   }
   return low < 0 || high > __int128(sizeOf(tensor.region, chip, sizes)) ? "reaches outside its region" : nullptr;
 }
@@ -115,7 +115,7 @@ const char *faultOfCompute(const Operand &operand, uint16_t lane, const Chip &ch
              : type == Type::i32 ? true
                                  : chip.computes("int8");
   if (!has) {
-    return "has a type that the chip does not compute with";
+    return "has a type that the chip does not support";
   }
   if (operand.tensor.region == Region::constants && operand.anyLane) {
     return nullptr; // the program of a map

@@ -108,7 +108,7 @@ private:
       uint64_t at;
       if (!each.written && !isGiven(each.region) && written[each.region].lacks(each, at)) {
         return BMODEL_FAIL_AT(status, now.index, Corrupt,
-                              "command %zu (%s) reads byte %s, which nobody has written: operand %s", now.index,
+                              "command %zu (%s) reads byte %s, which no command has written: operand %s", now.index,
                               nameOf(now.index), place(each.region, at).c_str(), each.name);
       }
     }

@@ -35,8 +35,8 @@ bool checkPrograms(const Descriptor *commands, size_t count, const unsigned char
     InstructionCounts counts = countsOf(program, map.length);
     if (counts.plain != map.plain || counts.slow != map.slow) {
       return BMODEL_FAIL_AT(status, i, Corrupt,
-                            "command %zu (map): says %u plain and %u slow instructions; it has %u and %u", i, map.plain,
-                            map.slow, counts.plain, counts.slow);
+                            "command %zu (map): states %u plain and %u slow instructions; its program has %u and %u", i,
+                            map.plain, map.slow, counts.plain, counts.slow);
     }
   }
   return true;

@@ -108,10 +108,10 @@ TEST(Check, RacesNameBothCommands) {
 
 TEST(Check, UnwrittenBytesAreNotRead) {
   EXPECT_EQ(faultAfter<map_command>(pipeline(), 2, [](map_command &c) { c.a.offset += 2048; }),
-            "command 2 (map) reads byte 2048 of lane 0, which nobody has written: operand a");
+            "command 2 (map) reads byte 2048 of lane 0, which no command has written: operand a");
   // 40 channels occupy 32 lanes and then 8 lanes again; only those 8 lanes have a second row.
   EXPECT_EQ(faultAfter<map_command>(pipeline(), 2, [](map_command &c) { c.shape.dims[1] = 41; }),
-            "command 2 (map) reads byte 64 of lane 8, which nobody has written: operand a");
+            "command 2 (map) reads byte 64 of lane 8, which no command has written: operand a");
   std::vector<Descriptor> shorter = pipeline();
   shorter.pop_back();
   EXPECT_EQ(faultOf(shorter), "byte 10240 of buffer 1, an output, is never written");
@@ -136,9 +136,9 @@ TEST(Check, OperandsStayInTheirRegions) {
   EXPECT_EQ(load([](copy_command &c) { std::swap(c.x, c.y); }),
             "command 0 (copy): operand y is written, but lies among inputs or constants");
   EXPECT_EQ(load([](copy_command &c) { c.x.type = c.y.type = Type::i16, c.y.offset = 1; }),
-            "command 0 (copy): operand y has a stride that is no multiple of its element's size");
+            "command 0 (copy): operand y has a stride that is not a multiple of its element size");
   EXPECT_EQ(load([](copy_command &c) { c.x.type = c.y.type = Type::i16, c.y.offset = 1, c.y.strides[3] = 2; }),
-            "command 0 (copy): operand y begins at no multiple of its element's size");
+            "command 0 (copy): operand y has an offset that is not a multiple of its element size");
 }
 
 TEST(Check, ComputeWorksOnLocalMemoryAndTypesOfTheChip) {
@@ -155,7 +155,7 @@ TEST(Check, ComputeWorksOnLocalMemoryAndTypesOfTheChip) {
   command.header.id = 1;
   Status status;
   EXPECT_FALSE(checkOperands(&command, 1, edge, sizesOf(), status));
-  EXPECT_STREQ(status.message, "command 0 (conv): operand x has a type that the chip does not compute with");
+  EXPECT_STREQ(status.message, "command 0 (conv): operand x has a type that the chip does not support");
   conv.rows = 0;
   command = encode(conv), command.header.id = 1;
   EXPECT_FALSE(checkOperands(&command, 1, base, sizesOf(), status));

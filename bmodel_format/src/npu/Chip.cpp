@@ -36,10 +36,10 @@ std::string number(double value) {
 std::string contradiction(const Chip &chip) {
   if (chip.laneBytes % (chip.banks * chip.portBytes)) {
     return "local_memory.bytes_per_lane is " + std::to_string(chip.laneBytes) +
-           ", no multiple of banks * port_bytes = " + std::to_string(chip.banks * chip.portBytes);
+           ", not a multiple of banks * port_bytes = " + std::to_string(chip.banks * chip.portBytes);
   }
   if (chip.vectorBytes % 4) {
-    return "vector_unit.bytes is " + std::to_string(chip.vectorBytes) + ", no multiple of 4 (one f32)";
+    return "vector_unit.bytes is " + std::to_string(chip.vectorBytes) + ", not a multiple of 4 (one f32)";
   }
   if (chip.macsPerLane() % chip.depthwiseDivisor) {
     return "matrix_unit.depthwise_divisor is " + std::to_string(chip.depthwiseDivisor) +

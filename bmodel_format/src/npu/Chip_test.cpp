@@ -67,18 +67,18 @@ TEST(Chip, DescribesItself) {
 
 TEST(Chip, RefusesWhatIsNotWhole) {
   std::string text = chipText("npu-base");
-  EXPECT_EQ(errorOf("[]"), "c.json: is no JSON object");
-  EXPECT_EQ(errorOf("{\n \"a\": 1,\n \"b\": 2,,\n}"), "c.json:3: is no JSON: near '2,,'");
-  EXPECT_EQ(errorOf("{\n \"a\": 1,\n}").substr(0, 21), "c.json:3: is no JSON:");
-  EXPECT_EQ(errorOf("{\n \"a\": nul\n}").substr(0, 21), "c.json:2: is no JSON:");
+  EXPECT_EQ(errorOf("[]"), "c.json: is not a JSON object");
+  EXPECT_EQ(errorOf("{\n \"a\": 1,\n \"b\": 2,,\n}"), "c.json:3: is not valid JSON: near '2,,'");
+  EXPECT_EQ(errorOf("{\n \"a\": 1,\n}").substr(0, 28), "c.json:3: is not valid JSON:");
+  EXPECT_EQ(errorOf("{\n \"a\": nul\n}").substr(0, 28), "c.json:2: is not valid JSON:");
   const size_t lines = 1 + std::count(text.begin(), text.begin() + 200, '\n');
-  EXPECT_EQ(errorOf(text.substr(0, 200)).rfind("c.json:" + std::to_string(lines) + ": is no JSON: ", 0), 0u)
+  EXPECT_EQ(errorOf(text.substr(0, 200)).rfind("c.json:" + std::to_string(lines) + ": is not valid JSON: ", 0), 0u)
       << errorOf(text.substr(0, 200));
   EXPECT_EQ(errorOf(replaced(text, "\"lanes\": 32", "\"lanez\": 32")), "c.json: lanes is missing: expected a number");
   EXPECT_EQ(errorOf(replaced(text, "\"lanes\": 32", "\"lanes\": 32, \"color\": 1")),
-            "c.json: color is no field of a chip");
+            "c.json: color is not a field of a chip");
   EXPECT_EQ(errorOf(replaced(text, "\"pixels\": 4", "\"pixels\": 4, \"x\": {}")),
-            "c.json: matrix_unit.x is no field of a chip");
+            "c.json: matrix_unit.x is not a field of a chip");
 }
 
 TEST(Chip, RefusesValuesByFieldAndRange) {
@@ -91,11 +91,11 @@ TEST(Chip, RefusesValuesByFieldAndRange) {
   EXPECT_EQ(errorOf(replaced(text, "\"efficiency\": 0.88", "\"efficiency\": 1.2")),
             "c.json: memories.ddr.efficiency is 1.2, allowed are 0.01 to 1");
   EXPECT_EQ(errorOf(replaced(text, "\"int16\"", "\"int4\"")),
-            "c.json: types has 'int4', allowed are, each once, int8,int16,bf16,f16,f32");
+            "c.json: types has 'int4'; allowed, each at most once, are int8,int16,bf16,f16,f32");
   EXPECT_EQ(errorOf(replaced(text, "\"requantise\": \"float\"", "\"requantise\": \"fast\"")),
             "c.json: requantise is \"fast\", allowed are float,fixed,tflite");
   EXPECT_EQ(errorOf(replaced(text, "\"banks\": 16", "\"banks\": 24")),
-            "c.json: local_memory.bytes_per_lane is 131072, no multiple of banks * port_bytes = 384");
+            "c.json: local_memory.bytes_per_lane is 131072, not a multiple of banks * port_bytes = 384");
   EXPECT_EQ(errorOf(replaced(text, "\"lanes\": \"BM1688\"", "\"lines\": \"BM1688\"")),
             "c.json: sources does not say where the value of 'lanes' comes from");
 }

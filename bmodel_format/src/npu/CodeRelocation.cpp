@@ -85,7 +85,7 @@ public:
     if (use.call.offset % kDescriptorBytes || use.call.bytes % kDescriptorBytes ||
         !checkOperands(commands, count, chip, sizesOf(use, constantBytes), status)) {
       return Refusal{Fault::Corrupt,
-                     use.file + ": " + (status.ok() ? "a stream is no list of commands" : status.message)};
+                     use.file + ": " + (status.ok() ? "a stream is not a list of commands" : status.message)};
     }
     Operand operands[kMostOperands];
     for (size_t i = 0; i < count; ++i) {

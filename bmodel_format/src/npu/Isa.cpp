@@ -140,21 +140,20 @@ bool verifyStream(const Descriptor *commands, size_t count, Status &status) {
     const Header &header = commands[i].header;
     const CommandText *text = findCommand(header.opcode);
     if (!text) {
-      return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu: there is no opcode %d", i, int(header.opcode));
+      return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu: unknown opcode %d", i, int(header.opcode));
     }
     if (!hasOnlyFields(commands[i], *text)) {
-      return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu (%s): bytes that belong to no field are not 0", i,
-                            text->name);
+      return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu (%s): bytes outside the fields are not 0", i, text->name);
     }
     uint32_t &own = last[int(text->queue)], other = last[1 - int(text->queue)];
     if (header.id != own + 1) {
-      return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu (%s): id is %u, the next one of its queue is %u", i,
-                            text->name, header.id, own + 1);
+      return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu (%s): id is %u, expected is %u, the next id of its queue",
+                            i, text->name, header.id, own + 1);
     }
     own = header.id;
     if (header.wait > other) {
       return BMODEL_FAIL_AT(status, i, Corrupt,
-                            "command %zu (%s): waits for %u, but only %u commands of the other queue are before it", i,
+                            "command %zu (%s): waits for command %u of the other queue, but only %u precede it", i,
                             text->name, header.wait, other);
     }
     for (const FieldText &field : text->fields) {

@@ -135,12 +135,13 @@ TEST(Isa, WrongLinesAreTold) {
   Descriptor command;
   Status status;
   for (auto [line, message] :
-       {std::pair("jump id=1", "there is no command 'jump'"), std::pair("", "there is no command ''"),
-        std::pair("copy id=x", "copy: 'id=x' is no value of its field"),
+       {std::pair("jump id=1", "unknown command 'jump'"), std::pair("", "unknown command ''"),
+        std::pair("copy id=x", "copy: 'id=x' is not a valid value of its field"),
         std::pair("copy color=1", "copy has no field 'color=1'"),
-        std::pair("copy shape=1,2,3", "copy: 'shape=1,2,3' is no value of its field"),
-        std::pair("copy shape=1,2,3,4,5", "copy: 'shape=1,2,3,4,5' is no value of its field"),
-        std::pair("copy x=moon:0x0/l0/i8/0,0,0,0", "copy: 'x=moon:0x0/l0/i8/0,0,0,0' is no value of its field"),
+        std::pair("copy shape=1,2,3", "copy: 'shape=1,2,3' is not a valid value of its field"),
+        std::pair("copy shape=1,2,3,4,5", "copy: 'shape=1,2,3,4,5' is not a valid value of its field"),
+        std::pair("copy x=moon:0x0/l0/i8/0,0,0,0",
+                  "copy: 'x=moon:0x0/l0/i8/0,0,0,0' is not a valid value of its field"),
         std::pair("copy  id=1", "copy has no field ''")}) {
     EXPECT_FALSE(assemble(line, command, status)) << line;
     EXPECT_STREQ(status.message, message);
@@ -152,15 +153,15 @@ TEST(Isa, StreamsAreVerified) {
   std::vector<Descriptor> good = smallStream(), bad = good;
   ASSERT_TRUE(verifyStream(good.data(), good.size(), status)) << status.message;
   bad[0].header.opcode = Opcode(99);
-  EXPECT_EQ(faultOf(bad), "command 0: there is no opcode 99");
+  EXPECT_EQ(faultOf(bad), "command 0: unknown opcode 99");
   bad = good, bad[1].header.id = 2;
-  EXPECT_EQ(faultOf(bad), "command 1 (conv): id is 2, the next one of its queue is 1");
+  EXPECT_EQ(faultOf(bad), "command 1 (conv): id is 2, expected is 1, the next id of its queue");
   bad = good, bad[1].header.wait = 2;
-  EXPECT_EQ(faultOf(bad), "command 1 (conv): waits for 2, but only 1 commands of the other queue are before it");
+  EXPECT_EQ(faultOf(bad), "command 1 (conv): waits for command 2 of the other queue, but only 1 precede it");
   bad = good, bad[0].header.wait = 1;
-  EXPECT_EQ(faultOf(bad), "command 0 (copy): waits for 1, but only 0 commands of the other queue are before it");
+  EXPECT_EQ(faultOf(bad), "command 0 (copy): waits for command 1 of the other queue, but only 0 precede it");
   bad = good, bad[0].header.reserved[1] = 1;
-  EXPECT_EQ(faultOf(bad), "command 0 (copy): bytes that belong to no field are not 0");
+  EXPECT_EQ(faultOf(bad), "command 0 (copy): bytes outside the fields are not 0");
   copy_command copy;
   copy.shape.dims[2] = 0;
   bad = {encode(copy)}, bad[0].header.id = 1;

@@ -29,11 +29,11 @@ void takeSizes(const ModelView &view, const StageDef &stage, const StreamCall &c
 std::string take(const ModelView &view, const StageDef &stage, const SubnetDef &subnet, const StepDef &step,
                  const StreamCall &call, ModelStream &stream) {
   if (subnet.kernel_abi() != kIsaVersion) {
-    return "the file has commands of version " + std::to_string(subnet.kernel_abi()) + "; known is version " +
-           std::to_string(kIsaVersion);
+    return "the file has commands of version " + std::to_string(subnet.kernel_abi()) +
+           "; this program supports version " + std::to_string(kIsaVersion);
   }
   if (call.offset % kDescriptorBytes || call.bytes % kDescriptorBytes) {
-    return "the stream is no list of commands";
+    return "a stream of the stage is not a list of commands";
   }
   const ChipDef &chip = *view.model->chips()->Get(subnet.chip());
   stream.chip = chip.description() ? chip.description()->str() : "";

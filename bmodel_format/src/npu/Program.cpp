@@ -28,12 +28,12 @@ bool verifyProgram(const Instruction *program, size_t count, uint32_t filled, St
     const Instruction &each = program[i];
     const InstructionText *text = findInstruction(each.op);
     if (!text) {
-      return BMODEL_FAIL(status, Corrupt, "instruction %zu: there is no opcode %d", i, int(each.op));
+      return BMODEL_FAIL(status, Corrupt, "instruction %zu: unknown opcode %d", i, int(each.op));
     }
     uint32_t registers[] = {each.a, each.b, each.extra};
     for (uint32_t k = 0; k < text->operands; ++k) {
       if (registers[k] >= kRegisters || !(filled >> registers[k] & 1)) {
-        return BMODEL_FAIL(status, Corrupt, "instruction %zu (%s) reads register %u, which holds nothing", i,
+        return BMODEL_FAIL(status, Corrupt, "instruction %zu (%s) reads register %u, which has not been written", i,
                            text->name, registers[k]);
       }
     }

@@ -531,7 +531,7 @@ def _parse_record(name: str, text: str) -> dict[str, Any]:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
         cause = "it is nested too deep" if isinstance(error, RecursionError) else error
-        raise Error(f"the pre-processing of input '{name}' in the file is no JSON: {cause}") from None
+        raise Error(f"the pre-processing of input '{name}' in the file is not valid JSON: {cause}") from None
     if not isinstance(record, dict):
-        raise Error(f"the pre-processing of input '{name}' in the file is no JSON object")
+        raise Error(f"the pre-processing of input '{name}' in the file is not a JSON object")
     return record

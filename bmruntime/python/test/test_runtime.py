@@ -337,7 +337,7 @@ def test_cancel_from_another_thread(models):
 
 
 @pytest.mark.parametrize(
-    "text, words", [("[" * 100000, "nested too deep"), ("{", "is no JSON"), ("[1]", "is no JSON object")]
+    "text, words", [("[" * 100000, "nested too deep"), ("{", "is not valid JSON"), ("[1]", "is not a JSON object")]
 )
 def test_records_that_are_no_records(text, words):
     with pytest.raises(rt.Error, match=words):

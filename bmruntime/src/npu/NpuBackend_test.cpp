@@ -243,10 +243,11 @@ TEST(NpuBackend, RefusesStreamsThatAreNotSafe) {
   EXPECT_TRUE(holds(fault, "command 0 (copy) and command 1 (pool) may run at the same time")) << fault;
   EXPECT_TRUE(holds(fault, "; command 0 is of 'input'; command 1 is of 'MaxPool_7'")) << fault;
   fault = faultAfter([](LargestOfTwo &m) { m.commands[1].header.id = 7; });
-  EXPECT_TRUE(holds(fault, "command 1 (pool): id is 7, the next one of its queue is 1; command 1 is of 'MaxPool_7'"))
+  EXPECT_TRUE(
+      holds(fault, "command 1 (pool): id is 7, expected is 1, the next id of its queue; command 1 is of 'MaxPool_7'"))
       << fault;
   fault = faultAfter([](LargestOfTwo &m) { m.commands[1].header.opcode = Opcode(99); });
-  EXPECT_TRUE(holds(fault, "command 1: there is no opcode 99; command 1 is of 'MaxPool_7'")) << fault;
+  EXPECT_TRUE(holds(fault, "command 1: unknown opcode 99; command 1 is of 'MaxPool_7'")) << fault;
   fault = faultAfter([](LargestOfTwo &m) { m.workspace = 128; });
   EXPECT_TRUE(holds(fault, "command 2 (copy): operand y reaches outside its region")) << fault;
   EXPECT_TRUE(holds(fault, "; command 2 is of 'MaxPool_7'")) << fault;

@@ -20,7 +20,8 @@ ElfImage *imageOf(bmrt_program_t *program) { return reinterpret_cast<ElfImage *>
 bmrt_code_t check(bmrt_device_t *, const bmrt_subnet_t *subnet, bmrt_status_t *status) {
   if (subnet->kernel_count > 0 && subnet->code_version != BM_KERNEL_ABI_VERSION) {
     return BMRT_FAIL(status, UNSUPPORTED,
-                     "subnet '%.60s' has code for kernel interface %" PRIu32 ", this runtime has %d: deploy the model "
+                     "subnet '%.60s' has code for kernel interface %" PRIu32
+                     ", this runtime supports %d: deploy the model "
                      "anew",
                      subnet->name, subnet->code_version, BM_KERNEL_ABI_VERSION);
   }
