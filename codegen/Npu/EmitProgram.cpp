@@ -86,14 +86,14 @@ Refusal refusalOf(ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, c
       }
     }
   }
-  return {worst ? worst->op : nullptr, "has tiles for which there are no addresses in local memory"};
+  return {worst ? worst->op : nullptr, "has tiles that do not fit local memory"};
 }
 
 FailureOr<ScheduledStream> streamOfSchedule(func::FuncOp function, const Chip &chip, Constants &constants,
                                             std::vector<Refusal> &refusals) {
   std::optional<unsigned> effort = effortOf(function);
   if (!effort) {
-    return function.emitError("has no schedule (npu.effort)");
+    return function.emitError("does not have a schedule (npu.effort): run npu-schedule first");
   }
   ValuePlan plan(function, chip);
   GroupPlan groups = GroupPlan::none(plan, chip);

@@ -1,4 +1,4 @@
-//===- ProductTiles.cpp - Products cut into tiles -------------------------===//
+//===- ProductTiles.cpp - Contractions cut into tiles ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Product.h"
 
@@ -12,7 +12,7 @@ using bmodel::npu::Output;
 using bmodel::npu::Type;
 namespace {
 
-/// Tiles over images, outputs and rows.
+/// Cuts a contraction into tiles over images, outputs and rows.
 class ProductTiles {
   static constexpr int32_t kOne = 0x3f800000; // the bits of 1.0f
 
@@ -29,8 +29,8 @@ public:
   }
 
 private:
-  /// What outputs are cut into multiples of. A cut through a group loads its channels of x for both sides: only where
-  /// the weights of a group take so much of local memory.
+  /// Returns the unit in which outputs are cut. A cut through a group of a grouped convolution loads its channels of x
+  /// for both parts. It is only allowed if the weights of a group take a large share of local memory.
   uint32_t outputsAtLeast() const {
     uint32_t perGroup = product.y.dim(1) / product.groups;
     if (product.groups == 1 || product.isDepthwise()) {
@@ -40,14 +40,16 @@ private:
     return perGroup % chip.lanes == 0 && bytes > chip.laneBytes / 4 ? chip.lanes : perGroup;
   }
 
-  /// Bias, factor and gain (or mantissa and shift) of an output.
+  /// Returns the number of parameters per output: none, bias and factor, or bias, factor and gain (mantissa and shift
+  /// in integral stages).
   uint32_t parameters() const {
     bool hasThree = product.stage && product.stage->flags & (Output::integral | Output::gains);
     bool none = product.bias.empty() && product.factors.empty() && product.gains.empty();
     return none ? 0 : hasThree ? 3 : 2;
   }
 
-  /// What one load brings of an output: its weights, then its parameters.
+  /// Returns the view of the outputs' records among the constants. A record is loaded at once and consists of the
+  /// weights of an output, followed by its parameters.
   TileView placeRecord() {
     uint32_t outputs = product.y.dim(1), size = uint32_t(hw::sizeOf(product.weightType));
     uint32_t weights = product.second ? 0 : product.weights.dims[2] * product.weights.dims[3] * size;
@@ -72,7 +74,7 @@ private:
     return made;
   }
 
-  /// The weights in a record in local memory.
+  /// Returns the view of the weights in a local record.
   TileView weightsOf(TileView local) const {
     local.shape.dims[2] = product.weights.dims[2], local.shape.dims[3] = product.weights.dims[3];
     int32_t size = int32_t(hw::sizeOf(product.weightType));
@@ -116,7 +118,7 @@ private:
     store(y, to, tile);
   }
 
-  /// What the tile sees of x, in local memory.
+  /// Returns the part of x that the tile sees, in local memory.
   TileView loadX(const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
     uint32_t outputs = size.dims[1], firstOutput = begin.dims[1];
     bool hasPlanes = !product.depth.isPlain(), fusedOps = bool(product.fold);
@@ -139,7 +141,7 @@ private:
     return seesAllOfX(size) && !localBudget.shared ? loadFixed(begin, loadTo, localBudget) : loadTo(localBudget);
   }
 
-  /// Weights and parameters of the tile's outputs.
+  /// Returns weights and parameters of the tile's outputs in local memory.
   std::pair<TileView, std::optional<TileView>> loadWeights(const Shape &begin, const Shape &size,
                                                            LocalBudget &localBudget, Tile &tile) {
     uint32_t outputs = size.dims[1], firstOutput = begin.dims[1];
@@ -155,7 +157,7 @@ private:
     return made;
   }
 
-  /// The window over what loadX makes.
+  /// Returns the window over the result of loadX.
   hw::Window windowOf(const Shape &begin, const Shape &size) const {
     int16_t padding = rowsOf(product.window, product.x.dim(2), begin.dims[2], size.dims[2]).padding;
     hw::Window window = product.window;
@@ -173,13 +175,13 @@ private:
     return window;
   }
 
-  /// Whether the tile is one of several that differ in their outputs alone.
+  /// Returns true if the tile is one of several that only differ in their outputs.
   bool seesAllOfX(const Shape &size) const {
     const uint32_t *whole = product.y.shape.dims;
     return product.groups == 1 && size.dims[1] < whole[1] && size.dims[0] == whole[0] && size.dims[2] == whole[2];
   }
 
-  /// x for all such tiles, loaded by the first.
+  /// Returns x for all such tiles, loaded by the first of them.
   TileView loadFixed(const Shape &begin, llvm::function_ref<TileView(LocalBudget &)> loadX, LocalBudget &localBudget) {
     if (begin.dims[1] == 0) {
       LocalBudget own(stream);
@@ -189,7 +191,7 @@ private:
     return *fixedX;
   }
 
-  /// The command, or one for each group. The tile's outputs are those from |firstOutput| on.
+  /// Appends the command, or one for each group. |firstOutput|: first output of the tile.
   void multiply(const TileView &x, const TileView &w, const std::optional<TileView> &p,
                 const std::optional<TileView> &r, const TileView &y, uint32_t firstOutput, const hw::Window &window,
                 Tile &tile) {
@@ -209,7 +211,7 @@ private:
     if (product.groups == 1) {
       hw::conv_command c;
       fill(c, x, w, p, r, y, window, output);
-      c.channels = x.dim(1); // with all taps that are folded
+      c.channels = x.dim(1); // including folded taps
       tile.computes.push_back(hw::encode(c));
       return;
     }
@@ -242,11 +244,11 @@ private:
   Tiler &tiler;
   Stream &stream;
   const Chip &chip;
-  TileView record;                    ///< of all outputs, among the constants
-  uint32_t parametersAt = 0;          ///< in a record
-  std::optional<TileView> keptSecond; ///< weights of the same, where they are no constant
-  std::optional<TileView> liveAcross; ///< records of the outputs of the tile, in local memory
-  std::optional<TileView> fixedX;     ///< of all outputs
+  TileView record;                    ///< records of all outputs, among the constants
+  uint32_t parametersAt = 0;          ///< offset of the parameters in a record
+  std::optional<TileView> keptSecond; ///< weights of the same outputs, if they are not constant
+  std::optional<TileView> liveAcross; ///< records of the tile's outputs, in local memory
+  std::optional<TileView> fixedX;     ///< x, shared by the tiles of all outputs
   uint64_t fixedBytes = 0;
 };
 

@@ -1,4 +1,4 @@
-//===- ProductWeights.cpp - Constants of products as the NPU takes them ---===//
+//===- ProductWeights.cpp - Constants of contractions ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ElementTypes.h"
 #include "codegen/Npu/Product.h"
@@ -23,10 +23,10 @@ Type elementOf(Value value) {
 llvm::Error checkProduct(Value x, Value w, const Chip &chip) {
   bool sumsFloats = bmodel::npu::isFloat(elementOf(x));
   if (!sumsFloats && bmodel::npu::isFloat(elementOf(w))) {
-    return refuse("multiplies integers by floats, which is not emitted yet");
+    return refuse("multiplies integers by floats, which is not supported yet");
   }
   if (sumsFloats && !chip.computes("bf16") && !chip.computes("f16")) {
-    return refuse("multiplies floats, which the chip's matrix unit does not");
+    return refuse("multiplies floats, which the chip's matrix unit does not support");
   }
   return llvm::Error::success();
 }
@@ -60,7 +60,8 @@ std::vector<char> orderWeights(std::vector<char> bytes, size_t outputs, size_t c
   return ordered;
 }
 
-/// Scales of one number for each output are factors of the sums; the bias comes before these.
+/// Uses scales with one number per output as factors of the sums. The bias, which is added before the factors, is
+/// divided by them. Returns false if that is not possible.
 bool ProductConstants::setFactors(Product &product, llvm::ArrayRef<float> scales) const {
   std::vector<int32_t> bias = product.bias, factors;
   bool isIndependent = !product.stage || (product.stage->factor == 1 && !(product.stage->flags & Output::perChannel));
@@ -95,7 +96,7 @@ llvm::Error ProductConstants::setParameters(Product &product) const {
   product.weightType = elementOf(w);
   if (!scales) {
     return product.sumsFloats() && !bmodel::npu::isFloat(product.weightType)
-               ? refuse("multiplies floats by integers without scales, which is not emitted yet")
+               ? refuse("multiplies floats by integers without scales, which is not supported yet")
                : llvm::Error::success();
   }
   llvm::Expected<std::vector<float>> values = constantValues<float>(scales, "scales");

@@ -1,7 +1,7 @@
 //===- ScalarQuotient.cpp - Divisions by constants on the vector unit -----===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A division takes function_cycles, two products two.
+// A division takes function_cycles per vector, two multiplications take two cycles.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/ScalarTranslator.h"
 
@@ -18,8 +18,8 @@ namespace tessera::npu {
 using bmodel::npu::Op;
 namespace {
 
-/// Whether |value| is rounded, then moved and bounded by constants, and used as an integer alone: then subnormal
-/// quotients do not matter, all of which are 0.
+/// Returns true if |value| is rounded, possibly offset and clamped by constants, and then only used as an integer.
+/// Subnormal quotients, which all round to 0, then do not matter.
 bool becomesInteger(Value value) {
   bool isRounded = false;
   for (; value.hasOneUse(); value = value.user_begin()->getResult(0)) {
@@ -37,7 +37,7 @@ bool becomesInteger(Value value) {
 
 } // namespace
 
-/// x / constant without a division, where that has the same bits in the end.
+/// Returns x / constant computed without a division, if the final bits are the same.
 std::optional<unsigned> ScalarTranslator::quotientOf(arith::DivFOp op) {
   FloatAttr constantAttr;
   if (keepsDivisions || !op || !op.getType().isF32() || !matchPattern(op.getRhs(), m_Constant(&constantAttr))) {
@@ -52,7 +52,7 @@ std::optional<unsigned> ScalarTranslator::quotientOf(arith::DivFOp op) {
   constexpr Interval kAnything = {-kInfinity, kInfinity};
   unsigned x = places[op.getLhs()];
   unsigned factor = constant(pair->high);
-  if (pair->low == 0) { // a power of two: rounded once, as the division is
+  if (pair->low == 0) { // power of two: rounded once, like the division
     return add(Op::mul, {x, factor}, kAnything);
   }
   if (!becomesInteger(op)) {

@@ -17,14 +17,14 @@ using bmodel::npu::Op;
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kExact = 1 << 24; // whole numbers of f32
+constexpr double kExact = 1 << 24; // whole numbers up to here are exact in f32
 constexpr Interval kAnything = {-kInfinity, kInfinity}, kTruth = {0, 1};
 
 llvm::Error refuse(Operation *op, const llvm::Twine &why) {
   return llvm::createStringError("'" + op->getName().getStringRef() + "' " + why);
 }
 
-/// Ops that are one instruction with the same operands.
+/// Returns the instruction that is equivalent to the op, with the same operands.
 std::optional<Op> plainOp(Operation *op) {
   return llvm::StringSwitch<std::optional<Op>>(op->getName().getStringRef())
       .Cases({"arith.addf", "arith.addi"}, Op::add)
@@ -48,7 +48,7 @@ std::optional<Op> plainOp(Operation *op) {
       .Default(std::nullopt);
 }
 
-/// What is known of a result, from its operands.
+/// Returns the range of a result, given those of its operands.
 Interval resultOf(Op op, Interval a, Interval b) {
   auto rounded = [&](double (*round)(double)) { return Interval{round(a.low), round(a.high)}; };
   double products[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
@@ -94,7 +94,7 @@ unsigned ScalarTranslator::add(Op op, ArrayRef<unsigned> operands, Interval inte
   return nodes.size() - 1;
 }
 
-/// Returns the node of |from|, or of 0 where |from| is NaN: the integer that a NaN becomes.
+/// Returns |from|, or 0 if |from| is NaN, as the conversion to an integer does.
 unsigned ScalarTranslator::numberOrZero(unsigned from) {
   if (!nodes[from].mayBeNaN) {
     return from;
@@ -129,14 +129,15 @@ llvm::Error ScalarTranslator::translateConstant(arith::ConstantOp op) {
   }
   auto number = dyn_cast<IntegerAttr>(op.getValue());
   if (!number || std::fabs(double(number.getValue().getSExtValue())) > kExact) {
-    return refuse(op, "is no f32 and no whole number up to 2^24");
+    return refuse(op, "is neither an f32 nor a whole number up to 2^24");
   }
   bool isTruth = op.getType().isInteger(1);
   places[op] = constant(isTruth ? float(number.getValue().getZExtValue()) : float(number.getValue().getSExtValue()));
   return llvm::Error::success();
 }
 
-/// 1 where it is so, else 0; each of `less`, `lessEqual` and `equal` is 0 where a number is none.
+/// Translates a comparison to 1 (true) or 0. The instructions `less`, `lessEqual` and `equal` give 0 if an operand is
+/// NaN.
 llvm::Error ScalarTranslator::translateCompare(arith::CmpFOp op) {
   using arith::CmpFPredicate;
   unsigned a = places[op.getLhs()], b = places[op.getRhs()];
@@ -176,25 +177,26 @@ llvm::Error ScalarTranslator::translateCompare(arith::CmpFOp op) {
     places[op] = negated(add(Op::mul, {add(Op::equal, {a, a}, kTruth), add(Op::equal, {b, b}, kTruth)}, kTruth));
     break;
   default:
-    return refuse(op, "compares in a way that the vector unit does not have");
+    return refuse(op, "has a predicate that the vector unit does not support");
   }
   return llvm::Error::success();
 }
 
-/// Whole numbers; taken without sign only where none is negative. A register holds the f32 next to an integer, which
-/// is on the same side of each whole number below 2^24: one of the two must be such a number.
+/// Translates a comparison of integers. Unsigned predicates require operands that are not negative. A register holds
+/// the f32 nearest to an integer, which is on the same side of each whole number below 2^24. Therefore one of the
+/// operands must be within this range.
 llvm::Error ScalarTranslator::translateCompare(arith::CmpIOp op) {
   using arith::CmpIPredicate;
   unsigned a = places[op.getLhs()], b = places[op.getRhs()];
   CmpIPredicate predicate = op.getPredicate();
   bool isEquality = predicate == CmpIPredicate::eq || predicate == CmpIPredicate::ne;
   bool isUnsigned = predicate >= CmpIPredicate::ult;
-  bool isTruth = op.getLhs().getType().isInteger(1); // with a sign it would be 0 or -1
+  bool isTruth = op.getLhs().getType().isInteger(1); // as a signed number it would be 0 or -1
   bool isExact = true, hasSmall = false;
   for (const Interval &each : {nodes[a].interval, nodes[b].interval}) {
     isExact = isExact && each.within(-kExact, kExact), hasSmall = hasSmall || each.within(1 - kExact, kExact - 1);
     if ((isUnsigned && each.low < 0) || (isTruth && !isUnsigned && !isEquality)) {
-      return refuse(op, "compares negative numbers as if they were not");
+      return refuse(op, "compares numbers that may be negative as unsigned");
     }
   }
   if (!isExact && !hasSmall) {
@@ -212,11 +214,11 @@ llvm::Error ScalarTranslator::translateCompare(arith::CmpIOp op) {
   return llvm::Error::success();
 }
 
-/// Of truth values, which are 0 or 1.
+/// Translates logic operations on truth values, which are 0 or 1.
 llvm::Error ScalarTranslator::translateLogic(Operation *op) {
   unsigned a = places[op->getOperand(0)], b = places[op->getOperand(1)];
   if (!op->getResult(0).getType().isInteger(1)) {
-    return refuse(op, "of bits is not in the vector unit");
+    return refuse(op, "on bits is not supported by the vector unit");
   }
   unsigned made = isa<arith::AndIOp>(op)  ? add(Op::mul, {a, b}, kTruth)
                   : isa<arith::OrIOp>(op) ? add(Op::maximum, {a, b}, kTruth)
@@ -225,7 +227,7 @@ llvm::Error ScalarTranslator::translateLogic(Operation *op) {
   return llvm::Error::success();
 }
 
-/// Rounds a register to f16 or bf16; all that it may hold is an f32 already.
+/// Rounds a register to f16 or bf16. Other types need no rounding, because registers are f32.
 unsigned ScalarTranslator::roundedTo(Type type, unsigned from) {
   if (!type.isF16() && !type.isBF16()) {
     return from;
@@ -240,7 +242,7 @@ unsigned ScalarTranslator::roundedTo(Type type, unsigned from) {
   return add(type.isBF16() ? Op::roundBf16 : Op::roundF16, from, {nearest(interval.low), nearest(interval.high)});
 }
 
-/// The float that an integer in a register is: its 0 has no sign, where that could be seen.
+/// Returns the float for an integer in a register. A zero loses its sign if the region depends on it.
 unsigned ScalarTranslator::withoutSign(Operation *op, unsigned from) {
   bool converts = isa<arith::SIToFPOp, arith::UIToFPOp>(op);
   if (!converts || !nodes[from].isSigned || !device::showsSignOfZero(op->getResult(0))) {
@@ -249,7 +251,7 @@ unsigned ScalarTranslator::withoutSign(Operation *op, unsigned from) {
   return add(Op::add, {from, constant(0)}, nodes[from].interval);
 }
 
-/// Returns whether other ops of the region compute with |integer|. Storing makes 0 of a NaN, but registers keep it.
+/// Returns true if other ops of the region compute with |integer|. A stored NaN becomes 0, but a register keeps it.
 static bool isComputedWith(Value integer) {
   return llvm::any_of(integer.getUsers(), [](Operation *user) {
     return isa<arith::TruncIOp, arith::ExtSIOp, arith::ExtUIOp>(user) ? isComputedWith(user->getResult(0))
@@ -257,14 +259,15 @@ static bool isComputedWith(Value integer) {
   });
 }
 
-/// Integers are whole numbers in registers already; what a conversion could change must be out of the question.
+/// Translates a conversion. Registers already hold integers as whole numbers, so the conversion must not be able to
+/// change the value.
 llvm::Error ScalarTranslator::translateConversion(Operation *op) {
   unsigned from = places[op->getOperand(0)];
   Interval interval = nodes[from].interval;
   Type source = op->getOperand(0).getType(), type = op->getResult(0).getType();
   unsigned bits = source.getIntOrFloatBitWidth(), width = type.getIntOrFloatBitWidth();
   bool fits = true;
-  if (bits == 1 && isa<arith::ExtSIOp, arith::SIToFPOp>(op)) { // the one bit is the sign
+  if (bits == 1 && isa<arith::ExtSIOp, arith::SIToFPOp>(op)) { // the single bit is the sign
     places[op->getResult(0)] = add(Op::sub, {constant(0), from}, {-1, 0});
     return llvm::Error::success();
   }
@@ -278,7 +281,7 @@ llvm::Error ScalarTranslator::translateConversion(Operation *op) {
     fits = interval.within(-std::ldexp(1, width - 1), std::ldexp(1, width) - 1) && interval.within(-kExact, kExact);
   }
   if (!fits) {
-    return refuse(op, "of numbers that its type may not hold");
+    return refuse(op, "of numbers that may not fit its type");
   }
   if (isa<arith::FPToSIOp>(op) && isComputedWith(op->getResult(0))) {
     from = numberOrZero(from);
@@ -341,7 +344,7 @@ llvm::Error ScalarTranslator::translate(Operation *op) {
   std::optional<Op> known = plainOp(op);
   Type type = op->getResult(0).getType();
   if (!known || !(type.isF32() || isa<IntegerType>(type))) {
-    return refuse(op, "is not in the vector unit");
+    return refuse(op, "is not supported by the vector unit");
   }
   Interval interval = resultOf(*known, nodes[operands[0]].interval, nodes[operands.back()].interval);
   if (isa<IntegerType>(type) && !interval.within(-kExact, kExact)) {

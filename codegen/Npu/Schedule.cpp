@@ -28,7 +28,7 @@ static ResidentAttr residentOf(const ValuePlan::AliasSet &aliasSet, MLIRContext 
   return ResidentAttr::get(context, aliasSet.first, aliasSet.last, aliasSet.bytes, aliasSet.dense, aliasSet.stored);
 }
 
-/// What layer |k| of a group does in each slice.
+/// Returns the slices of layer |k| of a group.
 static SlicesAttr slicesOf(const SliceGroup &group, size_t k, MLIRContext *context) {
   SmallVector<uint32_t> from, until;
   for (const std::vector<SlicePart> &slice : group.parts) {
@@ -65,7 +65,7 @@ void writeSchedule(func::FuncOp function, const ValuePlan &surveyed, const Sched
     }
   }
   for (uint32_t layer : schedule.singleBuffered) {
-    if (Operation *op = surveyed.ops()[layer].op) { // outputs that are copied have no tiles
+    if (Operation *op = surveyed.ops()[layer].op) { // copied outputs do not have tiles
       op->setAttr(NpuDialect::kSingleBufferedAttr, builder.getUnitAttr());
     }
   }
@@ -78,7 +78,7 @@ std::optional<unsigned> effortOf(func::FuncOp function) {
 
 namespace {
 
-/// Finds in a survey what the ops of a function say.
+/// Applies the schedule on a function's ops to a survey.
 class Reader {
 public:
   Reader(func::FuncOp function, const Chip &chip, ValuePlan &plan, GroupPlan &groups)
@@ -98,7 +98,7 @@ public:
 
 private:
   LogicalResult readResidents() {
-    std::vector<Attribute> said(plan.aliasSets().size()); // by all writers of an alias set the same
+    std::vector<Attribute> said(plan.aliasSets().size()); // the same for all writers of an alias set
     std::vector<bool> isRead(plan.aliasSets().size(), false);
     llvm::DenseSet<Operation *> writers;
     for (const ValuePlan::OpUses &layer : plan.ops()) {
@@ -109,7 +109,8 @@ private:
         Operation *op = use.value.getDefiningOp();
         Attribute says = op->getAttr(NpuDialect::kResidentAttr);
         if (isRead[use.aliasSet] && says != said[use.aliasSet]) {
-          return op->emitError("shares bytes with a value of another npu.resident: both stay alike, or neither does");
+          return op->emitError(
+              "shares bytes with a value that has a different npu.resident: both need the same attribute, or neither");
         }
         said[use.aliasSet] = says, isRead[use.aliasSet] = true;
         writers.insert(op);
@@ -131,7 +132,7 @@ private:
     for (auto [layer, op] : llvm::enumerate(plan.ops())) {
       if (uint64_t bytes = plan.bytesAt(uint32_t(layer)); bytes > chip.laneBytes) {
         return (op.op ? op.op->emitError() : function.emitError())
-               << "runs beside values that take " << bytes << " bytes of a lane, which has " << chip.laneBytes;
+               << "runs beside resident values of " << bytes << " bytes per lane, but a lane has " << chip.laneBytes;
       }
     }
     return success();
@@ -140,8 +141,8 @@ private:
   LogicalResult check(Operation *op, ResidentAttr says, const ValuePlan::AliasSet &aliasSet) {
     if (!aliasSet.canBeResident) {
       return op->emitError(
-          "has npu.resident, but its result cannot stay in local memory: nobody reads it there, or it is "
-          "written in another way than it is read");
+          "has npu.resident, but its result cannot stay in local memory: it is not read there, or it is "
+          "written with another layout than it is read");
     }
     ResidentAttr expected = residentOf(aliasSet, op->getContext());
     if (says != expected) {
@@ -159,7 +160,7 @@ private:
         continue;
       }
       if (says.getFirst() != layer || says.getLast() >= layers) {
-        return op->emitError("is layer ") << layer << ", but the first of its group in npu.slices = " << says;
+        return op->emitError("is layer ") << layer << ", the first of a group, but has npu.slices = " << says;
       }
       if (failed(readGroup(says))) {
         return failure();

@@ -1,4 +1,4 @@
-//===- SchedulePass.cpp - The search as a pass ----------------------------===//
+//===- SchedulePass.cpp - Schedule search as a pass -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ChipPass.h"
 #include "codegen/Npu/PlanFile.h"

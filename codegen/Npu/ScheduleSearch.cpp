@@ -1,4 +1,4 @@
-//===- ScheduleSearch.cpp - The fastest of several schedules --------------===//
+//===- ScheduleSearch.cpp - Search for the fastest schedule ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ScheduleSearch.h"
 
@@ -9,9 +9,9 @@ using namespace mlir;
 
 namespace tessera::npu {
 
-/// Schedules that a search tries at most.
+/// Maximum number of schedules that a search tries.
 static constexpr unsigned kMostTries = 96;
-/// Shares of local memory that values may take whole: what they leave is for values that stay slice by slice.
+/// Shares of local memory that resident values may take. The rest is left for values that stay slice by slice.
 static constexpr double kShares[] = {0.75, 0.5, 0.25, 0.0};
 
 void LayerSchedule::append(const LayerSchedule &other, uint32_t first) {
@@ -27,7 +27,8 @@ void LayerSchedule::append(const LayerSchedule &other, uint32_t first) {
   }
 }
 
-/// Where there was no room for a buffer: more slices, fewer values that stay, or else fewer tiles at once.
+/// Changes a plan in which buffers did not fit: more slices, fewer resident values, or else fewer tiles at once.
+/// Returns false if nothing can be changed.
 static bool makeRoom(ValuePlan &plan, GroupPlan &groups, ArrayRef<MemoryPlan::Misfit> misfits, const Stream &stream) {
   std::set<uint32_t> crowded;
   for (const MemoryPlan::Misfit &each : misfits) {
@@ -53,12 +54,12 @@ static bool makeRoom(ValuePlan &plan, GroupPlan &groups, ArrayRef<MemoryPlan::Mi
   return changed;
 }
 
-/// Schedules that run() will go through, about.
+/// Returns the approximate number of schedules that run() will try.
 size_t ScheduleSearch::expectedTries() const {
   return options.plan ? 1 : options.opt > 2 ? kMostTries : options.opt > 1 ? std::size(kShares) : 1;
 }
 
-/// The survey is the first part, each try one more; what is found to be emitted again counts no more than once.
+/// The survey is the first part of the progress, each try another one. Repeated emission within a try is not counted.
 void ScheduleSearch::observe(FunctionEmission &emitter) const {
   if (options.progress) {
     emitter.progress = [this](size_t done, size_t total) {
@@ -68,7 +69,7 @@ void ScheduleSearch::observe(FunctionEmission &emitter) const {
   }
 }
 
-/// Commands of a plan, changed until all of them have room.
+/// Emits the commands of a plan. Changes the plan until all buffers fit.
 LogicalResult ScheduleSearch::emit(ValuePlan &plan, GroupPlan &groups, Trial &trial) {
   while (true) {
     groups.recheck();
@@ -153,24 +154,24 @@ LogicalResult ScheduleSearch::refuse(const Twine &why) {
   return failure();
 }
 
-/// Names guard against a plan of another model.
+/// Rejects a plan whose layer names do not match, because it was made for another model.
 LogicalResult ScheduleSearch::checkNames(const LayerSchedule &layerSchedule) {
   for (const auto &[layer, name] : layerSchedule.names) {
     std::string own = isOwn(layer) ? nameOfLayer(*surveyed, layer - options.firstLayer) : name;
     if (own != name) {
-      return refuse("says '" + name + "' where layer " + Twine(layer) + " is '" + own +
-                    "': it is of another model, chip or version");
+      return refuse("names '" + name + "' as layer " + Twine(layer) + ", which is '" + own +
+                    "': the plan was made for another model, chip or version");
     }
   }
   return success();
 }
 
-/// The alias sets of values that are to stay whole. The error is what the plan does wrong.
+/// Returns the alias sets of the values that stay whole in a plan. The error says what is wrong with the plan.
 llvm::Expected<std::vector<unsigned>> ScheduleSearch::findAliasSets(const LayerSchedule &layerSchedule) const {
   std::vector<unsigned> whole;
   for (const LayerSchedule::ResidentValue &stay : layerSchedule.whole) {
     if (!isOwn(stay.first)) {
-      continue; // of another stream
+      continue; // layer of another stream
     }
     auto matches = [&](unsigned index) {
       const ValuePlan::AliasSet &aliasSet = surveyed->aliasSets()[index];
@@ -180,15 +181,16 @@ llvm::Expected<std::vector<unsigned>> ScheduleSearch::findAliasSets(const LayerS
     auto aliasSets = llvm::seq<unsigned>(0, unsigned(surveyed->aliasSets().size()));
     auto found = llvm::find_if(aliasSets, matches);
     if (found == aliasSets.end()) {
-      return llvm::createStringError("lets a value stay from layer " + Twine(stay.first) + " to " + Twine(stay.last) +
-                                     ", but no value that could is made and last read there");
+      return llvm::createStringError("keeps a value resident from layer " + Twine(stay.first) + " to " +
+                                     Twine(stay.last) +
+                                     ", but no value that can be resident is first written and last read there");
     }
     whole.push_back(*found);
   }
   return whole;
 }
 
-/// Takes the decisions for these layers as they are, as far as there is room.
+/// Applies the decisions of a plan unchanged, and fails if they do not fit.
 LogicalResult ScheduleSearch::follow(const LayerSchedule &layerSchedule) {
   if (failed(checkNames(layerSchedule))) {
     return failure();
@@ -210,13 +212,13 @@ LogicalResult ScheduleSearch::follow(const LayerSchedule &layerSchedule) {
   for (const LayerSchedule::Group &group : groups) {
     if (checked.groups().size() < groups.size() && !checked.at(group.first)) {
       return refuse("has a group of layers " + Twine(group.first + begin) + " to " + Twine(group.last + begin) +
-                    " in " + Twine(group.slices) + " slices, which cannot run so or does not fit");
+                    " in " + Twine(group.slices) + " slices, which cannot run slice by slice or does not fit");
     }
   }
   return tryThese(*whole, &groups);
 }
 
-/// Whether an attempt found a faster program. What cannot be emitted is none.
+/// Returns true if an attempt finds a faster program. Errors of failed attempts are dropped once there is a program.
 bool ScheduleSearch::improves(llvm::function_ref<void()> attempt) {
   double before = best ? best->cycles : INFINITY;
   std::vector<Refusal> known = std::move(refusals);
@@ -225,8 +227,9 @@ bool ScheduleSearch::improves(llvm::function_ref<void()> attempt) {
   return best && best->cycles < before;
 }
 
-/// What is estimated of a convolution alone does not tell whether a picture should be quantised in it or in front of
-/// it: what moves and computes beside that does. So the other way is tried, with as much in local memory.
+/// The estimate for a single convolution cannot decide whether quantising a picture is faster in the convolution or in
+/// front of it, because that depends on what else moves and computes at that time. Therefore the alternative is tried
+/// as well, with the same share of local memory.
 void ScheduleSearch::tryFormsOfInputs() {
   std::vector<FormsOfInputs> tried{formsOfInputs(function)};
   FormsOfInputs fastest = tried.front();
@@ -245,7 +248,7 @@ void ScheduleSearch::tryFormsOfInputs() {
   }
 }
 
-/// Changes one decision after the other as long as that makes the program faster.
+/// Changes one decision at a time as long as that makes the program faster.
 void ScheduleSearch::refine() {
   auto toggle = [&](unsigned index) {
     std::vector<unsigned> whole = best->schedule.resident;

@@ -1,4 +1,4 @@
-//===- Stream.cpp - Commands of the NPU while they are made ---------------===//
+//===- Stream.cpp - Streams of NPU commands -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Stream.h"
 
@@ -10,7 +10,7 @@ using llvm::ArrayRef;
 
 namespace tessera::npu {
 
-/// Of constants: a burst of every chip begins there.
+/// Alignment of constants: a multiple of every chip's burst.
 constexpr uint64_t kAlignment = 64;
 
 TileView slice(TileView place, unsigned dim, uint32_t begin, uint32_t size, const Chip &chip) {
@@ -49,7 +49,7 @@ uint64_t Stream::addBuffer(const LocalBuffer &buffer) {
   return (uint64_t(buffers.size() - 1) << kBufferShift) + kBufferBegin;
 }
 
-/// Bytes of each lane from one row, channel of the lane and image to the next, and in all.
+/// Strides of a dense local tensor in bytes of a lane: of rows, of channels within a lane, and of images; and its size.
 struct Dense {
   uint64_t row, plane, image, bytes;
 
@@ -69,7 +69,7 @@ TileView Stream::addLocal(const Shape &shape, Type type, uint16_t lane) {
   made.tensor.offset = addBuffer({dense.bytes, shape, type, lane});
   uint64_t strides[] = {dense.image, dense.plane, dense.row, sizeOf(type)};
   for (int i = 0; i < 4; ++i) {
-    // Too large for a stride is too large for local memory.
+    // A tensor whose strides overflow does not fit local memory anyway.
     made.tensor.strides[i] = int32_t(std::min<uint64_t>(strides[i], INT32_MAX));
   }
   made.tensor.region = Region::local, made.tensor.type = type, made.tensor.lane = lane;
@@ -85,7 +85,7 @@ void Stream::setProgram(map_command &map, const Instructions &program) {
 }
 
 void Stream::append(std::vector<Tile> tiles, bool overlap) {
-  size_t ready = 0; // tiles whose first steps are there
+  size_t ready = 0; // tiles whose preceding steps have been appended
   for (size_t i = 0; i < tiles.size(); ++i) {
     bool opens = i == 0 && tiles[0].first.isEmpty(), readsStageBefore = false;
     for (; ready < std::min(tiles.size(), i + (overlap ? 2 : 1)); ++ready) {
@@ -98,7 +98,7 @@ void Stream::append(std::vector<Tile> tiles, bool overlap) {
   }
 }
 
-/// The bytes of a tensor outside the chip, from the first to the last.
+/// Returns the range of off-chip bytes of a tensor.
 static std::pair<int64_t, int64_t> extentOf(const Operand &operand) {
   auto low = int64_t(operand.tensor.offset), high = low + int64_t(sizeOf(operand.tensor.type));
   for (int i = 0; i < 4; ++i) {
@@ -114,7 +114,7 @@ static bool meet(const Operand &a, const Operand &b) {
   return a.tensor.region == b.tensor.region && aLow < bHigh && bLow < aHigh;
 }
 
-/// Whether a load reads outside memory, and neither bytes that the step before stores nor buffers that it works with.
+/// Returns true if a load touches neither bytes that the previous step writes nor buffers that it uses.
 static bool readsOthers(const Descriptor &load, const Stage &before) {
   if (load.header.opcode != Opcode::copy && load.header.opcode != Opcode::fill) {
     return false;

@@ -1,4 +1,4 @@
-//===- Tiler.cpp - Cutting an op into what fits local memory --------------===//
+//===- Tiler.cpp - Cuts ops into tiles that fit local memory --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Tiler.h"
 
@@ -14,13 +14,13 @@ using llvm::ArrayRef;
 namespace tessera::npu {
 namespace {
 
-/// Tiles of an op that let the queues overlap well; how many latencies of the DMA each moves at least; and what all of
-/// them may move more than fewer would.
+/// Number of tiles per op that lets the queues overlap well; least duration of a tile's moves, in DMA latencies; and
+/// most additional data that all tiles together may move compared to fewer tiles, as a factor.
 constexpr double kGoodTiles = 8, kLeastMove = 8, kMostRepeated = 1.2;
-/// Dims that tiles which overlap may differ in.
+/// Dims along which overlapping tiles may be cut.
 constexpr unsigned kNotChannels[] = {0, 2, 3}, kRowsOnly[] = {1};
 
-/// Halves the first of the dims that can be cut still.
+/// Halves the first of the dims that can still be cut. Returns false if none can.
 bool shrink(Shape &size, const Shape &granule, ArrayRef<unsigned> dims) {
   for (unsigned dim : dims) {
     uint32_t unit = granule.dims[dim];
@@ -81,7 +81,7 @@ Tiler::Fit Tiler::tryTile(const Shape &size, BuildTile build) {
   return {localBudget.used, localBudget.liveAcross, localBudget.fixed, moves};
 }
 
-/// Makes all tiles of one size; false if one does not fit.
+/// Builds all tiles of one size. Returns false if one does not fit.
 bool Tiler::makeTiles(const Shape &whole, const Shape &step, bool two, BuildTile build, std::vector<Tile> &tiles) {
   size_t buffers = stream.buffers.size();
   uint64_t used = 0, liveAcross = 0, fixed = 0;
@@ -98,11 +98,13 @@ bool Tiler::makeTiles(const Shape &whole, const Shape &step, bool two, BuildTile
   return fits;
 }
 
-/// Smaller tiles, as long as there are few and each of them moves for long: then loads, computation and stores of
-/// different ones overlap. Rows that several tiles see must not cost more than that is worth.
+/// Returns a smaller tile size as long as there are few tiles and each moves data for a long time, so that loads,
+/// computation and stores of different tiles overlap. Stops if rows that several tiles load make the moves too
+/// expensive.
 Shape Tiler::inParts(const Shape &whole, Shape step, const Shape &granule, BuildTile build) {
   double tiles = countTiles(whole, step), moves = tryTile(step, build).moves, least = tiles * moves;
-  // Channels bring weights of their own, unless they are rows, which nothing else is cut along.
+  // Each range of channels needs its own weights, so channels are not cut, unless they are rows of a tensor that cannot
+  // be cut otherwise.
   bool hasRows = !granule.dims[0] && !granule.dims[2] && !granule.dims[3];
   const ArrayRef<unsigned> dims = hasRows ? ArrayRef<unsigned>(kRowsOnly) : ArrayRef<unsigned>(kNotChannels);
   while (tiles < kGoodTiles && moves > kLeastMove * stream.chip.dmaLatency) {
@@ -119,8 +121,8 @@ Shape Tiler::inParts(const Shape &whole, Shape step, const Shape &granule, Build
   return step;
 }
 
-/// A tile at a border sees less of the input than those inside: that the first one fits is not enough. No tiles where
-/// none fit.
+/// Builds tiles of the largest size that fits. All tiles must be built to know this, because tiles at a border, such as
+/// the first one, see less of the input than others. Returns no tiles if none fit.
 std::vector<Tile> Tiler::cut(const Shape &whole, const Shape &granule, bool two, ArrayRef<unsigned> dims,
                              BuildTile build) {
   Shape step = whole;
@@ -128,11 +130,11 @@ std::vector<Tile> Tiler::cut(const Shape &whole, const Shape &granule, bool two,
   while (true) {
     Fit fit = tryTile(step, build);
     bool halves = two && (!isWhole(whole, step) || fit.moves > kLeastMove * stream.chip.dmaLatency);
-    // Weights that leave room for the next ones can be loaded while these are in use.
+    // If weights leave room for the next ones, these can be loaded while the current ones are in use.
     Shape fewer = step;
     uint64_t room = budget > fit.fixed ? budget - fit.fixed : budget;
     bool keepsLess = two && fit.liveAcross > room / (fit.used ? 2 : 4) && shrink(fewer, granule, {1});
-    bool cutsMore = two && fit.fixed == 0; // else all tiles see the same rows
+    bool cutsMore = two && fit.fixed == 0; // otherwise all tiles see the same rows
     if (fit.fixed + fit.liveAcross + (halves ? 2 : 1) * fit.used <= budget && !keepsLess &&
         makeTiles(whole, cutsMore ? inParts(whole, step, granule, build) : step, two, build, tiles)) {
       return tiles;
@@ -145,7 +147,7 @@ std::vector<Tile> Tiler::cut(const Shape &whole, const Shape &granule, bool two,
   }
 }
 
-/// Cycles of tiles that overlap, about.
+/// Estimates the cycles of overlapping tiles.
 double Tiler::cyclesOf(ArrayRef<Tile> tiles) const {
   double moves = 0, computes = 0;
   auto sum = [&](ArrayRef<Descriptor> commands) {
@@ -163,8 +165,8 @@ double Tiler::cyclesOf(ArrayRef<Tile> tiles) const {
   return std::max(moves, computes) + std::min(ends, computes);
 }
 
-/// Rows are cut first, or channels: rows of the input that several tiles see, and planes that leave memory in short
-/// runs, can cost more than weights do.
+/// Appends the faster of two ways of cutting: rows first or channels first. Rows of the input that several tiles load,
+/// and planes that leave memory in short runs, can cost more than loading weights again.
 bool Tiler::appendCut(const Shape &whole, const Shape &granule, bool two, BuildTile build) {
   std::vector<Tile> tiles = cut(whole, granule, two, {0, 2, 1, 3}, build);
   if (tiles.size() > 1 && granule.dims[1] && whole.dims[1] > granule.dims[1]) {
@@ -180,7 +182,8 @@ bool Tiler::appendCut(const Shape &whole, const Shape &granule, bool two, BuildT
   return true;
 }
 
-/// One tile of all channels. Loads from outside may come before the computation of the step before.
+/// Appends the tile of one slice, with all channels. Its loads may come before the computation of the previous step if
+/// they read off-chip memory only.
 void Tiler::appendTurn(const Shape &whole, BuildTile build) {
   Shape begin{{0, 0, turn->begin, 0}}, size = whole;
   size.dims[2] = turn->end - turn->begin;
@@ -188,7 +191,7 @@ void Tiler::appendTurn(const Shape &whole, BuildTile build) {
   localBudget.shared = &turn->shared, localBudget.fillsShared = turn->isFirst;
   Tile tile;
   build(begin, size, localBudget, tile);
-  const bool isFirst = !tile.first.isEmpty(); // whose loads are all from outside, but for fills
+  const bool isFirst = !tile.first.isEmpty(); // its loads are all from off-chip memory, except fills
   bool hoisted = !turn->isAlone && (isFirst || llvm::all_of(tile.loads, [](const Descriptor &load) {
                                       return load.header.opcode == Opcode::copy &&
                                              load.as<copy_command>().x.region != Region::local;
@@ -224,7 +227,7 @@ llvm::Error Tiler::append(const Shape &whole, const Shape &granule, BuildTile bu
 
 void Tiler::appendTiles(std::vector<Tile> tiles, uint64_t atLeast, uint64_t bytes) {
   if (surveys) {
-    // An op that cuts itself runs in no group: it counts as cut twice.
+    // Ops that cut themselves cannot run in groups: counting them as cut twice excludes them.
     minimum = std::max(minimum, atLeast), used += bytes, appends += 2;
     return;
   }
@@ -295,7 +298,7 @@ TileView loadOnce(const TileView &from, const Shape &begin, LocalBudget &localBu
 TileView loadPerLane(const TileView &from, const Shape &begin, uint32_t channels, const Chip &chip,
                      LocalBudget &localBudget, Tile &tile, std::optional<TileView> &liveAcross) {
   TileView each = from;
-  uint16_t lane = std::exchange(localBudget.lane, 0); // from there on channels would not lie in one plane
+  uint16_t lane = std::exchange(localBudget.lane, 0); // the channels from this lane on would not lie in one plane
   each.shape.dims[1] = lane ? chip.lanes : std::min(channels, chip.lanes);
   TileView made = loadOnce(each, begin, localBudget, tile, liveAcross);
   localBudget.lane = made.tensor.lane = lane;

@@ -1,4 +1,4 @@
-//===- Transfers.cpp - What the DMA moves -------------------------------------===//
+//===- Transfers.cpp - DMA transfers --------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Transfers.h"
 

@@ -14,13 +14,13 @@ using namespace mlir;
 namespace tessera::npu {
 using bmodel::npu::Op;
 
-constexpr double kExact = 1 << 24; // whole numbers of f32
+constexpr double kExact = 1 << 24; // whole numbers up to here are exact in f32
 
 static llvm::Error refuse(Operation *op, const llvm::Twine &why) {
   return llvm::createStringError("'" + op->getName().getStringRef() + "' " + why);
 }
 
-/// What stands before bounds at which storing saturates anyway.
+/// Returns the value in front of clamps at bounds at which storing saturates anyway.
 unsigned ScalarTranslator::withoutBounds(unsigned result, Interval allowed) const {
   while (nodes[result].op == Op::maximum || nodes[result].op == Op::minimum) {
     const Node &bound = nodes[result];
@@ -38,7 +38,7 @@ unsigned ScalarTranslator::withoutBounds(unsigned result, Interval allowed) cons
   return result;
 }
 
-/// Numbers registers; one is free again after the last instruction that reads it.
+/// Assigns registers. A register is free again after the last instruction that reads it.
 Instructions ScalarTranslator::assignRegisters(unsigned result) {
   std::vector<unsigned> lastUse(nodes.size(), 0), places(nodes.size());
   std::vector<bool> needed(nodes.size(), false);
@@ -83,21 +83,22 @@ llvm::Expected<Instructions> ScalarTranslator::run(Region &region, ArrayRef<Inte
   unsigned result = places[block.getTerminator()->getOperand(0)];
   Interval allowed = intervalOf(type);
   bool isLong =
-      isa<IntegerType>(type) && type.getIntOrFloatBitWidth() > 24; // a register may hold the number next to it
+      isa<IntegerType>(type) && type.getIntOrFloatBitWidth() > 24; // the register may hold only the nearest f32
   allowed = isLong ? Interval{-kExact, kExact} : allowed;
   if (isa<IntegerType>(type) && !nodes[result].interval.within(allowed.low, allowed.high)) {
-    return refuse(block.getTerminator(), "of numbers that its type may not hold");
+    return refuse(block.getTerminator(), "of numbers that may not fit its type");
   }
   result = isa<IntegerType>(type) && !type.isInteger(1) ? withoutBounds(result, intervalOf(type)) : result;
   if (nodes[result].op == (type.isBF16() ? Op::roundBf16 : Op::roundF16) && type.isFloat(16)) {
     result = nodes[result].operands[0]; // storing rounds
   }
   if (nodes[result].isArgument || nodes[result].op == Op::constant) {
-    result = add(Op::maximum, {result, result}, nodes[result].interval); // what is stored comes last
+    result = add(Op::maximum, {result, result}, nodes[result].interval); // the last instruction must produce the result
   }
   Instructions made = assignRegisters(result);
   if (made.empty() || made.size() > bmodel::npu::kMostInstructions) {
-    return refuse(block.getParentOp(), "is longer than a program of the vector unit may be");
+    return refuse(block.getParentOp(),
+                  "needs more instructions or registers than a program of the vector unit may have");
   }
   return made;
 }

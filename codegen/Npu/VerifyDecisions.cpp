@@ -1,4 +1,4 @@
-//===- VerifyDecisions.cpp - What holds between decisions -----------------===//
+//===- VerifyDecisions.cpp - Checks of decisions --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ChipPass.h"
 #include "codegen/Npu/EmitProgram.h"
@@ -29,7 +29,7 @@ private:
       for (Operation &op : function.getBody().front()) {
         for (StringRef name : {NpuDialect::kResidentAttr, NpuDialect::kSlicesAttr, NpuDialect::kSingleBufferedAttr}) {
           if (op.hasAttr(name)) {
-            return op.emitError("has ") << name << ", but the function has no schedule (npu.effort)";
+            return op.emitError("has ") << name << ", but the function does not have a schedule (npu.effort)";
           }
         }
       }

@@ -119,7 +119,7 @@ public:
     }
     messages.clear();
     RunResult result = checkOnNpu(function, chip, draw(function), 1, {opt});
-    outcome.isTooLarge = StringRef(messages).contains("no addresses in local memory") ||
+    outcome.isTooLarge = StringRef(messages).contains("tiles that do not fit local memory") ||
                          StringRef(messages).contains("bytes of a lane for");
     if (!result.fault.empty() && !outcome.isTooLarge) {
       outcome.fault = result.fault + " " + messages + "\n";

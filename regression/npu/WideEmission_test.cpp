@@ -89,7 +89,7 @@ TEST_F(Emission, WideIntegersThatMayBeLargeAreRefused) {
       {"    %r = arith.maxsi %a, %b : i64\n", "of whole numbers beyond 2^24"},
       {"    %c = arith.constant 0 : i64\n    %t = arith.cmpi slt, %a, %c : i64\n    %r = arith.select %t, %a, %b : "
        "i64\n",
-       "of numbers that its type may not hold"}};
+       "of numbers that may not fit its type"}};
   for (const auto &[body, why] : kRefused) {
     std::string message = check(mapText(dims, "i64", dims, "i64", dims, "i64", body));
     EXPECT_NE(message.find(why), std::string::npos) << message;
@@ -97,7 +97,7 @@ TEST_F(Emission, WideIntegersThatMayBeLargeAreRefused) {
   std::string message = check(mapText(dims, "i64", dims, "i64", dims, "i1", "    %r = arith.cmpi slt, %a, %b : i64\n"));
   EXPECT_NE(message.find("compares whole numbers beyond 2^24"), std::string::npos) << message;
   message = check(mapText(dims, "i32", dims, "i1", dims, "i32", "    %r = arith.select %b, %a, %a : i32\n"));
-  EXPECT_NE(message.find("of numbers that its type may not hold"), std::string::npos) << message;
+  EXPECT_NE(message.find("of numbers that may not fit its type"), std::string::npos) << message;
 }
 
 /// Along every axis, from either end, with and without the element itself; floats are added in the order of the axis.

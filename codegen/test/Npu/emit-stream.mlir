@@ -10,7 +10,7 @@
 // CHECK-NEXT: lut id=1
 // CHECK: lut id=2 {{.*}}layer=1 y=local:
 // CHECK-NEXT: copy {{.*}}layer=1 y=io1:
-// BARE: error: has no schedule (npu.effort)
+// BARE: error: does not have a schedule (npu.effort): run npu-schedule first
 func.func @main(%x: tensor<1x16x32x32xi8>) -> tensor<1x16x32x32xi8> {
   %t = top.constant dense<7> : tensor<256xi8> : tensor<256xi8>
   %a = device.lut %x, %t : (tensor<1x16x32x32xi8>, tensor<256xi8>) -> tensor<1x16x32x32xi8>

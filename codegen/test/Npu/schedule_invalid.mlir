@@ -51,7 +51,7 @@ func.func @too_many_rows(%x: tensor<1x16x32x32xi8>) -> tensor<1x16x32x32xi8> att
 
 func.func @no_effort(%x: tensor<1x16x32x32xi8>) -> tensor<1x16x32x32xi8> attributes {device.workspace_bytes = 16384 : i64} {
   %t = top.constant dense<7> : tensor<256xi8> : tensor<256xi8>
-  // expected-error @below {{has npu.single_buffered, but the function has no schedule (npu.effort)}}
+  // expected-error @below {{has npu.single_buffered, but the function does not have a schedule (npu.effort)}}
   %y = device.lut %x, %t {device.addresses = array<i64: 0>, device.memories = array<i64: 1>, npu.single_buffered} : (tensor<1x16x32x32xi8>, tensor<256xi8>) -> tensor<1x16x32x32xi8>
   return %y : tensor<1x16x32x32xi8>
 }
