@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- bmrt.hpp - C++ interface of the Tessera runtime --------------------===//
 //
-// RAII over bmrt.h, header-only; its rules of ownership and threading hold here too. Errors become
+// A header-only RAII wrapper of bmrt.h; its rules of ownership and threading apply here as well. Errors are thrown as
 // exceptions of type bmrt::Error.
 //
 //   bmrt::Model model("m.bmodel");
@@ -32,7 +32,7 @@ private:
   bmrt_status_t status;
 };
 
-/// Calls a function of the C interface with a status behind the arguments; throws its error.
+/// Calls a function of the C interface, appending a status to the arguments; throws its error.
 template <typename Function, typename... Args>
 void check(Function function, Args... args) {
   bmrt_status_t status = {};
@@ -41,10 +41,10 @@ void check(Function function, Args... args) {
   }
 }
 
-/// An opened file; copies share it.
+/// An opened file; copies of the object share it.
 class Model {
 public:
-  /// |device|: as in bmrt_open_options_t; empty: as the back ends like.
+  /// |device|: see bmrt_open_options_t; empty: the back ends choose.
   explicit Model(const std::string &path, bool trustConstants = false, const std::string &device = {}) {
     bmrt_open_options_t options = {};
     options.struct_size = sizeof(options);
@@ -83,13 +83,13 @@ private:
 };
 
 struct NetOptions {
-  std::string net = {}; ///< empty: the first
+  std::string net = {}; ///< empty: the first net
   uint32_t stage = BMRT_FIRST_RUNNABLE_STAGE;
   uint32_t threads = 1;  ///< including the caller's
-  std::string chip = {}; ///< empty: any; else a name or a family
+  std::string chip = {}; ///< empty: any; else the name or family of a chip
 };
 
-/// A context: one place to run a net.
+/// An execution context of a net.
 class Net {
 public:
   explicit Net(const Model &model, const NetOptions &options = {}) {
@@ -131,22 +131,22 @@ public:
     return index;
   }
 
-  /// The shape of an input: of nets with several stages this is what chooses one, and voids what infos said before.
+  /// Sets the shape of an input. If the net has several stages, this selects the stage and invalidates earlier infos.
   void setShape(const std::string &name, const std::vector<int64_t> &shape) {
     check(bmrt_context_set_input_shape, get(), findInput(name), shape.data(), uint32_t(shape.size()));
   }
-  /// The number of the stage that is run now.
+  /// Returns the number of the current stage.
   uint32_t stage() const { return bmrt_context_stage(get()); }
 
-  /// Later runs read |data|, which stays the caller's.
+  /// Later runs read |data|, which remains owned by the caller.
   void setInput(const std::string &name, const void *data, uint64_t bytes) {
     check(bmrt_context_bind_input, get(), findInput(name), data, bytes);
   }
-  /// Later runs write to |data|, which stays the caller's.
+  /// Later runs write to |data|, which remains owned by the caller.
   void setOutput(const std::string &name, void *data, uint64_t bytes) {
     check(bmrt_context_bind_output, get(), findOutput(name), data, bytes);
   }
-  /// What the last run wrote; valid until the next.
+  /// Returns the data that the last run wrote; valid until the next run or bind.
   template <typename T = void>
   const T *output(const std::string &name) const {
     const void *data = nullptr;
@@ -154,22 +154,22 @@ public:
     return static_cast<const T *>(data);
   }
 
-  /// In the memory of the chip; see bmrt_context_bind_chip_input.
+  /// Binds a buffer in the memory of the chip; see bmrt_context_bind_chip_input.
   void bindChipInput(const std::string &name, const void *data, uint64_t bytes) {
     check(bmrt_context_bind_chip_input, get(), findInput(name), data, bytes);
   }
   void bindChipOutput(const std::string &name, void *data, uint64_t bytes) {
     check(bmrt_context_bind_chip_output, get(), findOutput(name), data, bytes);
   }
-  /// Null: streams of its own.
+  /// Sets the stream for chip work; null: the context's own streams. See bmrt_context_set_stream.
   void setStream(void *stream) { check(bmrt_context_set_stream, get(), stream); }
 
   void run() { check(bmrt_context_run, get()); }
   void launch() { check(bmrt_context_launch, get()); }
-  /// Whether wait() returns at once.
+  /// Returns true if wait() returns at once.
   bool isDone() { return bmrt_context_is_done(get()); }
   void wait() { check(bmrt_context_wait, get()); }
-  /// From any thread or signal handler: the run in flight throws an Error with code() BMRT_CANCELLED.
+  /// May be called from any thread or signal handler; the run in flight throws an Error with code() BMRT_CANCELLED.
   void cancel() { bmrt_context_cancel(get()); }
 
 private:
