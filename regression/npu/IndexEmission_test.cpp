@@ -106,5 +106,5 @@ TEST_F(Emission, ResizesThatAreNotEmittedAreNamed) {
   std::string message = check(resizeText({1, 3, 4, 5}, {{1, 6, 2}, {3, 10, 2}}));
   EXPECT_NE(message.find("resizes other than the last two dims"), std::string::npos) << message;
   message = check(resizeText({1, 3, 4, 5}, {{3, 9, 1}}, "i32"));
-  EXPECT_NE(message.find("interpolates integers, or moves such of 32 bits"), std::string::npos) << message;
+  EXPECT_NE(message.find("interpolates integers, or resizes 32-bit integers"), std::string::npos) << message;
 }

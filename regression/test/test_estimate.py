@@ -101,7 +101,7 @@ def test_what_the_host_runs_is_named(tmp_path: Path) -> None:
     assert "the batch open, so it is 1" in check(run_tool("tessera", "estimate", model))
     text = check(run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16"))
     assert (
-        "on the host of npu-edge, npu-base, npu-pro: 'largest_2': has no form on the NPU" in text
+        "on the host of npu-edge, npu-base, npu-pro: 'largest_2': is not supported on the NPU" in text
         and "by a rough model" in text
     )
     told = json.loads(check(run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16", "--json")))

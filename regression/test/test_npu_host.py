@@ -117,7 +117,7 @@ def test_the_table_tells_why(small: tuple[Path, Path, list[dict]], tmp_path: Pat
     text = check(run_tool(*command, "--report", tmp_path / "r"))  # compared layer by layer with the reference, too
     assert "npu_0" in text and "host_1" in text and "'" not in text.split("on the host")[1].split("\n")[0]
     assert any(
-        line.split()[:2] == ["largest", "device.arg_reduce"] and "has no form on the NPU" in line
+        line.split()[:2] == ["largest", "device.arg_reduce"] and "is not supported on the NPU" in line
         for line in text.splitlines()
     ), text
     assert "by a rough model of a small host" in text and "the host runs" in text
@@ -132,7 +132,7 @@ def test_the_table_tells_why(small: tuple[Path, Path, list[dict]], tmp_path: Pat
     )
     assert len([layer for layer in perf["layers"] if layer["compute"]["commands"]]) >= 2
     info = check(run_tool("model_tool", "info", tmp_path / "m.bmodel"))
-    assert "subnet 'host_1' Host" in info and "'largest' has no form on the NPU" in info
+    assert "subnet 'host_1' Host" in info and "'largest' is not supported on the NPU" in info
     listing = check(run_tool("model_tool", "disasm", tmp_path / "m.bmodel"))
     assert "conv id=" in listing and "gather" in listing
     refused = run_tool(*command, "--strict")

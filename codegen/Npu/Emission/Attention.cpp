@@ -1,7 +1,7 @@
-//===- Attention.cpp - Attention of the NPU -------------------------------===//
+//===- Attention.cpp - Attention on the NPU -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// What batches have in common becomes dims and strides; the rest is in AttentionTiles.cpp.
+// Finds regular strides over batches and places the operands accordingly. AttentionTiles.cpp builds the tiles.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/AttentionEmission.h"
 #include "codegen/Npu/Emission/Models.h"
@@ -16,7 +16,7 @@ using namespace mlir;
 namespace tessera::npu {
 namespace {
 
-/// |of|: the value that |seen| tells of, as the op has it.
+/// Returns the matrices of operand |of|, whose elements lie as |seen| says.
 Matrices matricesOf(const StridedView &seen, Value of, ArrayRef<int64_t> batch) {
   SmallVector<int64_t> dims(npu::typeOf(of).getShape());
   dims.insert(dims.begin(), dims.size() < 2 ? 2 - dims.size() : 0, 1);
@@ -29,7 +29,7 @@ Matrices matricesOf(const StridedView &seen, Value of, ArrayRef<int64_t> batch) 
   return made;
 }
 
-/// Whether the batches of each group lie evenly.
+/// Returns true if the batches of each group are evenly spaced.
 bool hasEvenGroups(const Matrices &of, int64_t group) {
   for (size_t first = 0; first < of.begins.size(); first += size_t(group)) {
     if (!affineOf(ArrayRef(of.begins).slice(first, size_t(group)), group)) {
@@ -39,7 +39,7 @@ bool hasEvenGroups(const Matrices &of, int64_t group) {
   return true;
 }
 
-/// The distance of all rows of the batches of a group, where they are one dim.
+/// Returns the row stride if the rows of all batches of a group form one dim.
 std::optional<int64_t> rowsOfGroup(const Matrices &of, const AttentionSizes &sizes) {
   int64_t byInner = sizes.group > 1 ? of.begins[1] - of.begins[0] : 0;
   if (sizes.group == 1 || byInner == sizes.queries * of.byRow) {
@@ -74,7 +74,7 @@ AttentionEmission::AttentionEmission(device::AttentionOp op, EmissionContext &co
   findCommon();
 }
 
-/// What batches have in common.
+/// Finds regular strides over batches.
 void AttentionEmission::findCommon() {
   group = sizes.group, outer = sizes.batches / group;
   kAt = affineOf(k.begins, group), vAt = affineOf(v.begins, group);
@@ -86,21 +86,21 @@ void AttentionEmission::findCommon() {
   }
 }
 
-/// Whether lanes can have batches: where these lie evenly.
+/// Returns true if batches can be distributed over lanes: their operands must be evenly spaced.
 bool AttentionEmission::canWorkByBatch() const {
-  // Rows of a group's batches as one dim, where the mask lets them.
+  // The rows of a group's batches are one dim, if the mask allows it.
   bool isOneDim = maskAt && (group == 1 || sizes.queries == 1 || (mask.byRow == 0 && maskAt->byInner == 0));
   return kAt && vAt && isOneDim && qAt && yAt && qRows && yRows;
 }
 
-/// Whether they should: where queries are few.
+/// Returns true if batches over lanes are faster, i.e. if there are few queries.
 bool AttentionEmission::worksByBatch() const {
   int64_t lanes = context.chip.lanes;
   return canWorkByBatch() &&
          llvm::divideCeil(outer, lanes) * sizes.queries < outer * llvm::divideCeil(sizes.queries, lanes);
 }
 
-/// By n, c, h, w: what batches share has no stride there.
+/// Places an operand as n, c, h, w. Data that batches share has no stride along n.
 llvm::Error AttentionEmission::placeAll(SmallVector<TileView> &to, const Matrices &of, std::optional<Affine> at,
                                         const Layout &layout) {
   at = isBlocked ? std::nullopt : at;
@@ -118,13 +118,13 @@ llvm::Error AttentionEmission::placeAll(SmallVector<TileView> &to, const Matrice
   return llvm::Error::success();
 }
 
-/// Values whose rows are over lanes, as products leave them.
+/// Places values with their rows over lanes, the layout in which matmuls leave them.
 llvm::Error AttentionEmission::placeValueRows(SmallVector<TileView> &to) {
   int64_t view[] = {outer, sizes.keys, 1, sizes.features};
   return addRows(to, v, view, {vAt->byOuter, v.byRow, 0, v.byColumn}, vAt->base, false);
 }
 
-/// Keys, values and the mask, which come from outside, but for values of integers.
+/// Places keys, values and the mask, all in off-chip memory except integer values.
 llvm::Error AttentionEmission::placeKeys(AttentionTiles &tiles) {
   int64_t over = byBatch ? outer : 1, kStep = byBatch ? kAt->byOuter : 0, vStep = byBatch ? vAt->byOuter : 0;
   if (llvm::Error error =
@@ -163,13 +163,14 @@ llvm::Error AttentionEmission::addRows(SmallVector<TileView> &to, const Matrices
   return placed ? llvm::Error::success() : placed.takeError();
 }
 
-/// Queries or results: evenly lying batches are one place; others have one each, outside the chip.
+/// Places queries or results. Evenly spaced batches share one view; other batches get one view each, in off-chip
+/// memory.
 llvm::Error AttentionEmission::placeRows(SmallVector<TileView> &to, const Matrices &of, std::optional<Affine> at,
                                          int64_t byRow, int64_t width) {
   if (byBatch) {
     return addRows(to, of, {1, outer, inner, width}, {0, at->byOuter, byRow, of.byColumn}, at->base, false);
   }
-  bool areBlocksEven = isBlocked && affineOf(of.begins, 1) && // each batch goes on where the one before it ends
+  bool areBlocksEven = isBlocked && affineOf(of.begins, 1) && // each batch continues where the previous one ends
                        (sizes.batches == 1 || of.begins[1] - of.begins[0] == sizes.queries * of.byRow);
   if (areBlocksEven) {
     return addRows(to, of, {1, sizes.batches * blocks, inner, width}, {0, inner * of.byRow, of.byRow, of.byColumn},
@@ -227,7 +228,7 @@ llvm::Error AttentionEmission::run() {
   Tiler &tiler = context.tiler;
   auto form = op->getAttrOfType<AttentionAttr>(NpuDialect::kAttentionAttr);
   if (!form) {
-    return refuse("has no npu.attention: it is chosen by npu-choose-forms");
+    return refuse("does not have npu.attention: run npu-choose-forms first");
   }
   AttentionWay way = form.getWay();
   blocks = form.getBlocks(), byBatch = way == AttentionWay::batches, isBlocked = way == AttentionWay::blocks;
@@ -235,7 +236,7 @@ llvm::Error AttentionEmission::run() {
     return refuse("has an npu.attention that its batches or queries do not allow");
   }
   if (sizes.ofIntegers && (way != AttentionWay::matrix || std::max(sizes.keys, sizes.features) > UINT16_MAX)) {
-    return refuse("multiplies integers, which the matrix unit does, of at most 65535 keys and features");
+    return refuse("is attention of integers, which requires the mapping 'matrix' and at most 65535 keys and features");
   }
   AttentionTiles tiles(sizes, way, uint32_t(blocks), tiler, scales());
   setMapped(tiles);
@@ -278,15 +279,16 @@ struct AttentionModel : EmissionInterface::ExternalModel<AttentionModel, device:
   }
   llvm::Error emit(Operation *op, EmissionContext &context) const {
     if (!hasForm(op)) {
-      return refuse(
-          "is attention of narrow floats, has a mask of other numbers, views or an epilogue, which is not emitted yet");
+      return refuse("is attention with operands other than f32 or int8, with views or with an epilogue, which is not "
+                    "supported yet");
     }
     return AttentionEmission(cast<device::AttentionOp>(op), context).run();
   }
   bool spreadsRows(Operation *) const { return true; }
 };
 
-/// Bytes of bursts that an operand may cost to read as it lies, over its own: a copy would read and write it once more.
+/// Largest ratio of burst bytes to operand bytes at which an operand is read as it lies. A copy would read and write it
+/// once more.
 constexpr int64_t kMostWasted = 2;
 
 struct AttentionFusion : RowFusionInterface::ExternalModel<AttentionFusion, device::AttentionOp> {
@@ -297,7 +299,7 @@ struct AttentionFusion : RowFusionInterface::ExternalModel<AttentionFusion, devi
     RankedTensorType type = npu::typeOf(use.get());
     int64_t columns = type.getShape().back(), burst = chip.burstBytes;
     int64_t bytes = columns * int64_t(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
-    int64_t apart = bytes % burst == 0 || burst % bytes == 0 ? 0 : burst; // a row that begins inside a burst
+    int64_t apart = bytes % burst == 0 || burst % bytes == 0 ? 0 : burst; // rows that begin inside a burst
     return *view.strideOf(1, columns) == 1 && int64_t(llvm::alignTo(bytes, burst)) + apart <= kMostWasted * bytes;
   }
   bool canStore(Operation *op, const StridedView &view) const {

@@ -1,8 +1,8 @@
-//===- AttentionParts.cpp - Attention of batches that lie unevenly --------===//
+//===- AttentionParts.cpp - Attention with unevenly spaced batches --------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Heads of windows, say: each head by itself lies evenly. Where heads are side by side in rows, these come and go as a
-// whole, for parts of them are short runs of bytes.
+// For example heads of windows: the batches of each head are evenly spaced. If heads lie side by side in rows, whole
+// rows are loaded and stored, because parts of rows are short runs of bytes.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/AttentionEmission.h"
 
@@ -16,8 +16,8 @@ namespace hw = bmodel::npu;
 
 namespace tessera::npu {
 
-/// The least number of parts, each of them every so manyth batch, whose batches lie evenly: heads of windows, say. 1:
-/// there is none.
+/// Returns the smallest period such that every period-th batch from each start is evenly spaced, e.g. the number of
+/// heads of windows. Returns 1 if there is none.
 int64_t AttentionEmission::findPeriod() const {
   auto areEven = [&](const Matrices &of, int64_t period) {
     return llvm::all_of(llvm::seq(int64_t(0), period),
@@ -43,14 +43,14 @@ AttentionEmission AttentionEmission::partOf(int64_t first, int64_t period) const
   return part;
 }
 
-/// Heads side by side in the same rows, whole: n is what a part has as batches.
+/// Operands with heads side by side in the same rows. The dim n is a batch of each part.
 struct AttentionEmission::Whole {
   TileView q, keys, values, y;
-  SmallVector<TileView, 1> masks; ///< with a part an h
+  SmallVector<TileView, 1> masks; ///< each part is one h
   int64_t batches = 0, period = 0;
 };
 
-/// Whether rows of all operands hold those of each part one after another.
+/// Returns true if the rows of all operands hold the rows of the parts one after another.
 bool AttentionEmission::isSideBySide(int64_t period) const {
   auto areBeside = [&](const Matrices &of, int64_t width) {
     return (width == 1 || of.byColumn == 1) && llvm::all_of(llvm::seq(int64_t(1), period), [&](int64_t part) {
@@ -92,7 +92,7 @@ llvm::Error AttentionEmission::placeWhole(Whole &whole, MutableArrayRef<Attentio
   return place(whole.y, y, sizes.queries, sizes.features);
 }
 
-/// One place for the masks of all parts; false where these are not evenly apart.
+/// Places the masks of all parts as one view. Returns false if they are not evenly spaced.
 llvm::Expected<bool> AttentionEmission::placeMasksOf(Whole &whole, MutableArrayRef<AttentionEmission> parts) {
   SmallVector<TileView> each;
   for (AttentionEmission &part : parts) {
@@ -122,7 +122,7 @@ llvm::Expected<bool> AttentionEmission::placeMasksOf(Whole &whole, MutableArrayR
   return true;
 }
 
-/// Bytes of a lane for what a batch has of all parts, as far as it is not there.
+/// Returns the bytes per lane that one batch of all parts needs for operands that are not in local memory.
 uint64_t AttentionEmission::bytesOfBatch(const Whole &whole) const {
   uint64_t lanes = context.chip.lanes, depth = uint64_t(whole.period * sizes.depth);
   uint64_t features = uint64_t(whole.period * sizes.features), bytes = llvm::divideCeil(depth, lanes) * sizes.keys;
@@ -132,7 +132,7 @@ uint64_t AttentionEmission::bytesOfBatch(const Whole &whole) const {
   return bytes + (whole.y.isLocal() ? 0 : llvm::divideCeil(uint64_t(sizes.queries), lanes) * features * size);
 }
 
-/// The work for batches [first, first + count) of all parts, which are an h each.
+/// Builds the tiles for the batches [first, first + count) of all parts, each of which is one h.
 llvm::Expected<std::vector<Tile>> AttentionEmission::tilesOf(const Whole &whole, AttentionTiles &tiles, uint32_t first,
                                                              uint32_t count) {
   const Chip &chip = context.chip;
@@ -149,7 +149,7 @@ llvm::Expected<std::vector<Tile>> AttentionEmission::tilesOf(const Whole &whole,
   TileView queries = load(batches(whole.q), localBudget, around);
   TileView keys = load(batches(whole.keys), localBudget, around);
   TileView values = loadAnyLane(batches(whole.values), localBudget, around), result = resultOf(to, localBudget);
-  TileView bare = result; // parts of rows are not stored
+  TileView bare = result; // the parts of rows are not stored separately
   bare.copy = Tensor(), bare.directStores = {};
   tiles.q = {parts(queries, sizes.depth)}, tiles.y = {parts(bare, sizes.features)};
   tiles.keys.clear(), tiles.values.clear(), tiles.masks.clear();
@@ -171,7 +171,8 @@ llvm::Expected<std::vector<Tile>> AttentionEmission::tilesOf(const Whole &whole,
   return made;
 }
 
-/// Tells whether there was room. So many batches at a time that loads and stores go on beside computation.
+/// Runs all parts together, in turns of several batches so that loads and stores overlap computation. Returns false if
+/// this does not fit.
 llvm::Expected<bool> AttentionEmission::runSideBySide(MutableArrayRef<AttentionEmission> parts) {
   constexpr uint32_t kGoodTurns = 4;
   Tiler &tiler = context.tiler;
@@ -196,7 +197,7 @@ llvm::Expected<bool> AttentionEmission::runSideBySide(MutableArrayRef<AttentionE
   setMapped(work);
   work.sideBySide = true;
   work.q = {whole.q}, work.y = {whole.y}, work.keys = {whole.keys}, work.masks = whole.masks;
-  work.keys[0].tensor.region = Region::local; // as tiles have them
+  work.keys[0].tensor.region = Region::local; // as the tiles load them
   work.whole = Shape{{turn, uint32_t(sizes.queries), uint32_t(whole.period), 1}};
   if (!work.choose()) {
     return false;

@@ -1,4 +1,4 @@
-//===- Conv.cpp - Convolutions of the matrix unit -------------------------===//
+//===- Conv.cpp - Convolutions on the matrix unit -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
@@ -12,7 +12,7 @@ namespace hw = bmodel::npu;
 namespace tessera::npu {
 namespace {
 
-/// The window of a convolution, its depth included.
+/// Sets the window of a convolution, including its depth.
 llvm::Error setWindow(Product &product, device::ConvOp op) {
   auto xType = cast<RankedTensorType>(op.getX().getType()), wType = cast<RankedTensorType>(op.getW().getType());
   unsigned axes = unsigned(xType.getRank()) - 2, rows = axes - 2;
@@ -21,7 +21,8 @@ llvm::Error setWindow(Product &product, device::ConvOp op) {
     int64_t padding = op.getPads()[axis];
     if (llvm::any_of(fields, [](int64_t field) { return field > 255; }) || std::abs(padding) > INT16_MAX ||
         xType.getDimSize(2 + axis) > UINT16_MAX) {
-      return refuse("has a window that a command cannot hold");
+      return refuse(
+          "has a window beyond the limits of a command: kernel, stride and dilation 255, padding 32767, input 65535");
     }
     if (axis < rows) {
       product.depth = {uint32_t(fields[0]), uint32_t(fields[1]), uint32_t(fields[2]), int32_t(padding)};
@@ -33,12 +34,13 @@ llvm::Error setWindow(Product &product, device::ConvOp op) {
   }
   product.window.padValue = int16_t(op.getPadValue());
   if (product.isDepthwise() && product.depth.kernel * product.window.kernel[0] > 255) {
-    return refuse("has a window that a command cannot hold");
+    return refuse("has a depthwise kernel with more than 255 planes times rows, the limit of a command");
   }
   return llvm::Error::success();
 }
 
-/// The weights in the order in which the unit reads them; |rows|: kernel rows, or planes, that become channels.
+/// Returns the weights in the order in which the matrix unit reads them. |rows|: kernel rows, or planes, that become
+/// channels.
 std::vector<char> orderOf(std::vector<char> weights, const Product &product, uint32_t channels, uint32_t rows,
                           uint32_t taps) {
   size_t size = hw::sizeOf(product.weightType);
@@ -51,13 +53,13 @@ std::vector<char> orderOf(std::vector<char> weights, const Product &product, uin
   return orderWeights(std::move(weights), product.y.dim(1), channels * rows, taps, size);
 }
 
-/// Weights and their shape, once for all plans that are tried.
+/// Sets the weights and their shape. All schedules that are tried share the weights.
 llvm::Error setWeights(Product &product, device::ConvOp op, int64_t volume, const ProductConstants &constants,
                        EmissionContext &context) {
   uint32_t channels = uint32_t(npu::typeOf(op.getW()).getDimSize(1)), planes = product.depth.kernel;
   auto forms = op->getAttrOfType<ArrayAttr>(NpuDialect::kTapsAttr);
   if (!forms) {
-    return refuse("has no npu.taps: it is chosen by npu-choose-forms");
+    return refuse("does not have npu.taps: run npu-choose-forms first");
   }
   llvm::Expected<Fold> fold = foldOf(cast<TapsAttr>(forms[size_t(volume)]), product);
   if (!fold) {
@@ -77,7 +79,7 @@ llvm::Error setWeights(Product &product, device::ConvOp op, int64_t volume, cons
     }
     product.ordered = orderOf(std::move(*weights), product, channels, rows, taps);
   }
-  // Channels of a tap lie one after another, so columns as channels are what they were as taps.
+  // The channels of a tap lie one after another, so columns that become channels do not change the order.
   uint32_t columns = product.fold.columns;
   product.record = &known->second;
   product.weights = Shape{{1, outputs, taps / columns, channels * rows * columns}};
@@ -92,7 +94,7 @@ ProductConstants constantsOf(device::ConvOp op) {
   return {op.getW(), op.getBias(), op.getScales(), device::WeightScales::ofConv(dims, op.getWeightGroup())};
 }
 
-/// x as it is, or as |map| makes it on the way, where that is not null.
+/// Places x, or the operand of |map| if that is not null and computes x in the convolution.
 llvm::Error placeX(Product &product, device::ConvOp op, device::MapOp map, int64_t volume, EmissionContext &context) {
   llvm::Expected<TileView> from = context.operands.placeImages(map ? map.getInputs()[0] : op.getX(), volume);
   if (!from) {
@@ -117,7 +119,8 @@ llvm::Error placeX(Product &product, device::ConvOp op, device::MapOp map, int64
   return llvm::Error::success();
 }
 
-/// All but the weights of one volume, whose planes are images, or of all images. |map|: makes x on the way, or null.
+/// Sets everything except the weights, for one volume (planes as images) or for all images. |map|: computes x in the
+/// convolution; may be null.
 llvm::Error setProduct(Product &product, device::ConvOp op, device::MapOp map, int64_t volume,
                        EmissionContext &context) {
   RankedTensorType yType = npu::typeOf(op.getY());
@@ -157,7 +160,7 @@ int64_t volumesOf(device::ConvOp op) {
   return type.getRank() == 5 ? type.getDimSize(0) : 1;
 }
 
-/// Whether the convolution computes the map in front of it on what it loads: then it has that form.
+/// Returns true if the convolution shall compute the map in front of it on the data that it loads, and fuses the map.
 bool mapsInput(device::ConvOp conv, EmissionContext &context) {
   auto map = conv.getX().getDefiningOp<device::MapOp>();
   if (!map || fusion::getFused(map) || fusion::findMapReader(map) != conv) {
@@ -178,7 +181,7 @@ bool mapsInput(device::ConvOp conv, EmissionContext &context) {
 }
 
 struct ConvModel : EmissionInterface::ExternalModel<ConvModel, device::ConvOp> {
-  /// None where the convolution has no form at all: emit says why.
+  /// Leaves the attribute out if the convolution is not supported; emit reports the reason.
   void chooseForm(Operation *op, EmissionContext &context) const {
     auto conv = cast<device::ConvOp>(op);
     llvm::Error error = checkProduct(conv.getX(), conv.getW(), context.chip);
@@ -211,7 +214,7 @@ struct ConvModel : EmissionInterface::ExternalModel<ConvModel, device::ConvOp> {
   RowRange rowsRead(Operation *op, Value operand, uint32_t size, RowRange y) const {
     auto conv = cast<device::ConvOp>(op);
     if (operand != conv.getX()) {
-      return y; // an addend
+      return y; // an operand of the epilogue
     }
     int64_t kernel = npu::typeOf(conv.getW()).getDimSize(2);
     return rowsOfWindows(y, size, kernel, conv.getStrides()[0], conv.getDilations()[0], conv.getPads()[0]);

@@ -1,4 +1,4 @@
-//===- Copy.cpp - Copies as transfers of the DMA --------------------------===//
+//===- Copy.cpp - Copies as DMA transfers ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/Copies.h"
 #include "codegen/Npu/Emission/EarlyCopies.h"
@@ -34,11 +34,12 @@ Walk walkOf(device::CopyOp op, device::PieceAttr piece) {
 
 namespace {
 
-/// Dims of a nest such that the source's elements lie as close as possible in w, and as many rows as possible in c.
+/// Returns an order of the dims in which w is the one along which the source's elements are closest, and c the largest
+/// of the others.
 SmallVector<size_t> orderForLanes(const LoopNest &nest) {
   SmallVector<size_t> order(llvm::to_vector(llvm::seq<size_t>(0, nest.sizes.size())));
   if (order.empty()) {
-    return order; // one element
+    return order; // a single element
   }
   auto closest = llvm::min_element(order, [&](size_t a, size_t b) {
     auto distance = [&](size_t dim) { return nest.strides[1][dim] ? std::abs(nest.strides[1][dim]) : INT64_MAX; };
@@ -56,8 +57,8 @@ SmallVector<size_t> orderForLanes(const LoopNest &nest) {
   return order; // ..., c, w
 }
 
-/// Through local memory, where that makes of single elements runs of bytes; else at once. The sources of |moves| are
-/// the same but for their first elements, which stand together in one row.
+/// Emits moves, through local memory if that turns single elements into runs of bytes, otherwise directly. The sources
+/// of |moves| have the same layout, and their first elements lie in the same row.
 llvm::Error emitMoves(ArrayRef<Transfer> moves, EmissionContext &context) {
   const Chip &chip = context.chip;
   const TileView to = moves.front().to, from = moves.front().from;
@@ -70,7 +71,7 @@ llvm::Error emitMoves(ArrayRef<Transfer> moves, EmissionContext &context) {
     copy.y = y.tensor, copy.x = x.tensor, copy.shape = y.shape;
     commands.push_back(hw::encode(copy));
     if (y.isLocal() && y.copy.region != Region::none) {
-      copy.y = y.copy; // from where x is: both are what is to be stored
+      copy.y = y.copy; // from x as well: it holds the data of both destinations
       commands.push_back(hw::encode(copy));
     }
     first = std::min(first, x.tensor.offset), last = std::max(last, x.tensor.offset);
@@ -90,7 +91,7 @@ llvm::Error emitMoves(ArrayRef<Transfer> moves, EmissionContext &context) {
   };
   bool canPass = !to.isLocal() && !from.isLocal() && spread >= 1 && spread <= kMostSpread;
   if (canPass && context.tiler.cyclesToMove(to.shape, build) < directCycles(moves, chip)) {
-    // Neighbours in the result stay together.
+    // Elements that are neighbours in the result stay in the same tile.
     const int32_t *strides = to.tensor.strides;
     bool joins = std::abs(strides[1]) < std::abs(strides[3]) || strides[3] == 0;
     return context.tiler.append(to.shape, Shape{{1, joins ? 0 : chip.lanes, 1, 1}}, build);
@@ -101,13 +102,13 @@ llvm::Error emitMoves(ArrayRef<Transfer> moves, EmissionContext &context) {
   return llvm::Error::success();
 }
 
-/// Whether two moves read the same rows, from other elements on.
+/// Returns true if two moves read the same rows, starting at different elements.
 bool sharesRows(const Transfer &a, const Transfer &b) {
   return haveSameLayout(a.from, b.from) && haveSameLayout(a.to, b.to) && !a.to.isLocal() && !a.from.isLocal() &&
          apart(a.from, b.from) < uint64_t(std::max(a.from.tensor.strides[3], 0));
 }
 
-/// The walk of elements of 64 bits, by their halves.
+/// Returns the walk over 64-bit elements as a walk over their 32-bit halves.
 Walk byHalves(Walk walk) {
   for (int64_t &offset : walk.offsets) {
     offset *= 2;
@@ -123,9 +124,9 @@ Walk byHalves(Walk walk) {
   return walk;
 }
 
-/// Nothing where address assignment has put the piece where it belongs.
+/// Returns the moves of a piece, or none if address assignment has already put it in place.
 llvm::Expected<std::vector<Transfer>> placePiece(device::CopyOp op, device::PieceAttr piece, EmissionContext &context) {
-  constexpr int kDims[] = {3, 1, 2, 0}; // from the last: w, c, h, n
+  constexpr int kDims[] = {3, 1, 2, 0}; // from the last dim: w, c, h, n
   std::vector<Transfer> moves;
   const bool wide = isWide(op.getY());
   Walk walk = wide ? byHalves(walkOf(op, piece)) : walkOf(op, piece);
@@ -164,7 +165,7 @@ llvm::Expected<std::vector<Transfer>> placePiece(device::CopyOp op, device::Piec
   return moves;
 }
 
-/// The value that a copy fills its result with, before pieces come there.
+/// Fills the result of a copy with its fill value, before pieces are copied there.
 llvm::Error emitFill(device::CopyOp op, EmissionContext &context) {
   ArrayRef<int64_t> dims = npu::typeOf(op.getY()).getShape();
   int64_t count = ShapedType::getNumElements(dims);
@@ -180,7 +181,7 @@ llvm::Error emitFill(device::CopyOp op, EmissionContext &context) {
   fill.y = whole->tensor, fill.shape = whole->shape;
   bool isFloat = hw::isFloat(whole->tensor.type);
   if (isFloat && whole->tensor.type != Type::f32 && value != 0) {
-    return refuse("fills with a narrow float, which is not emitted yet");
+    return refuse("fills with an f16 or bf16 value other than 0, which is not supported yet");
   }
   fill.value = isFloat ? llvm::bit_cast<uint32_t>(float(value)) : uint32_t(int64_t(value));
   Tile tile;

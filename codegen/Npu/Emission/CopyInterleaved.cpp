@@ -1,8 +1,8 @@
-//===- CopyInterleaved.cpp - Moves whose results lie between each other -===//
+//===- CopyInterleaved.cpp - Interleaved moves ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every other element of a row from one place, the rest from another: outside the chip each element would be a burst.
-// They are put together in local memory, and whole rows leave.
+// Handles rows whose elements alternate between several sources. In off-chip memory, each element would be a burst.
+// Therefore rows are assembled in local memory, and whole rows are stored.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/Copies.h"
 
@@ -14,7 +14,8 @@ namespace {
 
 int32_t sizeOf(const TileView &place) { return int32_t(hw::sizeOf(place.tensor.type)); }
 
-/// Those of |moves| from |first| on that fill the same rows with it, each element once; none where some are left over.
+/// Returns the moves among |moves| that fill the same rows as |first|, covering each element once. Returns none if
+/// elements remain uncovered.
 std::vector<Transfer> rowsWith(ArrayRef<Transfer> moves, const Transfer &first) {
   int32_t stride = first.to.tensor.strides[3];
   std::vector<Transfer> found;
@@ -31,14 +32,14 @@ std::vector<Transfer> rowsWith(ArrayRef<Transfer> moves, const Transfer &first) 
   return isWhole ? found : std::vector<Transfer>();
 }
 
-/// Sources of moves that look into the same row outside the chip, which is read once.
+/// Sources of moves that read from the same row in off-chip memory, which is loaded once.
 struct Row {
   Region of;
-  uint64_t first, last; ///< where the elements of the first and the last of them begin
+  uint64_t first, last; ///< offsets of the sources with the lowest and highest address
   std::optional<TileView> local;
 };
 
-/// Where |of|'s row begins and ends among all sources.
+/// Returns the row that contains the source |of|.
 Row rowOf(const TileView &of, ArrayRef<Transfer> moves) {
   Row row{of.tensor.region, of.tensor.offset, of.tensor.offset, std::nullopt};
   for (const Transfer &move : moves) {
@@ -50,7 +51,7 @@ Row rowOf(const TileView &of, ArrayRef<Transfer> moves) {
   return row;
 }
 
-/// The part |of| of a source whose first element begins |shift| bytes behind that of the whole.
+/// Returns the part |of| of a source, which begins |shift| bytes after the source, in local memory.
 TileView loadFrom(Row &row, const TileView &of, uint64_t shift, LocalBudget &localBudget, Tile &tile) {
   int32_t size = sizeOf(of), spread = of.tensor.strides[3] / size;
   uint64_t length = row.last - row.first;
@@ -69,7 +70,7 @@ TileView loadFrom(Row &row, const TileView &of, uint64_t shift, LocalBudget &loc
   return made;
 }
 
-/// A single row outside the chip as several, one a lane.
+/// Splits a single off-chip row into several, one per lane.
 void spreadOverLanes(MutableArrayRef<Transfer> moves, uint32_t lanes) {
   uint32_t length = moves[0].to.dim(3), rows = std::min(lanes, length);
   while (length % rows) {

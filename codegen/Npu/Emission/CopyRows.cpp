@@ -1,9 +1,9 @@
 //===- CopyRows.cpp - Copies of short rows --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Outside memory moves whole bursts, so a part of each short row costs as much as all of it. Where such parts come from
-// rows that lie one after another, or together make up rows that do, local memory holds the rows: they are loaded and
-// stored as one run of bytes, and taken apart or put together there.
+// Off-chip memory moves whole bursts, so moving a part of each short row costs as much as moving the whole rows. If
+// such parts come from contiguous rows, or together make up contiguous rows, the rows are loaded or stored as one run
+// of bytes, and are split or assembled in local memory.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/Copies.h"
 
@@ -15,13 +15,13 @@ using llvm::ArrayRef;
 namespace tessera::npu {
 namespace {
 
-/// What it must spare of the direct way to be worth local memory.
+/// Least speed-up over direct moves that is worth using local memory.
 constexpr double kLeastSpared = 1.5;
 
 int64_t sizeOf(const TileView &place) { return int64_t(hw::sizeOf(place.tensor.type)); }
 bool isDense(const TileView &place) { return place.tensor.strides[1] == int64_t(place.dim(3)) * sizeOf(place); }
 
-/// Whether a move takes a run of elements of each row to another row: rows are the channels of its places.
+/// Returns true if a move copies a run of elements from each row to another row. The channels of the views are rows.
 bool movesRows(const Transfer &move) {
   const auto &[to, from, inRow, spare] = move;
   auto isRows = [](const TileView &place) {
@@ -36,7 +36,7 @@ bool movesRows(const Transfer &move) {
   return isRows(to) && isRows(from) && canRead && to.directStores.empty() && to.tensor.type == from.tensor.type;
 }
 
-/// Moves to the same rows.
+/// Builds the tiles of moves to the same rows.
 class RowTiles {
 public:
   RowTiles(ArrayRef<Transfer> moves, const Chip &chip) : moves(moves), chip(chip) {
@@ -51,7 +51,7 @@ public:
 
   void build(const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) const {
     auto cut = [&](const TileView &place) { return slice(place, 1, begin.dims[1], size.dims[1], chip); };
-    TileView whole = cut(moves.front().to), rows; // put together
+    TileView whole = cut(moves.front().to), rows; // rows: assembled rows
     if (covers) {
       whole.shape.dims[3] = uint32_t(whole.tensor.strides[1] / sizeOf(whole));
       rows = localBudget.allocate(whole.shape, whole.tensor.type);
@@ -76,7 +76,7 @@ public:
   }
 
 private:
-  /// Whole rows are loaded.
+  /// Loads whole rows and returns the part to move.
   TileView taken(TileView from, int64_t inRow, LocalBudget &localBudget, Tile &tile) const {
     uint32_t length = from.dim(3);
     if (!isDense(from)) {
@@ -96,10 +96,10 @@ private:
 
   ArrayRef<Transfer> moves;
   const Chip &chip;
-  bool covers = true; ///< the moves make up the whole rows
+  bool covers = true; ///< the moves together fill the whole rows
 };
 
-/// Whether two moves go to the same rows.
+/// Returns true if two moves write to the same rows.
 bool sharesTarget(const Transfer &a, const Transfer &b) {
   const Tensor &x = a.to.tensor, &y = b.to.tensor;
   return !a.to.isLocal() && a.to.dim(1) == b.to.dim(1) && x.region == y.region && x.strides[1] == y.strides[1] &&
@@ -108,7 +108,7 @@ bool sharesTarget(const Transfer &a, const Transfer &b) {
 
 } // namespace
 
-/// Emits those of the moves that are better made row by row, and takes them out of |moves|.
+/// Emits the moves that are faster row by row, and removes them from |moves|.
 llvm::Error emitRows(std::vector<Transfer> &moves, EmissionContext &context) {
   const Chip &chip = context.chip;
   Tiler &tiler = context.tiler;

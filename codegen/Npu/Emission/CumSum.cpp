@@ -1,8 +1,8 @@
 //===- CumSum.cpp - Running sums on the NPU -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Step by step along the axis, as everywhere: a triangle on the matrix unit would add floats in another order. All
-// other dims of a tile take a step at once.
+// Sums are computed step by step along the axis, in the specified order: a triangular matrix on the matrix unit would
+// add floats in another order. All other dims of a tile take a step at once.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
@@ -15,10 +15,10 @@ namespace tessera::npu {
 using bmodel::npu::Op;
 namespace {
 
-/// Most steps: each is a command a tile.
+/// Maximum number of steps: each is a command per tile.
 constexpr int64_t kMostSteps = 1024;
 
-/// The tensor with the axis along h, and as many lanes in use as possible.
+/// Views the tensor with the axis along h and as many lanes in use as possible.
 View viewOf(ArrayRef<int64_t> dims, int64_t axis, int64_t lanes) {
   int64_t outer = ShapedType::getNumElements(dims.take_front(axis)), size = dims[axis];
   int64_t inner = ShapedType::getNumElements(dims.drop_front(axis + 1)), columns = 1;
@@ -34,23 +34,24 @@ View viewOf(ArrayRef<int64_t> dims, int64_t axis, int64_t lanes) {
   return {{outer, columns, size, inner / columns}, {size * inner, inner / columns, inner, 1}};
 }
 
-/// Why the sums are none that the vector unit can take, or success.
+/// Checks that the vector unit can compute the sums.
 llvm::Error checkSums(device::CumSumOp op, int64_t size) {
   Type element = npu::typeOf(op.getX()).getElementType();
   if (!element.isF32() && !element.isSignlessInteger(32) && !element.isSignlessInteger(64)) {
-    return refuse("adds up narrow numbers, which is not emitted yet");
+    return refuse("computes running sums of a type other than f32, i32 and i64, which is not supported yet");
   }
   if (size > kMostSteps) {
-    return refuse("adds up " + llvm::Twine(size) + " elements one after another; at most " + llvm::Twine(kMostSteps));
+    return refuse("computes running sums of " + llvm::Twine(size) + " elements; the maximum is " +
+                  llvm::Twine(kMostSteps));
   }
   Interval sums = intervalOfRunningSums(op);
   if (!element.isF32() && !sums.within(-(1 << 24), 1 << 24)) {
-    return refuse("adds up whole numbers beyond 2^24");
+    return refuse("computes running sums that may exceed 2^24");
   }
   return llvm::Error::success();
 }
 
-/// The steps of one tile in local memory.
+/// Appends the steps of one tile in local memory.
 void appendSteps(device::CumSumOp op, const TileView &x, const TileView &y, EmissionContext &context, Tile &tile) {
   const Instructions begin = {{Op::constant, 1, 0, 0, 0}, {Op::add, 0, 0, 1, 0}}; // -0 becomes 0
   const Instructions clear = {{Op::constant, 0, 0, 0, 0}}, add = {{Op::add, 0, 0, 1, 0}};

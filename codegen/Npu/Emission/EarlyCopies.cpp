@@ -1,4 +1,4 @@
-//===- EarlyCopies.cpp - Parts of copies that go with producers -----------===//
+//===- EarlyCopies.cpp - Parts of copies that run early -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/EarlyCopies.h"
 
@@ -48,12 +48,12 @@ llvm::Error EarlyCopies::emitBehind(Operation *op, uint32_t number, EmissionCont
   return llvm::Error::success();
 }
 
-/// Tells the plan what the ops that make a piece's source store, which are known by now.
+/// Records in the plan which ops store a piece directly. All ops that compute its source have been visited.
 llvm::Error EarlyCopies::planStores(device::CopyOp copy, unsigned index, EmissionContext &context) const {
   auto piece = cast<device::PieceAttr>(copy.getPieces()[index]);
   auto stores = directStoreCosts(function, copy, piece, context.chip);
   if (!stores) {
-    return refuse("has a piece in npu.pieces that the ops which make it cannot store");
+    return refuse("has a direct piece in npu.pieces that the ops which compute its source cannot store");
   }
   for (const DirectStoreCost &store : *stores) {
     context.plan.addDirectStore(store.value, store.directStore);

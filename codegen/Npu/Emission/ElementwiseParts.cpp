@@ -12,7 +12,7 @@ using namespace mlir;
 namespace tessera::npu {
 namespace {
 
-/// Values of [1, 1, rows, columns] with the rows over lanes, as attention of one head has them.
+/// Views values of [1, 1, rows, columns] with the rows over lanes, the layout of attention with one head.
 SmallVector<View> rowViewsOf(ArrayRef<ArrayRef<int64_t>> shapes) {
   LoopNest nest = broadcastNest(shapes);
   SmallVector<View> views;
@@ -22,8 +22,8 @@ SmallVector<View> rowViewsOf(ArrayRef<ArrayRef<int64_t>> shapes) {
   return views;
 }
 
-/// Values as n, c, h, w of a tensor of four dims, as planes of a single volume, as rows over lanes of a tensor of three
-/// dims, or as columns over lanes of one of two; nothing of others.
+/// Views values as n, c, h, w of a tensor of four dims, as planes of a single volume, as rows over lanes of a tensor of
+/// three dims, or as columns over lanes of a matrix. Returns nothing for other shapes.
 std::optional<SmallVector<View>> viewsOf(ArrayRef<Value> values) {
   SmallVector<ArrayRef<int64_t>> shapes;
   bool isOfRows = false;
@@ -44,7 +44,7 @@ std::optional<SmallVector<View>> viewsOf(ArrayRef<Value> values) {
   SmallVector<View> views(values.size(), View{{1, 1, 1, 1}, {0, 0, 0, 0}});
   constexpr int kColumns[] = {2, 1}, kRows[] = {0, 1, 3}, kImages[] = {0, 1, 2, 3}, kPlanes[] = {0, 1, 0, 2, 3};
   const int *dims = rank == 2 ? kColumns : rank == 3 ? kRows : rank == 4 ? kImages : kPlanes;
-  for (size_t dim = rank % 2; dim < rank; ++dim) { // the first of an odd number of dims is 1
+  for (size_t dim = rank % 2; dim < rank; ++dim) { // with an odd number of dims, the first is 1
     for (auto [view, strides] : llvm::zip(views, nest.strides)) {
       int to = dims[dim];
       view.sizes[to] = nest.sizes[dim], view.strides[to] = strides[dim];
@@ -53,8 +53,8 @@ std::optional<SmallVector<View>> viewsOf(ArrayRef<Value> values) {
   return views;
 }
 
-/// Whether computing over the channels as they lie costs less than what it spares of moving values outside the chip;
-/// what the caller gives comes from there in any case.
+/// Returns true if computing over the channels in their existing layout costs less than the off-chip traffic that it
+/// saves. Function arguments do not count, because they are loaded in any case.
 bool paysOverChannels(ArrayRef<Value> values, const View &view, double cyclesEach, const Chip &chip) {
   double count = double(cast<RankedTensorType>(values[0].getType()).getNumElements()), bytes = 0;
   double lane = double(view.sizes[0] * view.sizes[2] * view.sizes[3] * llvm::divideCeil(view.sizes[1], chip.lanes));
@@ -74,7 +74,7 @@ llvm::Expected<TileView> placeAny(Value value, ArrayRef<int64_t> sizes, ArrayRef
                        : context.operands.place(value, sizes, strides, offset);
 }
 
-/// The values as they are seen by |views|, one part.
+/// Places the values with these views, as one part.
 llvm::Expected<PlacedParts> placeWhole(ArrayRef<Value> values, ArrayRef<View> views, EmissionContext &context) {
   PlacedParts made(1);
   for (auto [value, view] : llvm::zip(values, views)) {

@@ -1,4 +1,4 @@
-//===- FunctionEmission.cpp - A device function as steps ------------------===//
+//===- FunctionEmission.cpp - Emits a device function ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/FunctionEmission.h"
 
@@ -15,7 +15,7 @@ namespace hw = bmodel::npu;
 namespace tessera::npu {
 using bmodel::npu::Type;
 
-/// One reason a time: operands may share it.
+/// Joins the messages of an error, each once, because operands may share a reason.
 static std::string reasonsOf(llvm::Error error) {
   SmallVector<std::string> reasons;
   llvm::handleAllErrors(std::move(error), [&](const llvm::ErrorInfoBase &each) { reasons.push_back(each.message()); });
@@ -45,7 +45,8 @@ std::string FunctionEmission::nameOf(Operation *op) const {
   return llvm::join(names, "+");
 }
 
-/// Commands work on at least one element. Few ops get here without: the Top passes replace such tensors by constants.
+/// Checks that all tensors have elements, because commands process at least one. This is rare: the Top passes replace
+/// empty tensors by constants.
 static llvm::Error checkElements(Operation *op) {
   for (mlir::Type type : llvm::concat<const mlir::Type>(op->getOperandTypes(), op->getResultTypes())) {
     if (cast<RankedTensorType>(type).getNumElements() == 0) {
@@ -62,13 +63,13 @@ llvm::Error FunctionEmission::emit(Operation *op) {
   auto model = dyn_cast<EmissionInterface>(op);
   if (!model) {
     llvm::Error types = checkElementTypes(op, stream.chip);
-    return types ? std::move(types) : refuse("has no form on the NPU yet");
+    return types ? std::move(types) : refuse("is not supported on the NPU yet");
   }
   llvm::Error types = model.checkTypes(stream.chip);
   return types ? std::move(types) : model.emit(context);
 }
 
-/// Outputs that share the memory of another one are copied out.
+/// Copies outputs that share the memory of another output.
 llvm::Error FunctionEmission::emitOutputs() {
   Operation *terminator = function.getBody().front().getTerminator();
   for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
@@ -84,8 +85,8 @@ llvm::Error FunctionEmission::emitOutputs() {
   return llvm::Error::success();
 }
 
-/// Element by element of memory outside: no op sees a value so that stays in local memory. Byte by byte where the chip
-/// does not have its type: copied it may be.
+/// Copies an output from off-chip memory as a flat row of elements. No op uses this view, so it never applies to a
+/// resident value. If the chip does not support the element type, bytes are copied.
 llvm::Error FunctionEmission::emitOutput(unsigned index, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   std::optional<Type> bytes = npu::typeOf(type.getElementType()) ? std::nullopt : std::optional(Type::u8);
@@ -104,7 +105,7 @@ llvm::Error FunctionEmission::emitOutput(unsigned index, Value value) {
   return llvm::Error::success();
 }
 
-/// Emits one op with what the plan leaves it of local memory.
+/// Emits one op with the local memory that the plan leaves for it.
 llvm::Error FunctionEmission::emitWith(Operation *op, llvm::function_ref<llvm::Error()> emit) {
   operands.enter(op, number);
   tiler.minimum = tiler.used = tiler.liveAcross = tiler.appends = 0;
@@ -157,7 +158,7 @@ llvm::Error FunctionEmission::emitGroup(const SliceGroup &group, ArrayRef<Operat
   return llvm::Error::success();
 }
 
-/// Parts of results behind an op and what is folded into it.
+/// Emits the parts of copies that follow an op or the ops fused into it.
 llvm::Error FunctionEmission::emitCopiesBehind(Operation *op) {
   SmallVector<Operation *> ops = {op};
   if (const FusedOps::FusedConsumers *consumers = fusedOps.consumersOf(op)) {
@@ -171,7 +172,7 @@ llvm::Error FunctionEmission::emitCopiesBehind(Operation *op) {
   return llvm::Error::success();
 }
 
-/// All but constants, what addresses alone do, and what other ops do on the way.
+/// Returns the ops to emit: all except constants, ops that are pure address assignment, and fused ops.
 SmallVector<Operation *> FunctionEmission::emittedOps() {
   SmallVector<Operation *> ops;
   for (Operation &op : function.getBody().front().without_terminator()) {

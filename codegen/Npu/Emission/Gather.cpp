@@ -1,4 +1,4 @@
-//===- Gather.cpp - Slices by index on the NPU ----------------------------===//
+//===- Gather.cpp - Gathers on the NPU ------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
@@ -13,12 +13,12 @@ using bmodel::npu::Op;
 using bmodel::npu::Type;
 namespace {
 
-/// Whole numbers that f32 holds.
+/// Whole numbers up to here are exact in f32.
 constexpr int64_t kExact = int64_t(1) << 24;
 
-/// An index into |rows| rows: negative ones count from the end, and what is outside is clamped. i64 comes as two i32,
-/// the low one in register 0, the high one in 1. Comparisons and sums beyond 2^24 are rounded, which does not change on
-/// which side of the bounds they are.
+/// Returns the program that brings an index into the range of |rows| rows: negative indices count from the end, and
+/// indices out of range are clamped. An i64 index is given as two i32, the low half in register 0 and the high half in
+/// register 1. Comparisons and sums beyond 2^24 are rounded, which does not move them across the bounds.
 Instructions clampIndex(int64_t rows, bool wide) {
   auto number = [](uint8_t to, float value) {
     return bmodel::npu::Instruction{Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(value)};
@@ -30,7 +30,7 @@ Instructions clampIndex(int64_t rows, bool wide) {
                        {Op::less, isNegative, low, zero, 0},
                        {Op::add, index, low, count, 0},
                        {Op::select, index, isNegative, index, low}};
-  if (wide) { // the low half is all of it where the high one repeats its sign
+  if (wide) { // the low half is the whole index if the high half repeats its sign
     made.push_back({Op::neg, fits, isNegative, 0, 0});
     made.push_back({Op::equal, fits, high, fits, 0});
     made.push_back({Op::less, other, high, zero, 0});
@@ -42,7 +42,7 @@ Instructions clampIndex(int64_t rows, bool wide) {
   return made;
 }
 
-/// Indices that are known, clamped.
+/// Returns the clamped values of constant indices.
 std::vector<int32_t> clampKnown(const top::TensorData &data, bool wide, int64_t rows) {
   std::vector<int32_t> made;
   for (size_t at = 0; at < data.bytes.size(); at += wide ? 8 : 4) {
@@ -58,7 +58,7 @@ std::vector<int32_t> clampKnown(const top::TensorData &data, bool wide, int64_t 
   return made;
 }
 
-/// Indices into |rows| rows: known ones among the constants, already clamped; else i32 as they come, i64 as two halves.
+/// Indices into |rows| rows: constant ones are clamped already; others are i32 operands, for i64 the two halves.
 struct GatherIndices {
   std::optional<TileView> known;
   SmallVector<TileView> halves;
@@ -90,7 +90,7 @@ llvm::Expected<GatherIndices> placeIndices(device::GatherOp op, int64_t rows, Em
   return made;
 }
 
-/// The vector unit brings indices into the table, the DMA fetches rows by them.
+/// Emits a gather: the vector unit clamps the indices, and the DMA fetches the rows.
 llvm::Error emitGather(device::GatherOp op, EmissionContext &context) {
   const Chip &chip = context.chip;
   ArrayRef<int64_t> dims = npu::typeOf(op.getX()).getShape();

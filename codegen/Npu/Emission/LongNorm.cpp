@@ -32,7 +32,7 @@ private:
   RowPieces pieces;
 };
 
-/// Of an element: loaded, centred, stored, and the parameters that belong to it.
+/// Returns the bytes per element of all buffers: loaded, centred and stored elements, and parameters.
 uint64_t LongNormTiles::bytes() const {
   uint64_t each = hw::sizeOf(x.tensor.type) + sizeof(float) + hw::sizeOf(targets.front().tensor.type);
   for (const TileView &parameter : parameters) {
@@ -41,7 +41,7 @@ uint64_t LongNormTiles::bytes() const {
   return each;
 }
 
-/// A piece of the rows less the mean, where there is one.
+/// Loads a segment of the rows and subtracts the mean, if there is one.
 TileView LongNormTiles::loadCentred(const Shape &begin, const Shape &part, const TileView *mean,
                                     LocalBudget &localBudget, Tile &tile) {
   TileView from = load(tileOf(x, begin, part, chip), localBudget, tile);
@@ -53,7 +53,7 @@ TileView LongNormTiles::loadCentred(const Shape &begin, const Shape &part, const
   return centred;
 }
 
-/// The sum of each row's elements less the mean, or of their squares.
+/// Returns the sum of each row's elements minus the mean, or of their squares.
 TileView LongNormTiles::sumOf(RowPieces::Rows rows, const TileView *mean, bool squares) {
   return pieces.sum(rows, squares, [&](const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
     return loadCentred(begin, part, mean, localBudget, tile);

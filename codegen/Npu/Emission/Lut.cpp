@@ -1,4 +1,4 @@
-//===- Lut.cpp - Tables of the vector unit --------------------------------===//
+//===- Lut.cpp - Tables on the vector unit --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/ElementwiseParts.h"
 #include "codegen/Npu/Emission/EmissionInterface.h"
@@ -10,7 +10,7 @@ namespace hw = bmodel::npu;
 namespace tessera::npu {
 namespace {
 
-/// x and y as the channels of images, each with its table.
+/// Emits a lookup with one table per channel; x and y are images.
 llvm::Error emitPerChannel(device::LutOp op, EmissionContext &context) {
   const Chip &chip = context.chip;
   llvm::Expected<TileView> yImages = context.operands.placeImages(op.getY(), 0);
@@ -51,7 +51,7 @@ llvm::Error emitLut(device::LutOp op, EmissionContext &context) {
     auto build = [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
       TileView to = tileOf(part[0], begin, size, chip), from = tileOf(part[1], begin, size, chip);
       localBudget.lane = laneOf({to, from});
-      TileView x = load(from, localBudget, tile); // one table a lane, whatever the number of channels in it
+      TileView x = load(from, localBudget, tile); // one table per lane, whatever the number of channels in it
       TileView local = loadPerLane(*table, begin, size.dims[1], chip, localBudget, tile, liveAcross),
                y = resultOf(to, localBudget);
       hw::lut_command lut;

@@ -1,4 +1,4 @@
-//===- Map.cpp - Element-wise programs of the vector unit -----------------===//
+//===- Map.cpp - Element-wise programs on the vector unit -----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/ElementwiseParts.h"
 #include "codegen/Npu/Emission/EmissionInterface.h"
@@ -15,7 +15,7 @@ namespace {
 llvm::Error emitMap(device::MapOp op, EmissionContext &context) {
   const Chip &chip = context.chip;
   if (op.getInputs().empty() || op.getInputs().size() > hw::kMapOperands) {
-    return refuse("has no operand, or more than four");
+    return refuse("must have 1 to 4 operands");
   }
   SmallVector<Value> values = {op.getY()};
   SmallVector<Interval> intervals;

@@ -1,9 +1,9 @@
-//===- MatMul.cpp - Matrix products on the matrix unit --------------------===//
+//===- MatMul.cpp - Matmuls on the matrix unit ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of a are rows of an image one wide, its columns channels. A constant second matrix is the weights of one product
-// over all leading dims; of other matrices each index of the batch dims is a product, whose second matrix comes to
-// local memory as weights do.
+// A matmul is executed as a convolution of an image with one column: rows of a are the image's rows, columns of a its
+// channels. A constant second matrix holds the weights of a single convolution over all leading dims. Otherwise each
+// index of the batch dims is a convolution, whose second matrix is loaded into local memory as weights are.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
@@ -24,11 +24,13 @@ llvm::Expected<TileView> placeColumns(const StridedView &seen, int64_t columns, 
                         {0, *seen.strideOf(1, columns), *seen.strideOf(columns, rows), 1}, seen.offset);
 }
 
-/// An operand of the epilogue. All leading dims are rows: what broadcasts over some of them only has no stride.
+/// Places an operand of the epilogue. All leading dims count as rows; the operand must broadcast over all of them or
+/// none.
 llvm::Expected<TileView> placeExtraOf(Value value, int64_t rows, int64_t outputs, EmissionContext &context) {
   RankedTensorType type = npu::typeOf(value);
   int64_t count = type.getNumElements(), last = type.getRank() ? type.getShape().back() : 1;
-  StridedView seen = context.fusedOps.viewOf(value); // also where one row, or one column, is all of a result
+  StridedView seen = context.fusedOps.viewOf(value); // the fused layout also applies if a row, or a column, is a
+                                                     // complete result
   if (count == 1 || (last == outputs && count == outputs)) {
     return context.operands.place(seen.value, {1, outputs, rows, 1},
                                   {0, count == 1 ? 0 : *seen.strideOf(1, outputs), 0, 0}, seen.offset);
@@ -37,12 +39,12 @@ llvm::Expected<TileView> placeExtraOf(Value value, int64_t rows, int64_t outputs
     return context.operands.place(seen.value, {1, outputs, rows, 1}, {0, 0, *seen.strideOf(1, rows), 0}, seen.offset);
   }
   if (count != rows * outputs) {
-    return refuse("has an epilogue that broadcasts over some of the leading dims, which is not emitted yet");
+    return refuse("has an epilogue that broadcasts over some of the leading dims, which is not supported yet");
   }
   return placeColumns(seen, outputs, rows, context.operands);
 }
 
-/// Weights and their shape, once for all plans that are tried.
+/// Sets the weights and their shape. All schedules that are tried share the weights.
 llvm::Error setWeights(Product &product, device::MatMulOp op, int64_t inner, const ProductConstants &constants,
                        Stream &stream) {
   int64_t outputs = product.y.dim(1);
@@ -54,7 +56,7 @@ llvm::Error setWeights(Product &product, device::MatMulOp op, int64_t inner, con
       records.erase(known);
       return weights.takeError();
     }
-    // Rows are what taps are to a convolution of one output: they come first where the columns are outputs.
+    // The matrix unit reads one row per output. Weights with outputs as columns are transposed, as if rows were taps.
     product.ordered = op.getTransB()
                           ? std::move(*weights)
                           : orderWeights(std::move(*weights), 1, inner, outputs, hw::sizeOf(product.weightType));
@@ -63,13 +65,13 @@ llvm::Error setWeights(Product &product, device::MatMulOp op, int64_t inner, con
   return llvm::Error::success();
 }
 
-/// By constant weights.
+/// Emits a matmul by constant weights.
 llvm::Error emitByWeights(device::MatMulOp op, EmissionContext &context) {
   RankedTensorType bType = npu::typeOf(op.getB()), yType = npu::typeOf(op.getY());
   int64_t inner = npu::typeOf(op.getA()).getShape().back(), outputs = yType.getShape().back();
   int64_t rows = yType.getNumElements() / outputs;
   if (rows > UINT16_MAX) {
-    return refuse("has more rows than a command can hold");
+    return refuse("has more than 65535 rows, the limit of a command");
   }
   const FusedOps &fusedOps = context.fusedOps;
   const FusedOps::FusedConsumers *consumers = fusedOps.consumersOf(op);
@@ -98,7 +100,7 @@ llvm::Error emitByWeights(device::MatMulOp op, EmissionContext &context) {
   return appendProduct(product, context.tiler);
 }
 
-/// Products of tensors with tensors, one for each index of the batch dims.
+/// Matmuls of two non-constant tensors, one for each index of the batch dims.
 class BatchedProducts {
 public:
   BatchedProducts(device::MatMulOp op, EmissionContext &context)
@@ -121,13 +123,13 @@ private:
 
 llvm::Error BatchedProducts::emit() {
   if (op.getScales()) {
-    return refuse("multiplies transposed floats by integers, which is not emitted yet");
+    return refuse("multiplies transposed floats by scaled integers, which is not supported yet");
   }
   if (llvm::Error error = checkProduct(op.getA(), op.getB(), context.chip)) {
     return error;
   }
   if (rows > UINT16_MAX) {
-    return refuse("has more rows than a command can hold");
+    return refuse("has more than 65535 rows, the limit of a command");
   }
   if (op.getBias()) {
     llvm::Expected<std::vector<int32_t>> values = constantValues<int32_t>(op.getBias(), "a bias");
@@ -170,7 +172,7 @@ llvm::Error BatchedProducts::emitOne(int64_t index, int64_t aBatch, int64_t bBat
   return appendProduct(product, context.tiler);
 }
 
-/// What an operand of the epilogue has for the batch |index|.
+/// Places the part of an epilogue operand that belongs to batch |index|.
 llvm::Expected<TileView> BatchedProducts::placeExtra(Value value, int64_t index) {
   SmallVector<int64_t> strides = broadcastNest({dims, npu::typeOf(value).getShape()}).strides[1];
   int64_t offset = 0, left = index;
@@ -200,7 +202,7 @@ struct MatMulModel : EmissionInterface::ExternalModel<MatMulModel, device::MatMu
   }
 };
 
-/// Of products by constant weights, all leading dims are rows. Maps behind them are their epilogues.
+/// In matmuls by constant weights, all leading dims are rows. Maps behind them are already their epilogues.
 struct MatMulFusion : RowFusionInterface::ExternalModel<MatMulFusion, device::MatMulOp> {
   bool worksOnRows(Operation *op) const {
     auto product = cast<device::MatMulOp>(op);

@@ -1,4 +1,4 @@
-//===- Models.cpp - Registration of the ops that the NPU computes ---------===//
+//===- Models.cpp - Registration of the ops that the NPU executes ---------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/Models.h"
 
@@ -17,7 +17,7 @@ using namespace mlir;
 namespace tessera::npu {
 using bmodel::npu::Type;
 
-/// The name that chip descriptions have for an element type; null where all chips have it.
+/// Returns the name of an element type in chip descriptions, or null if all chips support the type.
 static const char *nameInChips(Type type) {
   switch (type) {
   case Type::i8:
@@ -42,7 +42,7 @@ llvm::Error checkElementTypes(Operation *op, const Chip &chip) {
     std::optional<Type> element = typeOf(cast<RankedTensorType>(type).getElementType());
     const char *name = element ? nameInChips(*element) : nullptr;
     if (name && !chip.computes(name)) {
-      return refuse(llvm::Twine("computes with ") + name + ", which the chip does not");
+      return refuse(llvm::Twine("computes with ") + name + ", which the chip does not support");
     }
   }
   return llvm::Error::success();

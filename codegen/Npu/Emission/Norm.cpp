@@ -14,13 +14,14 @@ namespace tessera::npu {
 using bmodel::npu::Type;
 namespace {
 
-/// What a map folded into a norm reads: the norm's result, where it has no place; rows, or a row for all of them.
+/// An operand of a map that is fused into a norm: the norm's result, which has no view, rows, or a row shared by all
+/// rows.
 struct RowsOperand {
   std::optional<TileView> place;
   bool hasRows;
 };
 
-/// What the map behind a norm reads beside it: of each row a number, of all the same row, or one number.
+/// Places the operands of the map behind a norm: one number per element, one row for all rows, or one number.
 llvm::Expected<SmallVector<RowsOperand>> placeMapped(const FusedOps::FusedConsumers &consumers, int64_t rows,
                                                      int64_t size, OperandPlacer &operands) {
   SmallVector<RowsOperand> made;
@@ -55,7 +56,7 @@ llvm::Expected<SmallVector<TileView>> placeTargets(ArrayRef<StridedView> targets
   return made;
 }
 
-/// Scale and bias, as far as there are some.
+/// Places those of scale and bias that exist.
 llvm::Expected<SmallVector<TileView>> placeParameters(device::NormOp op, int64_t rows, int64_t size,
                                                       OperandPlacer &operands) {
   SmallVector<TileView> made;
@@ -71,17 +72,17 @@ llvm::Expected<SmallVector<TileView>> placeParameters(device::NormOp op, int64_t
   return made;
 }
 
-/// Makes the tiles of one norm: rows over lanes, each normalised by itself.
+/// Builds the tiles of one norm. Rows are spread over the lanes, and each is normalised inside its lane.
 class NormTiles {
 public:
   NormTiles(device::NormOp op, int64_t size, EmissionContext &context)
       : programs(op, size), isRms(op.getRms()), stream(context.stream), chip(context.chip) {}
 
-  /// Places all that is read and written.
+  /// Places all operands and results.
   llvm::Error placeAll(device::NormOp op, int64_t rows, int64_t size, EmissionContext &context);
 
   void build(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile);
-  /// The same, rows cut into pieces; not with a map behind the norm.
+  /// Returns the norm with rows cut into segments, or nothing if a map is fused behind it or rows lie in blocks.
   std::optional<LongNorm> inPieces() const {
     return program || !blocks.empty()
                ? std::nullopt
@@ -100,11 +101,11 @@ private:
   Stream &stream;
   const Chip &chip;
   TileView x;
-  SmallVector<TileView> blocks;     ///< of rows of x that do not lie evenly, c being rows: outside
-  SmallVector<TileView> targets;    ///< where the result goes
-  SmallVector<TileView> parameters; ///< scale, bias
+  SmallVector<TileView> blocks;  ///< blocks of x if its rows are not evenly spaced, with rows as c; in off-chip memory
+  SmallVector<TileView> targets; ///< destinations of the result
+  SmallVector<TileView> parameters; ///< scale and bias
   SmallVector<RowsOperand> mapped;
-  std::optional<Instructions> program; ///< of the map behind the norm
+  std::optional<Instructions> program; ///< map behind the norm
   std::array<std::optional<TileView>, 2> liveAcross;
   std::array<std::optional<TileView>, bmodel::npu::kMapOperands> keptOfMap;
 };
@@ -117,7 +118,7 @@ llvm::Error NormTiles::placeRowsOfX(const StridedView &seen, int64_t rows, int64
   }
   std::optional<BlockedRows> blocked = fusion::blockedRowsOf(seen, rows, size);
   if (!blocked) {
-    return refuse("reads rows that lie neither evenly nor in blocks");
+    return refuse("reads rows that are neither evenly spaced nor in evenly spaced blocks");
   }
   for (int64_t block = 0; block < blocked->blocks; ++block) {
     llvm::Expected<TileView> placed =
@@ -132,7 +133,7 @@ llvm::Error NormTiles::placeRowsOfX(const StridedView &seen, int64_t rows, int64
   return llvm::Error::success();
 }
 
-/// Rows of a tile in local memory: of blocks with a command for each.
+/// Loads the rows of a tile into local memory, with a command per block if there are blocks.
 TileView NormTiles::loadRows(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
   if (blocks.empty()) {
     return load(tileOf(x, begin, part, chip), localBudget, tile);
@@ -181,7 +182,7 @@ llvm::Error NormTiles::placeAll(device::NormOp op, int64_t rows, int64_t size, E
 void NormTiles::build(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
   const TileView to = tileOf(targets.front(), begin, part, chip), &source = blocks.empty() ? x : blocks[0];
   localBudget.lane = blocks.empty() ? laneOf({to, tileOf(x, begin, part, chip)}) : laneOf({to});
-  bool isOwn = !source.isLocal() && source.tensor.type == Type::f32; // what it is loaded to
+  bool isOwn = !source.isLocal() && source.tensor.type == Type::f32; // buffer that x is loaded to
   TileView from = loadRows(begin, part, localBudget, tile);
   Shape row = {{1, part.dims[1], 1, 1}};
   TileView total = localBudget.allocate(row, Type::f32), result = resultOf(to, localBudget), centred = from;
@@ -226,7 +227,7 @@ struct NormModel : EmissionInterface::ExternalModel<NormModel, device::NormOp> {
   llvm::Error emit(Operation *op, EmissionContext &context) const {
     auto norm = cast<device::NormOp>(op);
     if (!norm.getEpilogue().empty()) {
-      return refuse("is a norm with an epilogue, which is not emitted yet");
+      return refuse("is a norm with an epilogue, which is not supported yet");
     }
     ArrayRef<int64_t> dims = npu::typeOf(norm.getX()).getShape();
     int64_t size = ShapedType::getNumElements(dims.drop_front(norm.getAxis()));
@@ -247,14 +248,14 @@ struct NormModel : EmissionInterface::ExternalModel<NormModel, device::NormOp> {
   }
 };
 
-/// Elements of a row.
+/// Returns the number of elements of a row.
 int64_t rowOf(device::NormOp norm) {
   return ShapedType::getNumElements(npu::typeOf(norm.getX()).getShape().drop_front(norm.getAxis()));
 }
 
 int64_t countOf(Value value) { return npu::typeOf(value).getNumElements(); }
 
-/// Whether what a map reads beside the rows of a norm is there before it, as a number, a row, or rows.
+/// Returns true if a further operand of the map is available before the norm runs, and is a number, a row, or rows.
 bool canReadBeside(device::NormOp norm, Value input) {
   Operation *maker = input.getDefiningOp();
   bool isThere = !maker || device::getConstantRoot(input) || maker->isBeforeInBlock(norm);
@@ -263,7 +264,7 @@ bool canReadBeside(device::NormOp norm, Value input) {
   return isThere && (count == 1 || isRow || count == countOf(norm.getY()));
 }
 
-/// Whether rows, of f32, lie in blocks.
+/// Returns true if x is f32 and its rows lie in blocks.
 bool hasBlocks(device::NormOp norm, const StridedView &view) {
   int64_t size = rowOf(norm);
   return npu::typeOf(norm.getX()).getElementType().isF32() &&
@@ -276,7 +277,7 @@ struct NormFusion : RowFusionInterface::ExternalModel<NormFusion, device::NormOp
     int64_t size = rowOf(norm), rows = countOf(norm.getX()) / size;
     return &use == &norm.getXMutable() && (fusion::hasEvenRows(view, rows, size) || hasBlocks(norm, view));
   }
-  /// Blocks come by a command each; the copy would move everything once more.
+  /// Blocks cost a command each, whereas a copy would move all data once more.
   bool paysToRead(Operation *op, OpOperand &use, const StridedView &view, const Chip &chip) const {
     auto norm = cast<device::NormOp>(op);
     int64_t size = rowOf(norm), rows = countOf(norm.getX()) / size;
@@ -298,7 +299,7 @@ struct NormFusion : RowFusionInterface::ExternalModel<NormFusion, device::NormOp
     auto norm = cast<device::NormOp>(op);
     bool isBeside =
         llvm::all_of(map.getInputs(), [&](Value input) { return input == mapped || canReadBeside(norm, input); });
-    // Rows of all operands and of the result are in a lane at once, and the row's sum beside them.
+    // Rows of all operands and of the result are in a lane at once, as well as the sum of a row.
     size_t held = norm->getNumOperands() + map.getInputs().size();
     uint64_t rowBytes = llvm::alignTo(uint64_t(rowOf(norm)) * sizeof(float), chip.portBytes);
     return isBeside && npu::typeOf(norm.getY()).getElementType().isF32() &&

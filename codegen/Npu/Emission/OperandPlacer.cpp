@@ -1,4 +1,4 @@
-//===- OperandPlacer.cpp - Where operands and results are -----------------===//
+//===- OperandPlacer.cpp - Locations of operands and results --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/OperandPlacer.h"
 
@@ -34,7 +34,7 @@ std::optional<Tensor> OperandPlacer::outsideOf(Value value) {
   if (!address) {
     return std::nullopt;
   }
-  // Arguments come before results among the buffers of the caller.
+  // Among the caller's buffers, arguments come before results.
   int64_t buffer =
       address->memory < 0 ? -address->memory - 1 : int64_t(function.getNumArguments()) + address->memory - 1;
   Tensor made;
@@ -43,7 +43,7 @@ std::optional<Tensor> OperandPlacer::outsideOf(Value value) {
   return made;
 }
 
-/// Where a value begins outside the chip, as a constant or at its address.
+/// Returns the off-chip location of a value: that of its constant, or its address.
 llvm::Expected<Tensor> OperandPlacer::baseOf(Value value) {
   if (Value constant = device::getConstantRoot(value)) {
     std::optional<top::TensorData> data = top::getConstantData(constant);
@@ -73,7 +73,7 @@ TileView OperandPlacer::placeInSlice(Value value, const Slice &slice, const View
   return made;
 }
 
-/// The place in local memory, where the plan has one.
+/// Returns the view in local memory, or nothing if the value is not resident.
 std::optional<TileView> OperandPlacer::placeLocal(Value value, const View &view, int64_t offset, Access access,
                                                   const Tensor &outside) {
   if (const Slice *slice = access == Access::readOutside ? nullptr : sliceOf(value)) {
@@ -112,7 +112,7 @@ llvm::Expected<TileView> OperandPlacer::placeAs(Value value, const Request &requ
   if (!element) {
     std::string text;
     llvm::raw_string_ostream(text) << type;
-    return refuse("has a tensor of " + text + ", which the chip has not");
+    return refuse("has a tensor of " + text + ", an element type that the chip does not support");
   }
   llvm::Expected<Tensor> base = baseOf(value);
   if (!base) {
@@ -126,7 +126,7 @@ llvm::Expected<TileView> OperandPlacer::placeAs(Value value, const Request &requ
     made.shape.dims[i] = uint32_t(view.sizes[i]);
     int64_t stride = view.strides[i] * int64_t(hw::sizeOf(*element));
     if (stride > INT32_MAX) {
-      return refuse("has a tensor larger than a stride of 2 GiB");
+      return refuse("has a tensor with a stride of more than 2 GiB");
     }
     made.tensor.strides[i] = int32_t(stride);
   }

@@ -1,4 +1,4 @@
-//===- Pool.cpp - Pools of the matrix unit --------------------------------===//
+//===- Pool.cpp - Pools on the matrix unit --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/PoolVolumes.h"
 
@@ -14,7 +14,7 @@ using bmodel::npu::Output;
 using bmodel::npu::Type;
 namespace {
 
-/// Along one dim: how many taps of a window count, for every place of it.
+/// Returns for each position along one dim how many taps of its window count for the mean.
 std::vector<int64_t> tapsAlong(device::PoolOp op, unsigned axis, int64_t size, int64_t places) {
   std::vector<int64_t> taps;
   for (int64_t at = 0; at < places; ++at) {
@@ -28,7 +28,7 @@ std::vector<int64_t> tapsAlong(device::PoolOp op, unsigned axis, int64_t size, i
   return taps;
 }
 
-/// What the sums of a mean are divided by, the same for all images and channels.
+/// Places the divisors of a mean's sums, which are the same for all images and channels.
 TileView placeCounts(device::PoolOp op, const TileView &y, Stream &stream) {
   RankedTensorType xType = npu::typeOf(op.getX());
   std::vector<float> counts;
@@ -47,14 +47,14 @@ TileView placeCounts(device::PoolOp op, const TileView &y, Stream &stream) {
   return made;
 }
 
-/// The window over images; the error where a command cannot hold it.
+/// Returns the window over images, or an error if a command cannot hold it.
 llvm::Expected<hw::Window> windowOf(device::PoolOp op) {
   hw::Window window;
   for (int axis = 0; axis < 2; ++axis) {
     int64_t fields[] = {op.getKernel()[axis], op.getStrides()[axis], op.getDilations()[axis]};
     if (llvm::any_of(fields, [](int64_t field) { return field > 255; }) ||
         npu::typeOf(op.getX()).getDimSize(2 + axis) > UINT16_MAX) {
-      return refuse("has a window that a command cannot hold");
+      return refuse("has a window beyond the limits of a command: kernel, stride and dilation 255, input 65535");
     }
     window.kernel[axis] = uint8_t(fields[0]), window.step[axis] = uint8_t(fields[1]);
     window.dilation[axis] = uint8_t(fields[2]), window.padding[axis] = int16_t(op.getPads()[axis]);
@@ -76,7 +76,7 @@ llvm::Error emitPool(device::PoolOp op, EmissionContext &context) {
   }
   bool isMean = op.getKind() == device::PoolKind::avg;
   if (!op.getExtras().empty() || (isMean && isa<IntegerType>(xType.getElementType()))) {
-    return refuse("is a mean of integers or a pool with further operands, which is not emitted yet");
+    return refuse("is a mean of integers or a pool with epilogue operands, which is not supported yet");
   }
   llvm::Expected<Instructions> program =
       programOf(op.getEpilogue(), intervalOf(xType.getElementType()), yType.getElementType());
@@ -103,7 +103,7 @@ llvm::Error emitPool(device::PoolOp op, EmissionContext &context) {
     TileView to = tileOf(*y, begin, size, chip);
     localBudget.lane = laneOf({to, from});
     TileView local = load(from, localBudget, tile), result = resultOf(to, localBudget);
-    // Sums are f32; what a program works on has the room of its own.
+    // Sums are f32. The operand of a program needs its own buffer.
     Type narrow = isMean ? Type::f32 : x->tensor.type;
     bool isOwn = !program->empty() || narrow != result.tensor.type;
     TileView value = isOwn ? localBudget.allocate(to.shape, narrow) : result;

@@ -1,8 +1,8 @@
 //===- PoolVolumes.cpp - Pools over three dims ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The planes of a volume are the images of a tensor of four dims, so what makes them one after another stays in local
-// memory for what reads them so.
+// The planes of a volume are processed as the images of a tensor of four dims. Values that other ops write and read
+// plane by plane can therefore stay in local memory.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/PoolVolumes.h"
 
@@ -14,7 +14,7 @@ namespace hw = bmodel::npu;
 namespace tessera::npu {
 namespace {
 
-/// The window in a plane, and the one over planes, which are rows there.
+/// The window within a plane, and the window over planes, in which planes are rows.
 struct VolumeWindows {
   hw::Window planes, window;
 };
@@ -25,7 +25,7 @@ llvm::Expected<VolumeWindows> windowsOf(device::PoolOp op) {
     int64_t fields[] = {op.getKernel()[axis], op.getStrides()[axis], op.getDilations()[axis]};
     if (llvm::any_of(fields, [](int64_t field) { return field > 255; }) ||
         npu::typeOf(op.getX()).getDimSize(2 + axis) > UINT16_MAX) {
-      return refuse("has a window that a command cannot hold");
+      return refuse("has a window beyond the limits of a command: kernel, stride and dilation 255, input 65535");
     }
     hw::Window &to = axis ? made.window : made.planes;
     int at = std::max(axis - 1, 0);
@@ -35,7 +35,7 @@ llvm::Expected<VolumeWindows> windowsOf(device::PoolOp op) {
   return made;
 }
 
-/// The largest of |from| over a window.
+/// Appends the maximum of |from| over a window.
 void pool(const TileView &to, const Shape &shape, const TileView &from, const hw::Window &over, const Chip &chip,
           Tile &tile) {
   hw::pool_command command;
@@ -45,15 +45,16 @@ void pool(const TileView &to, const Shape &shape, const TileView &from, const hw
   tile.computes.push_back(hw::encode(command));
 }
 
-/// Whether the rows of a plane follow each other.
+/// Returns true if the rows of a plane are contiguous.
 bool isOneRow(const TileView &place) {
   return place.dim(2) == 1 || place.dim(3) == 1 ||
          place.tensor.strides[2] == int64_t(place.dim(3)) * place.tensor.strides[3];
 }
 
-/// Planes, each of which is one row, as rows of an image.
+/// Returns planes, each contiguous, as rows of an image.
 TileView asRows(TileView place) {
-  place.tensor.strides[3] = place.tensor.strides[place.dim(3) == 1 ? 2 : 3]; // one column says nothing of the next
+  place.tensor.strides[3] = place.tensor.strides[place.dim(3) == 1 ? 2 : 3]; // with one column, strides[3] is not the
+                                                                             // distance of rows
   place.shape = {{1, place.dim(1), place.dim(0), place.dim(2) * place.dim(3)}};
   place.tensor.strides[2] = place.tensor.strides[0], place.tensor.strides[0] = 0;
   return place;
@@ -96,7 +97,7 @@ llvm::Error emitVolume(device::PoolOp op, int64_t volume, const VolumeWindows &w
 llvm::Error emitPoolOfVolumes(device::PoolOp op, EmissionContext &context) {
   RankedTensorType xType = npu::typeOf(op.getX()), yType = npu::typeOf(op.getY());
   if (op.getKind() != device::PoolKind::max || !op.getExtras().empty()) {
-    return refuse("is a mean over three dims, whose order of sums the chip does not have, or has further operands");
+    return refuse("is a mean over three dims, whose order of sums the chip does not support, or has epilogue operands");
   }
   llvm::Expected<Instructions> program =
       programOf(op.getEpilogue(), intervalOf(xType.getElementType()), yType.getElementType());

@@ -15,12 +15,12 @@ using bmodel::npu::Output;
 using bmodel::npu::Type;
 namespace {
 
-/// Whole numbers that f32 holds.
+/// Whole numbers up to here are exact in f32.
 constexpr double kExact = 1 << 24;
 
 mlir::Type elementOf(Value value) { return npu::typeOf(value).getElementType(); }
 
-/// Whether the region gives its argument, perhaps widened, or does not exist.
+/// Returns true if the region is empty or yields its argument, possibly widened.
 bool isIdentity(mlir::Region &region) {
   if (region.empty()) {
     return true;
@@ -36,7 +36,7 @@ bool isIdentity(mlir::Region &region) {
   return value == region.front().getArgument(0);
 }
 
-/// The product of the last dims, as far as they are reduced: sums of floats have partial sums along these.
+/// Returns the product of the trailing dims that are reduced. Float sums have partial sums along these.
 int64_t lastOf(ArrayRef<int64_t> dims, ArrayRef<int64_t> axes) {
   int64_t size = 1;
   for (int64_t dim = int64_t(dims.size()) - 1; dim >= 0 && llvm::is_contained(axes, dim); --dim) {
@@ -45,7 +45,7 @@ int64_t lastOf(ArrayRef<int64_t> dims, ArrayRef<int64_t> axes) {
   return size;
 }
 
-/// Why the numbers are not reduced so, or null.
+/// Returns why the vector unit does not support the reduction, or null.
 const char *faultOf(device::ReduceOp op, const ReducedExtent &extent, bool byRows, bool hasPrologue) {
   mlir::Type x = elementOf(op.getX());
   bool isExtreme = op.getKind() == device::ReduceKind::max || op.getKind() == device::ReduceKind::min;
@@ -53,24 +53,25 @@ const char *faultOf(device::ReduceOp op, const ReducedExtent &extent, bool byRow
     bool isProduct = op.getKind() == device::ReduceKind::prod,
          isOrdered = isProduct || op.getKind() == device::ReduceKind::sum;
     int64_t last = lastOf(npu::typeOf(op.getX()).getShape(), op.getAxes());
-    return isProduct && !byRows ? "is a product over other than the last dims, which is not emitted yet"
+    return isProduct && !byRows ? "is a product over other than the last dims, which is not supported yet"
            : isOrdered && last != 1 && last != extent.size
-               ? "sums over the last dims and others apart from them, which is not emitted yet"
+               ? "sums over the last dims and over dims not adjacent to them, which is not supported yet"
                : nullptr;
   }
   Interval interval = intervalOf(x);
   bool isShort = isa<IntegerType>(x) && x.getIntOrFloatBitWidth() <= 16;
   if (!isShort || hasPrologue || op.getKind() == device::ReduceKind::prod) {
-    return "sums in narrow floats, or reduces wide integers, or functions or products of integers, which is not "
-           "emitted yet";
+    return "sums in f16 or bf16, or reduces integers of more than 16 bits, or functions or products of integers, which "
+           "is not "
+           "supported yet";
   }
   double size = double(extent.size), most = std::max(-interval.low, interval.high);
   return op.getKind() == device::ReduceKind::sum && size * most > kExact
-             ? "sums integers beyond 2^24, which the vector unit does not hold"
+             ? "sums integers beyond 2^24, which the vector unit does not represent exactly"
              : nullptr;
 }
 
-/// What the vector unit computes of each element before it is reduced, and of what it is reduced to.
+/// Programs that the vector unit runs on each element before the reduction, and on the result.
 struct ReducePrograms {
   Instructions prologue, epilogue;
 };
@@ -98,19 +99,19 @@ llvm::Expected<ReducePrograms> programsOf(device::ReduceOp op, double size, bool
     }
     made.epilogue = std::move(*epilogue);
   } else if (integers && sums) {
-    made.epilogue = {{Op::maximum, 4, 0, 0, 0}}; // as the integer that it is
+    made.epilogue = {{Op::maximum, 4, 0, 0, 0}}; // converts the sum to the integer
   }
   return made;
 }
 
-/// Operands of the epilogue as the view has the result: one number, or one for each row.
+/// Places the operands of the epilogue in the view of the result: one number, or one per row.
 llvm::Expected<SmallVector<TileView>> placeExtras(device::ReduceOp op, const RowsView &view, ArrayRef<int64_t> sizes,
                                                   OperandPlacer &operands) {
   SmallVector<TileView> extras;
   for (Value extra : op.getExtras()) {
     int64_t count = npu::typeOf(extra).getNumElements(), zeros[4] = {0, 0, 0, 0};
     if (count != 1 && count != npu::typeOf(op.getY()).getNumElements()) {
-      return refuse("has an epilogue that broadcasts to some of the dims, which is not emitted yet");
+      return refuse("has an epilogue that broadcasts to some of the dims, which is not supported yet");
     }
     llvm::Expected<TileView> placed =
         operands.place(extra, sizes, count == 1 ? zeros : view.y, count == 1 ? 0 : view.resultOffset);
@@ -122,7 +123,7 @@ llvm::Expected<SmallVector<TileView>> placeExtras(device::ReduceOp op, const Row
   return extras;
 }
 
-/// One view of a reduction by the vector unit.
+/// Emits one view of a reduction on the vector unit.
 llvm::Error emitView(device::ReduceOp op, const RowsView &view, bool byRows, const ReducePrograms &programs,
                      EmissionContext &context) {
   const Chip &chip = context.chip;
@@ -163,19 +164,19 @@ llvm::Error emitView(device::ReduceOp op, const RowsView &view, bool byRows, con
   return context.tiler.append(y->shape, Shape{{1, chip.lanes, 0, 1}}, build);
 }
 
-/// Every reduction that is no window of the matrix unit.
+/// Emits a reduction on the vector unit.
 llvm::Error emitByRows(device::ReduceOp op, bool hasPrologue, EmissionContext &context) {
   RankedTensorType xType = npu::typeOf(op.getX());
   std::optional<ReducedExtent> extent = reducedExtent(xType.getShape(), op.getAxes());
   if (!extent) {
-    return refuse("reduces dims with others between them, which is not emitted yet");
+    return refuse("reduces dims that are not adjacent, which is not supported yet");
   }
   bool byRows = op.getAxes().empty() || (extent->inner == 1 && op.getAxes().back() == xType.getRank() - 1);
   if (const char *fault = faultOf(op, *extent, byRows, hasPrologue)) {
     return refuse(fault);
   }
   if (op.getExtras().size() > 3) {
-    return refuse("has an epilogue of more than three operands, which is not emitted yet");
+    return refuse("has more than three epilogue operands, which is not supported yet");
   }
   llvm::Expected<ReducePrograms> programs = programsOf(op, double(extent->size), hasPrologue);
   if (!programs) {
@@ -189,7 +190,7 @@ llvm::Error emitByRows(device::ReduceOp op, bool hasPrologue, EmissionContext &c
   return llvm::Error::success();
 }
 
-/// A row of |size| elements as a window of the matrix unit; height 256: none is small enough.
+/// A row of |size| elements as a window of the matrix unit. A height of 256 means that no window fits.
 struct SumWindow {
   int64_t rows, size, height, width;
 };
@@ -205,7 +206,7 @@ SumWindow windowOf(device::ReduceOp op, int64_t first) {
   return made;
 }
 
-/// Sums of integers over the trailing dims as windows as large as a row, exact.
+/// Emits exact sums of integers over the trailing dims as windows of the size of a row.
 llvm::Error emitByWindow(device::ReduceOp op, const SumWindow &window, EmissionContext &context) {
   const Chip &chip = context.chip;
   auto [rows, size, height, width] = window;
@@ -239,13 +240,13 @@ llvm::Error emitByWindow(device::ReduceOp op, const SumWindow &window, EmissionC
   return context.tiler.append(Shape{{1, uint32_t(rows), 1, 1}}, Shape{{0, chip.lanes, 0, 0}}, build);
 }
 
-/// Sums of integers over the trailing dims on the matrix unit; the vector unit makes all others.
+/// Emits sums of integers over the trailing dims on the matrix unit, and all other reductions on the vector unit.
 llvm::Error emitReduce(device::ReduceOp op, EmissionContext &context) {
   int64_t rank = npu::typeOf(op.getX()).getRank(), first = op.getAxes().empty() ? rank : op.getAxes().front();
   bool trailing = first + int64_t(op.getAxes().size()) == rank;
   bool integers = isa<IntegerType>(elementOf(op.getX())), sums = op.getKind() == device::ReduceKind::sum;
   if (integers && isa<IntegerType>(elementOf(op.getY())) && context.chip.requantise != "float") {
-    return refuse("makes integers of a sum, which on this chip only products do");
+    return refuse("requantises a sum, which on this chip only convolutions and matmuls do");
   }
   SumWindow window = windowOf(op, first);
   bool isWindow = trailing && integers && sums && window.height <= 255 && op.getExtras().empty();

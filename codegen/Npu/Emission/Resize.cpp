@@ -14,19 +14,19 @@ using bmodel::npu::Op;
 using bmodel::npu::Type;
 namespace {
 
-/// Longest step between rows of the result that are computed together.
+/// Largest step between rows of the result that one command computes.
 constexpr uint32_t kMostPhases = 16;
-/// How many commands may place repetitions one by one: more are better picked by number.
+/// Maximum number of commands that place repetitions one by one. Beyond, picking elements by index is faster.
 constexpr uint32_t kMostRepetitions = 16;
 
-/// Where elements along one dim come from: |taps| indices for each.
+/// Source indices along one dim: |taps| for each element of the result.
 struct Axis {
   std::vector<int32_t> indices;
   uint32_t taps = 1, size = 0;
-  std::optional<TileView> weights; ///< [size, taps], outside; none: there is one tap, of weight 1
+  std::optional<TileView> weights; ///< [size, taps], in off-chip memory; nothing: a single tap of weight 1
 
   int32_t at(uint32_t place, uint32_t tap) const { return indices[size_t(place) * taps + tap]; }
-  /// How often it repeats each element, if it does so for all |from|; 0: it does not.
+  /// Returns how often each of |from| elements is repeated, or 0 if not all are repeated equally often in order.
   uint32_t factorOf(uint32_t from) const {
     uint32_t factor = size / from;
     for (uint32_t place = 0; place < size; ++place) {
@@ -38,13 +38,13 @@ struct Axis {
   }
 };
 
-/// Rows first, first + step, ... of a result: each tap of them walks evenly over the rows of x.
+/// Rows first, first + step, ... of a result for which each tap advances by a constant number of rows of x.
 struct RowRun {
   uint32_t first, step, count;
   SmallVector<int32_t> strides; ///< by tap, in rows of x
 };
 
-/// Rows [begin, end) as runs, every |step|-th of them together.
+/// Cuts rows [begin, end) into runs of every |step|-th row.
 std::vector<RowRun> runsOf(const Axis &rows, uint32_t begin, uint32_t end, uint32_t step) {
   std::vector<RowRun> runs;
   for (uint32_t phase = begin; phase < std::min(end, begin + step); ++phase) {
@@ -71,6 +71,7 @@ std::vector<RowRun> runsOf(const Axis &rows, uint32_t begin, uint32_t end, uint3
   return runs;
 }
 
+/// Returns the runs for the step that needs the fewest.
 std::vector<RowRun> fewestRuns(const Axis &rows, uint32_t begin, uint32_t end) {
   std::vector<RowRun> best = runsOf(rows, begin, end, 1);
   for (uint32_t step = 2; step <= std::min(kMostPhases, end - begin); ++step) {
@@ -82,7 +83,7 @@ std::vector<RowRun> fewestRuns(const Axis &rows, uint32_t begin, uint32_t end) {
   return best;
 }
 
-/// Makes the commands of one resize, tile by tile.
+/// Builds the commands of one resize, tile by tile.
 class ResizeTiles {
 public:
   ResizeTiles(Stream &stream) : stream(stream), chip(stream.chip) {}
@@ -94,17 +95,17 @@ public:
   void prepare();
 
 private:
-  /// The columns that one tap of the result sees: rows are those of |from|.
+  /// Returns the columns that one tap sees for each column of the result. The rows are those of |from|.
   TileView columnsOf(const TileView &from, uint32_t tap, const Shape &begin, LocalBudget &localBudget, Tile &tile);
   void addTap(const RowRun &run, uint32_t rowTap, uint32_t columnTap, const TileView &picked, const TileView &result,
               Tile &tile);
 
   Stream &stream;
   const Chip &chip;
-  SmallVector<std::optional<TileView>> tables;                    ///< by tap of columns, outside
-  SmallVector<std::optional<TileView>> keptTables;                ///< the same in local memory
+  SmallVector<std::optional<TileView>> tables;                    ///< by column tap, in off-chip memory
+  SmallVector<std::optional<TileView>> keptTables;                ///< likewise, in local memory
   std::optional<TileView> keptColumns, rowWeights, columnWeights; ///< weights of the tile, in local memory
-  uint32_t firstSource = 0, firstResult = 0;                      ///< rows of the tile
+  uint32_t firstSource = 0, firstResult = 0;                      ///< first rows of the tile in x and in the result
 };
 
 void ResizeTiles::prepare() {
@@ -142,7 +143,7 @@ TileView ResizeTiles::columnsOf(const TileView &from, uint32_t tap, const Shape 
   return made;
 }
 
-/// Adds what one tap of rows and one of columns see, times the product of their weights.
+/// Adds the elements that a row tap and a column tap see, multiplied by the product of their weights.
 void ResizeTiles::addTap(const RowRun &run, uint32_t rowTap, uint32_t columnTap, const TileView &picked,
                          const TileView &result, Tile &tile) {
   TileView to = result, from = picked;
@@ -153,7 +154,7 @@ void ResizeTiles::addTap(const RowRun &run, uint32_t rowTap, uint32_t columnTap,
   from.tensor.strides[2] *= run.strides[rowTap];
   bool isFirst = rowTap == 0 && columnTap == 0;
   SmallVector<TileView> operands = {from};
-  uint8_t weight = 0; // register of it
+  uint8_t weight = 0; // register of the weight
   if (rowWeights) {
     TileView each = *rowWeights;
     each.tensor.offset += (uint64_t(run.first - firstResult) * rows.taps + rowTap) * sizeof(float);
@@ -209,7 +210,7 @@ void ResizeTiles::build(const Shape &begin, const Shape &size, LocalBudget &loca
   for (uint32_t tap = 0; tap < columns.taps; ++tap) {
     picked.push_back(columnsOf(local, tap, begin, localBudget, tile));
   }
-  bool rounds = (columnWeights || rowWeights) && result.tensor.type != Type::f32; // once, behind the sum
+  bool rounds = (columnWeights || rowWeights) && result.tensor.type != Type::f32; // round once, after the sum
   TileView sums = rounds ? localBudget.allocate(to.shape, Type::f32) : result;
   for (const RowRun &run : fewestRuns(rows, firstResult, end)) {
     for (uint32_t rowTap = 0; rowTap < rows.taps; ++rowTap) {
@@ -224,7 +225,7 @@ void ResizeTiles::build(const Shape &begin, const Shape &size, LocalBudget &loca
   store(result, to, tile);
 }
 
-/// Every |factor|-th element along a dim, from |first| on.
+/// Returns every |factor|-th element along a dim, from |first| on.
 TileView everyOther(TileView place, unsigned dim, uint32_t factor, uint32_t first) {
   place.tensor.offset += int64_t(first) * place.tensor.strides[dim];
   place.tensor.strides[dim] *= int32_t(factor);
@@ -232,7 +233,8 @@ TileView everyOther(TileView place, unsigned dim, uint32_t factor, uint32_t firs
   return place;
 }
 
-/// Nearest by whole factors: each repetition is a map that leaves elements as they are, onto its places of the result.
+/// Emits nearest-neighbour resizing by integral factors: each repetition is an identity map to its positions in the
+/// result.
 llvm::Error appendRepetitions(const ResizeTiles &resize, uint32_t rows, uint32_t columns, Tiler &tiler) {
   const Chip &chip = tiler.stream.chip;
   const uint32_t factors[4] = {1, 1, rows, columns};
@@ -256,7 +258,7 @@ llvm::Error appendRepetitions(const ResizeTiles &resize, uint32_t rows, uint32_t
   return tiler.append(resize.y.shape, Shape{{1, chip.lanes, rows, 0}}, build);
 }
 
-/// Whether elements move as they are.
+/// Returns true if elements are moved without interpolation.
 bool onlyMoves(device::ResizeOp op) {
   for (size_t i = 0; i < op.getTables().size(); i += 2) {
     if (cast<RankedTensorType>(op.getTables()[i].getType()).getDimSize(1) != 1) {
@@ -266,7 +268,7 @@ bool onlyMoves(device::ResizeOp op) {
   return true;
 }
 
-/// n, c, h, w of tensors of four dims; of others all leading dims are c.
+/// Views a tensor of four dims as n, c, h, w. With other ranks, all leading dims are c.
 View viewOf(ArrayRef<int64_t> dims) {
   size_t rank = dims.size();
   View view{{1, 1, 1, dims.back()}, {0, 0, 0, 1}};
@@ -277,13 +279,13 @@ View viewOf(ArrayRef<int64_t> dims) {
   return view;
 }
 
-/// Reads the tables of the resized dims, the |i|-th of the op's axes, into |axis|.
+/// Reads the tables of the op's |i|-th resized dim into |axis|.
 llvm::Error readTables(device::ResizeOp op, size_t i, bool isLast, bool moves, Axis &axis, OperandPlacer &operands) {
   Value table = op.getTables()[2 * i];
   llvm::Expected<std::vector<int32_t>> indices = constantValues<int32_t>(table, "a table of indices");
   int64_t taps = npu::typeOf(table).getDimSize(1);
   SmallVector<int64_t> sizes = {1, 1, axis.size, taps}, strides = {0, 0, taps, 1};
-  if (isLast) { // they lie together
+  if (isLast) { // contiguous
     sizes = {1, 1, 1, axis.size * taps}, strides = {0, 0, 0, 1};
   }
   llvm::Expected<TileView> weights = operands.placeOutside(op.getTables()[2 * i + 1], sizes, strides);
@@ -302,10 +304,10 @@ llvm::Error emitResize(device::ResizeOp op, EmissionContext &context) {
   int64_t rank = xType.getRank();
   bool moves = onlyMoves(op);
   if (op.getAxes().front() < rank - 2) {
-    return refuse("resizes other than the last two dims, which is not emitted yet");
+    return refuse("resizes other than the last two dims, which is not supported yet");
   }
   if (xType.getElementType().isInteger(32) || (!moves && isa<IntegerType>(xType.getElementType()))) {
-    return refuse("interpolates integers, or moves such of 32 bits, which is not emitted yet");
+    return refuse("interpolates integers, or resizes 32-bit integers, which is not supported yet");
   }
   View xView = viewOf(xType.getShape()), yView = viewOf(yType.getShape());
   llvm::Expected<TileView> x = context.operands.place(op.getX(), xView.sizes, xView.strides);
@@ -315,7 +317,7 @@ llvm::Error emitResize(device::ResizeOp op, EmissionContext &context) {
   }
   ResizeTiles resize(context.stream);
   resize.x = *x, resize.y = *y;
-  for (unsigned dim : {2, 3}) { // as they are, unless told
+  for (unsigned dim : {2, 3}) { // identity unless a table is given
     Axis &axis = dim == 2 ? resize.rows : resize.columns;
     axis.size = y->dim(dim), axis.indices.resize(axis.size);
     std::iota(axis.indices.begin(), axis.indices.end(), 0);
