@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One function for each row of the table of what NPUs run (docs/generated/supported-ops.md): an ONNX operator as the importer
-// makes it, in a size that is typical but small. SupportedOps.h takes each to every chip in every precision.
+// One function for each row of the table of operators that chips run (docs/generated/supported-ops.md): an ONNX operator as
+// the importer emits it, in a typical but small size. SupportedOps.h surveys each one on every chip in every precision.
 
 func.func @probe_0(%arg0: tensor<1x8x16x16xf32> {top.name = "x"}) -> (tensor<1x3x16x16xf32> {top.name = "y"}) attributes {title = "Conv"} {
   %0 = top.constant dense<2.500000e-01> : tensor<3x8x3x3xf32> : tensor<3x8x3x3xf32>
