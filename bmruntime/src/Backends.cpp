@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Backends.cpp - The back ends this library was built with -----------===//
+//===- Backends.cpp - The built-in back ends ------------------------------===//
 #include "core/Backend.h"
 #include "npu/NpuBackend.h"
 #include "x86/X86Backend.h"

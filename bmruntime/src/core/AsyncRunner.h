@@ -9,7 +9,7 @@
 
 namespace bmrt::core {
 
-/// Started with the first launch.
+/// A thread that runs one function at a time. The first launch starts it.
 class AsyncRunner {
 public:
   using Function = bmrt_code_t (*)(void *argument, bmrt_status_t *status);
@@ -19,13 +19,13 @@ public:
   AsyncRunner &operator=(const AsyncRunner &) = delete;
   ~AsyncRunner() { stop(); }
 
-  /// Calls |function| on the thread; one call at a time.
+  /// Calls |function| on the thread; fails while another call is pending.
   bmrt_code_t launch(Function function, void *argument, bmrt_status_t *status);
   /// Waits for the call and returns its result.
   bmrt_code_t wait(bmrt_status_t *status);
-  /// Whether a launch has not been waited for.
+  /// Returns true if a launch has not been waited for.
   bool isPending() const { return pending; }
-  /// Whether |wait| would return at once.
+  /// Returns true if |wait| would return at once.
   bool isDone();
   /// Waits for a call in flight and ends the thread.
   void stop();
@@ -38,7 +38,7 @@ private:
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
   bool started = false;
-  bool pending = false; // of the caller's thread; the rest is under the mutex
+  bool pending = false; // accessed only by the caller's thread; the mutex guards the other members
   bool busy = false, stopping = false;
   Function function = nullptr;
   void *argument = nullptr;

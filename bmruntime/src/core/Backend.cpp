@@ -18,10 +18,10 @@ namespace {
 
 constexpr size_t kMostBackends = 32, kMostLetters = 32;
 
-/// What every back end of this version of the interface has; what came later may be missing.
+/// Size of the first version of bmrt_backend_t; members added later may be missing.
 constexpr size_t kFirstSize = offsetof(bmrt_backend_t, wait) + sizeof(bmrt_backend_t::wait);
 
-/// Those that came later than this library. They are never removed.
+/// Back ends added at run time; they are never removed.
 bmrt_backend_t added[kMostBackends];
 size_t addedCount = 0;
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -32,7 +32,7 @@ public:
   ~Lock() { pthread_mutex_unlock(&mutex); }
 };
 
-/// It becomes a part of a file's name.
+/// Returns true for a valid family name, which must be safe as part of a file name.
 bool isFamily(const char *text) {
   const size_t length = strlen(text);
   return length > 0 && length <= kMostLetters && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") == length;
@@ -52,7 +52,7 @@ const bmrt_backend_t *findKnown(const char *family) {
   return nullptr;
 }
 
-/// Which of its functions a back end lacks, by what it says of itself; null if none.
+/// Returns the first function that the back end needs according to its other members but lacks; null if none.
 const char *missingFunction(const bmrt_backend_t &b) {
   const bool onHost = worksOnHostMemory(b), hasQueues = b.verify || (b.find_kernel && !hasHostKernels(b)) || !onHost;
   const struct {
@@ -78,9 +78,9 @@ const char *missingFunction(const bmrt_backend_t &b) {
   return nullptr;
 }
 
-/// Whether |backend| speaks as this library does and has all functions; |name| is for the message.
+/// Checks the interface version of |backend| and that it has all functions; |name| is for the message.
 bmrt_code_t checkBackend(const bmrt_backend_t *backend, const char *name, bmrt_status_t *status) {
-  if (backend->abi != BMRT_BACKEND_ABI) { // nothing else of it can be relied upon
+  if (backend->abi != BMRT_BACKEND_ABI) { // in this case, other members cannot be relied upon
     return BMRT_FAIL(status, UNSUPPORTED,
                      "the back end %.80s has version %" PRIu32 " of the interface, this library has %d: install both "
                      "from one release",
@@ -95,7 +95,7 @@ bmrt_code_t checkBackend(const bmrt_backend_t *backend, const char *name, bmrt_s
   return missing ? BMRT_FAIL(status, UNSUPPORTED, "the back end %.80s lacks %s", name, missing) : BMRT_OK;
 }
 
-/// Takes it into the list; |mutex| is held.
+/// Appends the back end to the list; the caller holds |mutex|.
 bmrt_code_t add(const bmrt_backend_t *backend, bmrt_status_t *status) {
   if (addedCount == kMostBackends) {
     return BMRT_FAIL(status, NO_MEMORY, "there are %zu back ends already", kMostBackends);
@@ -105,7 +105,7 @@ bmrt_code_t add(const bmrt_backend_t *backend, bmrt_status_t *status) {
   return BMRT_OK;
 }
 
-/// Loads the library beside this one; the loader itself knows that folder, whatever the current one is by now.
+/// Loads the library from this library's folder. $ORIGIN makes that independent of the current folder.
 bmrt_code_t loadLibrary(const char *family, const bmrt_backend_t **out, bmrt_status_t *status) {
   char path[64];
   snprintf(path, sizeof(path), "$ORIGIN/libbmrt_%s.so", family);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Backend.h - Which back ends there are ------------------------------===//
+//===- Backend.h - Lookup of back ends ------------------------------------===//
 #ifndef BMRT_CORE_BACKEND_H
 #define BMRT_CORE_BACKEND_H
 
@@ -7,12 +7,12 @@
 
 namespace bmrt::core {
 
-/// The back end of |family|: one that the program has registered, one that this library was built with, or one in a
-/// library of its own (libbmrt_<family>.so) in the folder that this library lies in, which is loaded when it is first
-/// asked for and stays. The status says what is missing. From any thread.
+/// Finds the back end of |family|: one that is built in, one that the program has registered, or one in a library
+/// libbmrt_<family>.so in the folder of this library, which is loaded on first use and never unloaded. The status
+/// states what is missing. May be called from any thread.
 bmrt_code_t findBackend(const char *family, const bmrt_backend_t **out, bmrt_status_t *status);
 
-/// The back ends that this library was built with, then null (src/Backends.cpp).
+/// The built-in back ends, followed by null (src/Backends.cpp).
 extern const bmrt_backend_t *const builtInBackends[];
 
 inline bool worksOnHostMemory(const bmrt_backend_t &backend) { return backend.flags & BMRT_BACKEND_HOST_MEMORY; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- CApi.cpp - The C interface over Model and Context ------------------===//
 //
-// Checks of arguments and handles; the work is done by the classes.
+// Checks arguments and handles; the classes do the work.
 //
 //===----------------------------------------------------------------------===//
 #include "Context.h"
@@ -18,8 +18,8 @@ using namespace bmrt::core;
 
 namespace {
 
-/// A caller compiled against an older header passes a shorter struct; what it lacks keeps its
-/// default.
+/// Reads caller options. A caller compiled against an older header passes a shorter struct; the missing members keep
+/// their defaults.
 template <typename Options>
 void readOptions(const Options *given, Options &out) {
   if (given) {
@@ -61,7 +61,7 @@ bmrt_code_t describePort(const bmodel::StageDef &stage, const flatbuffers::Vecto
   return succeed(status);
 }
 
-/// "'a', 'b' and 3 more" as far as it fits.
+/// Writes "'a', 'b' and 3 more" to |buffer|, with as many names as fit.
 const char *listNames(const Array<Port> &ports, char *buffer, size_t size) {
   size_t used = 0;
   buffer[0] = 0;
@@ -97,7 +97,7 @@ bmrt_code_t getPort(Array<Port> &ports, const char *what, uint32_t index, Port *
   return BMRT_OK;
 }
 
-/// No function but wait may touch a context whose run is in flight.
+/// While a run is in flight, only wait may use the context.
 bmrt_code_t checkIdle(const bmrt_context_t *context, bmrt_status_t *status) {
   return context->isPending() ? BMRT_FAIL(status, FAILED_PRECONDITION,
                                           "a launched run has not been waited for: call bmrt_context_wait first")
@@ -294,7 +294,7 @@ bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input, con
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(getPort(context->stage().inputs, "input", input, &port, out_status));
   const uint64_t expected = currentBytes(*port->def, context->stage().dims.data());
-  // Only read: inputs are never among the tensors a step writes (validateModel).
+  // The buffer is only read: inputs are never among the tensors that a step writes (validateModel).
   BMRT_RETURN_IF_ERROR(context->stage().bind(*port, const_cast<void *>(data), bytes, expected, out_status));
   return succeed(out_status);
 }
@@ -347,7 +347,7 @@ bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status)
 bmrt_code_t bmrt_context_launch(bmrt_context_t *context, bmrt_status_t *out_status) {
   BMRT_REQUIRE(context);
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  context->interrupt.begin(); // here, so that a cancel after this call finds a run
+  context->interrupt.begin(); // before the launch, so that a later cancel applies to this run
   BMRT_RETURN_IF_ERROR(context->launch(out_status));
   return succeed(out_status);
 }
@@ -397,7 +397,7 @@ bmrt_code_t bmrt_context_step_info(const bmrt_context_t *context, uint32_t step,
   return succeed(out_status);
 }
 
-/// Tensor |index| that a step wrote and its bytes.
+/// Returns the slot and bytes of tensor |index| that a step wrote; |isKept|: for modification.
 static bmrt_code_t lookAtWrite(const bmrt_context_t *context, const bmrt_step_info_t *step, uint32_t index, bool isKept,
                                uint32_t *slot, void **data, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkStep(context, step->index, out_status));
@@ -425,7 +425,7 @@ bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info
                                    void **out_data, bmrt_status_t *out_status) {
   BMRT_REQUIRE(context && step && out_data);
   uint32_t slot = 0;
-  // Steps write to memory of the context or to bound outputs only (validateModel).
+  // Steps write only to memory of the context or to bound outputs (validateModel).
   BMRT_RETURN_IF_ERROR(lookAtWrite(context, step, index, /*isKept=*/true, &slot, out_data, out_status));
   return succeed(out_status);
 }

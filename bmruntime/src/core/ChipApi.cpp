@@ -13,7 +13,7 @@ struct bmrt_chip_buffer_t {
 
 namespace {
 
-/// Port |index| of a context that has no run in flight.
+/// Finds port |index| of a context; fails if a run is in flight.
 bmrt_code_t findPort(bmrt_context_t *context, bool isInput, uint32_t index, Port **out, bmrt_status_t *status) {
   if (context->isPending()) {
     return BMRT_FAIL(status, FAILED_PRECONDITION,
@@ -40,7 +40,7 @@ bmrt_code_t bind(bmrt_context_t *context, bool isInput, uint32_t index, void *da
 bmrt_code_t bmrt_context_bind_chip_input(bmrt_context_t *context, uint32_t input, const void *data, uint64_t bytes,
                                          bmrt_status_t *out_status) {
   BMRT_REQUIRE(context);
-  return bind(context, /*isInput=*/true, input, const_cast<void *>(data), bytes, out_status); // it is only read
+  return bind(context, /*isInput=*/true, input, const_cast<void *>(data), bytes, out_status); // only read
 }
 
 bmrt_code_t bmrt_context_bind_chip_output(bmrt_context_t *context, uint32_t output, void *data, uint64_t bytes,
@@ -87,7 +87,7 @@ void *bmrt_chip_buffer_data(const bmrt_chip_buffer_t *buffer) { return buffer ? 
 void bmrt_chip_buffer_release(bmrt_chip_buffer_t *buffer) {
   if (buffer) {
     bmrt_model_t *model = buffer->model;
-    destroyObject(buffer); // before the chip that it is of
+    destroyObject(buffer); // before its chip, which the model owns
     bmrt_model_release(model);
   }
 }

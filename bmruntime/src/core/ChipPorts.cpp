@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- ChipPorts.cpp - Inputs and outputs in the caller's memory of a chip -===//
 //
-// A net's inputs and outputs are the host's; steps copy them from and to the memory of chips. Where such a copy is all
-// that happens to one, the caller may have it in the chip's memory: the copy goes from chip to chip, or falls away
-// where the tensor of the chip can live in the caller's bytes.
+// Inputs and outputs of a net are in the host's memory; steps copy them to and from the memory of chips. If such a copy
+// is the only use of an input or output, the caller may provide it in the chip's memory. The copy then runs on the
+// chip, or is omitted if the chip's tensor can use the caller's buffer directly.
 //
 //===----------------------------------------------------------------------===//
 #include "Context.h"
@@ -17,7 +17,7 @@ using namespace bmodel;
 
 namespace {
 
-/// Calls |use| with each tensor that a step of the stage touches, and whether it may write it.
+/// Calls |use| with each tensor that a step of the stage accesses, and whether the step may write it.
 template <typename Use>
 void forTouched(const StageDef &stage, const StepDef &step, Use use) {
   StreamCall call;
@@ -46,10 +46,10 @@ void forTouched(const StageDef &stage, const StepDef &step, Use use) {
   }
 }
 
-/// What becomes of a tensor, or of views of it, in a stage.
+/// The accesses to a tensor or its views in a stage.
 struct Uses {
   uint32_t touches = 0, writes = 0;
-  const CopyDef *copy = nullptr; ///< the last of the touches that are copies
+  const CopyDef *copy = nullptr; ///< the last access that is a copy
 };
 
 Uses usesOf(const StageDef &stage, uint32_t root) {
@@ -72,7 +72,8 @@ Uses usesOf(const StageDef &stage, uint32_t root) {
 
 } // namespace
 
-/// The copy of a port that is copied to or from a chip, whole, and nothing else; null for others.
+/// Returns the copy step of a port whose only use is a copy of the whole tensor to or from a chip; null for other
+/// ports.
 static const CopyDef *copyOf(const StageDef &stage, const Port &port) {
   const Uses uses = usesOf(stage, port.slot);
   if (!port.ownsPlace || uses.touches != 1 || !uses.copy) {
@@ -102,7 +103,8 @@ bmrt_code_t StageContext::bindOnChip(Port &port, void *pointer, uint64_t bytes, 
   const bool isInput = port.def->role() == TensorRole::Input;
   const uint32_t twin = isInput ? copied->to() : copied->from();
   const TensorDef &other = tensor(twin);
-  // In place: nothing but the copy may write what the caller only lends to be read.
+  // The chip's tensor may use the caller's buffer only if the copy is its only writer: an input buffer must not be
+  // modified.
   const bool isInPlace = other.view_of() < 0 && other.place() == Place::Workspace && other.bytes() == bytes &&
                          reinterpret_cast<uintptr_t>(pointer) % BMRT_ALIGNMENT == 0 &&
                          (!isInput || usesOf(*stage, twin).writes == 1);

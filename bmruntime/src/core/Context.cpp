@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kMaxThreads = 1024;
 
-/// Text of a fixed size; what does not fit is left out.
+/// Text of limited size; silently truncates text that does not fit.
 class Text {
 public:
   [[gnu::format(printf, 2, 3)]] void add(const char *format, ...) {
@@ -35,7 +35,7 @@ private:
   size_t used = 0;
 };
 
-/// "x=1x3x224x224,y=1x8"; the name is left out where there is only one input.
+/// Appends "x=1x3x224x224,y=1x8"; omits the name if there is only one input.
 void addShape(Text &text, const StageDef &stage, uint32_t input, const int64_t *shape, uint32_t rank) {
   char buffer[128];
   if (count(stage.inputs()) > 1) {
@@ -71,7 +71,7 @@ bmrt_context_t::~bmrt_context_t() {
   for (StageContext *stage : stages) {
     destroyObject(stage);
   }
-  // Before the chips that they are of, which are the model's.
+  // Release these before the chips that they belong to, which the model owns.
   queues.clear();
   chipWorkspaces.clear();
   bmrt_model_release(model);
@@ -105,7 +105,7 @@ bmrt_code_t bmrt_context_t::create(bmrt_model_t *newModel, const bmrt_context_op
   ownsWorkspace = options.workspace == nullptr;
   workspace = static_cast<char *>(options.workspace);
   workspaceBytes = options.workspace ? options.workspace_bytes : 0;
-  // More than there are processors would only take turns on them.
+  // More threads than processors would only take turns on them.
   const uint32_t cpus = ThreadPool::availableCpus();
   BMRT_RETURN_IF_ERROR(pool.start(threads < cpus ? threads : cpus, status));
   return enter(*first, status);
@@ -125,7 +125,7 @@ bmrt_code_t bmrt_context_t::reserveFor(const StageProgram &program, uint64_t scr
     if (onChip > chipWorkspaces[i].bytes()) {
       BMRT_RETURN_IF_ERROR(chipWorkspaces[i].allocate(*program.devices[i], onChip, status));
       if (current) {
-        current->enter(); // should the new stage come to nothing
+        current->enter(); // in case entering the new stage fails
       }
     }
   }
@@ -141,7 +141,7 @@ bmrt_code_t bmrt_context_t::reserveFor(const StageProgram &program, uint64_t scr
     workspace = ownWorkspace.data();
     workspaceBytes = bytes;
     if (current) {
-      current->enter(); // should the new stage come to nothing
+      current->enter(); // in case entering the new stage fails
     }
   }
   return pool.reserveScratch(scratchBytes, status);
@@ -201,7 +201,7 @@ bmrt_code_t bmrt_context_t::setInputShape(uint32_t input, const int64_t *shape, 
   if (!followsShapes || checkInputShape(*current->program->def, *port.def, shape, rank, nullptr) == BMRT_OK) {
     return current->setInputShape(port, shape, rank, status);
   }
-  // The other inputs keep their shapes if a stage has them all; else they become what its inputs are.
+  // Prefer a stage that keeps the shapes of the other inputs; if there is none, they take the shapes of the new stage.
   Array<const int64_t *> shapes;
   Array<uint32_t> ranks;
   Array<int64_t> present;
@@ -230,7 +230,7 @@ bmrt_code_t bmrt_context_t::setInputShapes(const int64_t *const *shapes, const u
   return followsShapes ? enterFitting(all, status) : current->setInputShapes(all, status);
 }
 
-/// Takes the first stage that can run and whose inputs may have the shapes that are given.
+/// Enters the first stage that can run here and whose inputs accept the given shapes.
 bmrt_code_t bmrt_context_t::enterFitting(const InputShapes &shapes, bmrt_status_t *status) {
   const StageProgram *refused = nullptr;
   for (const StageProgram &program : model->getStages()) {
@@ -252,7 +252,7 @@ bmrt_code_t bmrt_context_t::enterFitting(const InputShapes &shapes, bmrt_status_
   return failFitting(shapes, status);
 }
 
-/// Tells which shapes there are; where there is one stage only, what is wrong with the shape.
+/// Reports the possible shapes; if there is only one stage, reports what is wrong with the given shapes instead.
 bmrt_code_t bmrt_context_t::failFitting(const InputShapes &shapes, bmrt_status_t *status) const {
   const StageDef &present = *current->program->def;
   Text given, known;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Contract.cpp - Whether launches are what their code relies on ------===//
+//===- Contract.cpp - Checks launches against kernel contracts ------------===//
 #include "Contract.h"
 
 #include "Count.h"
@@ -16,7 +16,7 @@ using namespace bmodel;
 
 namespace {
 
-/// Tensors of which no step may write a byte: the file's own, and the caller's inputs.
+/// Returns true if no step may write the tensor: constants of the file and inputs of the caller.
 bool isReadOnly(const StageDef &stage, const TensorDef &tensor) {
   const TensorDef &root = tensor.view_of() < 0 ? tensor : *stage.tensors()->Get(uint32_t(tensor.view_of()));
   return root.role() == TensorRole::Constant || root.role() == TensorRole::Input;
@@ -111,7 +111,7 @@ bmrt_code_t bmrt::core::checkContracts(const StageDef &stage, SubnetProgram &pro
 
 namespace {
 
-/// The alignments of a stage's tensors, each that of its root.
+/// The required alignment of each tensor; a view's requirement counts for its root.
 struct Alignments {
   const StageDef &stage;
   Array<uint32_t> &found;

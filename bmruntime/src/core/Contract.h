@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Contract.h - Whether launches are what their code relies on --------===//
+//===- Contract.h - Checks launches against kernel contracts --------------===//
 #ifndef BMRT_CORE_CONTRACT_H
 #define BMRT_CORE_CONTRACT_H
 
@@ -17,10 +17,10 @@ namespace bmrt::core {
 struct StageProgram;
 struct SubnetProgram;
 
-/// What the code of a kernel relies on, as the code itself says.
+/// The requirements of a kernel's code, as stored in the code (bmodel/kernel_contract.h).
 struct KernelContract {
   KernelContract() = default;
-  /// |note| as a back end gives it; null: the code says nothing, as that of older compilers.
+  /// |note| is the result of a back end's find_contract; null if the code has no contract (older compilers).
   explicit KernelContract(const void *note) : isKnown(note) {
     if (note) {
       memcpy(&head, note, sizeof(head));
@@ -41,17 +41,16 @@ struct KernelContract {
 
   bool isKnown = false;
   bm_kernel_contract head = {};
-  const unsigned char *args = nullptr; ///< head.arg_count times bm_kernel_arg, of any alignment, in the image
+  const unsigned char *args = nullptr; ///< head.arg_count times bm_kernel_arg, of any alignment, in the code segment
 };
 
 /// Reads the contracts of the kernels of |subnet| and compares every launch with them: tiles, scratch, the bytes of
-/// each tensor, what is written. Afterwards no call of unaltered code touches a byte outside of its tensors,
-/// whatever the tables of the file say. Code without contracts is taken as it is. |stage| and |subnet| have been
-/// validated.
+/// each tensor, and accesses. Afterwards no call of unaltered code accesses a byte outside its tensors, whatever the
+/// tables of the file contain. Code without contracts is accepted as is. |stage| and |subnet| must have been validated.
 bmrt_code_t checkContracts(const bmodel::StageDef &stage, SubnetProgram &subnet, bmrt_status_t *status);
 
-/// Finds what the steps of |stage| need of the address of each tensor in the caller's memory: what contracts say where
-/// launches alone use it, else BMRT_ALIGNMENT. The contracts have been checked.
+/// Computes the alignment that the steps of |stage| require of each tensor in the caller's memory: if only launches use
+/// the tensor, the alignment in their contracts, otherwise BMRT_ALIGNMENT. Requires checked contracts.
 bmrt_code_t findAlignments(StageProgram &stage, bmrt_status_t *status);
 
 } // namespace bmrt::core

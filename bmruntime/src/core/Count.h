@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Count.h - The length of a list of a .bmodel ------------------------===//
+//===- Count.h - Length of a flatbuffers vector ---------------------------===//
 #ifndef BMRT_CORE_COUNT_H
 #define BMRT_CORE_COUNT_H
 
@@ -7,7 +7,7 @@
 
 namespace bmrt::core {
 
-/// An absent list is empty.
+/// Returns the length of a vector; an absent vector is empty.
 template <typename T>
 uint32_t count(const flatbuffers::Vector<T> *vector) {
   return vector ? vector->size() : 0;

@@ -14,7 +14,7 @@ namespace {
 const char *text(const flatbuffers::String *string) { return string ? string->c_str() : ""; }
 
 constexpr uint64_t kZeroBytes = 1 << 16;
-alignas(64) char zeros[kZeroBytes]; // never written; not const, so that the library's file does not hold them
+alignas(64) char zeros[kZeroBytes]; // never written; not const, so that the zeros take no space in the library's file
 
 } // namespace
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Device.h - Chips, their memory and their queues --------------------===//
 //
-// What back ends hand out (bmrt/backend.h), owned.
+// Owning wrappers of the objects that back ends create (bmrt/backend.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMRT_CORE_DEVICE_H
@@ -22,16 +22,16 @@ public:
   Device &operator=(const Device &) = delete;
   ~Device();
 
-  /// |ordinal|: as in bmrt_chip_t.
+  /// |ordinal|: see bmrt_chip_t.
   bmrt_code_t open(const bmrt_backend_t &newBackend, const bmodel::ChipDef &chip, uint32_t ordinal,
                    bmrt_status_t *status);
   bool isOpen() const { return backend; }
 
   const bmrt_backend_t *backend = nullptr;
-  bmrt_device_t *handle = nullptr; ///< null where the back end has nothing to open
+  bmrt_device_t *handle = nullptr; ///< null if the back end has nothing to open
 };
 
-/// Bytes in a chip's memory, of any contents. Only their address is known here.
+/// A buffer in a chip's memory, with undefined contents. The runtime does not access it directly.
 class DeviceBuffer {
 public:
   DeviceBuffer() = default;
@@ -39,7 +39,7 @@ public:
   DeviceBuffer &operator=(DeviceBuffer &&other) noexcept;
   ~DeviceBuffer();
 
-  /// Replaces what it holds.
+  /// Replaces the buffer.
   bmrt_code_t allocate(const Device &newDevice, uint64_t bytes, bmrt_status_t *status);
   char *address() const { return base; }
   uint64_t bytes() const { return size; }
@@ -48,10 +48,10 @@ private:
   const Device *device = nullptr;
   char *base = nullptr;
   uint64_t size = 0;
-  Buffer host; ///< of chips that work on the host's memory
+  Buffer host; ///< for chips that work on the host's memory
 };
 
-/// A queue of a chip, for one context. What is given to it may be done later; |wait| says so.
+/// A queue of a chip, for one context. Commands may execute asynchronously; |wait| synchronises.
 class Queue {
 public:
   Queue() = default;
@@ -63,18 +63,20 @@ public:
   bool isOpen() const { return device; }
   const Device &getDevice() const { return *device; }
 
-  /// Gives its work to a stream of the caller's, or to its own again (null). BMRT_UNSUPPORTED of a family without any.
+  /// Submits later commands to a stream of the caller, or to the queue's own stream (null). BMRT_UNSUPPORTED if the
+  /// family does not support this.
   bmrt_code_t useStream(void *stream, bmrt_status_t *status);
 
   bmrt_code_t run(bmrt_program_t *program, const bmrt_stream_t &stream, bmrt_status_t *status);
-  /// As |run|, to its end; the chip's times of its parts. False of |tellsTimes|: there are none.
+  /// Like |run|, but waits for completion and reports the times of the stream's parts. Requires |tellsTimes|.
   bmrt_code_t runTimed(bmrt_program_t *program, const bmrt_stream_t &stream, const bmrt_part_sink_t &sink,
                        bmrt_status_t *status);
   bool tellsTimes() const { return device->backend->run_timed; }
   bmrt_code_t launch(const bmrt_launch_t &launch, bmrt_status_t *status);
   bmrt_code_t copy(bmrt_copy_t direction, char *to, const char *from, uint64_t bytes, bmrt_status_t *status);
   bmrt_code_t fillZero(char *to, uint64_t bytes, bmrt_status_t *status);
-  /// Until all of it is done; the first error of it. Nothing is in flight afterwards, whatever it returns.
+  /// Waits for all submitted commands and returns their first error. Afterwards nothing is in flight, whatever the
+  /// result.
   bmrt_code_t wait(const bmrt_interrupt_t *interrupt, bmrt_status_t *status);
   bool isDone() const { return device->backend->is_done && device->backend->is_done(handle); }
 
@@ -83,7 +85,7 @@ private:
   bmrt_queue_t *handle = nullptr;
 };
 
-/// The status that back ends may count on, where the caller wants none.
+/// A status that is never null, for calls of back ends: the caller's, or a local one if the caller passed null.
 class StatusOrOwn {
 public:
   explicit StatusOrOwn(bmrt_status_t *given) : used(given ? given : &own) {}

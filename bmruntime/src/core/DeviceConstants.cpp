@@ -13,7 +13,7 @@ using namespace bmodel;
 
 namespace {
 
-/// What lies closer together than this becomes one block.
+/// Constants with a smaller distance than this become one block.
 constexpr uint64_t kGap = kSegmentAlignment;
 
 bool isForChip(const TensorDef &tensor) {

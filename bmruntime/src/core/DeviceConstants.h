@@ -13,21 +13,21 @@ namespace bmrt::core {
 
 struct StageProgram;
 
-/// The constants of a model that chips have in memory of their own: copied there once, when the first context needs
-/// them, and shared by all. Constants that lie side by side in the file do so there.
+/// The constants of a model in the memory of chips. They are copied once, when the first context needs them, and shared
+/// by all contexts. Constants that are adjacent in the file are adjacent on the chip.
 class DeviceConstants {
 public:
-  /// Lists what the stages that can run have, none of it copied yet.
+  /// Lists the constants of all stages that can run, without copying them.
   bmrt_code_t describe(const bmodel::ModelView &view, const Array<StageProgram> &stages, bmrt_status_t *status);
 
-  /// Copies what |stage| needs and is not there yet. From any thread.
+  /// Copies the constants of |stage| that have not been copied yet. May be called from any thread.
   bmrt_code_t place(const bmodel::ModelView &view, const StageProgram &stage, bmrt_status_t *status);
 
-  /// Where a constant of a chip is; the stage of the constant has been placed.
+  /// Returns the address of a constant on its chip; requires place() of its stage.
   char *address(const bmodel::TensorDef &tensor) const;
 
 private:
-  /// Bytes [begin, end) of a segment for a chip.
+  /// Bytes [begin, end) of a segment for one chip.
   struct Block {
     uint32_t chip = 0, segment = 0;
     uint64_t begin = 0, end = 0;

@@ -11,15 +11,15 @@ using namespace bmodel;
 
 namespace {
 
-/// Below this a second thread costs more than it saves.
+/// Size below which a second thread costs more than it saves.
 constexpr uint64_t kHelpFrom = 8 << 20;
 
-/// All chunks of all wanted segments, counted through; threads take the next one.
+/// All chunks of all wanted segments, numbered consecutively; each thread takes the next one.
 class ChunkQueue {
 public:
   ChunkQueue(const ModelView &view, uint32_t kinds) : view(view), kinds(kinds) {}
 
-  /// Checks chunks until none is left or one is bad.
+  /// Checks chunks until none is left or a chunk is corrupt.
   void drain() {
     uint64_t first = 0; // number of the first chunk of segment i
     const auto &segments = *view.model->segments();
@@ -58,7 +58,7 @@ public:
 
 private:
   void check(uint32_t index, const SegmentDef &segment, uint64_t chunk) {
-    // One system call instead of a page fault per 64 KiB; older kernels do not know it.
+    // Populates the pages with one system call instead of a page fault per 64 KiB. Older kernels do not support this.
 #ifdef MADV_POPULATE_READ
     const uint64_t begin = segment.offset() + chunk * segment.chunk_bytes();
     const uint64_t end = segment.offset() + segment.bytes();
@@ -94,7 +94,7 @@ bool bmrt::core::checkIntegrity(const ModelView &view, bool trustConstants, Stat
   const uint32_t code = 1u << uint32_t(SegmentKind::Code);
   ChunkQueue queue(view, trustConstants ? code : ~0u);
   pthread_t helper;
-  // Without a helper the work is done all the same.
+  // If no helper can be started, this thread checks all chunks.
   const bool helped = queue.bytes() >= kHelpFrom && pthread_create(&helper, nullptr, drainQueue, &queue) == 0;
   queue.drain();
   if (helped) {

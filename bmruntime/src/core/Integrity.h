@@ -7,8 +7,8 @@
 
 namespace bmrt::core {
 
-/// Compares all chunk hashes, on a second thread too where there is much to do. With
-/// |trustConstants| those of constants and attachments are left out, and their pages untouched.
+/// Compares all chunk hashes, with a second thread if there is much data. With |trustConstants|, skips constants and
+/// attachments and does not touch their pages.
 bool checkIntegrity(const bmodel::ModelView &view, bool trustConstants, bmodel::Status &status);
 
 } // namespace bmrt::core

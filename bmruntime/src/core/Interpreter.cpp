@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Interpreter.cpp - Runs the steps of a plan -------------------------===//
 //
-// Indices, sizes and types were checked when the model was opened (validateModel), so nothing is
-// checked here but what depends on values.
+// validateModel checked indices, sizes and types when the model was opened, so the interpreter checks only conditions
+// that depend on values.
 //
-// What goes to the queue of a chip may be done later: a lane waits for it before anybody else's step, and at the end.
+// Commands submitted to a chip's queue may execute later: a lane waits for the queue before it runs a step of another
+// agent, and at the end.
 //
 //===----------------------------------------------------------------------===//
 #include "Context.h"
@@ -22,7 +23,7 @@ namespace {
 
 int64_t floorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-/// a op b; false if there is no such value.
+/// Computes a op b; returns false if the result is undefined or overflows.
 bool applyDimOp(DimOp op, int64_t a, int64_t b, int64_t &result) {
   switch (op) {
   case DimOp::Add:
@@ -67,7 +68,7 @@ bmrt_code_t StageContext::runTask(uint32_t step, uint32_t agent, bool isCaller, 
 bmrt_code_t StageContext::runAndWait(Lane &lane, uint32_t begin, uint32_t end, bmrt_status_t *status) {
   bmrt_code_t code = runRange(lane, begin, end, status);
   if (lane.pending != kHostAgent) {
-    // After an error, too: whoever called may free or change what is still in use.
+    // Wait after an error, too: the caller may free or change memory that is still in use.
     const bmrt_code_t waited = drain(lane, code == BMRT_OK ? status : nullptr);
     code = code == BMRT_OK ? waited : code;
   }
@@ -108,7 +109,7 @@ bmrt_code_t StageContext::runRange(Lane &lane, uint32_t begin, uint32_t end, bmr
   return BMRT_OK;
 }
 
-/// For a profile or a hook a step ends when its work does.
+/// Ends a step for a profile or a hook: waits until its work is done.
 bmrt_code_t StageContext::endWatchedStep(Lane &lane, uint32_t step, uint64_t start, bmrt_status_t *status) {
   if (lane.pending != kHostAgent) {
     BMRT_RETURN_IF_ERROR(drain(lane, status));
@@ -126,7 +127,7 @@ bmrt_code_t StageContext::endWatchedStep(Lane &lane, uint32_t step, uint64_t sta
   return mirrors.endHook(*this, status);
 }
 
-/// The value of a dim slot that a step needs.
+/// Reads a dim slot that a step needs; fails if it is unknown.
 bmrt_code_t StageContext::readDim(uint32_t slot, int64_t &value, bmrt_status_t *status) const {
   value = dims[slot];
   return value >= 0
@@ -150,13 +151,13 @@ bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
   if (launch.tiles > 0) {
     context.pool.run(launch);
     if (context.interrupt.isRequested()) {
-      return failCancelled(status); // some tiles may be missing
+      return failCancelled(status); // some tiles may not have run
     }
   }
   return BMRT_OK;
 }
 
-/// A stream whose chip tells the times of its parts.
+/// Runs a stream and records the times that the chip reports for its parts.
 bmrt_code_t StageContext::runTimed(const Step &step, const bmrt_stream_t &call, bmrt_status_t *status) {
   struct Told {
     Profile &profile;
@@ -186,7 +187,7 @@ bmrt_code_t StageContext::runStream(Lane &lane, const Step &step, bmrt_status_t 
                                                    : queue.run(step.subnet->code, call, status);
 }
 
-/// A launch on a chip.
+/// Submits a launch to a chip's queue.
 bmrt_code_t StageContext::enqueueLaunch(Lane &lane, const Step &step, bmrt_status_t *status) {
   const LaunchDef &def = *step.def->op_as_LaunchDef();
   bmrt_launch_t launch = {};
@@ -214,7 +215,7 @@ bmrt_code_t StageContext::copy(Lane &lane, const Step &step, bmrt_status_t *stat
     return BMRT_OK;
   }
   if ((isOnChip[def.from()] || isOnChip[def.to()]) && data[def.to()] == data[def.from()]) {
-    return BMRT_OK; // the caller's memory is the chip's tensor
+    return BMRT_OK; // the chip's tensor already uses the caller's memory
   }
   const bool isFromHost = memoryOf(*stage, from) == kHostMemory && !isOnChip[def.from()];
   const bool isToHost = memoryOf(*stage, to) == kHostMemory && !isOnChip[def.to()];
@@ -241,7 +242,7 @@ bmrt_code_t StageContext::runStep(Lane &lane, const Step &step, bmrt_status_t *s
   case StepOp::RunStreamDef:
   case StepOp::RunStreamOnDef:
     return runStream(lane, step, status);
-  case StepOp::LaunchDef: // those of the host: see runRange
+  case StepOp::LaunchDef: // on a chip; runRange handles launches on the host
     return enqueueLaunch(lane, step, status);
   case StepOp::NONE:
     break;
@@ -262,10 +263,10 @@ bmrt_code_t StageContext::runLoop(Lane &lane, const LoopDef &loop, bmrt_status_t
                      stage->tensors()->Get(uint32_t(loop.trip_count()))->name()->c_str(), kMaxTrips);
   }
   for (int64_t i = 0; i < trips; ++i) {
-    if (context.interrupt.check()) { // loops are the host's, and so the caller's
-      return failCancelled(status);  // bodies may be empty
+    if (context.interrupt.check()) { // only the host runs loops, on the caller's thread
+      return failCancelled(status);  // check here as well, because bodies may be empty
     }
-    if (lane.pending != kHostAgent) { // of the pass before
+    if (lane.pending != kHostAgent) { // commands of the previous iteration
       BMRT_RETURN_IF_ERROR(drain(lane, status));
     }
     if (loop.condition() >= 0 && !*data[size_t(loop.condition())]) {

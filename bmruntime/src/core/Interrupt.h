@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Interrupt.h - How a run is stopped ---------------------------------===//
+//===- Interrupt.h - Cancellation of runs ---------------------------------===//
 #ifndef BMRT_CORE_INTERRUPT_H
 #define BMRT_CORE_INTERRUPT_H
 
@@ -13,19 +13,20 @@
 
 namespace bmrt::core {
 
-/// Whether a run goes on: asked between steps, between the tiles of a launch and between the commands of a chip.
+/// The cancellation flag of a run. It is checked between steps, between the tiles of a launch and between the commands
+/// of a chip.
 class Interrupt {
 public:
-  /// From any thread and from signal handlers.
+  /// Requests cancellation. May be called from any thread and from signal handlers.
   void request() { requested.store(true, std::memory_order_relaxed); }
-  /// A run begins: what was requested before was not for it.
+  /// Starts a run; discards earlier requests.
   void begin() {
     requested.store(false, std::memory_order_relaxed);
     lastPoll = poll ? ticks() : 0;
   }
   bool isRequested() const { return requested.load(std::memory_order_relaxed); }
 
-  /// Of the thread that runs. Calls the poll function if it is time to; true: stop.
+  /// Calls the poll function if it is due; returns true if the run should stop. Only for the running thread.
   bool check() {
     if (poll && ticks() - lastPoll > kPollTicks) {
       lastPoll = ticks();
@@ -42,7 +43,7 @@ public:
   }
 
 private:
-  /// Some 30 to 60 ms: the counter runs at the base clock of the CPU, or counts half nanoseconds.
+  /// About 30 to 60 ms: the counter runs at the base clock of the CPU, or in units of half a nanosecond.
   static constexpr uint64_t kPollTicks = uint64_t(1) << 27;
 
   static uint64_t ticks() {

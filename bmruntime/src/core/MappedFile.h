@@ -10,7 +10,7 @@
 
 namespace bmrt::core {
 
-/// Either a private read-only mapping, owned, or memory of the caller.
+/// Either an owned, private, read-only mapping, or memory of the caller.
 class MappedFile {
 public:
   MappedFile() = default;

@@ -9,15 +9,14 @@
 using namespace bmrt::core;
 
 namespace {
-/// From here on a mapping of its own: untouched pages cost nothing, and large pages save TLB
-/// misses.
+/// Size from which a buffer is a separate mapping: untouched pages cost nothing, and huge pages save TLB misses.
 constexpr uint64_t kMapFrom = 1 << 20;
 constexpr uint64_t kHugePage = 2 << 20;
 
 uint64_t roundUp(uint64_t size) { return (size + 63) / 64 * 64; }
 
-/// Sizes come from files: what no machine like this could ever fill is refused now, instead of ending the process when
-/// it is touched.
+/// Returns true if the machine could never back |size| bytes. Sizes come from files; rejecting them early avoids being
+/// killed when the memory is touched.
 bool exceedsMachine(uint64_t size) {
   const long pages = sysconf(_SC_PHYS_PAGES), pageSize = sysconf(_SC_PAGESIZE);
   return pages > 0 && pageSize > 0 && size / uint64_t(pageSize) >= uint64_t(pages);

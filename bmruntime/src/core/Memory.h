@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Memory.h - Allocation that can fail --------------------------------===//
 //
-// libbmrt is built without exceptions, and std::vector can only throw when memory runs out. These
-// two owners say so instead.
+// libbmrt is built without exceptions, and std::vector can report a lack of memory only by throwing. The two containers
+// of this file report it as a result.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMRT_CORE_MEMORY_H
@@ -17,7 +17,7 @@
 
 namespace bmrt::core {
 
-/// A fixed number of default-constructed elements.
+/// An array of value-initialised elements, of fixed size.
 template <typename T>
 class Array {
 public:
@@ -31,7 +31,7 @@ public:
   }
   ~Array() { clear(); }
 
-  /// Replaces the contents by |newCount| value-initialised elements; false if memory has run out.
+  /// Replaces the contents with |newCount| value-initialised elements; returns false if memory has run out.
   [[nodiscard]] bool allocate(size_t newCount) {
     clear();
     static_assert(alignof(T) <= alignof(std::max_align_t));
@@ -72,7 +72,7 @@ private:
   size_t count = 0;
 };
 
-/// Zeroed bytes aligned to BMRT_ALIGNMENT; physical memory is taken when it is touched.
+/// Zeroed bytes aligned to BMRT_ALIGNMENT; physical memory is allocated on first access.
 class Buffer {
 public:
   Buffer() = default;
@@ -84,7 +84,7 @@ public:
   }
   ~Buffer();
 
-  /// False if memory has run out. An empty buffer has a valid address, too.
+  /// Returns false if memory has run out. An empty buffer also has a valid address.
   [[nodiscard]] bool allocate(uint64_t newSize);
   char *data() const { return bytes; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Mirrors.cpp - Tensors of chips as the host sees them ---------------===//
+//===- Mirrors.cpp - Host copies of tensors on chips ----------------------===//
 #include "Mirrors.h"
 
 #include "StageContext.h"
@@ -17,7 +17,7 @@ bmrt_code_t Mirrors::look(StageContext &stage, uint32_t slot, bool isKept, char 
   if (!mirror.bytes.data() && !mirror.bytes.allocate(bytes)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for a copy of a chip's tensor of %" PRIu64 " bytes", bytes);
   }
-  // What is kept may have been changed since.
+  // The caller may have changed a kept copy in this round; do not overwrite it.
   if (!(mirror.isKept && mirror.round == round)) {
     BMRT_RETURN_IF_ERROR(stage.fetchTensor(slot, mirror.bytes.data(), status));
   }

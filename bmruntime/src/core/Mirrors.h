@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Mirrors.h - Tensors of chips as the host sees them -----------------===//
+//===- Mirrors.h - Host copies of tensors on chips ------------------------===//
 #ifndef BMRT_CORE_MIRRORS_H
 #define BMRT_CORE_MIRRORS_H
 
@@ -10,18 +10,20 @@ namespace bmrt::core {
 
 class StageContext;
 
-/// Copies of tensors that lie in a chip's memory, for those who look at steps or change what they wrote: made when a
-/// tensor is first asked for, and brought up to date whenever a run or a hook begins or ends.
+/// Host copies of tensors in a chip's memory, for callers that read or change the tensors that steps wrote. A copy is
+/// created when its tensor is first requested, and synchronised whenever a run or a hook begins or ends.
 class Mirrors {
 public:
-  /// The bytes of tensor |slot|, as they are now. |isKept|: they may be changed, and later steps see it.
+  /// Returns the current bytes of tensor |slot|. With |isKept|, the caller may change them, and later steps see the
+  /// changes.
   bmrt_code_t look(StageContext &stage, uint32_t slot, bool isKept, char **out, bmrt_status_t *status);
 
-  /// Between them only what was asked for there is kept: older copies are older than what steps have written since.
+  /// Bracket a hook. endHook() writes back only the copies requested in this hook: steps may have overwritten the
+  /// tensors of older copies since.
   void beginHook() { ++round; }
   bmrt_code_t endHook(StageContext &stage, bmrt_status_t *status);
 
-  /// What was kept, to where steps read it; and back after a run.
+  /// Copy the kept tensors to the chip before steps run, and back after a run.
   bmrt_code_t store(StageContext &stage, bmrt_status_t *status);
   bmrt_code_t fetch(StageContext &stage, bmrt_status_t *status);
 
@@ -29,10 +31,10 @@ private:
   struct Mirror {
     Buffer bytes;
     bool isKept = false;
-    uint64_t round = 0; ///< when it was last asked for
+    uint64_t round = 0; ///< the round of the last request
   };
 
-  Array<Mirror> mirrors; ///< by slot; empty until one is asked for
+  Array<Mirror> mirrors; ///< by slot; empty until the first request
   uint64_t round = 0, lastKept = 0;
   bool hasKept = false;
 };

@@ -28,7 +28,7 @@ bmrt_code_t bmrt_model_t::open(MappedFile mapped, const char *name, const bmrt_o
   return loadStages(name, status);
 }
 
-/// Which of the machine's chips of a family the model's are: |wanted| is bmrt_open_options_t.device.
+/// Selects the machine's chips: |wanted| is bmrt_open_options_t.device.
 bmrt_code_t bmrt_model_t::chooseDevices(const char *wanted, bmrt_status_t *status) {
   constexpr unsigned long kMostDevices = 4096;
   if (!ordinals.allocate(count(view.model->chips()))) {
@@ -79,7 +79,7 @@ bmrt_code_t bmrt_model_t::loadStages(const char *name, bmrt_status_t *status) {
       next->def = net->stages()->Get(i);
       next->stageIndex = i;
       const bmrt_code_t code = loadStage(*next, &next->refusal);
-      // A stage for another machine stays, marked; anything else condemns the file.
+      // Mark a stage for another machine as not runnable; any other error makes the whole file unusable.
       if (code != BMRT_OK && code != BMRT_UNSUPPORTED) {
         return fail(status, code, next->refusal.file, next->refusal.line,
                     "failed to load '%.120s': net '%.40s' stage %" PRIu32 ": %.280s", name, net->name()->c_str(), i,
@@ -111,7 +111,7 @@ bmrt_code_t bmrt_model_t::loadStage(StageProgram &stage, bmrt_status_t *status) 
   return BMRT_OK;
 }
 
-/// The constants of streams on the host's memory are the file's first segment of them.
+/// Fills in all of a stream but its addresses. Streams on the host's memory get the file's first segment of constants.
 bool bmrt_model_t::describeStream(const bmodel::StageDef &stage, const bmodel::SubnetDef &subnet,
                                   const bmodel::StepDef &step, Stream &stream) const {
   bmodel::StreamCall call;
@@ -194,7 +194,7 @@ bmrt_code_t bmrt_model_t::openDevice(uint32_t chip, const bmrt_backend_t &backen
   return BMRT_OK;
 }
 
-/// The back end and the chip of a subnet; the back end is none for control subnets.
+/// Finds the back end and the chip of a subnet; control subnets do not get a back end.
 bmrt_code_t bmrt_model_t::findRunner(SubnetProgram &subnet, bmrt_status_t *status) {
   const bmodel::SubnetDef &def = *subnet.def;
   const char *family = bmodel::familyOf(*view.model, def);
@@ -210,7 +210,7 @@ bmrt_code_t bmrt_model_t::findRunner(SubnetProgram &subnet, bmrt_status_t *statu
   return subnet.usesQueue() ? openDevice(def.chip(), *subnet.backend, &subnet.device, status) : BMRT_OK;
 }
 
-/// Chips with memory that the stage uses, whether or not they have code in it.
+/// Opens all chips in whose memory the stage has tensors, even if they run none of its code.
 bmrt_code_t bmrt_model_t::openMemories(StageProgram &stage, bmrt_status_t *status) {
   auto open = [&](int32_t memory) -> bmrt_code_t {
     if (memory == bmodel::kHostMemory || stage.devices[uint32_t(memory)]) {
@@ -299,7 +299,7 @@ char *bmrt_model_t::constantAddress(const bmodel::TensorDef &tensor) const {
   if (tensor.chip() != bmodel::kHostMemory) {
     return constants.address(tensor);
   }
-  // Read-only pages; validateModel and checkContracts have seen that no step writes there.
+  // The pages are read-only; validateModel and checkContracts have ensured that no step writes there.
   return reinterpret_cast<char *>(const_cast<unsigned char *>(view.segment(tensor.place_index()) + tensor.offset()));
 }
 

@@ -16,26 +16,26 @@
 
 namespace bmrt::core {
 
-/// A stream of a subnet, by the sizes of its tensors. Contexts add addresses.
+/// A stream of a subnet with the sizes of its tensors. Contexts add the addresses.
 struct Stream {
   bmrt_stream_t call = {};
-  int32_t workspace = -1; ///< the streams' own, of the stage's; -1: none
-  Array<uint32_t> slots;  ///< of its tensors
+  int32_t workspace = -1; ///< index of the workspace reserved for streams; -1: none
+  Array<uint32_t> slots;  ///< slots of its tensors
   Array<uint64_t> bytes;
   Array<const char *> layers;
 };
 
-/// The code of one subnet. Control subnets have none, and no back end.
+/// The loaded code of one subnet. Control subnets have neither code nor a back end.
 struct SubnetProgram {
   const bmodel::SubnetDef *def = nullptr;
   const bmrt_backend_t *backend = nullptr;
-  Device *device = nullptr;       ///< of its chip
-  bmrt_program_t *code = nullptr; ///< the model's; null without a code segment
+  Device *device = nullptr;       ///< its chip
+  bmrt_program_t *code = nullptr; ///< owned by the model; null without a code segment
   Array<void *> kernels;          ///< in the order of SubnetDef.kernels
   Array<KernelContract> contracts;
   Array<Stream> streams; ///< in the order of the plan
 
-  /// Whether its kernels and streams go to a queue of the chip; else the host runs them.
+  /// Returns true if its kernels and streams go to a queue of the chip; otherwise the host runs them.
   bool usesQueue() const { return backend && !hasHostKernels(*backend); }
 };
 
@@ -45,8 +45,8 @@ struct StageProgram {
   const bmodel::StageDef *def = nullptr;
   uint32_t stageIndex = 0;
   Array<SubnetProgram> subnets;
-  Array<Device *> devices;    ///< by chip: those that have queues or memory in this stage; null: others
-  Array<uint32_t> alignments; ///< by tensor: bytes, of what is in the caller's memory (findAlignments)
+  Array<Device *> devices;    ///< by chip; null for chips without queues or memory in this stage
+  Array<uint32_t> alignments; ///< in bytes, by tensor, for tensors in the caller's memory (findAlignments)
   Schedule schedule;
   bmrt_status_t refusal = {}; ///< code is BMRT_OK if the stage can run
 };
@@ -63,20 +63,21 @@ struct bmrt_model_t {
                    bmrt_status_t *status);
 
   const bmodel::NetDef *net(uint32_t index) const;
-  /// Null if out of range.
+  /// Returns null if out of range.
   const bmrt::core::StageProgram *stage(uint32_t net, uint32_t index) const;
-  /// The stage for a context; |net| and |chip| may be null, |stage| BMRT_FIRST_RUNNABLE_STAGE.
+  /// Finds the stage for a context; |net| and |chip| may be null, |stage| may be BMRT_FIRST_RUNNABLE_STAGE.
   bmrt_code_t findStage(const char *net, uint32_t stage, const char *chip, const bmrt::core::StageProgram **out,
                         bmrt_status_t *status) const;
-  /// Whether |chip| is the name or the family of a stage's chip.
+  /// Returns true if |chip| is the name or the family of a stage's chip.
   bool isFor(const bmrt::core::StageProgram &stage, const char *chip) const;
-  /// Brings the constants of |stage| that are for chips to their memory, unless they are there. From any thread.
+  /// Copies the constants of |stage| to the memories of chips, unless they are already there. May be called from any
+  /// thread.
   bmrt_code_t placeConstants(const bmrt::core::StageProgram &stage, bmrt_status_t *status) {
     return constants.place(view, stage, status);
   }
-  /// Where a constant is in the memory that it is for; for chips, once it has been placed.
+  /// Returns the address of a constant in its memory; for a chip's memory, requires placeConstants.
   char *constantAddress(const bmodel::TensorDef &tensor) const;
-  /// Of all nets, in file order.
+  /// Returns the stages of all nets, in file order.
   const bmrt::core::Array<bmrt::core::StageProgram> &getStages() const { return stages; }
 
   bmodel::ModelView view;
@@ -107,7 +108,7 @@ private:
 
   bmrt::core::MappedFile file;
   bmrt::core::Array<bmrt::core::Device> devices; ///< by chip
-  bmrt::core::Array<uint32_t> ordinals;          ///< by chip: bmrt_chip_t's
+  bmrt::core::Array<uint32_t> ordinals;          ///< by chip; see bmrt_chip_t
   bmrt::core::DeviceConstants constants;
   bmrt::core::Array<bmrt::core::StageProgram> stages;
   bmrt::core::Array<Code> loaded;

@@ -14,7 +14,7 @@ int64_t bmrt::core::chooseGrain(int64_t requested, int64_t tiles, uint32_t threa
     return requested;
   }
   const int64_t grain = tiles / (int64_t(threads) * kClaimsPerThread);
-  // A thread alone has nobody to share few tiles with, and a kernel may do them together for less.
+  // A single thread does not have to share, and a kernel may process a few tiles together faster.
   constexpr int64_t kFewTiles = 4;
   const int64_t least = threads > 1 ? 1 : tiles < kFewTiles ? tiles : kFewTiles;
   return grain < least ? (least < 1 ? 1 : least) : grain;
@@ -27,7 +27,7 @@ int32_t bmrt::core::chipOfCopy(const StageDef &stage, const CopyDef &copy) {
 
 namespace {
 
-/// Calls |use| with the tensors and the dims of a launch or a stream; the tensors are two lists.
+/// Calls |use| with the tensors (two lists) and the dims of a launch or a stream.
 template <typename Use>
 void withArguments(const StageDef &stage, const StepDef &step, Use use) {
   StreamCall call;

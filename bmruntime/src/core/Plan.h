@@ -11,42 +11,42 @@
 
 namespace bmrt::core {
 
-/// Who carries a step out: the host, a queue (a chip's index + 1), or nobody: it touches no tensor itself.
+/// The executor of a step: the host, a queue (a chip's index + 1), or none for a step that accesses no tensor itself.
 enum Agent : uint32_t { kHostAgent = 0, kNoAgent = UINT32_MAX };
 
-/// One step. Launches and streams carry all a run needs; the rest is read from the definition.
+/// One step. For launches and streams it contains everything that a run needs; other steps use their definition.
 struct Step {
   bmodel::StepOp kind = bmodel::StepOp::NONE;
   uint32_t agent = kNoAgent;
   const bmodel::StepDef *def = nullptr;
   const SubnetProgram *subnet = nullptr;
-  // Launches and streams only.
+  // Set only for launches and streams.
   void *kernel = nullptr;
   void **args = nullptr; ///< addresses of the tensors
   int64_t tiles = 0;
   int64_t grain = 1;
-  int64_t *dimValues = nullptr; ///< a launch on the host has it behind the last argument; null if it takes no dims
+  int64_t *dimValues = nullptr; ///< passed to a host kernel after the last argument; null if the step has no dims
   const Stream *stream = nullptr;
 };
 
-/// The chip that copies: the one with memory of its own that is read or written, or kHostMemory.
+/// Returns the chip that performs a copy, i.e. the chip whose memory is read or written, or kHostMemory.
 int32_t chipOfCopy(const bmodel::StageDef &stage, const bmodel::CopyDef &copy);
 
 /// The steps of all subnets of a stage, with their argument pointers.
 class Plan {
 public:
-  /// Resolves kernels and reserves argument arrays for runs on |threads| threads.
+  /// Resolves kernels and allocates argument arrays for runs on |threads| threads.
   bmrt_code_t build(const StageProgram &program, uint32_t threads, bmrt_status_t *status);
 
   /// Fills the argument arrays of launches and streams from |data|, the addresses by tensor slot.
   void bind(char *const *data);
 
-  /// The steps of one subnet: [begin, end) of steps().
+  /// The steps of one subnet: [begin, end) of getSteps().
   uint32_t begin(uint32_t subnet) const { return firstStep[subnet]; }
   uint32_t end(uint32_t subnet) const { return firstStep[subnet + 1]; }
   const Array<Step> &getSteps() const { return steps; }
 
-  /// Largest scratch any launch asks for.
+  /// Returns the largest scratch size of any launch on the host.
   uint64_t getScratchBytes() const { return scratchBytes; }
 
 private:
@@ -60,8 +60,8 @@ private:
   uint64_t scratchBytes = 0;
 };
 
-/// Tiles a thread claims at once: |requested| if the compiler said so, else small enough that
-/// threads of unequal speed end together.
+/// Returns the number of tiles that a thread claims at once: |requested| if the compiler chose one, otherwise a number
+/// small enough that threads of unequal speed finish at about the same time.
 int64_t chooseGrain(int64_t requested, int64_t tiles, uint32_t threads);
 
 } // namespace bmrt::core

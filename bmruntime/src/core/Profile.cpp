@@ -13,7 +13,7 @@ using namespace bmrt::core;
 
 namespace {
 
-/// Enough for the steps of a net many times over; bounds a loop that never ends.
+/// Enough for many runs of all steps of a typical net; bounds the events of an endless loop.
 constexpr size_t kMaxEvents = 1 << 16;
 
 void writeQuoted(FILE *out, const char *text) {
@@ -98,7 +98,7 @@ bmrt_code_t Profile::writeTrace(const bmodel::ModelDef &model, const Plan &plan,
   fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", out);
   const size_t total = eventCount < events.size() ? eventCount.load() : events.size();
   uint64_t start = UINT64_MAX;
-  uint64_t seen = 0; // by agent; those who work at the same time are fewer than its bits
+  uint64_t seen = 0; // by agent; the mask has enough bits for all agents that run concurrently
   for (size_t i = 0; i < total; ++i) {
     start = events[i].begin < start ? events[i].begin : start;
     seen |= uint64_t(1) << events[i].agent;

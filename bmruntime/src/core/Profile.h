@@ -11,33 +11,33 @@
 
 namespace bmrt::core {
 
-/// Nanoseconds of a clock that never goes back.
+/// Returns the time of a monotonic clock in nanoseconds.
 uint64_t nowNs();
 
-/// Sums over all runs, and the events of the last one.
+/// Times of steps, summed over all runs, and the events of the last run.
 class Profile {
 public:
-  /// Starts from zero for |steps| steps, or stops: what was recorded stays.
+  /// Starts profiling |steps| steps from zero, or stops it and keeps the recorded times.
   bmrt_code_t enable(bool on, size_t steps, bmrt_status_t *status);
   bool isEnabled() const { return enabled; }
   bool hasTimes() const { return times.size() > 0; }
 
   void beginRun() { eventCount = enabled ? 0 : eventCount.load(); }
-  /// |agent|: who carried the step out. From the threads of several agents at once; a step is one agent's.
+  /// Records a step of |agent|. Several agents may call this at the same time; each step belongs to one agent.
   void record(uint32_t step, uint32_t agent, uint64_t beginNs, uint64_t endNs);
   const bmrt_step_time_t &time(uint32_t step) const { return times[step]; }
 
-  /// What a chip times by itself within a step.
+  /// A part of a step that the chip times separately.
   struct Part {
-    uint32_t layer; ///< of the step's ONNX nodes; UINT32_MAX: none
+    uint32_t layer; ///< index into the step's ONNX nodes; UINT32_MAX: none
     bmrt_step_time_t time;
   };
-  /// Part |index| of |step|, counted from 0 in each run. Without memory for it nothing is kept.
+  /// Records part |index| of |step|, counted from 0 in each run. Drops the part if memory has run out.
   void recordPart(uint32_t step, uint32_t index, uint32_t layer, uint64_t ns);
   const Array<Part> &partsOf(uint32_t step) const { return parts[step].all; }
 
-  /// Chrome's trace format, one complete event a step; a row for the host and one for each of |model|'s chips that had
-  /// work meanwhile.
+  /// Writes Chrome's trace format: one complete event per step, one row for the host and one for each of |model|'s
+  /// chips that did work.
   bmrt_code_t writeTrace(const bmodel::ModelDef &model, const Plan &plan, const char *path,
                          bmrt_status_t *status) const;
 
@@ -48,14 +48,14 @@ private:
   };
 
   bool enabled = false;
-  /// Of a step; as many as its first run has told.
+  /// The parts of a step; the first run determines their number.
   struct Parts {
     Array<Part> all;
   };
 
   Array<bmrt_step_time_t> times;
   Array<Parts> parts;  ///< by step
-  Array<Event> events; ///< a loop may run a step more often than fits; what is beyond is left out
+  Array<Event> events; ///< limited: later events of a step that a loop runs very often are dropped
   std::atomic<size_t> eventCount = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Schedule.cpp - Which steps of a stage may run at the same time -----===//
+//===- Schedule.cpp - Concurrency of a stage's steps ----------------------===//
 #include "Schedule.h"
 
 #include "Count.h"
@@ -14,13 +14,13 @@ using namespace bmodel;
 
 namespace {
 
-/// Beyond these a stage runs step by step: files that are made to keep a loader busy gain nothing.
+/// Beyond these limits a stage runs step by step, so that hostile files cannot keep a loader busy.
 constexpr size_t kMostAccesses = 1 << 16, kMostComparisons = 1 << 24;
 constexpr size_t kMostTasks = 4096;
 
-/// Bytes that a task touches. Constants and inputs, which nothing writes, are left out.
+/// The bytes that a task accesses. Constants and inputs are omitted, because nothing writes them.
 struct Access {
-  uint64_t area = 0; ///< memory that shares no byte with any other
+  uint64_t area = 0; ///< areas do not overlap
   uint64_t begin = 0, end = 0;
   bool isWrite = false;
 
@@ -29,13 +29,13 @@ struct Access {
   }
 };
 
-/// What the steps of a stage touch, and who carries them out.
+/// Computes the accesses of the steps of a stage.
 class Accesses {
 public:
   explicit Accesses(const StageProgram &program) : program(program), stage(*program.def) {}
 
-  /// Calls |visit| with every access of a step of |subnet|, those of subnets that it calls too. Stops, and returns
-  /// false, where there are too many.
+  /// Calls |visit| with every access of a step of |subnet|, including those of subnets that it calls. Returns false if
+  /// there are too many accesses.
   template <typename Visit>
   bool ofStep(uint32_t subnet, const StepDef &step, Visit visit);
 
@@ -54,7 +54,8 @@ private:
   size_t visited = 0;
 };
 
-/// Where a root is: an area of its own for each workspace, each memory's states and each buffer of the caller.
+/// Returns the area of a root tensor: each workspace, the states of each memory and each buffer of the caller is a
+/// separate area.
 uint64_t areaOf(const TensorDef &root, uint32_t slot) {
   const uint64_t place = uint64_t(root.place()) << 32;
   return place | (root.place() == Place::Workspace ? root.place_index()
@@ -74,7 +75,7 @@ void Accesses::visitTensor(uint32_t slot, bool isWrite, Visit visit) {
   }
 }
 
-/// By the contract of the code; without one any argument may be written.
+/// Visits the arguments of a launch as stated in its contract; without a contract, any argument may be written.
 template <typename Visit>
 void Accesses::visitLaunch(uint32_t subnet, const LaunchDef &launch, Visit visit) {
   const KernelContract &contract = program.subnets[subnet].contracts[launch.kernel()];
@@ -137,8 +138,8 @@ bool Accesses::ofStep(uint32_t subnet, const StepDef &step, Visit visit) {
   return true;
 }
 
-/// Who carries out a step and those that it calls: bit 0 for the host, bit chip + 1 for a chip's queue, the last one if
-/// dims are set, which all may read. Callees have higher numbers.
+/// The agents of a step and of all steps that it calls, as a mask: bit 0 for the host, bit chip + 1 for a chip's queue,
+/// and the highest bit if dims are set, which any step may read. Callees have higher indices.
 class StepAgents {
 public:
   static constexpr uint64_t kHost = 1, kSetsDims = uint64_t(1) << 63;
@@ -187,12 +188,12 @@ private:
   Array<uint64_t> subnets;
 };
 
-/// Accesses of all tasks, one behind the other.
+/// The accesses of all tasks in one list.
 struct TaskAccesses {
   Array<Access> list;
-  Array<uint32_t> first; ///< by task, and the end
+  Array<uint32_t> first; ///< first access by task, and the end of the list
 
-  /// False where there are too many, or no memory.
+  /// Returns false if there are too many accesses or memory has run out.
   bool build(const StageProgram &program) {
     const auto &plan = *program.def->subnets()->Get(0)->plan();
     if (!first.allocate(plan.size() + 1)) {
@@ -220,7 +221,7 @@ struct TaskAccesses {
     for (uint32_t i = first[a]; i < first[a + 1]; ++i) {
       for (uint32_t k = first[b]; k < first[b + 1]; ++k) {
         if (++comparisons > kMostComparisons || list[i].conflictsWith(list[k])) {
-          return true; // of what there was no time to compare, too
+          return true; // also for pairs beyond the limit of comparisons
         }
       }
     }
@@ -237,7 +238,7 @@ public:
   ScheduleBuilder(const StageProgram &program, Schedule &made)
       : program(program), made(made), agents(program), plan(program.def->subnets()->Get(0)->plan()) {}
 
-  /// False where nothing could run at the same time, or memory has run out.
+  /// Returns false if no steps could run concurrently, or if memory has run out.
   bool build() {
     return agents.build() && made.tasks.allocate(plan->size()) && assignAgents() && accesses.build(program) &&
            orderTasks() && findNeeds() && findHandOvers();
@@ -258,7 +259,7 @@ private:
   const flatbuffers::Vector<flatbuffers::Offset<StepDef>> *plan;
 };
 
-/// The agent that has one bit of |mask|; a new one for a chip that comes up first.
+/// Returns the agent for a mask with one bit; adds a new agent for a chip seen for the first time.
 uint32_t ScheduleBuilder::agentOf(uint64_t mask) {
   if (mask <= StepAgents::kHost) {
     return 0;
@@ -305,7 +306,7 @@ bool ScheduleBuilder::orderTasks() {
   return true;
 }
 
-/// |task| waits for |earlier|, and so for all that it has waited for.
+/// Makes |task| wait for |earlier|, and thereby for everything that |earlier| waits for.
 void ScheduleBuilder::need(uint32_t task, uint32_t earlier) {
   uint32_t *mine = &made.needed[task * made.agentCount];
   const Schedule::Task &other = made.tasks[earlier];
@@ -330,8 +331,9 @@ bool ScheduleBuilder::findNeeds() {
   return true;
 }
 
-/// A queue's task is handed over where the next of somebody else's need not wait for it. False where neither is any,
-/// nor a task of the host in front of one that could begin before it ends: all tasks are one chain.
+/// Marks the tasks to hand over to a worker thread: those of queues, if the next task of another agent does not depend
+/// on them. Returns false if all tasks form a single chain, i.e. if there is neither such a task nor a host task that
+/// could overlap with the following task of a queue.
 bool ScheduleBuilder::findHandOvers() {
   bool found = false;
   for (uint32_t i = 0; i < made.tasks.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Schedule.h - Which steps of a stage may run at the same time -------===//
+//===- Schedule.h - Concurrency of a stage's steps ------------------------===//
 #ifndef BMRT_CORE_SCHEDULE_H
 #define BMRT_CORE_SCHEDULE_H
 
@@ -12,29 +12,29 @@ namespace bmrt::core {
 struct StageProgram;
 class ScheduleBuilder;
 
-/// The steps of a stage's first subnet as tasks of those who carry them out: the host, agent 0, and queues of chips.
-/// Each does its tasks in order, and a task waits for those of others that write what it reads or writes, or read what
-/// it writes. Made once, for a model.
+/// The steps of a stage's first subnet as tasks of agents: the host (agent 0) and the queues of chips. Each agent
+/// executes its tasks in order. A task waits for the tasks of other agents that write what it reads or writes, or read
+/// what it writes. Built once per model.
 class Schedule {
 public:
   struct Task {
     uint32_t agent = 0;
-    uint32_t number = 0;      ///< among the agent's
-    bool isExclusive = false; ///< nothing else runs meanwhile
-    bool handOver = false;    ///< of a queue: others have something to do meanwhile
+    uint32_t number = 0;      ///< index among the tasks of the agent
+    bool isExclusive = false; ///< nothing else runs at the same time
+    bool handOver = false;    ///< for queues: another agent has work to do at the same time
   };
 
-  /// Stays empty where nothing could run at the same time: then steps run one after another, as they do where there is
-  /// no memory for a schedule.
+  /// Remains empty if no steps could run concurrently, or if memory for the schedule has run out; the steps then run
+  /// one after another.
   void build(const StageProgram &stage);
 
   bool isEmpty() const { return tasks.size() == 0; }
   uint32_t agents() const { return agentCount; }
-  /// An agent as steps name it (Plan.h): here they are numbered without gaps.
+  /// Converts an agent to its number in steps (Plan.h); agents of a schedule are numbered without gaps.
   uint32_t stepAgent(uint32_t agent) const { return agent == 0 ? 0 : chips[agent] + 1; }
-  /// One for each step of the first subnet.
+  /// One task for each step of the first subnet.
   const Array<Task> &getTasks() const { return tasks; }
-  /// How many tasks |other| must have done before |task| begins.
+  /// Returns the number of tasks that |other| must have completed before |task| starts.
   uint32_t needs(uint32_t task, uint32_t other) const { return needed[task * agentCount + other]; }
   /// The tasks of |agent|, by number.
   uint32_t count(uint32_t agent) const { return first[agent + 1] - first[agent]; }

@@ -65,7 +65,7 @@ bmrt_code_t StageContext::create(const StageProgram &newProgram, bmrt_status_t *
   return resetState(status);
 }
 
-/// Each memory has its own area of states; that of a chip ends with its last tensor.
+/// Allocates a state area in each memory. The area of a chip ends with its last tensor.
 bmrt_code_t StageContext::allocateState(bmrt_status_t *status) {
   Array<uint64_t> ends;
   if (!state.allocate(stage->state_bytes()) || !ends.allocate(program->devices.size()) ||
@@ -152,7 +152,7 @@ bmrt_code_t bmrt::core::checkInputShape(const StageDef &stage, const TensorDef &
   return BMRT_OK;
 }
 
-/// Whether dim |at| of |input| has the size that inputs before it give to its symbol.
+/// Checks that dim |at| of |input| equals the size of the same symbol in earlier inputs.
 static bmrt_code_t checkSymbol(const StageDef &stage, const InputShapes &shapes, uint32_t input, uint32_t at,
                                bmrt_status_t *status) {
   const TensorDef &def = *stage.tensors()->Get(stage.inputs()->Get(input));
@@ -195,7 +195,7 @@ bmrt_code_t StageContext::setInputShape(Port &input, const int64_t *shape, uint3
       dims[size_t(dim.slot())] = shape[i];
     }
   }
-  // Buffers bound for other sizes would be read beyond their end.
+  // Unbind buffers bound for other sizes; they would be read beyond their end.
   for (Port &port : inputs) {
     if (changed && isSymbolic(*port.def)) {
       port.bound = nullptr;
@@ -239,12 +239,12 @@ bmrt_code_t StageContext::ensureOwn(Port &port, bmrt_status_t *status) {
   return BMRT_OK;
 }
 
-/// Gives every slot its address: what the model places, and what is bound.
+/// Sets the address of every slot: tensors placed by the model, and bound buffers.
 void StageContext::placeTensors() {
   for (uint32_t i = 0; i < data.size(); ++i) {
     const TensorDef &def = *stage->tensors()->Get(i);
     if (def.view_of() >= 0) {
-      continue; // below, where its root is known
+      continue; // set below, once the address of its root is known
     }
     switch (def.place()) {
     case Place::Workspace:
@@ -322,7 +322,7 @@ void StageContext::copyOutputs() {
   }
 }
 
-/// A constant, or a view of one, as the file has it, whoever has a copy.
+/// Returns the bytes in the file of a constant or of a view of one, even if a chip has a copy.
 const char *StageContext::fileBytes(uint32_t constant) const {
   const TensorDef &def = tensor(constant);
   const TensorDef &root = def.view_of() < 0 ? def : tensor(uint32_t(def.view_of()));
@@ -341,7 +341,7 @@ bmrt_code_t StageContext::resetChipState(uint32_t slot, bmrt_status_t *status) {
 }
 
 bmrt_code_t StageContext::resetState(bmrt_status_t *status) {
-  // Fresh memory of the host is zero; tensors alone are cleared, so that the rest is never touched.
+  // Fresh host memory is zero. Clear only the tensors, so that other pages are never touched.
   for (uint32_t i = 0; i < data.size(); ++i) {
     const TensorDef &def = tensor(i);
     if (def.place() != Place::State || def.view_of() >= 0) {
@@ -395,7 +395,7 @@ bmrt_code_t StageContext::run(bmrt_status_t *status) {
   {
     const FloatModeScope floatMode;
     Lane lane(kHostAgent, /*isCaller=*/true);
-    // Hooks see steps in their order, so then they run in it.
+    // Hooks observe steps in plan order, so run the steps in that order.
     BMRT_RETURN_IF_ERROR(program->schedule.isEmpty() || context.hook
                              ? runAndWait(lane, plan.begin(0), plan.end(0), status)
                              : context.tasks.run(*this, program->schedule, context.interrupt, status));
@@ -426,7 +426,7 @@ bmrt_code_t StageContext::enqueue(bmrt_status_t *status) {
   stateIsFresh = false;
   const bmrt_code_t code = runRange(enqueued, plan.begin(0), plan.end(0), status);
   if (code != BMRT_OK && enqueued.pending != kHostAgent) {
-    (void)drain(enqueued, nullptr); // the caller may free what is still in use
+    (void)drain(enqueued, nullptr); // the caller may free memory that is still in use
   }
   return code;
 }

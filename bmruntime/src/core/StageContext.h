@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- StageContext.h - One place to run a stage --------------------------===//
+//===- StageContext.h - Execution context of a stage ----------------------===//
 #ifndef BMRT_CORE_STAGECONTEXT_H
 #define BMRT_CORE_STAGECONTEXT_H
 
@@ -12,76 +12,77 @@
 
 namespace bmrt::core {
 
-/// An input or output and where its bytes are.
+/// An input or output and the place of its bytes.
 struct Port {
   uint32_t slot = 0;
   const bmodel::TensorDef *def = nullptr;
   char *bound = nullptr;  ///< the caller's memory, if any
-  bool ownsPlace = false; ///< the slot lives in the caller's memory, not elsewhere (an alias)
-  uint32_t alignment = 1; ///< what the stage needs of |bound| to use it in place
+  bool ownsPlace = false; ///< the slot lives in the caller's memory; false for aliases of other tensors
+  uint32_t alignment = 1; ///< alignment that |bound| needs to be used in place
   bool isOnChip = false;  ///< |bound| is in the memory of the chip that the port is copied to or from
-  int32_t twin = -1;      ///< the chip's tensor that lives in |bound| then, so that nothing is copied; -1: none
+  int32_t twin = -1;      ///< the chip's tensor that then uses |bound| directly, without a copy; -1: none
   bool hasOwn = false;
   Buffer own;
 
-  /// Whether the slot lives in |bound|.
+  /// Returns true if the slot uses |bound| directly.
   bool isUsedInPlace() const;
 };
 
-/// One shape for each input; null where it is not known.
+/// One shape for each input; null for an unknown shape.
 struct InputShapes {
   const int64_t *const *dims;
   const uint32_t *ranks;
 };
 
-/// One of those who carry out steps at the same time: the caller's thread, or one of the runtime's for a chip.
+/// A thread that executes steps: the caller's thread, or a thread of the runtime for a chip.
 struct Lane {
   Lane(uint32_t agent, bool isCaller) : agent(agent), isCaller(isCaller) {}
 
-  uint32_t agent;                ///< whose task it is, for the trace
-  bool isCaller;                 ///< only there may poll functions be called
-  uint32_t pending = kHostAgent; ///< a chip's queue with work that was not waited for; the host: none
+  uint32_t agent;                ///< the agent of the current task, for the trace
+  bool isCaller;                 ///< poll functions may be called only on the caller's thread
+  uint32_t pending = kHostAgent; ///< the chip queue with unfinished work; kHostAgent: none
 };
 
-/// Plan, inputs, outputs and state of one stage. What the stages of a context share, of which one runs at a time, is
-/// the context's.
+/// Plan, inputs, outputs and state of one stage. The context owns what its stages share; one stage runs at a time.
 class StageContext {
 public:
   explicit StageContext(bmrt_context_t &context) : context(context) {}
 
   bmrt_code_t create(const StageProgram &program, bmrt_status_t *status);
-  /// Uses the context's workspace as it is now; what was known of addresses is void.
+  /// Makes this the current stage: takes over the context's current workspaces and invalidates addresses.
   void enter();
   bmrt_code_t enableProfile(bool on, bmrt_status_t *status) {
     return profile.enable(on, plan.getSteps().size(), status);
   }
 
   bmrt_code_t setInputShape(Port &input, const int64_t *shape, uint32_t rank, bmrt_status_t *status);
-  /// All of those that are known, or none.
+  /// Sets all known shapes, or none of them.
   bmrt_code_t setInputShapes(const InputShapes &shapes, bmrt_status_t *status);
   bmrt_code_t bind(Port &port, void *data, uint64_t bytes, uint64_t expected, bmrt_status_t *status);
-  /// The same with memory of the chip that the port is copied to or from (ChipPorts.cpp).
+  /// Binds memory of the chip that the port is copied to or from (ChipPorts.cpp).
   bmrt_code_t bindOnChip(Port &port, void *data, uint64_t bytes, bmrt_status_t *status);
-  /// That chip; null for a port that cannot be there.
+  /// Returns that chip; null for a port that cannot be in a chip's memory.
   const Device *chipOfPort(const Port &port) const;
   bmrt_code_t ensureOwn(Port &port, bmrt_status_t *status);
   bmrt_code_t resetState(bmrt_status_t *status);
   bmrt_code_t run(bmrt_status_t *status);
-  /// Whether a run is nothing but commands of one chip that works by itself, and nobody watches its steps.
+  /// Returns true if a run consists only of commands of one asynchronous chip, and no hook or profile observes its
+  /// steps.
   bool isEnqueued() const;
-  /// Of such a run: gives the commands, and waits for them.
+  /// Submits the commands of such a run; finish() waits for them.
   bmrt_code_t enqueue(bmrt_status_t *status);
   bmrt_code_t finish(bmrt_status_t *status);
   bool isFinished() const;
   bmrt_code_t runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status);
-  /// One step of the first subnet and what it calls, to its end: for TaskRunner.
+  /// Runs one step of the first subnet, including the steps that it calls, to completion. For TaskRunner.
   bmrt_code_t runTask(uint32_t step, uint32_t agent, bool isCaller, bmrt_status_t *status);
 
-  /// The bytes of tensor |slot| after a run or in a hook; |isKept|: they may be changed, and later steps see it.
+  /// Returns the bytes of tensor |slot| after a run or in a hook. With |isKept|, the caller may change them, and later
+  /// steps see the changes.
   bmrt_code_t look(uint32_t slot, bool isKept, void **out, bmrt_status_t *status);
   const bmodel::TensorDef &tensor(uint32_t slot) const { return *stage->tensors()->Get(slot); }
   uint32_t tensorCount() const { return uint32_t(data.size()); }
-  /// Copies tensor |slot|, which lies in a chip's memory, to or from |bytes| of the host's.
+  /// Copy tensor |slot|, which is in a chip's memory, to or from |bytes| in the host's memory.
   bmrt_code_t fetchTensor(uint32_t slot, char *bytes, bmrt_status_t *status);
   bmrt_code_t storeTensor(uint32_t slot, const char *bytes, bmrt_status_t *status);
   const void *outputAddress(const Port &output) const { return output.bound ? output.bound : data[output.slot]; }
@@ -122,27 +123,26 @@ private:
   bmrt_context_t &context;
   const bmodel::StageDef *stage = nullptr;
   Array<char *> workspaceData;
-  Array<uint64_t> workspaceUsed; ///< by memory: the host's, then by chip
+  Array<uint64_t> workspaceUsed; ///< by memory: the host's first, then by chip
   Buffer state;
   Array<DeviceBuffer> chipStates; ///< by chip
   Array<char *> data;             ///< address by tensor slot, in the tensor's memory
-  Array<bool> isOnChip;           ///< by slot: of the host's tensors those that the caller has in a chip's memory
+  Array<bool> isOnChip;           ///< by slot: host tensors that the caller provides in a chip's memory
   Mirrors mirrors;
-  Lane enqueued{kHostAgent, /*isCaller=*/true}; ///< of the run that was given to a chip
-  uint32_t onlyAgent = kHostAgent;              ///< the chip that works by itself and carries out all steps; if any
+  Lane enqueued{kHostAgent, /*isCaller=*/true}; ///< for runs that were submitted to a chip by enqueue()
+  uint32_t onlyAgent = kHostAgent;              ///< the asynchronous chip that executes all steps, if any
   bool addressesCurrent = false;
-  bool stateIsFresh = true; ///< nothing has written to it since it was allocated or reset
+  bool stateIsFresh = true; ///< not written since it was allocated or reset
 };
 
-/// Whether input |input| of |stage| takes |shape|; if not, the status says what it takes.
+/// Checks that input |input| of |stage| accepts |shape|; otherwise the status states what it accepts.
 bmrt_code_t checkInputShape(const bmodel::StageDef &stage, const bmodel::TensorDef &input, const int64_t *shape,
                             uint32_t rank, bmrt_status_t *status);
 
-/// The same of all inputs whose shapes are known; dims of one symbol must be equal.
+/// Checks all inputs with known shapes; dims with the same symbol must be equal.
 bmrt_code_t checkInputShapes(const bmodel::StageDef &stage, const InputShapes &shapes, bmrt_status_t *status);
 
-/// Bytes of a context's memory that the workspaces of |stage| take in |memory|, the host's or a chip's; UINT64_MAX
-/// where that is too much to count.
+/// Returns the bytes that the workspaces of |stage| take in |memory|, the host's or a chip's; UINT64_MAX on overflow.
 uint64_t workspaceBytes(const bmodel::StageDef &stage, int32_t memory = bmodel::kHostMemory);
 
 } // namespace bmrt::core

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Status.cpp - How functions of the runtime report errors ------------===//
+//===- Status.cpp - Error reporting of the runtime ------------------------===//
 #include "Status.h"
 
 #include "bmodel/utf8.h"

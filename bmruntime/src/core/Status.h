@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Status.h - How functions of the runtime report errors --------------===//
+//===- Status.h - Error reporting of the runtime --------------------------===//
 //
-// Functions return a bmrt_code_t and fill a bmrt_status_t that may be null: no exceptions, no
-// allocation, so an error can be reported when memory has run out.
+// Functions return a bmrt_code_t and fill a bmrt_status_t, which may be null. They use neither exceptions nor
+// allocation, so that an error can be reported when memory has run out.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMRT_CORE_STATUS_H
@@ -13,19 +13,19 @@
 
 namespace bmrt::core {
 
-/// Fills |status| if there is one; returns |code|.
+/// Fills |status| unless it is null; returns |code|.
 [[gnu::format(printf, 5, 6)]] bmrt_code_t fail(bmrt_status_t *status, bmrt_code_t code, const char *file, int line,
                                                const char *format, ...);
 
-/// Passes on what the reader found in the file called |name|.
+/// Converts an error that the reader found in the file called |name|.
 bmrt_code_t fail(bmrt_status_t *status, const bmodel::Status &cause, const char *name);
 
-/// What a run returns that was interrupted.
+/// Reports that a run was cancelled.
 inline bmrt_code_t failCancelled(bmrt_status_t *status) {
   return fail(status, BMRT_CANCELLED, __FILE_NAME__, __LINE__, "the run was cancelled");
 }
 
-/// Marks |status| as good; returns BMRT_OK.
+/// Marks |status| as successful; returns BMRT_OK.
 inline bmrt_code_t succeed(bmrt_status_t *status) {
   if (status) {
     status->code = BMRT_OK;
@@ -47,7 +47,7 @@ inline bmrt_code_t succeed(bmrt_status_t *status) {
     }                                                                                                                  \
   } while (false)
 
-/// Reports a NULL argument of the C interface's function that uses it: |condition| joins the pointers that must be set.
+/// Reports a NULL argument of a function of the C interface; |condition| is the conjunction of the required pointers.
 #define BMRT_REQUIRE(condition)                                                                                        \
   do {                                                                                                                 \
     if (!(condition)) {                                                                                                \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- StepInfo.cpp - Steps as the C interface shows them -----------------===//
+//===- StepInfo.cpp - Descriptions of steps for the C interface -----------===//
 #include "StepInfo.h"
 
 using namespace bmrt::core;

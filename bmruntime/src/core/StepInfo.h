@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- StepInfo.h - Steps as the C interface shows them -------------------===//
+//===- StepInfo.h - Descriptions of steps for the C interface -------------===//
 #ifndef BMRT_CORE_STEPINFO_H
 #define BMRT_CORE_STEPINFO_H
 

@@ -12,7 +12,7 @@ using namespace bmrt::core;
 
 namespace {
 
-/// How often a caller that waits looks whether the run is to end.
+/// Interval at which a waiting caller checks for cancellation.
 constexpr long kPollNs = 20000000;
 
 class Lock {
@@ -36,7 +36,7 @@ bmrt_code_t TaskRunner::run(StageContext &newStage, const Schedule &newSchedule,
   for (uint32_t i = 0; i < tasks.size(); ++i) {
     const Schedule::Task &task = tasks[i];
     if (task.number < issued[task.agent]) {
-      continue; // handed over ahead
+      continue; // already handed over by issueAhead
     }
     if (task.agent == 0) {
       issueAhead();
@@ -56,7 +56,7 @@ bmrt_code_t TaskRunner::run(StageContext &newStage, const Schedule &newSchedule,
   return hasFailed ? failure.code : BMRT_OK;
 }
 
-/// Whether all that a task waits for is done.
+/// Returns true if everything that a task waits for is done.
 bool TaskRunner::isReady(uint32_t task) const {
   const Schedule::Task &def = schedule->getTasks()[task];
   for (uint32_t a = 0; a < schedule->agents(); ++a) {
@@ -67,7 +67,7 @@ bool TaskRunner::isReady(uint32_t task) const {
   return true;
 }
 
-/// Waits for a change, but not longer than a poll function may wait; of the caller's thread, which holds the mutex.
+/// Waits for a change, at most until the next poll is due. Called on the caller's thread, which holds the mutex.
 void TaskRunner::wait() {
   timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
@@ -76,11 +76,11 @@ void TaskRunner::wait() {
   until.tv_nsec %= 1000000000;
   pthread_cond_timedwait(&changed, &mutex, &until);
   pthread_mutex_unlock(&mutex);
-  (void)interrupt->check(); // who is at work sees it and fails
+  (void)interrupt->check(); // a running task notices the cancellation and fails
   pthread_mutex_lock(&mutex);
 }
 
-/// Whether |task| may run now; false: something has failed.
+/// Waits until |task| may run; returns false if another task has failed.
 bool TaskRunner::waitFor(uint32_t task) {
   const Lock lock(mutex);
   while (!hasFailed && !isReady(task)) {
@@ -101,7 +101,7 @@ void TaskRunner::runHere(uint32_t task) {
   pthread_cond_broadcast(&changed);
 }
 
-/// In front of a task of the host: hands over what waits for no task of the host that is still to come.
+/// Before a task of the host: hands over all tasks that do not depend on later tasks of the host.
 void TaskRunner::issueAhead() {
   for (uint32_t a = 1; a < schedule->agents(); ++a) {
     while (issued[a] < schedule->count(a) && schedule->needs(schedule->taskOf(a, issued[a]), 0) <= done[0] &&
@@ -110,7 +110,7 @@ void TaskRunner::issueAhead() {
   }
 }
 
-/// Hands over the next task of |agent|; false where there is no thread for it.
+/// Hands over the next task of |agent|; returns false if no thread can be started for it.
 bool TaskRunner::issue(uint32_t agent) {
   if (workers.size() == 0 && !workers.allocate(Schedule::kMostAgents)) {
     return false;
@@ -134,7 +134,7 @@ bool TaskRunner::issue(uint32_t agent) {
   return true;
 }
 
-/// What the thread of a chip does in a run.
+/// The main loop of a chip's thread during a run.
 void TaskRunner::serve(uint32_t agent) {
   const FloatModeScope floatMode;
   const Lock lock(mutex);
@@ -163,7 +163,7 @@ void TaskRunner::serve(uint32_t agent) {
   }
 }
 
-/// Waits for what was handed over; the threads then sleep until the next run.
+/// Waits for the tasks that were handed over; the threads then sleep until the next run.
 void TaskRunner::finish() {
   {
     const Lock lock(mutex);
@@ -183,7 +183,7 @@ void TaskRunner::finish() {
   }
 }
 
-/// The first failure is the run's; it ends the others. The mutex is held.
+/// Records the first failure as the result of the run and cancels other tasks. The caller holds the mutex.
 void TaskRunner::recordFailure(const bmrt_status_t &cause) {
   if (!hasFailed) {
     hasFailed = true;

@@ -14,22 +14,23 @@ namespace bmrt::core {
 
 class StageContext;
 
-/// Carries out a schedule. The thread of the caller does the host's tasks, and those of chips for which it would only
-/// wait; what may run meanwhile is handed over to a thread for each chip, which is started when it is first needed.
+/// Executes a schedule. The caller's thread runs the host's tasks, and those tasks of chips for which it would
+/// otherwise only wait. Tasks that can run concurrently are handed over to one thread per chip, which is started on
+/// first use.
 class TaskRunner {
 public:
   TaskRunner() = default;
   TaskRunner(const TaskRunner &) = delete;
   TaskRunner &operator=(const TaskRunner &) = delete;
 
-  /// Runs |newStage| once; the first error ends what else is at work. Nothing is in flight afterwards.
+  /// Runs |newStage| once; the first error cancels other tasks. Afterwards nothing is in flight.
   bmrt_code_t run(StageContext &newStage, const Schedule &newSchedule, Interrupt &newInterrupt, bmrt_status_t *status);
 
 private:
   struct Worker {
     TaskRunner *owner = nullptr;
     uint32_t agent = 0;
-    bool isServing = false; ///< in this run
+    bool isServing = false; ///< has been started in this run
     AsyncRunner thread;
   };
 
@@ -48,10 +49,11 @@ private:
   Interrupt *interrupt = nullptr;
   Array<Worker> workers; ///< by agent
 
-  // Under the mutex; |issued| is the caller's to change.
+  // The mutex guards the following members; only the caller's thread changes |issued|.
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-  uint32_t issued[Schedule::kMostAgents] = {}; ///< by agent: tasks that were handed over, or begun here
+  uint32_t issued[Schedule::kMostAgents] = {}; ///< by agent: tasks that were handed over, or started by the caller's
+                                               ///< thread
   uint32_t done[Schedule::kMostAgents] = {};
   bool isFinishing = false, hasFailed = false;
   bmrt_status_t failure = {};

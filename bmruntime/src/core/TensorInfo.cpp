@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- TensorInfo.cpp - Tensor definitions as the C interface shows them --===//
+//===- TensorInfo.cpp - Descriptions of tensors for the C interface -------===//
 #include "TensorInfo.h"
 
 #include "Status.h"

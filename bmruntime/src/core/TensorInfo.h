@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- TensorInfo.h - Tensor definitions as the C interface shows them ----===//
+//===- TensorInfo.h - Descriptions of tensors for the C interface ---------===//
 #ifndef BMRT_CORE_TENSORINFO_H
 #define BMRT_CORE_TENSORINFO_H
 
@@ -8,14 +8,13 @@
 
 namespace bmrt::core {
 
-/// Describes |def|. |dims| holds the values of the stage's dim slots, -1 where unknown; null means
-/// that none is known.
+/// Describes |def|. |dims| holds the values of the stage's dim slots, -1 for unknown; null means that all are unknown.
 void describeTensor(const bmodel::TensorDef &def, const int64_t *dims, bmrt_tensor_info_t &out);
 
-/// Stored bytes of |def| for the dim values |dims|; the largest size while one of them is unknown.
+/// Returns the stored bytes of |def| for the dim values |dims|; the largest possible size while one of them is unknown.
 uint64_t currentBytes(const bmodel::TensorDef &def, const int64_t *dims);
 
-/// "1x3x224x224" (or "scalar") into |buffer|, cut off at |size|; -1 becomes "?". Returns |buffer|.
+/// Writes "1x3x224x224" (or "scalar") to |buffer|, truncated to |size|; -1 becomes "?". Returns |buffer|.
 const char *formatShape(const int64_t *shape, uint32_t rank, char *buffer, size_t size);
 
 } // namespace bmrt::core

@@ -17,15 +17,15 @@ using namespace bmrt::core;
 
 namespace {
 
-/// Longer than a stretch of launches of one tile between two shared ones, and than the time a caller takes between two
-/// runs; shorter than anybody's time slice. Waking a thread that sleeps costs the caller up to 40 us on virtual
-/// machines.
+/// Spin time of idle workers. Longer than a sequence of single-tile launches between two shared launches, and than the
+/// usual time between two runs; shorter than a scheduler time slice. Waking a sleeping thread costs the caller up to 40
+/// us on virtual machines.
 constexpr uint64_t kSpinNs = 250000;
 constexpr int kPausesPerClockRead = 16;
-/// Shorter launches are not looked at: whoever is put aside is away for a time slice of milliseconds.
+/// Shorter launches are not examined: a preempted thread is away for a time slice of milliseconds.
 constexpr uint64_t kLongLaunchNs = 1000000;
-/// A rest is twice the one before where it is needed again soon. What it costs to find that out is a time slice, a few
-/// percent of the longest.
+/// A rest is twice as long as the previous one if it is needed again soon. Finding that out costs a time slice, i.e. a
+/// few percent of the longest rest.
 constexpr uint64_t kShortestRestNs = 20000000, kLongestRestNs = 320000000;
 
 uint64_t nowNs() {
@@ -70,7 +70,7 @@ FloatModeScope::~FloatModeScope() {
 
 uint32_t ThreadPool::availableCpus() {
   cpu_set_t set;
-  // Fails where there are more than a cpu_set_t holds.
+  // Fails if there are more processors than a cpu_set_t holds.
   const long count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
   return count > 1 ? uint32_t(count) : 1;
 }
@@ -93,7 +93,7 @@ bmrt_code_t ThreadPool::start(uint32_t threads, bmrt_status_t *status) {
   if (!scratch.allocate(threads)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %u threads", threads);
   }
-  // With more threads than processors, one that spins keeps another from its work.
+  // With more threads than processors, a spinning thread would keep another thread from working.
   spinNs = threads <= availableCpus() ? kSpinNs : 0;
   Array<Worker> fresh;
   if (!fresh.allocate(threads - 1)) {
@@ -134,7 +134,7 @@ void ThreadPool::runShared(const Launch &launch) {
   current = launch;
   nextTile.store(0, std::memory_order_relaxed);
   const uint64_t number = (state.load(std::memory_order_relaxed) >> 32) + 1;
-  // Sequentially consistent with the sleepers' increment: either we see the sleeper, or it sees the
+  // Sequentially consistent with the sleepers' increment: either this thread sees the sleeper, or the sleeper sees the
   // new state (waitForChange).
   state.store(number << 32 | kOpen);
   if (sleepers.load() > 0) {
@@ -146,7 +146,7 @@ void ThreadPool::runShared(const Launch &launch) {
   uint64_t now = state.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
   for (uint32_t spins = 0; now & kJoined; ++spins) {
     pauseCpu();
-    // With more threads than cores the one we wait for may need ours.
+    // With more threads than cores, the awaited thread may need the core of this one.
     if (spinNs == 0 || spins % 4096 == 4095) {
       sched_yield();
     }
@@ -176,7 +176,7 @@ uint64_t ThreadPool::waitedForProcessor() {
   if (file < 0) {
     return 0;
   }
-  char text[96]; // time on a processor, time without one, number of turns
+  char text[96]; // time on a processor, time waiting for one, number of time slices
   const ssize_t size = read(file, text, sizeof(text) - 1);
   close(file);
   text[size > 0 ? size : 0] = 0;
@@ -202,7 +202,7 @@ bool ThreadPool::wasPutAside(Account &account, uint64_t begin) {
 }
 
 void ThreadPool::sendToRest(Worker &worker) {
-  // Two threads may do this at once; then one of the rests counts.
+  // Two threads may do this at the same time; then one of the two rests counts.
   const uint64_t now = nowNs(), last = worker.restUntil.load(std::memory_order_relaxed);
   uint64_t length = worker.restNs.load(std::memory_order_relaxed);
   const bool isSoon = now < last + length;
@@ -218,7 +218,7 @@ void ThreadPool::rest(Worker &worker) {
     if (now >= until) {
       return;
     }
-    if (!stopping.load()) { // set before the count that is waited on changes
+    if (!stopping.load()) { // |stopping| is set before wakeCount changes
       futexWaitFor(wakeCount, ticket, until - now);
     }
   }
@@ -232,7 +232,7 @@ void *ThreadPool::workerMain(void *argument) {
 }
 
 void ThreadPool::work(Worker &worker) {
-  uint64_t done = 0; // number of the last launch this worker took part in, or found closed
+  uint64_t done = 0; // number of the last launch that this worker joined or found closed
   while (!stopping.load(std::memory_order_relaxed)) {
     uint64_t seen = state.load(std::memory_order_acquire);
     if (!(seen & kOpen) || seen >> 32 == done) {
@@ -247,7 +247,7 @@ void ThreadPool::work(Worker &worker) {
     }
     if (state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
       done = seen >> 32;
-      // Scratch may have grown since the last launch.
+      // Read the address now: scratch may have grown since the last launch.
       if (runTiles(scratch[worker.index].data(), /*isCaller=*/false, worker.account)) {
         sendToRest(worker);
       }
