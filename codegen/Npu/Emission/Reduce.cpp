@@ -61,9 +61,8 @@ const char *faultOf(device::ReduceOp op, const ReducedExtent &extent, bool byRow
   Interval interval = intervalOf(x);
   bool isShort = isa<IntegerType>(x) && x.getIntOrFloatBitWidth() <= 16;
   if (!isShort || hasPrologue || op.getKind() == device::ReduceKind::prod) {
-    return "sums in f16 or bf16, or reduces integers of more than 16 bits, or functions or products of integers, which "
-           "is not "
-           "supported yet";
+    return "sums in f16 or bf16, or reduces integers of more than 16 bits, or functions or products of integers, "
+           "which is not supported yet";
   }
   double size = double(extent.size), most = std::max(-interval.low, interval.high);
   return op.getKind() == device::ReduceKind::sum && size * most > kExact

@@ -1,9 +1,9 @@
-//===- RowLanes.cpp - Products of rows that lie over lanes ----------------===//
+//===- RowLanes.cpp - Matmuls with rows spread over lanes -----------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows take the place of a convolution's weights, and the weights that of its input: their rows, one for each column
-// of the first factor, are over lanes and sent to all of them. Rows of factor and result lie as norms and attention
-// have them, so nothing has to be turned outside the chip.
+// Relative to a convolution the operands swap roles. Rows of a take the place of the weights, and the weights take the
+// place of the input: they have one row per column of a, spread over the lanes and broadcast to all of them. Rows of a
+// and of the result lie as in norms and attention, so nothing has to be transposed in off-chip memory.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/RowLanes.h"
 
@@ -24,12 +24,12 @@ using bmodel::npu::Type;
 namespace {
 
 constexpr int32_t kOne = 0x3f800000; // the bits of 1.0f
-/// Tiles have multiples of so many columns: whole bursts.
+/// Granule of columns of a tile, which makes rows whole bursts.
 constexpr uint32_t kColumns = 64;
-/// The part of a lane that rows may take which wait for the next product to read them.
+/// Inverse of the largest share of a lane that rows may take while they wait for the next matmul to read them.
 constexpr uint64_t kMostWaiting = 8;
 
-/// So many batches, each of whose rows begin in the first lane again.
+/// Sizes of a matmul. The rows of each batch begin in lane 0.
 struct Sizes {
   int64_t batches, rows, inner, outputs;
 
@@ -37,7 +37,7 @@ struct Sizes {
   int64_t groups(const Chip &chip) const { return batches * int64_t(llvm::divideCeil(rows, chip.lanes)); }
 };
 
-/// What a value is a view of.
+/// Returns the value that |value| is a reshape of.
 Value rootOf(Value value) {
   while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
     value = reshape.getX();
@@ -51,7 +51,7 @@ Sizes sizesOf(device::MatMulOp op, int64_t batches) {
   return {batches, y.getNumElements() / outputs / batches, npu::typeOf(op.getA()).getShape().back(), outputs};
 }
 
-/// As the op says.
+/// Returns the sizes with the number of batches that npu.row_lanes states.
 Sizes sizesOf(device::MatMulOp op) {
   int64_t batches = op->getAttrOfType<IntegerAttr>(NpuDialect::kRowLanesAttr).getInt();
   return sizesOf(op, batches);
@@ -64,7 +64,7 @@ llvm::Expected<TileView> placeRowsOf(const StridedView &seen, const Sizes &sizes
                                 {sizes.rows * byRow, byRow, 0, *seen.strideOf(1, width)}, seen.offset);
 }
 
-/// An operand of the epilogue; all leading dims are rows.
+/// Places an operand of the epilogue. All leading dims are rows.
 llvm::Expected<TileView> placeExtra(Value value, const Sizes &sizes, EmissionContext &context) {
   RankedTensorType type = npu::typeOf(value);
   int64_t count = type.getNumElements(), last = type.getRank() ? type.getShape().back() : 1;
@@ -81,10 +81,10 @@ llvm::Expected<TileView> placeExtra(Value value, const Sizes &sizes, EmissionCon
     int64_t byRow = *seen.strideOf(1, sizes.allRows());
     return context.operands.place(seen.value, view, {sizes.rows * byRow, byRow, 0, 0}, seen.offset);
   }
-  return refuse("has an epilogue that broadcasts over some of the leading dims, which is not emitted yet");
+  return refuse("has an epilogue that broadcasts over some of the leading dims, which is not supported yet");
 }
 
-/// Tiles of columns with all rows or, where these have no room, of rows with all columns.
+/// Builds tiles of columns with all rows or, if the rows do not fit, tiles of rows with all columns.
 class RowLanes {
 public:
   RowLanes(device::MatMulOp op, Product &product, EmissionContext &context)
@@ -117,7 +117,7 @@ private:
   uint64_t rowBytes = 0, weightBytes = 0, parameterBytes = 0;
 };
 
-/// Once for all plans that are tried: as one row for each column of the first factor.
+/// Places the weights, as one row per column of a. All schedules that are tried share them.
 llvm::Error RowLanes::placeWeights(const ProductConstants &constants) {
   auto &records = stream.constants.weights;
   auto [known, isNew] = records.try_emplace({op.getOperation(), true, 0});
@@ -138,7 +138,7 @@ llvm::Error RowLanes::placeWeights(const ProductConstants &constants) {
   return llvm::Error::success();
 }
 
-/// Bias, factor and gain (or mantissa and shift) of each column.
+/// Places bias, factor and gain (mantissa and shift in integral stages) of each column.
 void RowLanes::placeParameters() {
   if (product.bias.empty() && product.factors.empty() && product.gains.empty()) {
     return;
@@ -162,7 +162,7 @@ void RowLanes::placeParameters() {
                         .type = Type::i32};
 }
 
-/// What all tiles share is loaded by the first of them; |bytes| is what it takes.
+/// Loads data once if all tiles share it; the first tile does so. Sets |bytes| to its size.
 TileView RowLanes::loadShared(const TileView &from, bool isShared, const Shape &begin, std::optional<TileView> &kept,
                               uint64_t &bytes, LocalBudget &localBudget, Tile &tile) {
   if (!isShared) {
@@ -178,7 +178,7 @@ TileView RowLanes::loadShared(const TileView &from, bool isShared, const Shape &
   return *kept;
 }
 
-/// All rows: as the product before has loaded them, if it reads the same, or by the first tile.
+/// Returns all rows in local memory. The first tile loads them, unless the previous matmul has loaded the same rows.
 TileView RowLanes::loadRows(const TileView &rows, const Shape &begin, LocalBudget &localBudget, Tile &tile) {
   const std::optional<LoadedRows> &known = stream.loadedRows;
   if (known && known->isOf(rootOf(op.getA()), rows) && known->local.tensor.lane == localBudget.lane) {
@@ -189,7 +189,8 @@ TileView RowLanes::loadRows(const TileView &rows, const Shape &begin, LocalBudge
   return loadShared(rows, true, begin, keptRows, rowBytes, localBudget, tile);
 }
 
-/// What a map on raw sums reads: of each element, of each row, or once a lane.
+/// Loads an operand of a map on raw sums: a number per element, a number per row, or a row shared by all rows, once per
+/// lane.
 TileView RowLanes::operandOf(const TileView &extra, const Shape &begin, const Shape &size, LocalBudget &localBudget,
                              Tile &tile) {
   TileView part = tileOf(extra, begin, size, chip);
@@ -197,7 +198,7 @@ TileView RowLanes::operandOf(const TileView &extra, const Shape &begin, const Sh
     return load(part, localBudget, tile);
   }
   std::optional<TileView> kept;
-  Shape first{{0, 0, 0, 0}}; // each tile has its own
+  Shape first{{0, 0, 0, 0}}; // tiles do not share it
   return loadPerLane(part, first, size.dims[1], chip, localBudget, tile, kept);
 }
 
@@ -207,7 +208,7 @@ void RowLanes::build(Fixed fixed, const Shape &begin, const Shape &size, LocalBu
   TileView rows = slice(product.x, 0, begin.dims[0], size.dims[0], chip);
   rows = slice(rows, 1, begin.dims[1], size.dims[1], chip);
   c.a = fixed == Fixed::rows ? loadRows(rows, begin, localBudget, tile).tensor : load(rows, localBudget, tile).tensor;
-  // Weights go to all lanes from wherever they are.
+  // Weights are broadcast to all lanes, so they may begin in any lane.
   uint16_t lane = std::exchange(localBudget.lane, 0);
   bool sharesWeights = fixed == Fixed::columns;
   TileView part = slice(weights, 3, begin.dims[3], size.dims[3], chip);
@@ -246,7 +247,7 @@ llvm::Error RowLanes::append(Fixed fixed) {
   llvm::Error error = context.tiler.append(product.y.shape, granule,
                                            [&](const Shape &begin, const Shape &size, LocalBudget &localBudget,
                                                Tile &tile) { build(fixed, begin, size, localBudget, tile); });
-  // Few bytes may wait for the next product, beside whatever lies between.
+  // Small sets of rows may wait in local memory for the next matmul, beside the ops in between.
   bool mayWait = !error && fixed == Fixed::rows && !context.surveys() && !context.tiler.turn &&
                  context.tiler.overlaps && !product.x.isLocal() && rowBytes <= chip.laneBytes / kMostWaiting;
   if (mayWait) {
@@ -255,7 +256,7 @@ llvm::Error RowLanes::append(Fixed fixed) {
   return error;
 }
 
-/// Bytes of a lane for all rows, and for all weights.
+/// Returns the bytes per lane of all rows, and of all weights.
 std::pair<uint64_t, uint64_t> bytesOf(device::MatMulOp op, const Sizes &sizes, const Chip &chip) {
   auto bitsOf = [](Value value) { return uint64_t(npu::typeOf(value).getElementTypeBitWidth()); };
   auto groups = uint64_t(sizes.groups(chip));
@@ -277,30 +278,32 @@ llvm::Error RowLanes::append() {
   return append(first == Fixed::rows ? Fixed::columns : Fixed::rows);
 }
 
-/// Why a product by constant weights cannot have its rows over lanes, as norms and attention have theirs, or success.
+/// Checks that a matmul by constant weights can have its rows over the lanes.
 llvm::Error check(device::MatMulOp op, const Sizes &sizes, EmissionContext &context) {
   bool hasWeights = npu::typeOf(op.getB()).getRank() == 2 && device::getConstantRoot(op.getB());
   if (op.getTransA() || !hasWeights || op.getScales() || !npu::typeOf(op.getA()).getElementType().isInteger() ||
       !npu::typeOf(op.getB()).getElementType().isInteger(8)) {
-    return refuse("has its rows over lanes, which only products of integers by constant weights have");
+    return refuse("has npu.row_lanes, which requires a matmul of integers by constant 8-bit weights");
   }
   if (sizes.allRows() * sizes.outputs != npu::typeOf(op.getY()).getNumElements()) {
-    return refuse("has its rows over lanes in batches that are not whole");
+    return refuse("has npu.row_lanes with a number of batches that does not divide its rows");
   }
   auto [rows, weights] = bytesOf(op, sizes, context.chip);
   if (std::min(rows, weights) > context.chip.laneBytes / 2 || sizes.outputs > UINT16_MAX) {
-    return refuse("has its rows over lanes, which do not hold all rows, or all weights");
+    return refuse(
+        "has npu.row_lanes, but neither its rows nor its weights fit the lanes, or it has more than 65535 columns");
   }
   StridedView from = context.fusedOps.viewOf(op.getA());
   const FusedOps::FusedConsumers *consumers = context.fusedOps.consumersOf(op);
   StridedView to = consumers ? consumers->targets.front() : context.fusedOps.viewOf(op.getY());
   bool lieEvenly = from.strideOf(1, sizes.inner) && from.strideOf(sizes.inner, sizes.allRows()) &&
                    to.strideOf(1, sizes.outputs) && to.strideOf(sizes.outputs, sizes.allRows());
-  return lieEvenly ? llvm::Error::success() : refuse("has its rows over lanes, but they do not lie evenly");
+  return lieEvenly ? llvm::Error::success() : refuse("has npu.row_lanes, but its rows are not evenly spaced");
 }
 
-/// Batches of an attention that reads the result, and so has the rows of each from the first lane on: queries and
-/// values as they are, keys so that all three find their operand in the same lanes. Else all rows are one.
+/// Returns the number of batches of an integer attention that reads the result, else 1. The rows of each batch then
+/// begin in lane 0. Attention reads queries and values like this; keys use the same distribution, so that the three
+/// matmuls find their common operand in the same lanes.
 int64_t batchesBehind(device::MatMulOp op) {
   SmallVector<OpOperand *> readers;
   fusion::findReaders(op.getY(), readers);
@@ -318,7 +321,8 @@ int64_t batchesBehind(device::MatMulOp op) {
   return 1;
 }
 
-/// Whether it is faster so: what need not pass outside memory, against lanes that the last rows leave idle.
+/// Returns true if rows over lanes are faster: weighs the saved off-chip traffic against lanes that the last rows leave
+/// idle.
 bool pays(device::MatMulOp op, const Sizes &sizes, EmissionContext &context) {
   if (llvm::Error error = check(op, sizes, context)) {
     llvm::consumeError(std::move(error));
@@ -330,7 +334,7 @@ bool pays(device::MatMulOp op, const Sizes &sizes, EmissionContext &context) {
     return double(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
   };
   StridedView from = context.fusedOps.viewOf(op.getA());
-  if (*from.strideOf(1, sizes.inner) > 1) { // columns lie together: whoever made them has these over lanes
+  if (*from.strideOf(1, sizes.inner) > 1) { // if columns are contiguous, the producer has columns over the lanes
     return false;
   }
   double moved = bytesIn(op.getA()) + bytesIn(op.getY());

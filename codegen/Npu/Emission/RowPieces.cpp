@@ -1,4 +1,4 @@
-//===- RowPieces.cpp - Rows larger than a lane, piece by piece ------------===//
+//===- RowPieces.cpp - Rows that do not fit a lane ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/RowPieces.h"
 
@@ -13,8 +13,9 @@ namespace {
 
 constexpr uint32_t kPartial = bmodel::numerics::OrderedSum::kPartial;
 
-/// Adds |count| terms of each row from element |first| on to partial sums, |count| being whole rounds of them or less
-/// than one. Products of terms with themselves take the sums one by one: a dot reads one factor for a row of the other.
+/// Adds |count| terms of each row, from element |first| on, to the partial sums. |count| is a multiple of the number of
+/// partial sums, or less than it. Squares are added one partial sum at a time, because `dot` reads a single factor for
+/// each row of the other operand.
 void addTerms(const TileView &sums, const TileView &terms, uint32_t first, uint32_t count, bool squares, bool isBegin,
               Tile &tile) {
   if (!count) {
@@ -40,7 +41,7 @@ void addTerms(const TileView &sums, const TileView &terms, uint32_t first, uint3
 }
 
 uint32_t elementsOfPiece(uint64_t bytesOfElement, const Chip &chip) {
-  constexpr uint64_t kSums = 1024; // partial and whole ones, rounded up to ports
+  constexpr uint64_t kSums = 1024; // partial and total sums, rounded up to ports
   uint64_t fit = (chip.laneBytes / 2 - kSums) / bytesOfElement;
   return uint32_t(std::max<uint64_t>(fit / kPartial, 1) * kPartial);
 }
@@ -88,7 +89,7 @@ void RowPieces::append(Tiler &tiler, llvm::function_ref<std::vector<Tile>()> mak
 bool rowsFit(const Shape &whole, BuildTile build, EmissionContext &context) {
   Tiler survey(context.stream);
   survey.surveys = true;
-  llvm::cantFail(survey.append(whole, Shape{{0, context.chip.lanes, 0, 0}}, build)); // surveys refuse nothing
+  llvm::cantFail(survey.append(whole, Shape{{0, context.chip.lanes, 0, 0}}, build)); // surveys do not reject anything
   return survey.minimum <= context.chip.laneBytes;
 }
 

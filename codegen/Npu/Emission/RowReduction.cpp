@@ -42,7 +42,7 @@ SmallVector<RowsView> rowsViews(const ReducedExtent &extent, bool byRows, int64_
   return views;
 }
 
-/// Rows as columns.
+/// Returns a view with rows and columns swapped.
 static TileView turned(TileView place) {
   std::swap(place.shape.dims[2], place.shape.dims[3]);
   std::swap(place.tensor.strides[2], place.tensor.strides[3]);

@@ -1,4 +1,4 @@
-//===- Softmax.cpp - Softmax of the vector unit ---------------------------===//
+//===- Softmax.cpp - Softmax on the vector unit ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
@@ -12,8 +12,8 @@ using bmodel::npu::Op;
 using bmodel::npu::Type;
 namespace {
 
-/// What is computed of a row x with its largest element: powers of the differences, the number that their sum turns
-/// into, and the result; the logarithm's is a difference of x, else a multiple of the powers.
+/// Programs of a softmax, given a row x and its maximum: the powers of the differences, the number derived from the sum
+/// of powers, and the result. The logarithm of a softmax is a difference from x; a softmax is a multiple of the powers.
 struct SoftmaxPrograms {
   const Instructions powers = {{Op::sub, 4, 0, 1, 0}, {Op::expNegative, 4, 4, 0, 0}};
   const Instructions inverse = {{Op::constant, 4, 0, 0, llvm::bit_cast<uint32_t>(1.0f)}, {Op::div, 4, 4, 0, 0}};
@@ -24,8 +24,8 @@ struct SoftmaxPrograms {
   const Instructions difference = {{Op::sub, 4, 0, 1, 0}, {Op::sub, 4, 4, 2, 0}};
 };
 
-/// Rows that no lane holds, read three times: for the largest element, for the sum of powers, and for the result, which
-/// computes them again.
+/// A softmax over rows that do not fit a lane. Rows are read three times: for the maximum, for the sum of powers, and
+/// for the result, which computes the powers again.
 class LongSoftmax {
 public:
   LongSoftmax(const TileView &x, const TileView &y, bool isLog, Stream &stream)
@@ -78,7 +78,7 @@ private:
   RowPieces pieces;
 };
 
-/// Rows over lanes, reduced inside: what is divided by stands once a row.
+/// Emits a softmax along the last dim. Rows are over the lanes, so each row needs a single divisor.
 llvm::Error emitInRows(device::SoftmaxOp op, int64_t rows, int64_t size, EmissionContext &context) {
   const Chip &chip = context.chip;
   Stream &stream = context.stream;
@@ -114,7 +114,7 @@ llvm::Error emitInRows(device::SoftmaxOp op, int64_t rows, int64_t size, Emissio
   return context.tiler.append(y->shape, Shape{{0, chip.lanes, 0, 0}}, build);
 }
 
-/// Along a dim that others follow: rows are taken one after another.
+/// Emits a softmax along another dim, combining rows one after another.
 llvm::Error emitAcrossRows(device::SoftmaxOp op, const RowsView &view, EmissionContext &context) {
   const Chip &chip = context.chip;
   Stream &stream = context.stream;
@@ -149,7 +149,7 @@ llvm::Error emitAcrossRows(device::SoftmaxOp op, const RowsView &view, EmissionC
 llvm::Error emitSoftmax(device::SoftmaxOp op, EmissionContext &context) {
   RankedTensorType type = npu::typeOf(op.getX());
   if (!type.getElementType().isF32()) {
-    return refuse("is a softmax of narrow floats, which is not emitted yet");
+    return refuse("is a softmax of a type other than f32, which is not supported yet");
   }
   ArrayRef<int64_t> dims = type.getShape(), behind = dims.drop_front(op.getAxis() + 1);
   if (ShapedType::getNumElements(behind) == 1) {

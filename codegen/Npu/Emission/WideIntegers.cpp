@@ -1,4 +1,4 @@
-//===- WideIntegers.cpp - Integers of 64 bits on the NPU ------------------===//
+//===- WideIntegers.cpp - 64-bit integers on the NPU ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/WideIntegers.h"
 
@@ -14,10 +14,11 @@ namespace {
 
 constexpr int32_t kBytes = 8;
 
-/// Whether the elements of a row lie one after another outside, all of each together; a single one does.
+/// Returns true if the elements of a row, with all of their parts, are contiguous in off-chip memory. Holds for single
+/// elements.
 bool isDense(const TileView &place) { return place.tensor.strides[3] == kBytes || place.dim(3) == 1; }
 
-/// The rows of a dense place as their parts.
+/// Returns the rows of a dense view as rows of parts.
 TileView partsOfRows(TileView place) {
   int32_t size = int32_t(hw::sizeOf(place.tensor.type));
   place.shape.dims[3] *= uint32_t(kBytes / size);
@@ -25,7 +26,7 @@ TileView partsOfRows(TileView place) {
   return place;
 }
 
-/// The |k|-th part of each element of |rows|, which holds the parts of |of|'s rows.
+/// Returns the |k|-th part of each element. |rows| holds the parts of the rows of |of|.
 TileView partOf(TileView rows, const TileView &of, uint32_t k) {
   rows.tensor.offset += k * hw::sizeOf(of.tensor.type);
   rows.tensor.strides[3] = kBytes;
@@ -33,10 +34,10 @@ TileView partOf(TileView rows, const TileView &of, uint32_t k) {
   return rows;
 }
 
-/// Four parts of 16 bits, the lowest in register 0, as the f32 nearest to the whole, which is rounded once: it is t *
-/// 2^39
-/// + r * 2^16 + u with 25 bits (with the sign), 23 and 16. Up to 2^40 t and r add up exactly. Beyond, a half of the
-/// last place is 2^16 at least, so that of u only matters whether there is any: it stands for it as 2^15.
+/// Returns the program that converts four parts of 16 bits, the lowest in register 0, to the nearest f32, rounded once.
+/// The number is t * 2^39 + r * 2^16 + u, where t has 25 bits including the sign, r 23 and u 16. Up to 2^40, t and r
+/// add up exactly, and u is added last. Beyond, half a unit in the last place is at least 2^16, so it only matters
+/// whether u is 0; 2^15 represents any other value.
 Instructions roundParts() {
   enum : uint8_t { u0, u1, u2, t, zero, number, negative, r, sticky, far, near, least };
   Instructions made;
@@ -48,7 +49,7 @@ Instructions roundParts() {
     made.push_back({Op::mul, to, from, number, 0});
   };
   constant(zero, 0);
-  for (uint8_t part : {u0, u1, u2}) { // they are without a sign
+  for (uint8_t part : {u0, u1, u2}) { // parts are unsigned
     made.push_back({Op::less, negative, part, zero, 0});
     times(negative, negative, 0x1p16f);
     made.push_back({Op::add, part, part, negative, 0});
@@ -101,7 +102,7 @@ llvm::Expected<TileView> placeHalves(Value value, ArrayRef<int64_t> sizes, Array
 }
 
 TileView loadWide(const TileView &from, Stream &stream, LocalBudget &localBudget, Tile &tile) {
-  TileView single = from; // what w repeats is there once
+  TileView single = from; // elements that w repeats are loaded once
   single.shape.dims[3] = from.tensor.strides[3] ? from.dim(3) : 1;
   unsigned count = from.tensor.type == Type::i32 ? 1 : 4;
   SmallVector<TileView> parts;
@@ -119,7 +120,7 @@ TileView loadWide(const TileView &from, Stream &stream, LocalBudget &localBudget
   }
   TileView made = parts.front();
   if (count > 1) {
-    for (int dim : {0, 2}) { // each number is made once
+    for (int dim : {0, 2}) { // each number is computed once
       made.shape.dims[dim] = from.tensor.strides[dim] ? from.dim(unsigned(dim)) : 1;
     }
     made = localBudget.allocate(made.shape, Type::f32);

@@ -1,7 +1,7 @@
-//===- CommandOp.cpp - Commands as text, and what they must hold ----------===//
+//===- CommandOp.cpp - Commands as text -----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields are printed and read by the tables of the instruction set, so that a new command needs nothing here.
+// Commands are printed and parsed by the tables of the instruction set, so new commands need no changes here.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/IR/NpuOps.h"
 
@@ -20,7 +20,7 @@ size_t sizeOf(Kind kind) {
   return kind == Kind::u8 || kind == Kind::function ? 1 : kind == Kind::u32 || kind == Kind::f32 ? 4 : 2;
 }
 
-/// Numbers that lie one after another in a field.
+/// Consecutive numbers within a field.
 struct Member {
   const char *name;
   Kind kind;
@@ -46,9 +46,9 @@ const Member kOutput[] = {{"function", Kind::function, offsetof(hw::Output, func
 const char *const kFunctions[] = {"none", "relu", "leakyRelu",   "sigmoid",   "silu",
                                   "tanh", "gelu", "hardSigmoid", "hardSwish", "exp"};
 
-/// A field whose bytes are those of a struct with members, or are numbers themselves.
+/// Layout of a field: a struct with members, or plain numbers.
 struct Layout {
-  ArrayRef<Member> members; ///< empty: a single number of |kind|, or a list of them
+  ArrayRef<Member> members; ///< empty for a number of |kind|, or a list of |count| numbers
   Kind kind;
   size_t count;
   std::vector<char> defaults;
@@ -176,7 +176,8 @@ ParseResult Reader::number(unsigned char *at, Kind kind) {
     }
     auto found = llvm::find(kFunctions, name);
     *at = uint8_t(found - std::begin(kFunctions));
-    return found == std::end(kFunctions) ? parser.emitError(place) << "no function '" << name << "'" : ParseResult();
+    return found == std::end(kFunctions) ? parser.emitError(place) << "unknown function '" << name << "'"
+                                         : ParseResult();
   }
   int64_t value = 0;
   if (parser.parseInteger(value)) {
@@ -213,7 +214,7 @@ ParseResult Reader::members(unsigned char *at, const Layout &layout) {
       return failure();
     }
     const Member *member = llvm::find_if(layout.members, [&](const Member &each) { return name == each.name; });
-    return member == layout.members.end() ? parser.emitError(place) << "no field '" << name << "'"
+    return member == layout.members.end() ? parser.emitError(place) << "unknown field '" << name << "'"
                                           : numbers(at + member->offset, member->kind, member->count);
   });
 }
@@ -233,7 +234,7 @@ ParseResult Reader::tensor(unsigned char *at) {
   }
   std::optional<hw::Type> known = typeNamed(type);
   if (!known) {
-    return parser.emitError(place) << "no element type '" << type << "'";
+    return parser.emitError(place) << "unknown element type '" << type << "'";
   }
   size_t read = 0;
   auto stride = [&]() -> ParseResult {
@@ -264,7 +265,7 @@ ParseResult Reader::field(const hw::FieldText &field) {
   return layout.members.empty() ? numbers(at, layout.kind, layout.count) : members(at, layout);
 }
 
-/// Fields in their order, those that have their defaults left out.
+/// Parses fields in their order. Fields with default values may be omitted.
 ParseResult Reader::fields(const hw::CommandText &text) {
   size_t next = 0;
   return parser.parseCommaSeparatedList([&]() -> ParseResult {
@@ -277,12 +278,13 @@ ParseResult Reader::fields(const hw::CommandText &text) {
       ++next;
     }
     return next == text.fields.size()
-               ? ParseResult(parser.emitError(place) << "'" << text.name << "' has no field '" << name << "' here")
+               ? ParseResult(parser.emitError(place)
+                             << "'" << text.name << "' does not have a field '" << name << "' here")
                : field(text.fields[next++]);
   });
 }
 
-/// The bytes of a command whose fields all have their defaults.
+/// Returns a command whose fields all have their defaults.
 hw::Descriptor defaultsOf(const hw::CommandText &text) {
   hw::Descriptor made;
   made.header.opcode = text.opcode;
@@ -363,7 +365,7 @@ LogicalResult CommandCode::fromAttribute(CommandCode &code, Attribute attribute,
                                          function_ref<InFlightDiagnostic()> emitError) {
   auto array = dyn_cast_or_null<DenseI8ArrayAttr>(attribute);
   if (!array || array.size() != int64_t(sizeof code.descriptor)) {
-    return emitError() << "a command is " << sizeof code.descriptor << " bytes";
+    return emitError() << "a command must have " << sizeof code.descriptor << " bytes";
   }
   std::memcpy(&code.descriptor, array.asArrayRef().data(), sizeof code.descriptor);
   return success();

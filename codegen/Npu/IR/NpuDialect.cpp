@@ -49,7 +49,7 @@ LogicalResult TapsAttr::verify(function_ref<InFlightDiagnostic()> emitError, Tap
                                uint32_t fetchedColumns, uint32_t residentColumns) {
   if (resident == TapsAs::rows_loaded || resident == TapsAs::all_loaded) { // taps_c1
     return emitError() << "resident = " << stringifyTapsAs(resident)
-                       << ": what is in local memory is not loaded (taps_c1)";
+                       << ": an input in local memory is not loaded (taps_c1)";
   }
   for (auto [as, columns] : {std::pair(fetched, fetchedColumns), std::pair(resident, residentColumns)}) {
     bool hasColumns = as == TapsAs::all_loaded || as == TapsAs::all_moved;
@@ -63,7 +63,7 @@ LogicalResult TapsAttr::verify(function_ref<InFlightDiagnostic()> emitError, Tap
 
 LogicalResult AttentionAttr::verify(function_ref<InFlightDiagnostic()> emitError, AttentionWay, int64_t blocks) {
   if (blocks < 1) { // attention_c1
-    return emitError() << "a batch has " << blocks << " blocks of queries (attention_c1)";
+    return emitError() << "a batch has " << blocks << " blocks of queries, expected at least one (attention_c1)";
   }
   return success();
 }
@@ -79,17 +79,17 @@ LogicalResult ResidentAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult SlicesAttr::verify(function_ref<InFlightDiagnostic()> emitError, uint32_t first, uint32_t last,
                                  ArrayRef<uint32_t> from, ArrayRef<uint32_t> until) {
   if (first >= last) { // slices_c1
-    return emitError() << "layers " << first << " to " << last << ": a group has two layers at least (slices_c1)";
+    return emitError() << "layers " << first << " to " << last << ": a group has at least two layers (slices_c1)";
   }
   if (until.size() < 2 || from.size() != until.size()) { // slices_c2
     return emitError() << "'from' has " << from.size() << " rows and 'until' " << until.size()
-                       << ": two slices at least, and as many of both (slices_c2)";
+                       << ": expected at least two slices, with an entry in both lists (slices_c2)";
   }
   for (size_t slice = 0; slice < until.size(); ++slice) {
     uint32_t before = slice ? until[slice - 1] : 0;
     if (until[slice] < before) { // slices_c3
       return emitError() << "slice " << slice << " ends at row " << until[slice]
-                         << ", before the one in front, which ends at " << before << " (slices_c3)";
+                         << ", before the previous slice, which ends at " << before << " (slices_c3)";
     }
     if (from[slice] > before) { // slices_c4
       return emitError() << "slice " << slice << " holds rows from " << from[slice] << " on, but computes them from "
@@ -101,12 +101,13 @@ LogicalResult SlicesAttr::verify(function_ref<InFlightDiagnostic()> emitError, u
 
 static LogicalResult verifyFused(Operation *op, FusedAttr fused) {
   if (!isa<device::CopyOp, device::MapOp>(op)) {
-    return op->emitOpError("cannot be fused: copies and maps can");
+    return op->emitOpError("cannot be fused: only copies and maps can");
   }
   bool isTarget = isa<device::CopyOp>(op) && fused.getInto() == FusedInto::producer;
   if (isTarget != (fused.getTarget() >= 0)) { // fused_c1, fused_c2
     return op->emitOpError("has target ")
-           << fused.getTarget() << " in npu.fused: copies of a producer have one from 0 on, no other op has one";
+           << fused.getTarget()
+           << " in npu.fused: copies fused into a producer need a target from 0 on, other ops must not have one";
   }
   return success();
 }
@@ -115,7 +116,7 @@ static LogicalResult verifyPieces(Operation *op, PiecesAttr pieces) {
   auto copy = dyn_cast<device::CopyOp>(op);
   if (!copy || copy.getPieces().size() != pieces.getTimes().size()) { // pieces_c1
     return op->emitOpError("has npu.pieces for ")
-           << pieces.getTimes().size() << " pieces, expected a copy of so many (pieces_c1)";
+           << pieces.getTimes().size() << " pieces, expected a copy with as many pieces (pieces_c1)";
   }
   return success();
 }
@@ -165,7 +166,7 @@ LogicalResult NpuDialect::verifyOperationAttribute(Operation *op, NamedAttribute
     return isa<SlicesAttr>(attribute.getValue()) ? success() : wrongType("#npu.slices");
   }
   if (attribute.getName() == kSingleBufferedAttr || attribute.getName() == kKeptAttr) {
-    return isa<UnitAttr>(attribute.getValue()) ? success() : wrongType("nothing");
+    return isa<UnitAttr>(attribute.getValue()) ? success() : wrongType("a unit attribute");
   }
   if (attribute.getName() == kEffortAttr) {
     return isa<IntegerAttr>(attribute.getValue()) ? success() : wrongType("a number");

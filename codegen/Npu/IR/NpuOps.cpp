@@ -63,22 +63,23 @@ std::string ProgramOp::nameChip(const hw::Chip &chip) {
   return isKnown ? chip.name : description;
 }
 
-/// The arguments, and a chip.
+/// Checks the arguments and the chip.
 LogicalResult ProgramOp::verify() {
   Block &block = getBody().front();
   if (block.getNumArguments() < 2 + getInputs()) {
     return emitOpError() << "has " << block.getNumArguments()
-                         << " memories, expected constants, workspace and its inputs, " << 2 + getInputs();
+                         << " memories, expected those of constants, workspace and inputs, at least "
+                         << 2 + getInputs();
   }
   for (Type type : block.getArgumentTypes()) {
     if (!isa<MemoryType>(type)) {
-      return emitOpError() << "has an argument of " << type << ", which is no memory";
+      return emitOpError() << "has an argument of " << type << ", which is not a memory";
     }
   }
   hw::Chip chip;
   std::string error;
   if (!readChip(getChip(), chip, error)) {
-    return emitOpError() << "is for no chip: " << error;
+    return emitOpError() << "is for an invalid chip: " << error;
   }
   return success();
 }
@@ -91,10 +92,10 @@ LogicalResult BufferOp::verify() {
     return emitOpError() << "has " << getSizes().size() << " sizes, expected those of n, c, h, w";
   }
   if (getAddress().has_value() != getLive().has_value()) {
-    return emitOpError("has an address or stages alone, expected both or none");
+    return emitOpError("has either an address or live stages, expected both or none");
   }
   if (getAddress() && (*getAddress() < 0 || getLive()->size() != 2 || (*getLive())[0] > (*getLive())[1])) {
-    return emitOpError("has no address from 0 on, or is not in use from a stage to a later one");
+    return emitOpError("has a negative address, or live stages that are not a range of two numbers");
   }
   return success();
 }

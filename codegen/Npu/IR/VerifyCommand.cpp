@@ -1,4 +1,4 @@
-//===- VerifyCommand.cpp - What commands must hold ------------------------===//
+//===- VerifyCommand.cpp - Checks of commands -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/IR/NpuOps.h"
 
@@ -9,7 +9,7 @@ namespace hw = bmodel::npu;
 LogicalResult CommandOp::verify() {
   hw::Descriptor command = getDescriptor();
   if (!hw::findCommand(command.header.opcode)) {
-    return emitOpError() << "is no command of the NPU";
+    return emitOpError() << "is not a command of the NPU";
   }
   size_t tensors = 0;
   eachTensor(command, [&](const char *, hw::Tensor &tensor) { tensors += tensor.region != hw::Region::none; });
@@ -20,7 +20,7 @@ LogicalResult CommandOp::verify() {
   size_t count = hw::operandsOf(command, operands);
   for (size_t k = 0; k < count; ++k) {
     if (operands[k].tensor.region == hw::Region::none) {
-      return emitOpError() << "has no " << operands[k].name;
+      return emitOpError() << "does not have its tensor " << operands[k].name;
     }
   }
   return success();

@@ -1,4 +1,4 @@
-//===- VerifyProgram.cpp - What a program holds behind each phase ---------===//
+//===- VerifyProgram.cpp - Checks of programs, by phase -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/IR/NpuOps.h"
 
@@ -11,11 +11,11 @@ namespace hw = bmodel::npu;
 
 namespace {
 
-/// The bytes of a lane that a tensor touches: from the first to behind the last.
+/// Returns the range of a lane's bytes that a tensor touches.
 std::pair<int64_t, int64_t> extentOf(const hw::Tensor &tensor, const hw::Shape &shape, uint32_t lanes) {
   int64_t low = int64_t(tensor.offset), high = low + int64_t(hw::sizeOf(tensor.type));
   for (int i = 0; i < 4; ++i) {
-    bool isChannel = i == 1; // these go from lane to lane
+    bool isChannel = i == 1; // channels advance from lane to lane
     int64_t first = isChannel ? tensor.lane / lanes : 0, last = int64_t(shape.dims[i]) - 1;
     last = isChannel ? (int64_t(tensor.lane) + last) / lanes : last;
     int64_t a = first * tensor.strides[i], b = last * tensor.strides[i];
@@ -40,8 +40,8 @@ private:
   ProgramOp program;
   Phase phase;
   const hw::Chip &chip;
-  int64_t stage = 0; ///< stages so far
-  int64_t early = 0; ///< how many stages before its own a command of this part may stand
+  int64_t stage = 0; ///< number of stages seen so far
+  int64_t early = 0; ///< number of stages by which commands of this region may run early
   SmallVector<BufferOp> buffers;
 };
 
@@ -58,7 +58,7 @@ LogicalResult Verifier::check(BufferOp buffer) {
   return success();
 }
 
-/// Tensors in local memory stay inside their buffers, which are in use at this stage.
+/// Checks that local tensors stay inside their buffers, which must be in use at this stage.
 LogicalResult Verifier::check(CommandOp command) {
   hw::Descriptor descriptor = command.getDescriptor();
   hw::Operand operands[hw::kMostOperands];
@@ -79,8 +79,8 @@ LogicalResult Verifier::check(CommandOp command) {
                                      << ", its buffer has " << buffer.getBytes();
     } else if (phase == Phase::allocated &&
                (stage < (*buffer.getLive())[0] || stage - early > (*buffer.getLive())[1])) {
-      result = command.emitOpError() << "is in stage " << stage << ", where its buffer, " << name
-                                     << ", is not in use: " << (*buffer.getLive())[0] << " to "
+      result = command.emitOpError() << "is in stage " << stage << ", but the buffer of " << name
+                                     << " is only in use in stages " << (*buffer.getLive())[0] << " to "
                                      << (*buffer.getLive())[1];
     }
   });
@@ -89,8 +89,8 @@ LogicalResult Verifier::check(CommandOp command) {
                                  << stringifyPhase(phase);
   }
   if (succeeded(result) && descriptor.header.layer >= program.getLayers().size()) {
-    return command.emitOpError() << "is of layer " << descriptor.header.layer << ", the program has "
-                                 << program.getLayers().size();
+    return command.emitOpError() << "is of layer " << descriptor.header.layer
+                                 << ", but the program's number of layers is " << program.getLayers().size();
   }
   return result;
 }
@@ -101,7 +101,7 @@ LogicalResult Verifier::checkStage(StageOp op) {
     for (Operation &each : region.front()) {
       auto command = dyn_cast<CommandOp>(each);
       if (!command) {
-        return each.emitOpError("is no command, which is all that stages have");
+        return each.emitOpError("is not a command; stages only contain commands");
       }
       if (failed(check(command))) {
         return failure();
@@ -112,11 +112,11 @@ LogicalResult Verifier::checkStage(StageOp op) {
   return success();
 }
 
-/// Buffers that are in use at once have no bytes in common.
+/// Checks that buffers which are in use at the same time do not overlap.
 LogicalResult Verifier::checkOverlaps() {
   llvm::stable_sort(buffers, [](BufferOp a, BufferOp b) { return (*a.getLive())[0] < (*b.getLive())[0]; });
-  std::multimap<int64_t, BufferOp> byEnd; ///< in use, by the last stage
-  std::map<int64_t, BufferOp> byAddress;  ///< the same
+  std::multimap<int64_t, BufferOp> byEnd; ///< buffers in use, by their last stage
+  std::map<int64_t, BufferOp> byAddress;  ///< buffers in use, by address
   for (BufferOp buffer : buffers) {
     int64_t first = (*buffer.getLive())[0], begin = int64_t(*buffer.getAddress()),
             end = begin + int64_t(buffer.getBytes());
@@ -149,7 +149,7 @@ LogicalResult Verifier::run() {
         return failure();
       }
     } else if (hasStages() ? !stageOp : !command) {
-      return op.emitOpError() << "is in a program that is " << stringifyPhase(phase) << ", which has "
+      return op.emitOpError() << "is in a program that is " << stringifyPhase(phase) << ", which consists of "
                               << (hasStages() ? "stages" : "commands");
     } else if (failed(stageOp ? checkStage(stageOp) : check(command))) {
       return failure();
@@ -163,6 +163,6 @@ LogicalResult Verifier::run() {
 LogicalResult ProgramOp::verifyRegions() {
   hw::Chip chip;
   std::string error;
-  readChip(getChip(), chip, error); // verify has told what is wrong with it
+  readChip(getChip(), chip, error); // verify has already reported errors
   return Verifier(*this, chip).run();
 }

@@ -1,4 +1,4 @@
-//===- AssignWaits.cpp - Numbers of commands and what they wait for -------===//
+//===- AssignWaits.cpp - Ids and waits of commands ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Passes.h"
 #include "codegen/Npu/Transforms/Programs.h"

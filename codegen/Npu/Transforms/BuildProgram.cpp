@@ -1,4 +1,4 @@
-//===- BuildProgram.cpp - A stream as IR, and back ------------------------===//
+//===- BuildProgram.cpp - Conversion of streams to IR and back ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Transforms/Programs.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kOffsetMask = (uint64_t(1) << kBufferShift) - 1;
 
-/// Memories of a program outside the chip, by region: constants, workspace, then the caller's buffers.
+/// Returns the block argument for an off-chip region: constants, workspace, then the caller's buffers.
 unsigned argumentOf(Region region) {
   return region == Region::constants   ? 0
          : region == Region::workspace ? 1
@@ -72,7 +72,7 @@ void Builder::build(ModuleOp module, const ProgramFrame &frame) {
   }
 }
 
-/// Those that commands use, in the order of their numbers.
+/// Adds the buffers that commands use, in the order of their numbers.
 void Builder::addBuffers() {
   std::vector<bool> used(values.size(), false);
   for (const Stage &step : stream.stages) {
@@ -129,7 +129,7 @@ OwningOpRef<ModuleOp> buildProgram(MLIRContext *context, const Stream &stream, c
   return module;
 }
 
-/// The command with regions and offsets in these; |begin|: where a buffer begins.
+/// Returns the command with the regions and offsets of its memories. |begin|: returns the first byte of a buffer.
 static Descriptor withAddresses(CommandOp command, llvm::function_ref<uint64_t(Value)> begin) {
   Descriptor made = command.getDescriptor();
   unsigned memory = 0;
@@ -147,7 +147,7 @@ static Descriptor withAddresses(CommandOp command, llvm::function_ref<uint64_t(V
 hw::Chip chipOf(ProgramOp program) {
   hw::Chip chip;
   std::string error;
-  ProgramOp::readChip(program.getChip(), chip, error); // the verifier has tried it
+  ProgramOp::readChip(program.getChip(), chip, error); // the verifier has checked it
   return chip;
 }
 

@@ -1,4 +1,4 @@
-//===- Encode.cpp - Programs as bytes -------------------------------------===//
+//===- Encode.cpp - Encodes programs as bytes -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Passes.h"
 #include "codegen/Npu/Transforms/Programs.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --verify-diagnostics --split-input-file
 
-// expected-error @below {{resident = rows_loaded: what is in local memory is not loaded (taps_c1)}}
+// expected-error @below {{resident = rows_loaded: an input in local memory is not loaded (taps_c1)}}
 func.func @taps_c1() attributes {a = #npu.taps<fetched = window, resident = rows_loaded>} { return }
 
 // -----
@@ -11,13 +11,13 @@ func.func @taps_c2() attributes {a = #npu.taps<fetched = rows_loaded, resident =
 
 // -----
 
-// expected-error @below {{a batch has 0 blocks of queries (attention_c1)}}
+// expected-error @below {{a batch has 0 blocks of queries, expected at least one (attention_c1)}}
 func.func @attention_c1() attributes {a = #npu.attention<blocks, blocks = 0>} { return }
 
 // -----
 
 func.func @pieces_c1(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{has npu.pieces for 2 pieces, expected a copy of so many (pieces_c1)}}
+  // expected-error @below {{has npu.pieces for 2 pieces, expected a copy with as many pieces (pieces_c1)}}
   %y = device.copy %x {npu.pieces = #npu.pieces<early, turn>, pieces = [#device.piece<source = 0, sizes = [4], dst_offsets = [0], dst_steps = [1], src_dims = [0], src_offsets = [0], src_steps = [1]>]} : (tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --verify-diagnostics --split-input-file
 
-// expected-error @below {{is for no chip: unknown chip 'npu-none'}}
+// expected-error @below {{is for an invalid chip: unknown chip 'npu-none'}}
 npu.program @chip staged chip "npu-none" inputs 0 layers [] {
 ^bb0(%constants: !npu.memory, %workspace: !npu.memory):
 }
 
 // -----
 
-// expected-error @below {{has 2 memories, expected constants, workspace and its inputs, 3}}
+// expected-error @below {{has 2 memories, expected those of constants, workspace and inputs, at least 3}}
 npu.program @memories staged chip "npu-base" inputs 1 layers [] {
 ^bb0(%constants: !npu.memory, %workspace: !npu.memory):
 }
@@ -53,7 +53,7 @@ npu.program @live allocated chip "npu-base" inputs 0 layers ["a"] {
 ^bb0(%constants: !npu.memory, %workspace: !npu.memory):
   %0 = npu.buffer 64 : [1, 1, 1, 64] "i8" at 0 live [1, 1]
   npu.stage load {
-    // expected-error @below {{is in stage 0, where its buffer, y, is not in use: 1 to 1}}
+    // expected-error @below {{is in stage 0, but the buffer of y is only in use in stages 1 to 1}}
     npu.command fill y = %0[0] : i8 [64, 64, 64, 1], shape = [1, 1, 1, 64] layer 0
   } compute {
   } store {
@@ -80,7 +80,7 @@ npu.program @layer staged chip "npu-base" inputs 0 layers ["a"] {
   npu.stage load {
   } compute {
   } store {
-    // expected-error @below {{is of layer 1, the program has 1}}
+    // expected-error @below {{is of layer 1, but the program's number of layers is 1}}
     npu.command fill y = %workspace[0] : i8 [64, 64, 64, 1], shape = [1, 1, 1, 64] layer 1
   }
 }
@@ -89,7 +89,7 @@ npu.program @layer staged chip "npu-base" inputs 0 layers ["a"] {
 
 npu.program @order staged chip "npu-base" inputs 0 layers ["a"] {
 ^bb0(%constants: !npu.memory, %workspace: !npu.memory):
-  // expected-error @below {{is in a program that is staged, which has stages}}
+  // expected-error @below {{is in a program that is staged, which consists of stages}}
   npu.command fill y = %workspace[0] : i8 [64, 64, 64, 1], shape = [1, 1, 1, 64] layer 0
 }
 
@@ -113,7 +113,7 @@ npu.program @mnemonic ordered chip "npu-base" inputs 0 layers ["a"] {
 
 npu.program @field ordered chip "npu-base" inputs 0 layers ["a"] {
 ^bb0(%constants: !npu.memory, %workspace: !npu.memory):
-  // expected-error @below {{'fill' has no field 'window' here}}
+  // expected-error @below {{'fill' does not have a field 'window' here}}
   npu.command fill y = %workspace[0] : i8 [64, 64, 64, 1], window = {kernel = [1, 1]} layer 0
 }
 
@@ -129,6 +129,6 @@ npu.program @number ordered chip "npu-base" inputs 0 layers ["a"] {
 
 npu.program @operand ordered chip "npu-base" inputs 0 layers ["a"] {
 ^bb0(%constants: !npu.memory, %workspace: !npu.memory):
-  // expected-error @below {{has no x}}
+  // expected-error @below {{does not have its tensor x}}
   npu.command copy y = %workspace[0] : i8 [64, 64, 64, 1], shape = [1, 1, 1, 64] layer 0
 }

@@ -58,7 +58,7 @@ func.func @no_effort(%x: tensor<1x16x32x32xi8>) -> tensor<1x16x32x32xi8> attribu
 
 // -----
 
-// expected-error @below {{slice 1 ends at row 8, before the one in front, which ends at 16 (slices_c3)}}
+// expected-error @below {{slice 1 ends at row 8, before the previous slice, which ends at 16 (slices_c3)}}
 func.func @slices_c3() attributes {a = #npu.slices<layers 0 to 1, from = [0, 8], until = [16, 8]>} { return }
 
 // -----
@@ -68,12 +68,12 @@ func.func @slices_c4() attributes {a = #npu.slices<layers 0 to 1, from = [0, 20]
 
 // -----
 
-// expected-error @below {{'from' has 1 rows and 'until' 2: two slices at least, and as many of both (slices_c2)}}
+// expected-error @below {{'from' has 1 rows and 'until' 2: expected at least two slices, with an entry in both lists (slices_c2)}}
 func.func @slices_c2() attributes {a = #npu.slices<layers 0 to 1, from = [0], until = [16, 32]>} { return }
 
 // -----
 
-// expected-error @below {{layers 3 to 3: a group has two layers at least (slices_c1)}}
+// expected-error @below {{layers 3 to 3: a group has at least two layers (slices_c1)}}
 func.func @slices_c1() attributes {a = #npu.slices<layers 3 to 3, from = [0, 8], until = [16, 32]>} { return }
 
 // -----

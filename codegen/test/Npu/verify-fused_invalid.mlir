@@ -42,7 +42,7 @@ func.func @still_read(%x: tensor<1x24x9xf32>) -> (tensor<1x24x9xf32>, tensor<1x9
 // -----
 
 func.func @fused_c1(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
-  // expected-error @below {{has target 0 in npu.fused: copies of a producer have one from 0 on, no other op has one}}
+  // expected-error @below {{has target 0 in npu.fused: copies fused into a producer need a target from 0 on, other ops must not have one}}
   %y = device.map(%x) {
   ^bb0(%e: f32):
     device.yield %e : f32
@@ -67,7 +67,7 @@ func.func @map_of_two_readers(%x: tensor<1x3x8x8xf32>) -> (tensor<1x4x8x8xi32>, 
 // -----
 
 func.func @wrong_op(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
-  // expected-error @below {{cannot be fused: copies and maps can}}
+  // expected-error @below {{cannot be fused: only copies and maps can}}
   %y = device.softmax %x {axis = 1 : i64, npu.fused = #npu.fused<readers>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return %y : tensor<4x8xf32>
 }
