@@ -1,4 +1,4 @@
-//===- OrderCommands.cpp - The order of a stream --------------------------===//
+//===- OrderCommands.cpp - Orders the commands of a stream ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Passes.h"
 #include "codegen/Npu/Transforms/Programs.h"
@@ -33,7 +33,7 @@ class OrderCommands : public impl::OrderCommandsPassBase<OrderCommands> {
     program.setPhase(Phase::ordered);
   }
 
-  /// Takes the commands out of their stages, in the order of the plan.
+  /// Moves the commands out of their stages, into the order of the plan.
   static void order(StagedProgram &staged, const MemoryPlan &plan) {
     llvm::DenseMap<const Descriptor *, CommandOp> ops;
     size_t next = 0;

@@ -1,4 +1,4 @@
-//===- AbacusTarget.cpp - The smallest family of chips --------------------===//
+//===- AbacusTarget.cpp - Target of the smallest family of chips ----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "AbacusTarget.h"
 
@@ -19,10 +19,11 @@ using codegen::Program;
 
 enum Section : uint32_t { kCode, kConstants };
 
-/// What an Abacus has nothing to do for: bytes that lie elsewhere.
+/// Returns true for ops that need no command: constants and views.
 bool isFree(Operation *op) { return isa<device::ReshapeOp>(op) || op->hasTrait<OpTrait::ConstantLike>(); }
 
-/// A subnet as one step, whose tensors are what it reads (arguments, then constants), its results, and the workspace.
+/// Emits a subnet as one step. Its tensors are the arguments and constants that it reads, its results, and the
+/// workspace.
 class SubnetEmitter {
 public:
   SubnetEmitter(const codegen::Subnet &subnet, Program &program)
@@ -44,7 +45,7 @@ public:
   }
 
 private:
-  /// Turns values in the commands' views into tensors of the step.
+  /// Replaces values in the commands' views by tensors of the step.
   llvm::Error link() {
     auto constants = uint32_t(llvm::count_if(commands.values, device::getConstantRoot));
     std::vector<std::pair<uint32_t, uint64_t>> places; // tensor and first element, by value
@@ -59,7 +60,7 @@ private:
         tensor->role = bmodel::TensorRole::Constant, tensor->place = bmodel::Place::Segment;
         tensor->place_index = kConstants;
         tensor->offset = program.sections[kConstants].append(data->bytes);
-        program.constants.push_back(*data); // whose bytes the section points to
+        program.constants.push_back(*data); // owns the bytes that the section refers to
         made.tensors.push_back(std::move(*tensor));
         continue;
       }
@@ -129,13 +130,13 @@ public:
     }
     return told;
   }
-  /// A host does the same in as many microseconds.
+  /// Returns a time far below the host's, so that the partition prefers the Abacus.
   double secondsOf(Operation *) const override { return 1e-9; }
   double transferSeconds(int64_t bytes) const override { return double(bytes) * 1e-15; }
   double handOverSeconds() const override { return 1e-12; }
 
-  /// Each value has bytes of its own: the sums of a product lie in its result before the epilogue has read its
-  /// operands, so none of them may be written over.
+  /// Gives each value its own storage. The sums of a matmul are stored in its result before the epilogue reads its
+  /// operands, so none of these may be overwritten.
   void buildPasses(OpPassManager &manager, const codegen::CompileOptions &) const override {
     OpPassManager &functions = manager.nest<func::FuncOp>();
     functions.addPass(device::createAssignAddressesPass({.separate = true}));

@@ -1,8 +1,8 @@
-//===- Abacus_test.cpp - Models on an Abacus beside a host ----------------===//
+//===- Abacus_test.cpp - Models on an Abacus and a host -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The smallest family through every part that a family meets: partition, subnets, copies between its memory and the
-// host's, a .bmodel, and the runtime with its back end. The host alone says what is right.
+// Tests the smallest family in every part of the stack: partition, subnets, copies between its memory and the host's, a
+// .bmodel, and the runtime with its back end. The expected values are those of a model that runs on the host alone.
 //===----------------------------------------------------------------------===//
 #include "AbacusTarget.h"
 #include "RandomGraph.h"
@@ -49,7 +49,7 @@ private:
   std::filesystem::path path;
 };
 
-/// An Abacus of another name, with a memory of its own, that does one kind of op only.
+/// An Abacus with another name and its own memory, which only supports one kind of op.
 class Specialist final : public codegen::Target {
 public:
   Specialist(std::string chip, StringRef op) : chip(std::move(chip)), op(op) {}
@@ -65,7 +65,7 @@ public:
     std::vector<codegen::Refusal> refusals = abacus->survey(function);
     for (Operation &other : function.getBody().front()) {
       if (other.getName().getStringRef() != op) {
-        refusals.push_back({&other, "is nothing for " + chip});
+        refusals.push_back({&other, "is not supported by " + chip});
       }
     }
     return refusals;
@@ -126,7 +126,7 @@ Tensors run(const std::string &path) {
     net.setInput(info.name, data.data(), info.bytes);
   }
   net.run();
-  net.run(); // all is there again
+  net.run(); // a second run gives the same outputs
   for (const bmrt_tensor_info_t &info : net.outputs()) {
     const float *data = net.output<float>(info.name);
     outputs[info.name].assign(data, data + info.bytes / sizeof(float));
@@ -134,7 +134,8 @@ Tensors run(const std::string &path) {
   return outputs;
 }
 
-/// "" where they agree: to the bit in functions that are exact, else the host may add in another order.
+/// Returns an empty string if the outputs agree: bit-identical if the function is exact, otherwise up to the order of
+/// sums.
 std::string compare(const Tensors &made, const Tensors &expected, bool isExact) {
   for (const auto &[name, wanted] : expected) {
     const std::vector<float> &found = made.at(name);
@@ -164,7 +165,7 @@ std::vector<std::string> subnetsOf(const codegen::DeployResult &result) {
 
 class Abacus : public testing::Test {
 protected:
-  /// Both ways; what ran where.
+  /// Deploys and runs a model on these targets and on the last of them alone, and compares the outputs.
   codegen::DeployResult check(const std::string &text) { return check(text, {chip.get(), host.get()}); }
   codegen::DeployResult check(const std::string &text, Targets targets) {
     Deployed alone = deploy(text, scratch.file("host.bmodel"), targets.back());
@@ -219,17 +220,18 @@ TEST_F(Abacus, LeavesTheRestToTheHost) {
   EXPECT_EQ(subnetsOf(result), (std::vector<std::string>{"abacus", "host", "abacus"}));
   ASSERT_EQ(result.movedOps.size(), 1u);
   EXPECT_TRUE(result.movedOps[0].isRefused);
-  EXPECT_NE(result.movedOps[0].reason.find("no map and no matrix product"), std::string::npos);
+  EXPECT_NE(result.movedOps[0].reason.find("neither a map nor a matmul"), std::string::npos);
 }
 
 TEST_F(Abacus, SaysWhatItCannotCompute) {
   codegen::DeployResult result =
       check(perceptron("%y = top.sigmoid %p : (tensor<3x2xf32>) -> tensor<3x2xf32>\n  return %y : tensor<3x2xf32>"));
   ASSERT_FALSE(result.movedOps.empty());
-  EXPECT_NE(result.movedOps[0].reason.find("which an Abacus has not"), std::string::npos) << result.movedOps[0].reason;
+  EXPECT_NE(result.movedOps[0].reason.find("which an Abacus does not support"), std::string::npos)
+      << result.movedOps[0].reason;
 }
 
-/// Results that are the same bytes under other dims: of another result, and of an argument.
+/// Returns results that are views of another result and of an argument.
 TEST_F(Abacus, ReturnsViews) {
   codegen::DeployResult result = check(R"(
 func.func @main(%x: tensor<3x4xf32> {top.name = "x"})
@@ -253,10 +255,10 @@ TEST_F(Abacus, RunsRandomGraphs) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     mixed += check(abacus::randomGraph(seed)).subnets.size() > 2;
   }
-  EXPECT_GT(mixed, (end - first) / 5) << "graphs that go to and fro";
+  EXPECT_GT(mixed, (end - first) / 5) << "graphs that alternate between host and Abacus";
 }
 
-/// What one chip makes and another reads goes by way of the host's memory.
+/// Values that one chip computes and another one reads pass through the host's memory.
 TEST_F(Abacus, HandsOverToAnotherChip) {
   codegen::DeployResult result = check(R"(
 func.func @main(%x: tensor<3x4xf32> {top.name = "x"}) -> (tensor<3x3xf32> {top.name = "y"}) {
@@ -281,11 +283,11 @@ TEST_F(Abacus, RunsRandomGraphsOnTwoChips) {
     mixed += llvm::any_of(result.subnets, [](const codegen::SubnetResult &subnet) { return subnet.target == 0; }) &&
              llvm::any_of(result.subnets, [](const codegen::SubnetResult &subnet) { return subnet.target == 1; });
   }
-  EXPECT_GT(mixed, 1u) << "graphs that run on both";
+  EXPECT_GT(mixed, 1u) << "graphs that run on both chips";
 }
 
-/// docs/adding-a-target.md says how little the smallest family is: lines of code, what makes its memory inaccessible
-/// (Memory.h) left out.
+/// Checks the number of lines of code of the smallest family that docs/adding-a-target.md states. Memory.h, which makes
+/// its memory inaccessible, does not count.
 TEST(AbacusSources, AreFew) {
   size_t lines = 0;
   for (const char *file : {"codegen/test/Abacus/AbacusTarget.h", "codegen/test/Abacus/AbacusTarget.cpp",

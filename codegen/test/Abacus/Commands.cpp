@@ -41,7 +41,8 @@ std::optional<Code> codeOf(Operation *op) {
 
 } // namespace
 
-/// Loops over the result, the last of which is number |lastLoop|, on values of f32 that broadcast to it.
+/// Sets the views of a command that loops over the result. The last loop is number |lastLoop|; operands are f32 and
+/// broadcast to the result.
 llvm::Error Commands::setViews(Command &command, Value result, ArrayRef<Value> operands, unsigned lastLoop) {
   ArrayRef<int64_t> shape = typeOf(result).getShape();
   std::fill(std::begin(command.sizes), std::end(command.sizes), 1);
@@ -51,7 +52,8 @@ llvm::Error Commands::setViews(Command &command, Value result, ArrayRef<Value> o
     View &view = i ? command.operands[i - 1] : command.result;
     RankedTensorType type = typeOf(value);
     if (!type.getElementType().isF32() || type.getNumElements() == 0) {
-      return refuse("has an operand or a result of ", type, ", allowed are elements of f32, at least one");
+      return refuse("has an operand or a result of ", type,
+                    "; only tensors of f32 with at least one element are supported");
     }
     values.insert(value);
     view.tensor = uint32_t(std::distance(values.begin(), llvm::find(values, value)));
@@ -74,7 +76,7 @@ llvm::Error Commands::addSteps(Region &body, Command &command) {
     std::optional<Code> kind = codeOf(&op);
     if (!kind || !op.getResult(0).getType().isF32()) {
       return refuse("computes '", op.getName().getStringRef(), "' of ", op.getResult(0).getType(),
-                    ", which an Abacus has not");
+                    ", which an Abacus does not support");
     }
     if (command.stepCount + 1 >= kSteps) {
       return refuse("computes more than ", kSteps, " steps");
@@ -88,7 +90,7 @@ llvm::Error Commands::addSteps(Region &body, Command &command) {
     }
     registers[op.getResult(0)] = command.operandCount + command.stepCount++;
   }
-  // The result is the last register: min(x, x) where x, another one, is yielded.
+  // The last register is the result. If another register x is yielded, min(x, x) copies it.
   uint32_t from = registers.at(yield.getValues()[0]), last = command.operandCount + command.stepCount - 1;
   if (from != last || command.stepCount == 0) {
     command.steps[command.stepCount++] = {Code::min, from, from, 0};
@@ -99,8 +101,8 @@ llvm::Error Commands::addSteps(Region &body, Command &command) {
 llvm::Error Commands::addMap(Region &body, Value result, ArrayRef<Value> operands) {
   ArrayRef<int64_t> shape = typeOf(result).getShape();
   if (shape.size() > kLoops || operands.size() > kOperands) {
-    return refuse("has ", shape.size(), " dims and ", operands.size(), " operands, allowed ", kLoops, " and ",
-                  kOperands);
+    return refuse("has ", shape.size(), " dims and ", operands.size(), " operands; supported are up to ", kLoops,
+                  " and ", kOperands);
   }
   Command command = {};
   command.kind = Kind::map, command.operandCount = uint32_t(operands.size());
@@ -114,12 +116,13 @@ llvm::Error Commands::addMap(Region &body, Value result, ArrayRef<Value> operand
   return llvm::Error::success();
 }
 
-/// The sums, then bias and epilogue in place.
+/// Appends the sums of a matmul, then bias and epilogue, which overwrite the sums.
 llvm::Error Commands::addProduct(Operation *op) {
   auto product = cast<device::MatMulOp>(op);
   ArrayRef<int64_t> shape = typeOf(product.getY()).getShape();
   if (shape.size() >= kLoops || product.getScales()) {
-    return refuse("has ", shape.size(), " dims, or scales of weights; allowed are ", kLoops - 1, " dims and none");
+    return refuse("has ", shape.size(), " dims, or scales of weights; supported are up to ", kLoops - 1,
+                  " dims without scales");
   }
   Command sum = {};
   sum.kind = Kind::sum, sum.operandCount = 2;
@@ -127,7 +130,7 @@ llvm::Error Commands::addProduct(Operation *op) {
     return error;
   }
   sum.sizes[kLoops - 1] = uint64_t(typeOf(product.getA()).getShape().take_back(product.getTransA() ? 2 : 1).front());
-  // Loops are rows, columns, sum: a has no columns, b no rows.
+  // The loops are rows, columns and the sum. The first operand does not depend on columns, the second not on rows.
   auto turn = [](View &view, bool isSwapped, unsigned kept, unsigned summed) {
     uint64_t strides[2] = {view.strides[kLoops - 3], view.strides[kLoops - 2]};
     view.strides[kLoops - 3] = view.strides[kLoops - 2] = 0;
@@ -158,7 +161,7 @@ llvm::Error Commands::add(Operation *op) {
   auto map = dyn_cast<device::MapOp>(op);
   return map                         ? addMap(map.getBody(), map.getY(), SmallVector<Value>(map.getInputs()))
          : isa<device::MatMulOp>(op) ? addProduct(op)
-                                     : refuse("is no map and no matrix product, which is all that an Abacus does");
+                                     : refuse("is neither a map nor a matmul, the only ops that an Abacus supports");
 }
 
 } // namespace tessera::abacus

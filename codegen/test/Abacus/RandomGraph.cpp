@@ -1,4 +1,4 @@
-//===- RandomGraph.cpp - Small networks of a seed -------------------------===//
+//===- RandomGraph.cpp - Random small networks ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "RandomGraph.h"
 
@@ -31,7 +31,7 @@ int64_t elementsOf(const Shape &shape) {
   return count;
 }
 
-/// What may stand in a module: a KiB.
+/// Maximum number of elements of an inline constant: 1 KiB.
 constexpr int64_t kMostElements = 256;
 
 class Generator {
@@ -57,7 +57,7 @@ private:
   const Type &any(const std::vector<Type> &from) {
     return from[pick(from.size())];
   }
-  /// Recent ones more often.
+  /// Returns a random value, recent ones more often.
   Value anyValue() { return values[std::max(pick(values.size()), pick(values.size()))]; }
 
   Shape anyShape() {
@@ -81,7 +81,8 @@ private:
     return values.back();
   }
 
-  /// Few different numbers, so that some constants are the same. |shape| has no more than kMostElements.
+  /// Adds a constant with few different numbers, so that some constants are equal. |shape| has at most kMostElements
+  /// elements.
   Value constant(Shape shape) {
     std::string name = "%c" + std::to_string(made++), type = typeOf(shape), list;
     const int64_t count = elementsOf(shape);
@@ -125,7 +126,7 @@ private:
     }
   }
 
-  /// With a value of the same shape or a constant that is broadcast.
+  /// Adds a binary op with a value of the same shape, or with a constant that is broadcast.
   void addBinary() {
     Value x = anyValue();
     std::vector<Value> others;
@@ -144,7 +145,7 @@ private:
          isFirst ? std::vector{other, x} : std::vector{x, other}, "", x.shape);
   }
 
-  /// By weights or by another value, flags and bias now and then.
+  /// Adds a matmul by weights or by another value, sometimes with flags and bias.
   void addProduct() {
     Value x = anyValue();
     if (x.shape.size() < 2) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --npu-block-rows="chip=npu-pro" --split-input-file | FileCheck %s
 
-// Rows 2 * r and 2 * r + 1 of the first result are channels 0 and 1 of row r: kernels of five rows, four apart, of which
-// the second sees the last three. The next one sees the odd row of the block before, and both of its own. What it makes
-// has its rows as they were, and keeps its name; the first result does not. Sums are bounded by what is not zero.
+// Rows 2 * r and 2 * r + 1 of the first result are channels 0 and 1 of row r. Its kernels have five rows with a stride
+// of four; the second channel sees the last three. The next convolution sees the odd row of the previous block and both
+// rows of its own block. Its result keeps its rows and its name; the first result loses its name. Only non-zero weights
+// count for the bound of the sums.
 // CHECK-LABEL: func.func @chain
 // CHECK: %[[W:.*]] = top.constant dense<{{\[\[\[\[}}1], [2], [3], [0], [0]{{\]\], \[\[\[}}0], [0], [1], [2], [3]]]]> : tensor<2x1x5x1xi8>
 // CHECK: %[[B:.*]] = top.constant dense<7> : tensor<2xi32>
@@ -35,7 +36,8 @@ func.func @chain(%x: tensor<1x1x128x128xi8>) -> tensor<1x1x32x128xi8> {
 
 // -----
 
-// A result of the function has its rows brought in order, which a store can do; factors are there for each row.
+// For a result of the function, a copy restores the order of rows, which a store can do. Factors are repeated for each
+// row.
 // CHECK-LABEL: func.func @result
 // CHECK: top.constant dense<{{\[\[\[}}10]], {{\[\[}}10]], {{\[\[}}10]], {{\[\[}}10]], {{\[\[}}20]], {{\[\[}}20]], {{\[\[}}20]], {{\[\[}}20]]]> : tensor<8x1x1xi32>
 // CHECK: %[[Y:.*]] = device.conv {{.*}} epilogue
@@ -57,8 +59,8 @@ func.func @result(%x: tensor<1x1x128x128xi8>) -> tensor<1x2x128x128xi32> {
 
 // -----
 
-// The sums of floats have an order; weights that are no constant cannot be written anew; an addend for each element is
-// not the same for all rows.
+// Not rewritten: sums of floats have a specified order, weights that are not constant cannot be rearranged, and an
+// addend per element is not the same for all rows.
 // CHECK-LABEL: func.func @others
 // CHECK: device.conv {{.*}} -> tensor<1x2x128x128xf32>
 // CHECK: device.conv {{.*}} -> tensor<1x2x128x128xi32>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --device-assign-addresses --npu-choose-direct-stores | FileCheck %s
 
-// Every second row and column, as the pool makes them: its tiles store them at their places in the result.
+// Every second row and column of a pool: its tiles are stored directly at their positions in the result.
 // CHECK-LABEL: func.func @shuffled
 // CHECK: device.copy {{.*}}npu.pieces = #npu.pieces<direct>
 func.func @shuffled(%x: tensor<1x32x64x64xi8>) -> tensor<1x32x31x2x32xi8> {
@@ -11,7 +11,7 @@ func.func @shuffled(%x: tensor<1x32x64x64xi8>) -> tensor<1x32x31x2x32xi8> {
   return %y : tensor<1x32x31x2x32xi8>
 }
 
-// What a table makes has no images of its own: the piece is moved behind it. One of an argument waits for its turn.
+// A table does not store images, so its piece is moved right after it. The piece of an argument is moved with the copy.
 // CHECK-LABEL: func.func @joined
 // CHECK: device.copy {{.*}}npu.pieces = #npu.pieces<early, turn>
 func.func @joined(%x: tensor<1x64x64xi8>) -> tensor<1x64x128xi8> {
@@ -23,7 +23,7 @@ func.func @joined(%x: tensor<1x64x64xi8>) -> tensor<1x64x128xi8> {
   return %y : tensor<1x64x128xi8>
 }
 
-// Somebody on the chip reads the copy, so it is a value like others.
+// The copy is read on the chip, so it is not a direct store.
 // CHECK-LABEL: func.func @read
 // CHECK-NOT: npu.pieces
 func.func @read(%x: tensor<1x64x64xi8>) -> tensor<1x64x64xi8> {

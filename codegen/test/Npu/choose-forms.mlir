@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --device-assign-addresses --npu-choose-forms | FileCheck %s
 // RUN: tessera-opt %s --device-assign-addresses --npu-choose-forms="chip=npu-edge" | FileCheck %s --check-prefix=EDGE
 
-// A picture has three channels: rows of the kernel are channels, too, laid out on the way in. A slower chip does without.
+// A picture has three channels: kernel rows become channels while it is loaded. On a slower chip this does not pay.
 // CHECK-LABEL: func.func @picture
 // CHECK: npu.taps = [#npu.taps<fetched = rows_loaded, resident = rows_moved>]
 // EDGE-LABEL: func.func @picture
@@ -13,7 +13,7 @@ func.func @picture(%x: tensor<1x3x64x64xi8>) -> tensor<1x8x32x32xi32> {
   return %c : tensor<1x8x32x32xi32>
 }
 
-// What quantises a picture is left to the convolution, which moves it to where taps are channels.
+// The quantisation of a picture is computed in the convolution, which then moves it to channels of kernel rows.
 // CHECK-LABEL: func.func @quantised_picture
 // CHECK: device.map
 // CHECK: npu.fused = #npu.fused<readers>
@@ -34,7 +34,7 @@ func.func @quantised_picture(%x: tensor<1x3x224x224xf32>) -> tensor<1x6x112x112x
   return %c : tensor<1x6x112x112xi32>
 }
 
-// Not where somebody else reads it, nor for a kernel of one tap. An earlier choice is replaced.
+// The map is not fused if it has another reader, or if the kernel has a single tap. An earlier choice is replaced.
 // CHECK-LABEL: func.func @read_twice
 // CHECK-NOT: npu.fused
 func.func @read_twice(%x: tensor<1x3x128x128xf32>) -> (tensor<1x8x64x64xi32>, tensor<1x8x128x128xi32>, tensor<1x8x128x128xi32>) {
@@ -66,7 +66,7 @@ func.func @read_twice(%x: tensor<1x3x128x128xf32>) -> (tensor<1x8x64x64xi32>, te
   return %c, %d, %f : tensor<1x8x64x64xi32>, tensor<1x8x128x128xi32>, tensor<1x8x128x128xi32>
 }
 
-// A kernel of one tap has nothing to fold. An earlier choice is replaced.
+// A kernel with a single tap cannot be folded. An earlier choice is replaced.
 // CHECK-LABEL: func.func @pointwise
 // CHECK: npu.taps = [#npu.taps<fetched = window, resident = window>]
 func.func @pointwise(%x: tensor<1x3x64x64xi8>) -> tensor<1x8x64x64xi32> {
@@ -75,7 +75,7 @@ func.func @pointwise(%x: tensor<1x3x64x64xi8>) -> tensor<1x8x64x64xi32> {
   return %c : tensor<1x8x64x64xi32>
 }
 
-// One choice for each volume.
+// One attribute for each volume.
 // CHECK-LABEL: func.func @volumes
 // CHECK: npu.taps = [#npu.taps<fetched = window, resident = window>, #npu.taps<fetched = window, resident = window>]
 func.func @volumes(%x: tensor<2x3x4x16x16xi8>) -> tensor<2x4x2x14x14xi32> {
@@ -84,7 +84,7 @@ func.func @volumes(%x: tensor<2x3x4x16x16xi8>) -> tensor<2x4x2x14x14xi32> {
   return %c : tensor<2x4x2x14x14xi32>
 }
 
-// A single query: heads are over lanes.
+// With a single query, heads are spread over the lanes.
 // CHECK-LABEL: func.func @one_query
 // CHECK: device.attention {{.*}}npu.attention = #npu.attention<batches, blocks = 1>
 func.func @one_query(%q: tensor<8x1x32xf32>, %k: tensor<8x24x32xf32>, %v: tensor<8x24x32xf32>) -> tensor<8x1x32xf32> {
@@ -92,7 +92,7 @@ func.func @one_query(%q: tensor<8x1x32xf32>, %k: tensor<8x24x32xf32>, %v: tensor
   return %a : tensor<8x1x32xf32>
 }
 
-// Attention of narrow floats has no form, so none is chosen.
+// Attention of f16 is not supported, so no form is chosen.
 // CHECK-LABEL: func.func @narrow
 // CHECK-NOT: npu.attention
 func.func @narrow(%q: tensor<8x4x32xf16>, %k: tensor<8x24x32xf16>, %v: tensor<8x24x32xf16>) -> tensor<8x4x32xf16> {
@@ -100,8 +100,8 @@ func.func @narrow(%q: tensor<8x4x32xf16>, %k: tensor<8x24x32xf16>, %v: tensor<8x
   return %a : tensor<8x4x32xf16>
 }
 
-// Many rows: lanes have these, which need not be turned then. Of a single one columns are over lanes. An earlier choice is
-// replaced.
+// Many rows are spread over the lanes and need not be transposed. With a single row, columns are spread over the lanes.
+// An earlier choice is replaced.
 // CHECK-LABEL: func.func @rows
 // CHECK: device.matmul {{.*}}npu.row_lanes = 1 : i64
 func.func @rows(%a: tensor<1x64x16xi8>) -> tensor<1x64x32xi32> {

@@ -2,9 +2,9 @@
 // RUN: tessera-opt %s --npu-early-results="chip=npu-pro" | FileCheck %s
 // RUN: tessera-opt %s --npu-early-results="chip=npu-edge" | FileCheck %s --check-prefix=EDGE
 
-// What makes the largest part goes behind the only op whose result it reads, in front of what makes the next one; a
-// constant that others read, too, goes along. A small part stays where it is, and so does all on a chip that has no room
-// for everything beside each other.
+// The ops that compute the largest part move behind the only op whose result they read, in front of the ops for the
+// next largest part. A constant with several readers moves along. A small part stays in place. On a chip without enough
+// local memory nothing moves.
 // CHECK-LABEL: func.func @heads
 // CHECK: %[[X:.*]] = device.pool max %arg0
 // CHECK: %[[V:.*]] = top.constant dense<5>

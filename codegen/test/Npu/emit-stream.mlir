@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --device-assign-addresses --npu-fuse-copies --npu-schedule --npu-emit-stream -o /dev/null | FileCheck %s
 // RUN: not tessera-opt %s --device-assign-addresses --npu-emit-stream 2>&1 | FileCheck %s --check-prefix=BARE
 
-// The first table passes its result on in local memory; while it does, the second one comes.
+// The first table passes its result on in local memory. Meanwhile the second one is loaded.
 // CHECK: // main: workspace 0, constants 256
 // CHECK-NEXT: copy id=1 {{.*}}layer=0 y=local:{{.*}} x=io0:
 // CHECK-NEXT: copy id=2 {{.*}}layer=0 y=local:{{.*}} x=constants:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --device-assign-addresses --npu-fuse-copies="chip=npu-base" --npu-verify-decisions --split-input-file | FileCheck %s
 
-// Rows are turned on the way to the norm; the map behind it is computed there, and what it makes exists turned only.
+// The norm reads transposed rows and computes the map behind it. The result only exists in transposed form.
 // CHECK-LABEL: func.func @turned_norm
 // CHECK: device.copy %{{.*}}npu.fused = #npu.fused<readers>
 // CHECK: device.norm
@@ -25,7 +25,7 @@ func.func @turned_norm(%x: tensor<1x24x9x8xf32>) -> tensor<1x24x9x8xf32> {
 
 // -----
 
-// Somebody reads the rows as they are: the norm stores them, and the turned copy beside them.
+// The rows are also read as they are: the norm stores both the rows and the transposed copy.
 // CHECK-LABEL: func.func @stored_twice
 // CHECK: device.copy %{{.*}}npu.fused = #npu.fused<producer, target = 1>
 func.func @stored_twice(%x: tensor<1x9x24xf32>) -> (tensor<1x9x24xf32>, tensor<1x24x9xf32>) {
@@ -38,7 +38,7 @@ func.func @stored_twice(%x: tensor<1x9x24xf32>) -> (tensor<1x9x24xf32>, tensor<1
 
 // -----
 
-// A softmax does not read turned rows, so nobody does the copy.
+// A softmax cannot read transposed rows, so the copy is not fused.
 // CHECK-LABEL: func.func @not_fused
 // CHECK-NOT: npu.fused
 func.func @not_fused(%x: tensor<1x24x9xf32>) -> tensor<1x9x24xf32> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes say which phase they are for, and where there is no room.
+// Passes report a program in the wrong phase, and buffers that do not fit.
 // RUN: split-file %s %t
 // RUN: not tessera-opt %t/staged.mlir --npu-order-commands 2>&1 | FileCheck %s --check-prefix=ORDER
 // RUN: not tessera-opt %t/staged.mlir --npu-encode 2>&1 | FileCheck %s --check-prefix=ENCODE
@@ -11,15 +11,16 @@
 // ENCODE: error: the program is staged, expected one that is numbered
 // FULL: error: no address for 131072 bytes of a lane from stage 0 to 0
 
-// The constant of the second stage is loaded before the first one stores; what the first stage makes is loaded again
-// only when it is there.
+// The constant of the second stage is loaded before the first stage stores. The result of the first stage is loaded
+// again only after it has been stored.
 // EARLY: npu.command copy y = %[[A:[0-9]+]][0] : i8 [64, 64, 64, 1], x = %input0[0]
 // EARLY-NEXT: npu.command copy y = %[[B:[0-9]+]][0] : i8 [64, 64, 64, 1], x = %constants[0]
 // EARLY-NEXT: npu.command map
 // EARLY-NEXT: npu.command copy y = %workspace[0] : i8 [64, 64, 64, 1], x = %[[A]][0]
 // EARLY-NEXT: npu.command copy y = %[[C:[0-9]+]][0] : i8 [64, 64, 64, 1], x = %workspace[0]
 
-// What the first stage stores keeps its place while two others compute, up to the one that waits for the DMA itself.
+// The buffer that the first stage stores is held while the next two stages compute, up to the one that waits for the
+// DMA anyway.
 // HELD: npu.buffer 16384 : {{.*}} at 0 live [0, 2]
 // HELD: npu.buffer 16384 : {{.*}} at 16384 live [1, 3]
 // HELD: npu.buffer 16384 : {{.*}} at 0 live [3, 3]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From device ops to the bytes of a stream, phase by phase, each read again from its text.
+// Lowers device ops to the bytes of a stream, phase by phase. The text of each phase is parsed again.
 // RUN: tessera-opt %s --device-assign-addresses --npu-fuse-copies --npu-choose-forms --npu-choose-direct-stores --npu-schedule --npu-emit-commands -o %t.staged.mlir
 // RUN: tessera-opt %t.staged.mlir --npu-allocate-local -o %t.allocated.mlir
 // RUN: tessera-opt %t.allocated.mlir --npu-order-commands -o %t.ordered.mlir
@@ -11,11 +11,11 @@
 // RUN: FileCheck %s --check-prefix=NUMBERED < %t.numbered.mlir
 // RUN: FileCheck %s --check-prefix=ENCODED < %t.encoded.mlir
 
-// All passes at once give the same bytes.
+// Running all passes at once gives the same bytes.
 // RUN: tessera-opt %s --device-assign-addresses --npu-fuse-copies --npu-choose-forms --npu-choose-direct-stores --npu-schedule --npu-emit-commands \
 // RUN:   --npu-allocate-local --npu-order-commands --npu-assign-waits --npu-encode -o %t.once.mlir
 // RUN: diff %t.once.mlir %t.encoded.mlir
-// So do the generic form and bytecode.
+// The generic form and bytecode can be read back as well.
 // RUN: tessera-opt %t.staged.mlir --mlir-print-op-generic -o %t.generic.mlir
 // RUN: tessera-opt %t.generic.mlir | diff - %t.staged.mlir
 // RUN: tessera-opt %t.numbered.mlir --emit-bytecode -o %t.bytecode

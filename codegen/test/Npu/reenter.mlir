@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function that is printed behind any phase and read again becomes the same commands.
+// Printing a function after any phase and parsing it again gives the same commands.
 
 // DEFINE: %{fuse} = --npu-fuse-copies="chip=npu-base"
 // DEFINE: %{forms} = --npu-choose-forms="chip=npu-base"
@@ -35,7 +35,7 @@
 // CHECK: // rows: workspace
 // CHECK: reduce id=
 
-// Few input channels: taps become channels. The result leaves with channels last as it is made.
+// With few input channels, kernel taps become channels. The result is stored directly with channels last.
 // FORMS-LABEL: func.func @image
 // FORMS: npu.taps = [#npu.taps<fetched = rows_loaded, resident = rows_moved>]
 // FORMS: device.copy {{.*}}npu.pieces = #npu.pieces<{{direct|early}}>
@@ -60,7 +60,7 @@ func.func @image(%x: tensor<1x3x64x64xi8>) -> tensor<1x15x15x8xi8> {
   return %y : tensor<1x15x15x8xi8>
 }
 
-// A norm behind an attention stores its rows twice, the second time turned.
+// A norm behind an attention stores its rows twice, the second time transposed.
 // FORMS-LABEL: func.func @rows
 // FORMS: device.attention {{.*}}npu.attention = #npu.attention<{{queries|matrix|batches|blocks}}, blocks =
 // FORMS: npu.fused = #npu.fused<producer, target = 1>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a convolution quantises its picture is estimated first, of the convolution alone; whole programs decide.
+// A first choice whether a convolution quantises its picture comes from an estimate for the convolution alone. The
+// search over schedules then compares complete programs.
 // DEFINE: %{forms} = --npu-fuse-copies="chip=npu-base" --npu-choose-forms="chip=npu-base"
 // RUN: tessera-opt %s --device-assign-addresses %{forms} | FileCheck %s --check-prefix=FORMS
 // RUN: tessera-opt %s --device-assign-addresses %{forms} --npu-schedule="chip=npu-base" --npu-verify-decisions="chip=npu-base" -o %t.whole
 // RUN: FileCheck %s --input-file %t.whole
 // RUN: tessera-opt %s --device-assign-addresses %{forms} --npu-schedule="chip=npu-base effort=1" | FileCheck %s --check-prefix=FORMS
 
-// What was decided is what is emitted, and a plan finds the faster of both ways, too.
+// The emitted program is the one that was chosen. With --plan, the faster of the two forms is found as well.
 // RUN: tessera-opt %s --device-assign-addresses %{forms} --npu-schedule="chip=npu-base" --npu-emit-stream="chip=npu-base output=%t.stream" -o /dev/null
 // RUN: tessera-opt %t.whole --npu-emit-stream="chip=npu-base output=%t.again" -o /dev/null
 // RUN: cmp %t.stream %t.again

@@ -3,7 +3,7 @@
 // RUN: tessera-opt %s --device-assign-addresses --npu-fuse-copies --npu-schedule="effort=0" | FileCheck %s --check-prefix=NONE
 // RUN: tessera-opt %s --device-assign-addresses --npu-fuse-copies --npu-schedule="plan=%S/Inputs/two-layers.json" | FileCheck %s --check-prefix=PLAN
 
-// Values that have room stay whole, from the layer that makes them to the last that reads them.
+// Values that fit local memory stay whole, from the layer that writes them to the last that reads them.
 // CHECK-LABEL: func.func @small
 // CHECK-SAME: npu.effort = 2
 // CHECK: device.lut {{.*}}npu.resident = #npu.resident<layers 0 to 1, bytes = 64, dense = true, stored = false>
@@ -22,7 +22,8 @@ func.func @small(%x: tensor<1x16x8x8xi8>) -> tensor<1x16x4x4xi8> {
   return %y : tensor<1x16x4x4xi8>
 }
 
-// Others stay slice by slice: the lut is a row ahead of the window that reads it, and hands two rows on.
+// Larger values stay slice by slice: the lut is one row ahead of the window that reads its result, and passes on two
+// rows.
 // CHECK-LABEL: func.func @large
 // CHECK: device.lut {{.*}}npu.slices = #npu.slices<layers 0 to 2, from = [0, 49, 99, 149], until = [51, 101, 151, 200]>
 // CHECK: device.pool {{.*}}npu.slices = #npu.slices<layers 0 to 2, from = [0, 50, 100, 150], until = [50, 100, 150, 200]>
