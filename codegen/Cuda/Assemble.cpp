@@ -1,4 +1,4 @@
-//===- Assemble.cpp - Machine code by NVIDIA's assembler ------------------===//
+//===- Assemble.cpp - Assembles PTX with ptxas ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/PtxKernels.h"
 
@@ -13,12 +13,12 @@
 namespace tessera::cuda {
 namespace {
 
-/// A file of its own, which ends with its object.
+/// A temporary file that is removed with its object.
 struct TemporaryFile {
   llvm::Error make(llvm::StringRef suffix, llvm::StringRef contents = "") {
     int descriptor;
     if (std::error_code error = llvm::sys::fs::createTemporaryFile("kernels", suffix, descriptor, path)) {
-      return llvm::createStringError(error, "cannot make a file for ptxas");
+      return llvm::createStringError(error, "cannot create a file for ptxas");
     }
     remover.setFile(path);
     llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
@@ -38,7 +38,7 @@ std::string contentsOf(llvm::StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// What |program| prints; it is an error if that fails.
+/// Runs |program| and returns its output; an error with the output if it fails.
 llvm::Expected<std::string> run(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments) {
   TemporaryFile log;
   if (llvm::Error error = log.make("log")) {
@@ -54,7 +54,8 @@ llvm::Expected<std::string> run(llvm::StringRef program, llvm::ArrayRef<llvm::St
   return contentsOf(log.path);
 }
 
-/// All that decides the machine code. "" where the assembler does not tell its version: then nothing is kept.
+/// Returns a hash of everything that determines the machine code. Returns "" if the assembler does not report its
+/// version; then its result must not be cached.
 std::string keyOf(llvm::StringRef ptx, llvm::StringRef arch, llvm::StringRef program) {
   llvm::Expected<std::string> version = run(program, {"--version"});
   if (!version) {
@@ -88,7 +89,7 @@ llvm::Expected<std::optional<std::string>> assemble(llvm::StringRef ptx, unsigne
   }
   llvm::Expected<std::string> told = run(*program, {arch, input.path, "-o", output.path});
   if (!told) {
-    return llvm::createStringError("internal error: ptxas refuses the kernels: " + llvm::toString(told.takeError()));
+    return llvm::createStringError("internal error: ptxas rejects the kernels: " + llvm::toString(told.takeError()));
   }
   std::string code = contentsOf(output.path);
   if (!key.empty()) {

@@ -1,4 +1,4 @@
-//===- BlockBuilder.cpp - What the threads of a block do together ---------===//
+//===- BlockBuilder.cpp - Emits operations of a block of threads ----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/BlockBuilder.h"
 
@@ -56,7 +56,7 @@ void BlockBuilder::intrinsic(StringRef name, ValueRange operands) {
 Value BlockBuilder::thread() {
   if (!threadNumber) {
     Value number = intrinsic("llvm.nvvm.read.ptx.sreg.tid.x", kb.b.getI32Type(), {});
-    // What the launch keeps to, told to LLVM.
+    // The mask states the range of the number to LLVM; the launch guarantees it.
     threadNumber = arith::AndIOp::create(kb.b, number, constant(int64_t(llvm::PowerOf2Ceil(threads)) - 1));
   }
   return threadNumber;
@@ -70,7 +70,7 @@ Value BlockBuilder::arriveLast(Value counter, int64_t count) {
   constexpr const char *kDevice = "device";
   auto fence = [&] { LLVM::FenceOp::create(kb.b, LLVM::AtomicOrdering::acq_rel, kb.b.getStringAttr(kDevice)); };
   barrier();
-  // One thread orders the stores of all, which the barrier has put before its own.
+  // A single thread's fence orders the stores of all threads, because the barrier puts them before it.
   Value isLast = kb.ifElse(
       less(thread(), 1),
       [&]() -> Value {
@@ -120,7 +120,7 @@ void BlockBuilder::copyChunk(Value shared, Value global, Value valid, uint8_t fi
     Value bytes = arith::SelectOp::create(kb.b, valid, constant(kChunk), constant(0));
     return intrinsic("llvm.nvvm.cp.async.cg.shared.global.16.s", {shared, from, bytes});
   }
-  // Predicates instead of branches: the threads of a warp stay together for the tensor cores.
+  // Predicates instead of branches keep the threads of a warp together for the tensor cores.
   Value filled = constant(static_cast<int32_t>(0x01010101u * fill));
   LLVM::InlineAsmOp::create(kb.b, kb.b.getLoc(), TypeRange(), {shared, from, filled, valid},
                             "@$3 cp.async.cg.shared.global [$0], [$1], 16;\n\t"
@@ -162,7 +162,7 @@ Value BlockBuilder::takeBytes(Value low, Value high, int64_t selector) {
   return intrinsic("llvm.nvvm.prmt", kb.b.getI32Type(), {low, high, constant(selector)});
 }
 
-/// A byte below the exponent of 2^23 is a float beyond it by that byte.
+/// A byte in the lowest bits of the float 2^23 adds its value to it.
 std::array<Value, 4> BlockBuilder::bytesToFloats(Value word, int64_t bias) {
   constexpr int64_t kExponent = 0x4b000000;
   std::array<Value, 4> floats;

@@ -1,4 +1,4 @@
-//===- ColumnStore.cpp - Sums of neighbouring columns ---------------------===//
+//===- ColumnStore.cpp - Stores sums of neighbouring columns --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/ColumnStore.h"
 
@@ -38,7 +38,8 @@ Value ColumnStore::addBias(Value sums, Value column, unsigned lanes) {
                      : Value(arith::AddIOp::create(kb.b, sums, loaded));
 }
 
-/// Where |lanes| columns from |column| on are padding of a channel-blocked result; |lanes| 0: one, as a scalar.
+/// Stores zeros for |lanes| columns from |column| on that are padding of a channel-blocked result. |lanes| 0: a single
+/// column, stored as a scalar.
 void ColumnStore::storeZeros(ArrayRef<Value> indices, Value column, int64_t lanes, int64_t end) {
   device::BlockedAttr layout = device::getBlockedLayout(kb.resultType());
   int64_t all = kb.resultType().getDimSize(dim), padding = layout ? llvm::alignTo(all, layout.getBlock()) - all : 0;

@@ -1,4 +1,4 @@
-//===- ColumnStore.h - Sums of neighbouring columns -------------*- C++ -*-===//
+//===- ColumnStore.h - Stores sums of neighbouring columns ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_CUDA_COLUMNSTORE_H
 #define TESSERA_CODEGEN_CUDA_COLUMNSTORE_H
@@ -8,36 +8,37 @@
 
 namespace tessera::cuda {
 
-/// Stores what a thread has summed of a convolution (columns: channels) or matrix product, through bias and epilogue.
+/// Applies bias and epilogue to a thread's sums of a convolution (whose columns are channels) or matmul, and stores
+/// them.
 class ColumnStore {
 public:
   using Value = mlir::Value;
 
   explicit ColumnStore(BlockBuilder &b);
 
-  /// From here on columns are those of group |group| (i32) of |count| that share the result's.
+  /// Makes columns relative to group |group| (i32) of |count| groups that divide the columns of the result.
   void setGroup(Value group, int64_t count);
 
-  /// |sums| (vector) of the columns from |column| (i32, a multiple of their number) on at |indices| (i64) of the
-  /// result, of which that of the column is set here, as far as there are such columns; zeros in the lanes beyond of a
-  /// channel-blocked result. No thread has a column from |end| on.
+  /// Stores |sums| (a vector) of the columns from |column| on (i32, a multiple of their number) at |indices| (i64) of
+  /// the result; sets the index of the column itself. Does not store columns beyond the last one, but writes zeros to
+  /// padding lanes of a channel-blocked result. No thread has columns from |end| on.
   void store(llvm::SmallVector<Value> indices, Value column, Value sums, int64_t end);
 
-  /// Of |lanes| columns that are beyond the last: zeros where the result has them.
+  /// Stores zeros for |lanes| columns beyond the last one if the result has such lanes.
   void storePadding(llvm::SmallVector<Value> indices, Value column, int64_t lanes, int64_t end);
 
 private:
-  /// Among the result's (i64).
+  /// Returns the column's index in the result (i64).
   Value place(Value column) { return b.toIndex(first ? b.add(column, first) : column); }
   Value addBias(Value sums, Value column, unsigned lanes);
   void storeZeros(llvm::ArrayRef<Value> indices, Value column, int64_t lanes, int64_t end);
 
   BlockBuilder &b;
   kernels::KernelBuilder &kb;
-  mlir::Value bias;    ///< null without one
-  int64_t dim;         ///< of columns
-  int64_t columns;     ///< of the group
-  Value first, isLast; ///< column of the group, and whether it is the last one; null where there is one
+  mlir::Value bias;    ///< null without a bias
+  int64_t dim;         ///< dim of the columns in the result
+  int64_t columns;     ///< number of columns of the group
+  Value first, isLast; ///< first column of the group, and whether it is the last group; null without groups
   kernels::EpilogueStore epilogue;
 };
 

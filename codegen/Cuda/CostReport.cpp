@@ -1,4 +1,4 @@
-//===- CostReport.cpp - What a model costs on a GPU, by launch ------------===//
+//===- CostReport.cpp - Reports the estimated cost of each launch ---------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/CostReport.h"
 
@@ -20,10 +20,10 @@ namespace {
 
 using llvm::json::Array, llvm::json::Object;
 
-/// In microseconds with three digits behind the point: a file is to be read, and the same on every machine.
+/// Converts to microseconds with three decimals, so that a report is readable and the same on every machine.
 double micros(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
-/// Of the launch that clears counters; 0 without one.
+/// Returns the seconds of the launch that clears counters; 0 if the function needs none.
 double clearingSeconds(func::FuncOp function, const CudaChip &chip) {
   bool clears = llvm::any_of(function.getBody().front(), [](Operation &op) {
     TileAttr tile = tileOf(&op);
@@ -42,7 +42,7 @@ struct Sums {
   void add(const codegen::Subnet &subnet, const PtxKernels &kernels, const CudaChip &chip) {
     func::FuncOp function = subnet.function;
     addClearing(function, kernels, chip);
-    // Are read from DRAM or written there, whatever is fused.
+    // Values that have to be read from or written to DRAM even if everything is fused.
     llvm::SmallSetVector<Value, 16> must;
     llvm::DenseMap<Value, int64_t> constants;
     for (Operation &op : function.getBody().front().without_terminator()) {
@@ -67,7 +67,7 @@ struct Sums {
     }
   }
 
-  /// The launch that clears counters, if an op of |function| needs some.
+  /// Adds the launch that clears counters, if an op of |function| needs counters.
   void addClearing(func::FuncOp function, const PtxKernels &kernels, const CudaChip &chip) {
     double launch = clearingSeconds(function, chip);
     if (launch == 0) {

@@ -36,7 +36,7 @@ std::optional<std::string> findBuiltinChip(llvm::StringRef name) {
   return std::nullopt;
 }
 
-/// What no single field can be wrong about.
+/// Returns an error about fields that contradict each other, or "".
 static std::string contradiction(const CudaChip &chip) {
   if (chip.blockSharedBytes > chip.sharedBytes) {
     return "sm.shared_bytes_per_block is " + std::to_string(chip.blockSharedBytes) +

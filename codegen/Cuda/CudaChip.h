@@ -1,4 +1,4 @@
-//===- CudaChip.h - GPUs that programs are made for -------------*- C++ -*-===//
+//===- CudaChip.h - Descriptions of GPUs ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_CUDA_CUDACHIP_H
 #define TESSERA_CODEGEN_CUDA_CUDACHIP_H
@@ -10,18 +10,18 @@
 
 namespace tessera::cuda {
 
-/// What programs are made for, and the card whose figures price them: a description of device_dialect/chips.
+/// The GPU to compile for, with the figures that its cost model uses; read from a description in device_dialect/chips.
 struct CudaChip {
   std::string name;
   std::string description;
 #define CUDA_CHIP_NUMBER(path, type, member, low, high, validity, meaning) type member = {};
 #include "codegen/Cuda/CudaChip.inc"
-  /// Field path -> where its value comes from.
+  /// Field path -> source of its value.
   std::vector<std::pair<std::string, std::string>> sources;
 
-  /// Multiply-adds a second of the whole card, of |rate| an SM and cycle.
+  /// Returns the multiply-adds per second of the whole GPU at |rate| multiply-adds per SM and cycle.
   double perSecond(double rate) const { return rate * sms * clockGhz * 1e9; }
-  /// Bytes a second that DRAM gives at its best.
+  /// Returns the bytes per second that DRAM reaches at best.
   double dramBytesPerSecond() const { return dramGbps * dramEfficiency * 1e9; }
 };
 
@@ -29,10 +29,10 @@ const std::vector<bmodel::ChipField> &chipFields();
 
 std::vector<std::string> builtinChips();
 
-/// The JSON description of a built-in chip ("cuda-sm80"); nothing where there is none of that name.
+/// Returns the JSON description of a built-in chip (e.g. "cuda-sm80"), or nullopt if there is none of that name.
 std::optional<std::string> findBuiltinChip(llvm::StringRef name);
 
-/// The chip that |json| describes. The error says what is wrong, behind |where|.
+/// Parses the description |json|. Errors begin with |where|.
 llvm::Expected<CudaChip> parseChip(llvm::StringRef json, llvm::StringRef where);
 
 } // namespace tessera::cuda

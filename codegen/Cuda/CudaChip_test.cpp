@@ -13,7 +13,7 @@ CudaChip chipOf(llvm::StringRef name) {
   return chip ? *chip : CudaChip();
 }
 
-/// The message about cuda-sm80 with these changes.
+/// Returns the error for cuda-sm80 with |changes|, or "".
 std::string errorOf(std::vector<std::string> changes) {
   std::string json = *findBuiltinChip("cuda-sm80"), error;
   for (const std::string &change : changes) {
@@ -25,7 +25,7 @@ std::string errorOf(std::vector<std::string> changes) {
   return chip ? "" : llvm::toString(chip.takeError());
 }
 
-/// Published peaks, in 10^12 operations a second (a multiply-add is two) and 10^9 bytes a second.
+/// Published peaks, in 10^12 operations per second (a multiply-add counts as two) and 10^9 bytes per second.
 TEST(CudaChip, MultipliesToPublishedPeaks) {
   struct Peaks {
     const char *name;

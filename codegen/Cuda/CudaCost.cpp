@@ -1,4 +1,4 @@
-//===- CudaCost.cpp - What an op costs on a GPU ---------------------------===//
+//===- CudaCost.cpp - Cost model of ops on GPUs ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/CudaCost.h"
 
@@ -15,7 +15,7 @@ Type elementType(Value value) { return cast<RankedTensorType>(value.getType()).g
 
 int64_t bytesOf(Value value) { return device::physicalBytes(cast<RankedTensorType>(value.getType())); }
 
-/// Multiply-adds of |op| that tensor cores do in one cycle of an SM.
+/// Returns the multiply-adds of |op| that the tensor cores of an SM compute per cycle.
 double tensorRate(Operation *op, const CudaChip &chip) {
   Type element = elementType(op->getOperand(0));
   return (element.isInteger(8) ? chip.tensorInt8 : element.isF32() ? chip.tensorTf32 : chip.tensorF16) * chip.mmaSync;

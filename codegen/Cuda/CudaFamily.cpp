@@ -1,4 +1,4 @@
-//===- CudaFamily.cpp - NVIDIA's GPUs as targets --------------------------===//
+//===- CudaFamily.cpp - The target family of NVIDIA GPUs ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel/cuda/program.h"
 #include "codegen/Cuda/CostReport.h"
@@ -56,7 +56,7 @@ public:
     std::vector<Refusal> told;
     for (Operation &op : function.getBody().front()) {
       if (isa<device::DeviceDialect>(op.getDialect()) && !isa<kernels::KernelInterface, device::ReshapeOp>(op)) {
-        told.push_back({&op, "has no kernel"});
+        told.push_back({&op, "has no CUDA kernel"});
       }
     }
     return told;
@@ -95,10 +95,10 @@ private:
                                                 codegen::FileCache &cache) const;
 
   CudaChip chip;
-  std::string description; ///< JSON, of which |chip| was read
+  std::string description; ///< the JSON description of |chip|
 };
 
-/// Directory, images and kernels, as bmodel/cuda/program.h has them.
+/// Returns the code segment: directory, images and kernels as bmodel/cuda/program.h defines them.
 llvm::Expected<std::vector<char>> CudaTarget::directoryOf(const PtxKernels &kernels, const std::string &ptx,
                                                           codegen::FileCache &cache) const {
   std::vector<std::pair<bmodel::cuda::Image, std::string>> images;
@@ -142,7 +142,7 @@ llvm::Expected<std::vector<char>> CudaTarget::directoryOf(const PtxKernels &kern
   return bytes;
 }
 
-/// The report as a blob of the file, for `model_tool perf`.
+/// Adds the report as a blob of the file, for `model_tool perf`.
 void addReport(const llvm::json::Object &report, Program &program) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::json::Value(llvm::json::Object(report));

@@ -1,4 +1,4 @@
-//===- Depthwise.cpp - Convolutions of single channels --------------------===//
+//===- Depthwise.cpp - Depthwise convolutions -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/Depthwise.h"
 
@@ -33,7 +33,7 @@ bool isDepthwise(Operation *op) {
 
 namespace {
 
-/// A thread has kLanes channels of an output position.
+/// Emits the kernel. Each thread computes kLanes channels of one output position.
 class DepthwiseEmitter {
 public:
   static constexpr int64_t kLanes = 4;
@@ -52,7 +52,7 @@ public:
     int64_t threads = y.getNumElements() / y.getDimSize(1) * groups;
     int64_t groupsOfBlock = block / kLanes;
     kb.forTiles(threads, [&](Value tile) {
-      // Outermost first: image, block of channels, position, channels of the block.
+      // The thread number consists of, outermost first: image, block of channels, position, channels of the block.
       Value rest = b.fromIndex(tile);
       Value lane = b.mul(b.rem(rest, groupsOfBlock), kLanes);
       rest = b.div(rest, groupsOfBlock);
@@ -82,7 +82,7 @@ private:
     columns.store(indices, channel, sums, channels);
   }
 
-  /// Of position 0, in elements.
+  /// Returns the element offset of |channel| at position 0 of |image|.
   Value startOf(Value image, Value channel) {
     int64_t positions = 1;
     for (const kernels::WindowDim &dim : windows) {
@@ -105,7 +105,7 @@ private:
       rest /= dim.kernel, stride *= dim.input;
     }
     Type element = x.getElementType(), weight = kb.operandType(1).getElementType(), sum = sumType.getElementType();
-    // Where there is none, the first one is read instead.
+    // A tap outside the image reads the first element instead, which is then replaced by padding.
     Value safe = inside ? Value(arith::SelectOp::create(kb.b, inside, offset, start)) : offset;
     Value values = load(element, kb.operand(0), safe);
     if (inside) {

@@ -1,4 +1,4 @@
-//===- Depthwise.h - Convolutions of single channels ------------*- C++ -*-===//
+//===- Depthwise.h - Depthwise convolutions ---------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_CUDA_DEPTHWISE_H
 #define TESSERA_CODEGEN_CUDA_DEPTHWISE_H
@@ -7,11 +7,12 @@
 
 namespace tessera::cuda {
 
-/// Whether |op| is a convolution of each channel by itself, with constant weights of x's type or of bytes.
+/// Returns true if |op| is a depthwise convolution, with a multiplier of 1, whose constant weights have x's type or are
+/// 8-bit integers like x.
 bool isDepthwise(mlir::Operation *op);
 
-/// Emits |kb|'s op, a depthwise convolution of a channel-blocked x with weights packed for it: neighbouring threads
-/// have neighbouring channels.
+/// Emits |kb|'s op, a depthwise convolution of a channel-blocked x with weights in PackedOrder::depthwise. Neighbouring
+/// threads compute neighbouring channels.
 void emitDepthwise(kernels::KernelBuilder &kb);
 
 } // namespace tessera::cuda

@@ -1,8 +1,8 @@
-//===- Gemv.cpp - Products of few rows by integer weights -----------------===//
+//===- Gemv.cpp - Matmuls of few rows by integer weights ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// What takes time is reading the weights: a thread loads 16 bytes of each of its warp's columns, makes floats of them
-// in registers and multiplies all rows with these. Sums of threads are exchanged at the end.
+// Reading the weights takes most of the time. A thread loads 16 bytes of each of its warp's columns, converts them to
+// floats in registers and multiplies all rows by them. The threads of a warp exchange their sums at the end.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cuda/Gemv.h"
 
@@ -40,7 +40,7 @@ private:
   Value loadScale(Value column, Type type, Value index);
   void joinWarps(Values sums);
   void store(ArrayRef<Value> sums);
-  Value byteAt(Value column, Value byte) { // of the packed weights
+  Value byteAt(Value column, Value byte) { // address in the packed weights
     Value offset = b.add(b.mul(column, weights.rowBytes()), byte);
     return kb.element(kb.b.getI8Type(), kb.operand(1), b.toIndex(offset));
   }
@@ -54,7 +54,7 @@ private:
   GemvRows weights;
   int64_t rows, columns, own;
   Value lane, warpK, warpColumn, firstColumn;
-  Values readColumns; ///< those beyond the last repeat it
+  Values readColumns; ///< columns to read; those beyond the last repeat the last one
 };
 
 void GemvEmitter::emit() {
@@ -81,10 +81,10 @@ void GemvEmitter::emit() {
   gemv.getWarpK() == 1 ? store(sums) : joinWarps(sums);
 }
 
-/// Of all rows and this warp's columns, [row][column]: this thread's share of K.
+/// Returns this thread's share of the sums [row][column] of all rows and this warp's columns.
 GemvEmitter::Values GemvEmitter::sumChunks() {
   int64_t stride = 32 * gemv.getWarpK(), steps = llvm::divideCeil(weights.chunks(), stride);
-  // Loads that are on their way at once.
+  // Several chunks per iteration keep several loads in flight.
   int64_t unrolled = std::min<int64_t>(steps, rows > 2 ? 1 : 8 / own);
   Value first = b.add(b.mul(warpK, 32), lane);
   Values sums(rows * own, kb.zero(kb.b.getF32Type()));
@@ -98,7 +98,7 @@ GemvEmitter::Values GemvEmitter::sumChunks() {
                           next = addChunk(chunk, next);
                           continue;
                         }
-                        // Where there is none, the first one is read, and not added.
+                        // A missing chunk reads the first one and does not add it.
                         Value isThere = b.below(chunk, weights.chunks());
                         Value safe = arith::SelectOp::create(kb.b, isThere, chunk, b.constant(0));
                         Values added = addChunk(safe, next);
@@ -149,7 +149,7 @@ GemvEmitter::Values GemvEmitter::addChunk(Value chunk, ValueRange sums) {
   return next;
 }
 
-/// Run |run| of a chunk as floats.
+/// Returns run |run| of a chunk as floats.
 GemvEmitter::Values GemvEmitter::unpack(Value words, int64_t run) {
   bool isNibbles = weights.bits == 4;
   Value word = LLVM::ExtractElementOp::create(kb.b, words, b.constant(isNibbles ? run / 2 : run));
@@ -159,7 +159,7 @@ GemvEmitter::Values GemvEmitter::unpack(Value words, int64_t run) {
     }
     word = arith::AndIOp::create(kb.b, word, b.constant(0x0f0f0f0f));
   }
-  // From signed to what is above the least.
+  // Flipping the sign bit adds the bias, which makes the integers unsigned.
   word = b.exclusiveOr(word, b.constant(int32_t(isNibbles ? 0x08080808u : 0x80808080u)));
   return llvm::to_vector(b.bytesToFloats(word, isNibbles ? 8 : 128));
 }
@@ -172,7 +172,7 @@ Value GemvEmitter::loadScale(Value column, Type type, Value index) {
   return LLVM::LoadOp::create(kb.b, type, at, std::min(kChunk, count * kScaleBytes));
 }
 
-/// Of a chunk, whose first one is a multiple of their number.
+/// Returns the scales of |chunk|; the index of the first one is a multiple of their number.
 GemvEmitter::Values GemvEmitter::scalesOf(Value column, Value chunk) {
   int64_t count = weights.chunkScales(), block = weights.lanes() * weights.chunkElements();
   if (!count) {
@@ -190,7 +190,7 @@ GemvEmitter::Values GemvEmitter::scalesOf(Value column, Value chunk) {
   return scales;
 }
 
-/// Adds the sums of the warps along K in their order.
+/// Adds the sums of the warps along K, in the order of K.
 void GemvEmitter::joinWarps(Values sums) {
   constexpr int64_t kSumBytes = 4;
   int64_t count = int64_t(sums.size());
@@ -217,7 +217,7 @@ void GemvEmitter::joinWarps(Values sums) {
   });
 }
 
-/// All threads of the warp have the sums; the first one stores them.
+/// Stores |sums|, which all threads of the warp have, by its first thread.
 void GemvEmitter::store(ArrayRef<Value> sums) {
   ArrayRef<int64_t> shape = kb.resultType().getShape();
   auto type = VectorType::get({own}, kb.b.getF32Type());

@@ -1,4 +1,4 @@
-//===- Gemv.h - Products of few rows by integer weights ---------*- C++ -*-===//
+//===- Gemv.h - Matmuls of few rows by integer weights ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_CUDA_GEMV_H
 #define TESSERA_CODEGEN_CUDA_GEMV_H
@@ -7,7 +7,7 @@
 
 namespace tessera::cuda {
 
-/// Emits |kb|'s op, which has cuda.gemv and packed weights (CudaDialect.h).
+/// Emits |kb|'s op, which must have cuda.gemv and packed weights (CudaDialect.h).
 void emitGemv(kernels::KernelBuilder &kb);
 
 } // namespace tessera::cuda

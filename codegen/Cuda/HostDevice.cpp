@@ -1,4 +1,4 @@
-//===- HostDevice.cpp - Whether this machine has a GPU --------------------===//
+//===- HostDevice.cpp - Detects a GPU in this machine ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/HostDevice.h"
 
@@ -10,7 +10,7 @@ namespace tessera::cuda {
 namespace {
 
 struct HostDevice {
-  unsigned computeCapability = 0; ///< 0: there is none
+  unsigned computeCapability = 0; ///< 0: this machine has no GPU
   int driver = 0;                 ///< 1000 * major + 10 * minor
   std::string name;
 };

@@ -1,4 +1,4 @@
-//===- OperandWalk.cpp - Where the factors of a product lie ---------------===//
+//===- OperandWalk.cpp - Addresses of a contraction's operands ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/OperandWalk.h"
 
@@ -66,7 +66,7 @@ OperandWalk::Place WindowWalk::row(BlockBuilder &b, Value, Value row) const {
   return place;
 }
 
-/// How far |kernelPosition| is from the first one.
+/// Returns the offset of |kernelPosition| from the first kernel position.
 OperandWalk::Place WindowWalk::tap(BlockBuilder &b, Value kernelPosition) const {
   Place place{b.constant(0), {}, nullptr};
   int64_t stride = positionBytes;

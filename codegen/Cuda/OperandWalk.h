@@ -1,4 +1,4 @@
-//===- OperandWalk.h - Where the factors of a product lie -------*- C++ -*-===//
+//===- OperandWalk.h - Addresses of a contraction's operands ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_CUDA_OPERANDWALK_H
 #define TESSERA_CODEGEN_CUDA_OPERANDWALK_H
@@ -11,18 +11,18 @@
 
 namespace tessera::cuda {
 
-/// One side of a product as a matrix of rows (output positions or columns of the result) by K. K comes in units of
-/// unitBytes() bytes, neighbours in memory. Offsets count bytes of the operand.
+/// One operand of a contraction as a matrix of rows (output positions, or columns of the result) by K. K is divided
+/// into units of unitBytes() contiguous bytes. Offsets are bytes from the operand's begin.
 class OperandWalk {
 public:
   using Value = mlir::Value;
 
-  /// What is known of a row or of a unit of K. The unit of a row lies at the sum of both offsets, if both are valid and
-  /// the sums of their |positions| lie within the window dims.
+  /// The place of a row or of a unit of K. A row's unit is at the sum of both offsets. It exists if both places are
+  /// valid and the sums of their |positions| lie inside the window dims.
   struct Place {
     Value offset;
     llvm::SmallVector<Value, 3> positions;
-    Value valid; ///< i1; null: it is
+    Value valid; ///< i1; null: valid
   };
 
   virtual ~OperandWalk() = default;
@@ -31,7 +31,7 @@ public:
   virtual Value isInside(BlockBuilder &, const Place &, const Place &) const { return nullptr; }
 
   int64_t unitBytes() const { return bytesOfUnit; }
-  /// Whether neighbours in memory are rows, not units.
+  /// Returns true if neighbours in memory are rows rather than units.
   bool rowsAreNeighbours() const { return byRows; }
 
 protected:
@@ -41,10 +41,10 @@ protected:
   bool byRows;
 };
 
-/// The rows of a matrix in each of a batch.
+/// The rows of a matrix for each index of a batch.
 struct MatrixWalk final : OperandWalk {
-  /// |rowBytes| between rows, |unitStride| between units. |batches|: sizes and strides in bytes of the result's batch
-  /// dims, outermost first.
+  /// |rowBytes| and |unitStride| are the strides of rows and units in bytes. |batches|: sizes and strides in bytes of
+  /// the result's batch dims, outermost first.
   MatrixWalk(int64_t unitBytes, int64_t rows, int64_t units, int64_t rowBytes, int64_t unitStride,
              llvm::ArrayRef<std::pair<int64_t, int64_t>> batches)
       : OperandWalk(unitBytes, rowBytes < unitStride), rows(rows), units(units), rowBytes(rowBytes),
@@ -58,11 +58,11 @@ private:
   llvm::SmallVector<std::pair<int64_t, int64_t>> batches;
 };
 
-/// The windows of a convolution: rows are output positions; K is (kernel position, channel) in chunks of a
-/// channel-blocked x (of several groups in what these are whole runs of), or (channel, kernel position) in elements of
-/// a row-major one.
+/// The windows of a convolution; rows are output positions. K of a channel-blocked x is (kernel position, channel) in
+/// chunks, or in smaller units if the channels of a group are not whole chunks. K of a row-major x is (channel, kernel
+/// position) in single elements.
 struct WindowWalk final : OperandWalk {
-  /// Of group |group| (i32) of its channels.
+  /// Creates the walk for group |group| (i32) of the channels.
   WindowWalk(BlockBuilder &b, mlir::Operation *conv, Value group);
 
   Place row(BlockBuilder &b, Value batch, Value row) const override;
@@ -74,10 +74,10 @@ private:
 
   llvm::SmallVector<kernels::WindowDim> windows;
   int64_t rows = 1, taps = 1, channelUnits = 1;
-  int64_t imageBytes = 0, positionBytes = 0; ///< between images, and between neighbouring positions
-  int64_t unitsOfBlock = 1, blockBytes = 0;  ///< of channels: of a block, or of one channel
+  int64_t imageBytes = 0, positionBytes = 0; ///< strides of images and of neighbouring positions
+  int64_t unitsOfBlock = 1, blockBytes = 0;  ///< units of a channel block, and its stride (row-major: of a channel)
   bool blocked;
-  Value firstUnit; ///< of the group, among those of all channels
+  Value firstUnit; ///< first unit of the group among those of all channels
 };
 
 } // namespace tessera::cuda

@@ -1,4 +1,4 @@
-//===- PlanReport.cpp - What is told of tiles -----------------------------===//
+//===- PlanReport.cpp - Reports the tiles of contractions -----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/PlanReport.h"
 
@@ -25,7 +25,7 @@ std::string textOf(Attribute attribute) {
   return text;
 }
 
-/// Tiles that were measured on this machine's device, with kernels as this build of the compiler makes them.
+/// The cache of tiles that were measured on this machine's device with kernels of this build of the compiler.
 class MeasuredTiles {
 public:
   MeasuredTiles(codegen::FileCache &cache, std::string device) : cache(cache), device(std::move(device)) {}
@@ -51,7 +51,7 @@ private:
   std::string device;
 };
 
-/// Ops by cuda.product, in order.
+/// Returns the ops by cuda.product, in program order.
 llvm::MapVector<StringRef, SmallVector<Operation *>> productsOf(ArrayRef<codegen::Subnet> subnets) {
   llvm::MapVector<StringRef, SmallVector<Operation *>> products;
   for (const codegen::Subnet &subnet : subnets) {

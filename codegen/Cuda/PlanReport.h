@@ -1,4 +1,4 @@
-//===- PlanReport.h - What is told of tiles -----------------*- C++ -*-===//
+//===- PlanReport.h - Reports the tiles of contractions ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_CUDA_PLANREPORT_H
 #define TESSERA_CODEGEN_CUDA_PLANREPORT_H
@@ -10,10 +10,10 @@
 
 namespace tessera::cuda {
 
-/// The plan of the subnets' products (TilePlan.h), each with its layers. With options.candidates: the machine's device,
-/// and of each product the tile that |cache| knows as measured there, or else the tiles to measure. With
-/// options.isMeasured |cache| keeps the tiles for that device and this build of the compiler. A warning at the function
-/// where options.plan has products that are not there.
+/// Returns the plan of the subnets' contractions (TilePlan.h), each with its layers. With options.candidates, adds this
+/// machine's device and, for each contraction, the tile that |cache| holds as measured on it, or else the tiles to
+/// measure. With options.isMeasured, stores the tiles in |cache| for that device and this build of the compiler. Warns
+/// at the function if options.plan has contractions that the subnets do not have.
 llvm::Expected<llvm::json::Object> planReport(llvm::ArrayRef<codegen::Subnet> subnets,
                                               const codegen::CompileOptions &options, codegen::FileCache &cache);
 

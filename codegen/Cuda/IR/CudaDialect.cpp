@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace tessera::cuda;
 
 //===----------------------------------------------------------------------===//
-// What most tiles do without: [, split_k = n] [, tf32 = true]
+// Optional parameters of tiles: [, split_k = n] [, tf32 = true]
 //===----------------------------------------------------------------------===//
 
 static ParseResult parseTileOptions(AsmParser &parser, int64_t &splitK, bool &tf32) {
@@ -63,32 +63,35 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                              << ", allowed a #cuda.tile on a device.conv or device.matmul";
   }
   if (attribute.getName() == kTileAttr && !fitsTile(op)) {
-    return op->emitOpError()
-           << "has " << kTileAttr << ", allowed for products of bytes, and of f32, f16 or bf16 whose order "
-           << "of sums is not stated, of groups of several channels in words, with constant weights of a convolution, "
-              "of f32 by "
-           << "constant weights of 8 or 16 bits of one matrix, whose scales are the same for four along K, and of at "
-           << "most 1 GiB an operand";
+    return op->emitOpError() << "has " << kTileAttr
+                             << ", allowed on convolutions and matmuls of bytes, and of f32, f16 or bf16 if the order "
+                             << "of sums is not specified; groups must have several channels in whole 4-byte words, "
+                                "convolution weights must be constant, "
+                                "weights narrower than an f32 input must be "
+                             << "constant 8- or 16-bit weights of one matrix whose scales are equal for every four "
+                                "elements of K, and operands "
+                             << "must be smaller than 1 GiB";
   }
   if (attribute.getName() == kTileAttr && cast<TileAttr>(attribute.getValue()).getTf32() &&
       !getElementTypeOrSelf(op->getOperand(0)).isF32()) { // tile_c6
-    return op->emitOpError() << "has a tile of tf32, allowed for factors of f32 (tile_c6)";
+    return op->emitOpError() << "has a tile with tf32, allowed on ops with an f32 left operand (tile_c6)";
   }
   auto candidates = dyn_cast<ArrayAttr>(attribute.getValue());
   bool areTiles = candidates && llvm::all_of(candidates, [](Attribute each) { return isa<TileAttr>(each); });
   if (attribute.getName() == kCandidatesAttr && (!areTiles || !fitsTile(op))) {
     return op->emitOpError() << "has " << kCandidatesAttr << " = " << attribute.getValue()
-                             << ", allowed a list of #cuda.tile on an op that may have such";
+                             << ", allowed a list of #cuda.tile on an op that supports cuda.tile";
   }
   if (attribute.getName() == kProductAttr && (!isa<StringAttr>(attribute.getValue()) || !tileOf(op))) {
     return op->emitOpError() << "has " << kProductAttr << " = " << attribute.getValue()
-                             << ", allowed a string beside cuda.tile";
+                             << ", allowed a string on an op with cuda.tile";
   }
   if (attribute.getName() == kGemvAttr && (!isa<GemvAttr>(attribute.getValue()) || !fitsGemv(op))) { // gemv_c3
-    return op->emitOpError() << "has " << attribute.getName() << " = " << attribute.getValue()
-                             << ", allowed a #cuda.gemv on a device.matmul of at most " << kMostGemvRows
-                             << " rows of f32 whose order of sums is not stated, by constant integer weights of one "
-                             << "matrix with K a multiple of 32 and groups of K in whole runs (gemv_c3)";
+    return op->emitOpError()
+           << "has " << attribute.getName() << " = " << attribute.getValue()
+           << ", allowed a #cuda.gemv on a device.matmul of at most " << kMostGemvRows
+           << " rows of f32 whose order of sums is not specified, by constant integer weights of one "
+           << "matrix, with K at least 256 and a multiple of 32, and groups of K that are whole runs (gemv_c3)";
   }
   auto attention = dyn_cast<AttentionOp>(op);
   bool ofAttention = attribute.getName() == kAttentionAttr;
@@ -96,8 +99,8 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitOpError()
            << "has " << attribute.getName() << " = " << attribute.getValue()
            << ", allowed a #cuda.attention on a device.attention of f16 or bf16 whose order of sums is "
-           << "not stated, with 16 or more rows of q, rows of 8 to " << kMostFeatures
-           << " elements in multiples of 8 that begin at such, and of at most 1 GiB an operand";
+           << "not specified, with 16 or more rows of q, rows of 8 to " << kMostFeatures
+           << " elements whose lengths, strides and offsets are multiples of 8, and operands smaller than 1 GiB";
   }
   return success();
 }
@@ -109,11 +112,11 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
 static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 static bool isSmall(Value value) {
-  constexpr int64_t kMostBytes = int64_t(1) << 30; // offsets are of 32 bits
+  constexpr int64_t kMostBytes = int64_t(1) << 30; // offsets have 32 bits
   return tensorType(value).getNumElements() > 0 && tessera::device::physicalBytes(tensorType(value)) < kMostBytes;
 }
 
-/// Of four neighbours along K all have the same scale; none is of a weight that is computed.
+/// Returns true if the scales are absent, or constant and equal for every four neighbours along K.
 static bool scalesFit(Value scales, int64_t group, int64_t period) {
   return !scales || (tessera::top::isConstant(scales) && (group % 4 == 0 || group >= period));
 }
@@ -128,7 +131,7 @@ int64_t tessera::cuda::channelRun(tessera::device::ConvOp conv) {
   return conv.getGroups() == 1 ? llvm::alignTo(channels, 16 / tessera::device::elementBytes(element)) : channels;
 }
 
-/// Whether groups have channels enough for words of 4 bytes. What computes single ones is no product of matrices.
+/// Returns true if the channels of a group fill words of 4 bytes. Tiles do not compute groups of single channels.
 static bool groupsFit(tessera::device::ConvOp conv) {
   constexpr int64_t kWord = 4;
   int64_t channels = conv.getWeightShape()[1];
@@ -136,7 +139,8 @@ static bool groupsFit(tessera::device::ConvOp conv) {
          (channels > 1 && channels * tessera::device::elementBytes(getElementTypeOrSelf(conv.getX())) % kWord == 0);
 }
 
-/// Constant weights of one matrix, whose four neighbours along K are widened at once.
+/// Returns true if |op| has constant weights of one matrix that can be widened to f32, four neighbours along K at a
+/// time.
 static bool fitsWidening(Operation *op) {
   using namespace tessera;
   Type weights = tensorType(op->getOperand(1)).getElementType();
@@ -144,7 +148,7 @@ static bool fitsWidening(Operation *op) {
     return false;
   }
   if (auto conv = dyn_cast<device::ConvOp>(op)) {
-    // The elements of K of a row-major x are kernel positions first.
+    // In K of a row-major x, kernel positions vary faster than channels.
     int64_t channels = conv.getWeightShape()[1];
     bool isOne = int64_t(conv.getWeightGroup()) >= channels;
     return conv.getGroups() == 1 && scalesFit(conv.getScales(), conv.getWeightGroup(), channels) &&
@@ -264,7 +268,7 @@ GemvAttr tessera::cuda::gemvOf(Operation *op) { return op->getAttrOfType<GemvAtt
 
 bool tessera::cuda::fitsGemv(Operation *op) {
   using namespace tessera;
-  constexpr int64_t kLeastDepth = 256; // fewer, and threads of a warp have nothing to sum
+  constexpr int64_t kLeastDepth = 256; // with less, most threads of a warp have nothing to sum
   auto matmul = dyn_cast<device::MatMulOp>(op);
   if (!matmul || matmul.getTransA() || device::isOrderedProduct(op) || !top::isConstant(matmul.getB()) ||
       !llvm::all_of(op->getOperands(), isSmall) || !isSmall(op->getResult(0))) {
@@ -305,7 +309,7 @@ LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
                                   ArrayRef<int64_t> shape, int64_t group) {
   bool hasGroups = order == PackedOrder::bytes || order == PackedOrder::nibbles;
   if (group < 0 || (group && !hasGroups)) { // packing_c2
-    return emitError() << "group = " << group << ", allowed of bytes and nibbles alone, not negative (packing_c2)";
+    return emitError() << "group = " << group << ", allowed 0, or a positive number for bytes and nibbles (packing_c2)";
   }
   if (shape.size() < 2 || llvm::any_of(shape, [](int64_t dim) { return dim < 0; })) { // packing_c1
     return emitError() << "shape [" << llvm::interleaved(shape)
@@ -316,7 +320,7 @@ LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 
 RankedTensorType tessera::cuda::packedType(PackingAttr packing, Operation *op, Type element) {
   ArrayRef<int64_t> shape = packing.getShape();
-  // Of the left side: what narrower weights become.
+  // Narrower weights are widened to the type of the left side, so their rows have whole chunks of that type.
   int64_t chunk = 16 / device::elementBytes(getElementTypeOrSelf(op->getOperand(0)));
   auto matmul = dyn_cast<device::MatMulOp>(op);
   if (matmul) {
@@ -351,7 +355,7 @@ LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights
   auto conv = dyn_cast<device::ConvOp>(op);
   if (getOrder() == PackedOrder::bytes || getOrder() == PackedOrder::nibbles) {
     if (!gemvOf(op)) {
-      return refuse() << "only products of few rows that have cuda.gemv read that order";
+      return refuse() << "only matmuls with cuda.gemv read that order";
     }
     RankedTensorType expected = packedType(*this, op, weights.getElementType());
     return weights == expected ? success() : refuse() << "they are " << weights << ", expected " << expected;
@@ -361,10 +365,11 @@ LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights
     return refuse() << "only convolutions of channel-blocked tensors read that order";
   }
   if (conv && getOrder() == PackedOrder::rows && blocked) {
-    return refuse() << "it is a convolution of a channel-blocked tensor, which reads taps";
+    return refuse() << "it is a convolution of a channel-blocked tensor, which requires the order taps";
   }
   if (conv && getOrder() != PackedOrder::depthwise && !groupsFit(conv)) {
-    return refuse() << "it is a convolution of " << conv.getGroups() << " groups";
+    return refuse() << "it has " << conv.getGroups()
+                    << " groups, which must have several channels in whole 4-byte words";
   }
   RankedTensorType expected = packedType(*this, op, weights.getElementType());
   if (weights != expected) {

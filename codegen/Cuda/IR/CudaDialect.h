@@ -1,4 +1,4 @@
-//===- CudaDialect.h - How tensor cores are used ----------------*- C++ -*-===//
+//===- CudaDialect.h - Attributes of the cuda family ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_CUDA_IR_CUDADIALECT_H
 #define TESSERA_CODEGEN_CUDA_IR_CUDADIALECT_H
@@ -18,47 +18,47 @@
 
 namespace tessera::cuda {
 
-/// Channels of a block of channel-blocked tensors.
+/// Channels per block of channel-blocked tensors.
 inline constexpr int64_t kBlockChannels = 32;
 
-/// Dims of the constant that |packing| makes of weights of |element|s.
+/// Returns the type of the constant that holds weights of |element|s of |op| packed by |packing|.
 mlir::RankedTensorType packedType(PackingAttr packing, mlir::Operation *op, mlir::Type element);
 
-/// Whether blocks of threads can compute |op| by tiles, with constant weights packed for that, if it has some: a
-/// convolution whose groups have more than a channel or a product of 8-bit integers, or of f32, f16 or bf16 whose order
-/// of sums is not stated, or of f32 by constant weights of integers, f16 or bf16.
+/// Returns true if blocks of threads can compute |op| by tiles, with packed weights if they are constant. |op| is a
+/// convolution whose groups have more than one channel, or a matmul; of 8-bit integers, of f32, f16 or bf16 whose order
+/// of sums is not specified, or of f32 by constant weights of integers, f16 or bf16.
 bool fitsTile(mlir::Operation *op);
 
-/// Channels of a kernel position in weights of order `taps`, or of x by these: of one group up to 16 bytes of x's
-/// elements, of several what each has.
+/// Returns the number of channels per kernel position in weights of order `taps`, and in x as they read it: with a
+/// single group padded to 16 bytes of x's elements, with several groups the channels of a group.
 int64_t channelRun(tessera::device::ConvOp conv);
 
-/// Whether the right side of |op|, which fitsTile(), has another type than the f32 of the left one: constant weights of
-/// bytes, f16 or bf16, which become f32 on their way to shared memory.
+/// Returns true if |op|, for which fitsTile() holds, multiplies f32 by constant weights of bytes, f16 or bf16, which
+/// become f32 on their way to shared memory.
 bool widensWeights(mlir::Operation *op);
 
-/// Whether tensor cores can compute |op|: attention of f16 or bf16 whose order of sums is not stated, of rows of q
-/// enough for a tile, of up to kMostFeatures of q and of v, in whole runs of 16 bytes. With |element|: were q, k and v
-/// of that.
+/// Returns true if tensor cores can compute |op|: attention of f16 or bf16 whose order of sums is not specified, with
+/// enough rows of q for a tile and up to kMostFeatures elements per row of q and v, in whole runs of 16 bytes.
+/// |element|: answers for q, k and v of that type instead of their own.
 bool fitsTensorCores(tessera::device::AttentionOp op, mlir::Type element = {});
 inline constexpr int64_t kMostFeatures = 128;
 
-/// The tile of an attention that tensor cores compute; null for others.
+/// Returns the tile of an attention that tensor cores compute; null for other ops.
 AttentionTileAttr attentionTileOf(mlir::Operation *op);
 
-/// The tile of an op that is computed by tiles; null for others.
+/// Returns the tile of an op that is computed by tiles; null for other ops.
 TileAttr tileOf(mlir::Operation *op);
 
-/// Whether tensor cores compute |op|, which has |tile|: all but products of f32, unless their factors become tf32.
+/// Returns true if tensor cores compute |op| with |tile|: all types but f32, and f32 that is rounded to tf32.
 bool isOnTensorCores(mlir::Operation *op, TileAttr tile);
 
-/// Whether a warp can sum columns of |op| (GemvAttr).
+/// Returns true if |op| can have cuda.gemv (GemvAttr).
 bool fitsGemv(mlir::Operation *op);
 
-/// How an op of few rows is computed; null for others.
+/// Returns cuda.gemv of |op|; null for other ops.
 GemvAttr gemvOf(mlir::Operation *op);
 
-/// The packing of an op whose weights are packed; null for others.
+/// Returns the packing of an op whose weights are packed; null for other ops.
 PackingAttr packingOf(mlir::Operation *op);
 
 } // namespace tessera::cuda

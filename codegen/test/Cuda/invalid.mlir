@@ -52,14 +52,14 @@ func.func @gemv_c3(%x: tensor<9x256xf32>) -> tensor<9x2xf32> {
 
 func.func @bytes_without_gemv(%x: tensor<2x256xf32>) -> tensor<2x2xf32> {
   %w = top.constant dense<1> : tensor<2x256xi8> : tensor<2x256xi8>
-  // expected-error @below {{only products of few rows that have cuda.gemv read that order}}
+  // expected-error @below {{only matmuls with cuda.gemv read that order}}
   %y = device.matmul %x, %w {packing = #cuda.packing<bytes, shape = [256, 2]>} : (tensor<2x256xf32>, tensor<2x256xi8>) -> tensor<2x2xf32>
   return %y : tensor<2x2xf32>
 }
 
 // -----
 
-// expected-error @below {{group = 32, allowed of bytes and nibbles alone, not negative (packing_c2)}}
+// expected-error @below {{group = 32, allowed 0, or a positive number for bytes and nibbles (packing_c2)}}
 func.func @packing_c2() attributes {a = #cuda.packing<rows, shape = [4, 4], group = 32>} { return }
 
 // -----
@@ -80,7 +80,7 @@ func.func @attention_tile_c2() attributes {a = #cuda.attention<warps = 1, keys =
 // -----
 
 func.func @wide_attention(%q: tensor<2x16x8xf32>) -> tensor<2x16x8xf32> {
-  // expected-error @+1 {{allowed a #cuda.attention on a device.attention of f16 or bf16 whose order of sums is not stated}}
+  // expected-error @+1 {{allowed a #cuda.attention on a device.attention of f16 or bf16 whose order of sums is not specified}}
   %y = device.attention %q, %q, %q {scale = 1.0, cuda.attention = #cuda.attention<warps = 1, keys = 32>} : (tensor<2x16x8xf32>, tensor<2x16x8xf32>, tensor<2x16x8xf32>) -> tensor<2x16x8xf32>
   return %y : tensor<2x16x8xf32>
 }
@@ -96,7 +96,7 @@ func.func @no_product(%x: tensor<4xi8>) -> tensor<4xi8> {
 // -----
 
 func.func @not_theirs(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x4xf32> attributes {device.exact} {
-  // expected-error @below {{has cuda.tile, allowed for products of bytes, and of f32, f16 or bf16 whose order of sums is not stated}}
+  // expected-error @below {{has cuda.tile, allowed on convolutions and matmuls of bytes, and of f32, f16 or bf16 if the order of sums is not specified}}
   %y = device.matmul %x, %w {cuda.tile = #cuda.tile<16 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 4>} : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
@@ -104,7 +104,7 @@ func.func @not_theirs(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x4xf3
 // -----
 
 func.func @tile_c6(%x: tensor<4x8xf16>, %w: tensor<8x4xf16>) -> tensor<4x4xf32> {
-  // expected-error @below {{has a tile of tf32, allowed for factors of f32 (tile_c6)}}
+  // expected-error @below {{has a tile with tf32, allowed on ops with an f32 left operand (tile_c6)}}
   %y = device.matmul %x, %w {cuda.tile = #cuda.tile<16 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 4, tf32 = true>} : (tensor<4x8xf16>, tensor<8x4xf16>) -> tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
@@ -130,7 +130,7 @@ func.func @taps_of_rows(%x: tensor<1x2x4x4xi8>) -> tensor<1x1x4x4xi32> {
 // -----
 
 func.func @candidates(%x: tensor<32x64xf16>, %w: tensor<64x32xf16>) -> tensor<32x32xf32> {
-  // expected-error @+1 {{has cuda.candidates = ["128 x 128"], allowed a list of #cuda.tile on an op that may have such}}
+  // expected-error @+1 {{has cuda.candidates = ["128 x 128"], allowed a list of #cuda.tile on an op that supports cuda.tile}}
   %y = device.matmul %x, %w {cuda.candidates = ["128 x 128"]} : (tensor<32x64xf16>, tensor<64x32xf16>) -> tensor<32x32xf32>
   return %y : tensor<32x32xf32>
 }
@@ -140,7 +140,7 @@ func.func @candidates(%x: tensor<32x64xf16>, %w: tensor<64x32xf16>) -> tensor<32
 func.func @odd_scales(%x: tensor<16x8xf32>) -> tensor<16x4xf32> {
   %w = top.constant dense<1> : tensor<8x4xi8> : tensor<8x4xi8>
   %s = top.constant dense<0.5> : tensor<4x4xf32> : tensor<4x4xf32>
-  // expected-error @below {{of f32 by constant weights of 8 or 16 bits of one matrix, whose scales are the same for four along K}}
+  // expected-error @below {{weights narrower than an f32 input must be constant 8- or 16-bit weights of one matrix whose scales are equal for every four elements of K}}
   %y = device.matmul %x, %w scales %s {weightGroup = 2 : i64, cuda.tile = #cuda.tile<16 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 4>} : (tensor<16x8xf32>, tensor<8x4xi8>, tensor<4x4xf32>) -> tensor<16x4xf32>
   return %y : tensor<16x4xf32>
 }
@@ -148,7 +148,7 @@ func.func @odd_scales(%x: tensor<16x8xf32>) -> tensor<16x4xf32> {
 // -----
 
 func.func @product(%x: tensor<32x64xf16>, %w: tensor<64x32xf16>) -> tensor<32x32xf32> {
-  // expected-error @+1 {{has cuda.product = "3f", allowed a string beside cuda.tile}}
+  // expected-error @+1 {{has cuda.product = "3f", allowed a string on an op with cuda.tile}}
   %y = device.matmul %x, %w {cuda.product = "3f"} : (tensor<32x64xf16>, tensor<64x32xf16>) -> tensor<32x32xf32>
   return %y : tensor<32x32xf32>
 }
@@ -157,7 +157,7 @@ func.func @product(%x: tensor<32x64xf16>, %w: tensor<64x32xf16>) -> tensor<32x32
 
 func.func @half_words(%x: tensor<1x4x4x4xi8>) -> tensor<1x4x4x4xi32> {
   %w = top.constant dense<1> : tensor<4x2x1x1xi8> : tensor<4x2x1x1xi8>
-  // expected-error @below {{of groups of several channels in words}}
+  // expected-error @below {{groups must have several channels in whole 4-byte words}}
   %y = device.conv %x, %w {groups = 2 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, cuda.tile = #cuda.tile<16 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 4>} : (tensor<1x4x4x4xi8>, tensor<4x2x1x1xi8>) -> tensor<1x4x4x4xi32>
   return %y : tensor<1x4x4x4xi32>
 }
