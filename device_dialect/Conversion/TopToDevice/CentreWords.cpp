@@ -1,8 +1,8 @@
 //===- CentreWords.cpp - Unsigned 16-bit integers as signed ones ----------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Engines multiply i16. An imported model's ui16 is the same numbers: sat(rne(r / s) + z) - 32768 is sat(rne(r / s) +
-// (z - 32768)) of i16, for both additions are exact where they do not saturate.
+// Engines multiply i16. An imported ui16 tensor becomes i16 with the same values: sat(rne(r / s) + z) - 32768 equals
+// the i16 sat(rne(r / s) + (z - 32768)), because both additions are exact unless they saturate.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "top_dialect/IR/Names.h"
@@ -13,7 +13,7 @@ namespace tessera::device {
 
 static constexpr double kHalf = 32768;
 
-/// The same zero point for integers less by kHalf.
+/// Returns the zero point for integers reduced by kHalf.
 static Value centred(OpBuilder &builder, Location loc, Value zeroPoint) {
   double zero = top::getConstantDoubles(zeroPoint)->front();
   return top::createScalar(builder, loc, builder.getIntegerType(16), zero - kHalf);

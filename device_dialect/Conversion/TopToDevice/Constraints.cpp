@@ -1,4 +1,4 @@
-//===- Constraints.cpp - What TopToDevice asks of a Top op ----------------===//
+//===- Constraints.cpp - Constraints of TopToDevice on Top ops ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
 #include "device_dialect/IR/Verify.h"
@@ -34,7 +34,7 @@ static std::optional<Violation> checkStaticShape(Operation *op) {
 }
 
 static std::optional<Violation> checkDataIndependentShape(Operation *op) {
-  // The size of the result is the data of an operand that stayed unknown at compile time.
+  // The size of the result depends on an operand that is still unknown at compile time.
   if (isa<top::NonZeroOp, top::RangeOp, top::ConstantOfShapeOp>(op)) {
     return Violation{"result dims computed from values at run time", "dims known at compile time"};
   }
@@ -56,18 +56,16 @@ static std::optional<Violation> checkElementType(Operation *op) {
 ArrayRef<Constraint> getTopToDeviceConstraints() {
   static constexpr Constraint constraints[] = {
       {"control_flow", "The op holds no region that is chosen or repeated at run time.",
-       "make its condition or number of iterations a constant: where an input of the model decides it, by "
-       "model_transform "
-       "--input_values NAME=VALUE; or end the model before it with --output_names",
+       "make its condition or number of iterations a constant: if an input of the model decides it, with "
+       "model_transform --input_values NAME=VALUE; or end the model before it with --output_names",
        checkControlFlow},
       {"data_dependent_shape", "The dims of the result do not depend on run-time values.",
-       "where an input of the model decides them, make it a constant by model_transform --input_values NAME=VALUE, or "
-       "end "
-       "the model before it with --output_names",
+       "if an input of the model decides them, make it a constant with model_transform --input_values NAME=VALUE, or "
+       "end the model before it with --output_names",
        checkDataIndependentShape},
       {"static_shape", "All dims are known.",
-       "fix the sizes of inputs by model_transform --input_shapes; a size that is computed from values, as behind "
-       "NonZero, cannot be fixed so: end the model before it with --output_names",
+       "fix the sizes of inputs by model_transform --input_shapes; a size that is computed from values, as after "
+       "NonZero, cannot be fixed this way: end the model before it with --output_names",
        checkStaticShape},
       {"element_type", "Elements are integers or floats.", "convert the tensor before the network", checkElementType},
   };
@@ -90,7 +88,7 @@ LogicalResult checkLowerable(Operation *root) {
       if (std::optional<Violation> violation = constraint.check(op)) {
         report(op, constraint, *violation);
         ok = false;
-        // What stands inside a refused region is refused with it.
+        // Ops inside an unsupported region are not reported separately.
         return WalkResult::skip();
       }
     }

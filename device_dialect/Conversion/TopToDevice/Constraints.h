@@ -1,8 +1,8 @@
-//===- Constraints.h - What TopToDevice asks of a Top op --------*- C++ -*-===//
+//===- Constraints.h - Constraints of TopToDevice on Top ops -- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each constraint is one entry: its check, the words the user reads and the line of the generated
-// supported-ops table.
+// Each constraint is one entry: its check, the text of its message, and its row in the generated table of supported
+// ops.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_DEVICE_DIALECT_CONVERSION_CONSTRAINTS_H
 #define TESSERA_DEVICE_DIALECT_CONVERSION_CONSTRAINTS_H
@@ -12,7 +12,7 @@
 
 namespace tessera::device {
 
-/// What the op has and what it may have, for the message.
+/// The actual and the allowed value, for the message.
 struct Violation {
   std::string actual, allowed;
 };
@@ -21,16 +21,16 @@ struct Constraint {
   llvm::StringLiteral name;
   /// One sentence for the table of supported ops.
   llvm::StringLiteral doc;
-  /// What the user can do about it.
+  /// What the user can do about a violation.
   llvm::StringLiteral advice;
-  /// Nothing when the op meets the constraint.
+  /// Returns nothing if the op meets the constraint.
   std::optional<Violation> (*check)(mlir::Operation *op);
 };
 
-/// All constraints, in the order they are checked; the first violated one is reported.
+/// Returns all constraints in the order of checking; only the first violated one is reported per op.
 llvm::ArrayRef<Constraint> getTopToDeviceConstraints();
 
-/// Emits an error at every Top op of `root` that violates a constraint.
+/// Reports an error at every Top op in `root` that violates a constraint.
 mlir::LogicalResult checkLowerable(mlir::Operation *root);
 
 } // namespace tessera::device

@@ -11,14 +11,14 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-/// Everything a device.conv is told besides its operands.
+/// Parameters of a device.conv other than its operands.
 struct Geometry {
   Dims strides, pads, dilations;
   int64_t groups;
 
   size_t spatial() const { return strides.size(); }
 
-  /// A 1-D convolution is a 2-D one over rows of height 1.
+  /// Turns a 1-D convolution into a 2-D one over rows of height 1.
   void addRow() {
     strides.insert(strides.begin(), 1);
     dilations.insert(dilations.begin(), 1);
@@ -33,14 +33,15 @@ Dims withRow(ArrayRef<int64_t> dims) {
   return result;
 }
 
-/// What a convolution computes with: floats, or the integers behind them.
+/// Operands of a convolution, floats or the integers that represent them, and how the result is computed.
 struct Source {
   Value x, w, bias;
   bool relu = false;
   double limit = 0;
   Type resultElement;
 
-  /// Set for integers: the bias in units of the accumulator (empty: none), by channel, and how the result leaves it.
+  /// Set for integers: how the accumulator becomes the result, and the bias per channel in units of the accumulator
+  /// (empty: no bias).
   std::optional<ProductForm> form;
   std::vector<int64_t> integerBias;
   int64_t zero = 0;
@@ -66,7 +67,7 @@ struct Source {
             0};
   }
 
-  /// Every channel `count` times, one behind the other, or all channels `count` times.
+  /// Repeats every channel `count` times in place (`together`), or the sequence of all channels `count` times.
   void repeatChannels(Lowering &lower, int64_t count, bool together = true) {
     if (bias) {
       int64_t channels = Lowering::dims(bias)[0];
@@ -85,7 +86,8 @@ struct Source {
   }
 };
 
-/// The i32 bias of weights w [OC, ...]: it takes back what the zero point of x adds to every sum.
+/// Returns the i32 bias for weights w [OC, ...], corrected by the contribution of x's zero point to every sum; null if
+/// it is zero.
 Value correctedBias(Lowering &lower, const Source &source, Value w) {
   int64_t channels = Lowering::dims(w)[0], steps = Lowering::type(w).getNumElements() / channels;
   if (source.zero == 0 && source.integerBias.empty()) {
@@ -104,7 +106,7 @@ Value correctedBias(Lowering &lower, const Source &source, Value w) {
   return lower.constant(values, lower.rewriter.getI32Type(), {channels}, "integer_bias");
 }
 
-/// x [N, C, D...] with |pads| of |value| around it: kernels pad words with zeros alone.
+/// Pads x [N, C, D...] explicitly by |pads| with |value|, because kernels pad 16-bit integers only with zeros.
 Value padded(Lowering &lower, Value x, ArrayRef<int64_t> pads, int64_t value) {
   if (llvm::all_of(pads, [](int64_t pad) { return pad == 0; })) {
     return x;
@@ -118,14 +120,14 @@ Value padded(Lowering &lower, Value x, ArrayRef<int64_t> pads, int64_t value) {
   return lower.copy(x, piece, sizes, static_cast<double>(value));
 }
 
-/// Results along dim |d| of a convolution.
+/// Returns the extent of the result along dim |d| of a convolution.
 int64_t resultExtent(const Geometry &geometry, size_t d, int64_t input, int64_t kernel) {
   int64_t extent = geometry.dilations[d] * (kernel - 1) + 1;
   return (input + geometry.pads[d] + geometry.pads[d + geometry.spatial()] - extent) / geometry.strides[d] + 1;
 }
 
-/// Constant weights |w| without the first and last taps of each dim that meet padding alone, as those of far dilated
-/// kernels on small images do; the pads shrink with them.
+/// Removes from the constant weights |w| the first and last taps of each dim that only meet padding, as in far dilated
+/// kernels on small images, and reduces the pads accordingly.
 Value dropUnseenTaps(Lowering &lower, Value x, Value w, Geometry &geometry) {
   if (!top::isConstant(w)) {
     return w;
@@ -136,7 +138,7 @@ Value dropUnseenTaps(Lowering &lower, Value x, Value w, Geometry &geometry) {
             &behind = geometry.pads[d + geometry.spatial()], dilation = geometry.dilations[d];
     int64_t reach = (resultExtent(geometry, d, input, kernel) - 1) * geometry.strides[d];
     int64_t first = 0, last = kernel - 1;
-    // A tap sees the positions tap * dilation - before, up to reach more. No pad becomes negative.
+    // A tap reads the positions from tap * dilation - before to `reach` beyond. Pads must not become negative.
     while (first < last && first * dilation - before + reach < 0 && before >= (first + 1) * dilation) {
       ++first;
     }
@@ -150,7 +152,7 @@ Value dropUnseenTaps(Lowering &lower, Value x, Value w, Geometry &geometry) {
   return lower.slice(w, starts, sizes, Dims(sizes.size(), 1));
 }
 
-/// The convolution's result, of dims [N, OC, O...]; `x` and `w` have rank 3 to 5.
+/// Builds the convolution; the result has dims [N, OC, O...], `x` and `w` have rank 3 to 5.
 Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometry geometry) {
   bool oneDim = geometry.spatial() == 1;
   if (oneDim) {
@@ -214,9 +216,9 @@ struct LowerConvOp : OpRewritePattern<top::ConvOp> {
   }
 };
 
-/// Transposed convolution without what meets zeros alone: result o is tap r + s j of x[Q - j], where Q and r are
-/// quotient and remainder of o + pad by the stride s. So each r, a phase, is a convolution of every s-th tap over x as
-/// it is, and all phases are channels of one. The results of a row lie between each other then.
+/// Lowers a transposed convolution without multiplying zeros. Result o is the sum of tap r + s j times x[Q - j], with Q
+/// and r the quotient and remainder of o + pad by the stride s. Each r, called a phase, is a convolution of every s-th
+/// tap over x itself. All phases are channels of one convolution; the results of the phases are then interleaved.
 class TransposedPhases {
 public:
   TransposedPhases(Lowering &lower, top::ConvTransposeOp op, const Source &source)
@@ -230,9 +232,9 @@ public:
     asRows = (spread == 1 && areEqual) || phases > kMostPieces;
   }
 
-  /// Whether each phase has a tap, and there are few enough of them.
+  /// Returns true if every phase has a tap and the number of phases is acceptable.
   static bool fits(top::ConvTransposeOp op) {
-    constexpr int64_t kMostPhases = 4096; // of constant weights, which are taken apart when the model is compiled
+    constexpr int64_t kMostPhases = 4096; // for constant weights, which are rearranged at compile time
     int64_t most = top::isConstant(op.getW()) ? kMostPhases : kMostPieces, phases = 1;
     for (auto [stride, size] : llvm::zip_equal(op.getStrides(), Lowering::dims(op.getW()).drop_front(2))) {
       phases *= stride <= size ? stride : most + 1;
@@ -245,7 +247,7 @@ public:
     for (size_t d = 0; d < strides.size(); ++d) {
       int64_t pad = op.getPads()[d], input = Lowering::dims(op.getX())[d + 2];
       int64_t last = quotients(d) - 1 + (strides[d] - 1 + pad) / strides[d];
-      // A convolution cannot pad by less than nothing: it computes what nobody takes.
+      // A convolution cannot have negative padding: it computes results that are then dropped.
       first.push_back(std::min(pad / strides[d], taps[d] - 1));
       geometry.pads[d] = taps[d] - 1 - first[d];
       geometry.pads[d + strides.size()] = std::max<int64_t>(last - (input - 1), 0);
@@ -258,12 +260,12 @@ public:
   }
 
 private:
-  static constexpr int64_t kMostPieces = 64; ///< of a copy that runs with the network
+  static constexpr int64_t kMostPieces = 64; ///< for a copy at run time
 
-  /// Whether channels are by phase, then by channel: the other way round where groups are to stay together, and where
-  /// the phases of a channel are turned.
+  /// Returns true if channels are ordered by phase, then by channel. The order is reversed to keep groups together, or
+  /// if the phases of a channel are transposed.
   bool phasesOutside() const { return groups == 1 && !asRows; }
-  /// Of the result's elements along a dim, those of all phases counted once.
+  /// Returns the number of result elements along a dim, with all phases of one quotient counted once.
   int64_t quotients(size_t d) { return llvm::divideCeil(Lowering::dims(op.getY())[d + 2], strides[d]); }
 
   Dims phaseOf(int64_t number) const {
@@ -274,10 +276,11 @@ private:
     return phase;
   }
 
-  /// Taps of a phase are fewer than two strides' worth, in three dims.
+  /// Limit for the growth of the weights: a phase has at most twice the average number of taps, in each of three dims.
   static constexpr int64_t kMostGrowth = 8;
 
-  /// [g, C/g, OC/g, K] -> [g, S, OC/g, C/g, J], or OC/g before S; taps of a phase backwards, zeros before the first.
+  /// Rearranges the weights [g, C/g, OC/g, K] to [g, S, OC/g, C/g, J], or with OC/g before S. The taps of a phase are
+  /// reversed and preceded by zeros.
   Value weights() {
     ArrayRef<int64_t> wDims = Lowering::dims(op.getW()), kernel = wDims.drop_front(2);
     size_t spatial = strides.size(), phaseAt = phasesOutside() ? 1 : 2, channelAt = phasesOutside() ? 1 + spatial : 1;
@@ -309,7 +312,7 @@ private:
     return lowering.reshape(lowering.copy(lowering.reshape(source.w, split), pieces, dims, 0.0, kMostGrowth), flat);
   }
 
-  /// The phases of |y| where they belong.
+  /// Moves the phases of |y| to their positions with one strided region per phase.
   Value interleaved(Value y) {
     size_t spatial = strides.size();
     Dims dims(Lowering::dims(op.getY()).take_front(2)), sizes = dims;
@@ -334,8 +337,8 @@ private:
     return lowering.copy(y, pieces, dims);
   }
 
-  /// Likewise, the phases of a channel as the rows of a matrix, of which the result's elements are the columns. The
-  /// pads cut each dim's phases in two: those behind the cut begin one quotient later.
+  /// Moves the phases of |y| by a transposition: the phases of a channel are the rows of a matrix whose columns are
+  /// result elements. The pads split each dim's phases in two; those after the split begin one quotient later.
   Value turned(Value y) {
     size_t spatial = strides.size();
     ArrayRef<int64_t> yDims = Lowering::dims(y);
@@ -368,12 +371,12 @@ private:
   Source source;
   ArrayRef<int64_t> strides;
   int64_t groups, phases = 1;
-  bool asRows; ///< phases are turned: as fast for many as for few, but no pass can take them apart again
-  Dims taps;   ///< of a phase
-  Dims first;  ///< the quotient that the convolution begins with
+  bool asRows; ///< phases are transposed: fast for any number, but later passes cannot separate them
+  Dims taps;   ///< per phase
+  Dims first;  ///< quotient at which the convolution begins, per dim
 };
 
-/// Transposed convolution y[o] = sum of x[d] w[k] over d stride + k dilation = o + pad.
+/// Lowers a transposed convolution, y[o] = sum of x[d] w[k] over d stride + k dilation = o + pad.
 class TransposedConv {
 public:
   static Value lower(Lowering &lower, top::ConvTransposeOp op, const Source &source) {
@@ -383,7 +386,7 @@ public:
   }
 
 private:
-  /// Every output element gets exactly one tap: the kernel tiles the result.
+  /// Returns true if every result element is reached by exactly one tap: the kernel tiles the result.
   static bool tilesExactly(top::ConvTransposeOp op) {
     auto zero = [](int64_t value) { return value == 0; };
     auto one = [](int64_t value) { return value == 1; };
@@ -400,7 +403,7 @@ private:
     return buildConv(lower, x, w, source, geometry);
   }
 
-  /// A 1x1 convolution to OC * K channels, whose K are then moved into the positions.
+  /// Lowers to a 1x1 convolution with OC * K channels, whose K are then moved to their positions.
   static Value lowerTiles(Lowering &lower, top::ConvTransposeOp op, Source source) {
     ArrayRef<int64_t> wDims = Lowering::dims(op.getW()), xDims = Lowering::dims(op.getX());
     int64_t groups = op.getGroups(), channels = wDims[0], outPerGroup = wDims[1];
@@ -429,7 +432,7 @@ private:
     return lower.reshape(lower.transpose(lower.reshape(y, split), perm), Lowering::dims(op.getY()));
   }
 
-  /// A convolution with the flipped kernel over x spread out by the strides.
+  /// Lowers to a convolution with the flipped kernel over x, which is spread out by the strides.
   static Value lowerSpread(Lowering &lower, top::ConvTransposeOp op, const Source &source) {
     ArrayRef<int64_t> kernel = Lowering::dims(op.getW()).drop_front(2);
     size_t spatial = kernel.size();
@@ -439,7 +442,7 @@ private:
       int64_t begin = reach - op.getPads()[d];
       int64_t end = reach - op.getPads()[d + spatial] + op.getOutputPadding()[d];
       int64_t spread = (Lowering::dims(op.getX())[d + 2] - 1) * op.getStrides()[d] + 1;
-      // A convolution cannot pad by less than nothing: what is cut goes into the spread copy.
+      // A convolution cannot have negative padding: the spread copy is cropped instead.
       low[d] = std::min<int64_t>(begin, 0);
       sizes.push_back(spread + low[d] + std::min<int64_t>(end, 0));
       pads[d] = std::max<int64_t>(begin, 0);
@@ -449,7 +452,8 @@ private:
     return convolve(lower, op, x, flipped(lower, op, source.w), source, pads);
   }
 
-  /// Result index low + d * stride = x index d, `zero` between; what falls outside is cut.
+  /// Spreads x out: result index low + d * stride is x index d, with `zero` between; positions outside the result are
+  /// cropped.
   static Value spread(Lowering &lower, Value x, ArrayRef<int64_t> strides, ArrayRef<int64_t> low,
                       ArrayRef<int64_t> sizes, int64_t zero) {
     if (sizes == Lowering::dims(x)) {
@@ -468,7 +472,7 @@ private:
     return lower.copy(x, nothing ? ArrayRef<Piece>() : ArrayRef<Piece>(piece), sizes, static_cast<double>(zero));
   }
 
-  /// [g C/g, OC/g, K] -> [g OC/g, C/g, K reversed].
+  /// Flips the kernel: [g C/g, OC/g, K] -> [g OC/g, C/g, K reversed].
   static Value flipped(Lowering &lower, top::ConvTransposeOp op, Value w) {
     ArrayRef<int64_t> wDims = Lowering::dims(op.getW());
     int64_t groups = op.getGroups(), perGroup = wDims[0] / groups;
@@ -496,7 +500,8 @@ struct LowerConvTransposeOp : OpRewritePattern<top::ConvTransposeOp> {
   }
 };
 
-/// The integers behind the operands of a convolution whose output channels are dim |axis| of the weights.
+/// Lowers a convolution whose operands are dequantised integers to integers; dim |axis| of the weights holds output
+/// channels.
 template <typename Op>
 void lowerIntegers(PatternRewriter &rewriter, Op op, int64_t axis, Requantisation requantisation,
                    llvm::function_ref<Value(Lowering &, const Source &)> build) {
@@ -509,7 +514,7 @@ void lowerIntegers(PatternRewriter &rewriter, Op op, int64_t axis, Requantisatio
   int64_t groups = op.getGroups(), channels = Lowering::dims(op.getY())[1];
   SmallVector<double> scales;
   for (int64_t c = 0; c < channels; ++c) {
-    // The weights of a transposed convolution name the channels of one group.
+    // The weights of a transposed convolution have the channels of one group only.
     scales.push_back(x->scaling.scale * w->scale(c % wDims[axis]));
   }
   std::optional<std::vector<int64_t>> bias = std::vector<int64_t>();

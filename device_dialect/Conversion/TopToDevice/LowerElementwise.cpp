@@ -1,4 +1,4 @@
-//===- LowerElementwise.cpp - Elementwise ops become maps -----------------===//
+//===- LowerElementwise.cpp - Lowering elementwise ops to maps ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Lowering.h"
 #include "top_dialect/IR/TopInterfaces.h"
@@ -8,7 +8,7 @@ using namespace mlir;
 namespace tessera::device {
 namespace {
 
-/// Every elementwise op says itself what it computes, so this one pattern is all.
+/// Lowers every elementwise op: ScalarInterface emits the computation of each.
 struct LowerScalarOp : OpInterfaceRewritePattern<top::ScalarInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 

@@ -1,4 +1,4 @@
-//===- LowerIndex.cpp - Gather, scatter and index-made tensors ------------===//
+//===- LowerIndex.cpp - Gather, scatter and one-hot -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Lowering.h"
 #include "device_dialect/IR/Layout.h"
@@ -12,14 +12,14 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-/// Constant indices that lie in at most this many arithmetic progressions become slices.
+/// Constant indices become slices if they form at most this many arithmetic progressions.
 constexpr size_t kMaxRuns = 4;
 
 struct IndexRun {
   int64_t start, step, size;
 };
 
-/// Splits indices into arithmetic progressions; none if there are more than kMaxRuns.
+/// Splits indices into arithmetic progressions; returns nothing if there are more than kMaxRuns.
 std::optional<SmallVector<IndexRun>> splitRuns(ArrayRef<int64_t> indices) {
   SmallVector<IndexRun> runs;
   for (int64_t index : indices) {
@@ -40,7 +40,7 @@ std::optional<SmallVector<IndexRun>> splitRuns(ArrayRef<int64_t> indices) {
   return runs;
 }
 
-/// Slices of `x` by constant indices, as copies; none where these are not known or in too many runs.
+/// Lowers a gather by constant indices to slices; returns null if the indices are unknown or form too many runs.
 Value gatherRuns(Lowering &lower, Value x, Value indexValue, int64_t axis, ArrayRef<int64_t> result) {
   // Long lists are no slices, and reading them costs.
   std::optional<SmallVector<int64_t>> indices = top::getConstantInts(indexValue);
@@ -100,8 +100,8 @@ struct LowerGatherElementsOp : OpRewritePattern<top::GatherElementsOp> {
   }
 };
 
-/// A gather of slices where the indices of a tuple are known, or only one of them can differ from 0: that into a dim of
-/// one element is clamped to it.
+/// Lowers to a gather of slices if the index tuples are known, or if only one index of a tuple can differ from 0: an
+/// index into a dim of one element is clamped to 0.
 struct LowerGatherNdOp : OpRewritePattern<top::GatherNdOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::GatherNdOp op, PatternRewriter &rewriter) const override {
@@ -134,7 +134,8 @@ private:
     return lower.reshape(gather(lower, lower.reshape(op.getX(), from), indices, 0, type), Lowering::dims(op.getY()));
   }
 
-  /// One index instead of each tuple, into the dims that `bounds` are as one; none where it would have to be computed.
+  /// Combines each index tuple into one index into the merged dims `bounds`; returns null if that would need
+  /// computation at run time.
   static Value joinIndices(Lowering &lower, Value indices, ArrayRef<int64_t> bounds) {
     int64_t columns = bounds.size(), count = Lowering::type(indices).getNumElements() / columns;
     if (std::optional<SmallVector<int64_t>> known = top::getConstantInts(indices)) {
@@ -159,7 +160,7 @@ private:
   }
 };
 
-/// y = index == position along the new axis ? on : off.
+/// Lowers to y = index == position along the new axis ? on : off.
 struct LowerOneHotOp : OpRewritePattern<top::OneHotOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -184,7 +185,7 @@ struct LowerOneHotOp : OpRewritePattern<top::OneHotOp> {
   }
 
 private:
-  /// Indices below zero count from the end.
+  /// Emits the comparison; negative indices count from the end.
   static Value emit(OpBuilder &b, Location loc, ValueRange values, int64_t depth) {
     Value index = values[0];
     Value size = scalarConstant(b, loc, index.getType(), static_cast<double>(depth));
@@ -204,7 +205,7 @@ private:
   }
 };
 
-/// A constant mask picks the triangle.
+/// Lowers to a select by a constant mask of the triangle.
 struct LowerTriluOp : OpRewritePattern<top::TriluOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -1,8 +1,8 @@
-//===- LowerIntegerMatMul.cpp - Matrix products of integers ---------------===//
+//===- LowerIntegerMatMul.cpp - Matmuls of integers -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// sum (a - za)(b - zb) = sum a b - za sum b - zb sum a + K za zb: the last three are the bias where b is one constant
-// matrix, else vectors that the epilogue adds.
+// sum (a - za)(b - zb) = sum a b - za sum b - zb sum a + K za zb. The last three terms are the bias if b is one
+// constant matrix, otherwise vectors that the epilogue adds.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -97,7 +97,7 @@ private:
     }
     right.values = activation->values;
     if (activation->scaling.element.isUnsignedInteger()) {
-      // q - 128, whose zero point is less by as much.
+      // Use q - 128; the zero point is reduced by 128 too.
       auto type = Lowering::type(right.values).clone(rewriter.getI8Type());
       right.values = lower.map(right.values, cast<RankedTensorType>(type),
                                [](OpBuilder &b, Location loc, ValueRange values) -> Value {
@@ -108,7 +108,7 @@ private:
     }
   }
 
-  /// `factor` times the sums of `x` over its K dim, as a vector along the other one that broadcasts to the result.
+  /// Returns `factor` times the sums of `x` over K, as a vector along the other dim that broadcasts to the result.
   Value sums(Value x, bool depthIsLast, bool isUnsigned, int64_t factor, bool alongRows) {
     int64_t rank = Lowering::dims(x).size();
     Value sum = lower.reduce(
@@ -128,7 +128,7 @@ private:
     return lower.reshape(sum, dims);
   }
 
-  /// The bias where everything but the sums is constant; `bias` may be empty.
+  /// Returns the bias if all of its terms are constant; `bias` may be empty.
   Value constantBias(std::vector<int64_t> bias, bool correct) {
     int64_t columns = Lowering::dims(op.getY()).back();
     if (bias.empty() && !correct) {
@@ -186,7 +186,7 @@ private:
   std::optional<QuantizedTensor> activation;
   RightOperand right;
   Value left;
-  IntegerAttr sumBound; ///< of i16
+  IntegerAttr sumBound; ///< bound of the sums, for i16
   int64_t depth, leftZero = 0;
 };
 

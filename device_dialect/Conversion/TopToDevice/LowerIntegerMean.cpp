@@ -1,8 +1,8 @@
 //===- LowerIntegerMean.cpp - Means of integers ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mean of n quantised elements is a sum in i32, less n zero points, times a factor that holds 1 / n. Means over
-// whole dims are reductions; means over windows are convolutions of each channel with ones.
+// The mean of n quantised elements is an i32 sum minus n zero points, times a factor that includes 1 / n. Means over
+// whole dims are reductions; means over windows are depthwise convolutions with ones.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -24,7 +24,7 @@ int64_t productOf(ArrayRef<int64_t> dims) {
   return count;
 }
 
-/// Sum (or mean) over `axes`; false where nothing was done.
+/// Lowers a sum or mean over `axes`; returns false if it did not change anything.
 bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> axes, bool mean,
                     Requantisation requantisation) {
   std::optional<QuantizedTensor> x = matchQuantized(op->getOperand(0));
@@ -59,7 +59,7 @@ bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> 
   return true;
 }
 
-/// Whether every window divides by the same number of positions, all of them inside x or its padding.
+/// Returns true if every window divides by the same number of positions, all of them inside x or its padding.
 bool dividesAlike(top::AvgPoolOp op) {
   ArrayRef<int64_t> x = Lowering::dims(op.getX()), y = Lowering::dims(op.getY());
   size_t spatial = op.getKernel().size();

@@ -1,9 +1,9 @@
-//===- LowerIntegerResult.cpp - Products whose result is the sum ----------===//
+//===- LowerIntegerResult.cpp - Contractions with an i32 result -----------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A product of i32 tensors that were widened from bytes multiplies the bytes: sum (x - z)(w + c) = sum x w + c sum x -
-// z (sum w + K c), for bytes x and w, a zero point z that may be known at run time only, and constants c that bring
-// each column of weights into the range of i8. All of it wraps around as i32 does, so nothing is ever inexact.
+// A contraction of i32 tensors that were widened from bytes multiplies the bytes instead: sum (x - z)(w + c) = sum x w
+// + c sum x - z (sum w + K c), for bytes x and w, a zero point z that may only be known at run time, and constants c
+// that shift each column of weights into the range of i8. All terms wrap around like i32, so the result is exact.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,20 +19,20 @@ using Dims = SmallVector<int64_t>;
 
 bool isByte(Value value) { return Lowering::element(value).isInteger(8); }
 
-/// i32 values x - zero of bytes x.
+/// An i32 tensor of the form x - zero, with bytes x.
 struct WidenedBytes {
   Value bytes;
-  Value zero;           ///< i32, of one element or one per row of a matrix; null: constant
-  int64_t constant = 0; ///< zero point, without `zero`
+  Value zero;           ///< i32 with one element, or one per row of a matrix; null: |constant| is the zero point
+  int64_t constant = 0; ///< zero point, if `zero` is null
 };
 
-/// [.., M, 1] beside [.., M, K].
+/// Returns true if the zero point has dims [.., M, 1] for x [.., M, K].
 bool isPerRow(Value zero, Value x) {
   ArrayRef<int64_t> dims = Lowering::dims(zero), all = Lowering::dims(x);
   return dims.size() == all.size() && dims.back() == 1 && dims.drop_back() == all.drop_back();
 }
 
-/// |perRow|: whether the zero point may be that of a row.
+/// Matches widened bytes. |perRow|: each row may have its own zero point.
 std::optional<WidenedBytes> matchBytes(Value value, bool perRow = false) {
   WidenedBytes result;
   if (auto sub = value.getDefiningOp<top::SubOp>()) {
@@ -57,22 +57,22 @@ std::optional<WidenedBytes> matchBytes(Value value, bool perRow = false) {
   return inRange ? std::optional(result) : std::nullopt;
 }
 
-/// Constant i32 weights as bytes + shifts[c], along one dim.
+/// Constant i32 weights as bytes + shifts[c], with c along one dim.
 struct ShiftedWeights {
   std::vector<char> bytes;
   SmallVector<double> sums;   ///< of the bytes, by channel
   SmallVector<double> shifts; ///< by channel
-  int64_t steps = 0;          ///< weights of a channel
+  int64_t steps = 0;          ///< weights per channel
 
   bool shifted() const {
     return llvm::any_of(shifts, [](double shift) { return shift != 0; });
   }
 };
 
-/// Channels are counted by `channel(i)` of the i-th weight.
+/// Matches weights; `channel(i)` is the channel of the i-th weight.
 std::optional<ShiftedWeights> matchWeights(Value value, int64_t channels,
                                            llvm::function_ref<int64_t(int64_t)> channel) {
-  auto cast = value.getDefiningOp<top::CastOp>(); // of integers that are i8 already
+  auto cast = value.getDefiningOp<top::CastOp>(); // the weights may be widened i8
   bool widened = cast && isByte(cast.getX()) && !Lowering::element(cast.getX()).isUnsignedInteger();
   std::optional<top::TensorData> data = top::getConstantData(widened ? cast.getX() : value);
   if (!data || !Lowering::element(value).isSignlessInteger(32) || channels == 0) {
@@ -108,19 +108,19 @@ std::optional<ShiftedWeights> matchWeights(Value value, int64_t channels,
   return result;
 }
 
-/// Whether the sum of bytes of x times bytes of w stays in i32.
+/// Returns true if the sum of bytes of x times bytes of w fits i32.
 bool bytesFit(const WidenedBytes &x, int64_t steps) {
   int64_t largest = Lowering::element(x.bytes).isUnsignedInteger() ? 255 : 128;
   return steps <= std::numeric_limits<int32_t>::max() / (largest * 128);
 }
 
-/// What the epilogue of a product adds to its sum.
+/// Terms that the epilogue of a contraction adds to its sum.
 class Corrections {
 public:
   Corrections(Lowering &lower, const WidenedBytes &x, const ShiftedWeights &w, Dims channelDims)
       : lower(lower), x(x), w(w), channelDims(std::move(channelDims)) {}
 
-  /// -z (sum w + K c), for a constant z: the bias. Null where that is 0.
+  /// Returns the bias -z (sum w + K c) for a constant z, or null if it is 0.
   Value bias() {
     if (x.zero || x.constant == 0) {
       return {};
@@ -132,7 +132,8 @@ public:
     return constant(values, {static_cast<int64_t>(values.size())});
   }
 
-  /// Operands of the epilogue: z and sum w + K c where z is no constant; c and `sums` of x where there are shifts.
+  /// Returns the operands of the epilogue: z and sum w + K c if z is not constant; c and `sums` of x if there are
+  /// shifts.
   SmallVector<Value> extras(llvm::function_ref<Value()> sums) {
     SmallVector<Value> values;
     if (x.zero) {
@@ -151,7 +152,7 @@ public:
     return values;
   }
 
-  /// The accumulator and pairs of factors that are added to it.
+  /// Adds the products of pairs of factors to the accumulator.
   static Value emit(OpBuilder &b, Location loc, ValueRange values) {
     Value sum = values[0];
     for (size_t i = 1; i + 1 < values.size(); i += 2) {
@@ -226,7 +227,7 @@ void lowerMatMul(PatternRewriter &rewriter, top::MatMulOp op) {
   finish(lower, matmul);
 }
 
-/// x with `pads` positions that hold the zero point, which is known at run time only, around its spatial dims.
+/// Pads the spatial dims of x by `pads` with the zero point, which is only known at run time.
 Value padWithZeroPoint(Lowering &lower, const WidenedBytes &x, ArrayRef<int64_t> pads) {
   size_t spatial = pads.size() / 2;
   Dims padded(Lowering::dims(x.bytes)), mask(padded.size(), 1);
@@ -288,7 +289,7 @@ void lowerConv(PatternRewriter &rewriter, top::ConvOp op) {
   };
   Corrections corrections(lower, *x, *w, channelDims);
   SmallVector<Value> extras = corrections.extras([&]() -> Value {
-    // Sums of windows are a convolution with ones.
+    // Sums over windows are a convolution with ones.
     auto type = RankedTensorType::get(wDims, rewriter.getI8Type());
     Value ones = top::createConstant(rewriter, lower.loc, type, std::vector<char>(type.getNumElements(), 1), "ones");
     auto sums = convolve(ones, Value(), {});

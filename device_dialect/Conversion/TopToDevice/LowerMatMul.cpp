@@ -1,4 +1,4 @@
-//===- LowerMatMul.cpp - Matrix products and einsum -----------------------===//
+//===- LowerMatMul.cpp - Matmul and einsum --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Lowering.h"
 #include "top_dialect/IR/TopConvOps.h"
@@ -40,8 +40,8 @@ struct Term {
   bool has(char letter) const { return letters.find(letter) != std::string::npos; }
 };
 
-/// Einsum: terms are joined two at a time by a batched matmul; a letter that no later term and not the
-/// result has is summed as soon as possible.
+/// Lowers einsum: joins terms two at a time by a batched matmul. A letter that neither a later term nor the result has
+/// is summed as early as possible.
 class EinsumLowering {
 public:
   EinsumLowering(Lowering &lower, top::EinsumOp op) : lower(lower) {
@@ -66,14 +66,14 @@ public:
   }
 
 private:
-  /// Keeps one of two equal letters of a term.
+  /// Takes the diagonal of a term with two equal letters.
   Term diagonal(Term term) {
     for (size_t i = 0; i < term.letters.size(); ++i) {
       size_t j = term.letters.find(term.letters[i], i + 1);
       if (j == std::string::npos) {
         continue;
       }
-      // Bring both to the end: [..., n, n] -> [..., n * n], every (n + 1)-th element.
+      // Move both dims to the end: [..., n, n] -> [..., n * n], and take every (n + 1)-th element.
       Dims perm;
       for (size_t d = 0; d < term.letters.size(); ++d) {
         if (d != i && d != j) {
@@ -103,7 +103,7 @@ private:
            llvm::any_of(llvm::drop_begin(terms, next), [&](const Term &term) { return term.has(letter); });
   }
 
-  /// Sums over the letters that only this term still has.
+  /// Sums over the letters that no other term needs.
   Term sumUnneeded(Term term, size_t next, const Term *other = nullptr) {
     Dims axes, dims;
     std::string letters;
@@ -139,7 +139,7 @@ private:
     return count;
   }
 
-  /// a [batch, left, common] x b [batch, common, right] -> [batch, left, right].
+  /// Joins a [batch, left, common] and b [batch, common, right] to [batch, left, right].
   Term join(const Term &a, const Term &b, size_t next) {
     std::string batch, common, left, right;
     for (char letter : a.letters) {
@@ -151,7 +151,7 @@ private:
         right += letter;
       }
     }
-    // Whichever order of the last two groups needs no move.
+    // Use the order of the last two groups that needs no move.
     bool transA = a.letters == batch + common + left && a.letters != batch + left + common;
     bool transB = b.letters == batch + right + common && b.letters != batch + common + right;
     int64_t n = product(a, batch), k = product(a, common), l = product(a, left), r = product(b, right);

@@ -1,4 +1,4 @@
-//===- LowerMove.cpp - Moves become copies and reshapes -------------------===//
+//===- LowerMove.cpp - Lowering copies and reshapes -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Lowering.h"
 #include "top_dialect/IR/TopShapeOps.h"
@@ -50,7 +50,7 @@ struct LowerExpandOp : OpRewritePattern<top::ExpandOp> {
   }
 };
 
-/// [d0, d1] -> [r0, d0, r1, d1], the r broadcast -> [r0 d0, r1 d1].
+/// Lowers to [d0, d1] -> [r0, d0, r1, d1] with the r broadcast -> [r0 d0, r1 d1].
 struct LowerTileOp : OpRewritePattern<top::TileOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::TileOp op, PatternRewriter &rewriter) const override {
@@ -91,15 +91,15 @@ struct LowerSpaceToDepthOp : OpRewritePattern<top::SpaceToDepthOp> {
 };
 
 //===----------------------------------------------------------------------===//
-// pad
+// Pad
 //===----------------------------------------------------------------------===//
 
-/// Neighbouring positions of a padded dim whose sources form an arithmetic progression.
+/// Consecutive positions of a padded dim whose sources form an arithmetic progression.
 struct Run {
   int64_t first, size, source, step;
 };
 
-/// The source of position `i` (counted from the first element of x) of a dim, -1 for the fill value.
+/// Returns the source of position `i` of a dim, counted from the first element of x; -1 for the fill value.
 int64_t sourceOf(int64_t i, int64_t size, top::PadMode mode) {
   if (i >= 0 && i < size) {
     return i;
@@ -146,7 +146,7 @@ SmallVector<Run> runsOf(int64_t size, int64_t begin, int64_t end, top::PadMode m
   return runs;
 }
 
-/// A padding is the product of the runs of its dims, one piece each.
+/// Lowers a padding to one copy region for each combination of the runs of its dims.
 struct LowerPadOp : OpRewritePattern<top::PadOp> {
   using OpRewritePattern::OpRewritePattern;
 

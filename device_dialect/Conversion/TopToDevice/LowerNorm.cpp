@@ -14,7 +14,7 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-/// Dims that broadcast a [C] tensor along dim 1 of a tensor of `rank`.
+/// Returns the dims that broadcast a [C] tensor along dim 1 of a tensor of `rank`.
 Dims channelDims(int64_t channels, int64_t rank) {
   Dims dims(std::max<int64_t>(rank - 1, 1), 1);
   dims[0] = channels;
@@ -31,7 +31,7 @@ struct LowerSoftmaxOp : OpRewritePattern<top::SoftmaxOp> {
   }
 };
 
-/// What the graph passes did not fold into a convolution: y = x * factor + shift per channel.
+/// Lowers a batch norm that the graph passes did not fold into a convolution to y = x * factor + shift per channel.
 struct LowerBatchNormOp : OpRewritePattern<top::BatchNormOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -95,7 +95,7 @@ struct LowerLayerNormOp : OpRewritePattern<top::LayerNormOp> {
   }
 };
 
-/// The groups become dims of their own, so that each is normalised as a whole.
+/// Reshapes each group into one row, so that it is normalised as a whole.
 struct LowerGroupNormOp : OpRewritePattern<top::GroupNormOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -116,7 +116,7 @@ struct LowerGroupNormOp : OpRewritePattern<top::GroupNormOp> {
   }
 };
 
-/// The sum of squares over neighbouring channels is a mean pooling over dim C of [N, 1, C, positions].
+/// Computes the sum of squares over neighbouring channels as a mean pooling over dim C of [N, 1, C, positions].
 struct LowerLrnOp : OpRewritePattern<top::LrnOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -168,7 +168,7 @@ struct LowerAttentionOp : OpRewritePattern<top::AttentionOp> {
   }
 };
 
-/// y = x * [cos, cos] + swapped(x) * [-sin, sin].
+/// Lowers to y = x * [cos, cos] + swapped(x) * [-sin, sin].
 struct LowerRopeOp : OpRewritePattern<top::RopeOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -190,7 +190,7 @@ struct LowerRopeOp : OpRewritePattern<top::RopeOp> {
   }
 
 private:
-  /// The table with a last dim of |half| elements: one element for all of them broadcasts.
+  /// Returns the table with a last dim of |half| elements; a single element is broadcast.
   static Value widened(Lowering &lower, Value table, int64_t half) {
     Dims dims(Lowering::dims(table));
     if (dims.empty()) {
@@ -216,7 +216,7 @@ private:
     });
   }
 
-  /// The piece that puts [..., E/2] at the first (second) half or the even (odd) places of [..., E].
+  /// Returns the region that puts [..., E/2] at the first (second) half or the even (odd) positions of [..., E].
   static Piece half(int64_t source, ArrayRef<int64_t> dims, bool second, bool interleaved) {
     Piece piece = Piece::identity(source, dims);
     piece.dstSteps.back() = interleaved ? 2 : 1;

@@ -10,7 +10,7 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-/// Both poolings; their ceil modes are already in the result dims.
+/// Lowers max and average pooling; the result dims already reflect the ceil mode.
 template <typename TopOp>
 struct LowerPoolOp : OpRewritePattern<TopOp> {
   using OpRewritePattern<TopOp>::OpRewritePattern;
@@ -20,7 +20,7 @@ struct LowerPoolOp : OpRewritePattern<TopOp> {
     Dims kernel(op.getKernel()), strides(op.getStrides()), dilations(op.getDilations()), pads(op.getPads());
     Dims xDims(Lowering::dims(op.getX())), yDims(Lowering::dims(op.getY()));
     if (kernel.size() == 1) {
-      // A 1-D pooling is a 2-D one over rows of height 1.
+      // Treat 1-D pooling as 2-D pooling over rows of height 1.
       for (Dims *list : {&kernel, &strides, &dilations}) {
         list->insert(list->begin(), 1);
       }

@@ -11,8 +11,8 @@ using namespace mlir;
 
 namespace tessera::device {
 
-/// Dequantized or widened constants that no op took as they are are computed here: at run time they would be computed
-/// at every run.
+/// Evaluates dequantized or widened constants that no op reads in their narrow form; otherwise every run would compute
+/// them.
 static LogicalResult foldConstants(PatternRewriter &rewriter, Operation *function) {
   SmallVector<Operation *> ops;
   function->walk([&](Operation *op) {
@@ -48,7 +48,7 @@ static bool isIntegerProduct(Operation *op) {
   return isa<top::ConvOp, top::MatMulOp>(op) && Lowering::element(op->getResult(0)).isSignlessInteger(32);
 }
 
-/// Products that are still there compute in float.
+/// Lowers the remaining contractions, which compute in float, with integer weights.
 static void lowerScaledWeights(PatternRewriter &rewriter, Operation *function) {
   SmallVector<Operation *> ops;
   function->walk([&](Operation *op) { ops.push_back(op); });
@@ -62,7 +62,7 @@ static void lowerScaledWeights(PatternRewriter &rewriter, Operation *function) {
 }
 
 LogicalResult lowerQuantised(Operation *function, Requantisation requantisation) {
-  bool integers = false, stored = false; // values that are integers, or are only kept in other types
+  bool integers = false, stored = false; // values are integers, or are only stored in narrow types
   function->walk([&](Operation *op) {
     auto dequantize = dyn_cast<top::DequantizeOp>(op);
     auto cast = dyn_cast<top::CastOp>(op);
@@ -101,11 +101,11 @@ LogicalResult lowerQuantised(Operation *function, Requantisation requantisation)
   }
   absorbCasts(rewriter, function);
   lowerScaledWeights(rewriter, function);
-  // What only the products read is gone with them.
+  // Erase ops that only the lowered contractions read.
   SmallVector<Operation *> ops;
   function->walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : llvm::reverse(ops)) {
-    bool moves = isa<top::ReshapeOp, top::SliceOp>(op); // of weights
+    bool moves = isa<top::ReshapeOp, top::SliceOp>(op); // e.g. of weights
     if ((moves || isa<top::DequantizeOp, top::CastOp>(op)) && op->use_empty()) {
       rewriter.eraseOp(op);
     }

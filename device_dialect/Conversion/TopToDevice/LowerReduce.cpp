@@ -23,7 +23,7 @@ Value emitAbs(OpBuilder &b, Location loc, ValueRange values) {
                                              : math::AbsIOp::create(b, loc, values[0]).getResult();
 }
 
-/// Integers pass through f64 for functions that are none on integers.
+/// Applies a float function; integers are converted to f64 for it.
 template <typename MathOp>
 Value emitFloat(OpBuilder &b, Location loc, ValueRange values) {
   Type type = values[0].getType();
@@ -44,7 +44,7 @@ struct LowerReduceOp : OpRewritePattern<top::ReduceOp> {
   }
 
 private:
-  /// The reduction with its axes kept as 1.
+  /// Lowers the reduction, keeping the reduced axes with size 1.
   static Value lowerKind(Lowering &lower, top::ReduceOp op) {
     Value x = op.getX();
     ArrayRef<int64_t> axes = op.getAxes();
@@ -92,12 +92,12 @@ private:
                         });
   }
 
-  /// log(sum(e^(x - m))) + m with m the maximum: nothing overflows.
+  /// Lowers to log(sum(e^(x - m))) + m with m the maximum, which cannot overflow.
   static Value lowerLogSumExp(Lowering &lower, top::ReduceOp op) {
     Value x = op.getX();
     Type element = Lowering::element(x);
     Value largest = lower.reduce(x, ReduceKind::max, op.getAxes(), element);
-    // An infinite maximum would give inf - inf.
+    // With an infinite maximum, x - m would be inf - inf; use 0 instead.
     largest = lower.map(largest, Lowering::type(largest), [](OpBuilder &b, Location loc, ValueRange values) {
       Value size = math::AbsFOp::create(b, loc, values[0]);
       Value infinity = arith::ConstantOp::create(

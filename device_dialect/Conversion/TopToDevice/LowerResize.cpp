@@ -1,4 +1,4 @@
-//===- LowerResize.cpp - Resizes become tables ----------------------------===//
+//===- LowerResize.cpp - Lowering resizes to tables -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-/// The two tables of one axis; every position gets as many taps as the widest, the rest weigh nothing.
+/// The two tables of one axis. Every position has as many taps as the widest one; unused taps have weight 0.
 struct Tables {
   Value index, weight;
   bool identity = true;
@@ -30,7 +30,7 @@ Tables buildTables(Lowering &lower, ArrayRef<top::ResizeTaps> positions, int64_t
     double weightOfSelf = 0;
     for (size_t t = 0; t < width; ++t) {
       bool present = t < position.taps.size();
-      // A tap that weighs nothing still reads a valid place.
+      // A tap of weight 0 must still read a valid position.
       indices.push_back(present ? position.taps[t].position : position.taps.front().position);
       weights.push_back(present ? position.taps[t].weight : 0.0);
       weightOfSelf += indices.back() == static_cast<double>(o) ? weights.back() : 0;
@@ -73,8 +73,8 @@ struct LowerResizeOp : OpRewritePattern<top::ResizeOp> {
   }
 
 private:
-  /// An i1 mask along one dim (`rank` dims from the end) of the positions beyond the input, joined with
-  /// the masks of the dims before; null when there are none.
+  /// Returns an i1 mask of the positions outside the input along one dim (`rank` dims from the end), combined with the
+  /// mask `before` of the preceding dims; `before` if there are none.
   static Value markOutside(Lowering &lower, ArrayRef<top::ResizeTaps> positions, int64_t rank, Value before) {
     SmallVector<double> mask;
     for (const top::ResizeTaps &position : positions) {

@@ -1,4 +1,4 @@
-//===- LowerScaledWeights.cpp - Integer weights under a float operand -----===//
+//===- LowerScaledWeights.cpp - Integer weights of float contractions -----===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "device_dialect/IR/WeightScales.h"
@@ -13,8 +13,8 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-/// Along each dim of |shape|, the distance from one of the parameters of |dims| to the next: 0 where they are broadcast
-/// as numpy does.
+/// Returns, for each dim of |shape|, the distance between consecutive parameters of |dims|; 0 if they broadcast (as in
+/// numpy).
 Dims broadcastStrides(ArrayRef<int64_t> dims, ArrayRef<int64_t> shape) {
   Dims strides(shape.size(), 0);
   int64_t stride = 1;
@@ -25,7 +25,7 @@ Dims broadcastStrides(ArrayRef<int64_t> dims, ArrayRef<int64_t> shape) {
   return strides;
 }
 
-/// The first elements of every dim of |values|.
+/// Crops |values| from dims |from| to the leading elements |to| of every dim.
 std::vector<char> crop(ArrayRef<char> values, ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   const int64_t run = to.back(), count = ShapedType::getNumElements(to) / run;
   std::vector<char> result;
@@ -44,7 +44,7 @@ std::vector<char> crop(ArrayRef<char> values, ArrayRef<int64_t> from, ArrayRef<i
   return result;
 }
 
-/// Scales of steps and channels: |perRow| steps share a row of them.
+/// Scales by K step and channel; |perRow| steps share a row of scales.
 struct StepScales {
   std::vector<float> rows;
   int64_t channels, perRow;
@@ -53,14 +53,14 @@ struct StepScales {
   bool equal(int64_t a, int64_t b) const { return a / perRow == b / perRow || row(a) == row(b); }
 };
 
-/// A weight: a dequantize of constants, maybe reshaped, maybe cut at its ends.
+/// A weight: a dequantize of constants, possibly reshaped and cropped at its ends.
 struct QuantizedWeight {
   top::DequantizeOp dequantize;
-  ArrayRef<int64_t> whole, shape; ///< dims before it is cut, and behind
+  ArrayRef<int64_t> whole, shape; ///< dims before and after cropping
   top::TensorData integers, scales;
-  Dims strides; ///< of the scales, along the integers' dims
+  Dims strides; ///< strides of the scales along the integers' dims
 
-  ArrayRef<int64_t> dims() const { return integers.type.getShape(); } ///< before it is reshaped
+  ArrayRef<int64_t> dims() const { return integers.type.getShape(); } ///< before the reshape
 
   static std::optional<QuantizedWeight> match(Value weight);
   std::optional<StepScales> scalesOfSteps(const WeightScales &order) const;
@@ -93,9 +93,8 @@ std::optional<QuantizedWeight> QuantizedWeight::match(Value weight) {
   return result;
 }
 
-/// Of integers as they are, with scales of channels, or as [groups, steps, channels], of a conv [channels, groups,
-/// steps
-/// * taps], with scales of groups and channels.
+/// Returns the scales of integers that are not reshaped, with scales per channel, or of integers [groups, steps,
+/// channels] (for a conv [channels, groups, steps * taps]) with scales per group and channel.
 std::optional<StepScales> QuantizedWeight::scalesOfGroups(const WeightScales &order) const {
   const size_t channelDim = order.depthFirst ? dims().size() - 1 : 0, rank = dims().size();
   int64_t depth = whole[order.depthFirst ? 0 : 1], groupDim = order.depthFirst ? 0 : 1, perRow = depth;
@@ -122,11 +121,11 @@ std::optional<StepScales> QuantizedWeight::scalesOfGroups(const WeightScales &or
   return result;
 }
 
-/// Of any others: a row for each step. Nothing where they differ between the taps of a kernel.
+/// Returns the scales of any other form, with a row for each step; nothing if they differ between the taps of a kernel.
 std::optional<StepScales> QuantizedWeight::scalesOfElements(const WeightScales &order) const {
   StepScales result{std::vector<float>(order.depth * order.channels, 0), order.channels, 1};
   Dims index(dims().size(), 0), place(whole.size(), 0);
-  int64_t kept = 0; // elements of the weight so far, those cut off aside
+  int64_t kept = 0; // elements of the cropped weight so far
   for (int64_t i = 0, count = ShapedType::getNumElements(dims()); i < count; ++i) {
     bool isKept =
         llvm::all_of(llvm::zip_equal(place, shape), [](auto pair) { return std::get<0>(pair) < std::get<1>(pair); });
@@ -156,7 +155,7 @@ std::optional<StepScales> QuantizedWeight::scalesOfSteps(const WeightScales &ord
   return found ? found : scalesOfElements(order);
 }
 
-/// A constant of |bytes|, which it shares with |weight| where that is one of the store.
+/// Returns a constant of |bytes|; shares the memory of |weight| if that is in the weight store.
 Value shared(Lowering &lower, RankedTensorType type, Value weight, ArrayRef<char> bytes, StringRef hint) {
   auto &store = lower.rewriter.getContext()->getOrLoadDialect<top::TopDialect>()->getWeightStore();
   auto source = weight.getDefiningOp<top::WeightOp>();
@@ -182,7 +181,7 @@ std::optional<ScaledWeights> matchScaledWeights(Lowering &lower, Value weight, b
   if (!steps) {
     return std::nullopt;
   }
-  // Steps of equal scales together.
+  // Count the leading steps with equal scales.
   int64_t group = 1;
   while (group < order.depth && steps->equal(group, 0)) {
     ++group;

@@ -1,8 +1,8 @@
-//===- LowerScatter.cpp - Writing by index --------------------------------===//
+//===- LowerScatter.cpp - Scatters ----------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slices that are assigned to (boxes decoded in place, a cache's rows) come as scatters whose constant indices tell a
-// rectangle. Such are copies: of the updates, and of what lies around them.
+// Assignments to slices (boxes decoded in place, rows of a cache) are imported as scatters whose constant indices
+// describe a rectangle. Such scatters become copies of the updates and of the elements around them.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/Conversion/TopToDevice/Lowering.h"
 #include "device_dialect/IR/DeviceMoveOps.h"
@@ -13,16 +13,16 @@ using namespace mlir;
 namespace tessera::device {
 namespace {
 
-/// Most elements from one that is written to the next: what lies between them is a copy each.
+/// Largest distance between consecutive written elements; each element in between costs a copy region.
 constexpr int64_t kMostStep = 8;
 
-/// Where a dim of the result is written: size indices from first on, step apart, by the updates' dim `from`, or by all
-/// of them alike where that is -1 (then there is one).
+/// Written indices of one dim of the result: `size` indices from `first` on, `step` apart. They follow dim `from` of
+/// the updates, or are constant (size 1) if `from` is -1.
 struct Span {
   int64_t first = 0, step = 1, size = 1, from = -1;
 };
 
-/// The indices, those that count from the end from the beginning; none where they are not known, or outside.
+/// Returns the constant indices, with negative ones counted from the end; nothing if they are unknown or out of range.
 std::optional<SmallVector<int64_t>> knownIndices(Value indices, ArrayRef<int64_t> bounds) {
   std::optional<SmallVector<int64_t>> known = top::getConstantInts(indices);
   if (!known || known->empty()) {
@@ -38,8 +38,8 @@ std::optional<SmallVector<int64_t>> knownIndices(Value indices, ArrayRef<int64_t
   return known;
 }
 
-/// The span of an index that `known` holds at `column`, `columns` apart, for each place of a grid; none where it is not
-/// an arithmetic progression along one dim of it at most.
+/// Returns the span of the index at `column` of each tuple in `known` (`columns` indices per tuple) over a grid;
+/// nothing unless it is an arithmetic progression along at most one dim of the grid.
 std::optional<Span> spanOf(ArrayRef<int64_t> known, int64_t column, int64_t columns, ArrayRef<int64_t> grid) {
   Span made{known[size_t(column)]};
   int64_t count = ShapedType::getNumElements(grid), inner = count, along = count;
@@ -62,7 +62,7 @@ std::optional<Span> spanOf(ArrayRef<int64_t> known, int64_t column, int64_t colu
   return made.step >= 1 && made.step <= kMostStep ? std::optional(made) : std::nullopt;
 }
 
-/// Elements of one dim that no span holds: `size` from `first` on, `step` apart.
+/// Returns the elements of one dim that `span` does not contain, as spans.
 SmallVector<Span> complementOf(const Span &span, int64_t dim) {
   int64_t end = span.first + (span.size - 1) * span.step + 1;
   SmallVector<Span> made{{0, 1, span.first}, {end, 1, dim - end}};
@@ -73,7 +73,7 @@ SmallVector<Span> complementOf(const Span &span, int64_t dim) {
   return made;
 }
 
-/// `x` with the rectangle that `spans`, one a dim, tell written by `updates`.
+/// Returns `x` with the rectangle described by `spans`, one per dim, overwritten by `updates`.
 Value writeRectangle(Lowering &lower, Value x, Value updates, ArrayRef<Span> spans) {
   ArrayRef<int64_t> dims = Lowering::dims(x);
   std::vector<Piece> pieces;
@@ -87,7 +87,7 @@ Value writeRectangle(Lowering &lower, Value x, Value updates, ArrayRef<Span> spa
       piece.dstSteps[d] = piece.srcSteps[d] = each.step;
       pieces.push_back(piece);
     }
-    for (Piece *piece : {&rest, &written}) { // from here on inside this dim's span
+    for (Piece *piece : {&rest, &written}) { // later dims only vary inside this dim's span
       piece->sizes[d] = span.size, piece->dstOffsets[d] = span.first, piece->dstSteps[d] = span.step;
     }
     rest.srcOffsets[d] = span.first, rest.srcSteps[d] = span.step;
@@ -127,7 +127,7 @@ private:
     for (auto [d, size] : llvm::enumerate(grid)) {
       spans.push_back(int64_t(d) == axis ? Span{along->first, along->step, size, axis} : Span{0, 1, size, int64_t(d)});
     }
-    bool writesTwice = along->from >= 0 && along->from != axis; // along another dim, never a rectangle
+    bool writesTwice = along->from >= 0 && along->from != axis; // varies along another dim: not a rectangle
     return writesTwice ? Value() : writeRectangle(lower, op.getX(), op.getUpdates(), spans);
   }
 };
@@ -159,7 +159,7 @@ private:
       return {};
     }
     SmallVector<Span> spans;
-    SmallVector<int64_t> left(llvm::to_vector(llvm::seq<int64_t>(0, grid.size()))); // dims that no index follows
+    SmallVector<int64_t> left(llvm::to_vector(llvm::seq<int64_t>(0, grid.size()))); // grid dims that no index follows
     for (int64_t column = 0; column < columns; ++column) {
       std::optional<Span> span = spanOf(*known, column, columns, grid);
       if (!span || (span->from >= 0 && !llvm::is_contained(left, span->from))) {
@@ -169,7 +169,7 @@ private:
       spans.push_back(*span);
     }
     if (llvm::any_of(left, [&](int64_t dim) { return grid[dim] > 1; })) {
-      return {}; // the same place is written again and again
+      return {}; // several updates hit the same element
     }
     for (size_t d = size_t(columns); d < dims.size(); ++d) {
       spans.push_back({0, 1, dims[d], int64_t(grid.size() + d) - columns});

@@ -1,4 +1,4 @@
-//===- Lowering.cpp - What the lowering patterns share --------------------===//
+//===- Lowering.cpp - Helpers of the lowering patterns --------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Lowering.h"
 #include "device_dialect/IR/Layout.h"
@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace tessera::device {
 
-/// Moves of constants that make them larger than this are left to run time.
+/// Copies of constants that would grow beyond this size are left to run time.
 static constexpr int64_t kMaxGrownBytes = 1 << 20;
 
 //===----------------------------------------------------------------------===//
@@ -49,13 +49,13 @@ Value castFloat(OpBuilder &builder, Location loc, Value x, Type type) {
   if (x.getType().getIntOrFloatBitWidth() > type.getIntOrFloatBitWidth()) {
     return arith::TruncFOp::create(builder, loc, type, x);
   }
-  // f16 and bf16 meet in f32.
+  // Conversions between f16 and bf16 go through f32.
   Value wide = arith::ExtFOp::create(builder, loc, builder.getF32Type(), x);
   return arith::TruncFOp::create(builder, loc, type, wide);
 }
 
 //===----------------------------------------------------------------------===//
-// Moves
+// Copies
 //===----------------------------------------------------------------------===//
 
 static int64_t productOf(ArrayRef<int64_t> dims) {
@@ -77,7 +77,7 @@ Value Lowering::reshape(Value x, ArrayRef<int64_t> newDims) {
   return ReshapeOp::create(rewriter, loc, result, x);
 }
 
-/// The fill value in the bytes of one element.
+/// Returns the bytes of one element with the fill value.
 static std::vector<char> encode(Type elementType, double value);
 
 static std::vector<char> foldCopy(ArrayRef<top::TensorData> sources, ArrayRef<PieceAttr> pieces,
@@ -183,7 +183,7 @@ Value Lowering::concat(ValueRange inputs, int64_t axis) {
 // Computations
 //===----------------------------------------------------------------------===//
 
-/// The scalar of a one-element constant, as an attribute of the body.
+/// Returns the scalar of a one-element constant as an attribute for the body, or null.
 static TypedAttr scalarAttr(Value input) {
   auto type = cast<RankedTensorType>(input.getType());
   if (!type.hasStaticShape() || type.getNumElements() != 1) {
@@ -261,7 +261,7 @@ Value Lowering::reduce(Value x, ReduceKind kind, ArrayRef<int64_t> axes, Type re
   auto reduceOp = ReduceOp::create(rewriter, loc, RankedTensorType::get(newDims, result), x, extras, kind,
                                    rewriter.getDenseI64ArrayAttr(axes));
   Type from = scalarType(element(x));
-  // Sums of narrow floats are kept in f32.
+  // Sums of narrow floats accumulate in f32.
   bool widens = isa<FloatType>(from) && from.getIntOrFloatBitWidth() < 32;
   if (prologue || widens) {
     fillRegion(rewriter, loc, reduceOp.getPrologue(), from, [&](OpBuilder &builder, Block *block) {
@@ -308,7 +308,7 @@ LogicalResult Lowering::replace(ValueRange results) {
       top::copyNames(op, made);
       break;
     }
-    // Several ops make the results of one, as of a split.
+    // One Top op, e.g. a split, may become several device ops.
     if (made->getNumResults() == 1 && !top::getTensorName(old).empty()) {
       top::setTensorNames(made, top::getTensorName(old));
     }

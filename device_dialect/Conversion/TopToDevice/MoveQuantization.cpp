@@ -1,8 +1,9 @@
-//===- MoveQuantization.cpp - Moves of data run on integers ---------------===//
+//===- MoveQuantization.cpp - Running copies on integers ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements that are only moved, or picked by size, need no float: dequantize goes down past such ops, quantize goes up.
-// Both are exact, for both are elementwise and monotone. What meets with equal parameters disappears.
+// Copies and selections by size do not need floats: dequantize moves down past them and quantize moves up. Both moves
+// are exact, because dequantize and quantize are elementwise and monotone. Where they meet with equal parameters they
+// cancel.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -16,7 +17,7 @@ using namespace mlir;
 namespace tessera::device {
 namespace {
 
-/// The operands of |op| that hold the elements it moves; none for other ops.
+/// Returns the operands of |op| whose elements it copies or selects; none for other ops.
 SmallVector<OpOperand *> movedOperands(Operation *op) {
   SmallVector<OpOperand *> moved;
   if (isa<top::ConcatOp>(op)) {
@@ -28,12 +29,12 @@ SmallVector<OpOperand *> movedOperands(Operation *op) {
                  top::GatherNdOp>(op)) {
     moved.push_back(&op->getOpOperand(0));
   } else if (auto reduce = dyn_cast<top::ReduceOp>(op)) {
-    // The largest integer is that of the largest element.
+    // Integers have the same order as the elements they represent.
     if (reduce.getKind() == top::ReduceKind::max || reduce.getKind() == top::ReduceKind::min) {
       moved.push_back(&op->getOpOperand(0));
     }
   } else if (auto resize = dyn_cast<top::ResizeOp>(op)) {
-    // The one mode that computes nothing; positions outside of x would hold a float.
+    // Nearest is the only mode without arithmetic; positions outside x would hold a float.
     if (resize.getMode() == top::ResizeMode::nearest && resize.getCoord() != top::ResizeCoord::tf_crop_and_resize) {
       moved.push_back(&op->getOpOperand(0));
     }
@@ -41,7 +42,7 @@ SmallVector<OpOperand *> movedOperands(Operation *op) {
   return moved;
 }
 
-/// What a padding writes, in the integers of |scaling|; nothing where they do not have it.
+/// Returns the padding value in the integers of |scaling|; nothing if it is not representable.
 std::optional<int64_t> padInteger(top::PadOp pad, const Scaling &scaling) {
   double value = pad.getValue().convertToDouble();
   if (pad.getMode() != top::PadMode::constant) {
@@ -53,7 +54,7 @@ std::optional<int64_t> padInteger(top::PadOp pad, const Scaling &scaling) {
   return exact ? std::optional(integer) : std::nullopt;
 }
 
-/// |op| on the integers |values| instead of its moved operands.
+/// Clones |op| on the integers |values| instead of its moved operands.
 Operation *cloneOnIntegers(RewriterBase &rewriter, Operation *op, ValueRange values, const Scaling &scaling) {
   Operation *clone = rewriter.clone(*op);
   clone->removeAttr(top::TopDialect::kOutputsAttr);
@@ -68,7 +69,7 @@ Operation *cloneOnIntegers(RewriterBase &rewriter, Operation *op, ValueRange val
   return clone;
 }
 
-/// The parameters as scalars, which fit any rank.
+/// Returns the parameters as scalars, which broadcast to any rank.
 std::pair<Value, Value> scalarParameters(RewriterBase &rewriter, Location loc, const Scaling &scaling) {
   Value scale = top::createScalar(rewriter, loc, rewriter.getF32Type(), scaling.scale);
   return {scale, top::createScalar(rewriter, loc, scaling.element, static_cast<double>(scaling.zero))};
@@ -104,7 +105,7 @@ struct MoveDequantizeDown : RewritePattern {
   }
 };
 
-/// Weights per channel on their way to a product: the parameters are transposed with them.
+/// Moves a transpose of per-channel weights before their dequantize, transposing the parameters too.
 struct TransposeWeights : OpRewritePattern<top::TransposeOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -122,7 +123,7 @@ struct TransposeWeights : OpRewritePattern<top::TransposeOp> {
       }
       operands.push_back(one && operand != dequantize.getX() ? operand : transposed(rewriter, op, operand));
     }
-    // One value of any rank broadcasts before as after.
+    // A parameter of one element broadcasts the same way before and after the transpose.
     auto moved = top::DequantizeOp::create(rewriter, op.getLoc(), op.getY().getType(), operands);
     top::copyNames(op, moved);
     rewriter.replaceOp(op, moved);
@@ -141,7 +142,7 @@ private:
   }
 };
 
-/// Rows of a table with a scale each: rows and scales are looked up, then dequantized.
+/// Gathers rows of a table with one scale per row: looks up rows and scales, then dequantizes.
 struct GatherRows : OpRewritePattern<top::GatherOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -171,7 +172,7 @@ struct GatherRows : OpRewritePattern<top::GatherOp> {
   }
 };
 
-/// Moves of integer constants happen here and now, so that products see constants.
+/// Evaluates copies of integer constants, so that contractions see constants.
 struct FoldMovedConstants : RewritePattern {
   explicit FoldMovedConstants(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 2, context) {}
 
@@ -194,7 +195,7 @@ struct FoldMovedConstants : RewritePattern {
   }
 };
 
-/// Only past ops that keep the number of elements or take the larger ones, so that nothing is computed twice.
+/// Moves a quantize up, only past ops that keep the number of elements, so that no element is quantised twice.
 struct MoveQuantizeUp : OpRewritePattern<top::QuantizeOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -221,7 +222,7 @@ struct MoveQuantizeUp : OpRewritePattern<top::QuantizeOp> {
   }
 };
 
-/// |move| of the elements |values|, which are |element|s. A padding must be exact in both types.
+/// Clones |move| on the elements |values| of type |element|. A padding must be exact in both types.
 Operation *cloneOnFloats(RewriterBase &rewriter, Operation *move, ValueRange values, Type element) {
   Operation *clone = rewriter.clone(*move);
   clone->removeAttr(top::TopDialect::kOutputsAttr);
@@ -237,7 +238,7 @@ bool padsExactly(Operation *move) {
   return !pad || pad.getMode() != top::PadMode::constant || pad.getValue().isZero();
 }
 
-/// Elements are widened after they were moved.
+/// Moves a widening cast down past a copy.
 struct MoveWideningDown : RewritePattern {
   explicit MoveWideningDown(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
 
@@ -263,7 +264,7 @@ struct MoveWideningDown : RewritePattern {
   }
 };
 
-/// Elements are rounded before they are moved.
+/// Moves a rounding cast up past a copy.
 struct MoveRoundingUp : OpRewritePattern<top::CastOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -288,7 +289,7 @@ struct MoveRoundingUp : OpRewritePattern<top::CastOp> {
   }
 };
 
-/// Widening loses nothing.
+/// Removes a rounding of a widened value, which gives back the original.
 struct DropWideRoundTrip : OpRewritePattern<top::CastOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -302,7 +303,7 @@ struct DropWideRoundTrip : OpRewritePattern<top::CastOp> {
   }
 };
 
-/// q(dq(x)) with equal parameters is x: n s / s is n to within 2^-22 n, which rounds to n.
+/// Removes q(dq(x)) with equal parameters: n s / s equals n within 2^-22 n, which rounds to n.
 struct DropRoundTrip : OpRewritePattern<top::QuantizeOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -1,9 +1,9 @@
-//===- NarrowFloats.cpp - Ops read and write f16 and bf16 themselves ------===//
+//===- NarrowFloats.cpp - Ops that read and write f16 and bf16 ------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Top model of 16-bit floats holds values as f16 or bf16 between pairs of casts, around ops of f32. Device ops that
-// sum in f32 read such values and round their results themselves; the casts between go away here. What is left of them
-// becomes maps, which fuse with others.
+// A Top model of 16-bit floats stores values as f16 or bf16 between pairs of casts around f32 ops. Device ops that sum
+// in f32 read such values and round their results themselves, so their casts are removed here. The remaining casts
+// become maps, which fuse with others.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "device_dialect/IR/Layout.h"
@@ -22,7 +22,7 @@ bool isRounding(top::CastOp op) {
   return op && Lowering::element(op.getX()).isF32() && isNarrowFloat(Lowering::element(op.getY()));
 }
 
-/// Ops whose device form sums floats of either width and rounds what it stores.
+/// Returns true for ops whose device form sums floats of either width in f32 and rounds the stored result.
 static bool sumsFloats(Operation *op) {
   if (auto reduce = dyn_cast<top::ReduceOp>(op)) {
     using Kind = top::ReduceKind;
@@ -35,10 +35,10 @@ static bool sumsFloats(Operation *op) {
   return isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp, top::AvgPoolOp, top::LayerNormOp>(op);
 }
 
-/// Operands that the device form of |op| reads as 16-bit floats.
+/// Returns the operands that the device form of |op| reads as 16-bit floats.
 static SmallVector<unsigned> narrowOperands(Operation *op) {
   if (isa<top::RnnOp>(op)) {
-    return {1, 2}; // its weights
+    return {1, 2}; // the weights
   }
   if (!sumsFloats(op)) {
     return {};

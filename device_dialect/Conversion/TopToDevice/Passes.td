@@ -9,17 +9,15 @@ def ConvertTopToDevicePass : Pass<"convert-top-to-device", "::mlir::func::FuncOp
   let summary = "Lower a static Top function to the device vocabulary";
   let description = [{
     Before: Top ops with static shapes. After: device ops over the same tensors, row-major; constants stay
-    `top.weight` and `top.constant`. Every elementwise op becomes a `device.map`, every move a `device.copy`;
+    `top.weight` and `top.constant`. Every elementwise op becomes a `device.map`, every copy a `device.copy`;
     nothing is fused and no layout is chosen here.
 
-    Between `top.dequantize` and `top.quantize` integers are computed with: convolutions, matrix products, sums and means of
-    8-bit operands become device ops of integers whose epilogue requantises (or gives f32, where no quantize follows);
-    moves, maxima and nearest resizes run on the integers. What has no integer form dequantises, computes in float and
-    quantises, each a map.
-
-    Ops that have no lowering are all reported at once, each with its ONNX name, the violated constraint,
-    the actual and the allowed value and what to do; the function is left as it was.
-
+    Integer arithmetic replaces ops between `top.dequantize` and `top.quantize`: convolutions, matmuls, sums and means
+    of 8-bit operands become integer device ops whose epilogue requantises (or gives f32 if no quantize follows);
+    copies, maxima and nearest resizes run on the integers. An op without an integer form becomes three maps:
+    dequantise, compute in float, quantise.
+    Ops that cannot be lowered are all reported at once, each with its ONNX name, the violated constraint, the actual
+    and the allowed value and what to do; the function is then left unchanged.
     ```mlir
     %y = top.relu %x : (tensor<4xf32>) -> tensor<4xf32>
     // becomes
@@ -33,7 +31,7 @@ def ConvertTopToDevicePass : Pass<"convert-top-to-device", "::mlir::func::FuncOp
   }];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = [Option<"requantisation", "requantise", "std::string", "\"float\"",
-      "How integer sums become integers of few bits: float, fixed or tflite (bmodel/numerics.h)">];
+      "How integer sums become narrow integers: float, fixed or tflite (bmodel/numerics.h)">];
   let statistics = [Statistic<"numLowered", "lowered-ops", "Top ops replaced by device ops">];
 }
 

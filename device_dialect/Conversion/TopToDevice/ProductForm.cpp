@@ -1,7 +1,7 @@
-//===- ProductForm.cpp - How integer sums become results -------------------===//
+//===- ProductForm.cpp - Conversion of integer sums to results ------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of bmodel/numerics.h, said in arith ops.
+// Emits the arithmetic of bmodel/numerics.h as arith ops.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -24,7 +24,7 @@ ProductForm::ProductForm(const ProductTail &tail, ArrayRef<double> scales, Requa
     quantised = true;
     resultElement = tail.output->element;
     zero = tail.output->zero;
-    // Quantising is monotone: the clamp of quantised bounds is the quantised clamp.
+    // Quantising is monotone: clamping to the quantised bounds equals quantising the clamped value.
     low = tail.output->quantize(tail.low), high = tail.output->quantize(tail.high);
     return;
   }
@@ -61,7 +61,7 @@ SmallVector<Value> ProductForm::operands(Lowering &lower, ArrayRef<int64_t> dims
 }
 
 namespace {
-/// Formulas on one scalar of i64.
+/// Helpers for formulas on an i64 scalar.
 struct Long {
   OpBuilder *builder;
   Location loc;
@@ -91,7 +91,7 @@ struct Long {
 };
 } // namespace
 
-/// numerics::requantiseFixed() and requantiseTflite() without zero point and bounds.
+/// Emit numerics::requantiseFixed() and requantiseTflite() without zero point and bounds.
 static Long emitFixed(Long sum, Long mantissa, Long shift) {
   return (sum * mantissa + (sum.lit(1) << (shift - sum.lit(1)))) >> shift;
 }

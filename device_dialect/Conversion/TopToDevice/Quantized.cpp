@@ -1,4 +1,4 @@
-//===- Quantized.cpp - Integer form of ops between dequantize and quantize ===//
+//===- Quantized.cpp - Integer form of quantised ops ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "top_dialect/IR/Names.h"
@@ -63,7 +63,7 @@ std::optional<QuantizedTensor> matchQuantized(Value value) {
   return QuantizedTensor{op.getX(), *scaling};
 }
 
-/// Values of a parameter per entry of dim `axis` of `shape`, or one for all; nothing for other broadcasts.
+/// Returns the parameter's values per entry of dim `axis` of `shape`, or one for all; nothing for other broadcasts.
 static std::optional<SmallVector<double>> readAlong(Value parameter, ArrayRef<int64_t> shape, int64_t axis) {
   ArrayRef<int64_t> dims = Lowering::dims(parameter);
   int64_t missing = shape.size() - dims.size();
@@ -94,7 +94,7 @@ std::optional<QuantizedWeights> matchWeights(Value value, int64_t axis) {
   for (int64_t dim : type.getShape().drop_front(axis + 1)) {
     inner *= dim;
   }
-  // Millions of weights: what holds for a run of one channel is asked once.
+  // There may be millions of weights: check facts that hold for a run of one channel only once.
   const bool isUnsigned = Lowering::element(op.getX()).isUnsignedInteger();
   const auto channels = static_cast<int64_t>(weights.sums.size()), count = static_cast<int64_t>(data->bytes.size());
   for (int64_t begin = 0, channel = 0; begin < count; begin += inner, channel = (channel + 1) % channels) {
@@ -135,7 +135,7 @@ std::optional<std::vector<int64_t>> matchBias(Value bias, ArrayRef<double> scale
   std::vector<int64_t> result;
   for (auto [c, value] : llvm::enumerate(*stored)) {
     double ratio = own[own.size() == 1 ? 0 : c] / scales[scales.size() == 1 ? 0 : c];
-    // Both scales were rounded to single: a difference that small is none.
+    // Both scales were rounded to single precision, so a difference this small is insignificant.
     bool same = integers && std::fabs(ratio - 1) < 1e-6;
     double rounded = same ? value : std::nearbyint(value * ratio);
     if (!(std::fabs(rounded) <= std::numeric_limits<int32_t>::max())) {
@@ -151,7 +151,7 @@ bool sumFits(const Scaling &x, int64_t steps, int64_t largest, ArrayRef<int64_t>
   for (int64_t value : bias) {
     most = std::max(most, std::abs(value));
   }
-  // The op itself sums stored values, of weights up to -128, before the bias takes the zero points back.
+  // The op sums stored values, with weights down to -128, before the bias corrects for the zero points.
   int64_t stored = x.reach() * (x.element.isInteger(8) ? 128 : largest) * steps,
           centred = reach * largest * steps + most;
   return std::max(stored, centred) <= std::numeric_limits<int32_t>::max();
@@ -164,7 +164,7 @@ SumProof::SumProof(const Scaling &x, const QuantizedWeights &weights, int64_t st
   }
   int64_t channels = weights.sums.size(), most = 0;
   for (int64_t c = 0; c < std::max<int64_t>(channels, bias.size()); ++c) {
-    // The sum of stored values, the bias that takes the zero points back, and both together.
+    // Bounds the sum of stored values, the correcting bias, and both together.
     int64_t centred = std::max(x.highest() - x.zero, x.zero - x.lowest()), own = bias.empty() ? 0 : std::abs(bias[c]);
     most = std::max(most, std::max(x.reach(), centred) * weights.sums[c % channels] + own);
   }

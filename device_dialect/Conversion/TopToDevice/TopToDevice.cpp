@@ -21,7 +21,7 @@ namespace tessera::device {
 
 namespace {
 
-/// An op whose results hold no element computes nothing.
+/// Replaces ops whose results are empty by empty constants.
 struct EmptyResults : RewritePattern {
   explicit EmptyResults(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 10, context) {}
 
@@ -82,7 +82,7 @@ struct ConvertTopToDevice : impl::ConvertTopToDevicePassBase<ConvertTopToDevice>
     getOperation()->walk([&](Operation *op) {
       if (needsLowering(op)) {
         op->emitError() << "'" << op->getName() << "' of node '" << top::getDisplayName(op->getLoc())
-                        << "' met every constraint but has no lowering; this is a fault of the compiler, "
+                        << "' met every constraint but cannot be lowered; this is a bug of the compiler, "
                            "please report it with the model";
         signalPassFailure();
       }
