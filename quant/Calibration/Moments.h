@@ -22,7 +22,7 @@ public:
   /// |shape| is the shape of the input. Throws std::invalid_argument if |window| does not fit it.
   Patches(std::vector<int64_t> shape, Window window);
 
-  /// Output positions over all N.
+  /// Returns the number of output positions, summed over all N.
   int64_t positions() const { return count; }
   /// Returns the length of a row: channels of one group times taps; the taps of a channel are adjacent.
   int64_t depth() const { return channels * taps; }

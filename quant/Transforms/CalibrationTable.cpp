@@ -11,11 +11,12 @@ using namespace llvm;
 
 namespace tessera::quant {
 namespace {
-constexpr double kSpanOfZeros = 1e-8;   // as run_calibration has it
-constexpr double kSmallestSpan = 1e-34; // so that scales are normal numbers
-constexpr double kTolerance = 1e-3;     // of an edited scale against the one that follows from the range
+constexpr double kSpanOfZeros = 1e-8;   // the value that run_calibration uses, too
+constexpr double kSmallestSpan = 1e-34; // keeps scales in the range of normal floats
+constexpr double kTolerance = 1e-3;     // allowed relative difference between an edited scale and the one derived from
+                                        // the range
 
-/// One line of "tensors".
+/// Reads one entry of "tensors".
 Range readRange(ObjectReader &line) {
   Range range;
   range.threshold = static_cast<float>(line.number("threshold"));
@@ -53,15 +54,14 @@ Range readRange(ObjectReader &line) {
   range.isFloat = dtype == "float32";
   range.derive();
   static constexpr StringLiteral kAdvice =
-      "; after changing threshold, min or max delete scale and zero_point: they are derived";
+      "; if you change threshold, min or max, delete scale and zero_point, which are derived from them";
   if (scale && !(std::abs(*scale - range.scale) <= kTolerance * range.scale)) {
     line.fail("scale " + std::to_string(*scale) + " is not " +
               (range.symmetric ? "threshold / 127" : "(max - min) / 255") + " = " + std::to_string(range.scale) +
               kAdvice);
   }
   if (zeroPoint && std::abs(*zeroPoint - range.zeroPoint) > (range.symmetric ? 0 : 1)) {
-    line.fail("zero_point " + Twine(*zeroPoint) + " does not follow from the range, " + Twine(int(range.zeroPoint)) +
-              " does" + kAdvice);
+    line.fail("zero_point " + Twine(*zeroPoint) + "; the range gives " + Twine(int(range.zeroPoint)) + "" + kAdvice);
   }
   range.scale = scale ? static_cast<float>(*scale) : range.scale;
   range.zeroPoint = static_cast<int8_t>(zeroPoint.value_or(range.zeroPoint));
@@ -134,7 +134,7 @@ Expected<CalibrationTable> CalibrationTable::load(StringRef path) {
     line.ignore("name");
     Range range = readRange(line);
     if (!table.ranges.try_emplace(*name, range).second) {
-      line.fail("is there twice");
+      line.fail("is listed twice");
     }
     if (Error error = line.finish()) {
       return error;

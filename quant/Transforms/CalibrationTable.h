@@ -11,49 +11,50 @@
 
 namespace tessera::quant {
 
-/// What of a tensor's values 8 bits keep: real = scale * (q - zeroPoint), q in [-128, 127].
+/// The range of a tensor's values that 8 bits represent: real = scale * (q - zeroPoint), q in [-128, 127].
 struct Range {
-  float threshold = 0;          ///< the magnitude that a symmetric range keeps
-  float min = 0, max = 0;       ///< what an asymmetric range keeps
-  std::optional<float> largest; ///< magnitude of all values seen, clipped or not; absent in tables that do not say
+  float threshold = 0;          ///< largest magnitude of a symmetric range
+  float min = 0, max = 0;       ///< bounds of an asymmetric range
+  std::optional<float> largest; ///< largest magnitude observed, clipped or not; absent in older tables
   bool symmetric = true;
   float scale = 1;
   int8_t zeroPoint = 0;
-  bool isWide = false;         ///< the table wants 16 bits
-  bool isFloat = false;        ///< the table wants f32: the tensor has no integer form, as if it had no line
-  int64_t weightTerms = 1;     ///< i8 constants that the weights of the product that makes it are the sum of: 1 or 2
-  std::optional<double> error; ///< of the outputs, relative, with this tensor alone in 8 bits; where it was measured
+  bool isWide = false;         ///< the table requests 16 bits
+  bool isFloat = false;        ///< the table requests f32: treat the tensor as if it had no entry
+  int64_t weightTerms = 1;     ///< number of i8 constants (1 or 2) whose sum is the weight of the op that computes the
+                               ///< tensor
+  std::optional<double> error; ///< relative error of the outputs with only this tensor in 8 bits, if measured
 
-  /// Sets scale and zero point to what follows from the range, as run_calibration does.
+  /// Derives scale and zero point from the range, as run_calibration does.
   void derive();
-  /// What 16 bits keep: there are enough of them for outliers.
+  /// Returns the largest magnitude that 16 bits represent. 16 bits have enough levels to include outliers.
   float magnitude() const { return largest.value_or(std::max({threshold, -min, max})); }
-  /// The smallest range that holds both; equal ranges stay as they are, to the bit.
+  /// Returns the smallest range that contains both. Equal ranges are returned unchanged, bit for bit.
   static Range merged(const Range &a, const Range &b);
 };
 
-/// The table that run_calibration makes; python_tools/tessera/calibration/table.py is where it is written.
+/// The table that run_calibration writes (see python_tools/tessera/calibration/table.py).
 class CalibrationTable {
 public:
   CalibrationTable() = default;
-  /// Ranges that were not measured: of no model, for questions that no value answers.
+  /// Creates a table of placeholder ranges that do not belong to a model, for queries that do not depend on the ranges.
   explicit CalibrationTable(llvm::StringMap<Range> ranges) : ranges(std::move(ranges)) {}
 
-  /// Reads and checks a table. The error names file, tensor, value and what is allowed.
+  /// Reads and checks a table. Errors name the file, the tensor, the value and the allowed values.
   static llvm::Expected<CalibrationTable> load(llvm::StringRef path);
 
-  /// Null where the table has no line for the tensor.
+  /// Returns null if the table does not contain the tensor.
   const Range *find(llvm::StringRef tensor) const;
   const llvm::StringMap<Range> &tensors() const { return ranges; }
-  /// Of the Top module that was calibrated (top::hashModule).
+  /// Returns the hash of the Top module that was calibrated (top::hashModule).
   const std::string &modelHash() const { return hash; }
   const std::string &modelName() const { return model; }
-  /// Of its network (top::networkOf); empty in tables that do not say.
+  /// Returns the hash of its network (top::networkOf); empty in older tables.
   const std::string &network() const { return networkHash; }
-  /// The table is used for its network with inputs of other shapes, where some of its tensors may not be.
+  /// The table is applied to the same network with other input shapes, in which some of its tensors may not exist.
   bool isOfOtherShapes = false;
   const std::string &path() const { return file; }
-  /// Of weights that were chosen with the samples: file (the table's name, .safetensors) and SHA-256; empty where there
+  /// Path (the table's name with .safetensors) and SHA-256 of the weights that were chosen with samples; empty if there
   /// are none.
   const std::string &weightsPath() const { return weights; }
   const std::string &weightsHash() const { return weightsDigest; }

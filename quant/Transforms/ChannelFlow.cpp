@@ -19,7 +19,7 @@ bool isF32(Value value) { return typeOf(value) && typeOf(value).getElementType()
 
 bool isConstantF32(Value value) { return isF32(value) && top::isConstant(value); }
 
-/// Whether a clamp follows that scaling does not pass.
+/// Checks that a clamp with an upper limit follows, which does not commute with scaling.
 template <typename Op>
 bool isClamped(Op op) {
   return op.getRelu() && op.getReluLimit().convertToDouble() > 0;
@@ -29,7 +29,8 @@ int64_t product(ArrayRef<int64_t> dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
 }
 
-/// Where the dim `axis` of x, alone or with all behind it, is a dim of the reshaped y; -1 if nowhere.
+/// Returns the dim of the reshaped `y` to which the dim `axis` of `x` maps, alone or merged with all dims after it; -1
+/// if there is none.
 int64_t axisAfterReshape(RankedTensorType x, RankedTensorType y, int64_t axis) {
   if (!x.hasStaticShape() || !y.hasStaticShape()) {
     return -1;
@@ -47,7 +48,7 @@ int64_t axisAfterReshape(RankedTensorType x, RankedTensorType y, int64_t axis) {
   return -1;
 }
 
-/// The operand that is no constant, of an op whose other one is.
+/// Returns the non-constant operand of an op with exactly one constant among its first two operands, else null.
 Value partner(Operation *op) {
   bool first = top::isConstant(op->getOperand(0)), second = top::isConstant(op->getOperand(1));
   return first == second ? Value() : op->getOperand(first ? 1 : 0);
@@ -83,7 +84,7 @@ ChannelFlow::ChannelFlow(func::FuncOp function) {
   same.insert(0);
   for (Operation &op : function.getBody().front()) {
     visit(&op);
-    op.walk([&](Operation *inner) { // what a branch or a loop reads
+    op.walk([&](Operation *inner) { // operands of ops inside branches and loops
       if (inner != &op) {
         fixOperands(inner);
       }
@@ -156,7 +157,7 @@ void ChannelFlow::visitElementwise(Operation *op) {
     pass(x, result, of(x)->axis);
     return;
   }
-  // As the first operand of its rank; of those without channels the usual place.
+  // Use the channel dim of the first operand of the same rank that has channels, else the conventional channel dim.
   int64_t rank = typeOf(result).getRank(), axis = rank >= 4 ? 1 : rank - 1;
   for (Value operand : op->getOperands()) {
     if (const Channels *channels = of(operand); channels && typeOf(operand).getRank() == rank) {
@@ -170,7 +171,7 @@ void ChannelFlow::visitElementwise(Operation *op) {
   }
 }
 
-/// Ops that only move values, or add up those of one channel.
+/// Propagates channels through ops that only move values or combine values of one channel.
 bool ChannelFlow::passMove(Operation *op) {
   if (op->getNumResults() != 1 || op->getNumOperands() == 0 || !isF32(op->getResult(0))) {
     return false;

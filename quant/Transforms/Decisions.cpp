@@ -17,15 +17,15 @@ using namespace mlir;
 namespace tessera::quant {
 namespace {
 
-/// Attention whose q, k and v in 8 bits alone, each by itself, change the outputs by more than this share stays float:
-/// there is no wider form. Squares of the three add up.
+/// Attention stays float if 8 bits in q, k and v change the outputs by more than this share: it does not support 16
+/// bits. The squares of the three separately measured errors are added.
 constexpr double kMostOfAttention = 0.05;
 
-/// The magnitude that a tensor of integers must reach. The products of smaller scales would be subnormal, and lose
-/// bits.
+/// The least magnitude of a tensor that becomes integers. With smaller scales, products of scales would be subnormal
+/// and lose bits.
 constexpr float kLeastMagnitude = 1e-25f;
 
-/// Zeros alone are exact in any scale.
+/// Checks that the magnitude is too small for integers. A tensor of zeros is not: every scale represents it exactly.
 bool isTooSmall(const Range *range) { return range && range->magnitude() > 0 && range->magnitude() < kLeastMagnitude; }
 
 class Decider {
@@ -56,7 +56,7 @@ public:
   }
 
 private:
-  //--- What there is ---
+  //--- Collect ops and names ---
 
   void collect() {
     for (BlockArgument argument : function.getArguments()) {
@@ -82,7 +82,7 @@ private:
     }
   }
 
-  //--- What each op can do, in program order ---
+  //--- Classify the ops, in program order ---
 
   void classify(Operation *op) {
     OpKind kind = kindOf(op);
@@ -92,12 +92,12 @@ private:
     if (wanted != Precision::INT8 && wanted != Precision::INT16) {
       against = choice ? ("the quantise table says " + toString(wanted)).str() +
                              (choice->reason.empty() ? "" : ": " + choice->reason)
-                       : (toString(wanted) + " where the quantise table says nothing else").str();
+                       : (toString(wanted) + " is the precision of ops that the quantise table does not list").str();
     } else if (kind == OpKind::product && multipliesActivations(op) &&
                !(choice && choice->precision == Precision::INT8)) {
-      against = "both of its operands are computed (an INT8 line of a quantise table makes them integers)";
+      against = "neither of its operands is a constant (an INT8 line in a quantise table makes it run on integers)";
     } else if (kind == OpKind::attention && wanted == Precision::INT16) {
-      against = "attention multiplies integers of 8 bits, and INT16 is asked for";
+      against = "attention supports 8-bit integers only, but INT16 was requested";
     } else if (kind == OpKind::other) {
       against = op->getName().getStringRef().str() + " has no integer form";
     } else if (std::optional<std::string> reason = isContraction(kind) ? reasonAgainst(op) : std::nullopt) {
@@ -106,10 +106,11 @@ private:
       against = lacking(lost);
     } else if (double error = kind == OpKind::attention && !choice ? errorOfAttention(op) : 0;
                error > kMostOfAttention) {
-      against = llvm::formatv("q, k and v in int8 would change the outputs by {0:P1}, allowed are {1:P0}", error,
+      against = llvm::formatv("q, k and v in int8 would change the outputs by {0:P1}; at most {1:P0} is allowed", error,
                               kMostOfAttention);
     } else if (isPieceWithFinerStep(op)) {
-      against = "its values are much smaller than others of what it is cut from, and get a range of their own";
+      against =
+          "its values are much smaller than the rest of the tensor that it is sliced from, so it gets its own range";
     }
     kind = kind == OpKind::product && multipliesActivations(op) ? OpKind::pairwise : kind;
     kinds[op] = against.empty() ? kind : OpKind::other;
@@ -118,7 +119,8 @@ private:
 
   static bool isContraction(OpKind kind) { return kind == OpKind::product || kind == OpKind::attention; }
 
-  /// What 8 bits of q, k and v do to the outputs, as was measured of them or of what they are moved from.
+  /// Returns the measured effect of 8 bits in q, k and v on the outputs. The measurement may belong to a tensor from
+  /// which an operand is moved.
   double errorOfAttention(Operation *op) const {
     double squares = 0;
     for (Value operand : op->getOperands().take_front(3)) {
@@ -132,7 +134,8 @@ private:
     return std::sqrt(squares);
   }
 
-  /// A product reads integers; what has the same parameters on both sides needs those of what it moves.
+  /// Returns the first operand, or the result, that needs a range but does not have one; null if there is none. Moving
+  /// ops need the ranges of their operands, as input and result share the parameters.
   Value rangelessOperand(Operation *op, OpKind kind) {
     bool two = kind == OpKind::product && multipliesActivations(op);
     unsigned count = kind == OpKind::attention                         ? 3
@@ -149,7 +152,8 @@ private:
     return sums ? op->getResult(0) : Value();
   }
 
-  /// States of a recurrent network and the like come as one float tensor whose parts have nothing in common.
+  /// Checks that `op` slices a part with a much smaller range from a float tensor. For example, unrelated states of a
+  /// recurrent network may be packed into one tensor.
   bool isPieceWithFinerStep(Operation *op) {
     if (!isa<top::SliceOp>(op) || kindAt(op->getOperand(0)) != OpKind::other) {
       return false;
@@ -173,7 +177,7 @@ private:
     return op ? kinds.lookup_or(op, OpKind::other) : OpKind::other;
   }
 
-  /// Why `v` has no range.
+  /// Explains why `v` has no range.
   std::string lacking(Value v) const {
     const std::string name = "'" + names.lookup(v).str() + "'";
     const Range *range = table.find(names.lookup(v));
@@ -183,11 +187,11 @@ private:
     if (range->isFloat) {
       return "the calibration table says float32 for tensor " + name;
     }
-    return llvm::formatv("tensor {0} reaches {1:e1}, integers need at least {2:e1}", name, range->magnitude(),
-                         kLeastMagnitude);
+    return llvm::formatv("the largest magnitude of tensor {0} is {1:e1}, integers need at least {2:e1}", name,
+                         range->magnitude(), kLeastMagnitude);
   }
 
-  //--- Who wants integers, users before producers ---
+  //--- Choose the tensors that become integers, users before producers ---
 
   void visit(Operation *op) {
     OpKind kind = kinds.at(op);
@@ -196,8 +200,10 @@ private:
     bool multiplies = kind == OpKind::product || kind == OpKind::pairwise || kind == OpKind::attention;
     bool asked = choice && kind != OpKind::other && (!multiplies || kind == OpKind::product) && hasRange(result) &&
                  (choice->precision == Precision::INT8 ||
-                  (choice->precision == Precision::INT16 && kind != OpKind::product)); // which is about its operand
-    for (Value each : op->getResults()) {                                              // a recurrent op has several
+                  (choice->precision == Precision::INT16 && kind != OpKind::product)); // for contractions, INT16
+                                                                                       // concerns the operand
+    for (Value each : op->getResults()) {                                              // recurrent ops have several
+                                                                                       // results
       if (isWanted(each) || (asked && each == result)) {
         quantized.insert(each);
       }
@@ -205,7 +211,7 @@ private:
     std::string &reason = reasons[op];
     if (reason.empty() && !multiplies && !quantized.contains(result) &&
         !(kind == OpKind::elementwise && isChained(result))) {
-      reason = hasRange(result) ? "nothing that runs on integers reads it" : lacking(result);
+      reason = hasRange(result) ? "no op that reads it runs on integers" : lacking(result);
     }
     if (reason.empty()) {
       decisions.integers.insert(op);
@@ -220,7 +226,7 @@ private:
     }
   }
 
-  /// INT8 and INT16 lines that lead to nothing are errors: the user would believe otherwise.
+  /// Rejects INT8 and INT16 lines without any effect: the user would expect one.
   llvm::Error checkAsked() {
     for (const Choice &choice : choices.choices) {
       SmallVector<Operation *> named;
@@ -236,14 +242,14 @@ private:
       std::string reason = reasons.lookup(named.front());
       return llvm::createStringError("'" + choices.path + "': '" + choice.name + "' cannot be " +
                                      toString(choice.precision) + ": " +
-                                     (reason.empty() ? "it is a constant, or inside of a loop or branch" : reason));
+                                     (reason.empty() ? "it is a constant, or is inside a loop or a branch" : reason));
     }
     return llvm::Error::success();
   }
 
   bool isInteger(Operation *op) const { return decisions.integers.contains(op); }
 
-  /// Whether `v` should be i8; its users are decided.
+  /// Checks that `v` should become i8 or i16. Its users must have been visited.
   bool isWanted(Value v) {
     auto type = dyn_cast<RankedTensorType>(v.getType());
     if (!type || !type.getElementType().isF32() || top::isConstant(v) || !hasRange(v)) {
@@ -262,7 +268,8 @@ private:
       case OpKind::attention:
         return use.getOperandNumber() < 3;
       case OpKind::elementwise:
-        // What softmax and the like make, or what is there in float for others, stays float if only such an op asks.
+        // If only elementwise ops want integers, keep a value in float that exists in float anyway: the result of a
+        // float op or of attention, or a value that another op reads in float.
         return kindAt(originOf(v)) != OpKind::other && kindAt(originOf(v)) != OpKind::attention && !isReadAsFloat(v) &&
                !fusesInto(v, user);
       default:
@@ -271,7 +278,7 @@ private:
     });
   }
 
-  /// What ops that only move have in their places.
+  /// Returns the value whose elements `v` contains after skipping ops that only move data.
   Value originOf(Value v) const {
     while (kindAt(v) == OpKind::move) {
       v = v.getDefiningOp()->getOperand(0);
@@ -279,14 +286,14 @@ private:
     return v;
   }
 
-  /// Whether an op without integers, or the caller, reads `v`; its users are decided. A recurrent network's state that
-  /// is rounded before it is handed out never grows by less than half a step.
+  /// Checks that a float op or the caller reads `v`, whose users must have been visited. Rounding a recurrent state
+  /// before it is returned would suppress all updates smaller than half a step.
   bool isReadAsFloat(Value v) const {
     return llvm::any_of(v.getUsers(), [&](Operation *user) { return !isInteger(user); });
   }
 
-  /// Whether `user` becomes part of the step that makes `v`, so that `v` is never stored. Of several such operands that
-  /// is the last one made: the others must be there already.
+  /// Checks that `user` is fused into the op that computes `v`, so that `v` is never stored. If several operands
+  /// qualify, the op that comes last is chosen, because the other operands exist by then.
   bool fusesInto(Value v, Operation *user) {
     if (!isFusable(v, user)) {
       return false;
@@ -303,7 +310,7 @@ private:
            v.getType() == user->getResult(0).getType();
   }
 
-  /// Whether an elementwise op that runs for the integers of a later one reads `v` as part of its step.
+  /// Checks that an elementwise op on integers fuses with the op that computes `v`.
   bool isChained(Value v) {
     return llvm::any_of(v.getUsers(), [&](Operation *user) {
       return isInteger(user) && kinds.at(user) == OpKind::elementwise && fusesInto(v, user);
@@ -314,12 +321,12 @@ private:
   const CalibrationTable &table;
   const QuantizeTable &choices;
   Precision precision;
-  SmallVector<Operation *> ops; ///< top level, without constants, in program order
+  SmallVector<Operation *> ops; ///< top-level ops except constants, in program order
   llvm::DenseMap<Operation *, unsigned> order;
   llvm::DenseMap<Value, StringRef> names;
   llvm::MapVector<Operation *, const Choice *> pinned;
-  llvm::DenseMap<Operation *, OpKind> kinds;        ///< `other` also where a table or a missing line forbids it
-  llvm::DenseMap<Operation *, std::string> reasons; ///< why an op stays float, empty if it does not
+  llvm::DenseMap<Operation *, OpKind> kinds;        ///< `other` also for ops that a table, or a missing entry, excludes
+  llvm::DenseMap<Operation *, std::string> reasons; ///< why an op stays float; empty if it does not
   llvm::DenseSet<Value> quantized;
   Decisions decisions;
 };

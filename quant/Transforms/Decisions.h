@@ -10,29 +10,29 @@
 
 namespace tessera::quant {
 
-/// The integers that a tensor becomes: real = scale * (q - zeroPoint).
+/// The integer form of a tensor: real = scale * (q - zeroPoint).
 struct IntegerForm {
   float scale = 1;
   int8_t zeroPoint = 0;
-  int64_t levels = 0;     ///< 0: i8; else i16 in [-levels, levels], and zeroPoint is 0
-  double finestScale = 1; ///< the scale that it would have with all levels of its type
+  int64_t levels = 0;     ///< 0 for i8; else i16 in [-levels, levels] with zeroPoint 0
+  double finestScale = 1; ///< scale if all levels of the type were used
 
   bool isWide() const { return levels != 0; }
 };
 
-/// What is decided about one function, before anything changes.
+/// The decisions about one function, made before it is rewritten.
 struct Decisions {
-  llvm::MapVector<mlir::Value, IntegerForm> tensors; ///< become integers, in program order
-  llvm::DenseSet<mlir::Operation *> integers;        ///< ops that run on integers, or in the epilogue of one that does
-  llvm::MapVector<mlir::Operation *, std::string> wide;    ///< of these, the ones that read i16, and why
-  llvm::MapVector<mlir::Operation *, std::string> kept;    ///< the other ops with a float result, and why
+  llvm::MapVector<mlir::Value, IntegerForm> tensors;    ///< tensors that become integers, in program order
+  llvm::DenseSet<mlir::Operation *> integers;           ///< ops that run on integers or in the epilogue of such an op
+  llvm::MapVector<mlir::Operation *, std::string> wide; ///< subset of `integers` that reads i16, with the reason
+  llvm::MapVector<mlir::Operation *, std::string> kept; ///< other ops with a float result, with the reason
   llvm::DenseMap<mlir::Operation *, const Choice *> asked; ///< ops that the quantise table names
-  llvm::DenseSet<mlir::Operation *> readsFloat; ///< of those, the ones that read unquantised values where they can
+  llvm::DenseSet<mlir::Operation *> readsFloat;            ///< ops that read unquantised values if they are available
 };
 
-/// Decides for the top level of `function`, whose tensors have names (top::nameEveryTensor) and whose tables are
-/// checked. Fails where the quantise table asks for what is not possible.
-/// `precision`: of ops without a line in `choices`.
+/// Decides for the top level of `function`, whose tensors must have names (top::nameEveryTensor) and whose tables must
+/// be checked (checkTables). `precision` applies to ops without a line in `choices`. Fails if the quantise table
+/// requests something impossible.
 llvm::Expected<Decisions> decide(mlir::func::FuncOp function, const CalibrationTable &table,
                                  const QuantizeTable &choices, Precision precision);
 

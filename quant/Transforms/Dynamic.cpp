@@ -1,4 +1,4 @@
-//===- Dynamic.cpp - Products whose activations are quantised at run time -===//
+//===- Dynamic.cpp - Matmuls whose activations are quantised at run time --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Dynamic.h"
 
@@ -18,14 +18,14 @@ using Dims = SmallVector<int64_t>;
 
 ArrayRef<int64_t> dimsOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
-/// Why `op`, whatever kind of op it is, cannot multiply rows that are quantised at run time; empty if it can.
+/// Returns why `op` cannot multiply rows that are quantised at run time; empty if it can. `op` may be of any kind.
 std::string reasonAgainstDynamic(Operation *op) {
   auto matmul = dyn_cast<top::MatMulOp>(op);
   if (!matmul || kindOf(op) != OpKind::product) {
-    return op->getName().getStringRef().str() + " is not quantised at run time, only top.matmul is";
+    return op->getName().getStringRef().str() + " cannot be quantised at run time; only top.matmul can";
   }
   if (multipliesActivations(op)) {
-    return "both of its operands are computed";
+    return "neither of its operands is a constant";
   }
   if (std::optional<std::string> reason = reasonAgainst(op)) {
     return *reason;
@@ -37,7 +37,7 @@ class DynamicQuantizer {
 public:
   explicit DynamicQuantizer(func::FuncOp function) : builder(function.getContext()), loc(function.getLoc()) {}
 
-  /// The integer product that takes the place of `op`, which goes out of the function.
+  /// Replaces `op` by an integer matmul, which it returns. `op` is removed from the function but not destroyed.
   Operation *rewrite(top::MatMulOp op) {
     loc = op.getLoc();
     Rows rows = quantizeRows(op.getA());
@@ -66,7 +66,7 @@ public:
   }
 
 private:
-  /// Bytes of a matrix, u8 with a scale and zero point for each row, [.., M, 1].
+  /// A matrix quantised row by row: u8 values, and a scale and zero point per row, [.., M, 1].
   struct Rows {
     Value bytes, scale, zero;
   };
@@ -79,7 +79,7 @@ private:
     return make<top::CastOp>(element, dimsOf(value), value, TypeAttr::get(element));
   }
 
-  /// Each row as ONNX's DynamicQuantizeLinear makes bytes of a tensor.
+  /// Quantises each row of `x` as ONNX's DynamicQuantizeLinear quantises a tensor.
   Rows quantizeRows(Value x) {
     Rows &known = rows[x];
     if (known.bytes) {
@@ -124,7 +124,8 @@ llvm::Expected<DynamicProducts> quantizeDynamically(func::FuncOp function, const
                                                     Precision precision, StringRef path) {
   DynamicProducts result;
   DynamicQuantizer quantizer(function);
-  llvm::MapVector<const Choice *, std::string> refused; // empty: one of the ops that it names is such a matmul
+  llvm::MapVector<const Choice *, std::string> refused; // reasons of rejection; empty if at least one op of the line
+                                                        // was rewritten
   for (Operation &op : llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
     const Choice *choice = decisions.asked.lookup(&op);
     bool wanted = (choice ? choice->precision : precision) == Precision::DYNAMIC_INT8;

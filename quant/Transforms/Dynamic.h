@@ -1,4 +1,4 @@
-//===- Dynamic.h - Products whose activations are quantised at run time -*- C++ -*-===//
+//===- Dynamic.h - Matmuls whose activations are quantised at run time --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,16 +7,17 @@
 
 namespace tessera::quant {
 
-/// What became of the ops of precision DYNAMIC_INT8.
+/// Results for the ops of precision DYNAMIC_INT8.
 struct DynamicProducts {
-  llvm::DenseSet<mlir::Operation *> ops;                     ///< integer products that took their places
-  llvm::MapVector<mlir::Operation *, std::string> kept;      ///< could not, and why
-  std::vector<mlir::OwningOpRef<mlir::Operation *>> removed; ///< alive while `decisions` knows ops by their addresses
+  llvm::DenseSet<mlir::Operation *> ops;                     ///< the integer matmuls that replaced them
+  llvm::MapVector<mlir::Operation *, std::string> kept;      ///< ops that could not be rewritten, with the reason
+  std::vector<mlir::OwningOpRef<mlir::Operation *>> removed; ///< replaced ops; kept alive because `decisions`
+                                                             ///< identifies ops by their addresses
 };
 
-/// Rewrites the matmuls of that precision (by `decisions.asked`, else `precision`) to integer products of rows that are
-/// quantised as they come (see `top-quantize` in Passes.td). Fails where a line of the table at `path` asks for what is
-/// no such matmul.
+/// Rewrites the matmuls of precision DYNAMIC_INT8 (by `decisions.asked`, else `precision`) to integer matmuls whose
+/// activations are quantised row by row at run time; see `top-quantize` in Passes.td. Fails if a line of the table at
+/// `path` requests this for an op that does not support it.
 llvm::Expected<DynamicProducts> quantizeDynamically(mlir::func::FuncOp function, const Decisions &decisions,
                                                     Precision precision, llvm::StringRef path);
 

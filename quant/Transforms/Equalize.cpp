@@ -1,4 +1,4 @@
-//===- Equalize.cpp - Channels of one tensor brought to like ranges --------===//
+//===- Equalize.cpp - Scales channels to similar ranges -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Equalize.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Rewrites one function by the factors of its groups of channels.
+/// Rewrites a function, given the factor of each channel group.
 class Scaler {
 public:
   Scaler(func::FuncOp function, const ChannelFlow &flow, std::vector<float> byGroup)
@@ -43,7 +43,7 @@ public:
     }
   }
 
-  /// Empty where all are 1.
+  /// Returns the factor of each channel of `value`; empty if all are 1.
   std::vector<float> factorsOf(Value value) const {
     const ChannelFlow::Channels *channels = flow.of(value);
     std::vector<float> factors;
@@ -55,7 +55,7 @@ public:
   }
 
 private:
-  /// A constant of f32, changed element by element.
+  /// Replaces an f32 constant by one with each element changed.
   void change(OpOperand &operand, llvm::function_ref<float(int64_t index, float value)> changed) {
     top::TensorData data = *top::getConstantData(operand.get());
     std::vector<float> values(data.data<float>());
@@ -73,7 +73,7 @@ private:
     operand.set(top::createConstant(builder, operand.get().getLoc(), type, bytes, hint));
   }
 
-  /// A vector along its dim `axis`, by factors.
+  /// Divides a constant by factors along its dim `axis`.
   void divide(OpOperand &operand, int64_t axis, ArrayRef<float> factors) {
     int64_t inner = 1;
     for (int64_t size : typeOf(operand.get()).getShape().drop_front(axis + 1)) {
@@ -99,7 +99,8 @@ private:
     }
   }
 
-  /// x + constant, where x has factors: the constant gets them, one for each channel.
+  /// Divides the constant of x + constant by the factors of x. The constant is broadcast to one value per channel if
+  /// needed.
   void scaleConstantTerm(Operation *op) {
     std::vector<float> factors = factorsOf(op->getResult(0));
     auto constant = llvm::find_if(op->getOpOperands(), [](OpOperand &it) { return top::isConstant(it.get()); });
@@ -123,7 +124,7 @@ private:
     set(*constant, RankedTensorType::get(shape, data.type.getElementType()), values);
   }
 
-  /// A multiplication behind an op that cannot take the factors; it becomes part of that op's kernel.
+  /// Inserts a multiplication after an op that cannot absorb the factors. It is fused into that op's kernel later.
   void divideResult(Value value) {
     std::vector<float> factors = factorsOf(value);
     if (factors.empty()) {
@@ -169,7 +170,7 @@ llvm::Expected<TensorFactors> applyFactors(func::FuncOp function, const ChannelF
     }
     if (!fits) {
       return llvm::createStringError("the factors of tensor '" + name +
-                                     "' do not fit the model: make them anew with run_calibration");
+                                     "' do not match the model: run run_calibration again");
     }
   }
   Scaler scaler(function, flow, std::move(byGroup));

@@ -1,4 +1,4 @@
-//===- Equalize.h - Channels of one tensor brought to like ranges -*- C++ -*-===//
+//===- Equalize.h - Scales channels to similar ranges -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,43 +11,46 @@
 
 namespace tessera::quant {
 
-/// Of one tensor's channels, over samples.
+/// Statistics of one tensor's channels over all samples.
 struct ChannelStatistics {
-  std::vector<float> low, high; ///< extremes; may be empty for what no product reads
+  std::vector<float> low, high; ///< extremes; may be empty if no convolution or matmul reads the tensor
   std::vector<float> power;     ///< means of squares
 };
 
-/// What a tensor's channels were divided by.
+/// The factors by which a tensor's channels were divided.
 struct ChannelFactors {
   int64_t axis = 0;
   std::vector<float> factors;
 };
 
-/// By the name of the tensor.
+/// Factors by the name of the tensor.
 using TensorFactors = llvm::StringMap<ChannelFactors>;
 
-/// Of tensors at which factors other than 1 begin, by name.
+/// Factors by the name of the tensor at which they start; tensors whose factors are all 1 are left out.
 using OriginFactors = llvm::StringMap<std::vector<float>>;
 
-/// Which products' inputs may be scaled.
+/// The kinds of ops whose inputs may be scaled.
 struct EqualizedKinds {
   bool convolutions = true; ///< cross-layer equalisation (Nagel et al. 2019)
   bool matmuls = true;      ///< SmoothQuant (Xiao et al. 2022)
 };
 
+/// The chosen factors and the noise that they are expected to save.
 struct Equalization {
   OriginFactors origins;
-  int64_t tensors = 0;          ///< whose channels products read scaled
-  double before = 0, after = 0; ///< expected noise of int8: sums of squares, relative to each product's result
+  int64_t tensors = 0;          ///< number of scaled tensors that contractions read
+  double before = 0, after = 0; ///< expected int8 noise: sums of squares relative to the power of each contraction's
+                                ///< result
 };
 
-/// Factors with the least expected noise: of a tensor's channels, to the power of 0 to 3/4 of their ranges. Narrow
-/// channels that share a step with wide ones gain; the weights that read them share a scale too, and lose.
+/// Chooses the factors with the least expected noise: powers, from 0 to 1/2, of each channel's share in the tensor's
+/// range. Narrow channels gain, because they no longer use the coarse step of the wide ones; the weights that read them
+/// share a scale as well, and lose.
 Equalization chooseFactors(mlir::func::FuncOp function, const ChannelFlow &flow,
                            const llvm::StringMap<ChannelStatistics> &statistics, const EqualizedKinds &kinds);
 
-/// Divides tensors by the factors that begin at `origins`, and multiplies the weights that read them: outputs stay the
-/// same, but for roundings. Returns the factors of all tensors with a name. Fails where the factors do not fit the
+/// Divides tensors by the factors that start at `origins` and multiplies the weights that read them. Outputs stay the
+/// same except for rounding. Returns the factors of all tensors with a name. Fails if the factors do not match the
 /// function.
 llvm::Expected<TensorFactors> applyFactors(mlir::func::FuncOp function, const ChannelFlow &flow,
                                            const OriginFactors &origins);

@@ -1,4 +1,4 @@
-//===- EqualizeFactors.cpp - Factors with the least expected noise ---------===//
+//===- EqualizeFactors.cpp - Chooses factors with the least expected noise --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Equalize.h"
 
@@ -13,24 +13,25 @@ using namespace mlir;
 namespace tessera::quant {
 namespace {
 
-/// Of a channel's share in the tensor's range the factor is at most so small a power: a channel keeps head room for
-/// values that the samples did not have, as all but the widest do without factors.
+/// Candidate exponents: a channel's factor is its share in the tensor's range to one of these powers. The largest one
+/// is 1/2, so that narrow channels keep head room for values that the samples do not contain.
 constexpr double kPowers[] = {0, 0.25, 0.5};
-/// Channels narrower than this share of the widest count as such.
+/// Narrower channels are treated as if they had this share of the widest channel's range.
 constexpr double kNarrowest = 0.02;
-/// Noise of weights weighs more than that of activations: it comes again with every value, and 16-bit activations do
-/// not end it.
+/// Weight of the noise that int8 weights add, relative to that of activations. It counts more because it affects every
+/// value and remains with 16-bit activations.
 constexpr double kWeightNoise = 3;
 
+/// A contraction that reads a tensor.
 struct Reader {
   Operation *op;
   ProductChannels product;
   top::TensorData weight;
-  double power;               ///< of the result, all channels together
-  std::vector<double> energy; ///< per input channel the sum of squared weights
+  double power;               ///< power of the result, summed over all channels
+  std::vector<double> energy; ///< sum of squared weights per input channel
 };
 
-/// A tensor that products read.
+/// A tensor that convolutions or matmuls read.
 struct ReadTensor {
   const ChannelFlow::Channels *channels = nullptr;
   const ChannelStatistics *statistics = nullptr;
@@ -56,8 +57,8 @@ Reader makeReader(Operation *op, const ProductChannels &product, double power) {
   return reader;
 }
 
-/// Noise that int8 adds to the results of what reads the tensor, relative to their power: steps of the tensor, and of
-/// weights.
+/// Returns the noise that int8 adds to the results of all readers of `tensor`, relative to their power. It adds the
+/// rounding noise of the tensor and that of the weights.
 double noiseOf(const ReadTensor &tensor, ArrayRef<double> factors) {
   double low = 0, high = 0;
   for (auto [c, factor] : llvm::enumerate(factors)) {
@@ -87,10 +88,10 @@ double noiseOf(const ReadTensor &tensor, ArrayRef<double> factors) {
   return noise;
 }
 
-/// Tensors that have groups of channels in common, which get one power.
+/// Tensors connected by common channel groups. They share one exponent.
 struct Component {
   SmallVector<const ReadTensor *> tensors;
-  llvm::MapVector<int, double> share; ///< of each group the largest share in a tensor's range
+  llvm::MapVector<int, double> share; ///< per group, the largest share in a tensor's range
 };
 
 class Chooser {
@@ -178,7 +179,7 @@ private:
     return list;
   }
 
-  /// A group of the tensor that is not fixed; 0 if all are.
+  /// Returns a group of the tensor other than the fixed group 0; 0 if there is none.
   static int first(const ReadTensor &tensor) {
     auto it = llvm::find_if(tensor.channels->groups, [](int group) { return group != 0; });
     return it == tensor.channels->groups.end() ? 0 : *it;
@@ -208,9 +209,9 @@ private:
   }
 
   const ChannelFlow &flow;
-  std::vector<double> factors; ///< by group
+  std::vector<double> factors; ///< factor per group
   llvm::MapVector<Value, ReadTensor> tensors;
-  llvm::DenseSet<int> left; ///< groups that something reads of which too little is known
+  llvm::DenseSet<int> left; ///< groups with a reader that lacks statistics; they are not scaled
   Equalization result;
 };
 

@@ -1,4 +1,4 @@
-//===- Forms.cpp - In which integers each tensor is held -------------------===//
+//===- Forms.cpp - Assigns an integer type and a range to each tensor -----===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Forms.h"
 
@@ -14,36 +14,38 @@ using namespace mlir;
 namespace tessera::quant {
 namespace {
 
-/// A tensor whose 8 bits alone change the outputs by more than this share gets 16: what was measured so far are a few
-/// percent for tensors that do no harm, and a third for those that ruin a network.
+/// Tensors whose 8 bits alone change the outputs by more than this share get 16 bits. Measured values are a few percent
+/// for harmless tensors and about a third for those that ruin a network.
 constexpr double kMostError = 0.2;
 
-/// Others get 16 bits while what all 8-bit tensors together change (their squares add up) is more than kEnough: first
-/// those that gain most for what they cost, at most kMostWide of all multiplications. Less than kNothing is no reason.
+/// Further tensors get 16 bits while the errors of all 8-bit tensors together (sum of squares) exceed kEnough. Those
+/// with the largest gain per cost come first; at most kMostWide of all multiplications may read 16 bits. Errors below
+/// kNothing are ignored.
 constexpr double kEnough = 0.002, kNothing = 0.0005, kMostWide = 0.1;
 
-/// More than kMostWide are worth it where more than kLarge is left and, of its square, tensors that take away at least
-/// kPays times their share of the multiplications take away kMuch together; down to kSmall.
+/// kMostWide may be exceeded if more than kLarge of error is left, and if tensors that each remove at least kPays times
+/// their share of the multiplications together remove kMuch of its square. Widening stops at kSmall.
 constexpr double kLarge = 0.035, kPays = 4, kMuch = 0.5, kSmall = 0.02;
 
-/// 16 bits are enough to leave room for larger values than the samples had.
+/// 16-bit ranges are this much larger than the observed values; the levels suffice to leave that room.
 constexpr float kHeadroom = 2.0f;
 
-constexpr float kMagnitudeOfZeros = 1e-8f; // as run_calibration has it
+constexpr float kMagnitudeOfZeros = 1e-8f; // the value that run_calibration uses, too
 
-/// Tensors that have the same integers up to their places.
+/// Tensors that share an integer form because ops between them only move data.
 struct Group {
-  std::optional<Range> range; ///< of those that are computed; the others only pass them on
-  bool isRight = false;       ///< of a product of two activations, or an operand of attention
-  double error = 0;           ///< largest of its tensors, of those that 16 bits are allowed for
-  Value worst;                ///< the tensor of that error
+  std::optional<Range> range; ///< merged range of the computed tensors; moved tensors are left out
+  bool isRight = false;       ///< right operand of a product of two activations, or an operand of attention
+  double error = 0;           ///< largest error among its tensors, except those whose readers all have an INT8 line
+  Value worst;                ///< the tensor with that error
   int64_t products = 0;       ///< multiplications of the ops that read it
-  int64_t elements = 0;       ///< of its tensors, to be stored and loaded in twice as many bytes
-  std::string wide;           ///< why it has 16 bits, empty if it has 8
-  bool isAsked = false;       ///< a table wants them: not of what may be chosen here
+  int64_t elements = 0;       ///< number of elements of its tensors, which 16 bits would store in twice the bytes
+  std::string wide;           ///< reason for 16 bits; empty for 8 bits
+  bool isAsked = false;       ///< a table requests 16 bits, so it does not count towards kMostWide
   int64_t levels = kMostLevels;
 
-  /// What 16 bits would mend for what they cost. An element costs about as much as this many multiplications.
+  /// Returns the squared error that 16 bits would remove per unit of cost. Storing and loading one element costs about
+  /// as much as kElement multiplications.
   double gain() const {
     constexpr double kElement = 32;
     return error * error / (static_cast<double>(products) + kElement * static_cast<double>(elements));
@@ -111,7 +113,8 @@ private:
       const Range &own = *question.rangeOf(v);
       group.range = group.range ? Range::merged(*group.range, own) : own;
     }
-    // The second operand of a product is multiplied as weights are: symmetric, in 8 bits. So is all of attention's.
+    // The second operand of a product of two activations is treated like a weight: symmetric and in 8 bits. The same
+    // applies to all operands of attention.
     group.isRight |= llvm::any_of(v.getUses(), [&](OpOperand &use) {
       OpKind kind = decisions.integers.contains(use.getOwner()) ? question.kindOf(use.getOwner()) : OpKind::other;
       return (use.getOperandNumber() == 1 && kind == OpKind::pairwise) ||
@@ -152,7 +155,7 @@ private:
   }
 
   void widenWorst() {
-    double left = 0; // the square of what the 8-bit tensors change
+    double left = 0; // sum of squared errors of the 8-bit tensors
     int64_t all = 0, wide = 0;
     SmallVector<Group *> candidates; // in program order
     llvm::SmallPtrSet<Group *, 16> seen;
@@ -181,13 +184,13 @@ private:
       }
       wide += group->products;
       left -= group->error * group->error;
-      widen(*group, "what int16 costs is small");
+      widen(*group, "int16 costs little here");
     }
     widenWhatPays(tooMany, left, all);
   }
 
-  /// Of what more than kMostWide of the multiplications would read. left: squares of what 8 bits still change; all:
-  /// multiplications.
+  /// Widens groups beyond the limit kMostWide if they are worth it. left: sum of squares that 8 bits still cause; all:
+  /// number of multiplications of the function.
   void widenWhatPays(ArrayRef<Group *> candidates, double left, int64_t all) {
     double after = left;
     SmallVector<Group *> paying;
@@ -202,7 +205,7 @@ private:
       return;
     }
     for (Group *group : paying) {
-      widen(*group, "much error would be left without more int16 than wished");
+      widen(*group, "too much error would remain with the usual share of int16");
     }
   }
 
@@ -211,7 +214,7 @@ private:
                                question.nameOf(group.worst), group.error, why);
   }
 
-  /// Why `v` needs 16 bits; empty if it does not.
+  /// Returns why `v` needs 16 bits; empty if it does not.
   std::string reasonForWide(Value v) const {
     SmallVector<Operation *> readers = integerReaders(v);
     auto asksFor = [&](Operation *op, Precision precision) {
@@ -235,13 +238,13 @@ private:
       return "the calibration table says int16";
     }
     if (double error = errorOf(v); error > kMostError) {
-      return llvm::formatv("tensor '{0}' alone would change the outputs by {1:P0} in int8, allowed are {2:P0}",
+      return llvm::formatv("tensor '{0}' alone would change the outputs by {1:P0} in int8; at most {2:P0} is allowed",
                            question.nameOf(v), error, kMostError);
     }
-    return question.standard == Precision::INT16 ? "INT16 is asked for" : "";
+    return question.standard == Precision::INT16 ? "INT16 was requested" : "";
   }
 
-  /// No sum of any op that reads `v` may overflow.
+  /// Limits the 16-bit levels so that no sum of an op that reads `v` can overflow.
   void limitLevels(Value v, Group &group) {
     if (group.wide.empty()) {
       return;
@@ -290,7 +293,7 @@ private:
   const FormQuestion &question;
   Decisions &decisions;
   llvm::EquivalenceClasses<Value> united;
-  llvm::DenseMap<Value, Group> groups; ///< by leader
+  llvm::DenseMap<Value, Group> groups; ///< by the group's leader
 };
 
 } // namespace

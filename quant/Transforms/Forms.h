@@ -1,4 +1,4 @@
-//===- Forms.h - In which integers each tensor is held ----------*- C++ -*-===//
+//===- Forms.h - Assigns an integer type and a range to each tensor --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,21 +7,22 @@
 
 namespace tessera::quant {
 
-/// What is known when it is decided which tensors are integers.
+/// Input of assignForms: what is known when the integer form of each tensor is chosen.
 struct FormQuestion {
   mlir::func::FuncOp function;
   llvm::ArrayRef<mlir::Operation *> ops; ///< in program order
   Precision standard;
-  bool learnedWeights;                          ///< weights may be replaced by those of the calibration table
+  bool learnedWeights;                          ///< the calibration table may replace weights
   const llvm::DenseSet<mlir::Value> &quantized; ///< the tensors that become integers
   llvm::function_ref<OpKind(mlir::Operation *)> kindOf;
-  llvm::function_ref<const Choice *(mlir::Operation *)> choiceOf; ///< null: none
-  llvm::function_ref<const Range *(mlir::Value)> rangeOf;         ///< null: none
+  llvm::function_ref<const Choice *(mlir::Operation *)> choiceOf; ///< null if the op has no line
+  llvm::function_ref<const Range *(mlir::Value)> rangeOf;         ///< null if the tensor has no range
   llvm::function_ref<llvm::StringRef(mlir::Value)> nameOf;
 };
 
-/// Fills in `tensors` and `wide` by `integers`: one range for what is only moved, 16 bits where 8 do too much harm or
-/// are not wanted, and as many levels of these as no sum overflows with.
+/// Fills in `decisions.tensors` and `decisions.wide` from `decisions.integers`. Tensors connected by ops that only move
+/// data share one range. Tensors get 16 bits if 8 bits cause too much error or are not wanted, with as many levels as
+/// possible without overflow in any sum.
 void assignForms(const FormQuestion &question, Decisions &decisions);
 
 } // namespace tessera::quant

@@ -16,7 +16,7 @@ bool isF32(Value value) {
   return type && type.getElementType().isF32();
 }
 
-/// Scale and zero point of one i8 tensor as a whole; nothing for other ones.
+/// Returns scale and zero point of a per-tensor i8 quantisation; nothing for other kinds.
 std::optional<std::pair<float, int8_t>> parametersOf(Value scale, Value zeroPoint) {
   std::optional<top::TensorData> s = top::getConstantData(scale), z = top::getConstantData(zeroPoint);
   if (!s || !z || s->type.getNumElements() != 1 || z->type.getNumElements() != 1 ||
@@ -60,7 +60,8 @@ void exposeInput(OpBuilder &builder, BlockArgument argument, StringRef name, Qua
   report.tensors.push_back({name.str(), parameters.first, parameters.second});
 }
 
-/// Returns a new quantize of `value` by the table; null if the table has no line for it, or one that says float32.
+/// Inserts a quantize of `value` by its range in the table. Returns null if the table does not have the tensor, or
+/// requests float32 for it.
 top::QuantizeOp quantizeOutput(OpBuilder &builder, Value value, StringRef name, const CalibrationTable &table) {
   StringRef own = top::getTensorName(value);
   const Range *range = table.find(own.empty() ? name : own);
@@ -73,7 +74,8 @@ top::QuantizeOp quantizeOutput(OpBuilder &builder, Value value, StringRef name, 
   Value zeroPoint = top::createScalar(builder, op->getLoc(), builder.getI8Type(), range->zeroPoint);
   auto type = cast<RankedTensorType>(value.getType()).clone(builder.getI8Type());
   auto q = top::QuantizeOp::create(builder, op->getLoc(), type, value, scale, zeroPoint);
-  if (op->getNumResults() == 1 && value.hasNUses(2)) { // only the output and this: the integers stand for the tensor
+  if (op->getNumResults() == 1 && value.hasNUses(2)) { // used by the output and the quantize only: the integers take
+                                                       // over the tensor's name
     if (Attribute names = op->removeAttr(top::TopDialect::kOutputsAttr)) {
       q->setAttr(top::TopDialect::kOutputsAttr, names);
     }

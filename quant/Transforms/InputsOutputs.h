@@ -1,4 +1,4 @@
-//===- InputsOutputs.h - Inputs and outputs as integers and pixels -*- C++ -*-===//
+//===- InputsOutputs.h - Integers and pixels at the model's interface --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,22 +6,22 @@
 
 namespace tessera::quant {
 
-/// What a caller hands in and gets instead of f32.
+/// The types that a caller wants to pass and receive instead of f32.
 struct InputsOutputs {
-  bool quantInputs = false;  ///< inputs that integer ops read are given as integers
-  bool quantOutputs = false; ///< f32 outputs that have a range are given back as integers
-  std::string pixels;        ///< a format of fusePreprocess; empty: inputs are not pixels
+  bool quantInputs = false;  ///< inputs that integer ops read are passed as integers
+  bool quantOutputs = false; ///< f32 outputs with a range are returned as integers
+  std::string pixels;        ///< a format of fusePreprocess; empty if inputs are not pixels
 };
 
-/// Makes f32 inputs, or outputs, of a quantised function integers, and adds them to report.tensors. Those that stay f32
-/// are named in report.floatInputsOutputs, with why.
+/// Turns f32 inputs or outputs of a quantised function into integers and appends them to report.tensors. Those that
+/// stay f32 are listed in report.floatInputsOutputs with the reason.
 void exposeIntegers(mlir::func::FuncOp function, const CalibrationTable &table, const InputsOutputs &asked,
                     QuantizeReport &report);
 
-/// Makes u8 pixels the inputs that have a record of pre-processing; channel order, mean and scale become ops, and the
-/// record says what is left to do. `format`: packed ([N, H, W, C]) or planar ([N, C, H, W]), with "rgb_" or "bgr_"
-/// before it where the channels are not in the model's order. Fails where no input has a record, or one is not of
-/// pictures.
+/// Turns inputs with a pre-processing record into u8 pixels. Channel order, mean and scale become ops, and the record
+/// keeps what the caller still has to do. `format` is packed ([N, H, W, C]) or planar ([N, C, H, W]), with the prefix
+/// "rgb_" or "bgr_" if the channels are not in the model's order. Fails if no input has a record, or if a recorded
+/// input does not have the shape of an image.
 llvm::Error fusePreprocess(mlir::func::FuncOp function, llvm::StringRef format);
 
 } // namespace tessera::quant

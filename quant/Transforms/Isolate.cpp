@@ -1,4 +1,4 @@
-//===- Isolate.cpp - Every op on the values it should have had ---===//
+//===- Isolate.cpp - Feeds every op the exact values of its operands ------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Isolate.h"
 
@@ -17,7 +17,7 @@ using namespace mlir;
 
 bool isFloat32(Value v) { return getElementTypeOrSelf(v.getType()).isF32(); }
 
-/// The op that makes f32 of what `op` made of f32; null where `op` does no such thing.
+/// Inserts the op that converts the result of `op` back to f32; returns null if `op` does not convert from f32.
 Operation *undo(OpBuilder &builder, Operation *op) {
   Location loc = op->getLoc();
   if (auto q = dyn_cast<top::QuantizeOp>(op)) {
@@ -55,7 +55,7 @@ public:
     give(name, scale(back ? back->getResult(0) : Value(value), name, [](float factor) { return factor; }));
   }
 
-  /// The function gives what was collected.
+  /// Replaces the function's results by the collected ones.
   void finish() {
     Operation *terminator = function.getBody().front().getTerminator();
     terminator->setOperands(results);
@@ -65,10 +65,11 @@ public:
   }
 
 private:
-  /// A quantize beside this one belongs to another tensor; it is isolated by itself.
+  /// Excludes other quantize and cast ops that read the same value: their results are separate tensors, isolated by
+  /// themselves.
   static bool reads(OpOperand &use) { return !isa<top::QuantizeOp, top::CastOp>(use.getOwner()); }
 
-  /// The value times what `by` makes of the tensor's factors, if it has some.
+  /// Multiplies `value` by `by` of the tensor's channel factors; returns it unchanged if it has none.
   Value scale(Value value, StringRef name, llvm::function_ref<float(float)> by) {
     auto it = factors.find(name);
     if (it == factors.end()) {

@@ -1,4 +1,4 @@
-//===- Isolate.h - Every op on the values it should have had ---*- C++ -*-===//
+//===- Isolate.h - Feeds every op the exact values of its operands --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,11 +6,11 @@
 
 namespace tessera::quant {
 
-/// Rewrites `function` so that what it gives tells every tensor's own error from the one it inherits: each float tensor
-/// with a name for which `known` holds becomes an argument of that name, which all its readers get in its place, and
-/// its own value becomes a result of that name. A tensor of integers, or of a smaller float, is given dequantised, and
-/// its readers get the argument rounded in the same way. Tensors that hold their values divided by `factors` are given
-/// and told without them. The former results are no more.
+/// Rewrites `function` so that it shows each tensor's own error, without the error inherited from its operands. Each
+/// named float tensor for which `known` holds becomes an argument of that name, which its readers use instead, and the
+/// value that its op computes becomes a result of that name. A tensor of integers, or of a narrower float type, is
+/// returned as f32, and its readers get the argument rounded like the tensor. Tensors that hold values divided by
+/// `factors` are passed and returned undivided. The former results are removed.
 void isolateOps(mlir::func::FuncOp function, llvm::function_ref<bool(llvm::StringRef)> known,
                 const TensorFactors &factors = {});
 

@@ -1,4 +1,4 @@
-//===- LearnedWeights.cpp - NAME_cali.safetensors: weights chosen with data ===//
+//===- LearnedWeights.cpp - NAME_cali.safetensors: weights chosen with data --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/LearnedWeights.h"
 
@@ -17,7 +17,7 @@ llvm::Expected<LearnedWeights> LearnedWeights::load(MLIRContext *context, String
   LearnedWeights weights;
   weights.path = path.str();
   weights.store = std::make_shared<top::WeightStore>(context);
-  auto advice = "; table and weights are made by run_calibration, keep them together";
+  auto advice = "; run_calibration writes the table and the weights together: keep both files";
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> file = top::readRegularFile(path);
   if (!file) {
     return llvm::createStringError("failed to open the calibration table's weights '" + path +
@@ -59,20 +59,21 @@ llvm::Expected<std::optional<LearnedGroups>> LearnedWeights::groupsAt(StringRef 
   auto scales = store->lookup((tensor + ":scale" + suffix).str());
   if (!integers->elementType.isInteger(8) || integers->shape != weight.getShape() || !scales ||
       !scales->elementType.isF32() || scales->shape.size() != 2 || scales->shape[0] != channels) {
-    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' do not fit the model");
+    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' do not match the model");
   }
   if (scales->shape[1] != groups) {
     return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' have " +
-                                   std::to_string(scales->shape[1]) + " groups, " + std::to_string(groups) +
-                                   " are asked for; give run_calibration and model_deploy the same --group_size");
+                                   std::to_string(scales->shape[1]) + " groups, expected " + std::to_string(groups) +
+                                   "; pass the same --group_size to run_calibration and model_deploy");
   }
   LearnedGroups found{ArrayRef(reinterpret_cast<const int8_t *>(integers->bytes.data()), integers->bytes.size()),
                       floatsOf(*scales)};
   int limit = 1 << (bits - 1);
   if (llvm::any_of(found.scales, [](float s) { return s == 0 || !std::isfinite(s); }) ||
       llvm::any_of(found.integers, [&](int q) { return q < -limit || q >= limit; })) {
-    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' are not in range: " +
-                                   std::to_string(bits) + "-bit integers, scales other than 0, finite");
+    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor +
+                                   "' are out of range; allowed: " + std::to_string(bits) +
+                                   "-bit integers and finite scales other than 0");
   }
   return found;
 }
@@ -89,7 +90,7 @@ llvm::Expected<std::optional<LearnedWeight>> LearnedWeights::find(StringRef tens
   };
   if (!integers->elementType.isInteger(8) || integers->shape != weight.getShape() || !scales || !isVector(*scales) ||
       (bias && !isVector(*bias))) {
-    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' do not fit the model");
+    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' do not match the model");
   }
   LearnedWeight found;
   found.integers = ArrayRef(reinterpret_cast<const int8_t *>(integers->bytes.data()), integers->bytes.size());
@@ -98,7 +99,7 @@ llvm::Expected<std::optional<LearnedWeight>> LearnedWeights::find(StringRef tens
   if (llvm::any_of(found.scales, [](float s) { return !(s > 0) || !std::isfinite(s); }) ||
       llvm::any_of(found.bias, [](float b) { return !std::isfinite(b); }) || llvm::is_contained(found.integers, -128)) {
     return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor +
-                                   "' are not in range: integers -127 to 127, scales above 0, finite");
+                                   "' are out of range; allowed: integers from -127 to 127 and finite scales above 0");
   }
   return found;
 }
@@ -111,7 +112,7 @@ llvm::Expected<ArrayRef<float>> LearnedWeights::inputBias(StringRef tensor, int6
   if (!found->elementType.isF32() || found->shape != ArrayRef<int64_t>(channels) ||
       llvm::any_of(floatsOf(*found), [](float b) { return !std::isfinite(b); })) {
     return llvm::createStringError("'" + path + "': the input bias for tensor '" + tensor +
-                                   "' is no vector of finite f32, one for each of its channels");
+                                   "' is not a vector of finite f32 values, one per channel");
   }
   return floatsOf(*found);
 }
@@ -122,7 +123,7 @@ llvm::Expected<ArrayRef<float>> LearnedWeights::factors(StringRef tensor) const 
     return ArrayRef<float>();
   }
   if (!found->elementType.isF32() || found->shape.size() != 1) {
-    return llvm::createStringError("'" + path + "': the factors of tensor '" + tensor + "' are no vector of f32");
+    return llvm::createStringError("'" + path + "': the factors of tensor '" + tensor + "' are not a vector of f32");
   }
   return floatsOf(*found);
 }

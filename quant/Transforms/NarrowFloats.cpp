@@ -18,8 +18,8 @@ namespace {
 
 constexpr float kLargestF16 = 65504;
 
-/// Up to so many products are few: roundings of them to 16 bits hardly average out, and such weights are few. f16's
-/// roundings are an eighth of bf16's.
+/// Returns the length up to which a reduction counts as short. Rounding errors of few products hardly average out, and
+/// such ops have few weights. f16's rounding errors are an eighth of bf16's.
 int64_t fewProducts(Type type) { return type.isBF16() ? 63 : 32; }
 
 bool isF32(Value value) {
@@ -27,7 +27,7 @@ bool isF32(Value value) {
   return type && type.getElementType().isF32();
 }
 
-/// Whether |op| computes on operands of 16 bits. The others compute in f32 on f32.
+/// Checks that |op| can compute on 16-bit operands. All other ops compute in f32 on f32 operands.
 bool readsNarrow(Operation *op) {
   OpKind kind = kindOf(op);
   return kind == OpKind::product || kind == OpKind::elementwise || kind == OpKind::blend ||
@@ -36,7 +36,7 @@ bool readsNarrow(Operation *op) {
 
 bool isMove(Operation *op) { return kindOf(op) == OpKind::move || kindOf(op) == OpKind::concat; }
 
-/// Whether an elementwise reader of |op|'s result can become part of the same step.
+/// Checks that an elementwise reader of |op|'s result can be fused into |op|.
 bool takesEpilogue(Operation *op) {
   OpKind kind = kindOf(op);
   return kind == OpKind::product || kind == OpKind::elementwise || isa<top::AvgPoolOp, top::ReduceOp>(op);
@@ -79,7 +79,7 @@ public:
       }
     }
     for (BlockArgument input : function.getArguments()) {
-      // f16 might not hold it.
+      // f16 might overflow.
       if (Type type = typeOfReaders(input); type && type.isBF16() && !isSensitive(input)) {
         builder.setInsertionPointToStart(&function.getBody().front());
         round(input, type);
@@ -89,7 +89,8 @@ public:
   }
 
 private:
-  /// What |input| of the network is rounded to: where convolutions of 16 bits alone read it. Null where it stays.
+  /// Returns the type to round the network's |input| to: that of its readers if they are all 16-bit convolutions, else
+  /// null.
   Type typeOfReaders(BlockArgument input) {
     Type type;
     for (OpOperand &use : input.getUses()) {
@@ -104,15 +105,15 @@ private:
     return isF32(input) ? type : Type();
   }
 
-  /// Whether |op| is a convolution that sums few products, as depthwise ones do, and would do so in 16 bits. (Of
-  /// matmuls, weights are what memory holds.)
+  /// Checks that |op| is a 16-bit convolution with a short reduction, such as a depthwise one. Matmuls are excluded:
+  /// their weights make up most of their models' memory.
   bool sumsFew(Operation *op) {
     Type type = types.lookup(op);
     return type && kindOf(op) == OpKind::product && !isa<top::MatMulOp>(op) &&
            top::isConstant(weightOf(op).operand->get()) && reductionLength(op) <= fewProducts(type);
   }
 
-  /// The type that |op| is to be held in, null for others.
+  /// Returns the 16-bit type that |op|'s results are held in, or null.
   Type typeOf(Operation *op) {
     bool plain = !isa<top::QuantizeOp, top::DequantizeOp, top::CastOp>(op) && isa<top::TopDialect>(op->getDialect()) &&
                  llvm::any_of(op->getResults(), isF32) && !top::isConstant(op->getResult(0));
@@ -135,7 +136,7 @@ private:
     return result.kept.contains(op) || (choice && choice->precision == Precision::F32);
   }
 
-  /// Why f16 cannot hold a constant or a result of |op|; empty if it can. Infinities are in its range.
+  /// Returns why f16 cannot hold a constant or a result of |op|; empty if it can. Infinities are allowed.
   std::string beyondF16(Operation *op) {
     for (Value operand : op->getOperands()) {
       std::optional<top::TensorData> data = isF32(operand) ? top::getConstantData(operand) : std::nullopt;
@@ -144,19 +145,20 @@ private:
         largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
       }
       if (largest > kLargestF16) {
-        return llvm::formatv("a constant reaches {0:e3}, f16 ends at {1}", largest, int64_t(kLargestF16));
+        return llvm::formatv("a constant reaches {0:e3}, the largest f16 is {1}", largest, int64_t(kLargestF16));
       }
     }
     for (Value value : op->getResults()) {
       const Range *range = table.find(top::getTensorName(value));
       if (float largest = range ? range->magnitude() : 0; largest > kLargestF16) {
-        return llvm::formatv("its result reaches {0:e3}, f16 ends at {1}", largest, int64_t(kLargestF16));
+        return llvm::formatv("its result reaches {0:e3}, the largest f16 is {1}", largest, int64_t(kLargestF16));
       }
     }
     return "";
   }
 
-  /// Whether the table says that 8 bits alone in |value| move the outputs by more than that: bf16 has as few.
+  /// Checks that, by the table, 8 bits in |value| alone change the outputs by more than kMostError. bf16 has equally
+  /// few significant bits.
   bool isSensitive(Value value) {
     constexpr double kMostError = 0.05;
     const Range *range = table.find(top::getTensorName(value));
@@ -197,7 +199,7 @@ private:
     for (float value : data.data<float>()) {
       *to++ = type.isBF16() ? top::roundToBf16(value) : top::roundToF16(value);
     }
-    // Beside the f32 constant, so that all its readers come later.
+    // Insert the new constant right after the f32 one, so that it precedes all readers.
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfter(weight.getDefiningOp());
     auto named = weight.getDefiningOp<top::WeightOp>();
@@ -206,9 +208,9 @@ private:
     return known;
   }
 
-  /// Whether |value| is memory between two steps that one with a use for 16 bits reads, perhaps moved. What one
-  /// elementwise op alone reads is not: that op becomes part of the step that makes it. Of several such operands, the
-  /// last one made.
+  /// Checks that |value| is stored in memory and, possibly after moves, read by an op that benefits from 16 bits. A
+  /// value with a single elementwise reader is not stored if that op is fused into its producer. If several operands of
+  /// the reader qualify, it is fused into the last producer.
   bool isStored(Value value) {
     if (value.hasOneUse()) {
       Operation *user = *value.user_begin();
@@ -225,7 +227,8 @@ private:
     return useful.contains(value);
   }
 
-  /// Learns what is made of |op|'s results, moved or not; the readers of those that it moves are known.
+  /// Records which of |op|'s results need f32 and which benefit from 16 bits. Readers of moved results are already
+  /// known.
   void noteReaders(Operation *op) {
     for (OpOperand &use : op->getUses()) {
       Operation *user = use.getOwner();
@@ -238,8 +241,7 @@ private:
     }
   }
 
-  /// Every reader of |value| that computes in 16 bits reads it rounded. Who asked for f32, or makes integers or the
-  /// network's outputs of it, reads it as it is.
+  /// Makes all readers of |value| read it rounded, except ops that stay f32, quantize ops and the function's outputs.
   void insertPair(Value value, Type type) {
     builder.setInsertionPointAfter(value.getDefiningOp());
     top::CastOp rounded = round(value, type);
@@ -249,7 +251,7 @@ private:
     }
   }
 
-  /// The cast to |type| of a new pair, at the insertion point.
+  /// Inserts a pair of casts at the insertion point and returns the cast to |type|.
   top::CastOp round(Value value, Type type) {
     auto wide = cast<RankedTensorType>(value.getType());
     auto rounded = top::CastOp::create(builder, value.getLoc(), wide.clone(type), value, TypeAttr::get(type));
@@ -270,8 +272,8 @@ private:
   SmallVector<Operation *> ops;
   llvm::DenseMap<Operation *, unsigned> order;
   llvm::DenseMap<Operation *, Type> types;
-  llvm::DenseSet<Value> exact;  ///< read by sums of few products, for which 16 bits are too coarse
-  llvm::DenseSet<Value> useful; ///< read by what computes on 16 bits
+  llvm::DenseSet<Value> exact;  ///< read by short reductions, for which 16 bits are too coarse
+  llvm::DenseSet<Value> useful; ///< read by ops that compute on 16 bits
   llvm::DenseMap<std::pair<Value, Type>, Value> constants;
   NarrowFloats result;
 };

@@ -6,15 +6,15 @@
 
 namespace tessera::quant {
 
-/// What became of the ops that were to be held in f16 or bf16.
+/// Results for the ops of precision BF16 or F16.
 struct NarrowFloats {
-  llvm::DenseSet<mlir::Operation *> ops;                ///< hold weights and stored results so
-  llvm::MapVector<mlir::Operation *, std::string> kept; ///< could not, and why
+  llvm::DenseSet<mlir::Operation *> ops;                ///< ops whose weights and stored results are in 16 bits
+  llvm::MapVector<mlir::Operation *, std::string> kept; ///< ops that had to stay f32, with the reason
 };
 
-/// Puts pairs of casts behind results that are stored, and casts of narrow constants before weights (see `top-quantize`
-/// in Passes.td), for all ops outside of `decisions.integers` whose precision, by `decisions.asked` or else
-/// `precision`, is BF16 or F16. `table` may be empty: it tells which tensors f16 cannot hold.
+/// Inserts pairs of casts after stored results, and casts of 16-bit constants before weights (see `top-quantize` in
+/// Passes.td). This applies to ops outside of `decisions.integers` whose precision (by `decisions.asked`, else
+/// `precision`) is BF16 or F16. `table` may be empty; its ranges show which tensors exceed f16.
 NarrowFloats narrowFloats(mlir::func::FuncOp function, const CalibrationTable &table, const Decisions &decisions,
                           Precision precision);
 

@@ -1,4 +1,4 @@
-//===- OpKinds.cpp - What an op is to the quantiser ------------------------===//
+//===- OpKinds.cpp - Classifies ops for the quantiser ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/OpKinds.h"
 
@@ -26,14 +26,14 @@ bool isElementwise(Operation *op) {
          llvm::all_of(op->getOperands(), isF32) && !llvm::all_of(op->getOperands(), top::isConstant);
 }
 
-/// Padding with 0 is exact in every range; other constants may lie outside of it.
+/// Checks that padding does not leave the input's range: 0 is exact in every range, other constants may lie outside.
 bool isMovingPad(top::PadOp op) { return op.getMode() != top::PadMode::constant || op.getValue().isZero(); }
 
 bool isNearest(top::ResizeOp op) {
   return op.getMode() == top::ResizeMode::nearest && op.getCoord() != top::ResizeCoord::tf_crop_and_resize;
 }
 
-/// The largest integer is that of the largest element; a sum is a mean with another scale.
+/// Maximum and minimum select one of the integers. A sum is a mean with another scale.
 OpKind kindOfReduction(top::ReduceKind kind) {
   switch (kind) {
   case top::ReduceKind::max:
@@ -65,7 +65,7 @@ OpKind kindOf(Operation *op) {
                                                                                           : OpKind::other;
   }
   if (llvm::any_of(op->getOperands(), [](Value v) { return isF32(v) && top::isConstant(v); })) {
-    return OpKind::other; // A table that is looked up, or a constant part of a concat: no activations.
+    return OpKind::other; // A constant operand, such as a lookup table or a part of a concat, is not an activation.
   }
   return llvm::TypeSwitch<Operation *, OpKind>(op)
       .Case<top::ReshapeOp, top::TransposeOp, top::SliceOp, top::MaxPoolOp, top::ExpandOp, top::TileOp, top::GatherOp,
@@ -137,7 +137,8 @@ int64_t countProducts(Operation *op) {
   if (!isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op) || !type.hasStaticShape()) {
     return 0;
   }
-  if (auto transposed = dyn_cast<top::ConvTransposeOp>(op)) { // every input element meets its input channel's weights
+  if (auto transposed = dyn_cast<top::ConvTransposeOp>(op)) { // each input element is multiplied by all weights of its
+                                                              // channel
     RankedTensorType x = typeOf(transposed.getX()), w = typeOf(transposed.getW());
     return x.hasStaticShape() ? x.getNumElements() * (w.getNumElements() / std::max<int64_t>(w.getDimSize(0), 1)) : 0;
   }
@@ -151,39 +152,39 @@ int64_t countProducts(Operation *op) {
 }
 
 std::optional<std::string> reasonAgainst(Operation *op) {
-  // |q - zero point| <= 255, |weight| <= 127, and the bias takes kMaxBias of the 32 bits.
+  // |q - zero point| <= 255, |weight| <= 127, and kMaxBias of the 32-bit range is reserved for the bias.
   int64_t longest = (std::numeric_limits<int32_t>::max() - int64_t(kMaxBias)) / (255 * 127);
   auto tooLong = [&](int64_t length) -> std::optional<std::string> {
     return length <= longest ? std::nullopt
                              : std::optional("sums of " + std::to_string(length) +
-                                             " products may exceed 32 bits, allowed are " + std::to_string(longest));
+                                             " products may overflow 32 bits; the limit is " + std::to_string(longest));
   };
   if (auto attention = dyn_cast<top::AttentionOp>(op)) {
-    // |q| and |k| are at most 127, as is |v|.
+    // |q|, |k| and |v| are at most 127.
     int64_t depth = typeOf(attention.getQ()).getShape().back(), keys = typeOf(attention.getV()).getShape().end()[-2];
     int64_t most = std::numeric_limits<int32_t>::max();
     return ShapedType::isDynamic(depth) || ShapedType::isDynamic(keys)
-               ? std::optional<std::string>("its number of keys is not known")
+               ? std::optional<std::string>("its depth or number of keys is not known at compile time")
            : depth > most / (128 * 128)         ? tooLong(depth)
            : keys > most / (128 * kPowerLevels) ? tooLong(keys)
                                                 : std::nullopt;
   }
   if (multipliesActivations(op)) {
-    return biasOf(op) ? std::optional<std::string>("it adds a bias to a product of two activations")
+    return biasOf(op) ? std::optional<std::string>("it multiplies two activations and adds a bias")
                       : tooLong(countBlended(op));
   }
   Value weight = weightOf(op).operand->get();
   if (weight.getDefiningOp<top::DequantizeOp>()) {
-    return "its weight is quantised in the model already";
+    return "the model already quantises its weight";
   }
   if (!top::isConstant(weight)) {
-    return "its first operand is the constant one";
+    return "its constant operand is the first one, not the second";
   }
   if (top::isConstant(op->getOperand(0))) {
     return "both of its operands are constants";
   }
   if (isa<top::MatMulOp>(op) && typeOf(weight).getRank() != 2) {
-    return "its weight has rank " + std::to_string(typeOf(weight).getRank()) + ", allowed is 2";
+    return "its weight has rank " + std::to_string(typeOf(weight).getRank()) + "; only rank 2 is supported";
   }
   if (Value bias = biasOf(op); bias && !top::isConstant(bias)) {
     return "its bias is computed";
@@ -192,7 +193,7 @@ std::optional<std::string> reasonAgainst(Operation *op) {
     return reason;
   }
   if (!hasFiniteWeights(op)) {
-    return "its weights or bias are not all finite numbers";
+    return "its weights or bias contain NaN or infinity";
   }
   return std::nullopt;
 }

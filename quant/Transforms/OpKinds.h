@@ -1,4 +1,4 @@
-//===- OpKinds.h - What an op is to the quantiser ---------------*- C++ -*-===//
+//===- OpKinds.h - Classifies ops for the quantiser -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,48 +8,50 @@
 
 namespace tessera::quant {
 
+/// The role of an op in quantisation.
 enum class OpKind {
   product,     ///< conv, conv_transpose, matmul: operand 0 and constant operand 1 in integers, sums in i32
-  pairwise,    ///< matmul of two activations, both in integers; only where it is asked for
-  attention,   ///< q, k and v in integers of 8 bits, powers rounded to kPowerLevels, scores and result in float
+  pairwise,    ///< matmul of two activations, both in integers; only on request
+  attention,   ///< q, k and v in 8-bit integers, exponentials rounded to kPowerLevels, scores and result in float
   elementwise, ///< reads and writes integers, computes in float
-  move,        ///< only moves operand 0, or picks from it by size: its result has the same parameters
-  concat,      ///< only moves: all operands and the result have the same parameters
-  blend,       ///< means and sums of integers, with parameters of their own: avg_pool, reduce, interpolating resize
-  other,       ///< has no integer form
+  move,        ///< moves or selects elements of operand 0: the result has the same parameters
+  concat,      ///< moves elements: all operands and the result have the same parameters
+  blend,       ///< sums or means of integers with their own parameters: avg_pool, reduce, interpolating resize
+  other,       ///< does not have an integer form
 };
 
-/// What powers of attention, at most 1, are rounded to: bytes without sign.
+/// Number of steps, in unsigned bytes, to which attention rounds its exponentials e^(score - largest score).
 inline constexpr int64_t kPowerLevels = 255;
 
+/// Returns the role of `op`. Matmuls of two activations are classified as `product`; see multipliesActivations.
 OpKind kindOf(mlir::Operation *op);
 
-/// Whether `op` is a matmul of which no operand is constant.
+/// Checks that `op` is a matmul with two non-constant operands.
 bool multipliesActivations(mlir::Operation *op);
 
-/// The constant of `op` (a product) that becomes i8, and along which of its dims the output channels lie.
+/// The constant operand of `op` (of kind `product`) that becomes i8, and its dim of output channels.
 struct WeightOperand {
   mlir::OpOperand *operand;
   int64_t channelDim;
 };
 WeightOperand weightOf(mlir::Operation *op);
 
-/// `sum`, for the result of a product, behind the rectifier that the product has; itself where it has none.
+/// Returns `sum` after the activation clamp of `op` (of kind `product`), or `sum` itself if `op` has none.
 mlir::Value rectified(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Value sum);
 
-/// The bias of a product, null if it has none.
+/// Returns the bias of a convolution or matmul, or null.
 mlir::Value biasOf(mlir::Operation *op);
 
-/// Elements that one result of a blend, or products that one of a pairwise op, is made of.
+/// Returns the number of elements per result of a blend, or of products per result of a pairwise op.
 int64_t countBlended(mlir::Operation *op);
 
-/// Products summed into one result element of a product whose weights have static dims.
+/// Returns the number of products summed per result element. Requires weights with static dims.
 int64_t reductionLength(mlir::Operation *op);
 
-/// Multiplications of a product with static dims; 0 for other ops.
+/// Returns the number of multiplications of a convolution or matmul with static dims; 0 for other ops.
 int64_t countProducts(mlir::Operation *op);
 
-/// Why a product (or pairwise op, or attention) cannot run on integers whatever its inputs' ranges are; nothing if it
+/// Returns why a convolution, matmul or attention cannot run on integers, for any ranges of its inputs; nothing if it
 /// can.
 std::optional<std::string> reasonAgainst(mlir::Operation *op);
 

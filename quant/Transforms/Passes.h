@@ -1,4 +1,4 @@
-//===- Passes.h - From a float Top module to integers ----------*- C++ -*-===//
+//===- Passes.h - Quantisation passes on Top --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- Pixels.cpp - Pre-processing becomes part of the model ---------------===//
+//===- Pixels.cpp - Fuses pre-processing into the model -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/InputsOutputs.h"
 
@@ -12,18 +12,18 @@ using namespace mlir;
 namespace tessera::quant {
 namespace {
 
-/// The part of the record (python_tools/tessera/preprocess.py) that becomes ops.
+/// The fields of the record (see python_tools/tessera/preprocess.py) that become ops.
 struct Record {
   llvm::json::Object all;
-  SmallVector<float> mean, scale; ///< one, or one per channel
+  SmallVector<float> mean, scale; ///< one value, or one per channel
   std::string order;              ///< "rgb", "bgr", "gray"
-  bool isPacked = false;          ///< of the model's input
+  bool isPacked = false;          ///< layout of the model's input
 
   int64_t channels() const { return order == "gray" ? 1 : 3; }
 };
 
 llvm::Expected<Record> readRecord(StringRef text, StringRef input) {
-  auto fault = [&] { return llvm::createStringError("input '" + input + "' has a damaged record of pre-processing"); };
+  auto fault = [&] { return llvm::createStringError("input '" + input + "' has a malformed pre-processing record"); };
   llvm::Expected<llvm::json::Value> parsed = top::parseJson(text);
   if (!parsed) {
     llvm::consumeError(parsed.takeError());
@@ -51,7 +51,7 @@ llvm::Expected<Record> readRecord(StringRef text, StringRef input) {
 }
 
 struct Format {
-  std::string order; ///< empty: the model's
+  std::string order; ///< empty for the model's order
   bool isPacked;
 };
 
@@ -65,7 +65,7 @@ std::optional<Format> parseFormat(StringRef text) {
   return known ? std::optional(format) : std::nullopt;
 }
 
-/// [1, C, 1, 1] or [1, 1, 1, C], or one value.
+/// Creates a constant [1, C, 1, 1] or [1, 1, 1, C], or of one value.
 Value perChannel(OpBuilder &builder, Location loc, ArrayRef<float> values, bool isPacked) {
   int64_t count = values.size();
   auto type = RankedTensorType::get(
@@ -93,7 +93,8 @@ Value reverse(OpBuilder &builder, Location loc, Value x, int64_t dim) {
                               builder.getDenseI64ArrayAttr(type.getShape()), builder.getDenseI64ArrayAttr(steps));
 }
 
-/// Pixels to what the model's input was: (pixels - mean) * scale in f32, in this order, as the tools compute it.
+/// Converts pixels to the model's former input: (pixels - mean) * scale in f32, in the order in which the tools compute
+/// it.
 Value convert(OpBuilder &builder, Value pixels, RankedTensorType wanted, const Record &record, const Format &format) {
   Location loc = pixels.getLoc();
   Value x = pixels;
@@ -113,7 +114,7 @@ Value convert(OpBuilder &builder, Value pixels, RankedTensorType wanted, const R
   return x;
 }
 
-/// What the tools have left to do.
+/// Returns the record of the pre-processing that is left to the caller.
 std::string remaining(Record &record, const Format &format) {
   record.all["mean"] = llvm::json::Array{0.0};
   record.all["scale"] = llvm::json::Array{1.0};
@@ -129,13 +130,13 @@ llvm::Error fuse(func::FuncOp function, BlockArgument argument, StringRef name, 
   int64_t channelDim = record.isPacked ? 3 : 1;
   if (!type || type.getRank() != 4 || !type.hasStaticShape() || !type.getElementType().isF32() ||
       type.getDimSize(channelDim) != record.channels()) {
-    return llvm::createStringError(
-        "input '" + name + "' cannot be given as pixels: it is no f32 tensor of four dims with " +
-        llvm::Twine(record.channels()) + " channel(s), as " + record.order + " pictures are");
+    return llvm::createStringError("input '" + name +
+                                   "' cannot be given as pixels: expected a static f32 tensor of rank 4 with " +
+                                   llvm::Twine(record.channels()) + " channel(s), as for " + record.order + " images");
   }
   if (record.order == "gray" && !format.order.empty()) {
     return llvm::createStringError("input '" + name +
-                                   "' takes grey pictures, which have no order of channels: packed or planar");
+                                   "' takes grey images, which do not have a channel order; allowed: packed, planar");
   }
   int64_t n = type.getDimSize(0), c = type.getDimSize(channelDim), h = type.getDimSize(record.isPacked ? 1 : 2),
           w = type.getDimSize(record.isPacked ? 2 : 3);
@@ -163,7 +164,7 @@ llvm::Error fusePreprocess(func::FuncOp function, StringRef text) {
   if (!format) {
     return llvm::createStringError(
         "'" + text +
-        "' is no format of pixels; allowed: packed, planar, rgb_packed, rgb_planar, bgr_packed, bgr_planar");
+        "' is not a pixel format; allowed: packed, planar, rgb_packed, rgb_planar, bgr_packed, bgr_planar");
   }
   bool found = false;
   for (BlockArgument argument : function.getArguments()) {
@@ -184,7 +185,7 @@ llvm::Error fusePreprocess(func::FuncOp function, StringRef text) {
     }
   }
   if (!found) {
-    return llvm::createStringError("the model has no pre-processing that could be fused: give it to model_transform "
+    return llvm::createStringError("the model has no pre-processing to fuse; pass it to model_transform "
                                    "(--mean, --scale, --pixel_format)");
   }
   OpBuilder builder(function.getContext());

@@ -1,4 +1,4 @@
-//===- Quantize.cpp - From a float Top function to integers ----------------===//
+//===- Quantize.cpp - Quantisation of a float Top function ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Quantize.h"
 
@@ -24,8 +24,8 @@ namespace tessera::quant {
 namespace {
 using namespace mlir;
 
-/// Every reader of `v` that `decisions` does not except gets dequantize(quantize(v)). The integers stand for the tensor
-/// from now on, and have its name.
+/// Inserts dequantize(quantize(v)) before all readers of `v` except those that `decisions` excludes. The integers take
+/// over the name of the tensor.
 top::QuantizeOp insertPair(OpBuilder &builder, Value v, const IntegerForm &form, const Decisions &decisions) {
   Location loc = v.getLoc();
   if (Operation *op = v.getDefiningOp()) {
@@ -38,7 +38,7 @@ top::QuantizeOp insertPair(OpBuilder &builder, Value v, const IntegerForm &form,
   Value scale = top::createScalar(builder, loc, builder.getF32Type(), form.scale);
   Value zeroPoint = top::createScalar(builder, loc, element, form.zeroPoint);
   auto q = top::QuantizeOp::create(builder, loc, type.clone(element), v, scale, zeroPoint, form.levels);
-  if (auto input = dyn_cast<BlockArgument>(v)) { // no node is behind it: in reports it goes by the input's name
+  if (auto input = dyn_cast<BlockArgument>(v)) { // an input does not have a node: reports use the input's name
     q->setLoc(NameLoc::get(builder.getStringAttr(top::getInputName(input))));
   }
   auto dq = top::DequantizeOp::create(builder, loc, type, q, scale, zeroPoint, form.levels);
@@ -69,7 +69,8 @@ int64_t countElements(ValueRange values, bool constants) {
   return count;
 }
 
-/// The first name of a node that is the op's alone, else that of its tensor: tables accept both.
+/// Returns a name by which tables can refer to the op: its first node name that no other op has, else the name of its
+/// tensor.
 std::string tableName(Operation *op, const llvm::StringMap<unsigned> &uses) {
   for (StringRef name : top::getNodeNames(op->getLoc())) {
     if (uses.lookup(name) == 1) {
@@ -79,7 +80,7 @@ std::string tableName(Operation *op, const llvm::StringMap<unsigned> &uses) {
   return top::getTensorName(op->getResult(0)).str();
 }
 
-/// The top level's ops of floats that a table can name.
+/// Lists the top-level ops with a float result that a table can name.
 std::vector<DecidedOp> listOps(func::FuncOp function, const Decisions &decisions, Precision precision) {
   llvm::StringMap<unsigned> uses;
   function.walk([&](Operation *op) {
@@ -115,7 +116,7 @@ std::vector<DecidedOp> listOps(func::FuncOp function, const Decisions &decisions
   return list;
 }
 
-/// Names as they are before pairs take over those of tensors.
+/// Names of the ops before pairs take over the names of tensors.
 using OpNames = llvm::DenseMap<Operation *, std::string>;
 
 OpNames displayNames(func::FuncOp function) {
@@ -151,7 +152,7 @@ void reportOn(func::FuncOp function, const OpNames &names, const Decisions &deci
     } else if (auto it = decisions.kept.find(&op); it != decisions.kept.end()) {
       if (onlyProducts && !decisions.asked.contains(&op) && !weights.kept.contains(&op) &&
           !dynamic.kept.contains(&op)) {
-        continue; // has no weights
+        continue; // does not have weights to quantise
       }
       std::string reason = it->second;
       for (const auto *other : {&narrow.kept, &weights.kept, &dynamic.kept}) {
@@ -170,7 +171,7 @@ llvm::Expected<std::optional<LearnedWeights>> loadLearned(MLIRContext *context, 
   return LearnedWeights::load(context, table.weightsPath(), table.weightsHash());
 }
 
-/// The factors that the table's weights were learned with become part of the function.
+/// Applies the channel factors with which the table's weights were learned.
 llvm::Expected<TensorFactors> equalize(func::FuncOp function, const std::optional<LearnedWeights> &learned) {
   if (!learned) {
     return TensorFactors();
@@ -190,7 +191,7 @@ llvm::Expected<TensorFactors> equalize(func::FuncOp function, const std::optiona
   return origins.empty() ? TensorFactors() : applyFactors(function, flow, origins);
 }
 
-/// What was learned for a product, if anything.
+/// Returns the learned weights of a convolution or matmul, if there are any.
 llvm::Expected<std::optional<LearnedWeight>> findLearned(const std::optional<LearnedWeights> &learned, Operation *op) {
   if (!learned) {
     return std::nullopt;
@@ -199,7 +200,7 @@ llvm::Expected<std::optional<LearnedWeight>> findLearned(const std::optional<Lea
   return learned->find(top::getTensorName(op->getResult(0)), type, countChannels(op));
 }
 
-/// For a product whose weights have two terms: of what was learned, what they need too.
+/// Adds to the bias of an op whose weights have two terms the part of the learned bias that remains valid for them.
 llvm::Error addInputBias(OpBuilder &builder, const std::optional<LearnedWeights> &learned, Operation *op) {
   if (!learned) {
     return llvm::Error::success();
@@ -212,7 +213,7 @@ llvm::Error addInputBias(OpBuilder &builder, const std::optional<LearnedWeights>
   return bias.takeError();
 }
 
-/// Attention of integers has powers of so many levels.
+/// Sets the number of levels that integer attention rounds its exponentials to.
 void roundPowers(const Decisions &decisions) {
   for (Operation *op : decisions.integers) {
     if (auto attention = dyn_cast<top::AttentionOp>(op)) {
@@ -221,10 +222,11 @@ void roundPowers(const Decisions &decisions) {
   }
 }
 
-/// Products, and what their inputs become.
+/// Convolutions and matmuls with the integer form of their input.
 using Products = llvm::MapVector<Operation *, IntegerForm>;
 
-/// Makes the weights of products of integers i8, but of those that are to have two terms, which it returns.
+/// Makes the weights of integer convolutions and matmuls i8, except weights that are to have two terms. Returns the ops
+/// with such weights.
 llvm::Expected<Products> roundWeights(func::FuncOp function, const CalibrationTable &table,
                                       const std::optional<LearnedWeights> &learned, const Decisions &decisions,
                                       QuantizeReport &report, llvm::function_ref<void(size_t, size_t)> progress) {
@@ -257,7 +259,7 @@ llvm::Expected<Products> roundWeights(func::FuncOp function, const CalibrationTa
   return twoTerms;
 }
 
-/// The second products count as ops of integers from now on.
+/// Splits weights into two terms. The second contractions become integer ops in `decisions`.
 void splitWeights(OpBuilder &builder, const Products &products, Decisions &decisions, QuantizeReport &report) {
   for (const auto &[op, form] : products) {
     if (Operation *second = splitWeight(builder, op, form)) {
@@ -362,7 +364,7 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
   report.factors = std::move(*factors);
   report.ops = listOps(function, *decisions, precision);
   const OpNames names = displayNames(function);
-  // Integers are made first: rounded floats are not what ranges were measured on.
+  // Make integers first: their ranges were measured on tensors that are not rounded to 16-bit floats.
   OpBuilder builder(function.getContext());
   llvm::Expected<Products> twoTerms = roundWeights(function, table, *learned, *decisions, report, progress);
   if (!twoTerms) {

@@ -1,4 +1,4 @@
-//===- Quantize.h - From a float Top function to integers -------*- C++ -*-===//
+//===- Quantize.h - Quantisation of a float Top function --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,69 +9,72 @@
 
 namespace tessera::quant {
 
-/// An op that is not in 8 bits.
+/// An op that does not run in 8 bits.
 struct KeptOp {
-  std::string name; ///< of its ONNX nodes, or of its tensor
+  std::string name; ///< name of its ONNX node, or of its tensor
   std::string op;   ///< "top.conv"
   std::string reason;
-  int64_t products = 0; ///< its multiplications, for convolutions and matmuls
+  int64_t products = 0; ///< number of multiplications; 0 except for convolutions and matmuls
 };
 
-/// An op that makes float values on Top, as it was decided: what a search for the cheapest precisions chooses from.
+/// An op with float results on Top and its precision. A search for the cheapest precisions chooses among these ops.
 struct DecidedOp {
-  std::string name; ///< what a quantise table calls it
+  std::string name; ///< name in a quantise table
   std::string op;   ///< "top.conv"
   Precision precision = Precision::F32;
-  bool moves = false;   ///< only moves values, in whatever type they have
-  int64_t products = 0; ///< multiplications of a convolution or matmul
-  int64_t weights = 0;  ///< elements of its constants
-  int64_t reads = 0;    ///< elements of its other operands
-  int64_t writes = 0;   ///< elements of its results
+  bool moves = false;   ///< only moves values, independently of their type
+  int64_t products = 0; ///< number of multiplications of a convolution or matmul
+  int64_t weights = 0;  ///< number of elements of its constants
+  int64_t reads = 0;    ///< number of elements of its other operands
+  int64_t writes = 0;   ///< number of elements of its results
 };
 
-/// A tensor that is i8 or i16 now: real = scale * (q - zeroPoint).
+/// A tensor that became i8 or i16: real = scale * (q - zeroPoint).
 struct QuantizedTensor {
-  std::string name; ///< of the float tensor that it stands for; its quantize has the name from now on
+  std::string name; ///< name of the float tensor, which its quantize has taken over
   float scale;
   int8_t zeroPoint;
 };
 
-/// What the user is told.
+/// Summary of a quantisation for the user.
 struct QuantizeReport {
-  int64_t integerOps = 0;                      ///< run on integers, or in the epilogue of one that does
-  int64_t narrowOps = 0;                       ///< hold weights and stored results in f16 or bf16
-  int64_t products = 0, integerProducts = 0;   ///< multiplications of convolutions and matmuls: all, in integers
-  int64_t narrowProducts = 0;                  ///< of f16 or bf16
-  int64_t weightOps = 0, weightProducts = 0;   ///< with integer weights, computing in float
-  int64_t wideProducts = 0;                    ///< of these, those of i16
-  int64_t secondProducts = 0;                  ///< of these, those with the second term of a weight
-  std::vector<KeptOp> kept, wide;              ///< that stay float, that read i16; in program order
-  std::vector<DecidedOp> ops;                  ///< all of them, in program order
-  int64_t learnedWeights = 0;                  ///< products whose weights run_calibration chose
-  int64_t splitWeights = 0;                    ///< products whose weights have two terms
-  std::vector<QuantizedTensor> tensors;        ///< with a name
-  TensorFactors factors;                       ///< tensors hold these parts of what the model's have under their name
-  std::vector<std::string> floatInputsOutputs; ///< that were asked for as integers and stay f32: which, and why
+  int64_t integerOps = 0;                      ///< ops that run on integers, or in the epilogue of such an op
+  int64_t narrowOps = 0;                       ///< ops whose weights and stored results are f16 or bf16
+  int64_t products = 0, integerProducts = 0;   ///< multiplications of convolutions and matmuls: all, and in integers
+  int64_t narrowProducts = 0;                  ///< multiplications in f16 or bf16
+  int64_t weightOps = 0, weightProducts = 0;   ///< ops that compute in float with integer weights
+  int64_t wideProducts = 0;                    ///< part of integerProducts that reads i16
+  int64_t secondProducts = 0;                  ///< part of integerProducts for the second term of weights
+  std::vector<KeptOp> kept, wide;              ///< ops that stay float, ops that read i16; in program order
+  std::vector<DecidedOp> ops;                  ///< all ops, in program order
+  int64_t learnedWeights = 0;                  ///< number of ops whose weights run_calibration chose
+  int64_t splitWeights = 0;                    ///< number of ops whose weights have two terms
+  std::vector<QuantizedTensor> tensors;        ///< quantised tensors with a name
+  TensorFactors factors;                       ///< factors by which tensors were divided, compared with the tensor of
+                                               ///< the same name in the model
+  std::vector<std::string> floatInputsOutputs; ///< inputs and outputs that stay f32 on a request for integers, with the
+                                               ///< reason
 };
 
-/// Fails where a table names a tensor or an op that the function does not have. To be called before anything that drops
-/// tensors (top-widen-floats), after top::nameEveryTensor.
+/// Fails if a table names a tensor or an op that the function does not have. Call this after top::nameEveryTensor and
+/// before any pass that drops tensors (top-widen-floats).
 llvm::Error checkTables(mlir::func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices);
 
-/// Products that share a scale in W4, unless told otherwise.
+/// Default number of weights along the sum that share a scale in W4.
 inline constexpr int64_t kGroupSize = 32;
 
-/// What is asked for beside the tables.
+/// Options of quantizeFunction.
 struct QuantizeOptions {
-  Precision precision = Precision::INT8; ///< of ops that the quantise table does not name
-  int64_t groupSize = kGroupSize;        ///< of W4, a multiple of 16
-  /// Weights of two terms become two products; else they stay the floats that these stand for (Undo.h).
+  Precision precision = Precision::INT8; ///< for ops that the quantise table does not name
+  int64_t groupSize = kGroupSize;        ///< for W4; a multiple of 16
+  /// Split weights with two terms into two contractions. Otherwise they stay the float values of the two terms
+  /// (Undo.h).
   bool splitWeights = true;
 };
 
 /// Inserts pairs of quantize and dequantize, or of casts (see `top-quantize` in Passes.td). Tensors must have names
-/// (top::nameEveryTensor). `table` may be empty where nothing is to be INT8. Weights that the table's own
-/// file holds are taken from there. `progress`: ops done, of all, in each round over them.
+/// (top::nameEveryTensor). `table` may be empty if no op is INT8. Weights in the table's weight file replace those of
+/// the model. `progress` is called with the number of ops done and the total, in each pass over the ops.
 llvm::Expected<QuantizeReport> quantizeFunction(
     mlir::func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices,
     const QuantizeOptions &options, llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {});

@@ -83,7 +83,7 @@ Expected<QuantizeTable> QuantizeTable::load(StringRef path) {
     table.choices.push_back(
         {name->str(), precision.value_or(Precision::F32), line.optionalText("reason").value_or("")});
     if (!seen.insert(*name).second) {
-      line.fail("is there twice");
+      line.fail("is listed twice");
     }
     if (Error error = line.finish()) {
       return error;

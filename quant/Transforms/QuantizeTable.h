@@ -10,38 +10,38 @@
 
 namespace tessera::quant {
 
-/// What an op computes with, and what its weights and its result are held in. W8, W4: integer weights, f32 else.
-/// DYNAMIC_INT8: matmuls in INT8 whose input is quantised at run time, f32 else.
+/// The type in which an op computes and in which its weights and results are held. W8 and W4 have integer weights and
+/// otherwise f32. DYNAMIC_INT8 quantises the inputs of INT8 matmuls at run time and is otherwise f32.
 enum class Precision { F32, INT8, INT16, BF16, F16, W8, W4, DYNAMIC_INT8 };
 
-/// By its name in tables and on command lines; nothing for others.
+/// Returns the precision with a given name in tables and on command lines; nothing for unknown names.
 std::optional<Precision> parsePrecision(llvm::StringRef name);
-/// "F32, INT8, ..."
+/// Returns "F32, INT8, ...", for messages.
 std::string precisionNames();
 
-/// As tables and flags spell it.
+/// Returns the name that tables and flags use.
 llvm::StringRef toString(Precision precision);
 
-/// Bits of an element of what an op makes, and of one of its weights.
+/// Bits per element of an op's result and of its weights.
 struct Widths {
   unsigned activation, weight;
 };
 Widths widthsOf(Precision precision);
 
-/// One line: the user, or a search, decided about an op.
+/// One line of the table: the precision that the user or a search chose for an op.
 struct Choice {
-  std::string name; ///< of an ONNX node, or of a tensor that an op makes
+  std::string name; ///< name of an ONNX node, or of a tensor that an op computes
   Precision precision = Precision::F32;
   std::string reason; ///< free text, may be empty
 };
 
 /// {"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "Conv_3", "type": "F32", "reason": "..."}]}
-/// A "model" and a "tool" may stand beside. What has no line is decided by the quantiser.
+/// The keys "model" and "tool" are allowed. The quantiser decides about ops without a line.
 struct QuantizeTable {
-  /// Reads and checks a table. The error names file, op, value and what is allowed.
+  /// Reads and checks a table. Errors name the file, the op, the value and the allowed values.
   static llvm::Expected<QuantizeTable> load(llvm::StringRef path);
 
-  Precision standard = Precision::INT8; ///< of ops that have no line: INT8, or INT16
+  Precision standard = Precision::INT8; ///< precision of ops without a line: INT8 or INT16
   std::string path;
   std::vector<Choice> choices;
 };

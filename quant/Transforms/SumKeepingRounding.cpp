@@ -1,4 +1,4 @@
-//===- SumKeepingRounding.cpp - To the nearest, but sums stay -------------===//
+//===- SumKeepingRounding.cpp - Rounding that preserves sums --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/SumKeepingRounding.h"
 
@@ -31,7 +31,7 @@ void SumKeepingRounding::round(ArrayRef<float> weights, float scale) {
 
 TESSERA_WIDE_VECTORS static void roundEach(const double *exact, size_t count, double low, double high,
                                            int8_t *integers) {
-  // Adding it and taking it away again rounds doubles of less than 2^51 to the nearest integer, ties to even.
+  // Adding and subtracting it rounds doubles below 2^51 to the nearest integer, ties to even.
   constexpr double kRounder = 0x1.8p52;
   for (size_t i = 0; i < count; ++i) {
     double clamped = exact[i] < low ? low : exact[i];
@@ -51,7 +51,7 @@ void SumKeepingRounding::roundExact() {
   roundEach(exact.data(), exact.size(), lowest, highest, integers.data());
 }
 
-/// The sum of |errors|, in their order.
+/// Returns the sum of |errors|, added in their order.
 static double sumOf(ArrayRef<double> errors) {
   double sum = 0;
   for (double error : errors) {
@@ -66,7 +66,7 @@ TESSERA_WIDE_VECTORS static void multiplyEach(double *values, size_t count, doub
   }
 }
 
-/// The least of |values| above |floor|, infinity where there is none; several minima, which do not wait for each other.
+/// Returns the least of |values| above |floor|, or infinity. Keeps several minima, whose computations are independent.
 TESSERA_WIDE_VECTORS static double leastAbove(const double *values, size_t count, double floor) {
   constexpr size_t kLanes = 8;
   double least[kLanes];
@@ -92,14 +92,14 @@ TESSERA_WIDE_VECTORS static size_t countUpTo(const double *values, size_t count,
   return found;
 }
 
-/// The |rank|-th of |values| in ascending order, from 1 on.
+/// Returns the |rank|-th of |values| in ascending order; ranks start at 1.
 static double valueOfRank(ArrayRef<double> values, size_t rank, SmallVectorImpl<double> &scratch) {
   if (rank > 8) {
     scratch.assign(values.begin(), values.end());
     std::nth_element(scratch.begin(), scratch.begin() + rank - 1, scratch.end());
     return scratch[rank - 1];
   }
-  double value = -std::numeric_limits<double>::infinity(); // one after the other: no branch that nothing foretells
+  double value = -std::numeric_limits<double>::infinity(); // search step by step, without unpredictable branches
   do {
     value = leastAbove(values.data(), values.size(), value);
   } while (countUpTo(values.data(), values.size(), value) < rank);
@@ -130,10 +130,10 @@ void SumKeepingRounding::mendErrors(ElementAt elementAt) {
     return;
   }
   const int sign = sum > 0 ? 1 : -1, bound = sign > 0 ? lowest : highest;
-  multiplyEach(errors.data(), errors.size(), -sign); // the worst ones come first
+  multiplyEach(errors.data(), errors.size(), -sign); // the most negative errors are the best candidates
   const size_t most = std::min<size_t>(turns, errors.size());
   const double last = valueOfRank(errors, most, scratch);
-  // By place where equal: the same model gives the same bytes.
+  // Ties are resolved by position, so that the same model always gives the same bytes.
   size_t equal = most - countUpTo(errors.data(), errors.size(), std::nextafter(last, -HUGE_VAL));
   for (auto [place, error] : llvm::enumerate(errors)) {
     int8_t &integer = integers[elementAt(place)];

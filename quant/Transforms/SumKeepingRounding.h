@@ -1,4 +1,4 @@
-//===- SumKeepingRounding.h - To the nearest, but sums stay -----*- C++ -*-===//
+//===- SumKeepingRounding.h - Rounding that preserves sums ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,36 +9,36 @@
 
 namespace tessera::quant {
 
-/// Rounds weights (in units of their scales) so that sums of them keep their value. A kernel meets inputs of much the
-/// same mean at all its taps, and behind a rectifier all means are positive: what the rounding errors add up to is an
-/// offset of the output, which nothing averages out. The fewest roundings that mend the sums are turned around, those
-/// nearest to a tie first, so that the errors themselves hardly grow.
+/// Rounds weights, in units of their scales, so that sums of weights are preserved. All taps of a kernel meet inputs
+/// with about the same mean, which is positive after a rectifier. The sum of the rounding errors is therefore an offset
+/// of the output that nothing averages out. To correct a sum, the fewest possible weights are rounded the other way,
+/// those nearest to a tie first, so that individual errors hardly grow.
 class SumKeepingRounding {
 public:
-  /// Integers within [lowest, highest].
+  /// Rounds to integers within [lowest, highest].
   SumKeepingRounding(int lowest, int highest) : lowest(lowest), highest(highest) {}
   SumKeepingRounding(llvm::SmallVector<double> exact, int lowest, int highest);
 
-  /// Begins anew, with other weights; each divided by |scale|.
+  /// Starts over with other weights, each divided by |scale|.
   void round(llvm::ArrayRef<float> weights, float scale);
 
-  /// Makes the sum over `elements`, which ascend, right to half a step.
+  /// Corrects the sum over `elements`, in ascending order, to within half a step.
   void mend(llvm::ArrayRef<int64_t> elements);
-  /// That of each of `count` runs of elements that follow each other.
+  /// Corrects the sum of each of `count` consecutive runs of `length` elements.
   void mendRuns(int64_t length, int64_t count);
 
   llvm::ArrayRef<int8_t> get() const { return integers; }
 
 private:
   void roundExact();
-  /// The same; `errors` are those of elementAt(place in them).
+  /// Corrects the sum of `errors`; errors[i] belongs to element elementAt(i).
   template <typename ElementAt>
   void mendErrors(ElementAt elementAt);
 
   llvm::SmallVector<double> exact;
   int lowest, highest;
   std::vector<int8_t> integers;
-  llvm::SmallVector<double> errors, scratch; ///< of the sum that is mended; kept for the next one
+  llvm::SmallVector<double> errors, scratch; ///< buffers, kept to avoid reallocation
 };
 
 } // namespace tessera::quant

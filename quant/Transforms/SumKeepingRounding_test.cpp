@@ -1,4 +1,4 @@
-//===- SumKeepingRounding_test.cpp - The worst roundings are turned -------===//
+//===- SumKeepingRounding_test.cpp - The right weights are rounded the other way --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/SumKeepingRounding.h"
 
@@ -12,7 +12,7 @@ using namespace tessera::quant;
 
 namespace {
 
-/// As the header says: all errors are sorted.
+/// Reference implementation of SumKeepingRounding::mend, which sorts all errors.
 void mendSorted(const llvm::SmallVector<double> &exact, std::vector<int8_t> &integers, int lowest, int highest) {
   double sum = 0;
   std::vector<std::pair<double, size_t>> errors;
@@ -30,7 +30,7 @@ void mendSorted(const llvm::SmallVector<double> &exact, std::vector<int8_t> &int
   }
 }
 
-/// Uniform or on a grid, where errors are equal; around |mean|, beyond the integers at times: one or many turns.
+/// Returns values around a mean, uniform or on a grid (which gives equal errors). Some exceed the integer range.
 llvm::SmallVector<double> randomValues(std::mt19937 &random, size_t count) {
   const double spread = 1 + random() % 20, mean = int(random() % 21) - 10;
   const bool grid = random() % 2;

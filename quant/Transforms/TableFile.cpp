@@ -1,4 +1,4 @@
-//===- TableFile.cpp - Reading the tables a user may edit ------------------===//
+//===- TableFile.cpp - Reading tables that users may edit -----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/TableFile.h"
 
@@ -27,8 +27,8 @@ Expected<json::Object> readTableFile(StringRef path, StringRef format, int64_t v
   }
   Expected<json::Value> document = top::parseJson((*file)->getBuffer());
   if (!document) {
-    return createStringError("'" + path + "' is no JSON, at line:column " + toString(document.takeError()) + "; " +
-                             maker);
+    return createStringError("'" + path + "' is not valid JSON, at line:column " + toString(document.takeError()) +
+                             "; " + maker);
   }
   json::Object *object = document->getAsObject();
   if (!object || object->getString("format") != format) {

@@ -1,4 +1,4 @@
-//===- TableFile.h - Reading the tables a user may edit ---------*- C++ -*-===//
+//===- TableFile.h - Reading tables that users may edit ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,26 +10,26 @@
 
 namespace tessera::quant {
 
-/// Reads a JSON object whose "format" and "version" are as given. Errors name the file, and line and column where it is
-/// no JSON; `maker` is what the user runs to get a new one.
+/// Reads a JSON object and checks its "format" and "version". Errors name the file, and line and column if it is not
+/// JSON. `maker` is advice on how to get a valid file.
 llvm::Expected<llvm::json::Object> readTableFile(llvm::StringRef path, llvm::StringRef format, int64_t version,
                                                  llvm::StringRef maker);
 
-/// Takes the members of one object, by name. The first that is missing or not as expected becomes the error of
-/// `finish`, and so does a member that nobody asked for; the values returned after an error are zero.
+/// Reads the members of a JSON object by name. The first missing or malformed member becomes the error of `finish`, as
+/// does a member that was never requested. Values returned after an error are zero.
 class ObjectReader {
 public:
-  /// `where` starts each message: "t.json: tensor 'x'".
+  /// `where` is the prefix of each message, for example "t.json: tensor 'x'".
   ObjectReader(const llvm::json::Object &object, std::string where) : object(object), where(std::move(where)) {}
 
   std::string text(llvm::StringRef key);
-  double number(llvm::StringRef key); ///< finite
+  double number(llvm::StringRef key); ///< rejects values that are not finite
   bool flag(llvm::StringRef key);
   std::optional<double> optionalNumber(llvm::StringRef key);
   std::optional<int64_t> optionalInteger(llvm::StringRef key, int64_t low, int64_t high);
   std::optional<std::string> optionalText(llvm::StringRef key);
   const llvm::json::Array *array(llvm::StringRef key);
-  /// The member may be there and is not looked at.
+  /// Allows a member without reading it.
   void ignore(llvm::StringRef key) { asked.push_back(key.str()); }
 
   void fail(const llvm::Twine &what);
@@ -46,7 +46,7 @@ private:
   llvm::SmallVector<std::string> asked;
 };
 
-/// A value as it stands in the file.
+/// Returns a value as it appears in the file.
 std::string toText(const llvm::json::Value &value);
 
 } // namespace tessera::quant

@@ -1,4 +1,4 @@
-//===- TableNames.cpp - The names that tables may use ----------------------===//
+//===- TableNames.cpp - Names that tables may use -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/TableNames.h"
 
@@ -34,7 +34,7 @@ TableNames::TableNames(func::FuncOp function) {
   });
 }
 
-/// The known name nearest to `wanted`, as a question; empty if none is near.
+/// Returns a question with the known name most similar to `wanted`; empty if none is similar.
 static std::string suggestion(StringRef wanted, const llvm::StringMap<SmallVector<Operation *>> &known) {
   StringRef best;
   unsigned least = std::max<size_t>(2, wanted.size() / 3) + 1;
@@ -44,7 +44,7 @@ static std::string suggestion(StringRef wanted, const llvm::StringMap<SmallVecto
       least = distance, best = entry.getKey();
     }
   }
-  return best.empty() ? "" : "; is it '" + best.str() + "'?";
+  return best.empty() ? "" : "; did you mean '" + best.str() + "'?";
 }
 
 llvm::Error checkTables(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices) {
@@ -58,7 +58,7 @@ llvm::Error checkTables(func::FuncOp function, const CalibrationTable &table, co
     if (hasTwoTerms(&line.getValue()) && makers != index.ops.end() &&
         llvm::none_of(makers->second, [](Operation *op) { return kindOf(op) == OpKind::product; })) {
       return llvm::createStringError("'" + table.path() + "': tensor '" + line.getKey() +
-                                     "': \"weight_terms\" is 2, but no convolution or matmul makes it");
+                                     "': \"weight_terms\" is 2, but no convolution or matmul produces it");
     }
   }
   for (const Choice &choice : choices.choices) {

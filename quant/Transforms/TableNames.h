@@ -1,4 +1,4 @@
-//===- TableNames.h - The names that tables may use -------------*- C++ -*-===//
+//===- TableNames.h - Names that tables may use -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,8 +11,8 @@ namespace tessera::quant {
 struct TableNames {
   explicit TableNames(mlir::func::FuncOp function);
 
-  llvm::StringMap<llvm::SmallVector<mlir::Operation *>> ops;     ///< by node and by tensor
-  llvm::StringMap<llvm::SmallVector<mlir::Operation *>> tensors; ///< only the keys
+  llvm::StringMap<llvm::SmallVector<mlir::Operation *>> ops;     ///< by node name and by tensor name
+  llvm::StringMap<llvm::SmallVector<mlir::Operation *>> tensors; ///< only the keys are used
 };
 
 } // namespace tessera::quant

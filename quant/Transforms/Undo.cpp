@@ -1,4 +1,4 @@
-//===- Undo.cpp - The float model that a quantised one stands for ----------===//
+//===- Undo.cpp - Restores the float form of a quantised model ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Undo.h"
 
@@ -28,7 +28,7 @@ TensorForm formOf(top::QuantizeOp q, StringRef name) {
   return form;
 }
 
-/// The i8 constant that `op` makes real numbers of, with a scale for each place along one dim, as f32.
+/// Returns the f32 constant that `op` computes from an i8 constant with one scale per index of one dim.
 Value dequantized(OpBuilder &builder, top::DequantizeOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   std::optional<top::TensorData> integers = top::getConstantData(op.getX()),
@@ -53,7 +53,7 @@ Value dequantized(OpBuilder &builder, top::DequantizeOp op) {
 
 bool isPair(Operation &op) { return isa<top::QuantizeOp, top::DequantizeOp>(op); }
 
-/// With those of its constants that nobody else reads.
+/// Erases `op` and those of its constants that do not have other readers.
 void eraseWithConstants(Operation *op) {
   SmallVector<Value> operands(op->getOperands());
   op->erase();

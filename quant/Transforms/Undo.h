@@ -1,4 +1,4 @@
-//===- Undo.h - The float model that a quantised one stands for -*- C++ -*-===//
+//===- Undo.h - Restores the float form of a quantised model ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,23 +7,23 @@
 
 namespace tessera::quant {
 
-/// The integers that a tensor was to become: q in [lowest, highest], real = scale * (q - zeroPoint).
+/// The integer form intended for a tensor: q in [lowest, highest], real = scale * (q - zeroPoint).
 struct TensorForm {
   std::string name;
   float scale;
   int64_t zeroPoint, lowest, highest;
 };
 
-/// Takes the pairs that a function gets from quantizeFunction out of it again. What is left computes in float, with the
-/// weights, biases and factors of the quantised model; with its tensors rounded to their forms where they are made,
-/// which is for whoever runs it, it computes what that one does, up to the order of sums and, for attention, the
-/// rounding of powers.
+/// Removes the pairs that quantizeFunction inserted into a function. The result computes in float, with the weights,
+/// biases and factors of the quantised model. If its runner also rounds each tensor to its form (TensorForm) where it
+/// is computed, the result equals that of the quantised model up to the order of sums and, for attention, the rounding
+/// of exponentials.
 class Undo {
 public:
-  /// Remembers what the function has now: its own pairs stay.
+  /// Records the pairs that the function has already; `run` preserves them.
   explicit Undo(mlir::func::FuncOp function);
 
-  /// The forms of the tensors, in program order.
+  /// Removes the pairs and returns the forms of the tensors in program order.
   std::vector<TensorForm> run();
 
 private:

@@ -20,12 +20,12 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-/// A weight tensor as [before, depth, after]: elements of one place in `before` and, where |channelsLast|, in `after`
-/// belong to one output channel, whose products are summed over `depth` (and else over `after`, the taps of a kernel).
+/// A weight tensor seen as [before, depth, after]. Output channels run along `after` if |channelsLast|, else along
+/// `before`. Products are summed over `depth` and, unless |channelsLast|, over `after`, the taps of a kernel.
 struct View {
   int64_t before, depth, after;
   bool channelsLast;
-  int64_t group; ///< entries of depth that share a scale
+  int64_t group; ///< number of entries along depth that share a scale
 
   int64_t groups() const { return llvm::divideCeil(depth, group); }
   int64_t channels() const { return channelsLast ? after : before; }
@@ -35,7 +35,7 @@ struct View {
   }
 };
 
-/// To the end, whatever is found: a loop that may stop takes an element at a time.
+/// Checks that all values are finite. It does not stop early, because loops with an early exit are not vectorised.
 TESSERA_WIDE_VECTORS bool areFinite(const float *values, size_t count) {
   uint32_t others = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -50,10 +50,10 @@ struct Rounded {
   std::vector<float> scales;  ///< [before, groups] or, with channelsLast, [groups, after]
 };
 
-/// Rounds the channels of a weight, some beside each other at a time.
+/// Rounds the channels of a weight, a tile of adjacent channels at a time.
 class Rounder {
 public:
-  /// |sums|: those of kernels and groups stay.
+  /// |sums|: preserve the sums of kernels and groups.
   Rounder(ArrayRef<float> weights, const View &view, int bits, bool sums, Rounded &result)
       : weights(weights), view(view), bits(bits), taps(sums ? (view.channelsLast ? 1 : view.after) : 0),
         length(view.depth * (view.channelsLast ? 1 : view.after)), result(result) {}
@@ -79,9 +79,9 @@ public:
   }
 
 private:
-  static constexpr int64_t kChannels = 64; ///< of channels that lie beside each other, a cache line of integers
+  static constexpr int64_t kChannels = 64; ///< adjacent channels per tile: a cache line of integers
 
-  /// Group by group: what is turned stays in the cache, and is small.
+  /// Works group by group, so that the transposed data is small and stays in the cache.
   void roundColumns(int64_t first, int64_t count, SumKeepingRounding &rounding, int8_t *to) const {
     std::vector<float> gathered(count * view.group);
     std::vector<int8_t> integers(count * view.group);
@@ -90,7 +90,7 @@ private:
       const float *from = weights.data() + begin * view.after + first;
       turn(depth, count, [&](int64_t d, int64_t c) { gathered[c * depth + d] = from[d * view.after + c]; });
       for (int64_t d = begin + depth, next = d + view.group; d < std::min(next, view.depth); ++d) {
-        prefetch(weights.data() + d * view.after + first, count); // no processor foretells such distances
+        prefetch(weights.data() + d * view.after + first, count); // the hardware does not predict such strides
       }
       for (int64_t c = 0; c < count; ++c) {
         llvm::copy(roundGroup(first + c, group, ArrayRef(gathered).slice(c * depth, depth), rounding),
@@ -101,7 +101,7 @@ private:
     }
   }
 
-  /// Every pair of the two, in blocks: rows of 2^n elements all lie in the same few lines of a cache.
+  /// Calls visit(d, c) for all pairs, in blocks: rows of 2^n elements would compete for a few cache sets.
   template <typename Visit>
   static void turn(int64_t depth, int64_t channels, Visit visit) {
     constexpr int64_t kBlock = 8;
@@ -126,7 +126,7 @@ private:
     float &scale = result.scales[view.scaleAt(channel, group)];
     scale = weightScale(values, bits);
     rounding.round(values, scale);
-    if (taps) { // what is summed up; rows of a table are used as they are
+    if (taps) { // weights that are summed up; rows of an embedding table are not
       rounding.mendRuns(taps, values.size() / taps);
       rounding.mendRuns(values.size(), 1);
     }
@@ -136,8 +136,8 @@ private:
   ArrayRef<float> weights;
   const View &view;
   int bits;
-  int64_t taps;   ///< of a kernel whose sum stays; 0: none
-  int64_t length; ///< elements of a channel
+  int64_t taps;   ///< size of a kernel whose sum is preserved; 0 for none
+  int64_t length; ///< number of elements per channel
   Rounded &result;
 };
 
@@ -150,7 +150,7 @@ Rounded roundWeights(MLIRContext *context, ArrayRef<float> weights, const View &
   return result;
 }
 
-/// What was learned, as `view` lies.
+/// Returns the learned weights in the layout of `view`.
 Rounded adopt(const LearnedGroups &learned, const View &view) {
   Rounded result;
   result.integers.assign(view.before * view.padded() * view.after, 0);
@@ -175,7 +175,7 @@ public:
         last(lastProducts(function)), builder(function.getContext()) {}
 
   llvm::Expected<WeightOnly> run(llvm::function_ref<void(size_t, size_t)> progress) {
-    const size_t total = function.getBody().front().getOperations().size(); // before there are more
+    const size_t total = function.getBody().front().getOperations().size(); // the rewrite adds more
     size_t done = 0;
     for (Operation &op : llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
       progress(std::min(++done, total), total);
@@ -193,7 +193,7 @@ public:
 private:
   llvm::Error quantize(Operation *op, bool fourBits) {
     if (auto gather = dyn_cast<top::GatherOp>(op)) {
-      // A table of embeddings: a scale per row. Its entries are used as they are, so they keep 8 bits.
+      // Use one scale per row of an embedding table. Its entries are not summed, so they keep 8 bits.
       if (gather.getAxis() == 0 && isWeight(op->getOperand(0), 2)) {
         return replace(op, 0, {8, cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(1)}, false);
       }
@@ -209,16 +209,16 @@ private:
     } else if (isa<top::ConvTransposeOp>(op)) {
       result.kept.insert({op, "weights of top.conv_transpose stay f32"});
     } else if (matmul && cast<RankedTensorType>(weight.getType()).getRank() != 2) {
-      result.kept.insert({op, "its weight is no single matrix"});
+      result.kept.insert({op, "its weight is not a single matrix"});
     } else if (!isWeight(weight, 2)) {
-      result.kept.insert({op, "its weight holds what integers cannot stand for: NaN, infinity or another type"});
+      result.kept.insert({op, "its weight is not f32, or contains NaN or infinity"});
     } else {
       return replace(op, 1, weightFormOf(op, fourBits, groupSize, last.contains(op)), matmul && !matmul.getTransB());
     }
     return llvm::Error::success();
   }
 
-  /// A finite f32 constant of rank at least |rank|.
+  /// Checks that `value` is a finite f32 constant of rank at least |rank|.
   static bool isWeight(Value value, int64_t rank) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     std::optional<top::TensorData> data =
@@ -243,7 +243,7 @@ private:
     }
     result.ops.insert(op);
     result.learned += own->has_value();
-    if (*own) { // not shared: other readers have inputs of their own
+    if (*own) { // learned weights are not shared: they depend on the op's inputs
       op->setOperand(index, dequantised(weight, type, view, form.bits, adopt(**own, view)));
       return llvm::Error::success();
     }
@@ -258,7 +258,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// What was learned for the op, if anything was; `view` and `form` become those of 8 bits where it is to keep them.
+  /// Returns the weights learned for the op, if any. If the op keeps 8 bits, `view` and `form` are set to 8 bits.
   llvm::Expected<std::optional<LearnedGroups>> learnedFor(Operation *op, unsigned index, RankedTensorType type,
                                                           View &view, WeightForm &form) const {
     if (!learned || index != 1) {
@@ -276,9 +276,10 @@ private:
     return wide;
   }
 
-  /// dequantize of [before, groups, group * after] with a scale per group, as the shape that the op reads.
+  /// Creates dequantize of [before, groups, group * after] with one scale per group, and restores the shape that the op
+  /// reads.
   Value dequantised(Value weight, RankedTensorType type, const View &view, int bits, Rounded rounded) {
-    // Beside the weight: all its readers come later.
+    // Insert right after the weight, so that the result precedes all readers.
     builder.setInsertionPointAfter(weight.getDefiningOp());
     Location loc = weight.getLoc();
     bool one = view.groups() == 1;
@@ -318,7 +319,7 @@ private:
     return top::ReshapeOp::create(builder, loc, type, value, Value(), builder.getDenseI64ArrayAttr(dims));
   }
 
-  /// The first elements of every dim.
+  /// Slices the first elements of every dim.
   Value cropped(Location loc, Value value, RankedTensorType type) {
     Dims zeros(type.getRank(), 0), ones(type.getRank(), 1);
     return top::SliceOp::create(builder, loc, type, value, builder.getDenseI64ArrayAttr(zeros),
@@ -339,7 +340,7 @@ private:
 } // namespace
 
 llvm::DenseSet<Operation *> lastProducts(func::FuncOp function) {
-  llvm::DenseSet<Operation *> last, before; // before: a product comes after it
+  llvm::DenseSet<Operation *> last, before; // before: ops on which a contraction depends
   for (Operation &op : llvm::reverse(function.getBody().front())) {
     bool isProduct = isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op);
     bool leads = before.contains(&op);
@@ -362,12 +363,12 @@ WeightForm weightFormOf(Operation *op, bool fourBits, int64_t groupSize, bool is
   for (int64_t dim : type.getShape().drop_front(2)) {
     taps *= dim;
   }
-  // Few input channels (depthwise ones, a first layer) mean few weights, whose errors little averages out; those of the
-  // last product are the result's, as they are. 8 bits need no groups.
+  // Depthwise ops and first layers have few input channels, hence few weights, and their errors hardly average out.
+  // Errors of the last contraction appear in the output unchanged. These ops keep 8 bits, which do not need groups.
   if (!fourBits || isLast || (!matmul && depth < 16)) {
     return {8, depth};
   }
-  // Whole blocks of 16 input channels with all their taps, as kernels walk them.
+  // A group consists of whole blocks of 16 input channels with all their taps, the order in which kernels read them.
   return {4, std::min<int64_t>(llvm::alignTo(llvm::divideCeil(groupSize, taps), 16), depth)};
 }
 

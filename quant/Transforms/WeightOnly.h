@@ -1,4 +1,4 @@
-//===- WeightOnly.h - Integer weights of ops that compute in float -*- C++ -*-===//
+//===- WeightOnly.h - Integer weights of ops that compute in float --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,30 +7,31 @@
 
 namespace tessera::quant {
 
-/// What became of the ops whose weights were to be integers.
+/// Results for the ops of precision W8 or W4.
 struct WeightOnly {
   llvm::DenseSet<mlir::Operation *> ops;
-  llvm::MapVector<mlir::Operation *, std::string> kept; ///< could not, and why
-  int64_t learned = 0;                                  ///< of `ops`, those whose integers run_calibration chose
+  llvm::MapVector<mlir::Operation *, std::string> kept; ///< ops that stay unchanged, with the reason
+  int64_t learned = 0;                                  ///< number of `ops` whose integers run_calibration chose
 };
 
-/// Makes the weights of ops of precision W8 and W4 (by `decisions.asked`, else `precision`) i8 constants, dequantised
-/// (see `top-quantize` in Passes.td). `groupSize`: products that share a scale in W4, a multiple of 16. `learned`:
-/// taken for the ops that it holds. `progress`: ops done, of all. Fails where `learned` does not fit.
+/// Replaces the weights of ops of precision W8 and W4 (by `decisions.asked`, else `precision`) by dequantised i8
+/// constants; see `top-quantize` in Passes.td. `groupSize` is the number of weights along the sum that share a scale in
+/// W4, a multiple of 16. Weights in `learned` are used for the ops that it contains. `progress` is called with the
+/// number of ops done and the total. Fails if `learned` does not match the model.
 llvm::Expected<WeightOnly> quantizeWeightsOnly(mlir::func::FuncOp function, const Decisions &decisions,
                                                Precision precision, int64_t groupSize,
                                                const std::optional<LearnedWeights> &learned,
                                                llvm::function_ref<void(size_t, size_t)> progress);
 
-/// What an op's weights become where they alone are to be integers of 4 (`fourBits`) or 8 bits.
+/// The integer form of weights: 4 or 8 bits, and the group of weights that share a scale.
 struct WeightForm {
   int bits;
-  int64_t group; ///< weights [depth] of an output channel that share a scale, with all taps of each
+  int64_t group; ///< number of weights along the depth of an output channel that share a scale, each with all its taps
 };
-/// Of a product that has constant weights; `isLast`: no other product reads what it makes.
+/// Returns the form of the constant weights of a contraction. `isLast`: no other contraction depends on its result.
 WeightForm weightFormOf(mlir::Operation *op, bool fourBits, int64_t groupSize, bool isLast);
 
-/// Products that no other product comes after.
+/// Returns the contractions on whose results no other contraction depends.
 llvm::DenseSet<mlir::Operation *> lastProducts(mlir::func::FuncOp function);
 
 } // namespace tessera::quant

@@ -1,4 +1,4 @@
-//===- WeightScale.cpp - The scale with the least squared error -----------===//
+//===- WeightScale.cpp - Weight scales with the least squared error -------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/WeightScale.h"
 
@@ -15,24 +15,24 @@ using namespace llvm;
 namespace tessera::quant {
 namespace {
 
-/// Adding it and taking it away again rounds floats of less than 2^22 to the nearest integer, ties to even.
+/// Adding and subtracting it rounds floats below 2^22 to the nearest integer, ties to even.
 constexpr float kRounder = 0x1.8p23f;
 
-/// How integers in [-2^(bits - 1), 2^(bits - 1) - 1] stand for weights.
+/// Integers in [-2^(bits - 1), 2^(bits - 1) - 1] that represent weights.
 struct Range {
   explicit Range(int bits) : high(static_cast<float>((1 << (bits - 1)) - 1)), low(-high - 1) {}
   float round(float value, float scale) const {
     float scaled = value / scale;
-    scaled = scaled < low ? low : scaled; // as std::clamp(), but without references
+    scaled = scaled < low ? low : scaled; // like std::clamp, but without references
     scaled = scaled > high ? high : scaled;
     return (scaled + kRounder) - kRounder;
   }
   float high, low;
 };
 
-constexpr size_t kAtOnce = 64; ///< divisions, which do not wait for each other, before their results are summed
+constexpr size_t kAtOnce = 64; ///< number of independent divisions to compute before their results are summed
 
-/// |values| in units of |scale|, rounded.
+/// Computes |values| / |scale|, rounded.
 TESSERA_WIDE_VECTORS void roundEach(Range range, const float *values, size_t count, float scale, float *rounded) {
   for (size_t i = 0; i < count; ++i) {
     rounded[i] = range.round(values[i], scale);
@@ -46,7 +46,7 @@ TESSERA_WIDE_VECTORS void squareErrors(Range range, const float *values, size_t 
   }
 }
 
-/// The squared error of |values| with |scale|, summed in their order.
+/// Returns the squared error of |values| rounded with |scale|, summed in their order.
 double errorOf(const Range &range, ArrayRef<float> values, float scale) {
   double error = 0, squares[kAtOnce];
   for (; !values.empty(); values = values.drop_front(std::min(kAtOnce, values.size()))) {
@@ -59,7 +59,7 @@ double errorOf(const Range &range, ArrayRef<float> values, float scale) {
   return error;
 }
 
-/// Adds the sums of |a| times |b| and of the squares of |a|; several partial sums, which do not wait for each other.
+/// Adds the sum of |a| times |b| and the sum of the squares of |a|. Uses several partial sums, which are independent.
 TESSERA_WIDE_VECTORS void addProducts(const float *a, const float *b, size_t count, double &products, double &squares) {
   constexpr size_t kLanes = 8;
   double product[kLanes] = {}, square[kLanes] = {};
@@ -83,12 +83,13 @@ TESSERA_WIDE_VECTORS void multiplyEach(const float *values, size_t count, float 
   }
 }
 
-/// Clipping the largest value of four bits a little makes the step finer for all others; where it is positive a
-/// negative scale makes it the lowest integer, of which there is one more.
+/// Candidate scales of 4-bit weights. Clipping the largest value a little makes the step finer for all others. If the
+/// largest value is positive, a negative scale maps it to the lowest integer, whose magnitude is larger by one.
 struct Candidates {
   static constexpr size_t kCount = 44, kPadded = 48, kVector = 16;
 
-  /// What the largest value becomes where nothing is clipped: at even places the largest integer, else the lowest one.
+  /// The value, in steps, that the largest weight would get without clipping: even indices use the highest integer or
+  /// more, odd indices the lowest integer or less.
   struct Steps {
     constexpr Steps() : values() {
       for (size_t i = 0; i < kPadded; ++i) {
@@ -100,8 +101,8 @@ struct Candidates {
   };
 
   float scales[kPadded];
-  float shares[kPadded], inverses[kPadded]; ///< of the largest value: a scale, and how many scales it is
-  float errors[kPadded];                    ///< squared ones, of values in units of the largest
+  float shares[kPadded], inverses[kPadded]; ///< scale / largest value, and largest value / scale
+  float errors[kPadded];                    ///< squared errors of the values in units of the largest
 };
 
 TESSERA_WIDE_VECTORS void setScales(float largest, Candidates &candidates) {
@@ -115,8 +116,8 @@ TESSERA_WIDE_VECTORS void setScales(float largest, Candidates &candidates) {
   }
 }
 
-/// Sums the squared errors with each of the candidates. In f32, without divisions: it tells good scales from bad ones,
-/// most of what W4 costs is this loop. Sums stay in registers.
+/// Sums the squared errors for each candidate. Uses f32 and no divisions, which is enough to separate good scales from
+/// bad ones, because this loop takes most of the time of W4. The sums stay in registers.
 TESSERA_WIDE_VECTORS void sumErrors(Range range, const float *values, size_t valueCount, Candidates &candidates) {
   constexpr size_t kVector = Candidates::kVector;
   for (size_t first = 0; first < Candidates::kPadded; first += kVector) {
@@ -140,7 +141,8 @@ TESSERA_WIDE_VECTORS void sumErrors(Range range, const float *values, size_t val
   }
 }
 
-/// The bits of the least of |values|, none of which has a sign: bits are in the order of such floats.
+/// Returns the bits of the least of |values|, which must not be negative. Bits of such floats are ordered like the
+/// floats.
 TESSERA_WIDE_VECTORS int32_t leastBits(const float *values, size_t count) {
   int32_t least = std::numeric_limits<int32_t>::max();
   for (size_t i = 0; i < count; ++i) {
@@ -150,14 +152,14 @@ TESSERA_WIDE_VECTORS int32_t leastBits(const float *values, size_t count) {
   return least;
 }
 
-/// Bits of floats without their signs, which are in the floats' order.
+/// Bits of floats without the sign, which are ordered like the magnitudes.
 struct Magnitudes {
-  int32_t positive, negative; ///< the largest one of a positive and of a negative value; 0 where there is none
+  int32_t positive, negative; ///< largest magnitude among positive and among negative values; 0 if there is none
 };
 
 TESSERA_WIDE_VECTORS Magnitudes largestMagnitudes(const float *values, size_t count) {
   int32_t positive = 0;
-  uint32_t negative = 0x80000000; // and the sign
+  uint32_t negative = 0x80000000; // includes the sign bit
   for (size_t i = 0; i < count; ++i) {
     const auto bits = llvm::bit_cast<uint32_t>(values[i]);
     positive = int32_t(bits) > positive ? int32_t(bits) : positive;
@@ -166,7 +168,7 @@ TESSERA_WIDE_VECTORS Magnitudes largestMagnitudes(const float *values, size_t co
   return {positive, int32_t(negative & 0x7fffffff)};
 }
 
-/// The one of |values| that is farthest from zero, the first of equal ones.
+/// Returns the value farthest from zero; the first one of several.
 float largestOf(ArrayRef<float> values) {
   auto [positive, negative] = largestMagnitudes(values.data(), values.size());
   const float largest = llvm::bit_cast<float>(std::max(positive, negative));
@@ -177,22 +179,22 @@ float largestOf(ArrayRef<float> values) {
   return first == values.end() ? 0.0f : *first;
 }
 
-/// A scale and the squared error with it.
+/// A scale and its squared error.
 struct Fit {
   float scale;
   double error;
 };
 
-/// The best of the candidates; the first of equal ones.
+/// Returns the best candidate; the first one of several.
 Fit bestCandidate(const Range &range, ArrayRef<float> values, float largest) {
   Candidates candidates;
   setScales(largest, candidates);
-  SmallVector<float, 64> shares; // in units of the largest no square is too large or small for f32
+  SmallVector<float, 64> shares; // in units of the largest, so that no square overflows or underflows in f32
   shares.resize_for_overwrite(values.size());
   multiplyEach(values.data(), values.size(), 1 / std::fabs(largest), shares.data());
   sumErrors(range, shares.data(), shares.size(), candidates);
   const float least = llvm::bit_cast<float>(leastBits(candidates.errors, Candidates::kCount));
-  const float limit = least * 1.001f + 1e-9f; // what f32 does not tell apart
+  const float limit = least * 1.001f + 1e-9f; // margin within which f32 errors cannot be compared
   Fit best{candidates.scales[0], std::numeric_limits<double>::infinity()};
   for (size_t i = 0; i < Candidates::kCount; ++i) {
     if (candidates.errors[i] <= limit) {
@@ -209,7 +211,7 @@ float weightScale(ArrayRef<float> values, int bits) {
   const Range range(bits);
   const float largest = largestOf(values);
   if (!(std::fabs(largest) >= FLT_MIN * 256)) {
-    return 1.0f / (1 << 20); // of zeros, any
+    return 1.0f / (1 << 20); // any scale represents zeros
   }
   Fit best{std::fabs(largest) / range.high, 0};
   if (bits == 4) {
@@ -217,7 +219,7 @@ float weightScale(ArrayRef<float> values, int bits) {
   } else {
     best.error = errorOf(range, values, best.scale);
   }
-  // The best scale for these integers.
+  // Compute the least-squares scale for these integers.
   double products = 0, squares = 0;
   float rounded[kAtOnce];
   for (ArrayRef<float> left = values; !left.empty(); left = left.drop_front(std::min(kAtOnce, left.size()))) {

@@ -1,4 +1,4 @@
-//===- WeightScale.h - The scale with the least squared error ---*- C++ -*-===//
+//===- WeightScale.h - Weight scales with the least squared error --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace tessera::quant {
 
-/// The scale with which integers of |bits|, in [-2^(bits - 1), 2^(bits - 1) - 1], stand for |values|, which are finite:
-/// of those tried, the one with the least squared error. It may be negative.
+/// Returns a scale for integers of |bits| bits, in [-2^(bits - 1), 2^(bits - 1) - 1], that represent the finite
+/// |values|: the candidate with the least squared error. It may be negative.
 float weightScale(llvm::ArrayRef<float> values, int bits);
 
 } // namespace tessera::quant

@@ -1,4 +1,4 @@
-//===- WeightScale_test.cpp - No scale that is tried is better ------------===//
+//===- WeightScale_test.cpp - No candidate scale is better ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/WeightScale.h"
 
@@ -13,7 +13,7 @@ using namespace tessera::quant;
 
 namespace {
 
-/// The squared error of |values| as multiples of |scale|, in units of the square of |unit|.
+/// Returns the squared error of |values| rounded to multiples of |scale|, divided by the square of |unit|.
 double errorOf(const std::vector<float> &values, float scale, int bits, double unit) {
   const float high = static_cast<float>((1 << (bits - 1)) - 1);
   double error = 0;
@@ -25,7 +25,7 @@ double errorOf(const std::vector<float> &values, float scale, int bits, double u
   return error;
 }
 
-/// The scales tried: the largest value becomes 7 to 12.25, or -8 to -13.25, steps of four bits.
+/// Returns the candidate scales. With 4 bits, the largest value becomes 7 to 12.25 or -8 to -13.25 steps.
 std::vector<float> candidates(float largest, int bits) {
   const float high = static_cast<float>((1 << (bits - 1)) - 1);
   std::vector<float> scales{std::fabs(largest) / high};
@@ -36,7 +36,7 @@ std::vector<float> candidates(float largest, int bits) {
   return scales;
 }
 
-/// Normal or uniform numbers, or few different ones, of any magnitude; now and then zeros or an outlier.
+/// Returns normal or uniform values, or few distinct ones, of any magnitude, sometimes with zeros or an outlier.
 std::vector<float> randomValues(std::mt19937 &random) {
   const float spread = std::ldexp(1.0f, int(random() % 200) - 100);
   const int kind = int(random() % 4);
@@ -63,14 +63,14 @@ TEST(WeightScale, NoCandidateIsBetter) {
     const double unit = std::fabs(largest);
     const double error = errorOf(values, weightScale(values, bits), bits, unit);
     for (float scale : candidates(largest, bits)) {
-      // What is exact in the one is not in the other's units.
+      // Allow for rounding: the errors are computed in other units here.
       EXPECT_LE(error, errorOf(values, scale, bits, unit) * (1 + 1e-6) + 1e-12) << "round " << round;
     }
   }
 }
 
 TEST(WeightScale, TheLargestValueHasTheLowestInteger) {
-  for (float sign : {1.0f, -1.0f}) { // eight steps, of which a scale of the other sign has none
+  for (float sign : {1.0f, -1.0f}) { // eight steps down, which only a scale of this sign reaches
     EXPECT_EQ(weightScale({sign * 8, sign, -sign * 7, sign * 3}, 4), -sign);
   }
 }

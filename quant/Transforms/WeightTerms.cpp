@@ -18,7 +18,7 @@ top::DequantizeOp dequantizedWeight(Operation *op) {
   return weightOf(op).operand->get().getDefiningOp<top::DequantizeOp>();
 }
 
-/// visit(element, its output channel, its integer, the channel's scale) for all i8 weights of a product.
+/// Calls visit(element, output channel, integer, scale of the channel) for all i8 weights of a contraction.
 template <typename Visit>
 void forEachWeight(Operation *op, Visit visit) {
   top::DequantizeOp weight = dequantizedWeight(op);
@@ -31,7 +31,7 @@ void forEachWeight(Operation *op, Visit visit) {
   });
 }
 
-/// `whole` less what the i8 weights of `op` stand for; empty where that is nothing.
+/// Returns `whole` minus the values of the i8 weights of `op`; empty if the difference is zero.
 std::vector<float> restOf(Operation *op, top::TensorData whole) {
   ArrayRef<float> exact = whole.data<float>();
   std::vector<float> rest(exact.size());
@@ -41,8 +41,8 @@ std::vector<float> restOf(Operation *op, top::TensorData whole) {
   return llvm::all_of(rest, [](float v) { return v == 0; }) ? std::vector<float>() : rest;
 }
 
-/// The largest magnitude that a result of `op`, which has no bias, can have for inputs of `form`. A transposed
-/// convolution's groups count as if they added up.
+/// Returns the largest magnitude that a result of `op`, which must not have a bias, can reach for inputs of `form`. The
+/// groups of a transposed convolution count as if their results were added.
 double largestResult(Operation *op, const IntegerForm &form) {
   const double least = form.isWide() ? -double(form.levels) : -128.0 - form.zeroPoint;
   const double most = form.isWide() ? double(form.levels) : 127.0 - form.zeroPoint;
@@ -59,7 +59,7 @@ double largestResult(Operation *op, const IntegerForm &form) {
   return largest;
 }
 
-/// A copy of `op` before it with other weights, without bias and rectifier, whose result has no name.
+/// Inserts a copy of `op` before it, with another weight and without bias, clamp and tensor names.
 Operation *cloneWith(OpBuilder &builder, Operation *op, Value weight) {
   Operation *copy = builder.clone(*op);
   copy->removeAttr(top::TopDialect::kOutputsAttr);
@@ -71,12 +71,12 @@ Operation *cloneWith(OpBuilder &builder, Operation *op, Value weight) {
   return copy;
 }
 
-/// `v` as i16 that reach `largest`, made real again.
+/// Quantises `v` to i16, whose range is [-largest, largest], and dequantises it.
 Value throughWords(OpBuilder &builder, Value v, double largest) {
   Location loc = v.getLoc();
   auto type = cast<RankedTensorType>(v.getType());
   Type i16 = builder.getI16Type();
-  // The float next above: the largest sum itself is not clipped.
+  // The next larger float keeps the largest sum unclipped.
   const float scale = std::nextafter(static_cast<float>(largest / kMostLevels), INFINITY);
   Value steps = top::createScalar(builder, loc, builder.getF32Type(), scale);
   Value zero = top::createScalar(builder, loc, i16, 0);

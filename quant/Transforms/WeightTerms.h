@@ -7,19 +7,19 @@
 
 namespace tessera::quant {
 
-/// Whether the table wants the weights of a product in two terms: its line is that of the tensor that the product
-/// makes.
+/// Checks that the table requests two terms for the weights of a contraction. `ofResult` is the table's entry for the
+/// tensor that the contraction computes, or null.
 bool hasTwoTerms(const Range *ofResult);
 
-/// Adds what rounding to 8 bits left over of the weights of a product of integers: a second product of the same input,
-/// with i8 weights of about 1/254 of the scale, whose result is i16 and becomes part of the epilogue of the first.
+/// Adds the rounding error of the i8 weights of an integer contraction as a second contraction of the same input. Its
+/// i8 weights have about 1/254 of the scale, and its i16 result becomes part of the epilogue of the first contraction.
 /// ```
 /// %y = conv(%x, %w)   ==>   %r = conv(%x, dequantize(%rest_i8)) ; %rd = dequantize(quantize(%r) : i16)
 ///                           %y = add(conv(%x, dequantize(%w_i8)), %rd)
 /// ```
-/// Sums are as exact as those of any product of integers, on every engine. The i16 reach the largest sum that inputs of
-/// `form`, which is that of `op`'s input, can make: nothing is clipped. `op` has its pairs already, but its weight is
-/// float. Returns the second product; null where 8 bits leave nothing.
+/// The sums are exact and the same on every engine. The i16 range covers the largest possible sum for inputs of `form`,
+/// the form of `op`'s input, so that nothing is clipped. The inputs of `op` must be quantised already; its weight must
+/// be float. Returns the second contraction; null if the i8 weights are exact.
 mlir::Operation *splitWeight(mlir::OpBuilder &builder, mlir::Operation *op, const IntegerForm &form);
 
 } // namespace tessera::quant

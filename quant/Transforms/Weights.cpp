@@ -1,4 +1,4 @@
-//===- Weights.cpp - Constants of convolutions and matmuls to i8 -----------===//
+//===- Weights.cpp - Weights of convolutions and matmuls to i8 ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Weights.h"
 
@@ -23,7 +23,8 @@ bool isFinite(Value constant) {
          llvm::all_of(data->data<float>(), [](float v) { return std::isfinite(v); });
 }
 
-/// One scale per channel. A conv_transpose's groups share those of its channel dim, so that one bias per group counts.
+/// Returns one scale per channel. The groups of a conv_transpose share the scales of the channel dim, so the largest
+/// bias of all groups limits the scale.
 SmallVector<float> scalesOf(ArrayRef<float> weights, Channels channels, ArrayRef<float> bias, double inputScale) {
   SmallVector<float> largest(channels.count, 0.0f), scales(channels.count);
   channels.forEach(weights.size(),
@@ -34,15 +35,15 @@ SmallVector<float> scalesOf(ArrayRef<float> weights, Channels channels, ArrayRef
     low = std::max(low, std::abs(double(b)) / (inputScale * kMaxBias));
   }
   for (int64_t c = 0; c < channels.count; ++c) {
-    // A channel of zeros is exact in any scale.
+    // Any scale represents a channel of zeros.
     double scale = largest[c] == 0 ? 1.0 / kMaxBias : largest[c] / 127.0;
     scales[c] = static_cast<float>(std::max(scale, least[c]));
   }
   return scales;
 }
 
-/// Rounds one channel's weights after the other, each read and written once: a matmul's lie a row apart from each
-/// other.
+/// Rounds the weights of some channels at a time, which reads and writes each weight once. The weights of one channel
+/// of a matmul are a row apart from each other.
 class ChannelRounding {
 public:
   ChannelRounding(ArrayRef<float> weights, Channels channels, int64_t taps)
@@ -64,7 +65,7 @@ public:
   }
 
 private:
-  static constexpr int64_t kTogether = 16; ///< channels: a cache line of weights that lie beside each other
+  static constexpr int64_t kTogether = 16; ///< channels at a time: a cache line of adjacent weights
 
   void roundOne(ArrayRef<float> values, float scale, int8_t *out) {
     rounding.round(values, scale);
@@ -74,7 +75,7 @@ private:
     llvm::copy(rounding.get(), out);
   }
 
-  /// visit(where an element lies, its place among those of the channels from `begin` on, each in the same order).
+  /// Calls visit(element, index in the buffer of the channels from `begin` on); channels are contiguous in the buffer.
   template <typename Visit>
   void forEach(int64_t begin, int64_t some, Visit visit) const {
     const int64_t inner = channels.inner, stride = channels.count * inner;
@@ -97,15 +98,15 @@ private:
   SmallVector<int8_t> rounded;
 };
 
-/// The weights in units of their scales, rounded: first each kernel's sum is kept, then that of all that one output
-/// channel adds up.
+/// Rounds the weights in units of their scales. The sums of kernels are preserved first, then the sums of all weights
+/// of an output channel.
 std::vector<int8_t> roundWeights(ArrayRef<float> weights, RankedTensorType type, Channels channels,
                                  ArrayRef<float> scales) {
   int64_t taps = 1;
   for (int64_t size : type.getShape().drop_front(2)) {
     taps *= size;
   }
-  if (channels.inner % taps == 0) { // a kernel is one channel's
+  if (channels.inner % taps == 0) { // each kernel belongs to one channel
     return ChannelRounding(weights, channels, taps).run(scales);
   }
   SmallVector<double> exact(weights.size());
@@ -129,7 +130,7 @@ Value constant(OpBuilder &builder, Location loc, RankedTensorType type, ArrayRef
                              hint.str());
 }
 
-/// The channels that take what was learned: those whose bias its scale can carry. Gives them its scales.
+/// Returns which channels adopt the learned weights: those whose bias fits with the learned scale. Sets their scales.
 SmallVector<bool> adoptScales(const LearnedWeight &learned, Channels channels, ArrayRef<float> bias, double inputScale,
                               MutableArrayRef<float> scales) {
   SmallVector<bool> taken(channels.count);
@@ -141,7 +142,7 @@ SmallVector<bool> adoptScales(const LearnedWeight &learned, Channels channels, A
   return taken;
 }
 
-/// Rounded by themselves, but where channels have `taken` what was learned.
+/// Returns the integers: the learned ones for channels in `taken`, rounded weights for the others.
 std::vector<int8_t> integersOf(top::TensorData weight, Channels channels, ArrayRef<float> scales,
                                const std::optional<LearnedWeight> &learned, ArrayRef<bool> taken) {
   if (!taken.empty() && llvm::all_of(taken, [](bool is) { return is; })) {
@@ -179,7 +180,7 @@ int64_t mostLevels(Operation *op, double magnitude, bool anyWeights) {
   ArrayRef<float> weights = data->data<float>(), biases = bias ? bias->data<float>() : ArrayRef<float>();
   Channels channels = channelsOf(data->type, dim);
   SmallVector<float> scales = scalesOf(weights, channels, biases, magnitude / kMostLevels);
-  // What one level adds to a sum at most: rounding moves a weight by less than 1.
+  // The most that one input level adds to a sum. Rounding moves a weight by less than 1.
   SmallVector<double> perLevel(channels.count, 0.0);
   channels.forEach(weights.size(), [&](int64_t i, int64_t c) {
     perLevel[c] += (anyWeights ? 127.0 : std::abs(double(weights[i])) / scales[c]) + 1;
@@ -190,7 +191,8 @@ int64_t mostLevels(Operation *op, double magnitude, bool anyWeights) {
     worst = std::max(worst, perLevel[c] + std::abs(double(b)) / (magnitude * scales[c]));
   }
   worst = std::max(worst, *std::max_element(perLevel.begin(), perLevel.end()));
-  constexpr double kLargestSum = std::numeric_limits<int32_t>::max() - (1 << 16); // less roundings of scales and bias
+  constexpr double kLargestSum = std::numeric_limits<int32_t>::max() - (1 << 16); // minus the rounding of scales and
+                                                                                  // bias
   return static_cast<int64_t>(std::min<double>(kMostLevels, kLargestSum / worst));
 }
 
@@ -220,7 +222,7 @@ void quantizeWeight(OpBuilder &builder, Operation *op, double inputScale, const 
   if (learned && !learned->bias.empty()) {
     addToBias(builder, op, learned->bias);
   }
-  auto [operand, dim] = weightOf(op); // after the bias: a new operand moves the others
+  auto [operand, dim] = weightOf(op); // after the bias: a new operand moves the operands
   std::optional<top::TensorData> data = top::getConstantData(operand->get());
   std::optional<top::TensorData> bias = biasOf(op) ? top::getConstantData(biasOf(op)) : std::nullopt;
   ArrayRef<float> biases = bias ? bias->data<float>() : ArrayRef<float>();

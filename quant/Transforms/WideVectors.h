@@ -1,9 +1,9 @@
-//===- WideVectors.h - Loops for the vectors that a machine has -*- C++ -*-===//
+//===- WideVectors.h - Loops compiled for wider vectors ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Of a function that is compiled a second time with wider vectors. Not with fused multiply-adds, which round once
-/// where two operations round twice: the same weights give the same integers on every machine.
+/// Compiles a function a second time with wider vectors (AVX2, chosen at run time). FMA is not used: it rounds once
+/// instead of twice, but the same weights must give the same integers on every machine.
 #if defined(__x86_64__)
 #define TESSERA_WIDE_VECTORS __attribute__((target_clones("avx2", "default")))
 #else

@@ -4,10 +4,11 @@
 // RUN: not tessera-opt %s --top-quantize="precision=BF16 quantize-table=%S/Inputs/dynamic_conv.json" 2>&1 | FileCheck %s --check-prefix=CONV
 // SPDX-License-Identifier: Apache-2.0
 
-// Each row of the left operand gets a scale and zero point of its own range at run time; both products share its bytes.
-// Bias and activation stay f32. What is no matmul with one constant matrix stays f32, and says so if it multiplies.
-// TOLD: remark: 's' (top.matmul) stays float: both of its operands are computed
-// TOLD: remark: 'c' (top.conv) stays float: top.conv is not quantised at run time, only top.matmul is
+// At run time, each row of the left operand gets a scale and zero point for its own range; both matmuls share the
+// bytes. Bias and activation stay f32. Other contractions than matmuls with one constant matrix stay f32, with a
+// remark.
+// TOLD: remark: 's' (top.matmul) stays float: neither of its operands is a constant
+// TOLD: remark: 'c' (top.conv) stays float: top.conv cannot be quantised at run time; only top.matmul can
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[X:[^:]*]]: tensor<2x5x4xf32>
 // CHECK-COUNT-2: top.reduce %[[X]] {axes = array<i64: 2>, {{.*}} -> tensor<2x5x1xf32>
@@ -24,11 +25,11 @@
 // CHECK: %[[Y:.*]] = top.add %[[N]]
 // CHECK: top.clip %[[Y]] {hi = 6.000000e+00 : f64, lo = 0.000000e+00 : f64, top.outputs = ["y"]}
 
-// One op by a line of the table, the others as they are told.
+// A line of the table selects one op; the default precision applies to the others.
 // LINE: top.matmul %{{.*}} -> tensor<2x5x3xf32>
 // LINE: top.matmul %{{.*}} -> tensor<2x5x3xi32>
 
-// CONV: dynamic_conv.json': 'c' cannot be DYNAMIC_INT8: top.conv is not quantised at run time, only top.matmul is
+// CONV: dynamic_conv.json': 'c' cannot be DYNAMIC_INT8: top.conv cannot be quantised at run time; only top.matmul can
 func.func @main(%x: tensor<2x5x4xf32> {top.name = "x"}, %i: tensor<1x1x3x3xf32> {top.name = "i"})
     -> (tensor<2x5x3xf32> {top.name = "y"}, tensor<2x5x3xf32> {top.name = "z"}, tensor<2x5x5xf32> {top.name = "s"}, tensor<1x1x3x3xf32> {top.name = "c"}) {
   %w = top.constant dense<[[1.0, -0.5, 0.0], [2.0, 0.25, 0.0], [-3.0, 0.1, 0.0], [0.5, 0.5, 0.0]]> : tensor<4x3xf32> : tensor<4x3xf32>

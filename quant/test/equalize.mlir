@@ -1,18 +1,19 @@
-// Factors of the calibration table's own file: tensors are divided by them where they are made, what reads them makes up for it.
+// The calibration table's weight file contains factors. Tensors are divided by them where they are computed, and their
+// readers compensate.
 // SPDX-License-Identifier: Apache-2.0
 // RUN: %python %S/Inputs/learned.py %S/Inputs/table.json %t
 // RUN: tessera-opt %s --top-quantize=calibration-table=%t/factors.json | FileCheck %s
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/factors_count.json 2>&1 | FileCheck %s --check-prefix=FIT
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/factors_zero.json 2>&1 | FileCheck %s --check-prefix=FIT
-// FIT: error: the factors of tensor 'a' do not fit the model: make them anew with run_calibration
-// What is added up has one factor.
+// FIT: error: the factors of tensor 'a' do not match the model: run run_calibration again
+// Tensors that are added must have equal factors.
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/factors_apart.json 2>&1 | FileCheck %s --check-prefix=APART
-// APART: error: the factors of tensor 'e' do not fit the model
+// APART: error: the factors of tensor 'e' do not match the model
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/factors_rank.json 2>&1 | FileCheck %s --check-prefix=RANK
-// RANK: error: '{{.*}}.safetensors': the factors of tensor 'a' are no vector of f32
+// RANK: error: '{{.*}}.safetensors': the factors of tensor 'a' are not a vector of f32
 
 // CHECK-LABEL: func.func @main
-// A convolution divides its weights and its bias, one for each output channel; rectifier, pool and constant term let factors pass.
+// A convolution divides its weights and bias per output channel. Rectifier, pool and constant term propagate factors.
 // CHECK-DAG: %[[A:.*]] = top.constant dense<{{\[\[\[\[}}2.000000e+00]]], [{{\[\[}}4.000000e+00]]]]> : tensor<2x1x1x1xf32>
 // CHECK-DAG: %[[BIAS:.*]] = top.constant dense<[2.000000e+00, 8.000000e+00]> : tensor<2xf32>
 // CHECK: top.conv %{{.*}}, %[[A]], %[[BIAS]]
@@ -20,11 +21,11 @@
 // CHECK: top.max_pool
 // CHECK: %[[TERM:.*]] = top.constant dense<{{\[\[\[\[}}6.000000e+00]], {{\[\[}}1.200000e+01]]]]> : tensor<1x2x1x1xf32>
 // CHECK: top.add %{{.*}}, %[[TERM]]
-// A function that does not pass them is followed by a multiplication, which has the tensor's name from then on.
+// A function that does not commute with factors is followed by a multiplication, which takes over the tensor's name.
 // CHECK: top.silu %{{[^ ]*}} :
 // CHECK: top.mul %{{.*}} {top.outputs = ["s"]}
 // CHECK: top.concat
-// The weights of the next convolution are multiplied, one for each input channel.
+// The weights of the next convolution are multiplied per input channel.
 // CHECK: %[[Y:.*]] = top.constant dense<{{\[\[\[\[}}5.000000e-01]], {{\[\[}}2.500000e-01]], {{\[\[}}1.250000e-01]]]]> : tensor<1x3x1x1xf32>
 // CHECK: top.conv %{{.*}}, %[[Y]]
 // A norm divides its scale and bias.

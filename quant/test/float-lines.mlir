@@ -1,8 +1,8 @@
 // RUN: tessera-opt %s --top-quantize=calibration-table=%S/Inputs/float_lines.json --verify-diagnostics | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// A tensor whose line says float32 has no integers, nor has a reshape of it: the product that makes it still multiplies
-// integers, the one that reads it multiplies floats. What lies behind is quantised as before.
+// A tensor with dtype float32 in the table, and a reshape of it, stay float. The convolution that computes it still
+// multiplies integers; the one that reads it multiplies floats. Ops after that are quantised as usual.
 // CHECK: %[[Q:.*]] = top.quantize %arg0
 // CHECK: %[[X:.*]] = top.dequantize %[[Q]]
 // CHECK: %[[A:.*]] = top.matmul %[[X]]

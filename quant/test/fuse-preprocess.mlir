@@ -2,9 +2,9 @@
 // RUN: tessera-opt %s --split-input-file --top-fuse-preprocess=format=planar 2>&1 | FileCheck %s --check-prefix=PLANAR
 // RUN: not tessera-opt %s --split-input-file --top-fuse-preprocess=format=rgba 2>&1 | FileCheck %s --check-prefix=FORMAT
 // SPDX-License-Identifier: Apache-2.0
-// FORMAT: error: 'rgba' is no format of pixels; allowed: packed, planar, rgb_packed, rgb_planar, bgr_packed, bgr_planar
+// FORMAT: error: 'rgba' is not a pixel format; allowed: packed, planar, rgb_packed, rgb_planar, bgr_packed, bgr_planar
 
-// Channels are turned around, brought to the model's layout, and scaled in the order in which the tools compute it.
+// The channels are reversed, transposed to the model's layout, and scaled in the order in which the tools do it.
 // BGR-LABEL: func.func @main
 // BGR-SAME: %[[P:[^:]*]]: tensor<1x4x5x3xui8> {top.name = "x", top.preprocess = "{\22channel_format\22:\22nhwc\22,\22mean\22:[0],\22pixel_format\22:\22bgr\22,\22resize_dims\22:[4,5],\22scale\22:[1]}"}
 // BGR: %[[R:.*]] = top.slice %[[P]] {sizes = array<i64: 1, 4, 5, 3>, starts = array<i64: 0, 0, 0, 2>, steps = array<i64: 1, 1, 1, -1>}

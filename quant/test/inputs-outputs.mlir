@@ -2,8 +2,8 @@
 // RUN: tessera-opt %s --top-quantize="calibration-table=%S/Inputs/table.json quant-inputs quant-outputs" 2>&1 | FileCheck %s --check-prefix=TOLD
 // SPDX-License-Identifier: Apache-2.0
 
-// The input that the convolution reads and the output with a range become i8; what else reads the input gets real numbers. What nothing reads
-// as integers stays f32 and is told.
+// The input that the convolution reads, and the output with a range, become i8; other readers of the input get it
+// dequantised. Inputs that no op reads as integers stay f32, with a remark.
 // TOLD: remark: input 'a' stays f32: nothing reads it as integers
 // TOLD: remark: output 's' stays f32: it has no line in the calibration table
 // CHECK-LABEL: func.func @main

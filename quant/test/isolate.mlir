@@ -1,8 +1,8 @@
 // RUN: tessera-opt %s --top-isolate | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// Tensors of integers and of bf16 are given back as f32, their readers get the argument rounded alike; a reader of the
-// unrounded value gets the argument as it is. Inputs and integers that are no numbers of the network stay.
+// Tensors of integers and of bf16 are returned as f32, and their readers get the argument rounded in the same way. A
+// reader of the unrounded value gets the unrounded argument. Inputs, and integers that are not quantised tensors, stay.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<4xf32> {top.name = "x"}, %[[I:.*]]: tensor<1xi64> {top.name = "i"},
 // CHECK-SAME: %[[A:.*]]: tensor<4xf32> {top.name = "a"}, %[[B:.*]]: tensor<4xf32> {top.name = "b"}, %[[C:.*]]: tensor<4xf32> {top.name = "c"},

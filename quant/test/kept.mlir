@@ -1,7 +1,8 @@
 // RUN: tessera-opt %s --top-quantize="calibration-table=%S/Inputs/table.json quantize-table=%S/Inputs/choices.json" --verify-diagnostics | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// A convolution that the quantise table keeps reads float values; so does the one whose input has no line. What follows says so.
+// A convolution that the quantise table excludes reads float values, as does one whose input is not in the table. The
+// remarks below state this.
 // CHECK: %[[B:.*]] = top.conv
 // CHECK: %[[C:.*]] = top.conv %[[B]]
 // CHECK-NEXT: %[[T:.*]] = top.tanh %[[C]]
@@ -12,7 +13,7 @@
 // expected-remark @below {{'c' (top.conv) stays float: the quantise table says F32: SQNR 9 dB}}
 // expected-remark @below {{'t' (top.tanh) stays float: tensor 't' has no line in the calibration table}}
 // expected-remark @below {{'n' (top.conv) stays float: tensor 't' has no line in the calibration table}}
-// expected-remark @below {{'y' (top.matmul) stays float: both of its operands are computed}}
+// expected-remark @below {{'y' (top.matmul) stays float: neither of its operands is a constant}}
 // expected-remark @below {{'softmax' (top.softmax) stays float: top.softmax has no integer form}}
 func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.name = "a"}) -> (tensor<1x2x4x4xf32> {top.name = "s"}) {
   %w = top.constant dense<[[[[1.27]], [[-0.637]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>

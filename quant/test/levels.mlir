@@ -1,9 +1,9 @@
 // RUN: tessera-opt %s --top-quantize="calibration-table=%S/Inputs/levels.json quantize-table=%S/Inputs/levels_choices.json" | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// No sum of 32 bits overflows: of so many elements of a window, and of so many products with bytes no more levels of 16
-// bits are taken than leave room. (The left factor has 16 bits for its other reader.) Parts of a concatenation have one
-// range, which is asymmetric where one of theirs is.
+// The 16-bit levels are limited so that no 32-bit sum overflows, whether of a window's elements or of products with
+// bytes. (The left factor has 16 bits because of its other reader.) All parts of a concatenation have one range, which
+// is asymmetric if that of one part is.
 // CHECK: %[[S:.*]] = top.constant dense<0.0274509{{[0-9]*}}> : tensor<f32>
 // CHECK: top.quantize %arg4, %[[S]],
 // CHECK: %[[T:.*]] = top.constant dense<0.0274509{{[0-9]*}}> : tensor<f32>

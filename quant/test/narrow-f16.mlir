@@ -1,8 +1,8 @@
 // RUN: tessera-opt %s --top-quantize=precision=F16 2>&1 | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// f16 ends at 65504: an op with a larger constant stays f32, and says so. Infinities are in its range.
-// CHECK: remark: 'b' (top.matmul) stays float: a constant reaches 7.000e+04, f16 ends at 65504
+// The largest f16 is 65504: an op with a larger constant stays f32, with a remark. Infinities are allowed.
+// CHECK: remark: 'b' (top.matmul) stays float: a constant reaches 7.000e+04, the largest f16 is 65504
 // CHECK-LABEL: func.func @main
 // CHECK-DAG: %[[V:.*]] = top.constant dense<{{.*}}7.000000e+04{{.*}}> : tensor<2x2xf32>
 // CHECK-DAG: %[[W:.*]] = top.constant dense<{{.*}}-6.372070e-01{{.*}}> : tensor<2x2xf16>

@@ -2,7 +2,8 @@
 // RUN: tessera-opt %s --split-input-file --top-quantize=precision=F16 | sed s/f16/bf16/g | FileCheck %s --check-prefixes=CHECK,F16
 // SPDX-License-Identifier: Apache-2.0
 
-// A convolution that sums few products reads f32 with f32 weights, also what was only moved to it; its result is rounded as others.
+// A convolution that sums few products reads f32 with f32 weights, also through ops that only move data; its result is
+// rounded as usual.
 // CHECK-LABEL: func.func @main
 // CHECK-DAG: %[[V:.*]] = top.constant dense<3.000000e-01> : tensor<3x1x3x3xf32>
 // CHECK-DAG: top.constant dense<{{.*}}> : tensor<3x3x5x5xbf16>
@@ -25,7 +26,7 @@ func.func @main(%x: tensor<1x3x6x6xf32> {top.name = "x"}) -> (tensor<1x3x3x4xf32
 
 // -----
 
-// 36 products are enough for the roundings of f16.
+// 36 products are enough for f16, whose rounding errors are smaller.
 // CHECK-LABEL: func.func @main
 // BF16: top.constant {{.*}} : tensor<4x4x3x3xf32>
 // F16: top.constant {{.*}} : tensor<4x4x3x3xbf16>

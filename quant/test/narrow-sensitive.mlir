@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --top-quantize="precision=BF16 calibration-table=%S/Inputs/narrow_sensitive.json" | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// What run_calibration measured to be ruinous in 8 bits alone, %a, is not rounded to bf16, which has as few.
+// %a, for which run_calibration measured a large error in 8 bits, is not rounded to bf16, which is equally coarse.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[A:.*]] = top.conv
 // CHECK: %[[B:.*]] = top.conv %[[A]]

@@ -4,7 +4,7 @@
 
 // BAD: precision 'BF17'; allowed: F32, INT8, INT16, BF16, F16, W8, W4, DYNAMIC_INT8
 
-// Weights are bf16 constants; what is stored between two steps is rounded, and an input that convolutions alone read;
+// Weights are bf16 constants. Values stored between two ops are rounded, as is an input that only convolutions read;
 // the network's output is not.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[X:[^:]*]]: tensor<1x3x4x4xf32>
@@ -26,7 +26,7 @@ func.func @main(%x: tensor<1x3x4x4xf32> {top.name = "x"}) -> (tensor<1x3x4x4xf32
 
 // -----
 
-// An input that somebody else reads, too, stays as it is.
+// An input with another reader is not rounded.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[X:[^:]*]]: tensor<1x3x4x4xf32>
 // CHECK: top.conv %[[X]]
@@ -39,7 +39,7 @@ func.func @main(%x: tensor<1x3x4x4xf32> {top.name = "x"}) -> (tensor<1x3x4x4xf32
 
 // -----
 
-// What an elementwise op alone reads stays in the step that makes it; softmax reads f32, moved or not.
+// A value that only an elementwise op reads is fused and not stored. softmax reads f32, also through moves.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[A:.*]] = top.conv
 // CHECK-NEXT: %[[S:.*]] = top.sigmoid %[[A]]

@@ -5,15 +5,15 @@
 // RUN: sed -e '/expected-remark/d' %s | tessera-opt --top-quantize=calibration-table=%t.small.json --verify-diagnostics | FileCheck %s --check-prefix=LITTLE
 // SPDX-License-Identifier: Apache-2.0
 
-// 'x' is read by an eighth of the multiplications, more than are wished in 16 bits, but 92 % of the squared error is its. Of
-// 'a' 16 bits would take away no more than its share. All stay where the error of 'x' is no half of what is left, or
-// what is left is small.
+// An eighth of the multiplications, more than the usual limit for 16 bits, reads 'x', but 'x' causes 92 % of the
+// squared error. 16 bits in 'a' would remove no more than its share. No tensor is widened if 'x' causes less than half
+// of the error, or if the error is small.
 // CHECK: top.quantize %arg0, {{.*}} -> tensor<1x1x4x4xi16>
 // CHECK: top.conv
 // CHECK: top.quantize {{.*}} -> tensor<1x4x4x4xi8>
 // LITTLE: top.quantize %arg0, {{.*}} -> tensor<1x1x4x4xi8>
 // LITTLE: top.quantize {{.*}} -> tensor<1x4x4x4xi8>
-// expected-remark @below {{'a' (top.conv) reads i16: tensor 'x' alone would change the outputs by 10.0% in int8, and much error would be left without more int16 than wished}}
+// expected-remark @below {{'a' (top.conv) reads i16: tensor 'x' alone would change the outputs by 10.0% in int8, and too much error would remain with the usual share of int16}}
 func.func @main(%x: tensor<1x1x4x4xf32> {top.name = "x"}) -> (tensor<1x7x4x4xf32> {top.name = "y"}) {
   %w = top.constant dense<1.0> : tensor<4x1x1x1xf32> : tensor<4x1x1x1xf32>
   %v = top.constant dense<1.0> : tensor<7x4x1x1xf32> : tensor<7x4x1x1xf32>

@@ -1,8 +1,9 @@
 // RUN: tessera-opt %s --top-quantize=calibration-table=%S/Inputs/pieces.json | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// The state of a recurrent network: a half that the product reads, in [-1, 1], and one that adds up. The first gets a range of
-// its own, the second stays float: only elementwise ops read it, and the caller wants what they make.
+// The state of a recurrent network has two halves: one in [-1, 1] that the matmul reads, and one that accumulates. The
+// first gets its own range. The second stays float, because only elementwise ops read it and the caller gets their
+// result.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[H:.*]] = top.slice %arg0 {{.*}} -> tensor<1x4xf32>
 // CHECK: top.quantize %[[H]], {{.*}} -> tensor<1x4xi8>

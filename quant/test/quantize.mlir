@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --top-quantize=calibration-table=%S/Inputs/table.json --split-input-file | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// Weights: one scale per output channel, a single i8 constant. Input: quantised at once. Output: stays float.
+// Weights: one scale per output channel, one i8 constant. Input: quantised immediately. Output: stays float.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[X:[^:]*]]: tensor<1x2x4x4xf32>
 // CHECK-DAG: %[[XS:.*]] = top.constant dense<1.000000e+00> : tensor<f32>
@@ -21,8 +21,8 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {
 
 // -----
 
-// Between two convolutions an elementwise op writes integers; the convolution before it, whose only user it is, does not.
-// The asymmetric range of a gives zero point -128.
+// An elementwise op between two convolutions writes integers; the convolution before it, with no other user, does not.
+// The asymmetric range of a gives the zero point -128.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[C:.*]] = top.conv
 // CHECK-NEXT: %[[A:.*]] = top.sigmoid %[[C]]
@@ -41,7 +41,7 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_b: tensor<1xf32> {
 
 // -----
 
-// A residual: of the two convolutions that the addition reads, the last one becomes its step; the other one is stored, in
+// A residual addition reads two convolutions. It is fused into the last one; the result of the other one is stored in
 // integers. The output is float.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[B:.*]] = top.conv
@@ -61,7 +61,7 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}) -> (tensor<1x2x4x4xf32
 
 // -----
 
-// Moves: one set of parameters from the convolution to the next one, whatever the table says about a.
+// Moves share one set of parameters from one convolution to the next, whatever the table lists for a.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[B:.*]] = top.conv
 // CHECK-DAG: %[[S:.*]] = top.constant dense<2.500000e-01> : tensor<f32>
@@ -84,7 +84,7 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_c: tensor<1xf32> {
 
 // -----
 
-// Concat: all its inputs and its result get the union of their ranges, here that of c: scale 2, zero point 0.
+// Concat: all inputs and the result get the union of the ranges, here that of c: scale 2, zero point 0.
 // CHECK-LABEL: func.func @main
 // CHECK: top.conv
 // CHECK: %[[S:.*]] = top.constant dense<2.000000e+00> : tensor<f32>
@@ -107,7 +107,7 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {
 
 // -----
 
-// Means have parameters of their own. Softmax stays float: so does what it reads, and what it makes is not quantised for an
+// Means have their own parameters. Softmax stays float, as does its operand; its result is not quantised for an
 // addition alone.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[B:.*]] = top.conv
@@ -131,8 +131,8 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}) -> (tensor<1x2x4x4xf32
 
 // -----
 
-// Matmul: scales along the columns of b, along its rows where it is transposed. A channel whose bias is huge gets a scale
-// that keeps it below 2^28 steps: 2^38 / 2^28.
+// Matmul: scales along the columns of b, or along its rows if it is transposed. A channel with a huge bias gets a scale
+// that keeps the bias below 2^28 steps: 2^38 / 2^28.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[S:.*]] = top.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00{{\]\]}}> : tensor<1x2xf32>
 // CHECK: %[[W:.*]] = top.dequantize %{{.*}}, %[[S]], {{.*}} -> tensor<2x2xf32>
@@ -152,7 +152,7 @@ func.func @main(%x: tensor<3x2xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.
 
 // -----
 
-// The largest of integers is one of them; a mean has parameters of its own.
+// The maximum of integers is one of them; a mean has its own parameters.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[B:.*]] = top.conv
 // CHECK: %[[S:.*]] = top.constant dense<2.500000e-01> : tensor<f32>
@@ -176,7 +176,7 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {
 
 // -----
 
-// An input that is an output as well comes out as it went in.
+// An input that is also an output is returned unchanged.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[X:[^:]*]]: tensor
 // CHECK: top.quantize %[[X]]
@@ -189,7 +189,7 @@ func.func @main(%x: tensor<3x2xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.
 
 // -----
 
-// Rounding keeps a kernel's sum: eight weights of 0.4 steps are 3.2, so three of them are rounded up.
+// Rounding preserves a kernel's sum: eight weights of 0.4 steps sum to 3.2, so three of them are rounded up.
 // CHECK-LABEL: func.func @main
 // CHECK: top.constant dense<{{\[\[\[\[}}127, 1, 1], [1, 0, 0], [0, 0, 0]]]]> : tensor<1x1x3x3xi8>
 func.func @main(%x: tensor<1x1x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.name = "a"}, %no_b: tensor<1xf32> {top.name = "b"}, %no_c: tensor<1xf32> {top.name = "c"}) -> (tensor<1x1x2x2xf32> {top.name = "y"}) {

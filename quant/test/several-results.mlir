@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --top-quantize=calibration-table=%S/Inputs/table.json | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// One result of an op with several is read by integers, through a move: it is quantised behind the op, the move is on integers.
+// An op on integers reads one of several results through a move: the result is quantised and the move is on integers.
 // CHECK: %[[T:.*]], %{{.*}} = top.topk
 // CHECK: %[[Q:.*]] = top.quantize %[[T]]
 // CHECK: top.matmul

@@ -5,7 +5,8 @@
 
 // BAD: group size 24; allowed: multiples of 16
 
-// One scale per column, or per column and 16 rows; the last group of 20 rows is filled up and cut off again.
+// One scale per column, or per column and 16 rows. The last group of 20 rows is padded, and cropped after
+// dequantisation.
 // CHECK-LABEL: func.func @main
 // W8-DAG: %[[Q:.*]] = top.constant dense<127> : tensor<20x2xi8>
 // W8-DAG: %[[S:.*]] = top.constant dense<0.00787401571> : tensor<1x2xf32>
@@ -26,7 +27,7 @@ func.func @main(%x: tensor<3x20xf32> {top.name = "x"}) -> (tensor<2x2xf32> {top.
 
 // -----
 
-// A table that rows are gathered from: a scale per row, 8 bits in either.
+// A table from which rows are gathered has one scale per row and 8 bits in both W8 and W4.
 // CHECK-LABEL: func.func @main
 // CHECK-DAG: %[[Q:.*]] = top.constant dense{{.*}}127, 64{{.*}} : tensor<2x2xi8>
 // CHECK-DAG: %[[S:.*]] = top.constant dense<{{.*}}> : tensor<2x1xf32>
@@ -40,7 +41,7 @@ func.func @main(%i: tensor<3xi64> {top.name = "i"}) -> (tensor<3x2xf32> {top.nam
 
 // -----
 
-// No integer stands for infinity (its sign aside) or NaN, wherever they lie; for the largest floats some do.
+// Infinity and NaN, at any position, do not have an integer form; the largest finite floats do.
 // CHECK-LABEL: func.func @main
 // CHECK-COUNT-1: top.dequantize
 // CHECK-NOT: top.dequantize

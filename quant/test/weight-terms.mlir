@@ -1,15 +1,15 @@
-// A line with weight_terms 2: a second product of the same input for what rounding left over, in the epilogue of the first.
+// weight_terms 2 adds a second contraction of the same input for the rounding error, in the epilogue of the first.
 // SPDX-License-Identifier: Apache-2.0
 // RUN: split-file %s %t
 // RUN: tessera-opt %t/conv.mlir --top-quantize=calibration-table=%S/Inputs/weight_terms.json | FileCheck %s
 // RUN: not tessera-opt %t/other.mlir --top-quantize=calibration-table=%S/Inputs/weight_terms.json 2>&1 | FileCheck %s --check-prefix=OTHER
-// OTHER: error: '{{.*}}weight_terms.json': tensor '{{[yz]}}': "weight_terms" is 2, but no convolution or matmul makes it
+// OTHER: error: '{{.*}}weight_terms.json': tensor '{{[yz]}}': "weight_terms" is 2, but no convolution or matmul produces it
 // RUN: sed 's/"weight_terms": 2/"weight_terms": 3/' %S/Inputs/weight_terms.json > %t/three.json
 // RUN: not tessera-opt %t/conv.mlir --top-quantize=calibration-table=%t/three.json 2>&1 | FileCheck %s --check-prefix=THREE
 // THREE: tensor 'y': "weight_terms" is 3, expected a whole number from 1 to 2
 
-// y: weights 1.27 and 0.635 in steps of 0.01; 0.005 is left, half a step. Its bytes are -127, and its i16 reach 128 * 0.005.
-// The bias stays with the first one, the rectifier comes behind the sum, which has the name from now on.
+// y: weights 1.27 and 0.635 in steps of 0.01 leave an error of 0.005, half a step. Its integers are -127, and its i16
+// range is 128 * 0.005. The first contraction keeps the bias. The rectifier follows the sum, which takes over the name.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[XD:.*]] = top.dequantize
 // CHECK: %[[R:.*]] = top.conv %[[XD]], %{{[^,]*}} {
@@ -22,7 +22,7 @@
 // CHECK: %[[S:.*]] = top.add %[[Y]], %[[RD]]
 // CHECK: top.clip %[[S]] {hi = 6.000000e+00 : f64, lo = 0.000000e+00 : f64
 
-// z: whole numbers, of which nothing is left.
+// z: the weights are integral, so there is no error.
 // CHECK: top.conv
 // CHECK-NOT: top.conv
 // CHECK: return

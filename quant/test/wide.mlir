@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --top-quantize=calibration-table=%S/Inputs/wide.json --verify-diagnostics | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// A line of dtype int16 gives a tensor 16 bits, whatever its error.
+// dtype int16 in the table gives a tensor 16 bits, whatever its error is.
 // CHECK: top.conv
 // CHECK: %[[S:.*]] = top.constant dense<0.0078127{{[0-9]*}}> : tensor<f32>
 // CHECK: %[[Z:.*]] = top.constant dense<0> : tensor<i16>

@@ -120,7 +120,7 @@ def test_runs_on_integers_and_answers_as_f32(folder: Path, tmp_path: Path) -> No
 def test_int16_activations_are_more_accurate(folder: Path, tmp_path: Path) -> None:
     report = told(folder, tmp_path / "w.bmodel", quantize="INT16")
     assert report["wide_products"] == report["integer_products"] == report["products"]
-    assert {op["reason"] for op in report["wide_ops"]} == {"INT16 is asked for"}
+    assert {op["reason"] for op in report["wide_ops"]} == {"INT16 was requested"}
     told(folder, tmp_path / "m.bmodel")
     check(
         run_tool(
@@ -164,7 +164,7 @@ def test_sensitive_tensors_get_int16(folder: Path, tmp_path: Path) -> None:
         (tmp_path / name).write_text(json.dumps(table))
     report = told(folder, tmp_path / "m.bmodel", table=tmp_path / "t.json")
     [first] = [op for op in report["wide_ops"] if op["op"] == "top.conv"]
-    assert "'input' alone would change the outputs by 50% in int8, allowed are 20%" in first["reason"]
+    assert "'input' alone would change the outputs by 50% in int8; at most 20% is allowed" in first["reason"]
     assert (
         0 < report["wide_products"] == first["products"] < 0.1 * report["products"] == 0.1 * report["integer_products"]
     )
