@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Allocation_test.cpp - Every allocation may fail --------------------===//
+//===- Allocation_test.cpp - Makes every allocation fail once -------------===//
 //
-// This program replaces malloc and its kind, mmap and pthread_create, and lets the n-th call fail,
-// for every n: each must end in an error, none in a crash or a leak of the model.
+// This program replaces malloc and related functions, mmap and pthread_create, and makes the n-th call fail, for every
+// n. Each failure must be reported as an error and must not cause a crash or leak the model.
 //
 //===----------------------------------------------------------------------===//
 #include "bmodel_format/test/TestModel.h"
@@ -17,13 +17,13 @@
 #include <sys/syscall.h>
 
 namespace {
-/// Calls left until one fails; negative: none fails.
+/// Number of calls that succeed before one fails; negative: none fails.
 std::atomic<long> callsLeft = -1;
 
 bool fails() { return callsLeft.load() >= 0 && callsLeft.fetch_sub(1) == 0; }
 } // namespace
 
-// Exported, so that the library finds these before the C library's.
+// Exported, so that the library uses these functions instead of the C library's.
 #pragma GCC visibility push(default)
 extern "C" {
 void *__libc_malloc(size_t);
@@ -50,7 +50,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 
 namespace {
 
-/// Open, create, run, launch, profile, destroy: the first code that is not BMRT_OK.
+/// Opens, creates, runs, launches, profiles and destroys; returns the first code that is not BMRT_OK.
 bmrt_code_t useEverything(const char *path, bmrt_status_t *status) {
   bmrt_model_t *model = nullptr;
   bmrt_context_t *context = nullptr;
@@ -73,7 +73,7 @@ bmrt_code_t useEverything(const char *path, bmrt_status_t *status) {
   return code;
 }
 
-/// A second stage that takes more memory.
+/// Adds a second stage that takes more memory.
 void addLargerStage(bmodel::test::AddRelu &test) {
   auto larger = std::make_unique<bmodel::StageDefT>(test.stage());
   larger->workspaces[0]->bytes *= 2;
@@ -99,7 +99,7 @@ TEST(Allocation, EachMayFail) {
       EXPECT_EQ(code, BMRT_OK) << status.message;
       break;
     }
-    // The hash helper thread is a luxury: without it the work is done all the same.
+    // The helper thread for hashes is optional: without it, opening succeeds as well.
     if (code != BMRT_OK) {
       EXPECT_EQ(code, BMRT_NO_MEMORY) << "call " << n << ": " << status.message;
       EXPECT_STRNE(status.message, "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*===- c_api_test.c - bmrt.h is C, and the C interface suffices -------------===*/
+/*===- c_api_test.c - Uses bmrt.h from plain C ------------------------------===*/
 #include "bmrt/bmrt.h"
 
 #include <stdio.h>

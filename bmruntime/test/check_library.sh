@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_library.sh LIBRARY STRIP KIB EXPORTS: the promises about a shared library as it is shipped: its size,
-# what it links to, and that it exports bmrt_* alone, at least EXPORTS of them.
+# check_library.sh LIBRARY STRIP KIB EXPORTS: checks a shared library as shipped: its size, the libraries it links to,
+# and that it exports only bmrt_*, at least EXPORTS symbols.
 set -eu
 library=$1
 strip=$2
@@ -31,7 +31,7 @@ for name in $needed; do
   esac
 done
 
-# Weak symbols are templates of the standard library that a compiler may have left out of line.
+# Weak symbols are templates of the standard library that a compiler may not have inlined.
 foreign=$(nm -D --defined-only "$library" | awk '$2 != "W" && $2 != "V" && $2 != "u" {print $3}' | grep -v '^bmrt_' || true)
 if [ -n "$foreign" ]; then
   echo "error: exports what is not bmrt_*:" $foreign

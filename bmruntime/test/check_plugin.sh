@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_plugin.sh MAKE_MODELS C_PROGRAM LIBBMRT PLUGIN OLD_PLUGIN: a C program that knows libbmrt.so alone runs a model for an
-# NPU,
-# wherever the two libraries are installed and whatever the current folder is; without the plug-in, or with one that
-# does not fit, it is told what is missing, and models for x86 still run.
+# check_plugin.sh MAKE_MODELS C_PROGRAM LIBBMRT PLUGIN OLD_PLUGIN: checks that a C program linked only with libbmrt.so
+# runs a model for an NPU, wherever the two libraries are installed and whatever the current folder is. Without the
+# plug-in, or with an incompatible one, an error message must name what is missing, and models for x86 must still run.
 set -eu
 program=$2
 dir=$(mktemp -d)
@@ -14,7 +13,7 @@ cp "$3" "$4" "$dir/lib"
 chmod -R a-w "$dir/lib"
 status=0
 
-# expect WHAT FOLDER LIBRARY_PATH MODEL WANTED: runs the program there; its output must hold WANTED.
+# expect WHAT FOLDER LIBRARY_PATH MODEL WANTED: runs the program in FOLDER; its output must contain WANTED.
 expect() {
   printed=$(cd "$2" && LD_LIBRARY_PATH=$3 "$program" "$4" 2>&1) || true
   case $printed in

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_preset.sh MAKE_MODELS SOURCE BUILD CC CXX: the preset `runtime`, built by these compilers and installed as
-# its users do it: the libraries, the headers and the bench are there, and a C program compiled against the installed
-# folder alone runs models for x86 and for the NPU. BUILD stays, so that the next run builds what has changed.
-# With TESSERA_PRESET_TESTS the tools and the tests are built as well, and the tests run.
+# check_preset.sh MAKE_MODELS SOURCE BUILD CC CXX: builds and installs the preset `runtime` with these compilers. Checks
+# that the libraries, the headers and the bench are installed, and that a C program compiled against the installation
+# alone runs models for x86 and for the NPU. BUILD is kept, so that the next run is incremental. With
+# TESSERA_PRESET_TESTS, also builds the tools and tests, and runs the tests.
 set -eu
 make_models=$1
 source=$2

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- bmrt_bench.cpp - Latency of a .bmodel ------------------------------===//
 //
-// Of a stage for an NPU the estimated time is told first: what a clock measures here is the simulator of the chip.
+// For an NPU stage, reports the estimated time first: the measured time is that of the simulator.
 //
-// Exit codes: 0 ok, 1 the model or an input is at fault, 2 usage, 71 out of memory, 130 ended by SIGINT or SIGTERM.
+// Exit codes: 0 success, 1 error in the model or an input, 2 usage error, 71 out of memory, 130 ended by SIGINT or
+// SIGTERM.
 //
 //===----------------------------------------------------------------------===//
 #include "bmodel/npu/model_stream.h"
@@ -46,7 +47,7 @@ volatile sig_atomic_t interrupted = 0;
 
 struct Interrupted {};
 
-/// Runs once, or throws Interrupted.
+/// Runs once; throws Interrupted if the run was cancelled.
 void runOnce(bmrt::Net &net) {
   bmrt_status_t status;
   const bmrt_code_t code = interrupted ? BMRT_CANCELLED : bmrt_context_run(net.get(), &status);
@@ -58,7 +59,8 @@ void runOnce(bmrt::Net &net) {
   }
 }
 
-/// A signal between two runs is seen before the next, one within a run by its poll function.
+/// Ends the program on signals: a signal between two runs is noticed before the next run, a signal during a run by its
+/// poll function.
 void endOnSignals(bmrt::Net &net) {
   for (int number : {SIGINT, SIGTERM}) {
     struct sigaction action = {};
@@ -85,7 +87,7 @@ std::string quoted(const std::string &text) {
   return result + '"';
 }
 
-/// Floats in [-1, 1), integers in [0, 8), the same in every run.
+/// Fills the input with floats in [-1, 1) or integers in [0, 8), the same in every run.
 void fillRandom(const bmrt_tensor_info_t &info, char *data) {
   std::minstd_rand random(1);
   const uint32_t width = bmrt_dtype_bytes(info.dtype);
@@ -119,7 +121,7 @@ void readInput(const bmrt_tensor_info_t &info, const std::string &path, char *da
   std::copy(bytes.begin(), bytes.end(), data);
 }
 
-/// Goes to the stage of --shape: all shapes at once, the others as they are.
+/// Selects the stage of --shape: sets all shapes at once, with the other inputs unchanged.
 void chooseStage(bmrt::Net &net, const Options &options) {
   std::vector<std::vector<int64_t>> shapes;
   for (const bmrt_tensor_info_t &info : net.inputs()) {
@@ -155,7 +157,7 @@ void chooseStage(bmrt::Net &net, const Options &options) {
 
 void fillInputs(bmrt::Net &net, const Options &options) {
   for (const bmrt_tensor_info_t &info : net.inputs()) {
-    // Symbolic dims take their largest value.
+    // Set symbolic dims to their largest value.
     bmrt::check(bmrt_context_set_input_shape, net.get(), net.findInput(info.name), info.max_shape, info.rank);
   }
   for (const bmrt_tensor_info_t &info : net.inputs()) {
@@ -175,7 +177,7 @@ void fillInputs(bmrt::Net &net, const Options &options) {
   }
 }
 
-/// Seconds of each counted run, sorted.
+/// Returns the seconds of each measured run, sorted.
 std::vector<double> measure(bmrt::Net &net, const Options &options) {
   for (uint32_t i = 0; i < options.warmup; ++i) {
     runOnce(net);
@@ -198,7 +200,7 @@ double quantile(const std::vector<double> &sorted, double q) {
   return sorted[std::min(sorted.size() - 1, size_t(q * double(sorted.size())))];
 }
 
-/// Of this program alone: getrusage would count the memory of the process that started it too.
+/// Returns the peak memory of this program alone; getrusage would include the memory of the parent process before exec.
 double peakMib() {
   std::ifstream file("/proc/self/status");
   std::string word;
@@ -211,8 +213,8 @@ double peakMib() {
   return kib / 1024;
 }
 
-/// Microseconds that a run of the context's stage is estimated to take on its chip; none where this machine itself is
-/// the chip.
+/// Returns the estimated microseconds of a run of the context's stage on its chip; nothing if the chip is this machine
+/// itself.
 std::optional<double> estimate(const bmrt::Net &net, const std::string &path) {
   uint64_t bytes = 0;
   const void *data = mapFile(path.c_str(), bytes);
@@ -222,7 +224,7 @@ std::optional<double> estimate(const bmrt::Net &net, const std::string &path) {
     fail("'" + path + "' has changed while it was measured");
   }
   std::optional<double> microseconds;
-  // Contexts are of the first net, so its stages' numbers are the file's.
+  // Contexts use the first net, so its stage numbers equal those of the file.
   for (const bmodel::npu::NumberedStage &each : bmodel::npu::findNpuStages(view)) {
     if (each.number == net.stage()) {
       const std::string message = bmodel::npu::estimateMicroseconds(view, *each.stage, microseconds.emplace());
@@ -235,7 +237,7 @@ std::optional<double> estimate(const bmrt::Net &net, const std::string &path) {
   return microseconds;
 }
 
-/// What the chip timed by itself within a step, below its row, or as a member of it.
+/// Prints the parts of a step that the chip timed separately, as rows below the step or as a JSON member.
 void printParts(const bmrt::Net &net, uint32_t step, bool json) {
   const uint32_t total = bmrt_context_step_part_count(net.get(), step);
   for (uint32_t i = 0; i < total; ++i) {
@@ -252,7 +254,7 @@ void printParts(const bmrt::Net &net, uint32_t step, bool json) {
   }
 }
 
-/// simulator: "simulator_" or "", before the names of times.
+/// |simulator| is the prefix of the names of times: "simulator_" or "".
 void printSteps(const bmrt::Net &net, bool json, const std::string &simulator) {
   const uint32_t total = bmrt_context_step_count(net.get());
   if (!json) {
@@ -282,7 +284,7 @@ void printSteps(const bmrt::Net &net, bool json, const std::string &simulator) {
 
 void report(const bmrt::Net &net, const std::vector<double> &times, double loadSeconds, const Options &options) {
   const std::optional<double> estimated = estimate(net, options.model);
-  // Times of the simulator have names of their own, so that nobody takes them for the chip's.
+  // Times of the simulator get different names, so that nobody mistakes them for the chip's.
   const std::string simulator = estimated ? "simulator_" : "";
   const double minimum = times[0] * 1e3, median = quantile(times, 0.5) * 1e3;
   const double p90 = quantile(times, 0.9) * 1e3;
@@ -336,7 +338,7 @@ int run(const Options &options) {
 
 int main(int argc, char **argv) {
   std::vector<std::string> arguments = bmodel::program::begin("bmrt_bench", argc, argv);
-  std::reverse(arguments.begin(), arguments.end()); // as CLI11 takes them
+  std::reverse(arguments.begin(), arguments.end()); // CLI11 expects the reverse order
   Options options;
   CLI::App app{"Measures the latency of a .bmodel on random or given inputs.", "bmrt_bench"};
   app.add_option("model,--model", options.model, "the .bmodel")->required();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- bmrt_peak.cpp - What the processor can do at most ------------------===//
+//===- bmrt_peak.cpp - Peak performance of the processor ------------------===//
 //
-// Prints one JSON object: operations a second of each kind of product that the processor has (a multiplication and an
-// addition are two), and bytes a second read from buffers of several sizes; all threads together. `tessera bench --ops`
-// holds the time of each op beside them.
+// Prints one JSON object: operations per second of each kind of multiply-add that the processor supports (a
+// multiply-add counts as two), and bytes per second read from buffers of several sizes, for all threads together.
+// `tessera bench --ops` compares the time of each op with these values.
 //
 // Usage: bmrt_peak [THREADS]
 //
@@ -25,16 +25,17 @@
 
 namespace {
 
-constexpr int kChains = 16; ///< products at once, more than latency times ports
+constexpr int kChains = 16; ///< independent multiply-adds in flight, more than latency times ports
 constexpr int64_t kRounds = 200000;
 constexpr int kRepeats = 7;
-constexpr int64_t kTileRounds = kRounds / 8; ///< of four products of tiles, which take longer
+constexpr int64_t kTileRounds = kRounds / 8; ///< iterations of four AMX tile multiplications, which take longer
 
 double secondsNow() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Keeps |value| in a register and its computation alive; no function, for those would need the caller's target.
+/// Keeps |value| in a register and its computation alive. A macro, because a function would need the caller's target
+/// attribute.
 #define KEEP(value) asm volatile("" : "+v"(value))
 
 __attribute__((target("avx2,fma"))) void multiplyAvx2() {
@@ -78,7 +79,7 @@ __attribute__((target("avx512f,avx512bf16"))) void multiplyBf16() {
   }
 }
 
-/// Sixteen rows of 64 bytes in each of the eight registers of tiles.
+/// Sixteen rows of 64 bytes in each of the eight tile registers.
 struct alignas(64) TileConfig {
   uint8_t palette = 1, startRow = 0, reserved[14] = {};
   uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -125,7 +126,7 @@ __attribute__((target("avx2"))) void readAll(const std::vector<char> &buffer, in
   }
 }
 
-/// Seconds that |threads| take for |body| together, at best.
+/// Returns the seconds that |threads| threads take to run |body| together; the minimum of several repetitions.
 template <typename Body>
 double fastest(int threads, Body body) {
   double best = 1e9;
@@ -149,7 +150,7 @@ void printProducts(int threads) {
     const char *name;
     bool exists;
     void (*multiply)();
-    int operations; ///< of one instruction
+    int operations; ///< operations per instruction
     int64_t instructions = kRounds * kChains;
   };
   const bool wide = __builtin_cpu_supports("avx512f");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- ThreadPool_test.cpp - Every tile once, on any number of threads ----===//
+//===- ThreadPool_test.cpp - Each tile runs once, for any thread count ----===//
 #include "ThreadPool.h"
 
 #include "Plan.h"
@@ -72,7 +72,7 @@ TEST(Pool, StartsAndStopsAtOnce) {
   }
 }
 
-/// Tiles that take two milliseconds; notes who ran each.
+/// A kernel whose tiles take two milliseconds; records the thread that ran each tile.
 void noteThread(void *const *args, int64_t begin, int64_t end, void *) {
   std::atomic<pthread_t> *threads = static_cast<std::atomic<pthread_t> *>(args[0]);
   for (int64_t i = begin; i < end; ++i) {
@@ -81,7 +81,7 @@ void noteThread(void *const *args, int64_t begin, int64_t end, void *) {
   }
 }
 
-/// How many of 8 tiles other threads than this one have run.
+/// Returns the number of 8 tiles that other threads than this one have run.
 int tilesOfOthers(ThreadPool &pool) {
   std::vector<std::atomic<pthread_t>> threads(8);
   void *args[] = {threads.data()};
@@ -93,7 +93,7 @@ int tilesOfOthers(ThreadPool &pool) {
   return others;
 }
 
-/// An account on which the caller or the workers, whichever `isCaller` says, wait a second between any two looks.
+/// A fake accounting in which the caller or the workers wait a second between any two readings, as the flags select.
 thread_local uint64_t secondsWaited = 0;
 thread_local bool isTheCaller = false;
 std::atomic<bool> callerWaits = false, workersWait = false;
@@ -112,14 +112,14 @@ TEST(Rest, IsTakenWhileAThreadHasNoProcessor) {
     EXPECT_GT(tilesOfOthers(pool), 0);
     EXPECT_GT(tilesOfOthers(pool), 0);
     (caller ? callerWaits : workersWait) = true;
-    // The first launch finds that out; on a busy machine a rest may be over before the next one.
+    // The first launch detects the wait; on a busy machine a rest may end before the next launch.
     bool rested = false;
     for (int i = 0; i < 20 && !rested; ++i) {
       rested = tilesOfOthers(pool) == 0;
     }
     EXPECT_TRUE(rested);
     callerWaits = workersWait = false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(400)); // the longest rest and more
+    std::this_thread::sleep_for(std::chrono::milliseconds(400)); // longer than the longest rest
     EXPECT_GT(tilesOfOthers(pool), 0);
     EXPECT_GT(tilesOfOthers(pool), 0);
   }
@@ -137,7 +137,7 @@ TEST(Rest, EndsWithThePool) {
 }
 
 TEST(Rest, SystemTellsOfTimeWithoutAProcessor) {
-  // More threads than processors, all busy: each waits for a part of the time.
+  // With more busy threads than processors, each thread waits for a part of the time.
   std::vector<std::thread> threads;
   std::atomic<uint64_t> total = 0;
   for (uint32_t i = 0; i < 3 * ThreadPool::availableCpus(); ++i) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- CudaBackend.cpp - Runs models on NVIDIA's GPUs ---------------------===//
 //
-// One primary context a device, shared with whatever else of the process uses it; a stream a queue (Queue.cpp).
+// Uses one primary context per device, shared with other CUDA code of the process, and one stream per queue
+// (Queue.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "Objects.h"
@@ -57,7 +58,8 @@ bmrt_code_t describeDevice(const Driver &driver, CUdevice device, std::string &n
 bmrt_code_t openDevice(const bmrt_chip_t *chip, bmrt_device_t **out, bmrt_status_t *status) {
   const Driver *driver = nullptr;
   BMRT_RETURN_IF_ERROR(loadDriver(&driver, status));
-  const uint32_t asked = chip->struct_size >= sizeof *chip ? chip->ordinal : 0; // an older runtime does not ask
+  const uint32_t asked = chip->struct_size >= sizeof *chip ? chip->ordinal : 0; // an older runtime does not pass an
+                                                                                // ordinal
   const char *wanted = asked ? nullptr : getenv("BMRT_CUDA_DEVICE");
   int count = 0, ordinal = asked ? int(asked) - 1 : wanted ? atoi(wanted) : 0;
   if (CUresult error = driver->cuDeviceGetCount(&count); error || ordinal < 0 || ordinal >= count) {
@@ -106,14 +108,15 @@ bmrt_code_t check(bmrt_device_t *, const bmrt_subnet_t *subnet, bmrt_status_t *s
                          subnet->name, subnet->code_version, bmodel::cuda::kVersion);
 }
 
-/// Whether a device runs an image: PTX from its compute capability on, machine code of the same major one.
+/// Returns true if a device runs an image: PTX for its compute capability or an older one, or machine code for the same
+/// major version and an equal or older minor version.
 bool runs(const bmrt_device_t &device, const Image &image) {
   int wanted = int(image.computeCapability);
   return image.isMachineCode ? device.computeCapability / 10 == wanted / 10 && device.computeCapability >= wanted
                              : device.computeCapability >= wanted;
 }
 
-/// Loads the image; |hasNoBinary|: it is machine code that the driver has no use for after all.
+/// Loads the image. Sets |hasNoBinary| if it is machine code that the driver turns out not to support.
 bmrt_code_t loadImage(bmrt_program_t &program, const unsigned char *code, const Image &image, bool &hasNoBinary,
                       bmrt_status_t *status) {
   constexpr int kLog = 5, kLogBytes = 6; // CU_JIT_ERROR_LOG_BUFFER, .._SIZE_BYTES
@@ -124,7 +127,7 @@ bmrt_code_t loadImage(bmrt_program_t &program, const unsigned char *code, const 
   CUresult error = device.driver.cuModuleLoadDataEx(&program.module, code + image.offset, 2, options, values);
   hasNoBinary = error == CUDA_ERROR_NO_BINARY_FOR_GPU && image.isMachineCode;
   if (hasNoBinary) {
-    return BMRT_UNSUPPORTED; // without a message: PTX is tried
+    return BMRT_UNSUPPORTED; // without a message: the caller tries PTX next
   }
   return error ? BMRT_FAIL(status, IO, "%.60s does not take the model's %s: %s%s%.300s", device.name.c_str(),
                            image.isMachineCode ? "machine code" : "PTX", device.driver.textOf(error), *log ? ": " : "",
@@ -140,7 +143,7 @@ void unload(bmrt_program_t *program) {
   delete program;
 }
 
-/// Machine code where the device runs it, for it needs no compiler; else PTX, which the driver compiles.
+/// Loads machine code if the device runs it, because it needs no compilation; otherwise PTX, which the driver compiles.
 bmrt_code_t loadModule(bmrt_program_t &program, const unsigned char *code, bmrt_status_t *status) {
   const bmrt_device_t &device = program.device;
   for (uint32_t isMachineCode : {1, 0}) {
@@ -189,7 +192,8 @@ bmrt_code_t load(bmrt_device_t *device, const unsigned char *code, uint64_t byte
   });
 }
 
-/// Lets |launch| give its blocks the shared memory that it asks for: a kernel has to be told of more than 48 KiB.
+/// Allows the launch's kernel to use the dynamic shared memory that it requests. The driver requires this for more than
+/// 48 KiB.
 bmrt_code_t allowShared(bmrt_program_t &program, const Launch &launch, const char *layer, bmrt_status_t *status) {
   constexpr int kStatic = 1, kMostDynamic = 8; // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, .._MAX_DYNAMIC_SHARED_SIZE_BYTES
   constexpr int kMostOfBlock = 97;             // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN

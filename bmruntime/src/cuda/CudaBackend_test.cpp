@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- CudaBackend_test.cpp - The back end on the PTX machine -------------===//
 //
-// Kernels written by hand; what fails is injected by the machine's variables (regression/cuda/machine/README.md).
+// The kernels are hand-written PTX; the PTX machine's environment variables inject failures
+// (regression/cuda/machine/README.md).
 //
 //===----------------------------------------------------------------------===//
 #include "bmodel/cuda/program.h"
@@ -24,7 +25,7 @@ namespace {
 
 constexpr uint32_t kThreads = 32;
 
-/// add: out[i] = in[i] + 1. far: the same by way of the last bytes of 96 KiB of shared memory.
+/// add: out[i] = in[i] + 1. far: the same, through the last bytes of 96 KiB of shared memory.
 constexpr char kPtx[] = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -67,7 +68,7 @@ constexpr char kPtx[] = R"(.version 8.0
 }
 )";
 
-/// A segment of code as the compiler writes it.
+/// Returns a code segment in the format that the compiler writes.
 std::vector<unsigned char> makeCode() {
   constexpr uint32_t names = sizeof(Directory) + sizeof(Image) + 2 * sizeof(Kernel);
   const Directory directory{kMagic, kVersion, 1, 2};
@@ -96,7 +97,7 @@ public:
 
 testing::Environment *const present = testing::AddGlobalTestEnvironment(new Machine);
 
-/// A GPU of the PTX machine with the program loaded, while the environment says |variables|.
+/// A GPU of the PTX machine with the program loaded; |variables| are set in the environment.
 class Gpu {
 public:
   explicit Gpu(std::map<std::string, std::string> variables = {}) : variables(std::move(variables)) {
@@ -135,7 +136,7 @@ public:
   Function *find(const char *name) const {
     return reinterpret_cast<Function *>(dlsym(machine, name));
   }
-  /// |body| with the GPU's context current.
+  /// Calls |body| with the GPU's context current.
   template <typename Body>
   void inContext(Body body) const {
     void *context = nullptr;
@@ -161,7 +162,7 @@ private:
   void *machine = nullptr;
 };
 
-/// A stream of one launch of |kernel|, verified and run with buffers of its own.
+/// A stream with one launch of |kernel|, verified and run with its own buffers.
 class Job {
 public:
   explicit Job(Gpu &gpu, uint32_t kernel = 0, uint32_t sharedBytes = 0) : gpu(gpu) {
@@ -187,7 +188,7 @@ public:
   Job &operator=(const Job &) = delete;
 
   bmrt_code_t verify() { return bmrt_backend.verify(gpu.program, &stream, &status); }
-  /// |value| in all elements of the input, then the stream; the last element of the result.
+  /// Sets all elements of the input to |value| and runs the stream; |result| is the last element of the output.
   bmrt_code_t run(uint32_t value, uint32_t &result) {
     return run(value, result, [&] { return bmrt_backend.run(queue, gpu.program, &stream, &status); });
   }
@@ -221,7 +222,7 @@ private:
   bmrt_stream_t stream = {};
 };
 
-/// As a caller may have it of the driver.
+/// Pinned memory that a caller has allocated through the driver.
 class PinnedMemory {
 public:
   PinnedMemory(Gpu &gpu, size_t bytes) : gpu(gpu) {
@@ -246,7 +247,7 @@ TEST(CudaBackend, CapturesAnewWhenPointersChange) {
   for (uint32_t round = 0; round < 4; ++round) {
     ASSERT_EQ(job.run(10 * round, result), BMRT_OK) << job.message();
     EXPECT_EQ(result, 10 * round + 1);
-    if (round % 2) { // a new place for the result: a graph that kept the old one would leave this unwritten
+    if (round % 2) { // a new address for the result: a graph with the old address would leave it unwritten
       void *other = gpu.allocate();
       bmrt_backend.release(gpu.device, job.tensors[1]);
       job.tensors[1] = other;
@@ -276,7 +277,7 @@ TEST(CudaBackend, TellsHowMuchMemoryWasNeeded) {
   void *address = nullptr;
   EXPECT_EQ(bmrt_backend.allocate(gpu.device, 12345, &address, &gpu.status), BMRT_NO_MEMORY);
   EXPECT_TRUE(isIn("has no memory for 12345 bytes", gpu.status.message)) << gpu.status.message;
-  bmrt_backend.release(gpu.device, gpu.allocate(12345)); // the next one is granted
+  bmrt_backend.release(gpu.device, gpu.allocate(12345)); // the next allocation succeeds
 }
 
 TEST(CudaBackend, RunsAgainAfterALaunchThatFailed) {
@@ -325,7 +326,7 @@ TEST(CudaBackend, CopiesReturnBeforeTheyAreDone) {
   Job job(gpu);
   uint32_t result = 0;
   ASSERT_EQ(job.run(1, result), BMRT_OK) << job.message();
-  // More than a block of what is staged, so that later rounds have several, and more than one chunk.
+  // More than one staging block, so that later rounds use several blocks, and more than one chunk.
   std::vector<uint32_t> in((3 << 20) / 4), out(in.size());
   const uint64_t bytes = 4 * in.size();
   void *there = gpu.allocate(bytes);
@@ -333,7 +334,7 @@ TEST(CudaBackend, CopiesReturnBeforeTheyAreDone) {
     std::fill(in.begin(), in.end(), round + 7);
     ASSERT_EQ(bmrt_backend.copy(job.queue, BMRT_COPY_TO_CHIP, there, in.data(), bytes, &job.status), BMRT_OK);
     ASSERT_EQ(bmrt_backend.copy(job.queue, BMRT_COPY_FROM_CHIP, out.data(), there, bytes, &job.status), BMRT_OK);
-    std::fill(in.begin(), in.end(), 0u); // it has been staged
+    std::fill(in.begin(), in.end(), 0u); // the input has been staged already
     EXPECT_FALSE(bmrt_backend.is_done(job.queue));
     EXPECT_EQ(out.front(), round ? round + 6 : 0) << "the copy back was waited for";
     ASSERT_EQ(bmrt_backend.wait(job.queue, nullptr, &job.status), BMRT_OK) << job.message();
@@ -353,7 +354,7 @@ TEST(CudaBackend, PinnedMemoryIsReadInPlace) {
   std::fill(values, values + kThreads, 5u);
   ASSERT_EQ(bmrt_backend.copy(job.queue, BMRT_COPY_TO_CHIP, job.tensors[0], values, 4 * kThreads, &job.status),
             BMRT_OK);
-  std::fill(values, values + kThreads, 6u); // before the machine has begun, which it does when somebody waits
+  std::fill(values, values + kThreads, 6u); // before the machine starts, which it does only when someone waits
   ASSERT_EQ(bmrt_backend.copy(job.queue, BMRT_COPY_FROM_CHIP, out, job.tensors[0], sizeof out, &job.status), BMRT_OK);
   ASSERT_EQ(bmrt_backend.wait(job.queue, nullptr, &job.status), BMRT_OK) << job.message();
   EXPECT_EQ(out[3], 6u);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- DeviceMemory.cpp - Memory of a GPU ---------------------------------===//
 //
-// From a pool of the device's own, in the order of a stream of its own: what one context gives back the next one has
-// without asking the system, and no allocation waits for the work of others, as cuMemFree does. The streams of queues
-// are not ordered with it, so both functions return when it is done.
+// Memory comes from a separate pool of the device, in the order of a separate stream. Memory that one context releases
+// is available to the next without a system call, and no allocation waits for other work, as cuMemFree does. The
+// streams of queues are not ordered with this stream, so both functions return only when the operation is complete.
 //
 //===----------------------------------------------------------------------===//
 #include "Objects.h"
@@ -17,7 +17,7 @@ void bmrt::cuda::openPool(bmrt_device_t &device) {
   constexpr int kReleaseThreshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
   constexpr int kPinned = 1, kGpu = 1;  // CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
   constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
-  constexpr uint64_t kKept = 256 << 20; // what others of the process can do without
+  constexpr uint64_t kKept = 256 << 20; // memory that the pool keeps although other users of the process may want it
   const Driver &driver = device.driver;
   Current current(device);
   int isSupported = 0;
@@ -32,7 +32,8 @@ void bmrt::cuda::openPool(bmrt_device_t &device) {
     return;
   }
   uint64_t kept = kKept;
-  driver.cuMemPoolSetAttribute(device.pool, kReleaseThreshold, &kept); // without it every wait empties the pool
+  driver.cuMemPoolSetAttribute(device.pool, kReleaseThreshold, &kept); // otherwise every synchronisation empties the
+                                                                       // pool
 }
 
 void bmrt::cuda::closePool(bmrt_device_t &device) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Driver.cpp - NVIDIA's driver, loaded when it is wanted -------------===//
+//===- Driver.cpp - NVIDIA's driver, loaded on demand ---------------------===//
 #include "Driver.h"
 
 #include "../core/Status.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Driver.h - NVIDIA's driver, loaded when it is wanted ---------------===//
+//===- Driver.h - NVIDIA's driver, loaded on demand -----------------------===//
 //
-// The CUDA driver API by dlopen: of libcuda.so.1, or of the file that the variable BMRT_LIBCUDA names. Nothing of CUDA
-// is needed to build or to link.
+// The CUDA driver API, loaded with dlopen from libcuda.so.1 or from the file that the environment variable BMRT_LIBCUDA
+// names. Neither building nor linking requires anything of CUDA.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMRT_CUDA_DRIVER_H
@@ -26,14 +26,14 @@ using CUmemoryPool = struct CUmemPoolHandle_st *;
 using CUgraph = struct CUgraph_st *;
 using CUgraphExec = struct CUgraphExec_st *;
 
-/// Those that are told apart here; the driver names all of them.
+/// The error codes that this code distinguishes; the driver provides the names of all codes.
 enum CUresult : int {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_OUT_OF_MEMORY = 2,
   CUDA_ERROR_NO_DEVICE = 100,
   CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
   CUDA_ERROR_NOT_READY = 600,
-  // A kernel faulted, and its context is lost.
+  // The codes from here on mean that a kernel faulted and its context is lost.
   CUDA_ERROR_ILLEGAL_ADDRESS = 700,
   CUDA_ERROR_LAUNCH_TIMEOUT = 702,
   CUDA_ERROR_ASSERT = 710,
@@ -45,10 +45,10 @@ enum CUresult : int {
   CUDA_ERROR_LAUNCH_FAILED = 719,
 };
 
-/// 12.0: the first whose compiler reads the PTX that models have (ISA 8.0).
+/// 12.0 is the first driver whose compiler reads the PTX version of the models (ISA 8.0).
 inline constexpr int kOldestDriver = 12000;
 
-/// As the driver has it.
+/// The driver's CUmemPoolProps.
 struct CUmemPoolProps {
   int allocType, handleTypes;
   int locationType, locationId;
@@ -64,12 +64,13 @@ struct Driver {
 #include "DriverFunctions.inc"
 #undef CUDA_FUNCTION
 
-  /// "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)", in memory of the thread.
+  /// Returns a text such as "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)", in thread-local
+  /// memory.
   const char *textOf(CUresult error) const;
 };
 
-/// The driver of this process, which stays loaded. Errors: there is none, it is too old, it has no device. What failed
-/// is tried again by the next call.
+/// Returns the driver of this process, which is never unloaded. Fails if there is no driver, if it is too old, or if it
+/// has no device; the next call tries again.
 bmrt_code_t loadDriver(const Driver **out, bmrt_status_t *status);
 
 } // namespace bmrt::cuda

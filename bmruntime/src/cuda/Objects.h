@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Objects.h - What the back end's handles point to -------------------===//
+//===- Objects.h - Objects behind the back end's handles ------------------===//
 #ifndef BMRT_CUDA_OBJECTS_H
 #define BMRT_CUDA_OBJECTS_H
 
@@ -21,7 +21,8 @@ struct bmrt_device_t {
   bmrt::cuda::CUcontext context;
   std::string name;
   int computeCapability;
-  bmrt::cuda::CUmemoryPool pool; ///< null where the device has none: then memory is the driver's
+  bmrt::cuda::CUmemoryPool pool; ///< null if the device does not support pools; memory then comes from the driver
+                                 ///< directly
   bmrt::cuda::CUstream memoryStream;
 };
 
@@ -30,12 +31,12 @@ struct bmrt_program_t {
   bmrt::cuda::Tables tables;
   bmrt::cuda::CUmodule module = nullptr;
   std::vector<bmrt::cuda::CUfunction> functions;
-  std::vector<uint32_t> sharedBytes; ///< by kernel: the most that a launch may give each block
+  std::vector<uint32_t> sharedBytes; ///< by kernel: the maximum dynamic shared memory per block allowed so far
 };
 
 namespace bmrt::cuda {
 
-/// What a graph was captured from.
+/// A captured graph, and the values that it was captured with.
 struct Captured {
   std::vector<uint64_t> bindings; ///< addresses and dims
   CUgraphExec graph;
@@ -47,18 +48,18 @@ struct bmrt_queue_t {
   explicit bmrt_queue_t(bmrt_device_t &device) : device(device) {}
 
   bmrt_device_t &device;
-  bmrt::cuda::CUstream stream = nullptr; ///< its own, in which graphs are captured
-  bmrt::cuda::CUstream target = nullptr; ///< where work goes: the same, or the caller's
+  bmrt::cuda::CUstream stream = nullptr; ///< the queue's own stream, in which graphs are captured
+  bmrt::cuda::CUstream target = nullptr; ///< the stream that executes the work: the queue's own or the caller's
   std::map<std::pair<const bmrt_program_t *, uint64_t>, bmrt::cuda::Captured> graphs; ///< by the stream's offset
-  std::string last; ///< what a fault may have happened in
+  std::string last; ///< the layers in which a fault may have happened, for messages
   bmrt::cuda::Staging staging{device.driver};
-  bool hasRun = false; ///< before that, copies are of constants and states, which are waited for anyway
-  std::vector<bmrt::cuda::CUevent> events; ///< between the launches of a stream that is timed
+  bool hasRun = false; ///< false: copies are only of constants and states, which the caller waits for anyway
+  std::vector<bmrt::cuda::CUevent> events; ///< recorded between the launches of a timed stream
 };
 
 namespace bmrt::cuda {
 
-/// Makes the device's context the thread's for a while.
+/// Makes the device's context current on this thread for the lifetime of the object.
 class Current {
 public:
   explicit Current(const bmrt_device_t &device) : driver(device.driver) {
@@ -78,7 +79,7 @@ private:
   bool isPushed;
 };
 
-/// |body|'s code, or that there is no memory of the host's.
+/// Returns the result of |body|, or BMRT_NO_MEMORY if it throws std::bad_alloc.
 template <typename Body>
 bmrt_code_t guarded(bmrt_status_t *status, Body body) {
   try {
@@ -88,21 +89,21 @@ bmrt_code_t guarded(bmrt_status_t *status, Body body) {
   }
 }
 
-/// Whether a kernel faulted, so that the context is lost.
+/// Returns true if a kernel faulted, so that the context is lost.
 bool isFault(CUresult error);
 
-/// "|what| on NAME: the driver's words", and what has become of the context.
+/// Reports "|what| on NAME: the driver's message", and whether the context is lost.
 bmrt_code_t failDriver(bmrt_status_t *status, const bmrt_device_t &device, const char *what, CUresult error);
 
-/// Makes the pool that a device's memory comes from, if it can have one, and ends it.
+/// Create, if the device supports it, and destroy the pool of a device's memory.
 void openPool(bmrt_device_t &device);
 void closePool(bmrt_device_t &device);
 
-// Of the table of the back end (bmrt/backend.h), those of memory: DeviceMemory.cpp.
+// Functions of the back end (bmrt/backend.h) for memory, in DeviceMemory.cpp.
 bmrt_code_t allocate(bmrt_device_t *device, uint64_t bytes, void **out, bmrt_status_t *status);
 void release(bmrt_device_t *device, void *address);
 
-// Of the table of the back end (bmrt/backend.h), those that take a queue: Queue.cpp.
+// Functions of the back end (bmrt/backend.h) that take a queue, in Queue.cpp.
 bmrt_code_t makeQueue(bmrt_device_t *device, bmrt_queue_t **out, bmrt_status_t *status);
 void destroyQueue(bmrt_queue_t *queue);
 bmrt_code_t copy(bmrt_queue_t *queue, bmrt_copy_t direction, void *to, const void *from, uint64_t bytes,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Program.cpp - Reads what the compiler wrote ------------------------===//
+//===- Program.cpp - Reader of compiled code and streams ------------------===//
 #include "Program.h"
 
 #include "../core/Status.h"
@@ -13,11 +13,11 @@ using namespace bmodel::cuda;
 
 namespace {
 
-/// What every GPU since compute capability 5.0 takes.
+/// Limits that every GPU since compute capability 5.0 satisfies.
 constexpr uint32_t kMostThreads = 1024, kMostGridX = 0x7fffffff, kMostGrid = 65535, kMostArguments = 512;
 constexpr uint32_t kMostImages = 64, kMostKernels = 1 << 20;
 
-/// Reads values one after another, none beyond the end.
+/// Reads values one after another; never reads beyond the end.
 class Cursor {
 public:
   Cursor(const unsigned char *begin, uint64_t bytes) : at(begin), rest(bytes) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Program.h - Reads what the compiler wrote --------------------------===//
+//===- Program.h - Reader of compiled code and streams --------------------===//
 #ifndef BMRT_CUDA_PROGRAM_H
 #define BMRT_CUDA_PROGRAM_H
 
@@ -10,13 +10,13 @@
 
 namespace bmrt::cuda {
 
-/// The tables at the start of a segment of code, in order.
+/// The tables at the start of a code segment, in file order.
 struct Tables {
   std::vector<bmodel::cuda::Image> images;
   std::vector<bmodel::cuda::Kernel> kernels;
 };
 
-/// Reads and checks them; |code| may hold anything.
+/// Reads and checks the tables of an untrusted code segment.
 bmrt_code_t readTables(const unsigned char *code, uint64_t bytes, Tables &out, bmrt_status_t *status);
 
 /// A launch with its arguments.
@@ -25,11 +25,11 @@ struct Command {
   std::vector<bmodel::cuda::Argument> arguments;
 };
 
-/// Reads the launches of a stream, which may hold anything. An error if one is cut off.
+/// Reads the launches of an untrusted stream; fails if the last one is truncated.
 bmrt_code_t readCommands(const bmrt_stream_t &stream, std::vector<Command> &out, bmrt_status_t *status);
 
-/// Whether all launches are of kernels that |tables| has, with their arguments, in grids that a GPU takes, on pointers
-/// into the stream's tensors and workspace.
+/// Checks that all launches use kernels in |tables| with the right number of arguments and valid grids, and that
+/// pointers stay inside the stream's tensors and workspace.
 bmrt_code_t verifyStream(const Tables &tables, const bmrt_stream_t &stream, bmrt_status_t *status);
 
 } // namespace bmrt::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Program_test.cpp - What is refused before a GPU sees it ------------===//
+//===- Program_test.cpp - Programs rejected before they reach a GPU -------===//
 #include "Program.h"
 
 #include <cstring>
@@ -12,7 +12,7 @@ using namespace bmodel::cuda;
 
 namespace {
 
-/// A segment of code with one image and one kernel of two arguments.
+/// A code segment with one image and one kernel of two arguments.
 struct Segment {
   Directory directory{kMagic, kVersion, 1, 1};
   Image image{80, 0, 64, 6};
@@ -22,7 +22,7 @@ struct Segment {
 };
 static_assert(sizeof(Segment) == 72);
 
-/// A launch of it on one input of 64 bytes and the workspace of 32.
+/// A launch of that kernel on one input of 64 bytes and a workspace of 32 bytes.
 struct Stream {
   Launch launch{0, 2, {1, 1, 1}, {128, 1, 1}, 0, 0};
   Argument arguments[2] = {{ArgumentKind::pointer, 0, 0, 64}, {ArgumentKind::pointer, 1, 16, 16}};
@@ -74,7 +74,7 @@ TEST(CudaProgram, WrongTablesAreRefused) {
   EXPECT_EQ(with([](Segment &s) { s.directory.kernelCount = ~0U; }), BMRT_CORRUPT);
   EXPECT_EQ(with([](Segment &s) { s.image.offset = ~uint64_t(0); }), BMRT_CORRUPT);
   EXPECT_EQ(with([](Segment &s) { s.image.bytes = ~uint64_t(0); }), BMRT_CORRUPT);
-  EXPECT_EQ(with([](Segment &s) { s.image.bytes = 5; }), BMRT_CORRUPT); // PTX without the zero at its end
+  EXPECT_EQ(with([](Segment &s) { s.image.bytes = 5; }), BMRT_CORRUPT); // PTX without the terminating zero
   EXPECT_EQ(with([](Segment &s) { s.kernel.nameOffset = sizeof(Segment); }), BMRT_CORRUPT);
   EXPECT_EQ(with([](Segment &s) { s.kernel.argumentCount = 1 << 30; }), BMRT_CORRUPT);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Queue.cpp - Copies and launches on a stream of a GPU ---------------===//
 //
-// The launches of a step are captured into a graph when it first runs, and again when its tensors lie elsewhere.
+// The launches of a step are captured into a graph when the step first runs, and again when the addresses of its
+// tensors have changed.
 //
 //===----------------------------------------------------------------------===//
 #include "Objects.h"
@@ -18,7 +19,7 @@ using bmodel::cuda::Launch;
 
 namespace {
 
-/// As failDriver; a fault of a kernel that ran before is told by whatever comes behind it.
+/// Like failDriver, but names the layers that ran last: a later call reports the fault of an earlier kernel.
 bmrt_code_t failQueue(bmrt_status_t *status, const bmrt_queue_t &queue, const char *what, CUresult error) {
   if (!isFault(error) || queue.last.empty()) {
     return failDriver(status, queue.device, what, error);
@@ -66,7 +67,8 @@ bmrt_code_t failLayer(bmrt_status_t *status, const bmrt_queue_t &queue, const bm
   return failDriver(status, queue.device, what.c_str(), error);
 }
 
-/// Launches all of |stream|. |waits|: for each of them, so that a fault is known to be its; else they are captured.
+/// Launches all kernels of |stream|. With |waits|, executes them in the target stream and waits after each, so that a
+/// fault can be attributed; otherwise captures them in the queue's own stream.
 bmrt_code_t launchAll(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream, bool waits,
                       bmrt_status_t *status) {
   const CUstream target = waits ? queue.target : queue.stream;
@@ -82,7 +84,7 @@ bmrt_code_t launchAll(bmrt_queue_t &queue, const bmrt_program_t &program, const 
   return BMRT_OK;
 }
 
-/// One event more than |launches|.
+/// Ensures that the queue has at least |launches| + 1 events.
 CUresult reserveEvents(bmrt_queue_t &queue, size_t launches) {
   while (queue.events.size() <= launches) {
     CUevent event = nullptr;
@@ -94,7 +96,7 @@ CUresult reserveEvents(bmrt_queue_t &queue, size_t launches) {
   return CUDA_SUCCESS;
 }
 
-/// Launches all of |commands| with an event behind each, waits, and tells what passed between them.
+/// Launches all of |commands| with an event after each, waits, and reports the times between the events.
 bmrt_code_t timeAll(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream,
                     const std::vector<Command> &commands, const bmrt_part_sink_t &sink, bmrt_status_t *status) {
   const Driver &driver = queue.device.driver;
@@ -159,7 +161,8 @@ bmrt_code_t runStream(bmrt_queue_t &queue, const bmrt_program_t &program, const 
   }
   auto known = queue.graphs.find({&program, stream.offset});
   if (known != queue.graphs.end() && known->second.bindings != bindings) {
-    queue.device.driver.cuGraphExecDestroy(known->second.graph); // one that still runs is freed when it is done
+    queue.device.driver.cuGraphExecDestroy(known->second.graph); // a graph that is still running is freed when it has
+                                                                 // finished
     queue.graphs.erase(known);
     known = queue.graphs.end();
   }
@@ -192,7 +195,7 @@ bmrt_code_t bmrt::cuda::makeQueue(bmrt_device_t *device, bmrt_queue_t **out, bmr
 void bmrt::cuda::destroyQueue(bmrt_queue_t *queue) {
   const Driver &driver = queue->device.driver;
   Current current(queue->device);
-  driver.cuStreamSynchronize(queue->stream); // the caller's may be gone, and has been waited for
+  driver.cuStreamSynchronize(queue->stream); // the caller's stream may be gone, and has been waited for
   for (auto &[key, captured] : queue->graphs) {
     driver.cuGraphExecDestroy(captured.graph);
   }
@@ -204,9 +207,10 @@ void bmrt::cuda::destroyQueue(bmrt_queue_t *queue) {
   delete queue;
 }
 
-/// Copies to or from the host's memory; the driver's way where it is pinned, or nothing is left to stage it in.
+/// Copies to or from the host's memory. Uses the driver's copy directly if the memory is pinned or no staging memory is
+/// left.
 static CUresult copyWithHost(bmrt_queue_t &queue, bool isToChip, void *to, const void *from, uint64_t bytes) {
-  constexpr uint64_t kChunk = 1 << 20; // the GPU copies one while the next is staged
+  constexpr uint64_t kChunk = 1 << 20; // the GPU copies one chunk while the next is staged
   const Driver &driver = queue.device.driver;
   const auto chip = reinterpret_cast<CUdeviceptr>(isToChip ? to : from);
   char *staged = queue.hasRun && !queue.staging.isPinned(isToChip ? from : to) ? queue.staging.take(bytes) : nullptr;

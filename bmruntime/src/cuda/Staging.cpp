@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Staging.cpp - The host's side of a queue's copies ------------------===//
+//===- Staging.cpp - Pinned staging memory for copies ---------------------===//
 #include "Staging.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ using namespace bmrt::cuda;
 namespace {
 
 constexpr uint64_t kLeastBlock = 256 << 10;
-constexpr uint64_t kMost = 256 << 20; // pinned memory is the host's that nobody else has
+constexpr uint64_t kMost = 256 << 20; // limit, because pinned memory is lost to the rest of the system
 constexpr uint64_t kAlignment = 256;
 
 } // namespace
@@ -19,7 +19,7 @@ bool Staging::isPinned(const void *address) const {
   constexpr int kMemoryType = 2; // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
   constexpr unsigned kHost = 1;  // CU_MEMORYTYPE_HOST
   unsigned type = 0;
-  // Of memory that the driver has never seen it knows nothing, and fails.
+  // The driver does not know memory that it has not allocated or registered, and returns an error for it.
   return driver.cuPointerGetAttribute(&type, kMemoryType, reinterpret_cast<CUdeviceptr>(address)) == CUDA_SUCCESS &&
          type == kHost;
 }
@@ -32,7 +32,7 @@ char *Staging::take(uint64_t bytes) {
       return block.memory + block.used - bytes;
     }
   }
-  const uint64_t wanted = std::max({bytes, kLeastBlock, total}); // doubles what there is
+  const uint64_t wanted = std::max({bytes, kLeastBlock, total}); // doubles the total
   const uint64_t size = wanted <= kMost - total ? wanted : bytes;
   void *memory = nullptr;
   if (size > kMost - total || driver.cuMemHostAlloc(&memory, size, 0) != CUDA_SUCCESS) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Staging.h - The host's side of a queue's copies --------------------===//
+//===- Staging.h - Pinned staging memory for copies -----------------------===//
 //
-// A GPU copies from and to pinned memory while its stream works on; of other memory of the host's the driver lets a
-// copy return when it is done. So what is not pinned goes through pinned memory of the queue's own.
+// A GPU copies from and to pinned host memory asynchronously. For other host memory, the driver's copy returns only
+// when it is complete. Copies of other memory therefore go through pinned memory of the queue.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMRT_CUDA_STAGING_H
@@ -14,22 +14,23 @@
 
 namespace bmrt::cuda {
 
-/// Functions are called with the device's context current.
+/// Requires that the device's context is current.
 class Staging {
 public:
   explicit Staging(const Driver &driver) : driver(driver) {}
   Staging(const Staging &) = delete;
   Staging &operator=(const Staging &) = delete;
 
-  /// Whether the driver itself copies from and to there beside other work.
+  /// Returns true if the address is in pinned memory, from and to which the driver copies asynchronously.
   bool isPinned(const void *address) const;
-  /// |bytes| of pinned memory until |finish|; null where there are none, or it would become too much.
+  /// Returns |bytes| of pinned memory, valid until |finish|; null if it cannot be allocated or would exceed the limit.
   char *take(uint64_t bytes);
-  /// |finish| copies |bytes| from |from|, which |take| has given, to |to|.
+  /// Makes |finish| copy |bytes| from |from|, a result of |take|, to |to|.
   void deliverLater(void *to, const char *from, uint64_t bytes) { deliveries.push_back({to, from, bytes}); }
-  /// When the stream has been waited for. |isDelivering|: its copies were done.
+  /// Must be called after the stream has been waited for. |isDelivering|: the stream's copies succeeded, so deliver
+  /// their data.
   void finish(bool isDelivering);
-  /// Gives all memory back; nothing is in flight.
+  /// Releases all memory; requires that nothing is in flight.
   void release();
 
 private:

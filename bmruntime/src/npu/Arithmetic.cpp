@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Arithmetic.cpp - Functions of many elements, as wide as the CPU's vectors ---===//
+//===- Arithmetic.cpp - Vectorised element-wise functions -------------------===//
 //
-// Compiled without contraction: a product and a sum are rounded each, as bmodel/numerics_float.h says.
+// Compiled without contraction: each multiplication and addition is rounded, as bmodel/numerics_float.h requires.
 //
 //===----------------------------------------------------------------------===//
 #include "Arithmetic.h"
@@ -20,7 +20,7 @@ namespace numerics = bmodel::numerics;
 
 using numerics::Single;
 
-/// y = compute(a, b, c) element by element; plain enough to become vector code.
+/// Computes y = compute(a, b, c) element by element; simple enough for the auto-vectoriser.
 template <typename Compute>
 [[gnu::always_inline]] inline void forEach(float *y, const float *a, const float *b, const float *c, uint32_t count,
                                            Compute compute) {
@@ -29,7 +29,7 @@ template <typename Compute>
   }
 }
 
-/// The larger: NaN if either is, +0 above -0.
+/// Returns the larger value: NaN if either is NaN; +0 is larger than -0.
 inline Single maximum(Single x, Single y) {
   Single larger = x > y ? x : y > x ? y : Single{std::signbit(x.v) ? y.v : x.v};
   return x.v != x.v ? x : y.v != y.v ? y : larger;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Arithmetic.h - Functions of many elements ----------------------------===//
+//===- Arithmetic.h - Vectorised element-wise functions ---------------------===//
 #ifndef BMRT_NPU_ARITHMETIC_H
 #define BMRT_NPU_ARITHMETIC_H
 
@@ -8,20 +8,20 @@
 
 namespace bmrt::npu {
 
-/// Elements worked on at once; arrays have room for this many whatever `count` is.
+/// Number of elements per call; arrays must have room for this many elements, whatever `count` is.
 inline constexpr uint32_t kChunk = 256;
 
-/// y[i] = op(a[i], b[i], c[i]); y may be one of the others.
+/// Computes y[i] = op(a[i], b[i], c[i]); y may alias an operand.
 void apply(const bmodel::npu::Instruction &instruction, float *y, const float *a, const float *b, const float *c,
            uint32_t count);
 
-/// sums[i] = factor * row[i] + sums[i], rounded once; `sums` and `row` are apart.
+/// Computes sums[i] = factor * row[i] + sums[i], rounded once; `sums` and `row` must not overlap.
 void addScaledRow(float *sums, const float *row, float factor, uint32_t count);
 
-/// v[i] = function(v[i]) of the output stage.
+/// Applies the activation function of the output stage: v[i] = function(v[i]).
 void apply(bmodel::npu::Function function, float alpha, float *v, uint32_t count);
 
-/// v[i] = float(sums[i] + bias), the sum modulo 2^32.
+/// Computes v[i] = float(sums[i] + bias), where the sum is modulo 2^32.
 void toFloats(float *v, const int32_t *sums, int32_t bias, uint32_t count);
 
 /// Steps of the output stage: v = v * factor; v = v + (r - zero) * scale; v = clamp(v); v = rne(v / divisor) +

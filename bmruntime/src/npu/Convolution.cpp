@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Convolution.cpp - The matrix unit's sums over channels and taps ------===//
 //
-// Block of output positions by block of output positions: a panel of what each tap sees of each channel there, times
-// all weights. Integers are int16 in pairs of channels, summed in int32; floats are float.
+// Processes one block of output positions at a time: builds a panel of the input values that each tap reads from each
+// channel, and multiplies it by all weights. Integers are int16 in pairs of channels with int32 sums; floats are f32.
 //
 //===----------------------------------------------------------------------===//
 #include "Execute.h"
@@ -17,7 +17,7 @@ namespace {
 
 using namespace bmodel::npu;
 
-/// Bytes of the panel, about: it stays in the second cache.
+/// Approximate size of the panel, which should stay in the L2 cache.
 constexpr uint64_t kPanelBytes = 512 << 10;
 
 template <typename Element>
@@ -54,11 +54,11 @@ public:
   }
 
 private:
-  /// Channels side by side in panel and weights.
+  /// Number of channels interleaved in panel and weights.
   static constexpr uint32_t kDeep = std::is_same_v<Element, int16_t> ? 2 : 1;
   using Sum = std::conditional_t<kDeep == 2, int32_t, float>;
 
-  /// One tap that sees each element of x once, in the order of memory: rows are one.
+  /// Returns true if the only tap reads every element of x once, in memory order. Rows can then be merged.
   bool seesAllOnce() const {
     const Window &window = c.window;
     for (int axis = 0; axis < 2; ++axis) {
@@ -78,7 +78,8 @@ private:
     return weights && panel && sums && line;
   }
 
-  /// weights[o / kOutputs][k][o % kOutputs][channel % kDeep], k over taps and channels / kDeep.
+  /// Arranges weights as weights[o / kOutputs][k][o % kOutputs][channel % kDeep], where k counts taps and channels /
+  /// kDeep.
   void loadWeights() {
     std::fill(weights, weights + (c.shape.dims[1] + kOutputs - 1) / kOutputs * depth * kOutputs * kDeep, Element());
     for (uint32_t o = 0; o < c.shape.dims[1]; ++o) {
@@ -92,7 +93,7 @@ private:
     }
   }
 
-  /// What the taps see at `count` positions from `at` on.
+  /// Fills the panel with the values that the taps read for `count` positions from `at` on.
   void fillPanel(uint32_t n, uint64_t at, uint32_t count) {
     for (uint32_t done = 0, part; done < count; done += part) {
       uint32_t i = uint32_t((at + done) / width), j = uint32_t((at + done) % width);
@@ -166,7 +167,7 @@ const char *execute(const conv_command &command, Machine &machine) {
   return convolve(command, machine, Parameters::ofChannels);
 }
 
-/// Rows of a are weights, and columns of b positions.
+/// Runs a matmul as convolutions: rows of a take the role of weights, columns of b the role of positions.
 const char *execute(const matmul_command &command, Machine &machine) {
   conv_command c;
   c.y = command.y, c.x = command.b, c.w = command.a, c.r = command.r, c.p = command.p;

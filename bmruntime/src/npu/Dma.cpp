@@ -16,7 +16,7 @@ void copyElements(unsigned char *to, int64_t toStep, const unsigned char *from, 
   }
 }
 
-/// Rows of copied elements between tensors of one type.
+/// Copies a row of elements between tensors of one type.
 void copyRow(unsigned char *to, int64_t toStep, const unsigned char *from, int64_t fromStep, uint32_t count,
              size_t size) {
   if (toStep == int64_t(size) && fromStep == int64_t(size)) {

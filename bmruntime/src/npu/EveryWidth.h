@@ -3,7 +3,8 @@
 #ifndef BMRT_NPU_EVERYWIDTH_H
 #define BMRT_NPU_EVERYWIDTH_H
 
-// The loader chooses by the CPU. Sanitizers cannot follow functions that are chosen before they are set up.
+// The dynamic loader chooses the version for the CPU. Sanitizers do not support this, because the choice happens before
+// they are initialised.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define NPU_EVERY_WIDTH __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else

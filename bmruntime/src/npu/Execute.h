@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Execute.h - What each command does -----------------------------------===//
+//===- Execute.h - Execution of single commands -----------------------------===//
 #ifndef BMRT_NPU_EXECUTE_H
 #define BMRT_NPU_EXECUTE_H
 
@@ -11,10 +11,10 @@ namespace bmrt::npu {
 
 inline constexpr const char *kNoMemory = "memory has run out";
 
-/// What commands put down while they run; kept from command to command, its contents are not.
+/// Temporary buffers of commands. The memory is reused from command to command; its contents are not.
 class Scratch {
 public:
-  /// `count` elements, aligned for vectors, in one of four places; null if memory has run out.
+  /// Returns `count` elements, aligned for vectors, in one of four buffers; null if memory has run out.
   template <typename T>
   T *take(uint32_t place, uint64_t count) {
     uint64_t bytes = count * sizeof(T);
@@ -33,19 +33,21 @@ private:
   uint64_t sizes[4] = {};
 };
 
-/// What commands work on.
+/// The state that commands work on.
 struct Machine {
   const Chip &chip;
   Memories memories;
   Scratch scratch = {};
 };
 
-// Each does one command whose tensors have been checked; null, or what went wrong while it ran.
+// Each function executes one command whose operands have been checked. Returns null, or an error that occurred at run
+// time.
 #define NPU_COMMAND(name, opcode, queue, meaning)                                                                      \
   const char *execute(const bmodel::npu::name##_command &command, Machine &machine);
 #include "bmodel/npu/isa.inc"
 
-/// h and w as one, where all tensors let them: rows get long. Lanes keep channels apart.
+/// Merges h and w into long rows if all tensors are contiguous across rows. Channels cannot be merged, because they are
+/// in different lanes.
 inline void joinRows(bmodel::npu::Shape &shape, std::initializer_list<Tensor *> tensors) {
   for (const Tensor *each : tensors) {
     if (each->region != Region::none && each->strides[2] != int64_t(each->strides[3]) * shape.dims[3]) {
@@ -56,11 +58,11 @@ inline void joinRows(bmodel::npu::Shape &shape, std::initializer_list<Tensor *> 
   shape.dims[2] = 1;
 }
 
-/// Whose parameters the output stage reads.
+/// Selects the parameters of the output stage: per channel or per column.
 enum class Parameters : uint8_t { ofChannels, ofColumns };
 
-/// The output stage: sums of one channel become elements of y. Sums of integers are int32, those of floats float.
-/// Positions count through the rows of the command's shape.
+/// The output stage: converts sums of one channel to elements of y. Sums of integers are int32, sums of floats are f32.
+/// Positions are numbered through the rows of the command's shape.
 class OutputStage {
 public:
   /// r and p may be absent.
@@ -75,14 +77,15 @@ public:
   }
 
 private:
-  /// bias: of float sums the bits of an f32. factor: of integral stages the bits of the mantissa.
+  /// bias contains the bits of an f32 for float sums; factor contains the bits of the mantissa for integral output
+  /// stages.
   struct Channel {
     int32_t bias;
     float factor;
     int32_t shift;
     float gain;
   };
-  /// Part of a row: elements from (n,c,h,w) on.
+  /// A part of a row: elements from (n,c,h,w) on.
   struct Place {
     uint32_t n, c, h, w;
   };
@@ -100,8 +103,8 @@ private:
   void addResidual(float *v, const Place &place, uint32_t count) const;
 
   const bmodel::npu::Output &output;
-  const bool twice; ///< integral stages round as TensorFlow Lite
-  uint32_t width;   ///< of rows; all of them are one where y and r let them
+  const bool twice; ///< integral stages round like TensorFlow Lite
+  uint32_t width;   ///< of rows; all rows are merged into one if y and r are contiguous across rows
   Rows y, r, p;
   const Parameters parameters;
 };

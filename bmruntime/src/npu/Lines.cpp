@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Lines.cpp - Rows of tensors as the matrix unit sees them -------------===//
+//===- Lines.cpp - Rows of input values for the matrix unit -----------------===//
 #include "Lines.h"
 
 #include "EveryWidth.h"
@@ -18,7 +18,8 @@ template <typename T>
   return value;
 }
 
-/// `count` elements, `step` bytes apart; the steps that windows have are known to the loops.
+/// Converts `count` elements that are `step` bytes apart; the common steps of windows are compile-time constants in the
+/// loops.
 template <typename T, typename Element>
 [[gnu::always_inline]] inline void convert(Element *out, const unsigned char *from, int64_t step, uint32_t count) {
   auto loop = [&](int64_t known) __attribute__((always_inline)) {

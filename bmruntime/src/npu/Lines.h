@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Lines.h - Rows of tensors as the matrix unit sees them ---------------===//
+//===- Lines.h - Rows of input values for the matrix unit -------------------===//
 #ifndef BMRT_NPU_LINES_H
 #define BMRT_NPU_LINES_H
 
@@ -7,23 +7,23 @@
 
 namespace bmrt::npu {
 
-/// Where consecutive values are taken: at first, first + step, ... of a line whose elements are `spread` apart. Before,
-/// behind and between the elements is the outside.
+/// The positions first, first + step, ... of a line whose elements are at multiples of `spread`. Positions before,
+/// after and between the elements are outside and have a padding value.
 struct Places {
   int64_t first = 0;
   uint32_t step = 1, spread = 1;
 };
 
-/// out[t] = what the line has at the t-th place; a line without data has the outside everywhere. Each for the types it
-/// holds exactly: int16 for 8 and 16 bits, int32 for these, float for 8 bits and all floats.
+/// Sets out[t] to the value at the t-th position; a line without data is outside everywhere. Each overload supports the
+/// types that it represents exactly: int16 for 8 and 16 bits, int32 for these as well, float for 8 bits and all floats.
 void see(int16_t *out, const Line &line, const Places &places, uint32_t count, int16_t outside);
 void see(int32_t *out, const Line &line, const Places &places, uint32_t count, int32_t outside);
 void see(float *out, const Line &line, const Places &places, uint32_t count, float outside);
 
-/// out[2 * t] = even[t], out[2 * t + 1] = odd[t].
+/// Sets out[2 * t] = even[t] and out[2 * t + 1] = odd[t].
 void interleave(int16_t *out, const int16_t *even, const int16_t *odd, uint32_t count);
 
-/// The index along one axis where the window of an output position meets x, or -1: outside.
+/// Returns the index along one axis of x that a tap reads for an output position, or -1 if it is outside.
 inline int32_t sourceOf(const bmodel::npu::Window &window, int axis, uint32_t output, uint32_t tap, uint32_t size) {
   int64_t place = int64_t(output) * window.step[axis] + int64_t(tap) * window.dilation[axis] - window.padding[axis];
   if (place < 0 || place % window.spread[axis]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Memories.cpp - Elements of tensors, and where they lie ---------------===//
+//===- Memories.cpp - Access to tensors of commands -------------------------===//
 #include "Memories.h"
 
 #include "EveryWidth.h"

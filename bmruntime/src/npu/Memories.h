@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Memories.h - What commands read and write ----------------------------===//
+//===- Memories.h - Memories that commands access ---------------------------===//
 #ifndef BMRT_NPU_MEMORIES_H
 #define BMRT_NPU_MEMORIES_H
 
@@ -15,28 +15,28 @@ using bmodel::npu::Shape;
 using bmodel::npu::Tensor;
 using bmodel::npu::Type;
 
-/// Memory of the caller.
+/// A memory area of the caller.
 struct Area {
   unsigned char *data = nullptr;
   uint64_t bytes = 0;
 };
 
-/// What regions outside the chip are during a run.
+/// The memories of the regions outside the chip during a run.
 struct Buffers {
   Area constants, workspace;
   const Area *io = nullptr;
   uint32_t ioCount = 0;
 };
 
-/// A row of a tensor in memory. Without data it is outside of it.
+/// A row of a tensor in memory; without data, every position is outside.
 struct Line {
   const unsigned char *data = nullptr;
-  int64_t step = 0; ///< bytes from element to element
+  int64_t step = 0; ///< bytes between elements
   uint32_t size = 0;
   Type type{};
 };
 
-/// Rows (along w) of a tensor, resolved once a command.
+/// Access to the rows (along w) of a tensor, with addresses resolved once per command.
 class Rows {
 public:
   Rows() = default;
@@ -49,7 +49,7 @@ public:
   }
 
   explicit operator bool() const { return base != nullptr; }
-  /// The first element of a row.
+  /// Returns the address of the first element of a row.
   unsigned char *at(uint32_t n, uint32_t c, uint32_t h) const {
     int64_t place = int64_t(n) * strides[0] + int64_t(h) * strides[2];
     if (lanes) {
@@ -59,18 +59,19 @@ public:
     return base + place + int64_t(c) * strides[1];
   }
   int64_t step() const { return strides[3]; }
-  /// A row of `size` elements.
+  /// Returns a row of `size` elements.
   Line line(uint32_t n, uint32_t c, uint32_t h, uint32_t size) const { return {at(n, c, h), strides[3], size, type}; }
   Type elementType() const { return type; }
 
-  /// `count` elements from (n,c,h,w) on, converted.
+  /// Loads `count` elements from (n,c,h,w) on, converted to f32.
   void load(float *out, uint32_t n, uint32_t c, uint32_t h, uint32_t w, uint32_t count) const;
-  /// Floats as they are; integers take whole values, saturated.
+  /// Stores `count` values. Converts to float types with rounding; for integers, values must be whole numbers and are
+  /// saturated.
   void store(const float *values, uint32_t n, uint32_t c, uint32_t h, uint32_t w, uint32_t count) const;
 
 private:
   unsigned char *base = nullptr;
-  uint32_t lanes = 0; ///< 0: not local
+  uint32_t lanes = 0; ///< 0: not in local memory
   int64_t laneBytes = 0;
   uint32_t lane = 0;
   Type type{};
@@ -82,13 +83,13 @@ class Memories {
 public:
   explicit Memories(const Chip &chip) : chip(chip) {}
 
-  /// False if memory has run out.
+  /// Returns false if memory has run out.
   [[nodiscard]] bool allocate() { return local.allocate(chip.localBytes()); }
   void bind(const Buffers &given) { buffers = given; }
 
-  /// Where the region begins, and its size; {} for one that is not there.
+  /// Returns the memory of a region; {} if the region does not exist.
   Area areaOf(Region region) const;
-  /// Rows of a tensor that checkOperands has found to be inside its region; none for an absent one.
+  /// Returns the rows of a tensor that checkOperands has accepted; none for an absent tensor.
   Rows rows(const Tensor &tensor) const {
     return tensor.region == Region::none ? Rows() : Rows(tensor, chip, areaOf(tensor.region).data);
   }

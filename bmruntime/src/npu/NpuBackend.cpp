@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- NpuBackend.cpp - Command streams on the NPU in software --------------===//
+//===- NpuBackend.cpp - Runs command streams on the NPU simulator -----------===//
 #include "NpuBackend.h"
 
 #include "../core/Status.h"
@@ -15,7 +15,7 @@ using namespace bmodel::npu;
 
 namespace {
 
-// Programs stay where they are in the file: one is its chip.
+// Programs are read directly from the file, so a program handle is just its chip.
 
 const Chip &chipOf(bmrt_device_t *device) { return *reinterpret_cast<const Chip *>(device); }
 const Chip &chipOf(bmrt_program_t *program) { return *reinterpret_cast<const Chip *>(program); }
@@ -61,7 +61,7 @@ const Descriptor *commandsOf(const bmrt_stream_t &stream) {
   return reinterpret_cast<const Descriptor *>(stream.code + stream.offset);
 }
 
-/// Passes on a fault in a stream; says as well which layers of the model its commands are of.
+/// Reports a fault in a stream, and adds the layers of the model that its commands belong to.
 bmrt_code_t failIn(const bmrt_stream_t &stream, const bmodel::Status &cause, bmrt_code_t code, bmrt_status_t *status) {
   const Descriptor *commands = commandsOf(stream);
   char text[200] = "";
@@ -76,7 +76,7 @@ bmrt_code_t failIn(const bmrt_stream_t &stream, const bmodel::Status &cause, bmr
   return core::fail(status, code, cause.file, cause.line, "%.300s%s", cause.message, text);
 }
 
-/// The commands of a step, checked; the status says which of them is wrong.
+/// Checks the commands of a step; the status names the faulty command.
 bmrt_code_t verify(bmrt_program_t *program, const bmrt_stream_t *stream, bmrt_status_t *status) {
   if (stream->offset % kDescriptorBytes || stream->bytes % kDescriptorBytes) {
     return BMRT_FAIL(status, CORRUPT, "a stream of %" PRIu64 " bytes at %" PRIu64 " is no list of commands",
@@ -93,12 +93,12 @@ bmrt_code_t verify(bmrt_program_t *program, const bmrt_stream_t *stream, bmrt_st
   return good ? BMRT_OK : failIn(*stream, cause, BMRT_CORRUPT, status);
 }
 
-/// One chip at work for one context, whose local memory stays from run to run. What it is given is done at once.
+/// A simulated chip for one context, whose local memory persists between runs. Executes commands immediately.
 struct Worker {
   explicit Worker(const Chip &chip) : simulator(chip) {}
 
   npu::Simulator simulator;
-  core::Array<npu::Area> tensors; ///< of the stream at work; grows
+  core::Array<npu::Area> tensors; ///< tensors of the current stream; grows as needed
 };
 
 Worker *workerOf(bmrt_queue_t *queue) { return reinterpret_cast<Worker *>(queue); }

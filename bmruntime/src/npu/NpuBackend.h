@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- NpuBackend.h - Command streams on the NPU in software ----------------===//
+//===- NpuBackend.h - Runs command streams on the NPU simulator -------------===//
 #ifndef BMRT_NPU_NPUBACKEND_H
 #define BMRT_NPU_NPUBACKEND_H
 

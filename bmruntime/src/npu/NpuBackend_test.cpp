@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kChannels = 20, kRow = 16;
 constexpr int64_t kBytes = int64_t(kChannels) * kRow;
 
-/// y = the largest of x and its right neighbour, by a stream that goes through the workspace.
+/// A model that computes y = max(x, right neighbour of x) with a stream that uses the workspace.
 struct LargestOfTwo {
   LargestOfTwo() {
     Shape shape{{1, kChannels, 1, kRow}};
@@ -34,7 +34,7 @@ struct LargestOfTwo {
     }
   }
 
-  /// Writes it and opens it; the status says how that went.
+  /// Writes the model and opens it; |status| is the result of opening.
   bmrt_model_t *open(bmrt_status_t &status) {
     ModelDefT model;
     describe(model);
@@ -57,7 +57,7 @@ struct LargestOfTwo {
   uint32_t version = kIsaVersion;
   uint64_t workspace = 1024;
   std::vector<std::string> layers = {"input", "MaxPool_7"};
-  bool twice = false; ///< one behind the other, by subnets that a first one calls
+  bool twice = false; ///< runs the stream twice, in subnets that the first subnet calls
 
 private:
   static Tensor place(Region region, uint64_t offset) {
@@ -126,7 +126,7 @@ private:
   }
 };
 
-/// A model that is open, with its input and output bound; no context where that fails.
+/// An opened model with its input and output bound; the context is null if opening fails.
 struct Running {
   explicit Running(LargestOfTwo &model) : opened(model.open(status)) {
     if (opened && bmrt_context_create(opened, nullptr, &context, &status) == BMRT_OK) {
@@ -145,7 +145,7 @@ struct Running {
   alignas(64) int8_t x[kBytes], y[kBytes];
 };
 
-/// What opening says once `change` has been at a good model.
+/// Applies `change` to a valid model and returns the message of opening it.
 std::string faultAfter(const std::function<void(LargestOfTwo &)> &change) {
   LargestOfTwo model;
   change(model);
@@ -176,7 +176,7 @@ TEST(NpuBackend, RunsStreams) {
 }
 
 TEST(NpuBackend, StreamsRunOnTensorsBetweenSubnets) {
-  // The same stream twice: from x to a tensor between them, and from there to y.
+  // Runs the stream twice: from x to a tensor between the subnets, and from there to y.
   LargestOfTwo model;
   model.twice = true;
   Running running(model);
@@ -198,14 +198,14 @@ TEST(NpuBackend, StreamsRunOnTensorsBetweenSubnets) {
 TEST(NpuBackend, FaultsInAnySubnetAreFound) {
   EXPECT_PRED2(holds, faultAfter([](LargestOfTwo &m) {
                  m.twice = true;
-                 m.commands.pop_back(); // then y is never written, nor is what lies between
+                 m.commands.pop_back(); // then neither y nor the tensor between is written
                }),
                "buffer 1, an output, is never written");
 }
 
 TEST(NpuBackend, FaultsDuringARunNameTheLayer) {
   LargestOfTwo model;
-  // The text "constant" as row numbers is far outside any table.
+  // The text "constant", read as row numbers, is far outside any table.
   Tensor x{.strides = {0, 0, 0, 1}, .region = Region::io, .type = Type::i8}, y = x, index = x;
   y.region = Region::workspace, y.offset = 512;
   index.region = Region::constants, index.type = Type::i32, index.strides[3] = 4;
@@ -251,7 +251,7 @@ TEST(NpuBackend, RefusesStreamsThatAreNotSafe) {
   fault = faultAfter([](LargestOfTwo &m) { m.workspace = 128; });
   EXPECT_TRUE(holds(fault, "command 2 (copy): operand y reaches outside its region")) << fault;
   EXPECT_TRUE(holds(fault, "; command 2 is of 'MaxPool_7'")) << fault;
-  // A number of a layer that is none, and a file that names none: told without a name.
+  // If the layer number is out of range or the file names no layers, the message does not name a layer.
   fault = faultAfter([](LargestOfTwo &m) { m.workspace = 128, m.commands[2].header.layer = 2; });
   EXPECT_TRUE(holds(fault, "reaches outside its region") && !holds(fault, " is of ")) << fault;
   fault = faultAfter([](LargestOfTwo &m) { m.workspace = 128, m.layers.clear(); });

@@ -16,7 +16,7 @@ using bmodel::npu::Output;
 
 namespace {
 
-/// sum + bias, modulo 2^32.
+/// Returns sum + bias modulo 2^32.
 int32_t biased(int32_t sum, int32_t bias) { return int32_t(uint32_t(sum) + uint32_t(bias)); }
 
 bool joinsRows(const Tensor &tensor, uint32_t width) {
@@ -103,7 +103,7 @@ void OutputStage::finish(float *v, const Channel &channel, const Place &place, u
   finish(v, times(channel.factor), times(channel.gain), place, count);
 }
 
-/// Each with what its column has.
+/// Stores a part of a row in which each element has the parameters of its column.
 template <typename Sum>
 void OutputStage::storeColumns(const Sum *sums, const Place &place, uint32_t count) const {
   float v[kChunk], factors[kChunk], gains[kChunk];
@@ -154,7 +154,7 @@ void OutputStage::storeRow(const int32_t *sums, const Channel &channel, const Pl
 void OutputStage::storeRow(const float *sums, const Channel &channel, const Place &place, uint32_t count) const {
   float v[kChunk], bias = std::bit_cast<float>(channel.bias);
   for (uint32_t i = 0; i < count; ++i) {
-    v[i] = channel.bias ? sums[i] + bias : sums[i]; // 0 must not take the sign of -0
+    v[i] = channel.bias ? sums[i] + bias : sums[i]; // adding a bias of 0 would change -0 to +0
   }
   finish(v, channel, place, count);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- PairSums.h - sumPairs for the width of vectors a file is compiled for ---===//
+//===- PairSums.h - sumPairs, compiled for one vector width -----------------===//
 //
-// Included by one file for each width, which defines PAIR_SUMS as the function's name. Products of two 16-bit numbers
-// and their sum are one instruction of the CPU; no 8-bit number is left out, none can saturate.
+// One file per vector width includes this header and defines PAIR_SUMS as the name of the function. One CPU instruction
+// multiplies two pairs of 16-bit numbers and adds the products. With 8-bit numbers no sum can saturate.
 //
 //===----------------------------------------------------------------------===//
 #include "Products.h"
@@ -15,7 +15,7 @@
 namespace bmrt::npu {
 namespace {
 
-/// Vectors of int32, one pair of int16 for each; addPairs(sum, a, b) adds the two products.
+/// A vector of int32 sums or of int16 pairs; addPairs(sum, a, b) adds both products of each pair.
 #if defined(__AVX512VNNI__)
 using Vector = __m512i;
 constexpr uint32_t kAtOnce = 8;

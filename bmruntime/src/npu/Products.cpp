@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Products.cpp - Sums of products, as wide as the CPU's vectors --------===//
+//===- Products.cpp - Vectorised dot products for the matrix unit -----------===//
 #define PAIR_SUMS sumPairs
 #include "PairSums.h"
 
@@ -24,7 +24,7 @@ PairSums choosePairSums() {
 #endif
 }
 
-/// 16 elements; two of them make a step of the loops over taps.
+/// 16 elements; one iteration of the loops over taps processes two of them.
 template <typename Element>
 struct Wide {
   typedef Element Type __attribute__((vector_size(64)));
@@ -54,7 +54,7 @@ void sumProducts(const int16_t *weights, const int16_t *panel, uint64_t panelStr
   chosen(weights, panel, panelStride, depth, total, totalStride);
 }
 
-// Two vectors of 16 floats by four outputs: eight sums, as many as hide the latency of an addition.
+// Two vectors of 16 floats by four outputs: eight independent sums hide the latency of an addition.
 NPU_EVERY_WIDTH void sumProducts(const float *weights, const float *panel, uint64_t panelStride, uint64_t depth,
                                  float *total, uint64_t totalStride) {
   using Vector = Wide<float>::Type;
@@ -103,7 +103,7 @@ NPU_EVERY_WIDTH void sumTaps(float *sums, const float *const *seen, const float 
 
 NPU_EVERY_WIDTH void sumTaps(int32_t *sums, const int32_t *const *seen, const int32_t *weights, uint32_t taps,
                              uint64_t count) {
-  // Unsigned: what does not fit wraps.
+  // Use unsigned integers, which wrap around on overflow.
   eachTap(reinterpret_cast<uint32_t *>(sums), reinterpret_cast<const uint32_t *const *>(seen), taps, count, 0u,
           [&](auto &total, const auto &values, uint32_t tap)
               __attribute__((always_inline)) { total += values * uint32_t(weights[tap]); });
@@ -114,7 +114,7 @@ NPU_EVERY_WIDTH void largestTap(float *sums, float start, const float *const *se
   using Floats = Wide<float>::Type;
   eachTap(sums, seen, taps, count, start, [](auto &total, const auto &values, uint32_t) __attribute__((always_inline)) {
     auto larger = ((total > values) | (total != total)) ? total : values;
-    // Of two zeros the one without a sign.
+    // For two zeros, choose +0 unless both are -0.
     auto equal = Floats(Bits(total) & Bits(values));
     total = total == values ? equal : larger;
   });

@@ -19,7 +19,7 @@ std::mt19937 generator(11);
 std::vector<int16_t> randomPairs(size_t count) {
   std::vector<int16_t> made(count * 2);
   for (int16_t &each : made) {
-    // The ends often: their products and sums are the largest there are.
+    // Use the extreme values often: they produce the largest products and sums.
     each = generator() % 4 ? int16_t(generator()) : generator() % 2 ? INT16_MIN : INT16_MAX;
   }
   return made;
@@ -56,7 +56,7 @@ TEST(Products, PairsAreSummedAlikeByEveryWidth) {
 #endif
 }
 
-/// Products that a float cannot hold: rounded once a step, or with the sum only.
+/// The products are not representable as float, so the rounding of each step is visible.
 TEST(Products, FusedSumsRoundOnce) {
   constexpr uint64_t kDepth = 37;
   std::vector<float> weights(kDepth * kOutputs), panel(kDepth * kTile), fused(kOutputs * kTile), plain(fused);

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+//===- Simulator.cpp - Functional simulator of the NPU ----------------------===//
 //===- Simulator.cpp - The NPU in software ----------------------------------===//
 #include "Simulator.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Simulator.h - The NPU in software ------------------------------------===//
+//===- Simulator.h - Functional simulator of the NPU ------------------------===//
 #ifndef BMRT_NPU_SIMULATOR_H
 #define BMRT_NPU_SIMULATOR_H
 
@@ -8,19 +8,20 @@
 
 namespace bmrt::npu {
 
-/// One chip. What it computes and how long that takes (bmodel/npu/latency.h) are apart: times depend on no data.
+/// The functional simulator of one chip. Timing is separate (bmodel/npu/latency.h), because times do not depend on
+/// data.
 class Simulator {
 public:
   explicit Simulator(const Chip &chip) : chip(chip), machine{this->chip, Memories(this->chip)} {}
   Simulator(const Simulator &) = delete;
   Simulator &operator=(const Simulator &) = delete;
 
-  /// Takes the local memory; false if there is none.
+  /// Allocates the local memory; returns false if memory has run out.
   [[nodiscard]] bool allocate() { return machine.memories.allocate(); }
 
-  /// Runs a stream that bmodel::npu::checkStream has passed for this chip and |buffers|' sizes, in its own order or in
-  /// another legal one (bmodel::npu::legalOrder). Local memory keeps what an earlier run left. |interrupt| ends the run
-  /// between commands; it then returns false.
+  /// Runs a stream that bmodel::npu::checkStream has accepted for this chip and the sizes of |buffers|, in its own
+  /// order or in another legal one (bmodel::npu::legalOrder). Local memory keeps the contents of earlier runs.
+  /// |interrupt| ends the run between commands; the function then returns false.
   bool run(const bmodel::npu::Descriptor *commands, size_t count, const Buffers &buffers, bmodel::Status &status,
            const size_t *order = nullptr, const bmrt_interrupt_t *interrupt = nullptr);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Simulator_test.cpp - Commands against their definitions, word by word ---===//
+//===- Simulator_test.cpp - Commands against reference implementations ------===//
 #include "Simulator.h"
 
 #include "bmodel/npu/check.h"
@@ -29,7 +29,7 @@ constexpr Region in = Region::io, out = Region(int(Region::io) + 1);
 std::mt19937 generator(7);
 int64_t between(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(generator); }
 
-/// A tensor in memory as the definitions see it.
+/// A tensor as the reference implementations use it.
 struct Values {
   Shape shape;
   std::vector<float> data;
@@ -41,7 +41,7 @@ struct Values {
   }
 };
 
-/// Lays tensors out one after another in local memory, with gaps, from any lane on.
+/// Places tensors one after another in local memory, with gaps, starting in any lane.
 class Layout {
 public:
   explicit Layout(const Chip &chip) : chip(chip), common(anyLane()) {}
@@ -63,7 +63,7 @@ private:
   int32_t anyLane() const { return int32_t(between(0, chip.lanes - 1)); }
 
   const Chip &chip;
-  int32_t common; ///< lane of all operands but those that may begin in any
+  int32_t common; ///< lane of all operands, except for those that may begin in any lane
   uint64_t next = 0;
 };
 
@@ -77,8 +77,7 @@ uint64_t bytesOf(const Shape &shape, Type type) {
   return uint64_t(shape.dims[0]) * shape.dims[1] * shape.dims[2] * shape.dims[3] * sizeOf(type);
 }
 
-/// Builds a stream around one compute command: what it reads is loaded from buffer 0, what it writes is stored to
-/// buffer 1.
+/// Builds a stream around one compute command: loads its inputs from buffer 0 and stores its result to buffer 1.
 class Bench {
 public:
   explicit Bench(const Chip &chip) : chip(chip), layout(chip) {}
@@ -98,7 +97,7 @@ public:
     return local = layout.place(shape, type, false);
   }
 
-  /// Runs the command; the result as numbers.
+  /// Runs the command and returns its result.
   Values run(Descriptor command) {
     command.header.id = 1, command.header.wait = dma;
     stream.push_back(command);
@@ -140,7 +139,7 @@ private:
     : type == Type::i8   ? appendAs(int8_t(value))
     : type == Type::u8   ? appendAs(uint8_t(value))
     : type == Type::i16  ? appendAs(int16_t(value))
-                         : appendAs(std::bit_cast<int32_t>(value)); // i32: the bits are given
+                         : appendAs(std::bit_cast<int32_t>(value)); // i32: the value is the bit pattern
   }
   static float read(const unsigned char *at, Type type) {
     auto as = [&](auto value) {
@@ -183,7 +182,7 @@ Window randomWindow(int most, bool spreads) {
   return w;
 }
 
-/// x at a window's position, or padValue.
+/// Returns the value of x at a position of a window, or padValue.
 float seen(Values &x, const Window &w, uint32_t n, uint32_t c, uint32_t i, uint32_t j, uint32_t k, uint32_t l,
            bool *inside = nullptr) {
   int64_t place[2] = {int64_t(i) * w.step[0] + k * w.dilation[0] - w.padding[0],
@@ -209,7 +208,7 @@ float saturated(float value, Type type) {
   return type == Type::f32 ? value : std::fmin(std::fmax(value, low), high);
 }
 
-/// What of the output stage depends on the channel.
+/// The parameters of the output stage for one channel.
 struct Parameters {
   int32_t bias;
   float factor;
@@ -217,7 +216,7 @@ struct Parameters {
   float gain;
 };
 
-/// The output stage by its formula, for one element.
+/// Computes the output stage for one element by its formula.
 float finished(const Output &o, int64_t sum, Parameters p, float r, Type type) {
   if (o.flags & Output::integral) {
     return float(numerics::requantiseFixed(int32_t(sum + p.bias), {std::bit_cast<int32_t>(p.factor), p.shift},
@@ -243,7 +242,7 @@ float finished(const Output &o, int64_t sum, Parameters p, float r, Type type) {
   return saturated(v, type);
 }
 
-/// A random convolution, and its result by the definition.
+/// A random convolution and its result by definition.
 class RandomConvolution {
 public:
   RandomConvolution(const Chip &chip, int64_t mostChannels)
@@ -340,7 +339,7 @@ private:
 TEST(Simulator, ConvolutionsAreTheirDefinition) {
   for (int round = 0; round < 120; ++round) {
     const Chip &chip = *chips[round % 2];
-    // Many channels: more than one block of positions.
+    // Some rounds have many channels, which needs more than one block of positions.
     RandomConvolution convolution(chip, round % 8 ? 20 : 300);
     Values got = convolution.run(chip);
     for (size_t at = 0; at < got.data.size(); ++at) {
@@ -361,7 +360,7 @@ TEST(Simulator, ProductsOfRowsAreTheirDefinition) {
     Type type = types[between(0, 2)], to = results[between(0, 3)];
     bool isRaw = to == Type::i32, integral = !isRaw && to != Type::f32 && chip.requantise != "float";
     bool gains = !isRaw && !integral && between(0, 1), hasResidual = !isRaw && !integral && between(0, 1);
-    // More columns than the simulator stores at once, now and then.
+    // Some rounds have more columns than the simulator stores at once.
     Shape shape{{uint32_t(between(1, 3)), uint32_t(between(1, 19)), 1, uint32_t(between(1, round % 8 ? 40 : 600))}};
     auto channels = uint32_t(between(1, 50));
     Values a = random({{shape.dims[0], shape.dims[1], 1, channels}}, type == Type::u8 ? 0 : -128, 127);
@@ -415,7 +414,7 @@ TEST(Simulator, FloatsAreMultipliedByFloatsOfOtherTypes) {
     Type xType = types[round % 3], wType = types[round / 3 % 4];
     bool isDepthwise = round / 12 % 2;
     uint32_t channels = uint32_t(between(1, 20)), outputs = isDepthwise ? channels : uint32_t(between(1, 20));
-    // Whole numbers: no sum is rounded. Those of f32 have more bits than one pass takes.
+    // Whole numbers, so that no sum is rounded. The f32 values have more bits than one pass handles.
     auto draw = [&](Shape of, Type type) { return type == Type::f32 ? random(of, -70000, 70000) : random(of, -9, 9); };
     Values x = draw({{1, channels, 6, 11}}, xType), p(Shape{{1, outputs, 1, 2}});
     Values w = isDepthwise ? draw({{1, outputs, 3, 1}}, wType) : draw({{1, outputs, 3, channels}}, wType);
@@ -454,7 +453,7 @@ namespace {
 
 enum class Kind { depthwise, sum, largest };
 
-/// A random window over each channel by itself.
+/// A random window over each channel separately.
 struct RandomSliding {
   explicit RandomSliding(Type type)
       : kind(Kind(between(type == Type::f32 ? 1 : 0, 2))), type(type), window(randomWindow(4, type != Type::f32)),
@@ -494,7 +493,7 @@ struct RandomSliding {
         largest = inside ? std::max(largest, value) : largest;
       }
     }
-    if (type == Type::f32) { // a whole number as well, but for the largest of nothing
+    if (type == Type::f32) { // also a whole number, except for the maximum of an empty window
       float v = (kind == Kind::largest ? largest : float(sum)) * output.factor;
       return output.function == Function::silu ? v * numerics::sigmoid(numerics::Single{v}).v : v;
     }
@@ -534,7 +533,7 @@ INSTANTIATE_TEST_SUITE_P(Simulator, OnEachChip, testing::ValuesIn(chips),
                          [](const auto &each) { return each.param == &edge ? "edge" : "odd"; });
 
 TEST_P(OnEachChip, MapsRunTheirProgram) {
-  // silu(a * b - 3) where that is above c, else c, with b broadcast down the columns and c all over a channel.
+  // silu(a * b - 3) if that is greater than c, otherwise c; b is broadcast over rows and c over each channel.
   Shape shape{{2, 11, 5, 300}};
   Values a = random(shape, -9, 9), b = random({{2, 11, 1, 300}}, -3, 3), c = random({{2, 11, 1, 1}}, -1, 1);
   Bench bench(*GetParam());
@@ -618,7 +617,7 @@ TEST_P(OnEachChip, SumsOfSquaresAreFused) {
 }
 
 TEST_P(OnEachChip, DotsAreChainsOfFusedProducts) {
-  for (int form = 0; form < 4; ++form) { // with a or without, beginning with other sums or 0
+  for (int form = 0; form < 4; ++form) { // with and without a; sums start with s or 0
     Shape shape{{2, 13, 3, 21}};
     Values a = random({{2, 13, 3, 7}}, -1000, 1000), b = random({{2, 13, 7, 21}}, -1000, 1000),
            s = random(shape, -9, 9);
@@ -680,7 +679,7 @@ TEST_P(OnEachChip, TablesAreIndexedByTheByte) {
 
 namespace {
 
-/// What a stream makes of the bytes 0, 1, 2 ... in a legal order, or in its own.
+/// Returns the output of a stream for the input bytes 0, 1, 2 ... in the given legal order or in its own order.
 std::vector<unsigned char> resultOf(const Chip &chip, const RandomStream &random, const size_t *order) {
   RegionSizes sizes = random.sizes();
   std::vector<unsigned char> given(sizes.io[0]), answer(sizes.io[1]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Sliding.cpp - The matrix unit's windows over single channels ---------===//
 //
-// Each channel is laid out once as planes, one for each phase of the steps, with the outside in place. So every tap
-// sees all output positions as one run of consecutive elements, a few useless ones between the rows included.
+// Lays out each channel once as planes, one plane for each phase of the steps, with padding included. Every tap then
+// reads all output positions as one run of consecutive elements, including a few unused ones between the rows.
 //
 //===----------------------------------------------------------------------===//
 #include "Execute.h"
@@ -19,12 +19,13 @@ namespace {
 
 using namespace bmodel::npu;
 
-/// Loops over positions read and write whole vectors.
+/// Number of extra elements after each buffer: loops over positions read and write whole vectors.
 constexpr uint64_t kSlack = 32;
-/// Elements of all planes; only windows of no use reach so far.
+/// Limit of the elements of all planes; no useful window needs as many.
 constexpr uint64_t kMostElements = 64 << 20;
 
-/// Element: 8 bits and floats in float, where 256 products and 65025 addends are exact; others in int32.
+/// Element is float for 8-bit integers and for floats: 256 products and 65025 addends are exact in it. For other types
+/// it is int32.
 template <typename Element>
 class Sliding {
 public:
@@ -40,7 +41,7 @@ public:
     }
   }
 
-  /// sum(c, sums, seen, taps, count) makes the sums of channel c; `outside` is what the window sees there.
+  /// Calls sum(c, sums, seen, taps, count), which computes the sums of channel c. `outside` is the padding value.
   template <typename Sum>
   const char *run(Element outside, Sum sum) {
     uint32_t taps = uint32_t(window.kernel[0]) * window.kernel[1];
@@ -68,7 +69,7 @@ public:
   }
 
 private:
-  /// What a tap sees first.
+  /// Returns the first element that a tap reads.
   const Element *firstOf(uint32_t tap, uint64_t plane) const {
     uint32_t at[2] = {tap / window.kernel[1] * window.dilation[0], tap % window.kernel[1] * window.dilation[1]};
     uint32_t phase = at[0] % window.step[0] * phases[1] + at[1] % window.step[1];
@@ -89,7 +90,7 @@ private:
     }
   }
 
-  /// Drops what is between the rows.
+  /// Removes the unused elements between rows and stores the sums.
   void store(Element *sums, uint32_t n, uint32_t c) {
     uint32_t width = shape.dims[3], count = shape.dims[2] * width;
     for (uint32_t i = 1; i < shape.dims[2] && size[1] != width; ++i) {
@@ -111,7 +112,7 @@ private:
   const Shape &shape;
   const Window &window;
   uint32_t rows, columns;
-  uint32_t size[2], phases[2]; ///< rows and columns of a plane; planes down and across
+  uint32_t size[2], phases[2]; ///< rows and columns of a plane; number of planes down and across
   bool isInteger;
   Rows x;
   Scratch &scratch;
@@ -122,7 +123,7 @@ private:
 template <typename Element>
 const char *depthwise(const depthwise_command &command, Machine &machine) {
   Rows w = machine.memories.rows(command.w);
-  Element weights[256]; // as many as the command may have
+  Element weights[256]; // the maximum number of taps of the command
   const Window &window = command.window;
   auto sum = [&](uint32_t c, Element *sums, const Element *const *seen, uint32_t taps, uint64_t count) {
     for (uint32_t k = 0; k < window.kernel[0]; ++k) {

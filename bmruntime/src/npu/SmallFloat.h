@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- SmallFloat.h - Elements of every type to and from float --------------===//
+//===- SmallFloat.h - Conversion of all element types to and from float -----===//
 #ifndef BMRT_NPU_SMALLFLOAT_H
 #define BMRT_NPU_SMALLFLOAT_H
 
@@ -25,7 +25,8 @@ inline float toFloat(T value) {
   }
 }
 
-/// Rounded to nearest even; integers take whole values and saturate, NaN becomes 0.
+/// Converts from float with rounding to nearest even. For integers, values must be whole numbers and saturate; NaN
+/// becomes 0.
 template <typename T>
 inline T fromFloat(float value) {
   if constexpr (std::is_same_v<T, Bf16>) {
@@ -35,13 +36,13 @@ inline T fromFloat(float value) {
     }
     return {uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
   } else if constexpr (std::is_integral_v<T> && sizeof(T) < 4) {
-    // Plain enough to become vector code.
+    // Simple enough for the auto-vectoriser.
     constexpr float low = float(std::numeric_limits<T>::min()), high = float(std::numeric_limits<T>::max());
     float inside = value > low ? value : low;
     inside = inside < high ? inside : high;
     return T(int32_t(value == value ? inside : 0.0f));
   } else if constexpr (std::is_integral_v<T>) {
-    // The largest int32 is no float; what is not below 2^31 saturates.
+    // The largest int32 is not representable as float; values of at least 2^31 saturate.
     constexpr float low = float(std::numeric_limits<T>::min()), high = float(std::numeric_limits<T>::max());
     return value >= high  ? std::numeric_limits<T>::max()
            : value >= low ? T(value)

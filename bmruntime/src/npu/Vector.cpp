@@ -29,7 +29,7 @@ void eachChunk(const Shape &shape, Visit visit) {
 
 float larger(float a, float b) { return a != a ? a : b != b ? b : a > b || (a == b && !std::signbit(a)) ? a : b; }
 
-/// Partial products, put together as OrderedSum does it with sums.
+/// Computes a product from partial products, which are combined like the partial sums of OrderedSum.
 float productOf(const float *row, uint32_t count) {
   constexpr uint32_t kPartial = numerics::OrderedSum::kPartial;
   float products[kPartial];

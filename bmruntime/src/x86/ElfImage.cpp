@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- ElfImage.cpp - A shared object loaded without the dynamic linker ---===//
+//===- ElfImage.cpp - Loader of shared objects for kernels ----------------===//
 #include "ElfImage.h"
 
 #include <cinttypes>
@@ -19,7 +19,7 @@ struct Import {
   void *address;
 };
 
-/// All that a kernel may call (kernel_abi.h).
+/// The only functions that a kernel may import (kernel_abi.h).
 const Import kImports[] = {{"memcpy", reinterpret_cast<void *>(&memcpy)},
                            {"memset", reinterpret_cast<void *>(&memset)},
                            {"memmove", reinterpret_cast<void *>(&memmove)}};
@@ -29,7 +29,7 @@ uint64_t pageUp(uint64_t address) { return (address + kPage - 1) & ~(kPage - 1);
 
 bool inRange(uint64_t offset, uint64_t bytes, uint64_t limit) { return offset <= limit && bytes <= limit - offset; }
 
-/// The hash of DT_GNU_HASH.
+/// Computes the hash of DT_GNU_HASH.
 uint32_t gnuHashOf(const char *name) {
   uint32_t hash = 5381;
   for (; *name; ++name) {
@@ -98,7 +98,7 @@ bmrt_code_t ElfImage::mapSegments(const unsigned char *data, uint64_t bytes, bmr
     }
     const bool fits = inRange(program.p_offset, program.p_filesz, bytes) && program.p_filesz <= program.p_memsz &&
                       inRange(program.p_vaddr, program.p_memsz, kMaxSpan);
-    // Ascending and on pages of their own, so that each page has one protection.
+    // Segments are ascending and do not share pages, so that each page has one protection.
     if (!fits || segmentCount == kMaxSegments || pageDown(program.p_vaddr) < end) {
       return BMRT_FAIL(status, CORRUPT,
                        "code: segment %" PRIu32 " of %" PRIu64 " bytes at %" PRIx64 " is out of range or overlaps", i,
@@ -173,7 +173,7 @@ bmrt_code_t ElfImage::readDynamic(bmrt_status_t *status) {
                        "relocations) is not allowed in a model",
                        int64_t(entry.d_tag));
     default:
-      break; // flags, debugging, sizes of entries that are fixed for x86-64
+      break; // flags, debug information, sizes of entries that are fixed for x86-64
     }
   }
   if (!dynamic.symtab || !dynamic.strtab || !dynamic.gnuHash || !inRange(dynamic.strtab, dynamic.strsz, span)) {
@@ -246,7 +246,7 @@ bmrt_code_t ElfImage::protect(bmrt_status_t *status) {
     const Elf64_Phdr &segment = segments[i];
     const uint64_t begin = pageDown(segment.p_vaddr);
     const uint64_t end = pageUp(segment.p_vaddr + segment.p_memsz);
-    // Readable in any case: findFunction reads the tables later.
+    // Always readable, because findFunction reads the tables later.
     const int protection =
         PROT_READ | (segment.p_flags & PF_W ? PROT_WRITE : 0) | (segment.p_flags & PF_X ? PROT_EXEC : 0);
     if (mprotect(base + begin, end - begin, protection) != 0) {
@@ -353,7 +353,7 @@ bmrt_code_t ElfImage::findContract(const char *symbol, const void *&out, bmrt_st
 
 template <typename T>
 bool ElfImage::read(uint64_t address, T &out) const {
-  // Only inside loaded segments: pages between them may become inaccessible.
+  // Read only inside loaded segments; pages between them may be inaccessible.
   if (!segmentOf(address, sizeof(T))) {
     return false;
   }

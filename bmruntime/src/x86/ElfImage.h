@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- ElfImage.h - A shared object loaded without the dynamic linker -----===//
+//===- ElfImage.h - Loader of shared objects for kernels ------------------===//
 #ifndef BMRT_X86_ELFIMAGE_H
 #define BMRT_X86_ELFIMAGE_H
 
@@ -11,12 +11,12 @@
 
 namespace bmrt::x86 {
 
-/// An ELF64 x86-64 shared object in memory.
+/// An ELF64 x86-64 shared object in memory, loaded without the dynamic linker.
 ///
-/// Accepts what a linker makes of our kernels and nothing else: position-independent, no needed
-/// libraries, no initialisers, no thread-local storage, no relocations in code, imports only
-/// memcpy, memset and memmove, no segment both writable and executable. Every field is checked
-/// before use, so arbitrary bytes give an error; the code itself is not checked.
+/// Accepts only what a linker produces from compiled kernels: position-independent code, no needed libraries, no
+/// initialisers, no thread-local storage, no relocations in code, no imports except memcpy, memset and memmove, and no
+/// segment that is both writable and executable. Every field is checked before use, so arbitrary bytes produce an
+/// error; the code itself is not checked.
 class ElfImage {
 public:
   ElfImage() = default;
@@ -24,16 +24,16 @@ public:
   ElfImage &operator=(const ElfImage &) = delete;
   ~ElfImage();
 
-  /// Copies the loadable segments, relocates them, and protects their pages. |data| is not needed
+  /// Copies the loadable segments, relocates them, and sets the protection of their pages. |data| is not needed
   /// afterwards.
   bmrt_code_t load(const unsigned char *data, uint64_t bytes, bmrt_status_t *status);
 
-  /// Address of a defined function that lies in executable pages, or null.
+  /// Returns the address of a defined function in executable pages, or null.
   void *findFunction(const char *name) const;
 
-  /// What the code of |symbol| relies on: a bm_kernel_contract and its arguments (bmodel/kernel_contract.h) in the
-  /// image, of any alignment; null if the image has no contract at all, as those of older compilers. One that has
-  /// contracts, but none or two for |symbol|, is refused.
+  /// Sets |out| to the contract of |symbol|: a bm_kernel_contract and its arguments (bmodel/kernel_contract.h) in the
+  /// image, of any alignment; or to null if the image contains no contract at all (older compilers). Fails if the image
+  /// has contracts, but none or several for |symbol|.
   bmrt_code_t findContract(const char *symbol, const void *&out, bmrt_status_t *status) const;
 
 private:
@@ -48,15 +48,15 @@ private:
   bmrt_code_t resolve(uint32_t symbol, uint64_t &value, bmrt_status_t *status) const;
   bmrt_code_t protect(bmrt_status_t *status);
 
-  /// Reads an object at an image address; false if it does not lie inside the image.
+  /// Reads an object at an image address; returns false if it is not inside the image.
   template <typename T>
   bool read(uint64_t address, T &out) const;
-  /// The string at |offset| of the string table, or null if it does not end inside.
+  /// Returns the string at |offset| of the string table, or null if it does not end inside the table.
   const char *string(uint64_t offset) const;
-  /// Calls |visit|(contents, bytes) for each of our notes until it returns a code other than BMRT_OK.
+  /// Calls |visit|(contents, bytes) for each contract note until it returns a code other than BMRT_OK.
   template <typename Visit>
   bmrt_code_t forNotes(Visit visit, bmrt_status_t *status) const;
-  /// The loaded segment that wholly contains the range, or null.
+  /// Returns the loaded segment that contains the whole range, or null.
   const Elf64_Phdr *segmentOf(uint64_t address, uint64_t bytes) const;
 
   static constexpr uint32_t kMaxSegments = 16;

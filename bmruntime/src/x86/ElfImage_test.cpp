@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- ElfImage_test.cpp - Good, foreign and damaged shared objects -------===//
+//===- ElfImage_test.cpp - Valid, foreign and damaged shared objects ------===//
 #include "ElfImage.h"
 
 #include "bmodel_format/test/TestModel.h"
@@ -22,13 +22,13 @@ const Bytes &good() {
 }
 
 std::string loadError(const Bytes &bytes) {
-  // An allocation of the exact size, so that the sanitizer sees a read past the end.
+  // An allocation of the exact size lets the sanitizer detect reads past the end.
   std::vector<unsigned char> exact(bytes.begin(), bytes.end());
   ElfImage image;
   bmrt_status_t status = {};
   const bmrt_code_t code = image.load(exact.data(), exact.size(), &status);
   if (code == BMRT_OK) {
-    // Look-ups walk tables of the file as well.
+    // Look-ups traverse tables of the file as well.
     image.findFunction("add");
     image.findFunction("no_such_function");
     return "";
@@ -134,7 +134,7 @@ TEST(ElfImage, RefusesRelocationsOutsideOfData) {
   for (uint64_t address : {uint64_t(0), uint64_t(-8), uint64_t(1) << 29}) {
     Bytes bytes = good();
     const uint64_t table = dynamic(bytes, DT_RELA).d_un.d_ptr;
-    // Tables of the first segment lie at their address.
+    // File offsets equal addresses in the first segment.
     at<Elf64_Rela>(bytes, table).r_offset = address;
     EXPECT_NE(loadError(bytes).find("not in writable data"), std::string::npos) << address;
   }
@@ -144,7 +144,7 @@ TEST(ElfImage, RefusesRelocationsOutsideOfData) {
 }
 
 TEST(ElfImage, DamageNeverCrashes) {
-  // Every byte of the tables (they are in the first and last pages), and random ones everywhere.
+  // Damages every byte of the tables (in the first and last pages) and random bytes everywhere.
   std::minstd_rand random(1);
   Bytes bytes = good();
   for (int round = 0; round < 20000; ++round) {

@@ -55,7 +55,7 @@ void unload(bmrt_program_t *program) { core::destroyObject(imageOf(program)); }
 
 void *findKernel(bmrt_program_t *program, const char *symbol) { return imageOf(program)->findFunction(symbol); }
 
-/// A kernel that needs another CPU is refused, whatever the tables of the file say.
+/// Rejects a kernel that needs another CPU, whatever the tables of the file state.
 bmrt_code_t findContract(bmrt_program_t *program, const char *symbol, const void **out, bmrt_status_t *status) {
   BMRT_RETURN_IF_ERROR(imageOf(program)->findContract(symbol, *out, status));
   bm_kernel_contract head = {};

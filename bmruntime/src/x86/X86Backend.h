@@ -7,7 +7,7 @@
 
 namespace bmrt::x86 {
 
-/// For subnets of x86 chips, and for what other chips leave to the host: the same code.
+/// The back end for subnets of x86 chips and for subnets that other chips leave to the host.
 extern const bmrt_backend_t backend;
 
 } // namespace bmrt::x86
