@@ -1,4 +1,4 @@
-//===- PtxKernels.cpp - The kernels of a program as PTX -------------------===//
+//===- PtxKernels.cpp - Compiles the kernels of a program to PTX ----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/PtxKernels.h"
 
@@ -32,8 +32,9 @@ Value constant32(kernels::KernelBuilder &kb, int64_t number) {
   return LLVM::ConstantOp::create(kb.b, kb.b.getI32Type(), kb.b.getI32IntegerAttr(int32_t(number)));
 }
 
-/// |value| of another thread of the row. All threads of a warp name each other, those of its other row too: where the
-/// members are no constant, ptxas calls a function for sm_80 to sm_89. Those that have ended count as there.
+/// Returns |value| of another thread of the row. The member mask names all threads of the warp, including those of its
+/// other row, because for sm_80 to sm_89 ptxas emits a function call if the mask is not a constant. Threads that have
+/// ended count as present.
 Value exchange(kernels::KernelBuilder &kb, StringRef intrinsic, Value value, Value which) {
   Value bits = arith::BitcastOp::create(kb.b, kb.b.getI32Type(), value);
   constexpr int64_t kSegment = (32 - kernels::kRowThreads) << 8;
@@ -52,14 +53,15 @@ Value broadcast(kernels::KernelBuilder &kb, Value value, Value thread) {
   return exchange(kb, "llvm.nvvm.shfl.sync.idx.i32", value, arith::TruncIOp::create(kb.b, kb.b.getI32Type(), thread));
 }
 
-static_assert(kBlock == kernels::kBlockRows * kernels::kRowThreads, "a barrier is one of a block");
+static_assert(kBlock == kernels::kBlockRows * kernels::kRowThreads, "the rows of a block share its barrier");
 
 void barrier(kernels::KernelBuilder &kb) {
   LLVM::CallIntrinsicOp::create(kb.b, kb.b.getStringAttr("llvm.nvvm.barrier.cta.sync.aligned.all"),
                                 ValueRange{constant32(kb, 0)});
 }
 
-/// Each tile of a launch is a thread. Two registers of two f32 are the 16 bytes that a thread loads at once.
+/// Returns the machine of kernels whose launch tiles are threads. Two registers of two f32 are the 16 bytes that a
+/// thread loads at once.
 kernels::VectorTarget threads() {
   return {.bytes = 8,
           .fma = true,
@@ -83,21 +85,21 @@ std::unique_ptr<llvm::TargetMachine> createTargetMachine(unsigned computeCapabil
   std::string error;
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // numerics_float.h says what is fused
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // numerics_float.h specifies what is fused
   return std::unique_ptr<llvm::TargetMachine>(
       target->createTargetMachine(triple, ("sm_" + llvm::Twine(computeCapability)).str(), "+ptx80", options,
                                   std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
-/// Blocks of a multiprocessor that there have to be registers for. Left to itself, ptxas keeps a value in memory where
-/// that lets more of them fit; asked for more than these, it runs out of registers.
+/// Returns the number of blocks per multiprocessor for which there must be enough registers. Without such a bound,
+/// ptxas spills registers to let more blocks fit; with a larger one, it runs out of registers.
 unsigned residentBlocks(const PtxKernel &kernel) {
-  constexpr unsigned kOfThreads = 4; // leaves 128 registers to a thread
+  constexpr unsigned kOfThreads = 4; // leaves 128 registers per thread
   bool hoardsRegisters = kernel.frame.blockThreads || isa_and_nonnull<device::AttentionOp>(kernel.op);
   return hoardsRegisters ? 1 : kOfThreads;
 }
 
-/// A kernel without code.
+/// Adds the entry of |kernel|, without a body.
 llvm::Function *createEntry(llvm::Module &module, const PtxKernel &kernel) {
   llvm::IRBuilder<> b(module.getContext());
   SmallVector<llvm::Type *> types(kernel.argumentCount(), b.getPtrTy());
@@ -110,7 +112,7 @@ llvm::Function *createEntry(llvm::Module &module, const PtxKernel &kernel) {
   return entry;
 }
 
-/// This thread's number in the launch (i64).
+/// Emits this thread's number in the launch (i64).
 llvm::Value *threadNumber(llvm::IRBuilder<> &b) {
   auto special = [&](llvm::Intrinsic::ID id) {
     return b.CreateZExt(b.CreateIntrinsic(b.getInt32Ty(), id, {}), b.getInt64Ty());
@@ -119,7 +121,7 @@ llvm::Value *threadNumber(llvm::IRBuilder<> &b) {
                      special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
 }
 
-/// Each thread clears a counter.
+/// Adds the kernel that clears counters, one per thread.
 void addClearing(llvm::Module &module, const PtxKernel &kernel) {
   llvm::Function *entry = createEntry(module, kernel);
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(module.getContext(), "", entry));
@@ -127,7 +129,8 @@ void addClearing(llvm::Module &module, const PtxKernel &kernel) {
   b.CreateRetVoid();
 }
 
-/// The entry of a kernel whose loops are |body| (KernelBuilder.h): its thread's or block's tile, arguments and scratch.
+/// Adds the entry of a kernel whose loops are |body| (KernelBuilder.h). The entry computes the tile of its thread or
+/// block, the argument array and the scratch pointer, and calls |body|.
 void addEntry(llvm::Function &body, const PtxKernel &kernel) {
   llvm::Module &module = *body.getParent();
   llvm::LLVMContext &context = module.getContext();
@@ -149,7 +152,7 @@ void addEntry(llvm::Function &body, const PtxKernel &kernel) {
   b.CreateCondBr(b.CreateICmpSLT(tile, b.getInt64(kernel.frame.tiles)), work, done);
   b.SetInsertPoint(work);
   for (unsigned i = 0; i < kernel.argumentCount(); ++i) {
-    if (i != pointers) { // scratch; counters take its place
+    if (i != pointers) { // the scratch pointer is not in the array; counters take its place
       b.CreateStore(entry->getArg(i), b.CreateConstInBoundsGEP1_64(pointer, arguments, std::min(i, pointers)));
     }
   }
@@ -178,7 +181,8 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1).run(module, modules);
 }
 
-/// Text of PTX. Names of |module| that other modules do not see are its own all the same, for texts are joined.
+/// Returns the PTX of |module|. Prefixes the names of its local symbols with its own name, because the PTX of several
+/// modules will be joined.
 llvm::Expected<std::string> textOf(llvm::Module &module, llvm::TargetMachine &machine) {
   optimize(module, machine);
   for (llvm::GlobalVariable &global : module.globals()) {
@@ -248,8 +252,8 @@ FailureOr<kernels::Kernel> compileKernel(Operation *op, StringRef symbol, unsign
   return kernels::Kernel{std::move(kernel.frame), {text->begin(), text->end()}};
 }
 
-/// One module of the texts of kernels' modules: what stands before their entries, lines of version, target and
-/// declarations, once.
+/// Joins the PTX of single-kernel modules to one module. Lines before the entries (version, target, declarations) are
+/// kept once.
 llvm::Expected<std::string> join(ArrayRef<StringRef> texts) {
   std::string declarations, entries;
   llvm::StringSet<> seen;
@@ -257,7 +261,7 @@ llvm::Expected<std::string> join(ArrayRef<StringRef> texts) {
     auto [head, entry] =
         std::pair(text.take_front(text.find(".visible .entry")), text.substr(text.find(".visible .entry")));
     if (head.contains('{') || entry.empty()) {
-      return llvm::createStringError("internal error: functions stand before the entry of a kernel");
+      return llvm::createStringError("internal error: the PTX of a kernel has functions before its entry");
     }
     for (StringRef line : llvm::split(head, '\n')) {
       if (!line.trim().empty() && !line.ltrim().starts_with("//") && seen.insert(line).second) {

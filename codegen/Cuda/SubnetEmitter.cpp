@@ -1,4 +1,4 @@
-//===- SubnetEmitter.cpp - A placed function as a stream of launches ------===//
+//===- SubnetEmitter.cpp - Emits a placed function as a stream of launches --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/SubnetEmitter.h"
 
@@ -23,10 +23,10 @@ using bmodel::cuda::Argument;
 using bmodel::cuda::ArgumentKind;
 using bmodel::cuda::Launch;
 
-constexpr uint32_t kMostBlocks = 0x7fffffff; ///< of a launch, along the first dim of its grid
+constexpr uint32_t kMostBlocks = 0x7fffffff; ///< limit of the first dim of a launch's grid
 constexpr uint64_t kCounterBytes = 4;
 
-/// Tensors of the step are the subnet's arguments, its constants, its results, and behind them the workspace.
+/// Emits one subnet. The tensors of its step are the subnet's arguments, its constants, its results, and the workspace.
 class SubnetEmitter {
 public:
   SubnetEmitter(const codegen::Subnet &subnet, const PtxKernels &kernels, codegen::ConstantSection &constants,
@@ -83,7 +83,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Counters of ops lie one behind the other, before all scratch: a launch clears them at the start of each run.
+  /// Places the counters of all ops contiguously before all scratch, and adds a launch that clears them in each run.
   void addClearing() {
     counters = placed;
     int64_t count = 0;
@@ -108,7 +108,7 @@ private:
     return {ArgumentKind::pointer, uint32_t(arguments + made.tensors.size() + results), offset, bytes};
   }
 
-  /// What a kernel reads or writes of a value.
+  /// Returns the argument for the bytes of |value|.
   Argument pointerTo(Value value) {
     uint64_t reach = uint64_t(device::physicalBytes(cast<RankedTensorType>(value.getType())));
     if (Value root = device::getConstantRoot(value)) {
@@ -141,7 +141,7 @@ private:
     size_t index = kernels.indexOf(op);
     const kernels::KernelFrame &frame = kernels[index].frame;
     if (kernels[index].blocks() > int64_t(kMostBlocks)) {
-      return llvm::createStringError("%s: %lld blocks of threads are more than a GPU starts at once",
+      return llvm::createStringError("%s: its kernel needs %lld blocks of threads, more than one launch can have",
                                      top::getDisplayName(op->getLoc()).c_str(), (long long)kernels[index].blocks());
     }
     uint64_t scratch = uint64_t(frame.tiles) * uint64_t(frame.scratchBytes);
@@ -206,10 +206,10 @@ private:
   codegen::SubnetProgram &made;
   const uint32_t arguments, results;
   uint64_t placed = 0, flops = 0;
-  uint64_t counters = 0; ///< where those of the next op begin, in the workspace
+  uint64_t counters = 0; ///< offset of the next op's counters in the workspace
   std::vector<char> stream;
   std::vector<std::string> layers;
-  DenseMap<Value, uint32_t> slots; ///< of constants, in made.tensors
+  DenseMap<Value, uint32_t> slots; ///< constant -> index in made.tensors
 };
 
 } // namespace

@@ -1,4 +1,4 @@
-//===- SubnetEmitter.h - A placed function as a stream of launches -*- C++ -*-===//
+//===- SubnetEmitter.h - Emits a placed function as a stream of launches ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_CUDA_SUBNETEMITTER_H
 #define TESSERA_CODEGEN_CUDA_SUBNETEMITTER_H
@@ -12,10 +12,10 @@ namespace tessera::cuda {
 /// Sections of the program.
 enum Section : uint32_t { kCode, kConstants, kReport };
 
-/// Whether a kernel computes |op|: not a constant, a view or a terminator.
+/// Returns true if a kernel computes |op|, i.e. it is not a constant, a view or a terminator.
 bool needsKernel(mlir::Operation *op);
 
-/// Adds the subnet to |program|: one step, which launches the kernels of its ops, and copies of results that are views.
+/// Adds the subnet to |program|: one step that launches the kernels of its ops, and copies for results that are views.
 llvm::Error emitSubnet(const codegen::Subnet &subnet, const PtxKernels &kernels, codegen::ConstantSection &constants,
                        codegen::Program &program);
 

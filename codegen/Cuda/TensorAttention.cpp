@@ -1,8 +1,8 @@
 //===- TensorAttention.cpp - Attention on tensor cores --------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlashAttention (Dao et al., arXiv:2205.14135): a block has some rows of q and walks k and v once. Scores stay in
-// registers; what was summed before is scaled when a larger score appears. Each warp has 16 rows.
+// FlashAttention (Dao et al., arXiv:2205.14135): a block holds some rows of q and iterates over k and v once. Scores
+// stay in registers; when a larger score appears, the previous sums are scaled. Each warp has 16 rows.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cuda/TensorAttention.h"
 
@@ -25,13 +25,13 @@ namespace tessera::cuda {
 namespace {
 
 constexpr int64_t kWarp = 32;
-constexpr int64_t kColumns = 8; ///< of a fragment of sums
-constexpr int64_t kDepth = 16;  ///< elements of K of one mma
+constexpr int64_t kColumns = 8; ///< columns of a fragment of sums
+constexpr int64_t kDepth = 16;  ///< elements of K per mma
 constexpr int64_t kElementBytes = 2;
 constexpr int64_t kStages = 2;
 
-/// |rows| of |elements| in shared memory. Chunks of a row are a power of two, which SharedTile needs, and so many that
-/// |threads| copy no more than all rows at once.
+/// Returns the shared memory of |rows| rows of |elements|. The chunks per row are a power of two, which SharedTile
+/// requires, and enough that |threads| threads do not copy more than all rows at once.
 SharedTile sharedTile(int64_t rows, int64_t elements, int64_t threads) {
   auto own = int64_t(llvm::PowerOf2Ceil(uint64_t(elements * kElementBytes)));
   return {rows, std::max({2 * kChunk, own, threads / rows * kChunk})};
@@ -63,7 +63,7 @@ private:
   Values softenRow(MutableArrayRef<Four> scores, int64_t half, Value best, Value total, Value &factor);
   void multiplyValues(Value stage, ArrayRef<Four> powers, MutableArrayRef<Value> sums);
   void storeRows(ValueRange carried);
-  /// |combine| over the four threads that share a row.
+  /// Applies |combine| over the four threads that share a row.
   Value overQuad(Value value, function_ref<Value(Value, Value)> combine);
   Value maximum(Value x, Value y) { return kernels::emitExtremum(kb, kb.b.getF32Type(), x, y, false); }
   Value f32(double value) { return kb.floatConstant(kb.b.getF32Type(), value); }
@@ -77,9 +77,9 @@ private:
   Type element;
   SharedTile tileQ, tileK, tileV;
   int64_t depthSteps, keyFragments, featureFragments;
-  Value shared, batch, firstRow, lane, rowInBlock; ///< the last: of this thread's upper row
+  Value shared, batch, firstRow, lane, rowInBlock; ///< rowInBlock: this thread's upper row
   SmallVector<Value> at;                           ///< batch indices
-  SmallVector<Four> queries;                       ///< fragments, for each 16 elements of depth
+  SmallVector<Four> queries;                       ///< fragments, one for each 16 elements of depth
 };
 
 void AttentionEmitter::emit() {
@@ -97,8 +97,9 @@ void AttentionEmitter::emit() {
   b.waitForCopies(0);
   b.barrier();
   queries = loadQueries();
-  // Of both rows of a thread the largest score and this thread's part of the sum of powers; then the result's sums. The
-  // largest score begins above minus infinity, so that a step of nothing but those is worth nothing.
+  // Carried values: the largest scores of both rows of a thread, this thread's parts of their sums of powers, and the
+  // sums of the result. The largest score starts above minus infinity, so that a step whose scores are all minus
+  // infinity adds nothing.
   Values carried(2, f32(-double(std::numeric_limits<float>::max())));
   carried.append(2 + 4 * featureFragments, f32(0));
   carried = kb.forLoop(kb.constant(0), kb.constant(keySteps()), 1, carried,
@@ -115,7 +116,7 @@ std::unique_ptr<OperandWalk> AttentionEmitter::walkOf(const kernels::AttentionSh
   return std::make_unique<MatrixWalk>(kChunk, rows, units, matrices.rowStride() * kElementBytes, kChunk, batches);
 }
 
-/// Starts the copies of the rows from |first| on.
+/// Starts to copy the rows from |first| on.
 void AttentionEmitter::loadRows(unsigned operand, const SharedTile &to,
                                 const kernels::AttentionShape::Matrices &matrices, Value first, Value place) {
   Value base = kb.element(element, kb.operand(operand), kb.constant(matrices.offset));
@@ -130,7 +131,7 @@ void AttentionEmitter::loadKeys(Value step, Value stage) {
   loadRows(2, tileV, s.v, first, b.at(place, b.constant(tileK.bytes())));
 }
 
-/// As fragments of A: rows 0-7 and 8-15 of the first 8 elements, then of the second.
+/// Returns the queries as fragments of A: rows 0-7 and 8-15 of the first 8 elements, then of the second 8.
 SmallVector<AttentionEmitter::Four> AttentionEmitter::loadQueries() {
   Value within = b.rem(lane, 8), matrix = b.div(lane, 8);
   Value row = b.add(b.mul(b.div(b.thread(), kWarp), 16), b.add(b.mul(b.rem(matrix, 2), 8), within));
@@ -174,12 +175,12 @@ AttentionEmitter::Values AttentionEmitter::addStep(Value step, ValueRange old) {
   }
   multiplyValues(stage, scores, sums);
   if (keySteps() > 1) {
-    b.barrier(); // the stage is read
+    b.barrier(); // all warps have read the stage
   }
   return next;
 }
 
-/// q k^T of this warp's rows. B's matrices are both halves of 16 elements of 8 keys, then of the next 8.
+/// Returns q k^T of this warp's rows. B's matrices are both halves of 16 elements of 8 keys, then of the next 8 keys.
 SmallVector<AttentionEmitter::Four> AttentionEmitter::scoresOf(Value stage) {
   Value zero = f32(0), within = b.rem(lane, 8), matrix = b.div(lane, 8);
   SmallVector<Four> scores(keyFragments, Four{zero, zero, zero, zero});
@@ -196,7 +197,7 @@ SmallVector<AttentionEmitter::Four> AttentionEmitter::scoresOf(Value stage) {
   return scores;
 }
 
-/// The score of this thread's upper or lower row (|half|); minus infinity where there is no such key.
+/// Returns the score of this thread's upper or lower row (|half|); minus infinity if the key does not exist.
 Value AttentionEmitter::scoreAt(Value sum, Value key, int64_t half) {
   Value score = arith::MulFOp::create(kb.b, sum, f32(s.scale));
   bool isWhole = s.keys % tile.getKeys() == 0;
@@ -221,7 +222,8 @@ Value AttentionEmitter::overQuad(Value value, function_ref<Value(Value, Value)> 
   return value;
 }
 
-/// Makes powers of a row's scores; the row's new largest score and sum, and in |factor| what scales older sums.
+/// Replaces a row's scores by their powers. Returns the row's new largest score and sum; sets |factor|, which scales
+/// the older sums.
 AttentionEmitter::Values AttentionEmitter::softenRow(MutableArrayRef<Four> scores, int64_t half, Value best,
                                                      Value total, Value &factor) {
   Value largest = best;
@@ -241,8 +243,8 @@ AttentionEmitter::Values AttentionEmitter::softenRow(MutableArrayRef<Four> score
   return {largest, total};
 }
 
-/// sums += powers v. The sums of two fragments of scores are a fragment of A; v's matrices are transposed on the way:
-/// keys 0-7 and 8-15 of 8 features, then of the next 8.
+/// Adds powers * v to |sums|. Two fragments of scores have the layout of a fragment of A. The load transposes the
+/// matrices of v: keys 0-7 and 8-15 of 8 features, then of the next 8 features.
 void AttentionEmitter::multiplyValues(Value stage, ArrayRef<Four> powers, MutableArrayRef<Value> sums) {
   Value values = b.at(stage, b.constant(tileK.bytes())), within = b.rem(lane, 8), matrix = b.div(lane, 8);
   for (int64_t n = 0; n < keyFragments; n += 2) {

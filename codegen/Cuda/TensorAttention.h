@@ -7,7 +7,7 @@
 
 namespace tessera::cuda {
 
-/// Emits |kb|'s op, which has an attention tile (CudaDialect.h).
+/// Emits |kb|'s op, which must have an attention tile (CudaDialect.h).
 void emitTensorAttention(kernels::KernelBuilder &kb);
 
 } // namespace tessera::cuda

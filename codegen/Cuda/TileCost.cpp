@@ -1,4 +1,4 @@
-//===- TileCost.cpp - How long a chip takes for tiles of a product --------===//
+//===- TileCost.cpp - Cost model of the tiles of a contraction ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/TileCost.h"
 
@@ -9,17 +9,17 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr double kL2BytesPerCycle = 48; ///< that a multiprocessor gets
+constexpr double kL2BytesPerCycle = 48; ///< bytes per multiprocessor
 
-/// Cycles of a multiprocessor for one step of K of a block: the longest of its products, its copies from L2 and its
-/// passes over shared memory, and some of the others, for they do not hide each other whole. So of tiles that products
-/// bind all the same, the one is fastest that moves the fewest bytes.
+/// Returns the cycles of a multiprocessor for one step of K of a block: the longest of its multiplications, its copies
+/// from L2 and its passes over shared memory, plus a share of the other two, which do not overlap entirely. Therefore,
+/// among tiles that are all bound by multiplications, the one that moves the fewest bytes is fastest.
 double cyclesOfStep(TileAttr tile, const ProductRate &rate) {
-  constexpr double kPassBytes = 128; // of shared memory: all banks, of 4 bytes each, in a cycle
-  constexpr double kExposed = 0.15;  // of what is shorter than the longest
+  constexpr double kPassBytes = 128; // shared memory per cycle: all banks, of 4 bytes each
+  constexpr double kExposed = 0.15;  // share of the shorter parts that does not overlap
   auto rows = double(tile.getRows()), columns = double(tile.getColumns()), kBytes = double(tile.getKBytes());
-  // Copies write a stage once; each warp reads its rows and columns, so that those of A are read by as many warps as
-  // lie side by side, and those of B by as many as lie one below the other.
+  // Copies write a stage once; each warp reads its rows and columns. So as many warps read the same rows of A as there
+  // are warps along the columns, and vice versa for B.
   double read = kBytes * (rows * double(tile.getWarpColumns()) + columns * double(tile.getWarpRows()));
   double parts[] = {rows * columns * kBytes / rate.bytes, double(tile.stageBytes()) / kL2BytesPerCycle,
                     (double(tile.stageBytes()) + read) / kPassBytes};
@@ -30,18 +30,18 @@ double cyclesOfStep(TileAttr tile, const ProductRate &rate) {
 } // namespace
 
 double cyclesOf(const TiledProduct &product, TileAttr tile, const ProductRate &rate) {
-  constexpr double kStepLatency = 600;    // from the start of a copy to its bytes
-  constexpr double kStart = 1500;         // of a block: indices, first copies
-  constexpr double kStoredPerThread = 12; // for a sum: epilogue and store
-  constexpr double kArrival = 2000;       // of a block that shares its tile: stores, fences, atomic
-  constexpr int64_t kSharedBytes = 160 << 10, kThreads = 1024; // of blocks at once on a multiprocessor
+  constexpr double kStepLatency = 600;    // from the start of a copy until its bytes arrive
+  constexpr double kStart = 1500;         // start of a block: indices, first copies
+  constexpr double kStoredPerThread = 12; // epilogue and store of a sum
+  constexpr double kArrival = 2000;       // stores, fences and atomic of a block that shares its tile
+  constexpr int64_t kSharedBytes = 160 << 10, kThreads = 1024; // limits for the resident blocks of a multiprocessor
   int64_t rows = tile.getRows(), columns = tile.getColumns(), stages = tile.getStages(), split = tile.getSplitK();
   int64_t tiles =
       product.batch * llvm::divideCeil(product.rows, rows) * llvm::divideCeil(product.columnsWritten, columns);
   auto steps = double(tile.stepsOf(product.kBytes));
   double step = cyclesOfStep(tile, rate);
   double end = double(rows * columns) / double(tile.threads()) * kStoredPerThread;
-  // What blocks of one tile leave for each other goes through L2, and the last one reads all of it.
+  // Blocks of one tile exchange their sums through L2, and the last block reads all of them.
   double leave = split > 1 ? double(tile.partBytes()) / kL2BytesPerCycle : 0, join = double(split) * leave;
   double start = kStart + (split > 1 ? kArrival : 0);
   double latency = steps * kStepLatency / double(stages - 1) + start + leave + join + end;

@@ -1,4 +1,4 @@
-//===- TileCost.h - How long a chip takes for tiles of a product -*- C++ -*-===//
+//===- TileCost.h - Cost model of the tiles of a contraction ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_CUDA_TILECOST_H
 #define TESSERA_CODEGEN_CUDA_TILECOST_H
@@ -8,16 +8,16 @@
 
 namespace tessera::cuda {
 
-/// What multiplies a product.
+/// The multiplication rate of a GPU for one element type.
 struct ProductRate {
   int64_t multiprocessors;
-  double bytes; ///< multiply-adds in a cycle of a multiprocessor, times the bytes of a factor
+  double bytes; ///< multiply-adds per cycle of a multiprocessor, times the bytes of an operand's element
 };
 
-/// Cycles of the chip for |product| by |tile|: of its busiest multiprocessor, or of one block behind another that waits
-/// for memory. A model, compared with no card: copies from L2, passes over shared memory, the latency of a step and of
-/// a block's begin and end are of the order that is published for an A100. Clearing the counters of tiles that blocks
-/// share is a launch of the whole stream, and not in it.
+/// Returns the cycles that the GPU takes for |product| by |tile|: those of its busiest multiprocessor, or those of
+/// consecutive blocks that wait for memory. The model was not compared with a GPU; its constants (copies from L2,
+/// passes over shared memory, the latency of a step, and of a block's start and end) have the magnitude published for
+/// an A100. It does not include the launch that clears the counters of shared tiles, which is one per stream.
 double cyclesOf(const TiledProduct &product, TileAttr tile, const ProductRate &rate);
 
 } // namespace tessera::cuda

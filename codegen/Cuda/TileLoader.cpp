@@ -1,4 +1,4 @@
-//===- TileLoader.cpp - Rows of K on their way to shared memory -----------===//
+//===- TileLoader.cpp - Loads rows of K to shared memory ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/TileLoader.h"
 
@@ -36,7 +36,7 @@ Value TileLoader::address(Value offset) {
   return b.kb.element(b.kb.b.getI8Type(), base, wide);
 }
 
-/// Whether there is such a unit; |inside|: whether it is inside of the window.
+/// Returns whether the unit of the row exists; sets |inside| to whether it is inside the window.
 Value TileLoader::validity(const OperandWalk::Place &row, const OperandWalk::Place &unit, Value &inside) {
   inside = walk->isInside(b, row, unit);
   return b.both(b.both(row.valid, unit.valid), inside);
@@ -65,14 +65,14 @@ void TileLoader::loadUnits(const OperandWalk::Place &row, ArrayRef<OperandWalk::
   int64_t bytes = walk->unitBytes();
   Type unit = builder.getIntegerType(bytes * 8);
   auto type = VectorType::get({kChunk / bytes}, unit);
-  // |fill| is none of wider elements; a unit may be several bytes.
+  // Wider elements have no |fill|, but a unit may consist of several byte elements.
   Value filled = arith::ConstantOp::create(
       b.kb.b, builder.getIntegerAttr(unit, llvm::APInt::getSplat(unsigned(bytes * 8), llvm::APInt(8, fill & 0xff))));
   Value chunkValue = LLVM::UndefOp::create(b.kb.b, type);
   for (auto [i, place] : llvm::enumerate(units)) {
     Value valid = validity(row, place, inside);
     Value offset = b.add(row.offset, place.offset);
-    // Where there is none, the first one is read instead.
+    // A missing unit reads the first one instead.
     Value safe = arith::SelectOp::create(b.kb.b, valid, offset, b.constant(0));
     Value loaded = LLVM::LoadOp::create(b.kb.b, unit, address(safe), bytes);
     Value value = arith::SelectOp::create(b.kb.b, valid, loaded, filled);
@@ -82,10 +82,10 @@ void TileLoader::loadUnits(const OperandWalk::Place &row, ArrayRef<OperandWalk::
 }
 
 //===----------------------------------------------------------------------===//
-// Weights that become f32
+// Weights that are widened to f32
 //===----------------------------------------------------------------------===//
 
-/// Of the four elements that make a chunk of f32.
+/// Returns the type of the four elements that become a chunk of f32.
 Type WideningLoader::rawType() {
   OpBuilder &builder = b.kb.b;
   return element.isInteger(8) ? Type(builder.getI32Type()) : Type(VectorType::get({4}, element));
@@ -97,7 +97,7 @@ SmallVector<Type> WideningLoader::fetched() {
   return types;
 }
 
-/// Of the element |k| (i32) of operand row |row|; the first scale where there is no such element.
+/// Loads the scale of element |k| (i32) of operand row |row|; the first scale if the element does not exist.
 Value WideningLoader::scaleAt(Value row, Value valid, Value k) {
   Value index = row;
   if (!scales.isOne()) {
@@ -130,7 +130,7 @@ SmallVector<Value> WideningLoader::fetch(Value step) {
 
 std::array<Value, 4> WideningLoader::widen(Value raw) {
   kernels::KernelBuilder &kb = b.kb;
-  if (element.isInteger(8)) { // from signed to what is above the least
+  if (element.isInteger(8)) { // flipping the sign bit adds the bias
     return b.bytesToFloats(b.exclusiveOr(raw, b.constant(int32_t(0x80808080u))), 128);
   }
   std::array<Value, 4> floats;

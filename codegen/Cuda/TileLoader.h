@@ -1,4 +1,4 @@
-//===- TileLoader.h - Rows of K on their way to shared memory ---*- C++ -*-===//
+//===- TileLoader.h - Loads rows of K to shared memory ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_CUDA_TILELOADER_H
 #define TESSERA_CODEGEN_CUDA_TILELOADER_H
@@ -7,32 +7,33 @@
 
 namespace tessera::cuda {
 
-/// Lies as [rows][kBytes], the chunks of a row in an order by which eight rows read at once share no bank.
+/// A tile [rows][kBytes] in shared memory. The chunks of a row are permuted so that eight rows read at once do not
+/// share banks.
 struct SharedTile {
   int64_t rows, kBytes;
 
   int64_t chunks() const { return kBytes / kChunk; }
   int64_t bytes() const { return rows * kBytes; }
-  /// Offset of |chunk| of |row| (i32).
+  /// Returns the offset of |chunk| of |row| (i32).
   mlir::Value offset(BlockBuilder &b, mlir::Value row, mlir::Value chunk) const;
 };
 
-/// Copies one side of a block's product, step by step along K.
+/// Copies one operand of a block's contraction to shared memory, step by step along K.
 class TileLoader {
 public:
   using Value = mlir::Value;
 
-  /// |element|s at |base|, an operand of the kernel. |fill| stands at positions outside of windows.
+  /// |base| is an operand of the kernel with |element|s. |fill| is the value of positions outside windows.
   TileLoader(BlockBuilder &b, SharedTile tile, std::unique_ptr<OperandWalk> walk, mlir::Type element, Value base,
              int64_t fill)
       : b(b), tile(tile), walk(std::move(walk)), element(element), base(base), fill(fill) {}
 
-  /// Before the first load: |first| is the operand's row in row 0 of the tile. |rowAt|, where given, says which one
-  /// below it stands in a row of the tile.
+  /// Call before the first load. |first| is the operand's row in row 0 of the tile. |rowAt|, if given, maps a row of
+  /// the tile to the offset of its operand row from |first|.
   void begin(Value batch, Value first, llvm::function_ref<Value(Value)> rowAt);
 
-  /// Starts the copies of step |step| (i32) to |shared|; they are complete after waitForCopies() and a barrier. Without
-  /// branches: tensor cores want the threads of a warp together.
+  /// Starts to copy step |step| (i32) to |shared|. The copies are complete after waitForCopies() and a barrier. Emits
+  /// no branches, because tensor cores need the threads of a warp together.
   void load(Value step, Value shared);
 
 protected:
@@ -47,32 +48,32 @@ protected:
   mlir::Type element;
   Value base;
   int64_t fill;
-  Value chunk;                                ///< of this thread's rows
-  llvm::SmallVector<Value> tileRows;          ///< of this thread
-  llvm::SmallVector<OperandWalk::Place> rows; ///< where they are
-  llvm::SmallVector<Value> operandRows;       ///< which they are
+  Value chunk;                                ///< chunk of this thread in each of its rows
+  llvm::SmallVector<Value> tileRows;          ///< rows of the tile that this thread copies
+  llvm::SmallVector<OperandWalk::Place> rows; ///< their places in the operand
+  llvm::SmallVector<Value> operandRows;       ///< their indices in the operand
 };
 
-/// Copies weights of bytes, f16 or bf16 as f32, integers times their scales: through registers, where a step's wait
-/// for memory while the warp multiplies another one.
+/// Copies weights of bytes, f16 or bf16 as f32, integers multiplied by their scales. The weights pass through
+/// registers: fetch() starts to load one step while the warp multiplies another one, and put() stores it.
 class WideningLoader final : public TileLoader {
 public:
-  /// Of the weights' scales, one for |group| elements of K each of |period| that repeat (channels of each kernel
-  /// position), and |columns| neighbours for each group. |base| null: there are none.
+  /// Scales of the weights: one for each |group| elements of K within a |period|, which repeats (the channels of each
+  /// kernel position), and |columns| contiguous scales for each group. |base| is null without scales.
   struct Scales {
     Value base;
     int64_t group, period, columns;
-    bool isOne() const { return group >= period; } ///< for all of K
+    bool isOne() const { return group >= period; } ///< one scale for all of K
   };
 
   WideningLoader(BlockBuilder &b, SharedTile tile, std::unique_ptr<OperandWalk> walk, mlir::Type element, Value base,
                  Scales scales)
       : TileLoader(b, tile, std::move(walk), element, base, 0), scales(scales) {}
 
-  /// What this thread loads of step |step| (i32), and the types of that.
+  /// Loads this thread's weights and scales of step |step| (i32); fetched() returns their types.
   llvm::SmallVector<Value> fetch(Value step);
   llvm::SmallVector<mlir::Type> fetched();
-  /// To |shared|, there after a barrier.
+  /// Stores |fetched| to |shared|; other threads see it after a barrier.
   void put(mlir::ValueRange fetched, Value shared);
 
 private:

@@ -1,4 +1,4 @@
-//===- TilePlan.cpp - Tiles of products, as JSON --------------------------===//
+//===- TilePlan.cpp - Reads plans of tiles from JSON ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/TilePlan.h"
 
@@ -18,7 +18,7 @@ llvm::Expected<TilePlan> parse(llvm::StringRef text) {
   const llvm::json::Object *root = json->getAsObject();
   const llvm::json::Array *products = root ? root->getArray("products") : nullptr;
   if (!products) {
-    return llvm::createStringError("is no object with a list 'products'");
+    return llvm::createStringError("is not an object with a list 'products'");
   }
   TilePlan plan;
   for (const llvm::json::Value &each : *products) {
@@ -28,7 +28,7 @@ llvm::Expected<TilePlan> parse(llvm::StringRef text) {
       product = entry->getString("product"), tile = entry->getString("tile");
     }
     if (!product || !tile) {
-      return llvm::createStringError("an entry of 'products' lacks the text 'product' or 'tile'");
+      return llvm::createStringError("an entry of 'products' does not have the strings 'product' and 'tile'");
     }
     if (!plan.try_emplace(*product, tile->str()).second) {
       return llvm::createStringError("product '" + *product + "' has two tiles");

@@ -1,4 +1,4 @@
-//===- TilePlan.h - Tiles of products, as JSON ------------------*- C++ -*-===//
+//===- TilePlan.h - Reads plans of tiles from JSON --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_CUDA_TILEPLAN_H
 #define TESSERA_CODEGEN_CUDA_TILEPLAN_H
@@ -8,14 +8,14 @@
 
 namespace tessera::cuda {
 
-/// Tiles, as the IR has them, by content addresses of products (cuda.product). Of the file
+/// Tiles in the syntax of the IR by content addresses of contractions (cuda.product). A plan file is
 ///
 ///   {"products": [{"product": "3f..", "tile": "#cuda.tile<..>", ..}, ..], ..}
 ///
-/// as CudaFamily tells it with more to read for people and for --tune.
+/// as planReport() writes it, with further entries for people and for --tune.
 using TilePlan = llvm::StringMap<std::string>;
 
-/// The error says what is wrong, and in which file.
+/// Reads the plan file at |path|. The error names the file and what is wrong with it.
 llvm::Expected<TilePlan> readTilePlan(llvm::StringRef path);
 
 } // namespace tessera::cuda

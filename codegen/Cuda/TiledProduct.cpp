@@ -1,9 +1,9 @@
-//===- TiledProduct.cpp - Products by tiles -------------------------------===//
+//===- TiledProduct.cpp - Contractions by tiles ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block computes a tile of the result. Steps along K come to shared memory by asynchronous copies, some of them ahead
-// of use; warps multiply them (WarpProduct.h) and keep their sums in registers, which pass through the epilogue. Blocks
-// that share a tile's steps leave their sums in scratch, and count themselves: the last one adds them.
+// A block computes a tile of the result. Asynchronous copies bring steps of K to shared memory ahead of their use;
+// warps multiply them (WarpProduct.h) and keep the sums in registers, which pass through the epilogue. Blocks that
+// share a tile's steps store their sums in scratch and count their arrivals; the last one adds all sums.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cuda/TiledProduct.h"
 
@@ -25,7 +25,7 @@ namespace tessera::cuda {
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 //===----------------------------------------------------------------------===//
-// What it is
+// Shape
 //===----------------------------------------------------------------------===//
 
 static int64_t productOf(ArrayRef<int64_t> sizes) {
@@ -36,14 +36,15 @@ static int64_t productOf(ArrayRef<int64_t> sizes) {
   return product;
 }
 
-/// Whether the right side is one matrix for the whole batch, whose rows are then those of all matrices of the left one.
+/// Returns true if the right side is one matrix for the whole batch. The rows of all left matrices are then the rows of
+/// one matmul.
 static bool joinsBatch(device::MatMulOp op) {
   RankedTensorType a = typeOf(op.getA()), y = typeOf(op.getY());
   bool oneMatrix = op.getPacking() || productOf(typeOf(op.getB()).getShape().drop_back(2)) == 1;
   return oneMatrix && !op.getTransA() && a.getShape().drop_back(2) == y.getShape().drop_back(2);
 }
 
-/// Elements along K.
+/// Returns the number of elements along K.
 static int64_t depthOf(device::MatMulOp op) {
   RankedTensorType a = typeOf(op.getA());
   return a.getDimSize(a.getRank() - (op.getTransA() ? 2 : 1));
@@ -62,7 +63,8 @@ TiledProduct TiledProduct::of(Operation *op) {
     product.rows = y.getNumElements() / y.getDimSize(1);
     product.kBytes = taps * channels * bytes;
     if (device::BlockedAttr layout = device::getBlockedLayout(y)) {
-      product.columnsWritten += llvm::alignTo(y.getDimSize(1), layout.getBlock()) - y.getDimSize(1); // the last group's
+      product.columnsWritten +=
+          llvm::alignTo(y.getDimSize(1), layout.getBlock()) - y.getDimSize(1); // of the last group
     }
   } else {
     auto matmul = cast<device::MatMulOp>(op);
@@ -78,12 +80,13 @@ TiledProduct TiledProduct::of(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Its operands
+// Operands
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// The walk of one side of a matrix product. |alongK|: the dim of K, of the last two.
+/// Returns the walk of one operand of a matmul. |kIsLast|: K is its last dim, else the last but one. |joins|: its
+/// batches are further rows.
 std::unique_ptr<OperandWalk> matrixWalk(device::MatMulOp op, Value operand, bool kIsLast, bool joins) {
   RankedTensorType type = typeOf(operand), y = typeOf(op.getY());
   int64_t bytes = device::elementBytes(type.getElementType()), rank = type.getRank();
@@ -120,7 +123,7 @@ int64_t elementBytesOf(Operation *op, unsigned operand) {
 }
 
 std::unique_ptr<OperandWalk> walkOfB(Operation *op, const TiledProduct &product) {
-  if (packingOf(op)) { // of rows as long as K, of which a unit becomes a chunk
+  if (packingOf(op)) { // rows as long as K; a unit is widened to a chunk
     int64_t chunks = product.kBytes / kChunk, unit = kChunk * elementBytesOf(op, 1) / elementBytesOf(op, 0);
     std::pair<int64_t, int64_t> groups(product.batch, isa<device::ConvOp>(op) ? product.columns * chunks * unit : 0);
     return std::make_unique<MatrixWalk>(unit, product.columns, chunks, chunks * unit, unit, groups);
@@ -183,7 +186,7 @@ private:
   Value addSums(Value x, Value y) {
     return sumType.isF32() ? Value(arith::AddFOp::create(kb.b, x, y)) : Value(arith::AddIOp::create(kb.b, x, y));
   }
-  /// That have the block's sums when its warps along K have been joined.
+  /// Returns the number of threads that hold the block's sums after its warps along K have been joined.
   int64_t summingThreads() const { return b.threads / tile.getWarpK(); }
   void storeSums(ArrayRef<Value> sums);
   void storeRow(Value row, function_ref<Value(int64_t fragment, int64_t i)> sum);
@@ -200,15 +203,16 @@ private:
   ColumnStore columns;
   int64_t columnTiles = 1, tiles = 1;
   Value shared, firstColumn, firstRow, batch;
-  Value number, part; ///< of the tile, and of the block among those that share it
+  Value number, part; ///< index of the tile, and of the block among those that share the tile
   WarpPlace at;
 };
 
-/// Both sides on their way.
+/// The loaders of both operands.
 struct ProductEmitter::Loaders {
   explicit Loaders(ProductEmitter &own);
 
-  /// Starts step |step| (i32) for the stage that is |stage| bytes from the first.
+  /// Starts to load step |step| (i32) to the stage that is |stage| bytes from the first one. Returns the fetched values
+  /// for finish().
   SmallVector<Value> start(Value step, Value stage) {
     left.load(step, own.b.at(own.shared, stage));
     if (widening) {
@@ -222,7 +226,7 @@ struct ProductEmitter::Loaders {
       widening->put(fetched, rightOf(stage));
     }
   }
-  /// What finish() gets where nothing was started.
+  /// Returns values for finish() if no step was started.
   SmallVector<Value> none() {
     SmallVector<Value> values;
     for (Type type : widening ? widening->fetched() : SmallVector<Type>()) {
@@ -267,13 +271,13 @@ WideningLoader::Scales ProductEmitter::Loaders::scales() {
   Value base = own.kb.operand(own.op->getNumOperands() - 1);
   int64_t group = std::max<int64_t>(1, conv ? conv.getWeightGroup() : matmul.getWeightGroup());
   int64_t elements = conv ? conv.getWeightShape()[1] : depthOf(matmul);
-  // Channels of a kernel position are padded (TiledProduct::of).
+  // The channels of a kernel position are padded, see TiledProduct::of().
   bool isOne = group >= elements;
   int64_t period = llvm::alignTo(elements, kChunk / elementBytesOf(own.op, 0));
   return {base, isOne ? period : group, period, own.product.columns};
 }
 
-/// Of |count| steps of the tile along K, this block's (i32).
+/// Returns how many of the tile's |count| steps along K this block computes (i32).
 Value ProductEmitter::stepsOfBlock(int64_t count) {
   int64_t steps = tile.stepsOf(product.kBytes);
   if (tile.getSplitK() == 1 || count == steps * tile.getSplitK()) {
@@ -283,12 +287,12 @@ Value ProductEmitter::stepsOfBlock(int64_t count) {
   return arith::MinSIOp::create(kb.b, left, b.constant(steps));
 }
 
-/// The loop over K.
+/// Emits the loop over K and returns the sums.
 SmallVector<Value> ProductEmitter::sumSteps() {
   Loaders loaders(*this);
   auto multiplier = WarpProduct::create(b, tile, warp, at, tileA, tileB, elementA, elementB);
   const int64_t steps = tile.stepsOf(product.kBytes), ahead = tile.getStages() - 1;
-  // The last step of all may be one of fewer bytes.
+  // The last step of K may have fewer bytes.
   const int64_t whole = product.kBytes / tile.getKBytes(), tail = product.kBytes % tile.getKBytes();
   Value firstStep = b.mul(part, steps);
   Value ownSteps = stepsOfBlock(whole + (tail ? 1 : 0));
@@ -340,7 +344,7 @@ SmallVector<Value> ProductEmitter::sumSteps() {
   return tail ? addTail(*multiplier, reading, carried) : carried;
 }
 
-/// |sums| and the products of the step of few bytes at the end of K, which the block that has it finds at |stage|.
+/// Adds the step of fewer bytes at the end of K to |sums|. The block that computes this step finds it at |stage|.
 SmallVector<Value> ProductEmitter::addTail(WarpProduct &multiplier, Value stage, ArrayRef<Value> sums) {
   int64_t step = product.kBytes / tile.getKBytes(), bytes = product.kBytes % tile.getKBytes();
   auto add = [&] {
@@ -352,7 +356,7 @@ SmallVector<Value> ProductEmitter::addTail(WarpProduct &multiplier, Value stage,
   return tile.getSplitK() == 1 ? add() : kb.ifElseAll(isOwn, add, sums);
 }
 
-/// Whether this warp's rows and columns reach into the result; null: each warp's do.
+/// Returns whether this warp's rows and columns reach into the result; null if those of every warp do.
 Value ProductEmitter::hasResults() {
   Value has;
   auto check = [&](int64_t size, int64_t tileSize, int64_t warps, Value first, Value own) {
@@ -366,14 +370,15 @@ Value ProductEmitter::hasResults() {
   return has;
 }
 
-/// Of a stage with |bytes| of K.
+/// Adds a stage with |bytes| of K to |sums|.
 SmallVector<Value> ProductEmitter::multiplyStep(WarpProduct &multiplier, Value stage, ValueRange sums, int64_t bytes) {
   auto multiply = [&] { return multiplier.multiply(b.at(shared, stage), sums, bytes); };
   Value has = hasResults();
   return has ? kb.ifElseAll(has, multiply, sums) : multiply();
 }
 
-/// Adds the sums of the warps along K, in their order, in those of the first one, which goes on with them.
+/// Adds the sums of the warps along K, in the order of K, to those of the first one, which calls |finish| with the
+/// total.
 void ProductEmitter::joinWarps(ArrayRef<Value> sums, function_ref<void(ArrayRef<Value>)> finish) {
   constexpr int64_t kSumBytes = 4;
   int64_t threads = summingThreads(), part = warp.sumCount() * threads * kSumBytes;
@@ -382,7 +387,7 @@ void ProductEmitter::joinWarps(ArrayRef<Value> sums, function_ref<void(ArrayRef<
     return b.at(shared, b.add(b.mul(k, part), b.mul(b.add(thread, i * threads), kSumBytes)));
   };
   b.waitForCopies(0);
-  b.barrier(); // the last step is read
+  b.barrier(); // all warps have read the last step
   Value isFirst = b.less(at.k, 1);
   Value isOther = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, at.k, b.constant(0));
   kb.ifThen(isOther, [&] {
@@ -404,12 +409,13 @@ void ProductEmitter::joinWarps(ArrayRef<Value> sums, function_ref<void(ArrayRef<
   });
 }
 
-/// Of this thread's sums 4 |group| to 4 |group| + 3 of a block; neighbouring threads' are neighbours.
+/// Returns the address of this thread's sums 4 |group| to 4 |group| + 3 of a block; neighbouring threads are
+/// contiguous.
 Value ProductEmitter::partAddress(Value block, int64_t group) {
   constexpr int64_t kGroupBytes = 16;
   Value thread = b.rem(b.thread(), summingThreads());
   Value within = b.mul(b.add(thread, group * summingThreads()), kGroupBytes);
-  Value own = kb.sub(b.toIndex(block), b.toIndex(part)); // scratch() is this block's
+  Value own = kb.sub(b.toIndex(block), b.toIndex(part)); // scratch() points to this block's part
   Value offset = kb.add(kb.mul(own, tile.partBytes()), b.toIndex(within));
   return kb.element(kb.b.getI8Type(), kb.scratch(), offset);
 }
@@ -426,8 +432,8 @@ void ProductEmitter::leaveSums(ArrayRef<Value> sums) {
   }
 }
 
-/// The last block of a tile to arrive adds what all have left, in the order of K whichever it is, so that floats are
-/// the same at each run.
+/// In the last block of a tile to arrive, adds the sums of all blocks. The order is that of K whichever block is last,
+/// so that every run computes the same floats.
 void ProductEmitter::joinBlocks() {
   Value counter = kb.element(kb.b.getI32Type(), kb.counters(tiles), b.toIndex(number));
   Value isLast = b.arriveLast(counter, tile.getSplitK());
@@ -457,7 +463,7 @@ void ProductEmitter::joinBlocks() {
 }
 
 //===----------------------------------------------------------------------===//
-// The end
+// Results
 //===----------------------------------------------------------------------===//
 
 void ProductEmitter::storeSums(ArrayRef<Value> sums) {
@@ -473,13 +479,13 @@ void ProductEmitter::storeSums(ArrayRef<Value> sums) {
   }
 }
 
-/// The result's indices of |row|, of the column dim 0.
+/// Returns the result's indices of |row|, with 0 for the column.
 SmallVector<Value> ProductEmitter::indicesOf(Value row) {
   ArrayRef<int64_t> shape = kb.resultType().getShape();
   SmallVector<Value> indices(shape.size(), kb.constant(0));
   bool isConv = isa<device::ConvOp>(op);
   size_t column = isConv ? 1 : shape.size() - 1;
-  // The dims of a batch that is not joined stand before the rows.
+  // The dims of a batch that is not joined come before the rows.
   size_t outerDims = isConv || product.rows != shape[shape.size() - 2] ? 0 : shape.size() - 2;
   Value rest = row;
   for (size_t dim = shape.size(); dim-- > outerDims;) {

@@ -1,4 +1,4 @@
-//===- TiledProduct.h - Products by tiles -----------------------*- C++ -*-===//
+//===- TiledProduct.h - Contractions by tiles -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_CUDA_TILEDPRODUCT_H
 #define TESSERA_CODEGEN_CUDA_TILEDPRODUCT_H
@@ -7,16 +7,16 @@
 
 namespace tessera::cuda {
 
-/// A convolution or matrix product as rows of A times rows of B, both along K, for each of a batch.
+/// A convolution or matmul as rows of A times rows of B, both along K, for each index of a batch.
 struct TiledProduct {
   int64_t batch = 1, rows = 0, columns = 0;
-  int64_t kBytes = 0;         ///< of a row of A or B, a multiple of kChunk
-  int64_t columnsWritten = 0; ///< zeros beyond |columns| too, for channel-blocked results
+  int64_t kBytes = 0;         ///< bytes of a row of A or B, a multiple of kChunk
+  int64_t columnsWritten = 0; ///< |columns| and the padding of a channel-blocked result, which is written as zeros
 
   static TiledProduct of(mlir::Operation *op);
 };
 
-/// Emits |kb|'s op, which has a tile (CudaDialect.h).
+/// Emits |kb|'s op, which must have a tile (CudaDialect.h).
 void emitTiledProduct(kernels::KernelBuilder &kb);
 
 } // namespace tessera::cuda

@@ -1,4 +1,4 @@
-//===- WarpProduct.cpp - What a warp multiplies ---------------------------===//
+//===- WarpProduct.cpp - The multiplications of a warp --------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/WarpProduct.h"
 
@@ -49,7 +49,7 @@ Value WarpTile::columnAt(BlockBuilder &b, Value row) const {
   if (llvm::all_of(groups, [&](const Group &group) { return group.count == count; })) {
     return placeIn(count, b.mul(b.div(fragment, count), count), b.rem(fragment, count));
   }
-  Value place; // of a warp that has all columns
+  Value place; // the warp has all columns
   for (const Group &group : groups) {
     Value own = placeIn(group.count, b.constant(group.first), b.add(fragment, -group.first));
     place = place ? Value(arith::SelectOp::create(b.kb.b, b.less(fragment, group.first), place, own)) : own;
@@ -62,7 +62,7 @@ SmallVector<Value> WarpProduct::multiply(Value base, ValueRange sums, int64_t by
   int64_t own = units(), whole = bytes / unitBytes, rest = bytes % unitBytes, warps = tile.getWarpK();
   Values next(sums);
   for (int64_t unit = 0; unit < own && unit < whole; ++unit) {
-    // Of the warps along K, the first ones have it.
+    // Only the first of the warps along K may have this unit.
     int64_t having = std::min<int64_t>(warps, llvm::divideCeil(whole - unit, own));
     auto add = [&] { return addUnit(base, unit, next, unitBytes); };
     next = having == warps ? add() : kb.ifElseAll(b.less(at.k, having), add, next);
@@ -76,7 +76,7 @@ SmallVector<Value> WarpProduct::multiply(Value base, ValueRange sums, int64_t by
 
 namespace {
 
-/// By mma.sync.
+/// Multiplies by mma.sync.
 class OnTensorCores final : public WarpProduct {
 public:
   OnTensorCores(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at, SharedTile tileA,
@@ -87,11 +87,11 @@ private:
   std::array<Value, 4> load(Value address);
 
   Type elementA, elementB;
-  SmallVector<Value> fragmentA, fragmentB; ///< offsets in a stage of the first fragment, for each 32 bytes of K
+  SmallVector<Value> fragmentA, fragmentB; ///< offset of the first fragment in a stage, for each 32 bytes of K
 };
 
-/// Where this thread's part of ldmatrix lies: A's matrices are (rows 0-7, 8-15) of the first 16 bytes, then of the
-/// second; B's are both halves of columns 0-7, then of 8-15.
+/// Computes this thread's addresses for ldmatrix. A's matrices are rows 0-7 and 8-15 of the first 16 bytes, then of the
+/// second 16; B's are both halves of columns 0-7, then of columns 8-15.
 OnTensorCores::OnTensorCores(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at,
                              SharedTile tileA, SharedTile tileB, Type elementA, Type elementB)
     : WarpProduct(b, tile, warp, at, /*unitBytes=*/32), elementA(elementA), elementB(elementB) {
@@ -125,7 +125,7 @@ OnTensorCores::Values OnTensorCores::addUnit(Value base, int64_t unit, ValueRang
   for (int64_t n = 0; n < warp.usedN; n += 2) {
     right.push_back(load(b.at(baseB, b.constant(n * kFragmentColumns * tile.getKBytes()))));
   }
-  // Of half of the bytes, matrices of the first 16.
+  // Half of the bytes are the matrices of the first 16 bytes.
   bool isHalf = bytes <= kChunk;
   for (int64_t m = 0; m < warp.usedM; ++m) {
     ArrayRef<Value> rows = ArrayRef(left[m]).take_front(isHalf ? 2 : 4);
@@ -139,22 +139,22 @@ OnTensorCores::Values OnTensorCores::addUnit(Value base, int64_t unit, ValueRang
   return next;
 }
 
-/// By fused multiply-adds of f32. Eight rows of A that a warp reads at once share no bank, nor do four columns of B;
-/// threads of one row or column read the same bytes.
+/// Multiplies by fused multiply-adds of f32. The eight rows of A that a warp reads at once do not share banks, nor do
+/// the four columns of B; threads of the same row or column read the same bytes.
 class OnCores final : public WarpProduct {
 public:
   OnCores(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at, SharedTile tileA,
           SharedTile tileB);
 
 private:
-  using Four = std::array<Value, 4>; ///< neighbours along K
+  using Four = std::array<Value, 4>; ///< four neighbours along K
 
   Values addUnit(Value base, int64_t unit, ValueRange sums, int64_t bytes) override;
   Four load(Value base, Value offset, int64_t row);
   void addProducts(MutableArrayRef<Value> sums, int64_t m, int64_t half, const Four &row, ArrayRef<Four> columns);
 
   struct Chunk {
-    Value row, columns[2]; ///< offsets in a stage of the thread's first row, and of its first two columns
+    Value row, columns[2]; ///< offsets of the thread's first row and first two columns in a stage
   };
   SmallVector<Chunk> chunks;
 };
@@ -175,7 +175,7 @@ OnCores::OnCores(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const War
   }
 }
 
-/// |row| rows, a multiple of eight, below the one at |offset|: the order of chunks repeats with eight.
+/// Loads from the row |row| rows below |offset|; |row| is a multiple of eight, after which the order of chunks repeats.
 OnCores::Four OnCores::load(Value base, Value offset, int64_t row) {
   Value address = b.at(b.at(base, offset), b.constant(row * tile.getKBytes()));
   Value loaded = b.loadShared(VectorType::get({4}, b.kb.b.getF32Type()), address, kChunk);

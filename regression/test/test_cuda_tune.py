@@ -101,7 +101,7 @@ def test_a_plan_is_followed_and_checked(top: Path, tmp_path: Path, monkeypatch: 
     for name, expected in run(tmp_path / "m.bmodel", x).items():
         np.testing.assert_allclose(run(tmp_path / "p.bmodel", x)[name], expected, rtol=2e-2, atol=2e-2)
     assert "tile_c1" in planned(other.replace("16 x 32", "24 x 32"), 1)
-    assert "is none" in planned("#cuda.gemv<columns = 2, warps = 4 x 1>", 1)
+    assert "is not a #cuda.tile" in planned("#cuda.gemv<columns = 2, warps = 4 x 1>", 1)
     assert "tf32" in planned(other.replace(">", ", tf32 = true>"), 1)
     written["products"].append(dict(written["products"][0], product="0" * 32))
     assert any("1 products that the model does not have" in text for text in planned(other, 0)["warnings"])

@@ -1,4 +1,4 @@
-//===- AssignLayouts.cpp - Channel-blocked or row-major, per tensor -------===//
+//===- AssignLayouts.cpp - Assigns channel-blocked or row-major layouts ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/Depthwise.h"
 #include "codegen/Cuda/TiledProduct.h"
@@ -18,7 +18,7 @@ namespace {
 
 using device::LayoutPolicy;
 
-/// What the epilogues of tensor cores' convolutions write and other kernels read in blocks.
+/// Returns true for the types that convolutions on tensor cores write, and other kernels read, in channel blocks.
 bool canBlockElement(Type type) {
   return type.isF32() || device::isNarrowFloat(type) || type.isInteger(8) || type.isInteger(16);
 }
@@ -30,7 +30,7 @@ std::optional<LayoutPolicy::ConvInput> chooseConv(device::ConvOp conv) {
     return std::nullopt;
   }
   if (fitsTile(conv)) {
-    // Of few channels, blocks would be mostly padding.
+    // With few channels, blocks would be mostly padding.
     constexpr int64_t kFewChannels = 8;
     bool few = conv.getWeightShape()[1] * int64_t(conv.getGroups()) <= kFewChannels;
     return few ? LayoutPolicy::ConvInput::RowMajor : LayoutPolicy::ConvInput::Blocked;

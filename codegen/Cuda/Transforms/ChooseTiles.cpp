@@ -1,4 +1,4 @@
-//===- ChooseTiles.cpp - Tiles of products --------------------------------===//
+//===- ChooseTiles.cpp - Chooses the tiles of contractions ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/TileCost.h"
 #include "codegen/Cuda/Transforms/Passes.h"
@@ -20,7 +20,7 @@ struct Shape {
   int64_t rows, columns, kBytes, warpRows, warpColumns, warpK, stages;
 };
 
-/// Large tiles read their operands seldom; small ones, and warps along K, keep a chip busy with few results.
+/// Large tiles read their operands less often; small tiles, and warps along K, keep a GPU busy with few results.
 constexpr Shape kShapes[] = {
     {128, 128, 64, 2, 2, 1, 3}, {128, 64, 64, 2, 2, 1, 4}, {64, 128, 64, 2, 2, 1, 4}, {64, 64, 64, 2, 2, 1, 4},
     {64, 32, 64, 2, 1, 1, 4},   {32, 64, 64, 1, 2, 1, 4},  {64, 32, 128, 2, 1, 2, 4}, {32, 64, 128, 1, 2, 2, 4},
@@ -29,7 +29,7 @@ constexpr Shape kShapes[] = {
 };
 
 constexpr int64_t kSplits[] = {2, 3, 4, 6, 8, 12, 16, 24, 32};
-constexpr double kLeastGain = 0.05; ///< of a model, less is none
+constexpr double kLeastGain = 0.05; ///< smaller gains are within the error of the model
 
 class ChooseTiles : public impl::ChooseTilesPassBase<ChooseTiles> {
 public:
@@ -57,11 +57,11 @@ public:
   }
 
 private:
-  /// The fastest tile of |op|, and the fastest that no blocks share.
+  /// The fastest tile of |op|, and the fastest one that blocks do not share.
   struct Choice {
     Operation *op;
     TileAttr best, whole;
-    double gained; ///< cycles, by sharing
+    double gained; ///< cycles gained by sharing
   };
 
   AttentionTileAttr choose(device::AttentionOp op) {
@@ -70,16 +70,16 @@ private:
     while (warps > 1 && batches * int64_t(llvm::divideCeil(queries, 16 * warps)) < multiprocessors) {
       warps /= 2;
     }
-    // Wide rows, so that shared memory has two steps of them.
+    // With wide rows, use fewer keys so that two steps fit shared memory.
     constexpr int64_t kWide = 64;
     int64_t keys = std::max(q.back(), v.back()) > kWide ? 32 : 64;
     return AttentionTileAttr::get(&getContext(), warps, keys);
   }
 
-  /// Enough warps to wait for memory with: several of a multiprocessor, which share columns before they share K.
+  /// Chooses enough warps to hide the latency of memory: several per multiprocessor, which divide columns before K.
   GemvAttr chooseWarps(Operation *op) {
     constexpr int64_t kWarps = 16, kBlockWarps = 4, kMostAlongK = 8;
-    constexpr int64_t kShare = 1024; // of K, that a warp along it has at least
+    constexpr int64_t kShare = 1024; // least elements of K per warp
     int64_t columns = cast<RankedTensorType>(op->getResult(0).getType()).getShape().back();
     int64_t depth = cast<RankedTensorType>(op->getOperand(0).getType()).getShape().back();
     int64_t wanted = kWarps * multiprocessors, own = columns / 4 >= wanted ? 4 : 2,
@@ -91,7 +91,7 @@ private:
     return GemvAttr::get(&getContext(), own, std::max<int64_t>(1, kBlockWarps / alongK), alongK);
   }
 
-  /// Of factors of |element|, times their bytes.
+  /// Returns the multiply-adds of |element|s per cycle, times the bytes of an element.
   double bytesRate(Type element) {
     int64_t products = element.isInteger(8)             ? int8Rate
                        : device::isNarrowFloat(element) ? f16Rate
@@ -100,7 +100,7 @@ private:
     return double(products * device::elementBytes(element));
   }
 
-  /// Cores need registers for more factors than tensor cores do: a thread of them has fewer sums.
+  /// Returns the tile of |shape|. Cores need more registers for operands than tensor cores, so a thread has fewer sums.
   TileAttr tileOf(const Shape &shape, bool onCores, bool asTf32) {
     constexpr int64_t kMostSums = 64;
     int64_t warps = shape.warpRows * shape.warpColumns, sums = shape.rows * shape.columns / (32 * warps);
@@ -125,7 +125,7 @@ private:
       TileAttr tile = tileOf(shape, element.isF32() && !tf32, asTf32);
       keepFaster(whole, tile);
       for (int64_t split : kSplits) {
-        // Each block has a step.
+        // Each block must have a step.
         if ((split - 1) * tile.withSplit(split).stepsOf(product.kBytes) < tile.stepsOf(product.kBytes)) {
           keepFaster(shared, tile.withSplit(split));
         }

@@ -1,4 +1,4 @@
-//===- FollowPlan.cpp - Tiles as a plan has them --------------------------===//
+//===- FollowPlan.cpp - Applies the tiles of a plan -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/TilePlan.h"
 #include "codegen/Cuda/Transforms/Passes.h"
@@ -47,7 +47,7 @@ public:
 
 private:
   LogicalResult follow(Operation *op, TileAttr tile, StringRef text) {
-    // What is wrong with it the parser tells at a place of its own: it is told here, of the op.
+    // The parser reports errors at a location inside the text; report them at the op instead.
     std::string told;
     Attribute parsed;
     {
@@ -56,10 +56,12 @@ private:
     }
     auto wanted = dyn_cast_or_null<TileAttr>(parsed);
     if (!wanted) {
-      return op->emitError("the plan's tile '") << text << "' is none" << (told.empty() ? "" : ": ") << told;
+      return op->emitError("the plan's tile '")
+             << text << "' is not a #cuda.tile" << (told.empty() ? "" : ": ") << told;
     }
     if (wanted.getTf32() != tile.getTf32()) {
-      return op->emitError("the plan's tile ") << wanted << " rounds factors otherwise than " << tile << ": tf32";
+      return op->emitError("the plan's tile ")
+             << wanted << " differs in tf32 from " << tile << " and would change the results";
     }
     op->setAttr(CudaDialect::kTileAttr, wanted);
     ++numPlanned;

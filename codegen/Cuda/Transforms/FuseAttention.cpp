@@ -1,4 +1,4 @@
-//===- FuseAttention.cpp - Heads where projections have them --------------===//
+//===- FuseAttention.cpp - Fuses head permutations into attention ---------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/IR/CudaDialect.h"
 #include "codegen/Cuda/Transforms/Passes.h"
@@ -30,7 +30,7 @@ using device::PieceAttr;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// The piece by which |copy| makes all of its result from one tensor; null if there are several, or a fill.
+/// Returns the piece of |copy| that computes all of its result from one tensor; null if there are several, or a fill.
 PieceAttr onlyPiece(device::CopyOp copy) {
   if (!copy || copy.getFill() || copy.getPieces().size() != 1) {
     return {};
@@ -42,7 +42,7 @@ PieceAttr onlyPiece(device::CopyOp copy) {
   return isWhole ? piece : PieceAttr();
 }
 
-/// For each dim of |joined| the dims of |split|, in order, whose product it is; nothing if there are no such.
+/// Returns for each dim of |joined| the consecutive dims of |split| whose product it is, or nullopt if there are none.
 std::optional<SmallVector<SmallVector<int64_t>>> groupsOf(ArrayRef<int64_t> split, ArrayRef<int64_t> joined) {
   SmallVector<SmallVector<int64_t>> groups(joined.size());
   size_t next = 0;
@@ -65,7 +65,7 @@ std::optional<SmallVector<SmallVector<int64_t>>> groupsOf(ArrayRef<int64_t> spli
   return groups;
 }
 
-/// |piece| with its dims split into |sizes|, if they can be.
+/// Returns |piece| with its dims split into |sizes|, or null if they cannot be.
 PieceAttr splitDims(PieceAttr piece, ArrayRef<int64_t> sizes) {
   auto groups = groupsOf(sizes, piece.getSizes());
   if (!groups) {
@@ -84,13 +84,13 @@ PieceAttr splitDims(PieceAttr piece, ArrayRef<int64_t> sizes) {
   return split.get(piece.getContext());
 }
 
-/// Whether elements of the last dim are neighbours where |piece| reads them.
+/// Returns true if the elements of the last dim are contiguous in the source of |piece|.
 bool keepsRows(PieceAttr piece, RankedTensorType source) {
   return piece.getSizes().size() >= 2 && piece.getSrcDims().back() == source.getRank() - 1 &&
          piece.getSrcSteps().back() == 1;
 }
 
-/// Whether |piece| is a permutation of a whole tensor.
+/// Returns true if |piece| is a permutation of a whole tensor.
 bool permutes(PieceAttr piece) {
   llvm::SmallDenseSet<int64_t> dims(piece.getSrcDims().begin(), piece.getSrcDims().end());
   return dims.size() == piece.getSizes().size() && !dims.contains(-1) && dims.size() == piece.getSrcOffsets().size() &&
@@ -98,7 +98,7 @@ bool permutes(PieceAttr piece) {
          llvm::all_of(piece.getSrcSteps(), [](int64_t step) { return step == 1; });
 }
 
-/// An attention while its neighbours become part of it.
+/// Fuses the neighbours of one attention into it.
 class AttentionFuser {
 public:
   explicit AttentionFuser(device::AttentionOp op) : op(op), operands(op->getOperands()), result(typeOf(op.getY())) {
@@ -107,7 +107,7 @@ public:
     }
   }
 
-  /// The number of copies that are not needed any more; |fused| is the op then.
+  /// Fuses and returns the number of copies that are no longer needed; sets |fused| to the resulting op.
   int64_t run(device::AttentionOp &fused) {
     int64_t count = 0;
     for (unsigned i = 0; i < 3; ++i) {
@@ -123,7 +123,7 @@ public:
   }
 
 private:
-  /// Through reshapes that split dims, too.
+  /// Replaces operand |index| by the source of the copy that computes it, also through reshapes that split dims.
   bool readThrough(unsigned index) {
     Value value = operands[index];
     while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
@@ -151,8 +151,8 @@ private:
     }
   }
 
-  /// Through a copy of the result, or of what a map makes of it, which then runs behind the copy; through a reshape
-  /// that joins dims before it, which is one that joins them behind it then.
+  /// Replaces a copy of the result, or of a map of the result; the map then runs after the move. A reshape that joins
+  /// dims before the copy becomes one after it.
   bool writeThrough() {
     Value value = last->getResult(0);
     auto map = onlyUserOf<device::MapOp>(value);
@@ -187,7 +187,7 @@ private:
     Value value = made.getY(), old = last->getResult(0);
     top::copyNames(last, made);
     if (written) {
-      made->removeAttr(top::TopDialect::kOutputsAttr); // those of the tensor before the copy
+      made->removeAttr(top::TopDialect::kOutputsAttr); // they belong to the tensor before the copy
       if (auto map = onlyUserOf<device::MapOp>(old)) {
         IRMapping mapping;
         mapping.map(old, value);
@@ -214,7 +214,7 @@ private:
     op = made;
   }
 
-  /// |value|'s op, and those before it, as far as nobody reads them.
+  /// Erases |value|'s op, and then the ops of its operands, if they have no uses.
   static void eraseUnused(Value value) {
     Operation *maker = value.getDefiningOp();
     if (maker && maker->use_empty() &&
@@ -228,8 +228,8 @@ private:
   device::AttentionOp op;
   SmallVector<Value> operands;
   RankedTensorType result;
-  Operation *last = op;   ///< whose result the new attention makes
-  device::CopyOp written; ///< what it makes instead, perhaps behind a map; null if it does not
+  Operation *last = op;   ///< op whose result the new attention computes
+  device::CopyOp written; ///< copy whose result it computes instead, perhaps through a map; null if none
   SmallVector<Attribute> views;
 };
 
@@ -262,7 +262,7 @@ struct FuseAttention : impl::FuseAttentionPassBase<FuseAttention> {
   }
 
 private:
-  /// Whether views can be of its operands.
+  /// Returns true if the operands and result of |op| can become views.
   static bool isPlain(device::AttentionOp op) {
     return !op.getViews() &&
            llvm::all_of(llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()), [](Type type) {

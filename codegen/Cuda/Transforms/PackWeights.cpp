@@ -1,4 +1,4 @@
-//===- PackWeights.cpp - Weights into the order their kernels read --------===//
+//===- PackWeights.cpp - Packs weights in the order kernels read them -----===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/Depthwise.h"
 #include "codegen/Cuda/IR/GemvRows.h"
@@ -22,10 +22,10 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Where weight [n, c, tap] of a convolution, or [n, c] of a matrix, lies in logical order, and goes.
+/// Logical and packed strides of weight [n, c, tap] of a convolution, or [n, c] of a matrix.
 struct Order {
   int64_t columns, channels, taps;
-  int64_t fromColumn, fromChannel, fromTap; ///< strides
+  int64_t fromColumn, fromChannel, fromTap; ///< strides in elements
   int64_t toColumn, toChannel, toTap;
 };
 
@@ -71,12 +71,12 @@ void move(const Order &order, const char *from, char *to) {
   }
 }
 
-/// One weight tensor on its way: packed in parallel, put into the module in order.
+/// One weight tensor to pack: packed in parallel, installed in the module in program order.
 struct Job {
   Operation *op;
-  top::TensorData data; ///< logical
+  top::TensorData data; ///< logical weights
   PackingAttr packing;
-  RankedTensorType type; ///< of the packed weights
+  RankedTensorType type; ///< type of the packed weights
   std::optional<top::TensorData> scales;
   std::vector<char> packed;
 
@@ -93,7 +93,7 @@ struct Job {
   }
 
 private:
-  /// As cuda.gemv reads them.
+  /// Packs in the order that cuda.gemv reads.
   void moveRows() {
     auto matmul = cast<device::MatMulOp>(op);
     ArrayRef<int64_t> shape = packing.getShape();
@@ -107,7 +107,7 @@ private:
       for (int64_t i = 0; i < depth; ++i) {
         int64_t chunk = i / rows.chunkElements(), element = i % rows.chunkElements(), k = rows.depthOf(chunk, element);
         uint8_t weight = from[matmul.getTransB() ? n * depth + k : k * columns + n];
-        // Runs of four are the lower, then the upper halves of a word's bytes.
+        // Even runs of four are the lower halves of a word's bytes, odd runs the upper halves.
         int64_t word = element / 8, half = element / 4 % 2;
         char *to = row + chunk * GemvRows::kChunkBytes + (isNibbles ? word * 4 + element % 4 : element);
         *to = isNibbles ? char(uint8_t(*to) | (weight & 15) << (4 * half)) : char(weight);
@@ -130,7 +130,7 @@ public:
         jobs.push_back(std::move(*job));
       }
     });
-    // A few at a time: each needs its own copy of the weights until it stands in the store.
+    // Pack a few at a time, because each needs its own copy of the weights until the store holds the packed ones.
     size_t atOnce = std::max<size_t>(2, getContext().getNumThreads());
     for (size_t begin = 0; begin < jobs.size(); begin += atOnce) {
       MutableArrayRef<Job> batch = MutableArrayRef(jobs).slice(begin, std::min(atOnce, jobs.size() - begin));
@@ -141,7 +141,7 @@ public:
   }
 
 private:
-  /// The order in which the kernel of |op| reads its weights; nothing if these are not packed.
+  /// Returns the order in which the kernel of |op| reads its weights, or nullopt if they are not packed.
   static std::optional<PackedOrder> orderFor(Operation *op) {
     if (auto conv = dyn_cast<device::ConvOp>(op); conv && !conv.getPacking()) {
       bool blocked = device::isBlocked(conv.getX().getType());
@@ -153,12 +153,12 @@ private:
     if (!matmul || matmul.getPacking() || !tileOf(op)) {
       return std::nullopt;
     }
-    auto batch = typeOf(matmul.getB()).getShape().drop_back(2); // one matrix for all of it
+    auto batch = typeOf(matmul.getB()).getShape().drop_back(2); // only one matrix for the whole batch is packed
     bool isOne = llvm::all_of(batch, [](int64_t dim) { return dim == 1; });
     return isOne ? std::optional(PackedOrder::rows) : std::nullopt;
   }
 
-  /// Of an op with cuda.gemv: in 4 bits where these hold all weights.
+  /// Plans the packing of an op with cuda.gemv: in 4 bits if all weights fit.
   std::optional<Job> planRows(device::MatMulOp op) {
     std::optional<top::TensorData> data = top::getConstantData(op.getB());
     std::optional<top::TensorData> scales = op.getScales() ? top::getConstantData(op.getScales()) : std::nullopt;
@@ -188,7 +188,7 @@ private:
     return Job{op, *data, packing, packedType(packing, op, data->type.getElementType()), std::nullopt, {}};
   }
 
-  /// Which are behind the rows now.
+  /// Removes the scales of |op|, which the packed rows contain now.
   static void dropScales(device::MatMulOp op) {
     Value scales = op.getScales();
     op.getScalesMutable().clear();
