@@ -21,7 +21,7 @@ struct AttentionSizes {
 /// Factors of scores and results.
 struct AttentionScales {
   float scores, values = 1;
-  float levels = 0; ///< factor of the rounded u8 powers; integer attention only
+  float levels = 0; ///< factor of powers before they are rounded to u8; integer attention only
 };
 
 /// Returns the number of blocks into which the queries of each batch are cut, such that all lanes have similar work.

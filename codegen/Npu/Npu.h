@@ -43,6 +43,7 @@ struct NpuProgram {
   std::vector<KeptValue> kept; ///< filled with NpuOptions::keepLayers
 };
 
+/// Options of emitProgram.
 struct NpuOptions {
   /// 0: op by op. 1: values stay in local memory from op to op, and weights are prefetched. 2: the best of several such
   /// schedules. 3: in addition, single decisions are changed as long as that makes the program faster.

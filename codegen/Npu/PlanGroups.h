@@ -13,6 +13,7 @@
 
 namespace tessera::npu {
 
+/// The rows [begin, end) of a value.
 struct RowRange {
   uint32_t begin = 0, end = 0;
 
@@ -29,6 +30,7 @@ struct SlicePart {
   RowRange holds;    ///< rows of its result that the slice needs in local memory
 };
 
+/// Ops that run slice by slice, alternating with each other.
 struct SliceGroup {
   uint32_t first = 0, last = 0; ///< numbers of ops
   uint32_t slices = 0;
@@ -38,6 +40,7 @@ struct SliceGroup {
   bool holds(unsigned aliasSet) const { return llvm::is_contained(aliasSets, aliasSet); }
 };
 
+/// Disjoint slice groups among the ops of a ValuePlan, which must outlive the GroupPlan.
 class GroupPlan {
 public:
   /// Chooses disjoint groups that together save the most time, for a plan that has chosen the values that stay whole.

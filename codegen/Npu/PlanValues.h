@@ -21,12 +21,15 @@ struct View {
   int64_t sizes[4], strides[4];
 };
 
+/// The way in which an op accesses a value.
 enum class Access : uint8_t {
   read,
   readOutside, ///< bypasses a resident copy
   write
 };
 
+/// Decides which alias sets of a function are resident in local memory, from the views that a survey records, and
+/// assigns workspace addresses to the others.
 class ValuePlan {
 public:
   ValuePlan(mlir::func::FuncOp function, const Chip &chip);
@@ -59,6 +62,7 @@ public:
   /// Makes the alias set resident without checking that it fits.
   void keepWhole(unsigned aliasSet) { keep(known[aliasSet], true); }
 
+  /// Values that share bytes in off-chip memory. All sizes are in bytes.
   struct AliasSet {
     int64_t memory = 0, begin = 0, end = 0; ///< address in off-chip memory, as in device::Address, in bytes
     bmodel::npu::Type type{};
@@ -100,6 +104,7 @@ public:
     int64_t channel; ///< first channel that is seen, if the alias set is dense and its planes are seen whole
     uint64_t bytes;  ///< of the value
   };
+  /// An op with its tiling as noteOp has recorded it, and its uses.
   struct OpUses {
     mlir::Operation *op = nullptr;
     Shape whole;

@@ -44,7 +44,7 @@ struct FoldPlan {
 
 /// The input of a map that the contraction computes, tile by tile, to get x.
 struct MappedInput {
-  TileView from; ///< outside the chip
+  TileView from; ///< in off-chip memory
   Instructions program;
 };
 
@@ -153,7 +153,7 @@ SeenRows rowsSeen(const Product &product, uint32_t begin, uint32_t rows, uint32_
 /// with lanes for only one band are excluded: on these, first layers run slice by slice, and the map would delay each
 /// slice.
 bool canMapInput(const Product &product, const Chip &chip);
-/// Returns the rows beyond those of a tile that the buffer of x has in that case.
+/// Returns the number of rows that the buffer of a mapped x needs beyond the rows of a tile.
 uint32_t mappedShifts(const Product &product);
 /// Computes x of a tile as product.mapped says, and lays out the kernel rows as channels.
 void loadMapped(const Product &product, const FoldedPlace &place, const Shape &begin, const Shape &size, Stream &stream,

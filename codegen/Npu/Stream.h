@@ -69,6 +69,7 @@ struct Step {
 struct Tile : Step {
   Step first; ///< preceding step that computes what the tile's loads move; empty if there is none
 };
+/// A step in its position in the program.
 struct Stage : Step {
   uint32_t layer = 0;
   bool hoisted = false;       ///< loads may begin before the computation of the previous step

@@ -17,7 +17,7 @@ struct Walk {
 /// Returns the walk over one piece of a copy.
 Walk walkOf(device::CopyOp op, device::PieceAttr piece);
 
-/// Emits the pieces with these indices of a copy.
+/// Emits the pieces of a copy that |indices| lists.
 llvm::Error emitPieces(device::CopyOp op, llvm::ArrayRef<unsigned> indices, EmissionContext &context);
 /// Emits groups of |moves| that together fill whole rows of a result, if assembling the rows in local memory is faster.
 /// Removes the emitted moves from |moves|.

@@ -13,6 +13,7 @@
 
 namespace tessera::npu {
 
+/// Emits, or surveys, the ops of one function.
 class FunctionEmission {
 public:
   /// |groups|: null for a survey, which emits nothing and records in the plan how ops view their values and how much

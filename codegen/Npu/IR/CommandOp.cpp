@@ -138,7 +138,7 @@ void printTensor(OpAsmPrinter &printer, const hw::Tensor &tensor, Value memory) 
   }
 }
 
-//--- Reading ---
+//--- Parsing ---
 
 class Reader {
 public:
@@ -339,7 +339,7 @@ ParseResult CommandOp::parse(OpAsmParser &parser, OperationState &result) {
   }
   const hw::CommandText *text = findByName(name);
   if (!text) {
-    return parser.emitError(place) << "the NPU has no command '" << name << "'";
+    return parser.emitError(place) << "the NPU does not have a command '" << name << "'";
   }
   hw::Descriptor command = defaultsOf(*text);
   Reader reader(parser, command);

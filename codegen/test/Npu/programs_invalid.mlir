@@ -105,7 +105,7 @@ npu.program @id ordered chip "npu-base" inputs 0 layers ["a"] {
 
 npu.program @mnemonic ordered chip "npu-base" inputs 0 layers ["a"] {
 ^bb0(%constants: !npu.memory, %workspace: !npu.memory):
-  // expected-error @below {{the NPU has no command 'jump'}}
+  // expected-error @below {{the NPU does not have a command 'jump'}}
   npu.command jump y = %workspace[0] : i8 [64, 64, 64, 1] layer 0
 }
 
