@@ -74,8 +74,7 @@ std::optional<BlockedRows> blockedRowsOf(device::ConvOp conv, int64_t in, int64_
   }
   int64_t before = llvm::divideCeil(pad, in), last = (stride * (out - 1) - pad + kernel - 1);
   BlockedRows made{in, out, before + llvm::divideFloorSigned(last, in) + 1, stride * out / in, {before, 0}};
-  int64_t beyond = (rows / out - 1) * made.stride + made.kernel - height / in - before; // rows that windows reach
-                                                                                        // beyond the operand
+  int64_t beyond = (rows / out - 1) * made.stride + made.kernel - height / in - before; // rows behind the operand
   made.pads[1] = std::max<int64_t>(beyond, 0);
   bool fits = std::max(made.kernel, made.stride) <= kLargestField && beyond > -made.stride;
   return fits ? std::optional(made) : std::nullopt;
@@ -212,8 +211,7 @@ private:
       for (int64_t c = 0; c < channels; ++c) {
         for (int64_t j = 0; j < form.out; ++j) {
           for (int64_t t = 0; t < rows; ++t) {
-            int64_t row = form.pads[0] * form.in + conv.getStrides()[0] * j - conv.getPads()[0] + t; // of the new
-                                                                                                     // kernel
+            int64_t row = form.pads[0] * form.in + conv.getStrides()[0] * j - conv.getPads()[0] + t; // in the kernel
             int64_t to = ((o * form.out + j) * dims[1] + c * form.in + row % form.in) * dims[2] + row / form.in;
             std::memcpy(&bytes[size_t(to * columns)], &data.bytes[size_t(((o * channels + c) * rows + t) * columns)],
                         size_t(columns));

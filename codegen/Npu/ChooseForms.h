@@ -15,8 +15,8 @@ FormsOfInputs formsOfInputs(mlir::func::FuncOp function);
 /// Restores the attributes that formsOfInputs has recorded.
 void setForms(const FormsOfInputs &forms);
 
-/// Chooses the forms of these convolutions again. |fuses|: fuse the map in front where that is possible, otherwise
-/// never.
+/// Chooses the forms of these convolutions again, with the map in front fused wherever possible if |fuses|, else
+/// without.
 void fuseInputs(mlir::func::FuncOp function, const bmodel::npu::Chip &chip, bool fuses);
 
 } // namespace tessera::npu

@@ -15,7 +15,7 @@ namespace tessera::npu {
 class ScalarTranslator {
 public:
   llvm::Expected<Instructions> run(mlir::Region &region, llvm::ArrayRef<Interval> arguments, mlir::Type result);
-  /// Keeps divisions by constants, because replacing them takes more instructions and constants than may fit a program.
+  /// Keeps divisions by constants. Replacing them takes more instructions and constants, which may not fit a program.
   void keepDivisions() { keepsDivisions = true; }
   /// Translates the region and returns the range of its result.
   llvm::Expected<Interval> bounds(mlir::Region &region, llvm::ArrayRef<Interval> arguments);

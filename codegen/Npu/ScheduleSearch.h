@@ -7,8 +7,8 @@
 
 namespace tessera::npu {
 
-/// Emits a function with several schedules, and writes the one whose program takes the fewest cycles on the ops. If a
-/// schedule does not fit, it is changed until it does, and the changed one is written. The forms of convolutions that
+/// Emits a function with several schedules and writes the schedule of the fastest program on the ops, as attributes. If
+/// a schedule does not fit, it is changed until it does, and the changed one is written. The forms of convolutions that
 /// can quantise a picture are compared in the same way and rewritten.
 class ScheduleSearch {
 public:

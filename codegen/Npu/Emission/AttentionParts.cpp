@@ -1,8 +1,8 @@
 //===- AttentionParts.cpp - Attention with unevenly spaced batches --------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// For example heads of windows: the batches of each head are evenly spaced. If heads lie side by side in rows, whole
-// rows are loaded and stored, because parts of rows are short runs of bytes.
+// In attention within windows, for example, the batches of each head are evenly spaced. If heads lie side by side in
+// rows, whole rows are loaded and stored, because parts of rows are short runs of bytes.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/AttentionEmission.h"
 

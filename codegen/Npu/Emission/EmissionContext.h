@@ -19,8 +19,8 @@ struct EmissionContext {
   ValuePlan &plan;           ///< values that are resident in local memory; a survey records needs in it
   const FusedOps &fusedOps;  ///< copies and maps that are fused into other ops
   const EarlyCopies &copies; ///< parts of copies that are emitted before the copy
-  /// For chooseForm: compute the map that quantises a picture in the convolution behind it; nothing: decide by an
-  /// estimate.
+  /// For chooseForm: if set, whether convolutions compute the map in front of them that quantises a picture; if not
+  /// set, an estimate decides.
   std::optional<bool> fusesInputs = std::nullopt;
 
   /// Returns true in a survey: no commands are appended, and the plan records how ops view their values and how much

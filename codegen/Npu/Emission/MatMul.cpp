@@ -29,8 +29,7 @@ llvm::Expected<TileView> placeColumns(const StridedView &seen, int64_t columns, 
 llvm::Expected<TileView> placeExtraOf(Value value, int64_t rows, int64_t outputs, EmissionContext &context) {
   RankedTensorType type = npu::typeOf(value);
   int64_t count = type.getNumElements(), last = type.getRank() ? type.getShape().back() : 1;
-  StridedView seen = context.fusedOps.viewOf(value); // the fused layout also applies if a row, or a column, is a
-                                                     // complete result
+  StridedView seen = context.fusedOps.viewOf(value); // a vector may be a complete, fused result
   if (count == 1 || (last == outputs && count == outputs)) {
     return context.operands.place(seen.value, {1, outputs, rows, 1},
                                   {0, count == 1 ? 0 : *seen.strideOf(1, outputs), 0, 0}, seen.offset);
@@ -100,7 +99,7 @@ llvm::Error emitByWeights(device::MatMulOp op, EmissionContext &context) {
   return appendProduct(product, context.tiler);
 }
 
-/// Matmuls of two non-constant tensors, one for each index of the batch dims.
+/// Matmuls whose second matrix is loaded like weights, one for each index of the batch dims.
 class BatchedProducts {
 public:
   BatchedProducts(device::MatMulOp op, EmissionContext &context)

@@ -53,8 +53,7 @@ bool isOneRow(const TileView &place) {
 
 /// Returns planes, each contiguous, as rows of an image.
 TileView asRows(TileView place) {
-  place.tensor.strides[3] = place.tensor.strides[place.dim(3) == 1 ? 2 : 3]; // with one column, strides[3] is not the
-                                                                             // distance of rows
+  place.tensor.strides[3] = place.tensor.strides[place.dim(3) == 1 ? 2 : 3]; // of columns, or of rows
   place.shape = {{1, place.dim(1), place.dim(0), place.dim(2) * place.dim(3)}};
   place.tensor.strides[2] = place.tensor.strides[0], place.tensor.strides[0] = 0;
   return place;
