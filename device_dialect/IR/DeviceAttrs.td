@@ -1,4 +1,4 @@
-//===- DeviceAttrs.td - Layouts and copy pieces ----------------*- tablegen -*-===//
+//===- DeviceAttrs.td - Layouts and copy regions ---------------*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DEVICE_ATTRS
 #define DEVICE_ATTRS
@@ -8,24 +8,24 @@ include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/TensorEncoding.td"
 include "device_dialect/IR/DeviceDialect.td"
 
-// Tensor encoding: how a tensor lies in memory. No encoding: row-major.
+// Tensor encoding: the layout in memory. Without an encoding: row-major.
 def Device_BlockedAttr : AttrDef<Device_Dialect, "Blocked", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let mnemonic = "blocked";
   let summary = "Channel-blocked layout";
   let description = [{
-    Logical [N, C, D...] lies as [N, ceil(C / block), D..., block]. The lanes beyond C hold zero:
-    every op that writes such a tensor writes them. (C1) block positive. (C2) rank at least 2.
+    Logical [N, C, D...] is stored as [N, ceil(C / block), D..., block]. The lanes beyond C hold zero: every op that
+    writes such a tensor writes them. (C1) block positive. (C2) rank at least 2.
   }];
   let parameters = (ins "int64_t":$block);
   let assemblyFormat = "`<` $block `>`";
   let genVerifyDecl = 1;
 }
 
-// One rectangular piece of a copy, over an iteration space `sizes` (one entry per dim of the result).
+// One rectangular region of a copy, over an iteration space `sizes` (one entry per dim of the result).
 // For iteration index i:  dst index of dim d = dstOffsets[d] + i[d] * dstSteps[d]
 //                         src index of dim s = srcOffsets[s] + sum over d with srcDims[d] == s of i[d] * srcSteps[d]
-// srcDims[d] = -1: iteration dim d does not move the source (broadcast). So one piece is a permutation, slice (any step),
-// reversal, broadcast, spread (dstSteps > 1) or part of a concatenation, pad or tile.
+// srcDims[d] = -1: iteration dim d does not move the source (broadcast). A single region can thus be a permutation,
+// slice (any step), reversal, broadcast, spread (dstSteps > 1) or a part of a concatenation, pad or tile.
 def Device_PieceAttr : AttrDef<Device_Dialect, "Piece"> {
   let mnemonic = "piece";
   let summary = "One rectangle of a copy";

@@ -14,9 +14,8 @@ include "top_dialect/IR/TopInterfaces.td"
 
 def Device_Tensor : AnyTypeOf<[AnyRankedTensor]>;
 
-// Every device op has a reference evaluation through Top's interface, so the same evaluator runs functions of
-// both dialects; it sees all tensors row-major, whatever their layout.
-// |work|: the methods of WorkInterface that the op answers itself.
+// Every device op has a reference evaluation through Top's interface, so one evaluator runs functions of both dialects.
+// It sees all tensors as row-major, whatever their layout. |work|: the methods of WorkInterface that the op overrides.
 class Device_Op<string mnemonic, list<Trait> traits = [], list<string> work = []>
     : Op<Device_Dialect, mnemonic,
          !listconcat(traits, [Pure, DeclareOpInterfaceMethods<ReferenceInterface>, DeclareOpInterfaceMethods<WorkInterface, work>])> {
@@ -24,9 +23,9 @@ class Device_Op<string mnemonic, list<Trait> traits = [], list<string> work = []
   let hasVerifier = 1;
 }
 
-// Result elements pass through `epilogue` (see EpilogueInterface). Arguments must name the extra operands `extras`.
-// Isolated: a scalar region captures nothing, and folders keep its constants inside.
-// |epilogue|: methods of EpilogueInterface, among those with a default, that the op answers itself; |work|: of WorkInterface.
+// Result elements pass through `epilogue` (see EpilogueInterface). The op's arguments must name the extra operands
+// `extras`. Isolated, because a scalar region captures nothing and folders must keep its constants inside. |epilogue|:
+// the methods of EpilogueInterface with a default that the op overrides; |work|: those of WorkInterface.
 class Device_EpilogueOp<string mnemonic, list<Trait> traits = [], list<string> epilogue = [], list<string> work = []>
     : Device_Op<mnemonic, !listconcat(traits, [IsolatedFromAbove, DeclareOpInterfaceMethods<EpilogueInterface, epilogue>]), work> {
   let regions = (region AnyRegion:$epilogue);

@@ -13,7 +13,7 @@ using namespace tessera::device;
 using verify::agree;
 using verify::tensorType;
 
-/// Sums are kept in f32 (i32) where the element type is narrower.
+/// Returns the type of sums: f32 (i32) if the element type is narrower.
 static Type sumType(Type elementType) {
   Builder builder(elementType.getContext());
   if (elementType.isIntOrFloat() && elementType.getIntOrFloatBitWidth() < 32) {
@@ -22,14 +22,14 @@ static Type sumType(Type elementType) {
   return scalarType(elementType);
 }
 
-/// Largest magnitude of an integer operand.
+/// Returns the largest magnitude of an integer operand.
 static int64_t largestOf(Type elementType) {
   unsigned bits = elementType.getIntOrFloatBitWidth();
   return elementType.isUnsignedInteger() ? (int64_t(1) << bits) - 1 : int64_t(1) << (bits - 1);
 }
 
-/// Element types of a sum of `steps` products of x and w: all alike, floats of up to 32 bits and a bias of f32, or
-/// i8/ui8/i16 x i8 + i32 in i32 without overflow.
+/// Verifies the element types of a sum of `steps` products of x and w: all alike; floats of up to 32 bits with an f32
+/// bias; or i8/ui8/i16 x i8 + i32, summed in i32 without overflow.
 static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, bool integerWeights, int64_t steps,
                                    std::optional<int64_t> sumBound, StringRef types, StringRef overflow) {
   Type xType = tensorType(x).getElementType(), wType = tensorType(w).getElementType();
@@ -65,7 +65,7 @@ static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, 
   return success();
 }
 
-/// Scales of integer weights that a float x of `depth` steps and `channels` columns is multiplied with.
+/// Verifies the scales of integer weights for a float x with `depth` steps and `channels` columns.
 static LogicalResult verifyScales(Operation *op, Value x, Value scales, int64_t group, int64_t depth, int64_t channels,
                                   StringRef label) {
   if (!scales) {
@@ -102,7 +102,7 @@ OperandRange ConvOp::getEpilogueOperands() { return getExtras(); }
 void ConvOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
 Type ConvOp::getAccumulatorType() { return sumType(tensorType(getX()).getElementType()); }
 
-/// y's shape, one value per channel ([C, 1, 1] or [1, C, 1, 1]), or one value.
+/// Returns true for y's shape, one value per channel ([C, 1, 1] or [1, C, 1, 1]), or a single value.
 static bool fitsChannels(RankedTensorType extra, RankedTensorType y) {
   if (extra.getNumElements() == 1 || extra.getShape() == y.getShape()) {
     return true;
@@ -119,7 +119,7 @@ static bool fitsChannels(RankedTensorType extra, RankedTensorType y) {
 
 bool ConvOp::canReadExtra(Value extra) {
   RankedTensorType type = tensorType(extra), y = tensorType(getY());
-  // A constant of full size would have to be put into the result's layout at every run.
+  // A full-size constant would have to be converted to the result's layout in every run.
   bool moves = type.getNumElements() != 1 && type.getShape() == y.getShape() && tessera::top::isConstant(extra);
   return isEpilogueElement(type.getElementType()) && fitsChannels(type, y) && !moves;
 }
@@ -187,7 +187,7 @@ Type PoolOp::getAccumulatorType() {
   return getKind() == PoolKind::max ? scalarType(element) : sumType(element);
 }
 
-/// Whether the window that starts at `start` touches [lo, hi).
+/// Returns true if the window that starts at `start` has a tap in [lo, hi).
 static bool touches(int64_t start, int64_t kernel, int64_t dilation, int64_t lo, int64_t hi) {
   int64_t first = start >= lo ? 0 : llvm::divideCeil(lo - start, dilation);
   return first < kernel && start + first * dilation < hi;
@@ -234,7 +234,7 @@ OperandRange MatMulOp::getEpilogueOperands() { return getExtras(); }
 void MatMulOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
 Type MatMulOp::getAccumulatorType() { return sumType(tensorType(getA()).getElementType()); }
 
-/// y's shape, one value per column, one per row, or one value.
+/// Returns true for y's shape, one value per column, one per row, or a single value.
 bool MatMulOp::canReadExtra(Value extra) {
   RankedTensorType type = tensorType(extra), y = tensorType(getY());
   ArrayRef<int64_t> dims = type.getShape(), result = y.getShape();
@@ -301,7 +301,7 @@ LogicalResult MapOp::verify() {
       return failure();
     }
   }
-  // The labels differ, so the types are checked before the ops of the body.
+  // Choose the label first: it depends on whether the block's types fit or an op of the body is at fault.
   Block &block = getBody().front();
   bool fits = block.getArgumentTypes() == TypeRange(arguments) && !block.empty();
   auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
@@ -440,7 +440,7 @@ AttentionOp::View AttentionOp::view(unsigned index) {
   return view;
 }
 
-/// (C5) of the view of operand |index|, or of the result (3).
+/// Verifies (C5) for the view of operand |index|, or of the result (3).
 static LogicalResult verifyView(AttentionOp op, unsigned index) {
   auto piece = cast<PieceAttr>((*op.getViews())[index]);
   RankedTensorType type = tensorType(index < 3 ? op.getOperand(index) : op.getY());
@@ -466,12 +466,12 @@ static LogicalResult verifyView(AttentionOp op, unsigned index) {
   AttentionOp::View view = fits ? op.view(index) : AttentionOp::View();
   if (!fits || (view.sizes.back() > 1 && view.strides.back() != 1)) { // attention_c5
     return op.emitOpError() << "has view " << index << " = " << piece << " of " << type
-                            << ", allowed a piece within it whose rows are neighbours (attention_c5)";
+                            << ", allowed a piece inside the tensor with contiguous rows (attention_c5)";
   }
   return success();
 }
 
-/// (C7), (C8) of the kinds of numbers that products are of.
+/// Verifies (C7) and (C8): either all or none of q, k and v are integers, and their sums fit.
 static LogicalResult verifyIntegers(AttentionOp op) {
   auto isByte = [](Value value) { return tensorType(value).getElementType().isSignlessInteger(8); };
   auto isF32 = [](Value value) { return tensorType(value).getElementType().isF32(); };
@@ -484,8 +484,8 @@ static LogicalResult verifyIntegers(AttentionOp op) {
     return op.emitOpError()
            << "has levels = " << levels << " and operands of " << tensorType(op.getQ()).getElementType() << ", "
            << tensorType(op.getK()).getElementType() << ", " << tensorType(op.getV()).getElementType()
-           << ", allowed levels from 1 to 255 and a valueScale, of i8 with a mask and a result of f32, "
-              "or neither (attention_c7)";
+           << ", allowed levels from 1 to 255 and a valueScale on i8 operands with an f32 mask and result, "
+              "or neither attribute (attention_c7)";
   }
   int64_t keys = op.view(2).sizes.end()[-2], depth = op.view(0).sizes.back();
   if (fits && (keys > AttentionOp::mostKeys(levels) || depth > AttentionOp::mostDepth())) { // attention_c8
@@ -585,7 +585,7 @@ LogicalResult RecurrentOp::verify() {
     return !value || succeeded(verify::dims(*this, value, dims, what, "recurrent_c1"));
   };
   if (getPacking() && getW()) { // recurrent_c4
-    return emitOpError("has w, but packing of r, allowed one of them (recurrent_c4)");
+    return emitOpError("has both w and a packing of r, allowed at most one of them (recurrent_c4)");
   }
   if (getPacking() && failed(verifyPacking(*this, getPackingAttr(), getR()))) {
     return failure();

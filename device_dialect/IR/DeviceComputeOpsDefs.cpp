@@ -1,7 +1,7 @@
-//===- DeviceComputeOpsDefs.cpp - Generated definitions of one family ---------===//
+//===- DeviceComputeOpsDefs.cpp - Generated definitions of one family -----===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Apart from the verifiers, so that an edit of those does not compile this again.
+// Separate from the verifiers, so that an edit of the verifiers does not recompile this file.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "mlir/IR/Builders.h"

@@ -43,7 +43,8 @@ LogicalResult BlockedAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
                                           function_ref<InFlightDiagnostic()> emitError) const {
   if (shape.size() < 2) { // blocked_c2
-    return emitError() << "a channel-blocked tensor has rank 2 or more, this one " << shape.size() << " (blocked_c2)";
+    return emitError() << "a channel-blocked tensor needs rank 2 or more, but has rank " << shape.size()
+                       << " (blocked_c2)";
   }
   return success();
 }

@@ -10,15 +10,14 @@ def Device_Dialect : Dialect {
   let cppNamespace = "::tessera::device";
   let summary = "The closed vocabulary every chip executes";
   let description = [{
-    Storage types, explicit layouts, explicit requantisation. Constants stay `top.weight` and
-    `top.constant`. Locations and `top.outputs` carry on from Top.
+    Ops state storage types, layouts and requantisation explicitly. Constants stay `top.weight` and `top.constant`.
+    Locations and `top.outputs` are inherited from Top.
 
-    Decisions are attributes of the ops, each with a verifier that runs between the phases. What
-    address assignment decides: `device.addresses`, the byte offset of each result in its memory;
-    `device.memories`, which memory that is (absent: all 0): 0 the workspace, k > 0 that of function
-    result k - 1, -k that of function argument k - 1; `device.inplace`, the index of the operand
-    whose bytes the result overwrites; `device.elided` on a copy all of whose bytes lie where they
-    should without it. On the function `device.workspace_bytes`, `device.workspace_lower_bound`,
+    Decisions are attributes of the ops, each with a verifier that runs between the phases. Address assignment writes:
+    `device.addresses`, the byte offset of each result in its memory; `device.memories`, the number of that memory
+    (absent: all 0), where 0 is the workspace, k > 0 the memory of function result k - 1, and -k that of function
+    argument k - 1; `device.inplace`, the index of the operand whose bytes the result overwrites; `device.elided` on a
+    copy whose bytes are already in place. On the function: `device.workspace_bytes`, `device.workspace_lower_bound`,
     `device.chip`.
   }];
   let dependentDialects = ["::tessera::top::TopDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];

@@ -1,4 +1,4 @@
-//===- DeviceInterfaces.h - What a device op can answer ---------*- C++ -*-===//
+//===- DeviceInterfaces.h - Interfaces of device ops ---------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_DEVICEINTERFACES_H
 #define TESSERA_DEVICE_DIALECT_IR_DEVICEINTERFACES_H
@@ -9,14 +9,14 @@
 
 namespace tessera::device {
 
-/// How an operand may lie beside a result whose layout is known.
+/// Layouts of an operand that an op accepts for a result of known layout.
 enum class OperandLayout {
   RowMajor,
-  AsResult, ///< in channel blocks exactly where the result is
+  AsResult, ///< in channel blocks if and only if the result is
   Any,
 };
 
-/// Operations of the regions of |op|, at least one, for each element of its results.
+/// Returns the operations in the regions of |op|, at least one, for each element of its results.
 int64_t countRegionFlops(mlir::Operation *op);
 } // namespace tessera::device
 

@@ -187,7 +187,7 @@ LogicalResult ScatterOp::verify() {
     return failure();
   }
   if (!llvm::is_contained({"none", "add", "mul", "min", "max"}, getReduction())) { // scatter_c4
-    return emitOpError() << "reduction '" << getReduction() << "' is none of none, add, mul, min, max (scatter_c4)";
+    return emitOpError() << "reduction '" << getReduction() << "' is not one of none, add, mul, min, max (scatter_c4)";
   }
   return success();
 }

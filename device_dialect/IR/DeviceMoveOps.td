@@ -1,4 +1,4 @@
-//===- DeviceMoveOps.td - Moves, indexing, resize, order -------*- tablegen -*-===//
+//===- DeviceMoveOps.td - Copies, indexing, resize, order ------*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DEVICE_MOVE_OPS
 #define DEVICE_MOVE_OPS
@@ -7,26 +7,27 @@ include "device_dialect/IR/DeviceBase.td"
 include "device_dialect/IR/DeviceAttrs.td"
 
 def Device_CopyOp : Device_Op<"copy", [DeclareOpInterfaceMethods<LayoutInterface>], ["countFlops"]> {
-  let summary = "Rectangular moves: permute, slice, pad, concat, tile, layout change";
+  let summary = "Rectangular copies: permute, slice, pad, concat, tile, layout change";
   let description = [{
-    Elements no piece covers hold `fill` (absent: the pieces cover everything). Offsets are in logical dims; the
-    layouts of sources and result may differ, so a copy of one whole identity piece is a layout change. Element
-    types agree (C1). (C2) piece arrays have the ranks. (C3) pieces stay inside source and result. (C4) pieces do not overlap in the result; without fill they cover it.
+    Elements that no piece covers hold `fill` (absent: the pieces cover everything). Offsets are in logical dims; the
+    layouts of sources and result may differ, so a copy of one whole identity piece is a layout change.
+    (C1) element types agree. (C2) piece arrays have the ranks. (C3) pieces stay inside source and result. (C4) pieces
+    do not overlap in the result; without fill they cover it.
   }];
   let arguments = (ins Variadic<Device_Tensor>:$sources, Device_PieceArrayAttr:$pieces, OptionalAttr<F64Attr>:$fill);
   let results = (outs Device_Tensor:$y);
 }
 
 def Device_ReshapeOp : Device_Op<"reshape", [], ["countFlops"]> {
-  let summary = "The same bytes under other dims";
-  let description = "Row-major tensors only (a blocked one of the same physical order is allowed when C and the block agree). No code: the result is a view. (C1) element counts agree. (C2) same element type. (C3) the layouts order the elements alike.";
+  let summary = "View of the same bytes with other dims";
+  let description = "For row-major tensors, and blocked tensors of the same physical order if C and the block agree. Emits no code: the result is a view. (C1) element counts agree. (C2) same element type. (C3) the layouts order the elements alike.";
   let arguments = (ins Device_Tensor:$x);
   let results = (outs Device_Tensor:$y);
 }
 
 def Device_GatherOp : Device_Op<"gather", [], ["countFlops"]> {
   let summary = "Picks slices along an axis by index";
-  let description = [{As top.gather; an index out of range is clamped into it (documented: no trap on a device). (C1) axis in rank. (C2) indices i32 or i64. (C3) result dims.}];
+  let description = [{As top.gather, but an index out of range is clamped, because devices do not trap. (C1) axis in rank. (C2) indices i32 or i64. (C3) result dims.}];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, I64Attr:$axis);
   let results = (outs Device_Tensor:$y);
 }
@@ -53,9 +54,11 @@ def Device_ScatterOp : Device_Op<"scatter", [], ["countFlops"]> {
 def Device_ResizeOp : Device_Op<"resize", [DeclareOpInterfaceMethods<LayoutInterface>]> {
   let summary = "Separable interpolation by tables";
   let description = [{
-    For each resized axis a (sorted): taps[a] source indices and weights per result index, as constants index_a [O, taps] i32 and weight_a [O, taps] f32
-    in `tables` (index_0, weight_0, index_1, ...). y = sum over the taps of all axes of the product of weights times x. Nearest is one tap.
-    (C1) two tables per axis with the result's extent. (C2) constant indices inside x. (C3) axes sorted, in rank, other dims agree. (C4) table element types i32 and f32, x a float or one-tap.
+    For each resized axis a (sorted), every result index has taps[a] source indices and weights, given as constants
+    index_a [O, taps] i32 and weight_a [O, taps] f32 in `tables` (index_0, weight_0, index_1, ...). y is the sum, over
+    the taps of all axes, of the product of the weights times x. Nearest has one tap.
+    (C1) two tables per axis with the result's extent. (C2) constant indices inside x. (C3) axes sorted, in rank, other
+    dims agree. (C4) table element types i32 and f32, x a float or one-tap.
   }];
   let arguments = (ins Device_Tensor:$x, Variadic<Device_Tensor>:$tables, DenseI64ArrayAttr:$axes);
   let results = (outs Device_Tensor:$y);
@@ -73,7 +76,7 @@ def Device_TopKOp : Device_Op<"topk"> {
   let results = (outs Device_Tensor:$values, Device_Tensor:$indices);
 }
 def Device_NonMaxSuppressionOp : Device_Op<"non_max_suppression"> {
-  let summary = "Greedy choice of boxes that overlap little, for each batch entry and class";
+  let summary = "Greedy selection of boxes with little overlap, for each batch entry and class";
   let description = [{As top.non_max_suppression. (C1) boxes [B, N, 4], scores [B, C, N], 1 <= k <= N. (C2) f32, maxBoxes i64, the last three operands of one element. (C3) result i64 [B, C, k].}];
   let arguments = (ins Device_Tensor:$boxes, Device_Tensor:$scores, Device_Tensor:$maxBoxes, Device_Tensor:$iouThreshold, Device_Tensor:$scoreThreshold,
       I64Attr:$k, DefaultValuedAttr<BoolAttr, "false">:$center);

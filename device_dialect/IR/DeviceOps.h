@@ -1,7 +1,7 @@
 //===- DeviceOps.h - Every op of the device dialect -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file that needs one family includes that family's header instead.
+// Files that need only one family include that family's header instead.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_DEVICE_DIALECT_IR_DEVICEOPS_H
 #define TESSERA_DEVICE_DIALECT_IR_DEVICEOPS_H

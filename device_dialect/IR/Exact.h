@@ -1,9 +1,9 @@
 //===- Exact.h - Functions whose floats decide integers ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// `device.exact` on a function: it computes with integers, so float arithmetic around them is that of
-// bmodel/numerics_float.h, to the bit, on every chip, sums of matrix products included. Excepted is what
-// hasSpecifiedBits() says no to.
+// `device.exact` on a function: the function computes with integers, and float arithmetic around them follows
+// bmodel/numerics_float.h bit for bit on every chip, including the sums of matmuls. Exceptions are the ops for which
+// hasSpecifiedBits() returns false.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_DEVICE_DIALECT_IR_EXACT_H
 #define TESSERA_DEVICE_DIALECT_IR_EXACT_H
@@ -21,26 +21,26 @@ inline void setExact(mlir::Operation *function) {
   function->setAttr(kExactAttr, mlir::UnitAttr::get(function->getContext()));
 }
 
-/// Of the function that |op| stands in.
+/// Returns true if the function around |op| is exact.
 inline bool isExact(mlir::Operation *op) {
   auto function = op->getParentOfType<mlir::FunctionOpInterface>();
   return function && function->hasAttr(kExactAttr);
 }
 
-/// Whether every engine computes |op|, of a function that is exact, to the same bits. Sums of floats in convolutions,
-/// in products with integer weights and scales, and in recurrent ops have no stated order.
+/// Returns true if every engine computes |op|, in an exact function, to the same bits. Float sums in convolutions, in
+/// matmuls with integer weights and scales, and in recurrent ops do not have a specified order.
 bool hasSpecifiedBits(mlir::Operation *op);
 
-/// Of a function: nodes of ops without specified bits, as lowering found them; set where the function is exact.
+/// Attribute of an exact function: nodes of the ops without specified bits, as recorded at lowering.
 inline constexpr llvm::StringLiteral kExceptionsAttr = "device.exact_except";
 
-/// Writes kExceptionsAttr: once, when all ops are device ops and none are fused yet.
+/// Writes kExceptionsAttr. Call it once, when all ops are device ops and before any are fused.
 void recordExceptions(mlir::Operation *function);
-/// What was recorded; nothing of functions that promise no bits.
+/// Returns the recorded nodes; nothing for functions that do not promise equal bits.
 std::optional<std::vector<std::string>> exceptionsOf(mlir::Operation *function);
 
-/// Whether |op| is a matrix product whose sums of floats have the order of bmodel/numerics_float.h: from 0, fused, in
-/// the order of k, and then the bias.
+/// Returns true if |op| is a matmul whose float sums follow bmodel/numerics_float.h: from 0, fused, in the order of k,
+/// then the bias.
 bool isOrderedProduct(mlir::Operation *op);
 
 } // namespace tessera::device

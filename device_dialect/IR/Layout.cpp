@@ -1,4 +1,4 @@
-//===- Layout.cpp - How a tensor lies in memory ---------------------------===//
+//===- Layout.cpp - Memory layout of tensors ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/Layout.h"
 #include "llvm/Support/MathExtras.h"
@@ -48,7 +48,7 @@ int64_t physicalBytes(RankedTensorType type) {
   return bytes;
 }
 
-/// Dims that take part in the addressing: ones do not.
+/// Returns the dims other than 1, which determine the addresses.
 static SmallVector<int64_t> significantDims(ArrayRef<int64_t> shape) {
   SmallVector<int64_t> dims;
   llvm::copy_if(shape, std::back_inserter(dims), [](int64_t dim) { return dim != 1; });
@@ -74,8 +74,8 @@ bool sameBytes(RankedTensorType a, RankedTensorType b) {
     return layoutA == layoutB && channels == b.getDimSize(1) && a.getDimSize(0) == b.getDimSize(0) &&
            a.getNumElements() == b.getNumElements();
   }
-  // Blocked against row-major: equal when there is a single position (only C remains) and no padding
-  // lane, so [N, C / b, 1.., b] is [N, C].
+  // Blocked and row-major bytes are equal if there is a single position and no padding lane: [N, C / b, 1.., b] is [N,
+  // C].
   return channels % layoutA.getBlock() == 0 && significantDims(a.getShape().drop_front(2)).empty() &&
          a.getNumElements() == b.getNumElements();
 }

@@ -1,4 +1,4 @@
-//===- Layout.h - How a tensor lies in memory -------------------*- C++ -*-===//
+//===- Layout.h - Memory layout of tensors -------------------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sizes are in elements unless a name says bytes; i1 elements take one byte each.
@@ -11,42 +11,42 @@
 
 namespace tessera::device {
 
-/// The blocked encoding of a tensor type, null when the tensor is row-major.
+/// Returns the blocked encoding of a tensor type, or null if the tensor is row-major.
 BlockedAttr getBlockedLayout(mlir::Type type);
 
 inline bool isBlocked(mlir::Type type) { return static_cast<bool>(getBlockedLayout(type)); }
 
-/// The same tensor lying row-major.
+/// Returns the row-major type of the same tensor.
 mlir::RankedTensorType getRowMajorType(mlir::RankedTensorType type);
 
-/// The same tensor in channel blocks of `block`; rank at least 2.
+/// Returns the type of the same tensor in channel blocks of `block`; the rank must be at least 2.
 mlir::RankedTensorType getBlockedType(mlir::RankedTensorType type, int64_t block);
 
-/// Dims in memory, outermost first: the dims themselves, or [N, ceil(C / b), D..., b] when blocked.
-/// `?` dims stay `?`.
+/// Returns the dims in memory, outermost first: the logical dims, or [N, ceil(C / b), D..., b] if blocked. `?` dims
+/// stay `?`.
 llvm::SmallVector<int64_t> physicalShape(mlir::RankedTensorType type);
 
-/// Bytes of one element in memory; fails an assertion on types no tensor of ours has (index, tuples).
+/// Returns the bytes of one element in memory; asserts on types that tensors here never have (index, tuples).
 int64_t elementBytes(mlir::Type elementType);
 
-/// Bytes in memory, padding lanes included. The type is static.
+/// Returns the bytes in memory, including padding lanes. The type must be static.
 int64_t physicalBytes(mlir::RankedTensorType type);
 
-/// Whether the two types lay their common logical elements at the same byte offsets, so that one can
-/// stand for the other without a move.
+/// Returns true if both types store their common logical elements at the same byte offsets, so that one can replace the
+/// other without a copy.
 bool sameBytes(mlir::RankedTensorType a, mlir::RankedTensorType b);
 
-/// f16 or bf16: stored so, computed with in f32.
+/// Returns true for f16 and bf16, which are stored narrow but computed in f32.
 inline bool isNarrowFloat(mlir::Type type) { return type.isF16() || type.isBF16(); }
-/// Whether sums of |type| are of f32.
+/// Returns true if sums of |type| are computed in f32.
 inline bool isSummedInF32(mlir::Type type) { return type.isF32() || isNarrowFloat(type); }
 
-/// Whether kernels read |type| as elements of an epilogue operand.
+/// Returns true if kernels can read elements of |type| as an epilogue operand.
 inline bool isEpilogueElement(mlir::Type type) {
   return type.isF32() || isNarrowFloat(type) || type.isInteger(8) || type.isInteger(16) || type.isInteger(32);
 }
 
-/// The type of an element inside a scalar region: integers have no sign there, as arith wants it.
+/// Returns the type of an element inside a scalar region: integers are signless, as arith requires.
 mlir::Type scalarType(mlir::Type elementType);
 
 } // namespace tessera::device

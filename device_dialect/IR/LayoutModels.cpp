@@ -9,12 +9,14 @@ using namespace tessera;
 using namespace tessera::device;
 using verify::tensorType;
 
-/// Whether an operand has an element for each of the result's. Constants are read where they lie, row-major.
+/// Returns true if an operand has an element for each element of the result and is not constant; constants are read
+/// row-major.
 static bool isElementwise(OpOperand &operand, Value result) {
   return tensorType(operand.get()).getShape() == tensorType(result).getShape() && !top::isConstant(operand.get());
 }
 
-/// Of an op that walks operand 0 and operands of the result's shape beside its result; smaller ones are broadcast.
+/// Returns the layout for an op that iterates over operand 0, and over operands of the result's shape, together with
+/// its result; smaller operands broadcast.
 static OperandLayout besideResult(OpOperand &operand, Value result, bool blockedResult) {
   if (!blockedResult) {
     return OperandLayout::RowMajor;
@@ -23,13 +25,13 @@ static OperandLayout besideResult(OpOperand &operand, Value result, bool blocked
   return walked ? OperandLayout::AsResult : OperandLayout::Any;
 }
 
-/// Whether axes leave the channels of a block together.
+/// Returns true if the axes do not split the channels of a block.
 static bool isSpatial(ArrayRef<int64_t> axes) {
   return llvm::all_of(axes, [](int64_t axis) { return axis >= 2; });
 }
 
 //===----------------------------------------------------------------------===//
-// conv: the kernel that a chip chooses may ask for more
+// conv: the kernel that a chip chooses may restrict this further
 //===----------------------------------------------------------------------===//
 
 bool ConvOp::canWriteBlocks() { return true; }
@@ -90,7 +92,7 @@ OperandLayout MapOp::getOperandLayout(OpOperand &operand, bool blockedResult) {
 // copy: reads every layout
 //===----------------------------------------------------------------------===//
 
-/// Slices, pads and concatenations keep every dim in its place.
+/// Slices, pads and concatenations keep the order of dims.
 bool CopyOp::canWriteBlocks() {
   return llvm::all_of(getPieces().getAsRange<PieceAttr>(), [](PieceAttr piece) {
     return llvm::all_of(llvm::enumerate(piece.getSrcDims()),

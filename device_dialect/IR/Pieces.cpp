@@ -1,4 +1,4 @@
-//===- Pieces.cpp - Arithmetic on the pieces of a copy --------------------===//
+//===- Pieces.cpp - Arithmetic on the regions of a copy -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/Pieces.h"
 #include "llvm/ADT/STLExtras.h"
@@ -62,7 +62,7 @@ SmallVector<int64_t> denseStrides(ArrayRef<int64_t> dims, int64_t unit) {
   return strides;
 }
 
-/// Two address walks over one iteration space, in bytes.
+/// Two address sequences over one iteration space, in bytes.
 struct Walk {
   SmallVector<int64_t> sizes, from, to;
 };
@@ -100,14 +100,14 @@ void movePiece(PieceAttr piece, const char *source, ArrayRef<int64_t> sourceDims
   moveAlong(walk, 0, source, result, elementBytes);
 }
 
-/// Whether {offsetA + i stepA} and {offsetB + j stepB} have a common element.
+/// Returns true if {offsetA + i stepA} and {offsetB + j stepB} have a common element.
 static bool meet(int64_t offsetA, int64_t sizeA, int64_t stepA, int64_t offsetB, int64_t sizeB, int64_t stepB) {
   int64_t first = std::max(offsetA, offsetB);
   int64_t last = std::min(offsetA + (sizeA - 1) * stepA, offsetB + (sizeB - 1) * stepB);
   if (first > last || (offsetA - offsetB) % std::gcd(stepA, stepB) != 0) {
     return false;
   }
-  // The common elements repeat with period lcm, so at most stepB steps of A decide.
+  // Common elements repeat with period lcm, so stepB steps of A suffice.
   int64_t start = offsetA + (first - offsetA + stepA - 1) / stepA * stepA;
   for (int64_t k = 0, at = start; k < stepB && at <= last; ++k, at += stepA) {
     if ((at - offsetB) % stepB == 0) {
@@ -131,8 +131,8 @@ std::optional<std::pair<size_t, size_t>> findOverlap(ArrayRef<PieceAttr> pieces)
   if (pieces.empty() || pieces.front().getSizes().empty()) {
     return pieces.size() > 1 ? std::optional(std::make_pair<size_t, size_t>(0, 1)) : std::nullopt;
   }
-  // Sweep along the dim in which the pieces differ most, so a concatenation of n tensors takes
-  // n log n comparisons.
+  // Sweep along the dim in which the regions differ most, so that a concatenation of n tensors takes n log n
+  // comparisons.
   size_t rank = pieces.front().getSizes().size(), sweep = 0, most = 0;
   for (size_t d = 0; d < rank; ++d) {
     SmallVector<int64_t> starts;

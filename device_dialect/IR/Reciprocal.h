@@ -1,4 +1,4 @@
-//===- Reciprocal.h - Constants that two products divide by -----*- C++ -*-===//
+//===- Reciprocal.h - Exact division by two multiplications --- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_RECIPROCAL_H
 #define TESSERA_DEVICE_DIALECT_IR_RECIPROCAL_H
@@ -7,14 +7,14 @@
 
 namespace tessera::device {
 
-/// high + low is 1 / divisor to 48 bits, and fma(x, high, x * low) is the rounded x / divisor for every x whose
-/// quotient is neither subnormal nor beyond the finite numbers; of infinity it is that of the division: both have one
-/// sign.
+/// A pair such that high + low is 1 / divisor to 48 bits and fma(x, high, x * low) is the rounded x / divisor for every
+/// x whose quotient is neither subnormal nor overflows. An infinite x gives the same infinity as the division, because
+/// high and low have the same sign.
 struct ReciprocalPair {
   float high, low;
 };
 
-/// The pair, if it holds that for |divisor|. It does for nearly all.
+/// Returns the pair for |divisor| if it has this property, as for nearly all divisors.
 std::optional<ReciprocalPair> exactReciprocal(float divisor);
 
 } // namespace tessera::device

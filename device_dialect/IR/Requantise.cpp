@@ -1,4 +1,4 @@
-//===- Requantise.cpp - The end of regions that make few bits -------------===//
+//===- Requantise.cpp - Matching requantisations --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/Requantise.h"
 
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace tessera::device {
 
-/// The other operand of |op| and the small integer that one of them is.
+/// Matches an op with one small integer constant as operand; returns the other operand and the constant.
 template <typename Op>
 static std::optional<std::pair<Value, int64_t>> withInteger(Value value) {
   auto op = value.getDefiningOp<Op>();
@@ -37,7 +37,7 @@ std::optional<Requantise> matchRequantise(Value result) {
   }
   Requantise end;
   Value value = convert.getIn();
-  // The two bounds come in either order.
+  // The two bounds may be in either order.
   bool upper = false, lower = false;
   for (int i = 0; i < 2; ++i) {
     if (auto bound = withInteger<arith::MinimumFOp>(value); bound && !upper) {
@@ -60,7 +60,7 @@ std::optional<Requantise> matchRequantise(Value result) {
   return end;
 }
 
-//--- In integers ---
+// Requantisation in integers
 
 namespace {
 
@@ -71,14 +71,14 @@ std::optional<int64_t> integerOf(Value value) {
 
 bool isInteger(Value value, int64_t wanted) { return integerOf(value) == wanted; }
 
-/// The operands of |value| if it is made by Op.
+/// Returns the operands of |value| if Op computes it.
 template <typename Op>
 std::optional<std::pair<Value, Value>> operandsOf(Value value) {
   auto op = value.getDefiningOp<Op>();
   return op ? std::optional(std::pair<Value, Value>(op.getLhs(), op.getRhs())) : std::nullopt;
 }
 
-/// The other operand and the constant that is the second one.
+/// Returns the first operand and the constant that is the second operand, if Op computes |value|.
 template <typename Op>
 std::optional<std::pair<Value, int64_t>> withConstant(Value value) {
   auto operands = operandsOf<Op>(value);
@@ -86,14 +86,14 @@ std::optional<std::pair<Value, int64_t>> withConstant(Value value) {
   return number ? std::optional(std::pair<Value, int64_t>(operands->first, *number)) : std::nullopt;
 }
 
-/// What an i64 is widened from, if it is.
+/// Returns the operand of the widening Op that computes |value|, or null.
 template <typename Op>
 Value widened(Value value) {
   auto widen = value.getDefiningOp<Op>();
   return widen ? widen.getIn() : Value();
 }
 
-/// Takes the end apart; the values are i64 but for the sum, which stands widened.
+/// Matches a requantisation in integers. All values are i64, except for the i32 sum before widening.
 class IntegerMatcher {
 public:
   std::optional<IntegerRequantise> run(Value result) {
@@ -126,7 +126,7 @@ private:
     return upper && lower && end.low <= end.high;
   }
 
-  /// The mantissa is a constant or an i32.
+  /// Matches a mantissa, which is a constant or an i32.
   bool takeMantissa(Value value) {
     if (std::optional<int64_t> number = integerOf(value)) {
       end.factor.mantissa = int32_t(*number), end.mantissa = {};
@@ -146,7 +146,7 @@ private:
     return end.shift && end.shift.getType().isInteger(32) && end.mantissa;
   }
 
-  /// (sum * mantissa + (1 << (shift - 1))) >> shift.
+  /// Matches (sum * mantissa + (1 << (shift - 1))) >> shift.
   bool isFixed(Value value) {
     end.mode = bmodel::numerics::Requantisation::Fixed;
     auto shifted = operandsOf<arith::ShRSIOp>(value);
@@ -165,7 +165,7 @@ private:
            less->first == shifted->second;
   }
 
-  /// max(shift - 31, 0).
+  /// Matches max(shift - 31, 0).
   bool isRight(Value value, Value shift) const {
     auto positive = withConstant<arith::MaxSIOp>(value);
     auto rest = positive && positive->second == 0 ? withConstant<arith::SubIOp>(positive->first) : std::nullopt;
@@ -173,7 +173,7 @@ private:
     return (rest && rest->second == 31 && rest->first == shift) || (sum && sum->second == -31 && sum->first == shift);
   }
 
-  /// The sum moved to the left by max(31 - shift, 0), saturated; |shift| null: not moved.
+  /// Matches the sum shifted left by max(31 - shift, 0), saturated; sets |shift| to null if it is not shifted.
   bool isMoved(Value value, Value &shift) {
     auto upper = withConstant<arith::MinSIOp>(value);
     auto lower = upper && upper->second == INT32_MAX ? withConstant<arith::MaxSIOp>(upper->first) : std::nullopt;
@@ -194,7 +194,7 @@ private:
     return takeSum(moved->first);
   }
 
-  /// x < 0, as 0 or 1.
+  /// Matches x < 0 as 0 or 1.
   static bool isSign(Value value, Value x) {
     auto compare = widened<arith::ExtUIOp>(value) ? widened<arith::ExtUIOp>(value).getDefiningOp<arith::CmpIOp>()
                                                   : arith::CmpIOp();
@@ -202,7 +202,8 @@ private:
            isInteger(compare.getRhs(), 0);
   }
 
-  /// (rounded >> right) + ((rounded & mask) > (mask >> 1) + (rounded < 0)), rounded = (moved * mantissa + 2^30) >> 31.
+  /// Matches (rounded >> right) + ((rounded & mask) > (mask >> 1) + (rounded < 0)) with rounded = (moved * mantissa +
+  /// 2^30) >> 31.
   bool isTflite(Value value) {
     end.mode = bmodel::numerics::Requantisation::Tflite;
     auto sum = operandsOf<arith::AddIOp>(value);
@@ -233,7 +234,7 @@ private:
            middle->second == 1 && isSign(threshold->second, x);
   }
 
-  /// The same with constants folded: a shift beyond 31.
+  /// Matches the form of isTflite() with folded constants, for a shift beyond 31.
   bool isConstantRight(Value right, Value mask, Value threshold, Value x) {
     std::optional<int64_t> bits = integerOf(right);
     if (!bits || *bits < 1 || *bits > 31 || end.mantissa || !isInteger(mask, (int64_t(1) << *bits) - 1)) {

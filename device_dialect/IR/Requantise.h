@@ -1,4 +1,4 @@
-//===- Requantise.h - The end of regions that make few bits ----*- C++ -*-===//
+//===- Requantise.h - Matching requantisations ---------------- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_REQUANTISE_H
 #define TESSERA_DEVICE_DIALECT_IR_REQUANTISE_H
@@ -9,24 +9,23 @@
 
 namespace tessera::device {
 
-/// The end of a region that makes 8- or 16-bit integers: clamp(roundeven(value) + zero, low, high) on f32, then to i32
-/// and to |type|.
-/// Bounds and zero are integers, so clamping may as well come before rounding, and adding after the conversion, which
-/// rounds by itself; the bits are the same.
+/// The end of a region that computes 8- or 16-bit integers: clamp(roundeven(value) + zero, low, high) on f32, then
+/// conversion to i32 and to |type|. Bounds and zero are integers, so clamping before rounding and adding the zero point
+/// after the conversion give the same bits.
 struct Requantise {
   mlir::Value value; ///< in the region
   mlir::Type type;   ///< i8 or i16
   int64_t zero = 0, low = 0, high = 0;
 
   int64_t lowest() const { return high > 127 ? 0 : -128; }
-  /// [low, high] lies in the values of i8 or of ui8.
+  /// Returns true if [low, high] lies within the values of i8 or of ui8.
   bool fitsBytes() const { return type.isInteger(8) && low >= lowest() && high <= lowest() + 255; }
 };
 
-/// The requantisation that ends in |result|, a value of a scalar region; nothing for other values.
+/// Matches the requantisation that computes |result|, a value of a scalar region; returns nothing for other values.
 std::optional<Requantise> matchRequantise(mlir::Value result);
 
-/// The same in integers: numerics::requantiseFixed() or requantiseTflite() of an i32 sum.
+/// A requantisation in integers: numerics::requantiseFixed() or requantiseTflite() of an i32 sum.
 struct IntegerRequantise {
   mlir::Value sum;             ///< in the region
   mlir::Value mantissa, shift; ///< i32 in the region, or null: |factor|

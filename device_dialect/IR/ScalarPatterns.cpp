@@ -1,4 +1,4 @@
-//===- ScalarPatterns.cpp - Formulas that count as one function -----------===//
+//===- ScalarPatterns.cpp - Formulas that form one function ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/ScalarPatterns.h"
 
@@ -14,7 +14,7 @@ bool isNonZero(Value value) {
   return matchPattern(value, m_Constant(&number)) && !number.getValue().isZero();
 }
 
-/// What becomes of the sign of a zero that an op reads.
+/// Effect of an op on the sign of a zero operand.
 enum class Sign { hidden, inherited, shown };
 
 Sign signBehind(OpOperand &use) {
@@ -23,7 +23,7 @@ Sign signBehind(OpOperand &use) {
     return Sign::hidden;
   }
   if (isa<arith::AddFOp, arith::SubFOp>(op) && isNonZero(op->getOperand(1 - use.getOperandNumber()))) {
-    return Sign::hidden; // the sum is the other operand
+    return Sign::hidden; // the sum equals the other operand
   }
   if (isa<arith::DivFOp>(op)) {
     return use.getOperandNumber() == 0 ? Sign::inherited : Sign::shown;

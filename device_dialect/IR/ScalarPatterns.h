@@ -1,4 +1,4 @@
-//===- ScalarPatterns.h - Formulas that count as one function ---*- C++ -*-===//
+//===- ScalarPatterns.h - Formulas that form one function ----- -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_SCALARPATTERNS_H
 #define TESSERA_DEVICE_DIALECT_IR_SCALARPATTERNS_H
@@ -9,8 +9,8 @@
 
 namespace tessera::device {
 
-/// x if |op| is 1 / (1 + e^-x) on f32, which every engine computes as the sigmoid of bmodel/numerics_float.h; else
-/// null.
+/// Returns x if |op| is 1 / (1 + e^-x) on f32, which every engine computes as the sigmoid of bmodel/numerics_float.h;
+/// otherwise null.
 inline mlir::Value matchSigmoid(mlir::arith::DivFOp op) {
   auto isOne = [](mlir::Value value) { return mlir::matchPattern(value, mlir::m_OneFloat()); };
   auto sum = op ? op.getRhs().getDefiningOp<mlir::arith::AddFOp>() : mlir::arith::AddFOp();
@@ -23,8 +23,8 @@ inline mlir::Value matchSigmoid(mlir::arith::DivFOp op) {
   return negative ? negative.getOperand() : mlir::Value();
 }
 
-/// Whether a zero that |value|, a float of a scalar region, may be can show its sign: in a float that leaves the
-/// region, or where something divides by it. Integers, comparisons and absolute values have no such sign.
+/// Returns true if the sign of a zero |value| in a scalar region can become visible: in a float that leaves the region,
+/// or as a divisor. It is not visible in integers, comparisons and absolute values.
 bool showsSignOfZero(mlir::Value value);
 
 } // namespace tessera::device

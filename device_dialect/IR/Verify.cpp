@@ -1,4 +1,4 @@
-//===- Verify.cpp - Pieces the op verifiers share -------------------------===//
+//===- Verify.cpp - Helpers of the op verifiers ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/Verify.h"
 #include "device_dialect/IR/DeviceComputeOps.h"
@@ -147,8 +147,8 @@ LogicalResult epilogue(Operation *op, StringRef label) {
       return op->emitOpError() << "extra operands without an epilogue (" << label << ")";
     }
     if (owner.getAccumulatorType() != scalarType(result.getElementType())) {
-      return op->emitOpError() << "accumulates " << owner.getAccumulatorType() << ", stores " << result.getElementType()
-                               << " and has no epilogue that converts (" << label << ")";
+      return op->emitOpError() << "accumulates " << owner.getAccumulatorType() << " but stores "
+                               << result.getElementType() << " without an epilogue that converts (" << label << ")";
     }
     return success();
   }

@@ -1,4 +1,4 @@
-//===- WeightScales.h - Integer weights of a product of floats --*- C++ -*-===//
+//===- WeightScales.h - Integer weights of float contractions - -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_WEIGHTSCALES_H
 #define TESSERA_DEVICE_DIALECT_IR_WEIGHTSCALES_H
@@ -8,13 +8,13 @@
 
 namespace tessera::device {
 
-/// How the logical weights of a conv [channels, depth, taps...] or matmul [depth, channels], transposed [channels,
-/// depth], meet scales [ceil(depth / group), channels].
+/// Relates the logical weights of a conv [channels, depth, taps...] or matmul [depth, channels] (transposed: [channels,
+/// depth]) to their scales [ceil(depth / group), channels].
 struct WeightScales {
   int64_t channels, depth, taps, group;
   bool depthFirst;
 
-  /// |shape|: dims of the weights; |transposed| of a matmul.
+  /// |shape|: dims of the weights; |transposed|: the flag of a matmul.
   static WeightScales ofConv(llvm::ArrayRef<int64_t> shape, int64_t group) {
     int64_t taps = 1;
     for (int64_t dim : shape.drop_front(2)) {
@@ -28,13 +28,13 @@ struct WeightScales {
   }
 
   int64_t groups() const { return (depth + group - 1) / group; }
-  /// Position among the scales of that of the weight at row-major position |i|.
+  /// Returns the index of the scale for the weight at row-major index |i|.
   int64_t scaleOf(int64_t i) const {
     int64_t step = depthFirst ? i / channels : i / taps % depth, channel = depthFirst ? i % channels : i / taps / depth;
     return step / group * channels + channel;
   }
 
-  /// The weights as floats.
+  /// Returns the weights as floats.
   std::vector<float> apply(llvm::ArrayRef<int8_t> weights, llvm::ArrayRef<float> scales) const {
     std::vector<float> result(weights.size());
     for (size_t i = 0; i < weights.size(); ++i) {

@@ -1,4 +1,4 @@
-//===- Work.cpp - How much device ops compute -----------------------------===//
+//===- Work.cpp - Operation counts of device ops --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceOps.h"
 

@@ -6,7 +6,7 @@ func.func @blocked_c1(%x: tensor<1x2x3x4xf32, #device.blocked<0>>) { return }
 
 // -----
 
-// expected-error @+1 {{a channel-blocked tensor has rank 2 or more, this one 1 (blocked_c2)}}
+// expected-error @+1 {{a channel-blocked tensor needs rank 2 or more, but has rank 1 (blocked_c2)}}
 func.func @blocked_c2(%x: tensor<4xf32, #device.blocked<16>>) { return }
 
 // -----
@@ -322,7 +322,7 @@ func.func @attention_c5_count(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
 #whole = #device.piece<source = 0, sizes = [2, 3, 4], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 1, 2], src_offsets = [0, 0, 0], src_steps = [1, 1, 1]>
 #beyond = #device.piece<source = 0, sizes = [2, 3, 4], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 1, 2], src_offsets = [0, 1, 0], src_steps = [1, 1, 1]>
 func.func @attention_c5_within(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
-  // expected-error @+1 {{has view 1 = #device.piece<source = 0, sizes = [2, 3, 4], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 1, 2], src_offsets = [0, 1, 0], src_steps = [1, 1, 1]> of 'tensor<2x3x4xf32>', allowed a piece within it whose rows are neighbours (attention_c5)}}
+  // expected-error @+1 {{has view 1 = #device.piece<source = 0, sizes = [2, 3, 4], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 1, 2], src_offsets = [0, 1, 0], src_steps = [1, 1, 1]> of 'tensor<2x3x4xf32>', allowed a piece inside the tensor with contiguous rows (attention_c5)}}
   %y = device.attention %q, %q, %q {scale = 1.0, views = [#whole, #beyond, #whole, #whole]} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
   return %y : tensor<2x3x4xf32>
 }
@@ -351,7 +351,7 @@ func.func @attention_c6(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xi8> {
 // -----
 
 func.func @attention_c7_floats(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
-  // expected-error @+1 {{has levels = 255 and operands of 'f32', 'f32', 'f32', allowed levels from 1 to 255 and a valueScale, of i8 with a mask and a result of f32, or neither (attention_c7)}}
+  // expected-error @+1 {{has levels = 255 and operands of 'f32', 'f32', 'f32', allowed levels from 1 to 255 and a valueScale on i8 operands with an f32 mask and result, or neither attribute (attention_c7)}}
   %y = device.attention %q, %q, %q {scale = 1.0, levels = 255 : i64, valueScale = 0.5 : f64} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
   return %y : tensor<2x3x4xf32>
 }
@@ -419,7 +419,7 @@ func.func @recurrent_c3(%x: tensor<5x1x3xf32>, %w: tensor<1x8x3xf32>, %r: tensor
 // -----
 
 func.func @matmul_c7_accumulator(%a: tensor<3x4xf16>, %b: tensor<4x5xf16>) -> tensor<3x5xf16> {
-  // expected-error @+1 {{accumulates 'f32', stores 'f16' and has no epilogue that converts (matmul_c7)}}
+  // expected-error @+1 {{accumulates 'f32' but stores 'f16' without an epilogue that converts (matmul_c7)}}
   %y = device.matmul %a, %b : (tensor<3x4xf16>, tensor<4x5xf16>) -> tensor<3x5xf16>
   return %y : tensor<3x5xf16>
 }

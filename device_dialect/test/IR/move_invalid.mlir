@@ -186,7 +186,7 @@ func.func @scatter_c3(%x: tensor<4x5xf32>, %i: tensor<4x2xi64>, %u: tensor<4x2xf
 // -----
 
 func.func @scatter_c4(%x: tensor<4x5xf32>, %i: tensor<4x2xi64>, %u: tensor<4x2xf32>) -> tensor<4x5xf32> {
-  // expected-error @+1 {{reduction 'mean' is none of none, add, mul, min, max (scatter_c4)}}
+  // expected-error @+1 {{reduction 'mean' is not one of none, add, mul, min, max (scatter_c4)}}
   %y = device.scatter %x, %i, %u {axis = 1, reduction = "mean"} : (tensor<4x5xf32>, tensor<4x2xi64>, tensor<4x2xf32>) -> tensor<4x5xf32>
   return %y : tensor<4x5xf32>
 }
