@@ -12,7 +12,8 @@
 
 namespace bmrt::cts {
 
-/// y = op(x, z) over |elements| floats, or op of x and |value| where there is no z; tensors as the step numbers them.
+/// Returns the command y = op(x, z) over |elements| floats, or y = op(x, value) if z is negative. Tensors have the
+/// step's numbers.
 inline bmodel::abacus::Command mapCommand(bmodel::abacus::Op op, uint32_t y, uint32_t x, int32_t z, uint64_t elements,
                                           float value = 0) {
   using namespace bmodel::abacus;
@@ -28,7 +29,7 @@ inline bmodel::abacus::Command mapCommand(bmodel::abacus::Op op, uint32_t y, uin
   return made;
 }
 
-/// y = x * w for square matrices of |n| rows, |times| times over: work that takes some time.
+/// Returns the command y = x * w for square matrices of |n| rows, executed |times| times so that it takes some time.
 inline bmodel::abacus::Command productCommand(uint32_t y, uint32_t x, uint32_t w, uint64_t n, uint64_t times = 1) {
   using namespace bmodel::abacus;
   Command made = {Kind::sum, 2, 0, 0, {1, 1, times, n, n, n}, {}, {}, {}};
@@ -38,7 +39,7 @@ inline bmodel::abacus::Command productCommand(uint32_t y, uint32_t x, uint32_t w
   return made;
 }
 
-/// Parts of models on chips with memory of their own.
+/// Helpers that build models on a chip with its own memory.
 struct AbacusParts {
   AbacusParts(bmodel::ModelDefT &model, std::vector<bmodel::SegmentContents> &segments, const std::string &family)
       : model(model), segments(segments), codeSegment(uint32_t(segments.size())), chip(uint32_t(model.chips.size())) {
@@ -48,7 +49,7 @@ struct AbacusParts {
     model.chips[chip]->memory = bmodel::MemoryKind::Device;
   }
 
-  /// A workspace of |bytes| in the chip's memory; its number.
+  /// Adds a workspace of |bytes| in the chip's memory; returns its index.
   uint32_t addWorkspace(bmodel::StageDefT &stage, uint64_t bytes) {
     stage.workspaces.push_back(std::make_unique<bmodel::WorkspaceDefT>());
     stage.workspaces.back()->memory = bmodel::MemoryKind::Device, stage.workspaces.back()->chip = chip;
@@ -99,8 +100,8 @@ struct AbacusParts {
   std::deque<std::vector<bmodel::abacus::Command>> programs;
 };
 
-/// AddRelu on a chip of |family|: x86 as it is; else x is copied to the chip, w and "sum" live there, and the result
-/// comes back.
+/// AddRelu on a chip of |family|. On x86 it is unchanged; otherwise x is copied to the chip, w and "sum" are in the
+/// chip's memory, and the result is copied back.
 struct AddReluOn : bmodel::test::AddRelu {
   explicit AddReluOn(const std::string &family, int64_t elements = 1024)
       : AddRelu(family == "x86" ? kernelCode() : contractCode(), elements) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- AlterCheck.cpp - Alters a .bmodel byte by byte and loads it --------===//
 //
-// bmrt_alter_check MODEL [STEP]: flips bits of every STEP-th byte (default 64), one at a time, and
-// loads the result. Loaded fully checked it must be refused, or give the same answer bit by bit;
-// loaded with the trust flag it must be refused or run (constants are not checked then, so the
-// answer may differ). Prints the counts; exit code 1 where an alteration changed a checked answer.
-// Meant for the asan preset too: whatever the loader does with such a file must be clean.
+// bmrt_alter_check MODEL [STEP]: flips bits of every STEP-th byte (default 64), one at a time, and loads the result.
+// With all checks, the file must be rejected or produce bit-identical results. With the trust flag, it must be rejected
+// or run (constants are then unchecked, so the results may differ). Prints the counts; exit code 1 if an alteration
+// changed a checked result. Also meant for the asan preset: the loader must handle such a file cleanly.
 //
 //===----------------------------------------------------------------------===//
 #include "bmrt/bmrt.hpp"
@@ -21,7 +20,7 @@
 
 namespace {
 
-/// The file's bytes at a multiple of 64, as bmrt_model_open_memory wants them.
+/// The bytes of a file, aligned to 64 as bmrt_model_open_memory requires.
 class AlignedFile {
 public:
   explicit AlignedFile(const char *path) {
@@ -41,7 +40,7 @@ private:
   size_t count;
 };
 
-/// Loads, runs on a fixed input and appends all outputs to |answer|; false where it is refused.
+/// Loads the file, runs it on a fixed input and appends all outputs to |answer|; returns false if the file is rejected.
 bool runModel(AlignedFile &file, bool trust, std::string &answer) {
   bmrt_open_options_t options = {};
   options.struct_size = sizeof(options);

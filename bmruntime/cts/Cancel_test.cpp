@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Cancel_test.cpp - Runs that are stopped ----------------------------===//
+//===- Cancel_test.cpp - Cancellation of runs -----------------------------===//
 #include "Fixture.h"
 
 #include <chrono>
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The input for which it ends, or not.
+/// Returns an input for which the endless loop ends, or does not end.
 std::vector<float> inputThat(bool ends) {
   std::vector<float> x = someInput(1024);
   uint32_t first = ends ? 0x3f800000 : 0x3f800001;
@@ -21,7 +21,7 @@ std::vector<float> inputThat(bool ends) {
   return x;
 }
 
-/// Code and seconds of a run that |stop| ends after 50 ms, with the message.
+/// Runs the net while |stop| is called after 50 ms; returns the code and the message of the run.
 std::pair<bmrt_code_t, std::string> stopped(Net &net, const std::function<void()> &stop) {
   bmrt_status_t status;
   std::thread other([&] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Contract_test.cpp - Launches that are not what their code relies on ===//
+//===- Contract_test.cpp - Launches that violate kernel contracts ---------===//
 //
-// Each case alters the tables of a file and writes it with good hashes, as somebody could who wants to harm: the code
-// is the untouched one, and says itself how it must be called.
+// Each case alters the tables of a file and writes it with valid hashes, as an attacker could. The code is unaltered,
+// and its contracts state how it must be called.
 //
 //===----------------------------------------------------------------------===//
 #include "Fixture.h"
@@ -30,7 +30,7 @@ void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
 
 LaunchDefT &launch(bmodel::test::AddRelu &m, size_t step = 0) { return *m.subnet().plan[step]->op.AsLaunchDef(); }
 
-/// A tensor of |floats| floats in the workspace, which has room for it.
+/// Adds a tensor of |floats| floats to the workspace, which is enlarged to hold it.
 uint32_t addFloats(bmodel::test::AddRelu &m, int64_t floats) {
   const uint32_t slot = addTensor(m.stage(), "other", DType::F32, std::vector<int64_t>{floats});
   m.stage().workspaces[0]->bytes = 1 << 16;
@@ -108,7 +108,8 @@ TEST(Contracts, BuffersOfAnyAddressAreUsedWhereTheyAllowIt) {
   net.setOutput("y", y.data() + 1, 4096);
   net.run();
   EXPECT_EQ(net.output<float>("y"), y.data() + 1);
-  // Steps that run again see the tensors as they are: no copy stands between them and the caller.
+  // Steps that run again see the current contents of the tensors: there is no copy between them and the caller's
+  // buffer.
   x[1] = 1000;
   check(bmrt_context_run_steps, net.get(), 0u, 2u);
   EXPECT_EQ(y[1], 1000 + bmodel::test::iota(1024)[0]);
@@ -127,7 +128,7 @@ TEST(Contracts, BuffersNeedTheirElementsAlignment) {
   EXPECT_EQ(net.output<float>("y")[0], 0) << "the steps have a copy of x";
 }
 
-/// One argument of a step that needs more than the others is enough.
+/// A single argument that requires a larger alignment decides.
 TEST(Contracts, TheStrictestArgumentDecides) {
   bmodel::test::AddRelu model(contractCode(), 1024);
   std::swap(launch(model).args[0], launch(model).args[1]);
@@ -140,7 +141,7 @@ TEST(Contracts, TheStrictestArgumentDecides) {
   EXPECT_EQ(net.output<float>("y")[0], 0) << "the steps have a copy of x";
 }
 
-/// Changes a number in all contracts; returns the message of the loader.
+/// Overwrites a field in all contracts; returns the message of the loader.
 std::string withAlteredNote(size_t field, uint32_t value) {
   std::vector<char> code = contractCode();
   const std::string owner(BM_CONTRACT_OWNER, sizeof(BM_CONTRACT_OWNER));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Device_test.cpp - Chips with memory of their own -------------------===//
+//===- Device_test.cpp - Chips with their own memory ----------------------===//
 #include "AbacusModel.h"
 #include "Later.h"
 #include "abacus/Memory.h"
@@ -14,12 +14,12 @@ using namespace bmodel;
 using namespace bmrt;
 using namespace bmrt::cts;
 
-extern "C" const bmrt_backend_t bmrt_backend; // the Abacus, compiled into this program too
+extern "C" const bmrt_backend_t bmrt_backend; // the Abacus, also compiled into this program
 
 namespace {
 
-/// "later", the Abacus, but its work is done some time after it was given: for all tests of this program. Sanitizers
-/// stand between the runtime and the loader of libraries, which then looks elsewhere.
+/// "later" is the Abacus with asynchronous execution, for all tests of this program. Under sanitizers, the dynamic
+/// loader searches other folders for libraries, so the Abacus is registered explicitly.
 const bmrt_code_t registered = [] {
   static const bmrt_backend_t later = makeLater<bmrt_backend>("later");
 #ifdef BMRT_CTS_NO_LIBRARIES
@@ -29,7 +29,7 @@ const bmrt_code_t registered = [] {
 }();
 TEST(Device, Registered) { ASSERT_EQ(registered, BMRT_OK); }
 
-/// What the Abacus was asked for, under the family "counting".
+/// The calls that the Abacus received, registered as the family "counting".
 struct Counts {
   int allocations = 0, releases = 0, copies = 0;
   uint64_t copied = 0;
@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Families, OnChips, testing::Values("abacus", "later"),
 struct Seen {
   std::vector<std::string> steps;
   std::map<std::string, std::vector<float>> tensors;
-  bool doubles = false; ///< what "Add_0" wrote, for the next step to read
+  bool doubles = false; ///< doubles the tensor that "Add_0" wrote, for the next step
 };
 
 void remember(void *user, const bmrt_context_t *context, const bmrt_step_info_t *step) {
@@ -137,20 +137,20 @@ TEST_P(OnChips, StepsRunAgainOnWhatWasChanged) {
   check(bmrt_context_run_steps, net.get(), 1u, 3u);
   const float *y = net.output<float>("y");
   EXPECT_EQ(std::vector<float>(y, y + 1024), addRelu(x, test.weights));
-  // A run brings the input there anew, and what was asked for shows it.
+  // A run transfers the input again, and the mirror that was requested before shows it.
   x[3] = 5;
   resultOf(net, x);
   EXPECT_EQ(static_cast<float *>(data)[3], 5);
 }
 
-/// Of a chip that works by itself the thread that launches has given it all; of another, a thread of the context works.
+/// For an asynchronous chip, the launching thread submits all work; for another chip, a thread of the context runs.
 TEST_P(OnChips, LaunchedRuns) {
   auto threads = [] {
     const std::filesystem::directory_iterator all("/proc/self/task");
     return std::distance(begin(all), end(all));
   };
   AddReluOn test(GetParam());
-  const std::vector<float> x = someInput(1024); // outlives the run in flight that |net| ends with
+  const std::vector<float> x = someInput(1024); // outlives the run in flight when |net| is destroyed
   Net net(openWritten(test, "launched.bmodel"));
   EXPECT_TRUE(net.isDone()) << "nothing was launched";
   const auto before = threads();
@@ -177,7 +177,7 @@ TEST_P(OnChips, LaunchedRuns) {
   net.launch(); // destroyed while in flight
 }
 
-/// y = total += x, with a total that lives on the chip; from 0, or from w.
+/// Computes y = total += x with a total on the chip that starts at 0 or at w.
 struct Totals : AddReluOn {
   Totals(const char *family, bool hasInitial) : AddReluOn(family) {
     bmodel::TensorDefT &total = tensor(sum);
@@ -235,7 +235,7 @@ TEST_P(OnChips, StagesShareTheirMemory) {
 
 TEST_P(OnChips, ARunThatNeverEndsIsCancelled) {
   AddReluOn test(GetParam());
-  // As long as the first byte of x is not 0.
+  // Loops as long as the first byte of x is not 0.
   const uint32_t going = addTensor(test.stage(), "going", DType::Bool, std::vector<int64_t>{1});
   test.tensor(going).view_of = int32_t(test.x);
   LoopDefT loop;
@@ -319,7 +319,7 @@ TEST(Device, RefusesCodeForTheHostsMemory) {
 
 TEST(Device, NativeCodeMayBeOfADeviceSubnet) {
   bmodel::test::AddRelu test(kernelCode(), 1024);
-  test.subnet().kind = SubnetKind::Device; // and the chip's family is x86
+  test.subnet().kind = SubnetKind::Device; // the chip's family is x86
   Net net(openWritten(test, "native.bmodel"), {.threads = 2});
   const std::vector<float> x = someInput(1024);
   EXPECT_EQ(resultOf(net, x), addRelu(x, test.weights));

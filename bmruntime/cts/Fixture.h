@@ -16,13 +16,13 @@ inline const std::vector<char> &kernelCode() {
   return code;
 }
 
-/// The same kernels with contracts.
+/// The same kernels, with contracts.
 inline const std::vector<char> &contractCode() {
   static const std::vector<char> code = bmodel::test::readBytes(BMRT_CTS_CONTRACTS);
   return code;
 }
 
-/// y = relu(x + w), then a loop that calls "add" again for as long as the first byte of x is not 0: x = 1 stops never.
+/// Computes y = relu(x + w), then loops over "add" as long as the first byte of x is not 0; for x = 1 it never stops.
 struct Endless : bmodel::test::AddRelu {
   Endless() : AddRelu(kernelCode(), 1024) {
     using namespace bmodel;
@@ -39,7 +39,7 @@ struct Endless : bmodel::test::AddRelu {
   }
 };
 
-/// A float buffer at a multiple of 64 bytes.
+/// A float buffer that is aligned to 64 bytes.
 class AlignedFloats {
 public:
   explicit AlignedFloats(size_t count) : storage(count + 16), count(count) {}
@@ -53,7 +53,7 @@ private:
   size_t count;
 };
 
-/// What AddRelu computes.
+/// The result that AddRelu computes.
 inline std::vector<float> addRelu(const std::vector<float> &x, const std::vector<float> &w) {
   std::vector<float> y(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
@@ -77,7 +77,7 @@ Model openWritten(TestModel &model, const std::string &name, bool trust = false)
   const std::string error = model.write(path);
   EXPECT_EQ(error, "");
   Model opened(path, trust);
-  unlink(path.c_str()); // the mapping stays
+  unlink(path.c_str()); // the mapping remains valid
   return opened;
 }
 

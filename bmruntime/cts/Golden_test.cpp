@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Golden_test.cpp - Frozen files still load and run ------------------===//
 //
-// What the files compute stands in MakeTestModels.cpp.
+// MakeTestModels.cpp states what the files compute.
 //
 //===----------------------------------------------------------------------===//
 #include "Fixture.h"

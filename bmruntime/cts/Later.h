@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Later.h - A back end whose work is done later ----------------------===//
+//===- Later.h - Asynchronous variant of a back end -----------------------===//
 //
-// Any back end whose functions do their work at once, with queues that do it on a thread, as those of real chips are:
-// who does not wait for them reads too early.
+// Wraps a synchronous back end in queues that execute on a thread, like those of real chips: a caller that does not
+// wait reads data too early.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMRT_CTS_LATER_H
@@ -21,7 +21,7 @@
 
 namespace bmrt::cts {
 
-/// Does its work in order, some time after it was given; the first failure leaves out the rest.
+/// Executes its work in order, some time after submission; after the first failure it skips the rest.
 class LaterQueue {
 public:
   using Work = std::function<bmrt_code_t(bmrt_status_t *)>;
@@ -61,7 +61,7 @@ public:
     return status->code;
   }
 
-  /// The thread's own: a poll function may be called by the thread that waits only.
+  /// A separate query, because a poll function may be called only by the waiting thread.
   const bmrt_interrupt_t interrupt = {[](void *user) { return static_cast<LaterQueue *>(user)->isCancelled.load(); },
                                       this};
   bmrt_queue_t *inner;
@@ -77,7 +77,7 @@ private:
       if (failure.code == BMRT_OK) {
         const Work next = work.front();
         lock.unlock();
-        std::this_thread::sleep_for(std::chrono::microseconds(200)); // who does not wait is found out
+        std::this_thread::sleep_for(std::chrono::microseconds(200)); // exposes callers that do not wait
         bmrt_status_t status = {};
         status.code = next(&status);
         lock.lock();
@@ -97,7 +97,7 @@ private:
   std::thread thread;
 };
 
-/// |Inner| under the name |family|.
+/// Returns an asynchronous variant of |Inner| under the name |family|.
 template <const bmrt_backend_t &Inner>
 bmrt_backend_t makeLater(const char *family) {
   bmrt_backend_t made = Inner;
@@ -124,7 +124,7 @@ bmrt_backend_t makeLater(const char *family) {
   };
   made.run = [](bmrt_queue_t *queue, bmrt_program_t *program, const bmrt_stream_t *stream, bmrt_status_t *) {
     auto *later = reinterpret_cast<LaterQueue *>(queue);
-    bmrt_stream_t call = *stream; // what it points to may change from here on
+    bmrt_stream_t call = *stream; // a copy, because the caller's data may change after this call
     std::vector<void *> tensors(stream->tensors, stream->tensors + stream->input_count + stream->output_count);
     call.interrupt = &later->interrupt;
     return later->add([=, tensors = std::move(tensors)](bmrt_status_t *status) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Load_test.cpp - What opening a model accepts and refuses -----------===//
+//===- Load_test.cpp - Files that opening accepts and rejects -------------===//
 #include "Fixture.h"
 
 #include <cstring>
@@ -13,7 +13,7 @@ using bmodel::test::temporaryPath;
 
 namespace {
 
-/// The error of opening |path|; empty if it opens.
+/// Returns the error of opening |path|; empty if it opens.
 std::string openError(const std::string &path, bmrt_code_t expected, bool trust = false) {
   try {
     Model model(path, trust);
@@ -35,7 +35,7 @@ std::string writeAndOpen(TestModel &model, bmrt_code_t expected) {
 
 bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
 
-/// The bytes of a file at a multiple of 64.
+/// The bytes of a file, aligned to 64.
 class AlignedCopy {
 public:
   explicit AlignedCopy(const std::vector<char> &from) : storage(from.size() + 64), count(from.size()) {
@@ -122,7 +122,7 @@ TEST(Load, AStageForAnotherMachineDoesNotCondemnTheFile) {
   Model model = openWritten(test, "stages.bmodel");
   EXPECT_FALSE(model.stageInfo(0, 0).runnable);
   EXPECT_TRUE(model.stageInfo(0, 1).runnable);
-  Net net(model); // takes the second
+  Net net(model); // selects the second stage
   net.run();
   EXPECT_THROW(Net(model, {.stage = 0}), Error);
   EXPECT_THROW(Net(model, {.stage = 2}), Error);
@@ -143,7 +143,7 @@ TEST(Load, CodeWithoutTheKernel) {
   AddRelu test(kernelCode(), 1024);
   test.subnet().kernels[0]->symbol = "subtract";
   EXPECT_TRUE(contains(writeAndOpen(test, BMRT_CORRUPT), "'subtract'"));
-  test.subnet().kernels[0]->symbol = "twice"; // a static function is no symbol
+  test.subnet().kernels[0]->symbol = "twice"; // a static function is not in the symbol table
   EXPECT_TRUE(contains(writeAndOpen(test, BMRT_CORRUPT), "'twice'"));
 }
 

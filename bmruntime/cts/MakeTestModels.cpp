@@ -2,20 +2,18 @@
 //===- MakeTestModels.cpp - Writes small models for tests outside of C++ --===//
 //
 // Usage: bmrt_make_test_models FOLDER
-// add_relu.bmodel   y = relu(x + w), x and y f32 1x1024, w[i] = i - 3
-// blocked.bmodel    the same with the sum "sum" as f32 1x5x2x2 in blocks of 16 channels (x:
-// 1x1x2x2x16) dynamic.bmodel    y[i] = x[i] + N, x and y f32 [N], N in 1..64
-// stages.bmodel     add_relu, with a second stage for x and y f32 2x256 and the first of its weights
-// contract.bmodel   add_relu, of code that says what it relies on
-// control.bmodel    the same; then in a loop and calls, by the first int64 of x but at most 5 times, count += 1, a
-// state
-//                   of int64, and last = its number
-// endless.bmodel    add_relu, then a loop for as long as the first byte of x is not 0
-// npu_add.bmodel    y = x + 2, x and y f32 1x1024, a command stream for npu-edge
-// npu_mixed.bmodel  y = relu(x + 2), the sum by that stream, the rest by a kernel of the host
-// abacus.bmodel     add_relu on a chip with memory of its own; abacus_host.bmodel: at the same time the host adds x and
-// u, a
-//                   second constant, to z, a second output
+// add_relu.bmodel     y = relu(x + w), x and y f32 1x1024, w[i] = i - 3
+// blocked.bmodel      the same, with the sum "sum" as f32 1x5x2x2 in blocks of 16 channels (x: 1x1x2x2x16)
+// dynamic.bmodel      y[i] = x[i] + N, x and y f32 [N], N in 1..64
+// stages.bmodel       add_relu, with a second stage for x and y f32 2x256 that uses the first of its weights
+// contract.bmodel     add_relu with kernel contracts
+// control.bmodel      contract, followed by a loop with calls: its trip count is the first int64 of x, at most 5;
+//                     count += 1, an int64 state, and last = the iteration number
+// endless.bmodel      add_relu, followed by a loop that runs as long as the first byte of x is not 0
+// npu_add.bmodel      y = x + 2, x and y f32 1x1024, a command stream for npu-edge
+// npu_mixed.bmodel    y = relu(x + 2): the sum by that stream, relu by a kernel of the host
+// abacus.bmodel       add_relu on a chip with its own memory
+// abacus_host.bmodel  abacus; meanwhile the host adds x and u, a second constant, to z, a second output
 //
 //===----------------------------------------------------------------------===//
 #include "AbacusModel.h"
@@ -31,7 +29,7 @@ using namespace bmrt::cts;
 
 namespace {
 
-/// x is given in blocks already, so that "sum" shows the way back to row-major.
+/// x is already blocked, so that "sum" exercises the conversion to row-major.
 void makeBlocked(bmodel::test::AddRelu &model) {
   const int64_t stored[] = {1, 1, 2, 2, 16}, logical[] = {1, 5, 2, 2};
   auto setShape = [&](uint32_t slot, std::span<const int64_t> shape) {
@@ -64,7 +62,7 @@ void makeDynamic(bmodel::test::AddRelu &model) {
   step.op.AsLaunchDef()->tile_count_slot = 0;
 }
 
-/// Every kind of step that there is on a CPU, and a state.
+/// Uses every kind of step that a CPU supports, and a state.
 void makeControl(bmodel::test::AddRelu &model) {
   StageDefT &stage = model.stage();
   auto add = [&](const char *name, DType dtype, TensorRole role, Place place, uint64_t offset) {
@@ -128,7 +126,7 @@ void makeStages(bmodel::test::AddRelu &model) {
   model.model.nets[0]->stages.push_back(std::move(smaller));
 }
 
-/// The program is the constant, the tensors are those of add_relu.
+/// A stream that adds 2: the map program is the constant, the tensors are those of add_relu.
 std::vector<npu::Descriptor> addTwo(const npu::Chip &chip) {
   using namespace npu;
   auto place = [](Region region, uint64_t offset, Type type, int32_t size) {
@@ -162,7 +160,7 @@ uint32_t addVector(StageDefT &stage, const char *name, TensorRole role, Place pl
   return slot;
 }
 
-/// A file for npu-edge with x and y, whose first code and constants are addTwo's.
+/// A file for npu-edge with x and y, whose first code and constants are those of addTwo.
 struct NpuModel {
   NpuModel() {
     model.producer = "test";
@@ -218,7 +216,7 @@ int writeNpu(const std::string &path) {
   return file.write(path);
 }
 
-/// The stream of npu_add, then the host's kernel "relu".
+/// Writes a model of the stream of npu_add, followed by the host's kernel "relu".
 int writeMixed(const std::string &path) {
   NpuModel file;
   file.model.name = "npu_mixed";
@@ -244,7 +242,7 @@ int writeMixed(const std::string &path) {
   return file.write(path);
 }
 
-/// The host's kernel is called between the copy to the chip and the one that brings y back.
+/// Inserts a kernel of the host between the copy to the chip and the copy of y back.
 void addWorkOfTheHost(AddReluOn &model) {
   StageDefT &stage = model.stage();
   auto add = [&](const char *name, uint32_t like) {

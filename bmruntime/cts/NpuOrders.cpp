@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- NpuOrders.cpp - A model's commands in other legal orders -------------===//
+//===- NpuOrders.cpp - Runs a model's commands in other legal orders ------===//
 //
-// bmrt_npu_orders FILE.bmodel COUNT: runs the command stream in its own order and in COUNT others that its waits allow,
-// each on memories with other rubbish in them: the outputs must be the same. Without the waits they must not, or the
-// test would see nothing. Then lowers waits one at a time: the check of a stream must refuse each. Exit code 0, or 1
-// with a message.
+// bmrt_npu_orders FILE.bmodel COUNT: runs the command stream in its own order and in COUNT other orders that its waits
+// allow, each with different initial garbage in the memories. The outputs must be equal. Without the waits they must
+// differ, otherwise the test would be blind. Then lowers waits one at a time: checkStream must reject each such stream.
+// Exit code 0, or 1 with a message.
 //
 //===----------------------------------------------------------------------===//
 #include "../src/npu/Simulator.h"
@@ -22,7 +22,7 @@ namespace {
 
 using Bytes = std::vector<unsigned char>;
 
-/// Small numbers, so that nothing saturates everywhere: floats where there are enough bytes, whatever the type is.
+/// Returns small numbers that do not saturate everywhere; the bytes are filled with floats, whatever the tensor's type.
 Bytes someInput(uint64_t bytes) {
   std::minstd_rand random(1);
   Bytes made(bytes);
@@ -41,7 +41,7 @@ public:
     }
   }
 
-  /// The outputs after a run; `rubbish` is what the memories hold before. Nothing where the run failed.
+  /// Returns the outputs of a run; empty if it fails. `rubbish` is the initial contents of the memories.
   std::vector<Bytes> run(const std::vector<Descriptor> &commands, const size_t *order, unsigned char rubbish) const {
     bmrt::npu::Simulator simulator(chip);
     Bytes workspace(stream.sizes.workspace, rubbish);
@@ -107,7 +107,7 @@ int check(const ModelStream &stream, const Chip &chip, unsigned count) {
   return 0;
 }
 
-/// Up to this many waits, from all over the stream, are lowered.
+/// Maximum number of waits to lower, spread over the stream.
 constexpr size_t kLowered = 40;
 
 int lowerWaits(const ModelStream &stream, const Chip &chip) {

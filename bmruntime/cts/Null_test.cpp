@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kFirst = 0;
 
-/// Expects that |call| of a bmrt function reports a NULL argument.
+/// Checks that |call| of a bmrt function reports a NULL argument.
 #define EXPECT_NULL_REPORTED(call)                                                                                     \
   do {                                                                                                                 \
     bmrt_status_t status = {};                                                                                         \
@@ -117,7 +117,7 @@ TEST(NullArguments, FunctionsWithoutACode) {
   bmrt_chip_buffer_release(nullptr);
 }
 
-/// A stream is of a driver; native code works on the caller's threads.
+/// A stream belongs to a driver; native code runs on the caller's threads.
 TEST(Streams, AreRejectedWithoutAChipThatHasThem) {
   AddRelu test(kernelCode(), 64);
   Net net(openWritten(test, "stream.bmodel"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Overlap_test.cpp - Chips that work at the same time ----------------===//
+//===- Overlap_test.cpp - Concurrent work of several chips ----------------===//
 #include "AbacusModel.h"
 #include "bmodel/cuda/program.h"
 #include "bmrt/backend.h"
@@ -23,7 +23,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Two families, "left" and "right", on the host's memory. A stream adds 1 to what it reads; its first byte says how.
+/// Two families, "left" and "right", on the host's memory. A stream adds 1 to its input; its first byte selects the
+/// manner.
 enum Manner : unsigned char { atOnce, meeting, failing, endless, slow };
 
 struct Meeting {
@@ -33,7 +34,7 @@ struct Meeting {
   std::vector<std::thread::id> threads;
 } meeting_;
 
-/// Returns when a stream of the other family has come, too: only if both run at the same time.
+/// Returns true once a stream of the other family has arrived, too, which requires that both run concurrently.
 bool meet() {
   std::unique_lock lock(meeting_.mutex);
   const int mine = meeting_.met;
@@ -95,7 +96,7 @@ bmrt_backend_t describeFamily(const char *family) {
   return made;
 }
 
-/// Streams of "left" and "right" between x and y, in workspace 0.
+/// A model with streams of "left" and "right" between x and y, in workspace 0.
 struct TwoChips : bmodel::test::AddRelu {
   TwoChips() : AddRelu(contractCode(), 1024) {
     static const bmrt_backend_t left = describeFamily("left"), right = describeFamily("right");
@@ -114,7 +115,7 @@ struct TwoChips : bmodel::test::AddRelu {
     auto main = std::make_unique<SubnetDefT>();
     main->name = "main", main->kind = SubnetKind::Control;
     stage().subnets[0]->plan.clear();
-    stage().subnets.insert(stage().subnets.begin(), std::move(main)); // the x86 one is subnet 1
+    stage().subnets.insert(stage().subnets.begin(), std::move(main)); // the x86 subnet becomes subnet 1
   }
 
   uint32_t add(const char *name) {
@@ -125,7 +126,7 @@ struct TwoChips : bmodel::test::AddRelu {
     return uint32_t(stage().tensors.size() - 1);
   }
 
-  /// to = from + 1 on chip 1 or 2, called from main.
+  /// Appends to = from + 1 on chip 1 or 2, called from main.
   void stream(uint32_t chip, uint32_t from, uint32_t to, Manner manner) {
     stage().subnets.push_back(std::make_unique<SubnetDefT>());
     SubnetDefT &made = *stage().subnets.back();
@@ -137,7 +138,7 @@ struct TwoChips : bmodel::test::AddRelu {
     AbacusParts::addCall(*stage().subnets[0], uint32_t(stage().subnets.size() - 1));
   }
 
-  /// to = p + q on the host, called from main.
+  /// Appends to = p + q on the host, called from main.
   void sumOnHost(uint32_t p, uint32_t q, uint32_t to) {
     stage().subnets.push_back(std::make_unique<SubnetDefT>(*stage().subnets[1]));
     SubnetDefT &made = *stage().subnets.back();
@@ -157,7 +158,7 @@ std::vector<float> resultOf(Net &net, const std::vector<float> &x) {
   return std::vector<float>(y, y + x.size());
 }
 
-/// Of the trace of the last run: rows of events, [begin, end) in us, by tid: 1 is the host, 2 + n chip n.
+/// Returns the trace of the last run: for each tid, the events [begin, end) in us. tid 1 is the host, 2 + n is chip n.
 std::map<int, std::vector<std::pair<double, double>>> readTrace(Net &net) {
   const std::string path = bmodel::test::temporaryPath("trace.json");
   check(bmrt_context_write_trace, net.get(), path.c_str());
@@ -269,7 +270,7 @@ TEST(Overlap, ACancelEndsAll) {
   EXPECT_GE(asked, 3);
 }
 
-/// An Abacus multiplies matrices while the host adds: both read x.
+/// An Abacus multiplies matrices while the host adds; both read x.
 TEST(Overlap, AnAbacusWorksWhileTheHostDoes) {
   TwoChips test;
   AbacusParts parts(test.model, test.segments, "abacus");
@@ -293,7 +294,7 @@ TEST(Overlap, AnAbacusWorksWhileTheHostDoes) {
   check(bmrt_context_set_profiling, net.get(), true);
   bool seen = false;
   const auto end = std::chrono::steady_clock::now() + 60s;
-  while (!seen && std::chrono::steady_clock::now() < end) { // a busy machine may put one of them aside, run by run
+  while (!seen && std::chrono::steady_clock::now() < end) { // on a busy machine, a run may not overlap
     const std::vector<float> x = someInput(1024), y = resultOf(net, x);
     float product = 0;
     for (int k = 0; k < 32; ++k) {
@@ -306,7 +307,8 @@ TEST(Overlap, AnAbacusWorksWhileTheHostDoes) {
   EXPECT_TRUE(seen);
 }
 
-/// Steps on tensors of the host, slots[0], and of two chips, slots[1] and [2], and what each tensor holds behind them.
+/// Steps on tensors of the host, slots[0], and of two chips, slots[1] and [2], and the expected contents of each
+/// tensor.
 struct StepsOfTwoChips : TwoChips {
   StepsOfTwoChips() : first(model, segments, "abacus"), second(model, segments, "later") {
     slots[0] = {a, b, add("c"), add("d")};
@@ -318,7 +320,7 @@ struct StepsOfTwoChips : TwoChips {
       }
     }
     values[x] = someInput(1024);
-    for (const auto &list : slots) { // workspaces hold what they hold before
+    for (const auto &list : slots) { // workspaces have undefined contents, so initialise them
       for (uint32_t slot : list) {
         copy(x, slot);
       }
@@ -360,8 +362,8 @@ struct StepsOfTwoChips : TwoChips {
   std::map<uint32_t, std::vector<float>> values;
 };
 
-/// Steps of the host and of two chips at random, on few tensors so that many depend on each other: as one after
-/// another.
+/// Random steps of the host and of two chips, on so few tensors that many steps depend on each other. The result must
+/// be that of running them one after another.
 class RandomSteps : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Overlap, RandomSteps, testing::Range(0, 40));
 
@@ -403,7 +405,7 @@ TEST_P(RandomSteps, ComputeWhatTheirOrderSays) {
 
 #ifndef BMRT_CTS_NO_LIBRARIES
 
-/// out[i] = in[i] + 1, after a while.
+/// Computes out[i] = in[i] + 1 after a delay.
 constexpr char kPtx[] = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -434,7 +436,7 @@ WAIT:
 }
 )";
 
-/// y = (x + 1 on a GPU) + (x + 1 on "left", slowly).
+/// Computes y = (x + 1 on a GPU) + (x + 1 on "left", slowly).
 struct GpuBesideAnother : TwoChips {
   GpuBesideAnother() : gpu(model, segments, "cuda") {
     using namespace bmodel::cuda;

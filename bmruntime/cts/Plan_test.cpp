@@ -12,14 +12,14 @@ using bmodel::test::AddRelu;
 
 namespace {
 
-/// AddRelu's shell with other steps and tensors.
+/// The frame of AddRelu with other steps and tensors.
 struct PlanModel : AddRelu {
   explicit PlanModel(int64_t elements = 1024) : AddRelu(kernelCode(), elements) {
     subnet().plan.clear();
     subnet().kernels.clear();
   }
 
-  /// A tensor behind those in the workspace already.
+  /// Adds a tensor after those already in the workspace.
   uint32_t addWorkspace(const std::string &name, DType dtype, std::vector<int64_t> shape) {
     const uint32_t slot = addTensor(stage(), name, dtype, shape);
     uint64_t &bytes = stage().workspaces[0]->bytes;
@@ -81,7 +81,7 @@ std::vector<float> run(Net &net, const std::vector<float> &x, const std::string 
 
 TEST(Plan, OutputsThatAreAliases) {
   PlanModel model;
-  // z views y; the input, a constant and a workspace tensor are outputs as they are.
+  // z is a view of y; the input, a constant and a workspace tensor are outputs, too.
   PlanModel::launch(model.subnet(), "add", {model.x, model.w, model.sum}, 64);
   PlanModel::launch(model.subnet(), "relu", {model.sum, model.y}, 64);
   const uint32_t z = model.addView("z", model.y, {32, 32});
@@ -104,7 +104,7 @@ TEST(Plan, OutputsThatAreAliases) {
   for (size_t i = 0; i < 1024; ++i) {
     ASSERT_EQ(copies[3][i], x[i] + model.weights[i]);
   }
-  // Unbound, they are where they are.
+  // Unbound outputs stay in their own places.
   net.setOutput("z", nullptr, 0);
   net.run();
   EXPECT_EQ(net.output<float>("z"), net.output<float>("y"));
@@ -133,7 +133,7 @@ TEST(Plan, BranchAndCall) {
   PlanModel::launch(thenNet, "relu", {model.x, model.y}, 64);
   SubnetDefT &elseNet = model.addSubnet();
   PlanModel::copy(elseNet, model.x, model.y);
-  // Is x's first int64 below 5?
+  // The condition is: x's first int64 is less than 5.
   const uint32_t first = addTensor(model.stage(), "first", DType::I64, std::vector<int64_t>{1});
   model.tensor(first).view_of = int32_t(model.x);
   PlanModel::launch(model.subnet(), "less_than_five", {first, small}, 1);
@@ -162,7 +162,7 @@ TEST(Plan, Loop) {
   SubnetDefT &body = model.addSubnet();
   PlanModel::launch(body, "increment", {count}, 1);
   PlanModel::launch(body, "less_than_five", {count, going}, 1);
-  // trips = x's first int64; count starts at 0 = its second.
+  // The trip count is x's first int64; count starts with its second, which is 0.
   const uint32_t trips = addTensor(model.stage(), "trips", DType::I64, std::vector<int64_t>{1});
   const uint32_t zero = addTensor(model.stage(), "zero", DType::I64, std::vector<int64_t>{1});
   model.tensor(trips).view_of = model.tensor(zero).view_of = int32_t(model.x);
@@ -222,7 +222,7 @@ TEST(Plan, StatesLastFromRunToRun) {
   EXPECT_EQ(*net.output<int64_t>("zeroed"), 1);
 }
 
-/// x, y: [N]; M = max(N * 3 - 2, 1) / 2 is passed to the kernel, which runs N tiles.
+/// x and y have the shape [N]; M = max(N * 3 - 2, 1) / 2 is passed to the kernel, which runs N tiles.
 struct SymbolicModel : PlanModel {
   SymbolicModel() : PlanModel(64) {
     for (const char *name : {"N", "M"}) {
@@ -274,7 +274,7 @@ TEST(Plan, SymbolicDims) {
 TEST(Plan, AnUnknownTileCountIsAnErrorNotSilence) {
   SymbolicModel model;
   model.subnet().plan[1]->op.AsLaunchDef()->tile_count_slot = 1; // "M"
-  std::swap(model.subnet().plan[0], model.subnet().plan[1]);     // which is evaluated afterwards
+  std::swap(model.subnet().plan[0], model.subnet().plan[1]);     // which is now evaluated after the launch
   Net net(openWritten(model, "unbound.bmodel"));
   const int64_t n = 2;
   check(bmrt_context_set_input_shape, net.get(), 0u, &n, 1u);
@@ -312,7 +312,7 @@ TEST(Plan, ABoundBufferDoesNotOutliveItsShape) {
   check(bmrt_context_set_input_shape, net.get(), 0u, &small, 1u);
   net.setInput("x", two.data(), 8);
   check(bmrt_context_set_input_shape, net.get(), 0u, &larger, 1u);
-  net.run(); // reads 40 floats: the context's own, not the caller's two
+  net.run(); // reads 40 floats from the context's own buffer, not from the caller's two
   EXPECT_THROW(net.setInput("x", two.data(), 8), Error);
 }
 

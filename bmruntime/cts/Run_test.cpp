@@ -21,7 +21,7 @@ std::vector<float> resultOf(Net &net, const std::vector<float> &x) {
 class OnThreads : public testing::TestWithParam<uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Threads, OnThreads, testing::Values(1, 2, 3, 8));
 
-/// Native code, a chip with memory of its own that works at once, and one that does so later.
+/// Native code, a synchronous chip with its own memory, and an asynchronous one.
 class OnFamilies : public testing::TestWithParam<const char *> {};
 INSTANTIATE_TEST_SUITE_P(Families, OnFamilies, testing::Values("x86", "abacus", "later"),
                          [](const auto &info) { return std::string(info.param); });
@@ -52,7 +52,7 @@ TEST_P(OnThreads, ResultAfterSleeping) {
   const std::vector<float> x = someInput(16 * 1000);
   const std::vector<float> expected = addRelu(x, test.weights);
   for (int run = 0; run < 5; ++run) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2)); // the workers give up spinning
+    std::this_thread::sleep_for(std::chrono::milliseconds(2)); // the workers stop spinning and sleep
     ASSERT_EQ(resultOf(net, x), expected);
   }
 }
@@ -100,7 +100,7 @@ TEST_P(OnFamilies, AlignedBuffersAreUsedInPlace) {
   EXPECT_EQ(net.output<float>("y"), y.data());
   const std::vector<float> expected = addRelu(values, test.weights);
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), y.data()));
-  // A later run sees what the caller has written since.
+  // A later run sees the new contents of the caller's buffer.
   x[5] = 1000;
   net.run();
   EXPECT_EQ(y[5], 1000 + test.weights[5]);
@@ -156,7 +156,7 @@ TEST(Run, CallersWorkspace) {
 
 TEST_P(OnFamilies, Async) {
   AddReluOn test(GetParam(), 1024);
-  const std::vector<float> x = someInput(1024); // outlives the run that is in flight at the end
+  const std::vector<float> x = someInput(1024); // outlives the run in flight at the end
   Net net(openWritten(test, "async.bmodel"), {.threads = 2});
   net.setInput("x", x.data(), 4096);
   bmrt_status_t status;
@@ -196,7 +196,7 @@ TEST_P(OnThreads, FloatModeIsTheContracts) {
                     {test.y});
   Net net(openWritten(test, "denormal.bmodel"), {.threads = GetParam()});
   const unsigned before = __builtin_ia32_stmxcsr();
-  __builtin_ia32_ldmxcsr(before | 0x8040); // flush to zero, as a caller may have set
+  __builtin_ia32_ldmxcsr(before | 0x8040); // flush to zero, which a caller may have enabled
   const std::vector<float> y = resultOf(net, std::vector<float>(16 * 64, 1.0f));
   const unsigned after = __builtin_ia32_stmxcsr();
   __builtin_ia32_ldmxcsr(before);

@@ -10,8 +10,8 @@ using namespace bmodel;
 
 namespace {
 
-/// relu(x + w) on [1, 1024], [2, 256], [2, 1024] for a machine that is not there, and [1, 1024] again for chip "other".
-/// w of the smaller one are the first of the larger one's.
+/// relu(x + w) on [1, 1024], [2, 256], [2, 1024] for a machine that does not exist, and [1, 1024] again for chip
+/// "other". The w of the smaller stage is the beginning of the larger one.
 struct FourStages : bmodel::test::AddRelu {
   FourStages() : AddRelu(kernelCode(), 1024) {
     model.chips[0]->family = "x86";
@@ -28,7 +28,7 @@ struct FourStages : bmodel::test::AddRelu {
       tensor->shape = {constantDim(rows), constantDim(columns)};
       tensor->bytes = uint64_t(rows) * uint64_t(columns) * sizeof(float);
     }
-    if (rows * columns > 1024) { // never runs
+    if (rows * columns > 1024) { // this stage never runs
       made->tensors[w]->shape = {constantDim(1)}, made->tensors[w]->bytes = 4;
     }
     made->workspaces[0]->bytes = made->tensors[sum]->bytes;
@@ -84,7 +84,7 @@ TEST(Stages, ErrorsTellTheShapesThereAre) {
   EXPECT_EQ(net.stage(), 0u) << "an error moved the context";
   const std::vector<float> x = someInput(1024);
   EXPECT_EQ(runOn(net, x), addRelu(x, test.weights));
-  // A stage that is named is the only one.
+  // A context with a named stage does not switch stages.
   Net fixed(model, {.stage = 1});
   EXPECT_NE(messageOf([&] { fixed.setShape("x", {1, 1024}); }, BMRT_INVALID_ARGUMENT).find("is 2, not 1"),
             std::string::npos);
@@ -95,7 +95,7 @@ TEST(Stages, ErrorsTellTheShapesThereAre) {
   EXPECT_NE(messageOf([&] { check(bmrt_context_set_stage, fixed.get(), 2u); }, BMRT_UNSUPPORTED), "");
 }
 
-/// x + w, both of them inputs: as large as each other, or w as large as ever.
+/// x + w with both as inputs: w is as large as x in one stage and has its full size in another.
 struct TwoInputs : FourStages {
   TwoInputs() {
     auto &stages = model.nets[0]->stages;
@@ -124,7 +124,7 @@ TEST(Stages, OtherInputsKeepTheirShapesIfTheyCan) {
   EXPECT_EQ(net.stage(), 0u) << "no stage has w as it was";
 }
 
-/// relu(x + w), both of them inputs, of shapes [1, N] and [1, M]; M is N where |areEqual|.
+/// relu(x + w) with both as inputs, of shapes [1, N] and [1, M]; M is N if |areEqual|.
 struct SymbolicInputs : bmodel::test::AddRelu {
   explicit SymbolicInputs(bool areEqual) : AddRelu(kernelCode(), 1024) {
     tensor(w).role = TensorRole::Input, tensor(w).place = Place::Caller;

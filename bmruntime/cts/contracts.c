@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- contracts.c - The kernels of kernels.c that say what they rely on --===//
+//===- contracts.c - The kernels of kernels.c with contracts --------------===//
 //
-// Most for 1024 floats in 64 tiles, as the compiler's own kernels say it: bmodel/kernel_contract.h.
+// Most contracts are for 1024 floats in 64 tiles, in the format that the compiler writes (bmodel/kernel_contract.h).
 //
 //===----------------------------------------------------------------------===//
 #include "kernels.c"
@@ -24,13 +24,13 @@
       {__VA_ARGS__},                                                                                                   \
       #kernel};
 
-// Of one tile each.
+// Kernels with one tile.
 CONTRACT(increment, 1, 1, 0, {8, BM_ARG_READ | BM_ARG_WRITE, 0})
 CONTRACT(less_than_five, 1, 2, 0, {8, BM_ARG_READ, 0}, {1, BM_ARG_READ | BM_ARG_WRITE, 0})
 
 #define READ {4096, BM_ARG_READ, 4}
 #define WRITTEN {4096, BM_ARG_READ | BM_ARG_WRITE, 4}
-// As older compilers write it: aligned as the kernel's contract says.
+// Written by older compilers: the alignment is that of the kernel's contract.
 #define OLDER {4096, BM_ARG_READ, 0}
 
 CONTRACT(add, 64, 3, 0, READ, OLDER, WRITTEN)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- CudaFuzzer.cpp - libFuzzer target: code and streams of family cuda -===//
 //
-// The first bytes are a segment of code, the rest a stream: neither may be read past its end, whatever it holds.
+// The first bytes are a code segment, the rest is a stream. Neither may be read past its end, whatever it contains.
 //
 //===----------------------------------------------------------------------===//
 #include "bmruntime/src/cuda/Program.h"
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {
   bool hasHead = data.ConsumeBool();
   auto code = data.ConsumeBytes<uint8_t>(data.ConsumeIntegralInRange<size_t>(0, 256));
   const bmodel::cuda::Directory head{bmodel::cuda::kMagic, bmodel::cuda::kVersion, 1, 2};
-  if (hasHead && code.size() >= sizeof head) { // which random bytes hardly are
+  if (hasHead && code.size() >= sizeof head) { // which random bytes hardly ever are
     memcpy(code.data(), &head, sizeof head);
   }
   auto launches = data.ConsumeRemainingBytes<uint8_t>();
@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {
   }
   std::vector<Command> commands;
   if (readCommands(stream, commands, &status) != BMRT_OK) {
-    abort(); // verified, and not read
+    abort(); // verified, but not readable
   }
   for (const Command &command : commands) {
     for (const bmodel::cuda::Argument &argument : command.arguments) {

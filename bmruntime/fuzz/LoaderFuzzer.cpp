@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- LoaderFuzzer.cpp - libFuzzer target: arbitrary bytes as a model ----===//
 //
-// The input is the flatbuffer and the segments of a file; the header, whose hash a fuzzer would
-// never guess, is put in front here. What passes all checks is opened, and a context is made of it
-// and its infos are read; nothing is run, since code is not checked.
+// The input is the flatbuffer and the segments of a file. The target prepends the header, whose hash a fuzzer would
+// never guess. If the input passes all checks, the target opens it, creates a context and reads its infos. It runs
+// nothing, because code is not checked.
 //
 //===----------------------------------------------------------------------===//
 #include "bmodel/file_header.h"
@@ -15,8 +15,7 @@
 
 namespace {
 
-/// Memory at a multiple of 64 of which the last byte is the model's last, so that the sanitizer
-/// sees a read past the end.
+/// Memory that is aligned to 64 and ends with the model's last byte, so that the sanitizer detects reads past the end.
 struct Image {
   explicit Image(size_t size) : bytes(static_cast<char *>(aligned_alloc(64, (size + 63) / 64 * 64))) {}
   ~Image() { free(bytes); }
@@ -53,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 8) {
     return 0;
   }
-  // The first four bytes say how much of the rest is the flatbuffer.
+  // The first four bytes determine the size of the flatbuffer.
   uint32_t tableBytes;
   memcpy(&tableBytes, data, sizeof(tableBytes));
   data += sizeof(tableBytes);
@@ -72,8 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   memcpy(image.bytes, &header, sizeof(header));
   memcpy(image.bytes + sizeof(header), data, size);
 
-  // The hash of the code is checked in any case, and a fuzzer would not guess it: most inputs end
-  // there. ElfImage_test covers the code beyond.
+  // The hash of the code is always checked, and a fuzzer would not guess it, so most inputs end here. ElfImage_test
+  // covers the code after this point.
   const bmrt_open_options_t options = {sizeof(options), /*trust_constants=*/true, /*device=*/nullptr};
   bmrt_model_t *model = nullptr;
   bmrt_status_t status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- MakeCorpus.cpp - A model as an input of LoaderFuzzer ---------------===//
+//===- MakeCorpus.cpp - Converts a model to an input of LoaderFuzzer ------===//
 //
 // Usage: bmrt_make_corpus MODEL OUTPUT
 //

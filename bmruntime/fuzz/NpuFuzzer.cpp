@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- NpuFuzzer.cpp - libFuzzer target: commands, chips and texts of the NPU ---===//
 //
-// What the checks let pass is run in the simulator, whose memories are as large as the checks were told.
+// Runs streams that pass the checks in the simulator, whose memories have exactly the checked sizes.
 //
 //===----------------------------------------------------------------------===//
 #include "bmruntime/src/npu/Simulator.h"
@@ -21,7 +21,7 @@ using namespace bmodel;
 using namespace bmodel::npu;
 
 constexpr uint64_t kConstants = 512, kBuffer = 1024;
-constexpr double kMostCycles = 1e6; ///< of a stream that is run
+constexpr double kMostCycles = 1e6; ///< maximum estimated time of a stream that is run
 
 Chip smallChip() {
   Chip chip;
@@ -34,7 +34,8 @@ Chip smallChip() {
   return chip;
 }
 
-/// Fields from the input. Each is mostly what a valid command has, for few random ones would be valid as a whole.
+/// Creates commands from the input. Most fields get valid values, because few completely random commands would be
+/// valid.
 class Commands {
 public:
   explicit Commands(FuzzedDataProvider &data) : data(data) {}
@@ -68,7 +69,8 @@ private:
   T within(T low, T high) {
     return seldom() ? data.ConsumeIntegral<T>() : data.ConsumeIntegralInRange<T>(low, high);
   }
-  /// Of the command's type in its lane, with room for eight rows and columns; by name where that must be otherwise.
+  /// Returns a tensor of the command's type and lane, with room for eight rows and columns; some names need other
+  /// properties.
   Tensor tensor(std::string_view name) {
     constexpr Region regions[] = {Region::none,      Region::local, Region::constants,
                                   Region::workspace, Region::io,    Region(int(Region::io) + 1)};
@@ -115,10 +117,10 @@ private:
   FuzzedDataProvider &data;
   Type type{};
   uint16_t lane = 0;
-  bool outside = false; ///< its operands lie there
+  bool outside = false; ///< the command's operands lie outside the chip
 };
 
-/// Programs of the vector unit, so that some of them are valid.
+/// Fills the constants with programs of the vector unit, some of which are valid.
 void fillConstants(FuzzedDataProvider &data, unsigned char *constants) {
   for (uint64_t at = 0; at < kConstants; at += sizeof(Instruction)) {
     auto number = [&](uint8_t most) { return data.ConsumeIntegralInRange<uint8_t>(0, most); };
@@ -129,7 +131,7 @@ void fillConstants(FuzzedDataProvider &data, unsigned char *constants) {
 
 void runStream(FuzzedDataProvider &data) {
   static const Chip chip = smallChip();
-  auto memory = std::make_unique<unsigned char[]>(kConstants); // exactly as long as is told, for the sanitizer
+  auto memory = std::make_unique<unsigned char[]>(kConstants); // of the exact size, for the sanitizer
   fillConstants(data, memory.get());
   std::vector<Descriptor> stream;
   Commands commands(data);
@@ -148,7 +150,7 @@ void runStream(FuzzedDataProvider &data) {
       !checkPrograms(stream.data(), stream.size(), memory.get(), status) || !simulator.allocate()) {
     return;
   }
-  // Valid commands may repeat an element as often as they like.
+  // Valid commands may repeat an element any number of times, so limit the estimated time.
   std::vector<Cost> costs;
   double cycles = 0;
   for (const Descriptor &command : stream) {
@@ -175,7 +177,7 @@ void runStream(FuzzedDataProvider &data) {
   }
 }
 
-/// Texts that are read must be written as they were.
+/// Checks that a text that can be parsed survives a round trip.
 void readText(const std::string &text) {
   Descriptor command, again;
   Status status;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Reseal.cpp - Alters the tables of a .bmodel, seals it anew, runs it ===//
+//===- Reseal.cpp - Runs models with altered tables and valid hashes ------===//
 //
 // bmrt_reseal MODEL... [--count N] [--seed S] [--only I] [--verbose]
 // bmrt_reseal MODEL --segment N --flip OFFSET --bits BITS --output FILE
 //
-// The second one changes bits of a byte of a segment (code or constants) and writes a file with right hashes: a model
-// that is broken on purpose. The first one:
+// The second form changes bits of a byte of a segment (code or constants) and writes a file with valid hashes: a
+// deliberately broken model.
 //
-// Each mutation alters up to three fields of the flatbuffer of a good model, any that the schema has, and recomputes
-// all hashes, as somebody could who wants to harm. The code stays as it is. The result must be refused, or run: no byte
-// outside of the buffers may be touched (they end at pages that nobody may), and a run that has not ended after a while
-// must answer a cancel within a second of computing. Exit code 1 where one does not; what crashes says its number,
-// which --only repeats. Build it with the asan and ubsan presets, too.
+// In the first form, each mutation alters up to three arbitrary fields of the flatbuffer of a valid model and
+// recomputes all hashes, as an attacker could. The code is not altered. The file must be rejected, or it must run: no
+// byte outside the buffers may be accessed (they end at inaccessible pages), and a run that does not end within a while
+// must answer a cancel within a second of CPU time. Exit code 1 if a run does not answer. A crash reports the number of
+// the mutation, which --only repeats. Use it with the asan and ubsan presets, too.
 //
 //===----------------------------------------------------------------------===//
 #include "TableFields.h"
@@ -46,7 +46,7 @@ using bmrt::fuzz::TableFields;
 
 namespace {
 
-/// The time that this program has computed: how busy the machine is must not matter.
+/// The CPU time of this program, which does not depend on how busy the machine is.
 struct Clock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -70,7 +70,7 @@ std::string readFile(const std::string &path) {
 
 uint64_t alignUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
-/// A good model with every field written out, defaults too, so that each can be altered in its place.
+/// A valid model with every field written explicitly, including defaults, so that each can be altered in place.
 struct Seed {
   std::string path;
   std::vector<uint8_t> table;
@@ -87,7 +87,7 @@ Seed readSeed(const std::string &path) {
     exit(2);
   }
   memcpy(&header, file.data(), sizeof header);
-  // The object API wants the table as aligned as it is in a file.
+  // The object API requires that the table is aligned as in a file.
   std::vector<uint64_t> aligned(header.tableBytes / 8 + 1);
   memcpy(aligned.data(), file.data() + header.tableOffset, header.tableBytes);
   std::unique_ptr<ModelDefT> model(GetModelDef(aligned.data())->UnPack());
@@ -96,7 +96,7 @@ Seed readSeed(const std::string &path) {
   for (auto &segment : model->segments) {
     seed.segments.push_back(file.substr(segment->offset, segment->bytes));
   }
-  // Twice: where segments lie follows from the size of the table, which their offsets do not change.
+  // Pack twice: the offsets of segments follow from the size of the table, which they do not change.
   for (int round = 0; round < 2; ++round) {
     flatbuffers::FlatBufferBuilder builder;
     builder.ForceDefaults(true);
@@ -114,7 +114,7 @@ Seed readSeed(const std::string &path) {
   return seed;
 }
 
-/// Memory whose last byte (but for alignment) is followed by a page that nobody may touch, and its first preceded.
+/// Memory with an inaccessible page before its first and after its last byte (up to alignment).
 class Guarded {
 public:
   explicit Guarded(uint64_t bytes) {
@@ -152,7 +152,7 @@ uint64_t loadNumber(const uint8_t *from, size_t bytes) {
   return value;
 }
 
-/// A value that is likely to matter.
+/// Returns a new value that is likely to be significant.
 uint64_t alterNumber(uint64_t old, size_t bytes, const std::vector<uint8_t> &table, Random &random) {
   const uint64_t bits = bytes * 8;
   switch (random() % 10) {
@@ -186,7 +186,7 @@ void alterSpot(const std::vector<Spot> &all, std::vector<uint8_t> &table, Random
     value = alterNumber(value, spot.bytes, table, random);
   } else if (spot.kind == Spot::Length) {
     value = random() % 4 ? random() % (value + 1) : value + 1;
-  } else { // to another thing of its kind; offsets are forward
+  } else { // refers to another object of the same kind; offsets are forward
     const Spot &other = all[random() % all.size()];
     const uint64_t target = other.offset + loadNumber(&table[other.offset], 4);
     value = target > spot.offset ? target - spot.offset : value;
@@ -194,7 +194,7 @@ void alterSpot(const std::vector<Spot> &all, std::vector<uint8_t> &table, Random
   memcpy(&table[spot.offset], &value, spot.bytes);
 }
 
-/// Sealed bytes of a file, aligned, in guarded memory.
+/// Returns the bytes of a file with valid hashes, aligned, in guarded memory.
 Guarded seal(const Seed &seed, std::vector<uint8_t> &table, const TableFields &fields, bool segmentsAltered) {
   Guarded file(seed.fileBytes);
   char *bytes = file.data();
@@ -202,7 +202,7 @@ Guarded seal(const Seed &seed, std::vector<uint8_t> &table, const TableFields &f
     memcpy(bytes + seed.offsets[i], seed.segments[i].data(), seed.segments[i].size());
   }
   if (segmentsAltered) {
-    // The hashes of what the altered table says, where it says anything that is there.
+    // Recompute the chunk hashes for the ranges that the altered table describes, where these exist.
     const auto found = fields.spots.find("bmodel.SegmentDef.chunk_xxh3[]");
     flatbuffers::Verifier verifier(table.data(), table.size());
     if (found != fields.spots.end() && VerifyModelDefBuffer(verifier)) {
@@ -230,7 +230,7 @@ Guarded seal(const Seed &seed, std::vector<uint8_t> &table, const TableFields &f
   return file;
 }
 
-/// Cancels what runs too long, and ends the program where even that does not help.
+/// Cancels a run that takes too long, and ends the program if the run does not answer.
 class Watch {
 public:
   Watch() : thread([this] { watch(); }) {}
@@ -243,7 +243,7 @@ public:
     running = context;
     began = Clock::now();
   }
-  /// How long a run took to answer a cancel; zero: it was not asked.
+  /// Returns the time that a run took to answer a cancel; zero if it was not cancelled.
   Clock::duration disarm() {
     const std::lock_guard<std::mutex> lock(mutex);
     running = nullptr;
@@ -281,7 +281,7 @@ struct Counts {
   Clock::duration longest{};
 };
 
-/// The smallest sizes that the model takes.
+/// Binds inputs and outputs with small sizes that the model accepts.
 void bindPorts(bmrt_context_t *context, Random &random, std::vector<Guarded> &buffers) {
   bmrt_tensor_info_t info;
   for (uint32_t i = 0; i < bmrt_context_input_count(context); ++i) {
@@ -359,7 +359,7 @@ extern "C" void __sanitizer_set_death_callback(void (*callback)());
 #endif
 #endif
 
-/// Writes the model with |bits| of the byte at |offset| of a segment changed; false where there is no such byte.
+/// Writes the model with |bits| flipped in the byte at |offset| of a segment; returns false if there is no such byte.
 bool writeFlipped(Seed seed, const TableFields &fields, uint64_t segment, uint64_t offset, uint64_t bits,
                   const std::string &output) {
   if (segment >= seed.segments.size() || offset >= seed.segments[segment].size()) {
@@ -381,7 +381,7 @@ struct Arguments {
   std::string output;
   uint64_t segment = 0, flip = 0, bits = 0;
   uint64_t count = 1000, seed = 1;
-  int64_t only = -1; ///< the one mutation to run; -1: all
+  int64_t only = -1; ///< the only mutation to run; -1: all
   bool verbose = false;
 };
 
@@ -413,8 +413,8 @@ void tellCrashes() {
 #endif
 }
 
-/// Opens and runs the model with mutation |index| of its fields; mutation 0 is the model as it is. False where that
-/// one is refused.
+/// Opens and runs the model with mutation |index|; mutation 0 is the unaltered model. Returns false if the unaltered
+/// model is rejected.
 bool tryMutation(const Arguments &arguments, const Seed &seed, const TableFields &fields, uint64_t index, Watch &watch,
                  Counts &counts) {
   std::vector<const std::pair<const std::string, std::vector<Spot>> *> byField;
@@ -449,7 +449,8 @@ bool tryMutation(const Arguments &arguments, const Seed &seed, const TableFields
   return true;
 }
 
-/// All mutations of one model. False where it is refused unaltered, never ran, or was too slow.
+/// Runs all mutations of one model. Returns false if the unaltered model is rejected, no mutation ran, or a run was too
+/// slow.
 bool tryModel(const Arguments &arguments, const std::string &path, const std::string &schema, Watch &watch) {
   const Seed seed = readSeed(path);
   const TableFields fields(schema, seed.table);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- TableFields.h - Every field of a flatbuffer, by its schema ---------===//
+//===- TableFields.h - Lists every field of a flatbuffer ------------------===//
 #ifndef BMRT_FUZZ_TABLEFIELDS_H
 #define BMRT_FUZZ_TABLEFIELDS_H
 
@@ -11,7 +11,7 @@
 
 namespace bmrt::fuzz {
 
-/// A place in the buffer that can be altered.
+/// A position in the buffer that can be altered.
 struct Spot {
   enum Kind : uint8_t { Scalar, Length, Reference };
   Kind kind;
@@ -19,8 +19,8 @@ struct Spot {
   size_t offset; ///< from the start of the buffer
 };
 
-/// All places of a flatbuffer by the field that they are of, e.g. "LaunchDef.args[]": so a field of which there is one
-/// is altered as often as one of which there are thousands.
+/// All positions of a flatbuffer, grouped by field, e.g. "LaunchDef.args[]", so that a field that occurs once is
+/// altered as often as a field that occurs thousands of times.
 class TableFields {
 public:
   /// |schema| is flatc's binary schema, |buffer| a well-formed buffer of its root type.

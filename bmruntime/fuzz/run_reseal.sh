@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run_reseal.sh MAKE_MODELS RESEAL COUNT: alters the models whose code says what it relies on, COUNT times each.
+# run_reseal.sh MAKE_MODELS RESEAL COUNT: alters the models whose code has contracts, COUNT times each.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run_smoke.sh MAKE_MODELS MAKE_CORPUS FUZZER FLAGS...: a short run of the loader's fuzzer from real models.
+# run_smoke.sh MAKE_MODELS MAKE_CORPUS FUZZER FLAGS...: runs the loader's fuzzer briefly, starting from real models.
 set -eu
 make_models=$1 make_corpus=$2 fuzzer=$3
 shift 3
@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/models" "$work/seeds"
 "$make_models" "$work/models"
-# Listed in order: a folder's own differs from file system to file system.
+# An explicit list: the order of files in a folder differs between file systems.
 seeds=
 for name in abacus_host add_relu blocked dynamic npu_add npu_mixed stages; do
   "$make_corpus" "$work/models/$name.bmodel" "$work/seeds/$name"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- DlPack.cpp - Tensors of GPUs from and for other libraries ----------===//
+//===- DlPack.cpp - Exchange of GPU tensors with other libraries ----------===//
 #include "DlPack.h"
 
 namespace py = pybind11;
@@ -44,7 +44,7 @@ bool isContiguous(const Tensor &tensor) {
   return true;
 }
 
-/// What a consumer of |Output| is lent.
+/// The data that a consumer of |Output| borrows.
 struct Loan {
   ManagedTensor managed;
   std::shared_ptr<bmrt_chip_buffer_t> buffer;
@@ -94,7 +94,7 @@ py::capsule Output::lend() const {
   managed.owner = loan.get();
   managed.deleter = [](ManagedTensor *each) { delete static_cast<Loan *>(each->owner); };
   PyObject *capsule = PyCapsule_New(&managed, "dltensor", [](PyObject *self) {
-    if (PyCapsule_IsValid(self, "dltensor")) { // nobody has taken it over
+    if (PyCapsule_IsValid(self, "dltensor")) { // no consumer has taken it over
       auto *each = static_cast<ManagedTensor *>(PyCapsule_GetPointer(self, "dltensor"));
       each->deleter(each);
     }
@@ -102,6 +102,6 @@ py::capsule Output::lend() const {
   if (!capsule) {
     throw py::error_already_set();
   }
-  (void)loan.release(); // the capsule's now
+  (void)loan.release(); // now owned by the capsule
   return py::reinterpret_steal<py::capsule>(capsule);
 }

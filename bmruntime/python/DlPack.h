@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- DlPack.h - Tensors of GPUs from and for other libraries ------------===//
+//===- DlPack.h - Exchange of GPU tensors with other libraries ------------===//
 //
-// The structs of DLPack 0.x, as capsules named "dltensor" have them (https://dmlc.github.io/dlpack); of the devices
-// CUDA's memory alone.
+// The structs of DLPack 0.x, as in capsules named "dltensor" (https://dmlc.github.io/dlpack). Supports only CUDA
+// memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMRT_PYTHON_DLPACK_H
@@ -41,10 +41,11 @@ struct ManagedTensor {
   void (*deleter)(ManagedTensor *);
 };
 
-/// A tensor that another library lends, as long as this lives.
+/// A tensor that another library lends for the lifetime of this object.
 class Borrowed {
 public:
-  /// Takes over |capsule|. Throws value_error if it is no contiguous tensor of |info|'s type in the memory of GPU |id|.
+  /// Takes over |capsule|. Throws value_error if it is not a contiguous tensor of |info|'s type in the memory of GPU
+  /// |id|.
   Borrowed(const pybind11::object &capsule, const bmrt_tensor_info_t &info, int32_t id);
 
   const void *data() const { return static_cast<const char *>(managed->tensor.data) + managed->tensor.byteOffset; }
@@ -64,17 +65,17 @@ private:
   std::unique_ptr<ManagedTensor, Release> managed;
 };
 
-/// An output in the memory of a GPU, for libraries that take __dlpack__.
+/// An output in the memory of a GPU, for libraries that support __dlpack__.
 class Output {
 public:
   Output(bmrt_chip_buffer_t *buffer, const bmrt_tensor_info_t &info, int32_t id);
 
   void *data() const { return bmrt_chip_buffer_data(buffer.get()); }
   const std::vector<int64_t> &getShape() const { return shape; }
-  /// What the run made of symbolic dims.
+  /// Sets the shape that the run computed for symbolic dims.
   void setShape(std::vector<int64_t> newShape) { shape = std::move(newShape); }
   Device device() const { return {kCuda, id}; }
-  /// A capsule that shares the memory.
+  /// Returns a capsule that shares the memory.
   pybind11::capsule lend() const;
 
 private:

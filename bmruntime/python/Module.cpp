@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Module.cpp - Python module tessera._runtime ------------------------===//
 //
-// The C++ interface in Python's terms: infos as dicts, arrays in and out by position. Names, shapes
-// and types are checked with messages for people in tessera/runtime.py; sizes are checked again by
-// the library itself. Arrays cross by the buffer protocol and are made by a Python callable, so the
-// module does not depend on numpy's binary interface and works with numpy 1 and 2 alike.
+// Wraps the C++ interface for Python: infos are dicts, arrays are passed by position. tessera/runtime.py checks names,
+// shapes and types with messages for users; the library itself checks sizes again. Arrays are passed through the buffer
+// protocol and created by a Python callable, so the module does not depend on numpy's binary interface and works with
+// numpy 1 and 2.
 //
 //===----------------------------------------------------------------------===//
 #include "ArrayCall.h"
@@ -60,7 +60,7 @@ py::list shapeOf(const bmrt_tensor_info_t &info, const int64_t *shape) {
   return result;
 }
 
-/// Some contiguous memory of Python's, kept alive and in place as long as this lives.
+/// Contiguous memory of a Python object, which is kept alive and in place for the lifetime of this object.
 struct Buffer {
   explicit Buffer(const py::buffer &owner, bool writable = false) : info(owner.request(writable)) {}
 
@@ -69,8 +69,8 @@ struct Buffer {
   py::buffer_info info;
 };
 
-/// Whether this thread is the main one, where alone Python runs the handlers of signals. It is asked before each run,
-/// and system calls take their time; after a fork the thread that forked is the main one.
+/// Returns true on the main thread, the only one on which Python runs signal handlers. Every run asks, so the answer is
+/// kept per thread instead of making system calls; after a fork, the thread that forked is the main thread.
 bool isMainThread() {
   enum Answer : char { kUnknown, kMain, kOther };
   static thread_local Answer known = kUnknown;
@@ -84,13 +84,13 @@ bool isMainThread() {
 
 class Context {
 public:
-  /// |chip|: only stages for that one; empty: any.
+  /// |chip|: use only stages for this chip; empty: any.
   Context(const bmrt::Model &model, uint32_t net, const std::string &chip, uint32_t threads)
       : model(model), number(net), net(model, {.net = model.netName(net), .threads = threads, .chip = chip}) {}
 
   uint32_t stage() const { return net.stage(); }
 
-  /// The stage that inputs of these shapes are for.
+  /// Selects the stage for inputs of these shapes and returns its number.
   uint32_t choose(const std::vector<std::vector<int64_t>> &shapes) {
     const Hold hold(*this);
     std::vector<const int64_t *> pointers;
@@ -103,17 +103,17 @@ public:
     return net.stage();
   }
 
-  /// Runs do their chips' work in that stream; 0: in streams of the context's own.
+  /// Makes runs execute their chips' work in that stream; 0: in the context's own streams.
   void setStream(uintptr_t stream) {
     const Hold hold(*this);
     bmrt::check(bmrt_context_set_stream, net.get(), reinterpret_cast<void *>(stream));
   }
 
-  /// Runs |stage| with |inputs| (contiguous, in order: arrays, or DLPack capsules of GPU |gpu|'s memory); returns
-  /// [(output, shape)]. |allocate|(dtype, shape) makes an array. An output of symbolic shape is allocated with its
-  /// largest size: the result of |shape| lies at its front. |dump|, unless it is None, is given every tensor of the
-  /// ONNX graph that a step wrote, as soon as it is there: dump[name] = array, of quantised ones (array, info). With
-  /// |onGpu| outputs are GpuTensor objects, and |allocate| is not called.
+  /// Runs |stage| with |inputs| (contiguous, in order: arrays, or DLPack capsules of memory of GPU |gpu|); returns
+  /// [(output, shape)]. |allocate|(dtype, shape) creates an array. An output of symbolic shape is allocated with its
+  /// largest size, and the result has |shape| and is at its front. |dump|, unless it is None, receives every tensor of
+  /// the ONNX graph that a step wrote, right after the step: dump[name] = array, or (array, info) for quantised
+  /// tensors. With |onGpu|, outputs are GpuTensor objects, and |allocate| is not called.
   py::list run(uint32_t stage, const std::vector<py::object> &inputs, const py::object &allocate,
                const py::object &dump, int32_t gpu, bool onGpu) {
     const Hold hold(*this);
@@ -130,8 +130,8 @@ public:
     return resultsOf(arrays, onGpu);
   }
 
-  /// Runs the present stage if |inputs| is a dict of arrays that need no conversion; returns a dict of arrays, or
-  /// none for other inputs, with which nothing was done.
+  /// Runs the current stage and returns a dict of arrays if |inputs| is a dict of arrays that need no conversion.
+  /// Otherwise does nothing and returns None.
   py::object runArrays(const py::object &inputs) {
     const Hold hold(*this);
     if (!arrayCall || arrayCall->stage() != net.stage()) {
@@ -149,7 +149,7 @@ public:
     return arrays;
   }
 
-  /// As |run|, but returns at once; |wait| has what it returns. Keeps what is bound until then.
+  /// Like |run|, but returns at once; |wait| returns the result. Keeps all bound objects alive until then.
   void launch(uint32_t stage, const std::vector<py::object> &inputs, const py::object &allocate, int32_t gpu,
               bool onGpu) {
     const Hold hold(*this);
@@ -174,14 +174,14 @@ public:
 
   bool isDone() { return bmrt_context_is_done(net.get()); }
 
-  /// Nothing of Python's may go before the chip is done with it.
+  /// Waits for a launched run, because the chip may still use Python objects.
   ~Context() {
     if (launched) {
       (void)bmrt_context_wait(net.get(), nullptr);
     }
   }
 
-  /// Runs on the context's own buffers, so that every tensor can be looked at afterwards.
+  /// Runs on the context's own buffers, so that every tensor can be inspected afterwards.
   void runKeeping(const std::vector<py::buffer> &inputs) {
     const Hold hold(*this);
     const std::vector<bmrt_tensor_info_t> infos = net.inputs();
@@ -206,18 +206,18 @@ public:
     });
   }
 
-  /// From any thread, while another one runs.
+  /// Cancels a run. May be called from any thread.
   void cancel() { bmrt_context_cancel(net.get()); }
 
-  /// The context's own bytes of an input.
+  /// Returns the context's own buffer of an input.
   py::memoryview inputBytes(uint32_t input) {
     bmrt_tensor_info_t info;
     bmrt::check(bmrt_context_input_info, net.get(), input, &info);
     return py::memoryview::from_memory(inputBuffer(input), py::ssize_t(info.bytes));
   }
 
-  /// The tensors a step wrote, in order: as `describe` has it, and onnx_names, data: the stored bytes, writable, and
-  /// padded: whether more elements are stored than the tensor has.
+  /// Lists the tensors that a step wrote, in order, as dicts with the keys of `describe` and: onnx_names; data, the
+  /// stored bytes (writable); padded, whether more elements are stored than the tensor has.
   py::list writes(uint32_t index) {
     bmrt_step_info_t step;
     bmrt::check(bmrt_context_step_info, net.get(), index, &step);
@@ -240,7 +240,7 @@ public:
     return result;
   }
 
-  /// Writes the |write|-th tensor that step |index| wrote to |array|, row-major.
+  /// Copies the |write|-th tensor that step |index| wrote to |array|, in row-major order.
   void rowMajor(uint32_t index, uint32_t write, const py::buffer &array) {
     bmrt_step_info_t step;
     bmrt::check(bmrt_context_step_info, net.get(), index, &step);
@@ -250,7 +250,7 @@ public:
     bmrt::check(bmrt_tensor_to_row_major, &view, target.info.ptr, target.bytes());
   }
 
-  /// What the last run left in output |index|, read-only, valid until the next run.
+  /// Returns output |index| of the last run, read-only and valid until the next run.
   py::memoryview outputBytes(uint32_t index) {
     bmrt_tensor_info_t info;
     bmrt::check(bmrt_context_output_info, net.get(), index, &info);
@@ -272,7 +272,7 @@ public:
   }
 
 private:
-  /// A run in flight, and what it works on.
+  /// A run in flight, and the objects that it uses.
   struct Launched {
     std::vector<py::object> inputs;
     std::deque<Buffer> bound, targets;
@@ -281,7 +281,7 @@ private:
     bool onGpu = false;
   };
 
-  /// [(output, shape)] of what was bound as outputs, after a run.
+  /// Returns [(output, shape)] of the bound outputs after a run.
   py::list resultsOf(const py::list &arrays, bool onGpu) {
     py::list results;
     for (uint32_t i = 0; i < arrays.size(); ++i) {
@@ -295,8 +295,8 @@ private:
     return results;
   }
 
-  /// Holds the context for one call. Throws where this thread holds it already: a dump or a handler of signals that
-  /// uses the net that is running would wait for itself.
+  /// Locks the context for one call. Throws if this thread already holds the lock: a dump or a signal handler that uses
+  /// the running net would wait for itself.
   class Hold {
   public:
     explicit Hold(Context &context) : context(context), lock(context.mutex, std::try_to_lock) {
@@ -322,7 +322,7 @@ private:
     std::unique_lock<std::timed_mutex> lock;
   };
 
-  /// What the interpreter has for its main thread, as Ctrl-C: an exception ends the run.
+  /// Handles the signals of Python's main thread, e.g. Ctrl-C; an exception ends the run.
   static bool pollSignals(void *user) {
     Context &self = *static_cast<Context *>(user);
     py::gil_scoped_acquire acquire;
@@ -331,7 +331,7 @@ private:
     }
     try {
       throw py::error_already_set();
-    } catch (...) { // the library between here and the caller knows no exceptions
+    } catch (...) { // the library between here and the caller does not support exceptions
       self.pythonFailure = std::current_exception();
     }
     return true;
@@ -417,11 +417,11 @@ private:
     return arrays;
   }
 
-  /// |run|: bmrt_context_run, or the wait for a launched one.
+  /// |run| is bmrt_context_run, or the wait for a launched run.
   void runUnbinding(bmrt_code_t (*run)(bmrt_context_t *, bmrt_status_t *)) {
     bmrt_status_t status = {};
     bmrt_code_t code = withSignals(run, status);
-    // The arrays belong to Python again.
+    // Unbind the arrays, which belong to Python again.
     for (uint32_t i = 0; i < bmrt_context_input_count(net.get()); ++i) {
       bmrt_context_bind_input(net.get(), i, nullptr, 0, nullptr);
     }
@@ -444,7 +444,7 @@ private:
     py::gil_scoped_acquire acquire;
     try {
       self.dumpWrites(context, step);
-    } catch (...) { // the library between here and run() knows no exceptions
+    } catch (...) { // the library between here and run() does not support exceptions
       self.pythonFailure = std::current_exception();
     }
   }
@@ -559,7 +559,7 @@ PYBIND11_MODULE(_runtime, module) {
     try {
       std::rethrow_exception(pointer);
     } catch (const bmrt::Error &e) {
-      // py::exception has a call operator of its own, which raises at once.
+      // py::exception has its own call operator, which raises at once.
       py::object instance = py::reinterpret_borrow<py::object>(error)(e.what());
       instance.attr("code") = bmrt_code_name(e.code());
       PyErr_SetObject(error.ptr(), instance.ptr());
@@ -585,7 +585,7 @@ PYBIND11_MODULE(_runtime, module) {
                              [](const dlpack::Output &output) { return reinterpret_cast<uintptr_t>(output.data()); })
       .def("__dlpack_device__",
            [](const dlpack::Output &output) { return py::make_tuple(output.device().type, output.device().id); })
-      // A run has ended when its outputs are there: no stream has to be waited for.
+      // A run has ended when its outputs are available, so no stream has to be waited for.
       .def("__dlpack__", [](const dlpack::Output &output, const py::kwargs &) { return output.lend(); });
   py::class_<Context>(module, "Context")
       .def(py::init<const bmrt::Model &, uint32_t, const std::string &, uint32_t>())

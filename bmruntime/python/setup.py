@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel `tessera-runtime`: tessera/runtime.py, the compiled modules, and the back end for GPUs beside them.
+"""The wheel `tessera-runtime`: tessera/runtime.py, the compiled modules, and the back end for GPUs.
 
-They are built with CMake, or taken from the build folder TESSERA_WHEEL_PREBUILT. The wheel's tag is that of the Python
-which they were compiled for.
+CMake builds the modules, unless the environment variable TESSERA_WHEEL_PREBUILT names a build folder that contains
+them. The wheel's tag is that of the Python version for which they were compiled.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERSION = re.search(r'__version__ = "(.*)"', (ROOT / "python_tools/tessera/__ini
 
 
 def build_folder() -> Path:
-    """Where the modules are; builds them if nobody has."""
+    """Returns the build folder with the modules; builds them unless a prebuilt folder is set."""
     if prebuilt := os.environ.get("TESSERA_WHEEL_PREBUILT"):
         return Path(prebuilt)
     build = ROOT / "build" / f"wheel-{sys.implementation.cache_tag}"
@@ -39,12 +39,12 @@ BUILD = build_folder() if any(word in sys.argv for word in ("bdist_wheel", "inst
 
 
 def module(name: str) -> Path:
-    """A compiled module of the build; there is one Python in a build folder."""
+    """Returns the path of a compiled module; a build folder contains modules for one Python version."""
     return next((BUILD / "python" / "tessera").glob(f"{name}.*.so"))
 
 
 class BuildFiles(build_py):
-    """Copies what the wheel holds; no package of setuptools' kind is there to be found."""
+    """Copies the contents of the wheel, because they are not a package that setuptools could find."""
 
     def run(self) -> None:
         package = Path(self.build_lib) / "tessera"

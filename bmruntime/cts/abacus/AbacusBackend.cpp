@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- AbacusBackend.cpp - Runs the Abacus, the smallest family -----------===//
+//===- AbacusBackend.cpp - Back end of the Abacus, the smallest family ----===//
 //
-// A whole back end (bmrt/backend.h) of a chip with memory of its own, which nobody but it can touch: whatever reads or
-// writes past it ends the process.
+// A complete back end (bmrt/backend.h) of a chip with its own memory, which only the back end can access: any other
+// access ends the process.
 //
 //===----------------------------------------------------------------------===//
 #include "Memory.h"
@@ -56,7 +56,7 @@ bmrt_code_t check(bmrt_device_t *, const bmrt_subnet_t *subnet, bmrt_status_t *s
                     subnet->name, subnet->code_version, kVersion);
 }
 
-/// Programs stay where they are in the file.
+/// Programs are read directly from the file.
 bmrt_code_t load(bmrt_device_t *device, const unsigned char *, uint64_t, bmrt_program_t **out, bmrt_status_t *) {
   *out = reinterpret_cast<bmrt_program_t *>(device);
   return BMRT_OK;
@@ -66,7 +66,7 @@ void unload(bmrt_program_t *) {}
 
 std::vector<Command> commandsOf(const bmrt_stream_t &from) {
   std::vector<Command> commands(from.bytes / sizeof(Command));
-  // Unlike memcpy(), it takes the null data() of no commands.
+  // Unlike memcpy(), std::copy_n accepts the null data() of an empty list.
   std::copy_n(from.code + from.offset, commands.size() * sizeof(Command), reinterpret_cast<char *>(commands.data()));
   return commands;
 }
@@ -88,7 +88,7 @@ bmrt_code_t verify(bmrt_program_t *, const bmrt_stream_t *stream, bmrt_status_t 
   return BMRT_OK;
 }
 
-/// Commands are done when their functions return, so a queue is nothing but its chip.
+/// Commands are complete when their functions return, so a queue is just its chip.
 bmrt_code_t makeQueue(bmrt_device_t *device, bmrt_queue_t **out, bmrt_status_t *) {
   *out = reinterpret_cast<bmrt_queue_t *>(device);
   return BMRT_OK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Memory.h - Memory that the host cannot touch -----------------------===//
+//===- Memory.h - Memory that the host cannot access ----------------------===//
 #ifndef BMRT_CTS_ABACUS_MEMORY_H
 #define BMRT_CTS_ABACUS_MEMORY_H
 
@@ -12,8 +12,8 @@
 
 namespace bmrt::abacus {
 
-/// The memory of one Abacus. The addresses that it hands out are pages without access rights: who reads or writes there
-/// ends the process. The bytes are elsewhere, where only the back end looks.
+/// The memory of one Abacus. The addresses that it hands out are pages without access rights: reading or writing there
+/// ends the process. The contents are elsewhere, where only the back end accesses them.
 class ChipMemory {
 public:
   ~ChipMemory() {
@@ -22,7 +22,7 @@ public:
     }
   }
 
-  /// Null if there is not so much.
+  /// Returns null if there is not enough memory.
   char *allocate(uint64_t bytes) {
     constexpr uint64_t page = 4096, most = uint64_t(1) << 36;
     const uint64_t size = (bytes + page - 1) / page * page;
@@ -47,7 +47,7 @@ public:
     blocks.erase(block);
   }
 
-  /// Where the bytes of [address, address + bytes) are; null unless they are of one block.
+  /// Returns the address of the contents of [address, address + bytes); null unless the range lies in one block.
   char *contentsOf(const void *pointer, uint64_t bytes) {
     char *address = const_cast<char *>(static_cast<const char *>(pointer));
     const std::lock_guard lock(mutex);

@@ -9,7 +9,7 @@ using namespace bmodel::abacus;
 
 namespace {
 
-/// Whether all elements of a view lie in |bytes|; sizes are at most kMostVisits together.
+/// Returns true if all elements of a view lie in |bytes|. The product of the sizes is at most kMostVisits.
 bool isInside(const View &view, const uint64_t *sizes, uint64_t bytes) {
   uint64_t last = view.offset;
   for (uint32_t i = 0; i < kLoops; ++i) {
@@ -89,7 +89,7 @@ const char *bmrt::abacus::faultOf(const Command &command, const uint64_t *tensor
   }
   for (uint32_t i = 0; i < command.stepCount; ++i) {
     const Step &step = command.steps[i];
-    const uint32_t known = std::max(command.operandCount + i, 1u); // a constant may be the first
+    const uint32_t known = std::max(command.operandCount + i, 1u); // a constant may be the first step
     if (step.op > Op::sqrt || step.a >= known || step.b >= known) {
       return "a step is of an unknown kind, or reads what was not computed";
     }

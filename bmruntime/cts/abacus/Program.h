@@ -9,12 +9,11 @@
 
 namespace bmrt::abacus {
 
-/// What is wrong with a command on tensors of these sizes, the first |inputs| of which are read only; null if nothing
-/// is.
+/// Returns what is wrong with a command on tensors of these sizes, or null. The first |inputs| tensors are read-only.
 const char *faultOf(const bmodel::abacus::Command &command, const uint64_t *tensorBytes, uint32_t inputs,
                     uint32_t tensors);
 
-/// Runs a command that has been checked, on where the tensors' bytes are.
+/// Runs a checked command. |tensors| are the addresses of the tensors' contents.
 void run(const bmodel::abacus::Command &command, char *const *tensors);
 
 } // namespace bmrt::abacus

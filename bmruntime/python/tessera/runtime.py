@@ -5,12 +5,11 @@
     net = rt.load("m.bmodel", threads=2).net()
     out = net({"input": array})
 
-Arrays go in and come out as dicts by ONNX name. Of a file with stages for several shapes or chips the first
-runs that can run here and takes the arrays. Inputs may be numpy arrays or anything with
-`__dlpack__` (e.g. torch tensors; those on a GPU are read where they are by a model for that GPU);
-contiguous inputs at a multiple of 64 bytes are read in place, and the interpreter lock is released
-during runs. bfloat16 travels as uint16 bits. Ctrl-C ends a run of the main thread with
-KeyboardInterrupt, `Net.cancel` that of any thread.
+Arrays are passed and returned as dicts by ONNX name. If the file has stages for several shapes or chips, a net
+runs the first stage that can run here and accepts the arrays. Inputs may be numpy arrays or any objects with
+`__dlpack__` (e.g. torch tensors; a model for a GPU reads tensors on that GPU in place). Contiguous inputs that are
+aligned to 64 bytes are read in place, and the interpreter lock is released during runs. bfloat16 values are passed
+as uint16 bits. Ctrl-C ends a run of the main thread with KeyboardInterrupt; `Net.cancel` ends a run of any thread.
 """
 from __future__ import annotations
 
@@ -29,12 +28,12 @@ _CUDA = 2  # kDLCUDA of DLPack
 _DEFAULT_STREAM = 1  # the legacy default stream, of CUDA and of DLPack
 
 Error = _runtime.Error
-"""What every failure here raises: a ValueError whose text says what, where, actual and allowed."""
+"""The exception for every failure here: a ValueError that states what, where, actual and allowed value."""
 
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input or output. A dimension is None where it may vary; then max_shape has its limit."""
+    """An input or output. A variable dimension is None in shape; its limit is in max_shape."""
 
     name: str
     shape: tuple[int | None, ...]
@@ -47,7 +46,7 @@ class TensorInfo:
     zero_point: int | np.ndarray | None
     axis: int | None
     preprocess: dict[str, Any] | None
-    """The record of the pre-processing the model was made with."""
+    """The record of the model's pre-processing."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class StageInfo:
 
 @dataclass(frozen=True)
 class PartProfile:
-    """A part of a step that the chip times by itself."""
+    """A part of a step that the chip times separately."""
 
     onnx_nodes: str
     runs: int
@@ -74,7 +73,7 @@ class PartProfile:
 
 @dataclass(frozen=True)
 class StepProfile:
-    """One step of the plan: what it computes, what the compiler expected, what was measured."""
+    """One step of the plan: its origin, the compiler's estimates and the measured times."""
 
     index: int
     kind: str
@@ -92,30 +91,30 @@ class StepProfile:
     total_ns: int
     last_ns: int
     parts: tuple[PartProfile, ...] = ()
-    """What the chip timed by itself within the step, one by one: a GPU the launches of its kernels."""
+    """The parts of the step that the chip timed separately, e.g. the kernel launches on a GPU."""
 
 
 def load(path: str | os.PathLike[str], threads: int = 1, trust: bool = False, device: str | None = None) -> Model:
-    """Opens and verifies a file. `trust` skips the hashes of the constants (structure and code are
-    checked always); `threads` is the default of `Model.net`: at most as many run as the process may use processors.
-    `device` says which of several chips of a family: "cuda:1"."""
+    """Opens and verifies a file. `trust` skips the hashes of the constants (structure and code are always checked).
+    `threads` is the default of `Model.net`, limited to the processors that the process may use. `device` selects one
+    of several chips of a family: "cuda:1"."""
     return Model(path, threads, trust, device)
 
 
 class Model:
-    """An opened file; any number of nets may be made from it, on any thread."""
+    """An opened file. Any number of nets can be created from it, on any thread."""
 
     def __init__(
         self, path: str | os.PathLike[str], threads: int = 1, trust: bool = False, device: str | None = None
     ) -> None:
         self._threads = _check_threads(threads)
-        self._model = _runtime.Model(os.fsencode(path), trust, device or "")  # names need not be UTF-8
+        self._model = _runtime.Model(os.fsencode(path), trust, device or "")  # file names need not be UTF-8
         self._gpu = _gpu_number(device)
         self.nets: list[str] = self._model.net_names
 
     def net(self, name: str | None = None, threads: int | None = None, chip: str | None = None) -> Net:
-        """A place to run the net `name` (default: the first). chip: only its stages for that chip, by name or family
-        ("npu-base", "x86"); default: any."""
+        """Returns an execution context of the net `name` (default: the first). `chip` restricts it to stages for that
+        chip, given by name or family ("npu-base", "x86"); default: any."""
         if name is not None and name not in self.nets:
             raise Error(f"the model has no net '{name}'; it has {_quoted(self.nets)}")
         index = 0 if name is None else self.nets.index(name)
@@ -131,7 +130,7 @@ class _Lent:
 
 
 class _Sink:
-    """Where a run puts the tensors it computes: as real numbers."""
+    """Receives the tensors that a run computes and converts them to real numbers."""
 
     def __init__(self, keep: Callable[[str, np.ndarray], None], stored: bool) -> None:
         self._keep, self._stored = keep, stored
@@ -146,7 +145,7 @@ class _Sink:
 
 
 class Net:
-    """One place to run a net. Threads may share it, but their runs take turns."""
+    """An execution context of a net. Threads may share it, but their runs take turns."""
 
     def __init__(self, model: _runtime.Model, net: int, threads: int, chip: str | None = None, gpu: int = 0) -> None:
         self._stages = [model.stage(net, i) for i in range(model.stage_count(net))]
@@ -154,11 +153,11 @@ class Net:
         self._stage: int = self._context.stage()
         self._gpu = gpu
         self._wanted_stream: int | None = None
-        self._stream = 0  # that the context has been told
+        self._stream = 0  # the stream that the context currently uses
 
     @property
     def stages(self) -> list[StageInfo]:
-        """All there are in the file, in its order; runs of several shapes go from one to another."""
+        """All stages in the file, in file order. Runs with different shapes may use different stages."""
         return [
             StageInfo(
                 stage["name"],
@@ -172,23 +171,23 @@ class Net:
 
     @property
     def stage(self) -> int:
-        """The number of the stage that ran last, or would run first."""
+        """The number of the stage that ran last, or, before the first run, of the stage that would run."""
         return self._stage
 
     def use(self, shapes: Mapping[str, Sequence[int]]) -> None:
-        """Goes to the stage for inputs of these shapes, of which inputs, outputs, chip and memory tell from here on."""
+        """Switches to the stage for inputs of these shapes; inputs, outputs, chip and memory then describe it."""
         self._stage = self._context.choose(
             [list(shapes[info["name"]]) for info in self._check_given(shapes, self._stage)]
         )
 
     @property
     def inputs(self) -> list[TensorInfo]:
-        """In the order of the ONNX file; of the stage that ran last."""
+        """The inputs of the current stage, in the order of the ONNX file."""
         return [_tensor_info(info) for info in self._stages[self._stage]["inputs"]]
 
     @property
     def outputs(self) -> list[TensorInfo]:
-        """In the order of the ONNX file; of the stage that ran last."""
+        """The outputs of the current stage, in the order of the ONNX file."""
         return [_tensor_info(info) for info in self._stages[self._stage]["outputs"]]
 
     @property
@@ -197,14 +196,14 @@ class Net:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes of constants (mapped), workspace (and the least any plan could need) and state."""
+        """Bytes of constants (mapped), workspace, the lower bound of any plan's workspace, and state."""
         stage = self._stages[self._stage]
         return {
             key: stage[key] for key in ("constant_bytes", "workspace_bytes", "workspace_lower_bound", "state_bytes")
         }
 
     def __call__(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Runs once; the arrays returned are new."""
+        """Runs once and returns newly allocated arrays."""
         if self._wanted_stream is None and self._stream == 0:
             outputs: dict[str, np.ndarray] | None = self._context.run_arrays(inputs)
             if outputs is not None:
@@ -212,44 +211,44 @@ class Net:
         return self._run(inputs)
 
     def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, _runtime.GpuTensor]:
-        """Runs once; the outputs stay in the GPU's memory, for anything that takes `__dlpack__`:
-        `torch.from_dlpack(outputs["y"])`. Inputs may be there too, or arrays as ever."""
+        """Runs once. The outputs stay in the GPU's memory, for any library that supports `__dlpack__`:
+        `torch.from_dlpack(outputs["y"])`. Inputs may be on the GPU as well, or arrays as usual."""
         return self._run(inputs, on_gpu=True)
 
     def launch(self, inputs: Mapping[str, Any], on_gpu: bool = False) -> Launched:
-        """Starts a run and returns; `Launched.wait` has what the call, or with `on_gpu` `run_on_gpu`, would return.
-        Until then the net cannot be used otherwise, and arrays that were given must not be changed. Of a model that a
-        GPU runs whole the GPU has been given all work when this returns, in the stream of `use_stream` if there is
-        one."""
+        """Starts a run and returns. `Launched.wait` returns what a call of the net (or, with `on_gpu`, `run_on_gpu`)
+        would return. Until then the net cannot be used otherwise, and the input arrays must not be changed. If the
+        whole model runs on a GPU, all work has been submitted to the GPU when this returns, in the stream of
+        `use_stream` if it is set."""
         number, ordered = self._prepare(inputs, on_gpu)
         self._context.launch(number, ordered, _aligned_empty, self._gpu, on_gpu)
         self._stage = number
         return Launched(self, self._stages[number], on_gpu)
 
     def use_stream(self, stream: int | None) -> None:
-        """Runs do the GPU's work in that stream (`torch.cuda.current_stream().cuda_stream`), behind what it has been
-        given; they still return when they are done. None: in streams of the net's own, but in the default stream where
-        an input is on the GPU."""
+        """Makes runs execute the GPU's work in that stream (`torch.cuda.current_stream().cuda_stream`), after the work
+        that it already contains. Runs still return only when they are done. None: the net's own streams, or the
+        default stream if an input is on the GPU."""
         self._wanted_stream = stream
 
     def cancel(self) -> None:
-        """Ends the run that is in flight, from any thread: there it raises an Error whose code is "cancelled". The net
-        may run again; without a run in flight nothing happens."""
+        """Ends the run in flight, which raises an Error with the code "cancelled" on its thread. May be called from any
+        thread. The net may run again; without a run in flight, nothing happens."""
         self._context.cancel()
 
     def run_with_dump(
         self, inputs: Mapping[str, Any], keep: Callable[[str, np.ndarray], None] | None = None, stored: bool = False
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Runs once; returns the outputs and all tensors of the ONNX graph that the run computed
-        (fusion makes some of them vanish), row-major whatever their layout; quantised ones and bfloat16
-        as the real numbers that they stand for. With `keep` those are given to it instead, each as soon as it is
-        computed: what it does not keep takes no memory. What it raises is raised when the run has ended. With `stored`
-        they are the numbers that the model computes with: integers stay integers."""
+        """Runs once. Returns the outputs and all tensors of the ONNX graph that the run computed (fusion eliminates
+        some), in row-major order. Quantised and bfloat16 tensors are converted to the real numbers that they
+        represent. If `keep` is given, it receives each tensor right after its computation instead, and tensors that
+        it does not keep take no memory; an exception in `keep` is raised when the run has ended. With `stored`, the
+        tensors keep the numbers that the model computes with: integers stay integers."""
         tensors: dict[str, np.ndarray] = {}
         return self._run(inputs, _Sink(keep or tensors.__setitem__, stored)), tensors
 
     def profile(self, inputs: Mapping[str, Any] | None = None, runs: int = 10) -> list[StepProfile]:
-        """Times every step over `runs` runs (after one that is not counted); without `inputs` on zeros."""
+        """Times every step over `runs` runs, after a warm-up run; without `inputs`, all inputs are zero."""
         if inputs is None:
             inputs = {info.name: np.zeros(info.max_shape, info.dtype) for info in self.inputs}
         self._run(inputs)
@@ -266,7 +265,7 @@ class Net:
         self._context.write_trace(os.fspath(path))
 
     def probe(self) -> Probe:
-        """For looking at, and changing, the tensors between the steps. The net must not be run meanwhile."""
+        """Returns a probe that reads and changes tensors between steps. The net must not run while it is in use."""
         return Probe(self._stages[self._stage], self._context)
 
     def _run(self, inputs: Mapping[str, Any], dump: _Sink | None = None, on_gpu: bool = False) -> dict[str, Any]:
@@ -276,7 +275,7 @@ class Net:
         return _named(self._stages[number], outputs, on_gpu)
 
     def _prepare(self, inputs: Mapping[str, Any], on_gpu: bool) -> tuple[int, list[Any]]:
-        """The stage that takes the inputs, and they in its order."""
+        """Returns the stage that accepts the inputs, and the inputs in its order."""
         number = self._stage  # another thread may change it
         wanted = self._check_given(inputs, number)
         stream = self._enter_stream(inputs, on_gpu)
@@ -286,7 +285,7 @@ class Net:
         return number, [_check_array(info, arrays[info["name"]]) for info in self._stages[number]["inputs"]]
 
     def _enter_stream(self, inputs: Mapping[str, Any], on_gpu: bool) -> int:
-        """The stream in which the run's GPU works: what is there must be written before it."""
+        """Sets and returns the stream of the run's GPU work. Inputs on the GPU must be written before it runs."""
         there = [name for name, value in inputs.items() if _is_on_gpu(value)]
         if (there or on_gpu) and not self.chip.startswith("cuda"):
             raise Error(
@@ -299,7 +298,7 @@ class Net:
         return stream
 
     def _check_given(self, inputs: Mapping[str, Any], stage: int) -> list[dict[str, Any]]:
-        """The stage's inputs, for all of which there is something."""
+        """Returns the inputs of the stage; raises an error if one is missing or an unknown one is given."""
         wanted: list[dict[str, Any]] = self._stages[stage]["inputs"]
         names = [info["name"] for info in wanted]
         if not isinstance(inputs, Mapping):
@@ -322,11 +321,11 @@ class Launched:
 
     @property
     def done(self) -> bool:
-        """Whether `wait` returns at once."""
+        """True if `wait` returns at once."""
         return self._outputs is not None or bool(self._net._context.is_done())
 
     def wait(self) -> dict[str, Any]:
-        """The outputs, when the run has ended; what failed in it is raised here."""
+        """Waits for the end of the run and returns its outputs; raises the run's error."""
         if self._outputs is None:
             self._outputs = _named(self._stage, self._net._context.wait(), self._on_gpu)
         return self._outputs
@@ -340,7 +339,7 @@ def _named(stage: dict[str, Any], outputs: list[Any], on_gpu: bool) -> dict[str,
 
 
 def _aligned_empty(dtype: str, shape: list[int]) -> np.ndarray:
-    """An uninitialised array that the runtime can use in place."""
+    """Returns an uninitialised array that the runtime can use in place."""
     kind = np.dtype(dtype)
     size = math.prod(shape) * kind.itemsize
     storage = np.empty(size + _ALIGNMENT, np.uint8)
@@ -349,13 +348,13 @@ def _aligned_empty(dtype: str, shape: list[int]) -> np.ndarray:
 
 
 def _widen(array: np.ndarray) -> np.ndarray:
-    """bfloat16, as 16-bit integers, as float32."""
-    # Shifting a 0-d array by a Python int would give a scalar of 64 bits.
+    """Converts bfloat16 values, given as 16-bit integers, to float32."""
+    # Shifting a 0-d array by a Python int would return a 64-bit scalar.
     return np.asarray(array.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def _real(array: np.ndarray, info: dict[str, Any]) -> np.ndarray:
-    """The float32 numbers that a tensor of integers or bfloat16, or one that is scaled, stands for."""
+    """Converts a tensor of integers or bfloat16, or a scaled tensor, to the float32 numbers that it represents."""
     if info["type"] == "bf16":
         array = _widen(array)
     if not info["scales"]:
@@ -370,15 +369,15 @@ def _real(array: np.ndarray, info: dict[str, Any]) -> np.ndarray:
 
 
 def _front(array: np.ndarray, shape: list[int]) -> np.ndarray:
-    """The tensor of `shape` at the front of an array that has room for its largest size."""
+    """Returns the tensor of `shape` at the front of an array that is allocated for its largest size."""
     return array if list(array.shape) == shape else array.reshape(-1)[: math.prod(shape)].reshape(shape)
 
 
 @dataclass(frozen=True)
 class StepTensor:
-    """A tensor that a step wrote. `data` is a writable flat view of its elements as stored, in whatever order; valid
-    while the probe is. `padded`: more elements are stored than the tensor has; the others are zero and must stay
-    so."""
+    """A tensor that a step wrote. `data` is a writable flat view of its elements as stored, in any order, and is valid
+    as long as the probe. `padded`: more elements are stored than the tensor has; the additional elements are zero and
+    must stay zero."""
 
     names: tuple[str, ...]
     step: int
@@ -389,8 +388,9 @@ class StepTensor:
 
 
 class Probe:
-    """Runs a net with its tensors open: for models compiled for observation (`tessera-compile deploy --observe`), where
-    every tensor has memory of its own. In other models later steps overwrite tensors of earlier ones."""
+    """Runs a net and gives access to its tensors. Intended for models compiled for inspection
+    (`tessera-compile deploy --observe`), in which every tensor has its own memory. In other models, later steps
+    overwrite tensors of earlier steps."""
 
     def __init__(self, stage: dict[str, Any], context: _runtime.Context) -> None:
         self._stage, self._context = stage, context
@@ -402,12 +402,12 @@ class Probe:
         self._context.run_keeping([_check_array(info, inputs[info["name"]]) for info in self._stage["inputs"]])
 
     def run_steps(self, begin: int, end: int | None = None) -> None:
-        """Runs steps [begin, end) again on the tensors as they are."""
+        """Runs steps [begin, end) again on the current contents of the tensors."""
         self._context.run_steps(begin, self.steps if end is None else end)
 
     @property
     def tensors(self) -> list[StepTensor]:
-        """Of all steps, in their order; after the first run."""
+        """The tensors of all steps, in step order; available after the first run."""
         if self._tensors is None:
             self._tensors = [
                 StepTensor(
@@ -424,19 +424,19 @@ class Probe:
         return self._tensors
 
     def row_major(self, tensor: StepTensor, room: np.ndarray | None = None) -> np.ndarray:
-        """A copy of a tensor's elements in their order, without padding; in `room`, where there is some."""
+        """Copies a tensor's elements in row-major order, without padding, to `room` or a new array; returns it."""
         array = np.empty(tensor.shape, tensor.data.dtype) if room is None else room.reshape(tensor.shape)
         self._context.row_major(tensor.step, tensor.index, array)
         return array
 
     def input(self, name: str) -> np.ndarray:
-        """A writable flat view of an input."""
+        """Returns a writable flat view of an input."""
         infos = self._stage["inputs"]
         index = next(i for i, info in enumerate(infos) if info["name"] == name)
         return np.frombuffer(self._context.input_bytes(index), infos[index]["dtype"])
 
     def outputs(self) -> dict[str, np.ndarray]:
-        """Copies of the outputs as the last run, whole or of some steps, left them."""
+        """Returns copies of the outputs of the last run or run_steps."""
         return {
             info["name"]: np.frombuffer(self._context.output_bytes(i), info["dtype"]).reshape(info["shape"]).copy()
             for i, info in enumerate(self._stage["outputs"])
@@ -450,7 +450,7 @@ def _check_threads(threads: int) -> int:
 
 
 def _gpu_number(device: str | None) -> int:
-    """Of the GPU that a model is opened for; the library has checked the text."""
+    """Returns the number of the GPU for which a model is opened; the library has checked the text."""
     _, _, number = (device or "").partition(":")
     return int(number or os.environ.get("BMRT_CUDA_DEVICE") or 0)
 
@@ -460,7 +460,7 @@ def _is_on_gpu(value: Any) -> bool:
 
 
 def _as_array(name: str, value: Any, stream: int) -> Any:
-    """An array, or of what is on a GPU a DLPack capsule, which work in `stream` may read."""
+    """Returns an array, or, for a tensor on a GPU, a DLPack capsule that work in `stream` may read."""
     if _is_on_gpu(value):
         return _Lent(value.__dlpack__(stream=stream), tuple(value.shape))
     if isinstance(value, (np.ndarray, np.generic)):
@@ -526,7 +526,7 @@ def _tensor_info(info: dict[str, Any]) -> TensorInfo:
 
 
 def _parse_record(name: str, text: str) -> dict[str, Any]:
-    """The record of an input's pre-processing, a text of the file."""
+    """Parses the record of an input's pre-processing, a text of the file."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python module on small models made by hand (bmrt_make_test_models)."""
+"""Tests the Python module on small hand-made models (bmrt_make_test_models)."""
 import json
 import os
 import signal
@@ -205,7 +205,7 @@ def test_wrong_files(models, tmp_path):
 
 
 def test_no_more_threads_than_processors(models, x):
-    """They would only take turns: 64 on 2 cores were four times slower."""
+    """More threads would only take turns: 64 on 2 cores were four times slower."""
     before = len(os.listdir("/proc/self/task"))
     net = rt.load(models / "add_relu.bmodel", threads=64).net()
     np.testing.assert_array_equal(net({"x": x})["y"], np.maximum(x + weights(1024), 0))
@@ -345,7 +345,7 @@ def test_records_that_are_no_records(text, words):
 
 
 def test_a_dump_that_runs_its_own_net_is_an_error(models, x):
-    """The net waited for itself, forever."""
+    """Without the check, the net would wait for itself forever."""
     net = rt.load(models / "add_relu.bmodel").net()
     with pytest.raises(RuntimeError, match="must not use it"):
         net.run_with_dump({"x": x}, lambda name, values: net({"x": x}))
