@@ -14,7 +14,7 @@ using llvm::formatv;
 inline std::string weightsText(const Dims &dims, int most = 127) {
   return constantText<int8_t>(dims, "i8", [=] { return int8_t(between(-most, most)); });
 }
-/// Whole numbers as floats of that type.
+/// Returns a constant of whole numbers in the given float type.
 inline std::string wholeText(const Dims &dims, const std::string &element, int most = 9) {
   mlir::Builder builder(&testContext());
   mlir::Type type = element == "bf16"  ? mlir::Type(builder.getBF16Type())
@@ -35,7 +35,7 @@ inline std::string factorText(const Dims &dims) {
   return constantText<float>(dims, "f32", [] { return float(between(1, 1000)) * 1e-5f; });
 }
 
-/// rne(%v) + zero between bounds, as quantised models have it; those of i8 unless told.
+/// Returns rne(%v) + zero, clamped, as in quantised models; the default bounds are those of i8.
 inline std::string requantise(const std::string &value, int64_t zero, int64_t low = -128, int64_t high = 127,
                               const char *element = "i8") {
   return formatv(R"(
@@ -53,7 +53,8 @@ inline std::string requantise(const std::string &value, int64_t zero, int64_t lo
 }
 inline std::string requantise16(const std::string &value) { return requantise(value, 0, -32768, 32767, "i16"); }
 
-/// The i32 %a by the i32 %m and %t as mantissa and shift, between bounds; the text is what the lowering makes.
+/// Returns the requantisation of the i32 %a with mantissa %m and shift %t, clamped, in the form that the lowering
+/// produces.
 inline std::string requantiseFixed(int64_t zero, int64_t low, int64_t high, const char *element) {
   return formatv(R"(
     %c1 = arith.constant 1 : i64
@@ -76,7 +77,7 @@ inline std::string requantiseFixed(int64_t zero, int64_t low, int64_t high, cons
                  zero, low, high, element);
 }
 
-/// A convolution in one of the forms that models have.
+/// A random convolution: depthwise, grouped or dense.
 struct Convolution {
   Dims x, w, y;
   int64_t groups = 1, stride, dilation, padding, padValue = between(-128, 127);
@@ -94,13 +95,14 @@ struct Convolution {
     y = {x[0], outputs, outputDim(x[2], kernel), outputDim(x[3], kernel)};
   }
 
-  /// x of 16 bits, as quantised models have it: symmetric, and so that no sum overflows.
+  /// Changes x to 16 bits as in quantised models: symmetric, so that no sum overflows.
   Convolution &&wide() && {
     xElement = "i16", padValue = 0;
     return std::move(*this);
   }
 
-  /// The same of floats, %v being the sum; |extraType|: of a second operand %e of the epilogue, if any.
+  /// Returns the convolution of floats, whose sum is %v. |extraType| is the type of a second operand %e of the
+  /// epilogue, if any.
   std::string floatText(const std::string &element, const std::string &extraType, const std::string &epilogue) const {
     std::string xType = typeText(x, xElement), wType = typeText(w, wElement), yType = typeText(y, element);
     std::string rType = typeText(y, extraType), bType = typeText({w[0]}, "f32");
@@ -118,7 +120,7 @@ struct Convolution {
                .str();
   }
 
-  /// The same with requantiseFixed().
+  /// Returns the convolution with requantiseFixed().
   std::string fixedText(const std::string &element, const std::string &epilogue) const {
     std::string xType = typeText(x, xElement), wType = typeText(w, "i8"), yType = typeText(y, element);
     Dims channels = {w[0], 1, 1};

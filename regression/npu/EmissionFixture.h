@@ -40,7 +40,7 @@ inline std::string typeText(const Dims &dims, const std::string &element) {
   return text + element + ">";
 }
 
-/// Where the weights of the functions below are.
+/// Returns the context that owns the weights of the functions below.
 inline MLIRContext &testContext() {
   static MLIRContext *context = [] {
     mlir::DialectRegistry registry;
@@ -69,10 +69,10 @@ std::string constantText(const Dims &dims, const std::string &element, llvm::fun
   return "top.weight \"" + store.add("c", elementOf(T()), dims, std::move(bytes)) + "\" : " + typeText(dims, element);
 }
 
-/// Runs a function's text on every chip; "" or what is wrong. Arguments hold random numbers of their types.
+/// Runs a function's text on every chip; check() returns "" or an error. Arguments hold random numbers of their types.
 class Emission : public testing::Test {
 protected:
-  Emission() { generator.seed(5); } // the same numbers whatever test ran before
+  Emission() { generator.seed(5); } // the same numbers regardless of the tests that ran before
 
   std::string check(const std::string &text) {
     std::string messages;
@@ -115,15 +115,15 @@ protected:
   uint64_t intermediate[2] =
       {}; ///< bytes on the last chip of values that are neither inputs nor results: op by op, in groups
 
-  uint64_t written = 0;     ///< bytes of bursts to results, on the last chip in groups
-  bmodel::npu::Report last; ///< of the last run
+  uint64_t written = 0;     ///< bytes of bursts to results, on the last chip, with layer groups
+  bmodel::npu::Report last; ///< the report of the last run
 
-  bool signedZeros = false;  ///< floats are -1, -0, 0 and 1
-  bool wholeNumbers = false; ///< floats are: then no sum is rounded, whatever its order
+  bool signedZeros = false;  ///< floats are drawn from -1, -0, 0 and 1
+  bool wholeNumbers = false; ///< floats are whole numbers, so that no sum is rounded in any order
 
   MLIRContext &context = testContext();
-  size_t commands = 0, programs = 0, fills = 0, groups = 0; ///< commands: of the chip that needs most
-  size_t pointwise = 0;                                     ///< conv commands of a single tap
+  size_t commands = 0, programs = 0, fills = 0, groups = 0; ///< commands: of the chip with the most
+  size_t pointwise = 0;                                     ///< conv commands with a single tap
 
 private:
   top::HostTensor randomTensor(RankedTensorType type) {
@@ -157,7 +157,7 @@ private:
         byte = char(byte & 1);
       }
     }
-    if (type.getElementType().isSignlessInteger(64)) { // most of them are small, as indices are
+    if (type.getElementType().isSignlessInteger(64)) { // mostly small, like indices
       for (size_t i = 0; i < bytes.size() / 8; ++i) {
         int64_t value = between(-60, 60);
         memcpy(bytes.data() + 8 * i, &value, between(0, 7) ? 8 : 0);

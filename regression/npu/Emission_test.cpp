@@ -10,7 +10,7 @@ TEST_F(Emission, ConvolutionsWithRequantisation) {
   for (int round = 0; round < 12; ++round) {
     ASSERT_EQ(check(Convolution(70).text("i8", "", requantise("%v", between(-128, 127)))), "");
   }
-  EXPECT_EQ(programs, 0u); // the output stage does it all
+  EXPECT_EQ(programs, 0u); // the output stage does everything
 }
 
 TEST_F(Emission, ConvolutionsWithResiduals) {
@@ -29,10 +29,10 @@ TEST_F(Emission, ConvolutionsWithResiduals) {
     %o = arith.divf %u, %d : f32)";
     ASSERT_EQ(check(Convolution(50).text("i8", "i8", epilogue + requantise("%o", -128))), "");
   }
-  EXPECT_EQ(programs, 0u); // the output stage does it all
+  EXPECT_EQ(programs, 0u); // the output stage does everything
 }
 
-/// (%e - zero) * scale, %e an integer.
+/// Returns (%e - zero) * scale for an integer %e.
 static std::string dequantised(const char *element, int zero) {
   return formatv("    %e0 = arith.extsi %e : {0} to i32\n    %ez = arith.constant {1} : i32\n    %e1 = arith.subi %e0, "
                  "%ez : i32\n    %e2 = arith.sitofp %e1 : i32 to f32\n    %es = arith.constant 0.037 : f32\n    %e3 = "
@@ -47,12 +47,12 @@ TEST_F(Emission, ConvolutionsOfSixteenBits) {
     ASSERT_EQ(check(Convolution(40).text("i16", "i8", "\n" + dequantised("i8", -128) + requantise16("%t"))), "");
     ASSERT_EQ(check(Convolution(40).wide().text("f32", "", "\n    device.yield %v : f32")), "");
   }
-  EXPECT_EQ(programs, 0u); // the output stage does it all
+  EXPECT_EQ(programs, 0u); // the output stage does everything
   ASSERT_EQ(check(Convolution(40).wide().text(
                 "i16", "i16", "\n" + dequantised("i16", 0) + "    %p = math.absf %t : f32" + requantise16("%p"))),
             "");
   EXPECT_GT(programs, 0u);
-  Convolution first(8); // kernel rows as channels
+  Convolution first(8); // kernel rows become channels
   first.x = {2, 3, 161, 130}, first.w = {40, 3, 7, 5}, first.groups = 1, first.dilation = 1, first.stride = 2;
   first.padding = 4, first.y = {2, 40, 82, 67};
   ASSERT_EQ(check(std::move(first).wide().text("i16", "", requantise16("%v"))), "");
@@ -84,7 +84,7 @@ TEST_F(Emission, OtherOpsOfSixteenBits) {
       "");
 }
 
-/// 12 lanes, 5 banks, no casts, and sums become integers by integers.
+/// 12 lanes, 5 banks, no casts, and integer requantisation.
 TEST_F(Emission, ChipsThatRequantiseInIntegers) {
   chips = {bmodel::npu::oddChip()};
   for (int round = 0; round < 8; ++round) {
@@ -93,7 +93,7 @@ TEST_F(Emission, ChipsThatRequantiseInIntegers) {
     ASSERT_EQ(check(Convolution(50).fixedText("i8", requantiseFixed(-128, -128, 99, "i8"))), "");
   }
   EXPECT_EQ(programs, 0u);
-  // What is no integer stage is a program on raw sums.
+  // Epilogues that do not fit the integral output stage become programs on raw sums.
   std::string epilogue =
       "\n    %p = math.tanh %v : f32\n    %d = arith.constant 0.011 : f32\n    %o = arith.divf %p, %d : f32";
   ASSERT_EQ(check(Convolution(40).text("i8", "", epilogue + requantise("%o", 3))), "");
@@ -139,7 +139,7 @@ TEST_F(Emission, ConvolutionsWithSilu) {
     %o = arith.divf %t, %d : f32)";
     ASSERT_EQ(check(Convolution(50).text("i8", "", epilogue + requantise("%o", 11))), "");
   }
-  EXPECT_EQ(programs, 0u); // the output stage does it all
+  EXPECT_EQ(programs, 0u); // the output stage does everything
 }
 
 static const char *const kSilu = R"(
@@ -163,7 +163,7 @@ TEST_F(Emission, ConvolutionsWithSumsBehindFunctions) {
         "\n    %zero = arith.constant 0.0 : f32\n    %silu = arith.maximumf %v, %zero : f32\n" + sum;
     ASSERT_EQ(check(Convolution(50).text("i8", "i8", rectified + divide + requantise("%o", -4, -100, 90))), "");
   }
-  EXPECT_EQ(programs, 0u); // the output stage does it all
+  EXPECT_EQ(programs, 0u); // the output stage does everything
 }
 
 TEST_F(Emission, ConvolutionsWithOtherFunctions) {
@@ -204,8 +204,8 @@ TEST_F(Emission, ConvolutionsWithOtherFunctions) {
       ASSERT_EQ(check(Convolution(40).text("f32", "", start + "\n    device.yield %t : f32")), "");
     }
   }
-  EXPECT_EQ(programs, 0u); // the output stage does it all
-  // Like a hard swish, but of another slope.
+  EXPECT_EQ(programs, 0u); // the output stage does everything
+  // Like a hard swish, but with another slope.
   std::string other = std::string(constants) + functions[0];
   other.replace(other.find("0.166666672"), 11, "0.25");
   ASSERT_EQ(check(Convolution(40).text("f32", "", other + "\n    device.yield %t : f32")), "");
@@ -231,7 +231,7 @@ TEST_F(Emission, ConvolutionsWithGains) {
     std::string rectified = "\n    %zero = arith.constant 0.0 : f32\n    %silu = arith.maximumf %v, %zero : f32\n";
     ASSERT_EQ(check(with(rectified + gain + requantise("%o", 3))), "");
   }
-  EXPECT_EQ(programs, 0u); // the output stage does it all
+  EXPECT_EQ(programs, 0u); // the output stage does everything
 }
 
 TEST_F(Emission, ConvolutionsWithOtherEpiloguesRunPrograms) {
@@ -257,7 +257,7 @@ TEST_F(Emission, LargeConvolutionsAreCut) {
 
 TEST_F(Emission, LargeGroupsAreCut) {
   chips = {bmodel::npu::chipNamed("npu-edge")};
-  chips[0].laneBytes = 4096; // the weights of a group take more
+  chips[0].laneBytes = 4096; // the weights of a group need more
   Convolution convolution(8);
   convolution.x = {2, 240, 5, 6}, convolution.w = {384, 80, 3, 3}, convolution.groups = 3;
   convolution.stride = convolution.dilation = convolution.padding = 1, convolution.y = {2, 384, 5, 6};
@@ -278,9 +278,9 @@ TEST_F(Emission, KernelRowsOfFewChannelsAreFolded) {
 
 TEST_F(Emission, KernelColumnsOfFewChannelsAreFolded) {
   for (int64_t stride : {1, 2}) {
-    for (int64_t padding : {0, 3}) { // up to rows and columns of padding alone
+    for (int64_t padding : {0, 3}) { // up to whole rows and columns of padding
       Convolution convolution(8);
-      int64_t dilation = padding ? 2 : 1, outputs = 200; // of many outputs folding pays on every chip
+      int64_t dilation = padding ? 2 : 1, outputs = 200; // with this many outputs, folding pays on every chip
       convolution.x = {2, stride, 70, 90}, convolution.w = {outputs, stride, 3, 5}, convolution.groups = 1;
       convolution.stride = stride, convolution.dilation = dilation, convolution.padding = padding;
       convolution.y = {2, outputs, (70 + 2 * padding - 2 * dilation - 1) / stride + 1,
@@ -305,18 +305,18 @@ TEST_F(Emission, KernelColumnsAreFoldedBesidePaddingOnOneSide) {
   }
 }
 
-/// Another order of the sums would round them otherwise.
+/// A different order of the sums would round them differently.
 TEST_F(Emission, KernelColumnsOfFloatsAreNotFolded) {
   Convolution convolution(8);
   convolution.x = {1, 1, 70, 90}, convolution.w = {200, 1, 3, 5}, convolution.groups = 1;
   convolution.xElement = convolution.wElement = "f32";
   convolution.stride = convolution.dilation = convolution.padding = 1, convolution.y = {1, 200, 70, 88};
-  wholeNumbers = true, chips.erase(chips.begin()); // the first multiplies no floats
+  wholeNumbers = true, chips.erase(chips.begin()); // the first chip does not multiply floats
   EXPECT_EQ(check(convolution.floatText("f32", "", "    device.yield %v : f32")), "");
   EXPECT_EQ(pointwise, 0u);
 }
 
-/// Of planes of a few bytes a cut through rows would load bursts for each.
+/// A cut through the rows of planes of a few bytes would load whole bursts for each row.
 TEST_F(Emission, SmallPlanesAreCutByChannels) {
   chips.resize(1);
   Dims dims = {1, 1024, 14, 14};
@@ -363,7 +363,7 @@ TEST_F(Emission, MatrixProducts) {
   }
 }
 
-/// The second matrix is given, or there are several; either may be transposed.
+/// The second matrix is constant or an argument, with one or several batches; either matrix may be transposed.
 TEST_F(Emission, MatrixProductsOfTensors) {
   struct {
     Dims a, b, y;
@@ -373,7 +373,7 @@ TEST_F(Emission, MatrixProductsOfTensors) {
                 {{1, 33, 5}, {3, 5, 65}, {3, 33, 65}, false, false, true},
                 {{40, 3}, {40, 100}, {3, 100}, true, false, true},
                 {{3, 7, 300}, {2, 1, 90, 300}, {2, 3, 7, 90}, false, true, false},
-                {{700, 500}, {500, 600}, {700, 600}, false, false, false}}; // cut into tiles
+                {{700, 500}, {500, 600}, {700, 600}, false, false, false}}; // split into tiles
   for (const auto &each : shapes) {
     int64_t outputs = each.y.back();
     std::string b = each.known ? "\n  %b = " + weightsText(each.b) : "", bType = typeText(each.b, "i8");
@@ -390,7 +390,7 @@ TEST_F(Emission, MatrixProductsOfTensors) {
   }
 }
 
-/// Without bias and factors, and with an addend that has one row for each of the batches.
+/// Without bias and factors, but with an addend that has one row per batch.
 TEST_F(Emission, MatrixProductsOfTensorsPlusRows) {
   EXPECT_EQ(
       check("func.func @main(%a: tensor<3x5x8xi8> {top.name = \"a\"}, %b: tensor<3x8x6xi8> {top.name = \"b\"}, %r: "
@@ -404,7 +404,7 @@ TEST_F(Emission, MatrixProductsOfTensorsPlusRows) {
       "");
 }
 
-/// Every batch has factors of its own, as floats and as mantissas and shifts.
+/// Every batch has its own factors, as floats and as mantissas and shifts.
 TEST_F(Emission, MatrixProductsOfTensorsByFactorsOfEachBatch) {
   for (Dims lead : {Dims{3, 1}, Dims{1, 1}}) {
     Dims factors = {3, lead[0], 1, 6}, a = {3, 3, 5, 8}, b = {3, 3, 8, 6}, y = {3, 3, 5, 6};
@@ -459,7 +459,7 @@ TEST_F(Emission, MapsBroadcast) {
   }
 }
 
-/// Comparisons make truth values, which are stored, combined, and choose.
+/// Comparisons produce truth values, which are stored, combined and used by selects.
 TEST_F(Emission, TruthValues) {
   auto text = [](const std::string &body, const char *y) {
     return formatv("func.func @main(%a: tensor<3x40xf32> {{top.name = \"a\"}, %b: tensor<3x40xi8> {{top.name = \"b\"}, "
@@ -505,7 +505,7 @@ TEST_F(Emission, TablesSoftmaxPoolsAndSums) {
             "\n %y = \"device.lut\"(%x, %t) : (tensor<1x40x9x7xi8>, tensor<256xi8>) -> tensor<1x40x9x7xi8>\n return %y "
             ": tensor<1x40x9x7xi8>\n}\n"),
       "");
-  for (const char *dims : {"3x9x70", "67x9x7", "1x5x300"}) { // fewer channels than lanes, and more
+  for (const char *dims : {"3x9x70", "67x9x7", "1x5x300"}) { // fewer and more channels than lanes
     int64_t channels = std::atoll(dims);
     std::string tables = constantText<int8_t>({channels, 256}, "i8", [] { return int8_t(between(-128, 127)); });
     EXPECT_EQ(
@@ -576,7 +576,7 @@ TEST_F(Emission, EnlargingByWholeFactors) {
   }
 }
 
-/// %result = a convolution of %x, requantised, perhaps with a second addend.
+/// Returns %result = a requantised convolution of %x, optionally with a residual.
 static std::string convText(const std::string &result, const std::string &x, const Dims &xDims, int64_t outputs,
                             int64_t kernel, const std::string &residual = "") {
   Dims w = {outputs, xDims[1], kernel, kernel}, y = {xDims[0], outputs, xDims[2], xDims[3]};
@@ -598,7 +598,7 @@ static std::string convText(const std::string &result, const std::string &x, con
              .str();
 }
 
-/// A fork that is joined by a concatenation, the parts of which begin in different lanes, and by a sum.
+/// A fork joined by a sum and by a concatenation whose parts begin in different lanes.
 static std::string blockText(int64_t rows, int64_t columns) {
   Dims x = {1, 24, rows, columns}, a = {1, 40, rows, columns}, d = {1, 94, rows, columns};
   std::string y = typeText({1, 40, rows / 2, columns / 2}, "i8");
@@ -647,14 +647,14 @@ TEST_F(Emission, CopiesOfSingleElementsGoThroughLocalMemory) {
                           "{1}\n}\n",
                           x, y, pieceText({1, 300, 85}, {0, 0, 0}, {0, 2, 1}, {0, 0, 0}, {1, 1, 1}))),
             "");
-  EXPECT_EQ(commands, 1u); // whole on both sides, whatever the order
+  EXPECT_EQ(commands, 1u); // contiguous on both sides, whatever the order
   EXPECT_EQ(
       check("func.func @main(%x: tensor<2x5xi8> {top.name = \"x\"}) -> (tensor<1x1xi8> {top.name = \"y\"}) attributes "
             "{device.exact} {\n  %y = device.copy %x {pieces = [" +
             pieceText({1, 1}, {0, 0}, {0, 1}, {1, 3}, {1, 1}) +
             "]} : (tensor<2x5xi8>) -> tensor<1x1xi8>\n  return %y : tensor<1x1xi8>\n}\n"),
       "");
-  // Pixels to places, as transposed convolutions have them: more dims than a command has.
+  // A pixel shuffle, as in transposed convolutions, with more dims than a command has.
   std::string places = typeText({5, 2, 3, 7, 9}, "i8"), pixels = typeText({5, 7, 2, 9, 3}, "i8");
   EXPECT_EQ(
       check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
@@ -678,8 +678,7 @@ TEST_F(Emission, CopiesOfSingleElementsGoThroughLocalMemory) {
   EXPECT_GT(commands, 4u);
 }
 
-/// Padding, cropping and a transposed result of values that stay; the parts of %c begin at no multiple of 64 bytes.
-/// Halves of a row that lie between each other: they leave as whole rows.
+/// Halves of a row are interleaved in the result: they are stored as whole rows.
 TEST_F(Emission, InterleavedCopiesLeaveAsRows) {
   auto piece = [](int source, const std::string &sizes, int to, int from, int step) {
     return formatv("#device.piece<source = {0}, sizes = {1}, dst_offsets = [0, 0, {2}], dst_steps = [1, 1, {3}], "
@@ -694,12 +693,12 @@ TEST_F(Emission, InterleavedCopiesLeaveAsRows) {
                    typeText(x, "f32"), typeText(y, "f32"), pieces)
         .str();
   };
-  // The halves of pairs change places, as rotary embeddings have it.
+  // The halves of pairs change places, as in rotary embeddings.
   ASSERT_EQ(
       check(text({8, 64, 8}, {8, 64, 8}, piece(0, "[8, 64, 4]", 0, 1, 2) + ", " + piece(0, "[8, 64, 4]", 1, 0, 2))),
       "");
-  EXPECT_EQ(written, 8u * 64 * 8 * 4); // each element by itself would be a burst of 64 bytes
-  // Of two tensors, of three places, and without the ends of rows.
+  EXPECT_EQ(written, 8u * 64 * 8 * 4); // each element alone would be a burst of 64 bytes
+  // From two tensors, from three positions, and without the ends of rows.
   EXPECT_EQ(
       check(text({3, 37, 10}, {3, 37, 10}, piece(0, "[3, 37, 5]", 0, 1, 2) + ", " + piece(1, "[3, 37, 5]", 1, 0, 2))),
       "");
@@ -715,7 +714,7 @@ TEST_F(Emission, InterleavedCopiesLeaveAsRows) {
             "");
 }
 
-/// As many places as a row has elements, but not of one row: they stay single elements.
+/// As many positions as a row has elements, but from different rows: they remain single elements.
 TEST_F(Emission, InterleavedCopiesOfOtherRowsAreNotPutTogether) {
   std::string pieces, x = typeText({1, 40, 9}, "f32"), y = typeText({1, 40, 12}, "f32");
   for (int64_t i : {1, 2, 0}) {
@@ -733,7 +732,7 @@ TEST_F(Emission, InterleavedCopiesOfOtherRowsAreNotPutTogether) {
       "");
 }
 
-/// Every third row, of which the last one is the end of the tensor: what is between them cannot be read behind it.
+/// Copies every third row; the last one ends the tensor, so nothing after it may be read.
 TEST_F(Emission, CopiesOfShortRowsStayInTheirTensor) {
   std::string x = typeText({1, 3 * 4806 - 2, 8}, "i8"), y = typeText({1, 4806, 2}, "i8");
   EXPECT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
@@ -743,7 +742,7 @@ TEST_F(Emission, CopiesOfShortRowsStayInTheirTensor) {
             "");
 }
 
-/// A part of each row, and rows of such parts: bursts of outside memory hold several.
+/// Copies a part of each row, and rows of such parts; a DDR burst contains several of them.
 TEST_F(Emission, CopiesOfShortRowsGoThroughLocalMemory) {
   for (int64_t rows : {4801, 40, 3}) {
     std::string x = typeText({1, rows, 4}, "f32"), half = typeText({1, rows, 2}, "f32");
@@ -765,6 +764,7 @@ TEST_F(Emission, CopiesOfShortRowsGoThroughLocalMemory) {
   }
 }
 
+/// Padding, cropping and a transposed result of resident values; parts of %c do not begin at multiples of 64 bytes.
 TEST_F(Emission, CopiesReadAndWriteWhatStays) {
   Dims x = {1, 24, 9, 7}, padded = {1, 24, 11, 9}, cropped = {1, 40, 8, 5};
   std::string p = typeText(padded, "i8"), a = typeText({1, 40, 11, 9}, "i8"), c = typeText(cropped, "i8"),
@@ -791,7 +791,7 @@ TEST_F(Emission, CopiesReadAndWriteWhatStays) {
   EXPECT_EQ(intermediate[1], 0u);
 }
 
-/// Channels become pixels: |factor| rows and columns of each.
+/// Moves channels into pixels: |factor| rows and columns of each.
 static std::string shuffleText(int64_t rows, int64_t columns, int64_t channels, int64_t factor) {
   Dims x = {1, 24, rows, columns}, wide = {1, channels, factor, factor, rows, columns},
        moved = {1, channels, rows, factor, columns, factor};
@@ -810,16 +810,16 @@ static std::string shuffleText(int64_t rows, int64_t columns, int64_t channels, 
 }
 
 TEST_F(Emission, ResultsLeaveInTheirOrderAsTheyAreMade) {
-  for (uint64_t bytes : {65536, 10240}) { // whole, and in tiles
+  for (uint64_t bytes : {65536, 10240}) { // as a whole, and in tiles
     chips[0].laneBytes = bytes;
     for (auto [rows, columns, channels, factor] : {std::array{61, 64, 1, 3}, std::array{20, 64, 3, 2}}) {
       ASSERT_EQ(check(shuffleText(rows, columns, channels, factor)), "");
       EXPECT_EQ(intermediate[0], 0u);
     }
   }
-  chips[0].laneBytes = 2048; // tiles cut what rows and columns of the result are made of
+  chips[0].laneBytes = 2048; // tiles split the groups that form rows and columns of the result
   ASSERT_EQ(check(shuffleText(8, 8, 12, 3)), "");
-  // Two ops make what is moved: 256 and 320 bytes of each pixel.
+  // Two ops produce the moved data: 256 and 320 bytes of each pixel.
   Dims x = {1, 24, 8, 8};
   std::string a = typeText({1, 256, 8, 8}, "i8"), b = typeText({1, 320, 8, 8}, "i8"),
               c = typeText({1, 576, 8, 8}, "i8"), y = typeText({1, 8, 8, 576}, "i8");
@@ -840,7 +840,7 @@ TEST_F(Emission, ResultsLeaveInTheirOrderAsTheyAreMade) {
   EXPECT_EQ(intermediate[0], 0u);
 }
 
-/// Parts of what stays may begin in any lane: a concatenation spread for a transposed convolution.
+/// Parts of a resident value may begin in any lane: a concatenation spread for a transposed convolution.
 TEST_F(Emission, CopiesWriteToAnyLane) {
   std::string pieces;
   for (int64_t i = 0; i < 3; ++i) {
@@ -859,10 +859,10 @@ TEST_F(Emission, CopiesWriteToAnyLane) {
             "");
 }
 
-/// Each batch is a channel of the product's local form, and begins in a lane of its own.
+/// In local memory each batch of the matmul is a channel and begins in a different lane.
 TEST_F(Emission, PartsOfProductsOfSeveralBatches) {
   wholeNumbers = true;
-  chips.erase(chips.begin()); // npu-edge multiplies no floats
+  chips.erase(chips.begin()); // npu-edge does not multiply floats
   const char *text = "func.func @main(%a: tensor<4x40x16xf32> {{top.name = \"a\"}, %b: tensor<4x16x1xf32> {{top.name "
                      "= \"b\"}) -> (tensor<4x{1}xf32> {{top.name = \"y\"}) attributes {{device.exact} {{\n %p = "
                      "device.matmul %a, %b : (tensor<4x40x16xf32>, tensor<4x16x1xf32>) -> tensor<4x40x1xf32>\n %r = "
@@ -888,7 +888,7 @@ TEST_F(Emission, ValuesStayWhereSomeOfThemFit) {
   EXPECT_GT(intermediate[1], 0u);
 }
 
-/// Windows one behind the other, the input added at the end: rows are needed again, and the shortcut waits for them.
+/// Consecutive windows, with the input added at the end: rows are needed repeatedly, and the shortcut waits for them.
 static std::string chainText(int64_t rows, int64_t columns) {
   Dims x = {1, 24, rows, columns}, a = {1, 40, rows, columns};
   std::string y = typeText({1, 24, (rows + 1) / 2, (columns + 1) / 2}, "i8");
@@ -906,7 +906,7 @@ static std::string chainText(int64_t rows, int64_t columns) {
 
 TEST_F(Emission, ValuesStaySliceBySlice) {
   chips = {bmodel::npu::chipNamed("npu-edge")};
-  chips[0].laneBytes = 40960; // no value of the chain fits whole
+  chips[0].laneBytes = 40960; // no value of the chain fits completely
   for (auto [rows, columns] : {std::pair(96, 96), std::pair(131, 83), std::pair(200, 60)}) {
     ASSERT_EQ(check(chainText(rows, columns)), "");
     EXPECT_GT(groups, 0u) << rows;
@@ -915,7 +915,7 @@ TEST_F(Emission, ValuesStaySliceBySlice) {
   }
 }
 
-/// Windows that step over rows: what each slice needs begins behind what the one before it needed.
+/// Windows that skip rows: the input of each slice begins after that of the previous slice.
 TEST_F(Emission, ValuesStaySliceBySliceWhereRowsAreSkipped) {
   chips = {bmodel::npu::chipNamed("npu-edge")};
   chips[0].laneBytes = 8192;

@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::npu;
 
-/// Yields a value in the element type.
+/// Returns a yield of a value, converted to the element type.
 static std::string narrowed(const std::string &value, const std::string &element) {
   return element == "f32"
              ? formatv("    device.yield {0} : f32", value).str()
@@ -39,7 +39,8 @@ TEST_F(Emission, EpiloguesOfFloatsAreTheStages) {
   chips = {bmodel::npu::chipNamed("npu-base"), bmodel::npu::chipNamed("npu-pro")};
   wholeNumbers = true;
   Convolution convolution(8);
-  convolution.x = {2, 3, 161, 130}, convolution.w = {40, 3, 7, 5}, convolution.groups = 1; // kernel rows as channels
+  convolution.x = {2, 3, 161, 130}, convolution.w = {40, 3, 7, 5},
+  convolution.groups = 1; // kernel rows become channels
   convolution.dilation = 1, convolution.stride = 2, convolution.padding = 4, convolution.y = {2, 40, 82, 67};
   convolution.xElement = "f32", convolution.wElement = "f16";
   ASSERT_EQ(check(convolution.floatText("f16", "f16",
@@ -73,7 +74,7 @@ TEST_F(Emission, MatrixProductsOfFloats) {
   }
 }
 
-/// Scales are powers of two: products of whole numbers by them are exact in every order.
+/// Returns scales that are powers of two: their products with whole numbers are exact in every order.
 static std::string scalesText(const Dims &dims) {
   return constantText<float>(dims, "f32", [] { return std::ldexp(1.0f, int(between(-6, 2))); });
 }
@@ -81,7 +82,7 @@ static std::string scalesText(const Dims &dims) {
 TEST_F(Emission, IntegerWeightsOfFloats) {
   chips = {bmodel::npu::chipNamed("npu-base"), bmodel::npu::chipNamed("npu-pro")};
   wholeNumbers = true;
-  for (int64_t group : {128, 16}) { // one scale for each output, or several
+  for (int64_t group : {128, 16}) { // one scale per output, or several
     int64_t rows = between(1, 40), outputs = between(1, 90), depth = 90, groups = (depth + group - 1) / group;
     std::string a = typeText({2, rows, depth}, "f32"), y = typeText({2, rows, outputs}, "f32");
     for (const char *epilogue :
@@ -119,7 +120,8 @@ TEST_F(Emission, IntegerWeightsOfFloats) {
 }
 
 TEST_F(Emission, EpiloguesWithOneNumberARow) {
-  int64_t rows = 24, inner = 17, outputs = 24; // as many as outputs: only the shape tells which is meant
+  int64_t rows = 24, inner = 17, outputs = 24; // equal to the number of outputs, so that only the shape tells rows and
+                                               // columns apart
   std::string a = typeText({2, rows / 2, inner}, "i8"), y = typeText({2, rows / 2, outputs}, "f32");
   std::string r = typeText({2, rows / 2, 1}, "f32"), f = typeText({outputs}, "f32");
   EXPECT_EQ(check(formatv(
@@ -166,7 +168,7 @@ TEST_F(Emission, PoolsMapsAndSumsOfNarrowFloats) {
   }
 }
 
-/// Rounded and widened again: what is stored has more digits than were kept.
+/// Rounds and widens a value again: the result that is stored must have lost the digits.
 TEST_F(Emission, MapsRoundToNarrowFloatsAndBack) {
   for (const char *narrow : {"bf16", "f16"}) {
     std::string x = typeText({1, 37, 5, 7}, "f32");
@@ -179,8 +181,8 @@ TEST_F(Emission, MapsRoundToNarrowFloatsAndBack) {
   }
 }
 
-/// Divisions by constants are two products where an integer is made of them, whatever they divide: ordinary numbers,
-/// subnormal ones, and infinity, which times two factors would be none. Others stay divisions.
+/// If the result is an integer, a division by a constant becomes two multiplications. This must hold for ordinary and
+/// subnormal numbers and for infinity, for which two factors could yield NaN. Other divisions are kept.
 TEST_F(Emission, DivisionsByConstantsKeepTheirBits) {
   for (const char *divisor : {"0.0196078438", "-3.3", "0.25", "1.0e-30", "7.0e+20", "0.0117647061"}) {
     for (const char *factor : {"1.0", "2.5", "3.0e+38", "1.0e-38"}) {
@@ -205,8 +207,7 @@ TEST_F(Emission, DivisionsByConstantsKeepTheirBits) {
   }
 }
 
-/// What is computed in f32 and stored in less, and a map that reads what was stored.
-/// log1p is a logarithm, a division and two choices: of numbers of either sign (NaN below -1), and in softplus.
+/// log1p is a logarithm, a division and two selects: of numbers of either sign (NaN below -1), and in softplus.
 TEST_F(Emission, LogarithmsOfOneMore) {
   for (const char *argument :
        {"    %t = math.absf %a : f32\n", "    %t = arith.addf %a, %a : f32\n",
@@ -219,7 +220,7 @@ TEST_F(Emission, LogarithmsOfOneMore) {
   }
 }
 
-/// A NaN that is quantised is the integer 0, also where registers alone hold the integer before it is a float again.
+/// A quantised NaN is the integer 0, even if the integer is only in registers before it becomes a float again.
 TEST_F(Emission, NaNIsZeroBetweenQuantisations) {
   const char *body = R"(  ^bb0(%a: f32):
     %r = math.sqrt %a : f32
@@ -247,8 +248,9 @@ TEST_F(Emission, NaNIsZeroBetweenQuantisations) {
             "");
 }
 
+/// Results are computed in f32 and stored in a narrower type; a map reads the stored value.
 TEST_F(Emission, NormsAndAttentionMakeNarrowFloats) {
-  chips.erase(chips.begin()); // npu-edge computes with none
+  chips.erase(chips.begin()); // npu-edge computes with neither bf16 nor f16
   const std::string x = typeText({1, 9, 32}, "f32");
   auto function = [&](const std::string &op, const std::string &operands, const std::string &narrow, bool isMapped) {
     std::string y = typeText({1, 9, 32}, narrow), result = isMapped ? x : y;
@@ -276,7 +278,7 @@ TEST_F(Emission, FloatProductsNeedAUnitForThem) {
   EXPECT_NE(message.find("multiplies floats, which the chip's matrix unit does not"), std::string::npos) << message;
 }
 
-/// +0 is above -0 wherever one of both is chosen.
+/// +0 is larger than -0 wherever a maximum or minimum selects one of them.
 TEST_F(Emission, ZerosHaveSigns) {
   signedZeros = true;
   std::string x = typeText({2, 37, 15, 14}, "f32");
@@ -315,7 +317,7 @@ TEST_F(Emission, ZerosHaveSigns) {
   }
 }
 
-/// The integer that -0.3 is rounded to has no sign, nor does a product of integers.
+/// -0.3 rounds to an integer without a sign, and integer products do not have a -0, either.
 TEST_F(Emission, IntegersThatBecomeFloatsHaveNoMinusZero) {
   auto checkMap = [&](const char *element, const std::string &body) {
     std::string x = typeText({2, 37, 15, 14}, element), y = typeText({2, 37, 15, 14}, "f32");

@@ -9,7 +9,7 @@ using llvm::formatv;
 
 namespace {
 
-/// How one dim is resized: |taps| neighbours of where a place falls, evenly or by chance.
+/// The resizing of one dim: |taps| neighbours per position, at regular or random positions.
 struct Resized {
   size_t axis;
   int64_t to, taps;
@@ -40,7 +40,7 @@ std::string resizeText(const Dims &x, const std::vector<Resized> &axes, const st
       typeText(x, element), typeText(y, element), constants, names, list, types);
 }
 
-/// Indices of |element|, known or given.
+/// Returns a gather with indices of |element|, constant or as an argument.
 std::string gatherText(const Dims &x, int64_t axis, const Dims &indices, const std::string &element, bool known,
                        const std::string &data = "f32") {
   Dims y(x.begin(), x.begin() + axis);
@@ -72,7 +72,7 @@ TEST_F(Emission, Interpolation) {
   EXPECT_EQ(check(resizeText({1, 37, 9, 7}, {{2, 18, 2}, {3, 14, 2}})), "");
   EXPECT_EQ(check(resizeText({2, 5, 9, 7}, {{2, 31, 3}, {3, 11, 3}})), "");
   EXPECT_EQ(check(resizeText({1, 70, 1, 1}, {{2, 33, 3}, {3, 33, 3}})), "");
-  EXPECT_EQ(check(resizeText({1, 40, 17, 12}, {{2, 5, 4}, {3, 40, 1}})), ""); // smaller, and moved times a weight
+  EXPECT_EQ(check(resizeText({1, 40, 17, 12}, {{2, 5, 4}, {3, 40, 1}})), ""); // smaller, and shifted with a weight
   EXPECT_EQ(check(resizeText({3, 19, 8}, {{2, 13, 2}})), "");
   EXPECT_EQ(check(resizeText({3, 19, 8}, {{1, 38, 2}})), "");
   EXPECT_EQ(check(resizeText({11}, {{0, 29, 2}})), "");

@@ -1,4 +1,4 @@
-//===- NpuReference.cpp - What an NPU makes of float convolutions ---------===//
+//===- NpuReference.cpp - Reference of float convolutions on the NPU ------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/npu/NpuReference.h"
 
@@ -39,8 +39,8 @@ bool canFold(device::ConvOp conv) {
   return w.getRank() == 4 && conv.getGroups() == 1 && w.getDimSize(2) > 1;
 }
 
-/// |sum| and the products of |count| numbers, of a at distances of |aStep| and of b. Compiled for processors with FMA,
-/// too: a call for each product takes longer than all else.
+/// Adds |count| products of a (with distance |aStep|) and b to |sum|. Also compiled for processors with FMA, because a
+/// function call per product would dominate the run time.
 __attribute__((target_clones("default", "fma"))) float sumFused(const float *a, int64_t aStep, const float *b,
                                                                 int64_t bStep, int64_t count, float sum) {
   for (int64_t i = 0; i < count; ++i) {
@@ -56,7 +56,8 @@ float sumRounded(const float *a, int64_t aStep, const float *b, int64_t bStep, i
   return sum;
 }
 
-/// Sums of a convolution: tap by tap, in each the channels, products and sums fused; those of single channels not.
+/// Computes a convolution tap by tap and, within each tap, channel by channel, with fused multiply-adds; depthwise
+/// convolutions are not fused.
 class Convolution {
 public:
   Convolution(device::ConvOp conv, ArrayRef<const HostTensor *> inputs, bool folds)
@@ -96,7 +97,7 @@ private:
     return bias.empty() ? sum : sum + bias[at[1]];
   }
 
-  /// Of what a tap sees; nothing outside.
+  /// Returns the offset of the element that a tap reads; nothing if it is outside.
   std::optional<int64_t> offsetOf(ref::DimsRef at, ref::DimsRef tap, ref::DimsRef steps) const {
     int64_t offset = 0;
     for (size_t d = 0; d < at.size(); ++d) {

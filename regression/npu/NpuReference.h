@@ -1,4 +1,4 @@
-//===- NpuReference.h - What an NPU makes of float convolutions -*- C++ -*-===//
+//===- NpuReference.h - Reference of float convolutions on NPUs -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_NPU_NPUREFERENCE_H
 #define TESSERA_REGRESSION_NPU_NPUREFERENCE_H
@@ -8,11 +8,12 @@
 
 namespace tessera::npu {
 
-/// Convolutions of a function that sum floats, and whose rows of taps may be channels (FoldRows.cpp).
+/// Returns the number of float convolutions of a function whose kernel rows may be folded into channels (FoldRows.cpp).
 unsigned countFoldable(mlir::func::FuncOp function);
 
-/// The device reference, but for convolutions of floats: these have no stated order of sums, the matrix unit has one
-/// (docs/isa.md). Bit i of |folded|: the i-th of those that countFoldable counts has its rows of taps as channels.
+/// Evaluates the device reference, except that float convolutions, whose order of sums the device dialect leaves open,
+/// use the order of the matrix unit (docs/isa.md). Bit i of |folded|: the i-th convolution that countFoldable counts
+/// has its kernel rows folded into channels.
 llvm::FailureOr<top::TensorMap> evaluateAsNpu(mlir::func::FuncOp function, const top::TensorMap &inputs,
                                               uint64_t folded);
 

@@ -1,4 +1,4 @@
-//===- NpuRunner.cpp - Device functions on the NPU's simulator ------------===//
+//===- NpuRunner.cpp - Runs device functions on the NPU simulator ---------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/npu/NpuRunner.h"
 
@@ -29,7 +29,7 @@ std::string nameOf(func::FuncOp function, bool isResult, unsigned index) {
   return name ? name.str() : "";
 }
 
-/// What the results are after a run on zeroed memories.
+/// Runs the program on zeroed memories and stores the results in |io|.
 std::string run(const NpuProgram &program, const bmodel::npu::Chip &chip, std::vector<Bytes> &io, const size_t *order) {
   bmodel::Status status;
   bmrt::npu::Simulator simulator(chip);
@@ -49,7 +49,7 @@ std::string run(const NpuProgram &program, const bmodel::npu::Chip &chip, std::v
   return simulator.run(program.commands.data(), program.commands.size(), buffers, status, order) ? "" : status.message;
 }
 
-/// The first element whose bits are others. NaN has no specified ones.
+/// Returns the first element whose bits differ, or "". NaNs compare equal, because their bits are unspecified.
 std::string compareBits(const std::string &name, const top::HostTensor &wanted, const Bytes &got) {
   top::HostTensor made(wanted.getType());
   std::memcpy(made.getBytes().data(), got.data(), made.getBytes().size());
@@ -79,13 +79,13 @@ std::string compare(func::FuncOp function, const top::TensorMap &expected, const
   return "";
 }
 
-/// Compares with what the NPU may make of the convolutions of floats: their rows of taps are channels or not. Each form
-/// is evaluated once, for it takes longer than a run.
+/// Compares results with all allowed forms of the float convolutions: their kernel rows are folded into channels or
+/// not. Each form is evaluated at most once, because that takes longer than a run.
 class References {
 public:
   References(func::FuncOp function, const top::TensorMap &inputs) : function(function), inputs(inputs) {}
 
-  /// "" when the results are those of one form.
+  /// Returns "" if the results are those of one form.
   std::string compareWith(const std::vector<Bytes> &io) {
     std::string fault;
     for (uint64_t folded = 0; folded < uint64_t(1) << countFoldable(function); ++folded) {
@@ -105,10 +105,10 @@ public:
 private:
   func::FuncOp function;
   const top::TensorMap &inputs;
-  std::vector<FailureOr<top::TensorMap>> forms; ///< by which convolutions are folded, as far as they were needed
+  std::vector<FailureOr<top::TensorMap>> forms; ///< by the mask of folded convolutions; evaluated on demand
 };
 
-/// Whether the schedule on the ops makes the same stream again.
+/// Checks that emitting from the schedule on the ops produces the same stream again.
 std::string emitAgain(func::FuncOp function, const bmodel::npu::Chip &chip, const NpuProgram &program) {
   Constants constants;
   std::vector<Refusal> refusals;
@@ -129,7 +129,7 @@ std::string emitAgain(func::FuncOp function, const bmodel::npu::Chip &chip, cons
   return again->sizes.workspace == program.sizes.workspace ? "" : "its schedule needs another workspace";
 }
 
-/// The npu.program behind each phase as text, read again and finished: the same commands, or what is wrong.
+/// Parses and finishes the text of npu.program after each phase; returns an error unless the commands are the same.
 std::string reenter(ArrayRef<std::string> phases, ArrayRef<bmodel::npu::Descriptor> commands, MLIRContext *context) {
   for (auto [number, text] : llvm::enumerate(phases)) {
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, context);

@@ -1,4 +1,4 @@
-//===- NpuRunner.h - Device functions on the NPU's simulator ----*- C++ -*-===//
+//===- NpuRunner.h - Runs device functions on the NPU simulator -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_NPU_NPURUNNER_H
 #define TESSERA_REGRESSION_NPU_NPURUNNER_H
@@ -13,18 +13,18 @@
 namespace tessera::npu {
 
 struct RunResult {
-  std::string fault; ///< what is wrong; empty: nothing
+  std::string fault; ///< empty if the check succeeded
   bmodel::npu::Report report;
   std::vector<std::string> layers;
-  size_t commands = 0, programs = 0, fills = 0; ///< programs: maps among the commands
-  size_t pointwise = 0;                         ///< conv commands of a single tap
-  size_t groups = 0;                            ///< of ops that run slice by slice
+  size_t commands = 0, programs = 0, fills = 0; ///< programs: map commands
+  size_t pointwise = 0;                         ///< conv commands with a single tap
+  size_t groups = 0;                            ///< layer groups that run slice by slice
 };
 
-/// Emits |function| (buildLowering and buildAddresses have run) for the chip, runs it on |inputs| in the order of the
-/// stream and in |orders| other legal ones, and compares all results with the reference, bit by bit; where convolutions
-/// sum floats, with what the matrix unit makes of them (NpuReference.h). Each phase of the program, read again from its
-/// text, must become the same commands.
+/// Emits |function| (after buildLowering and buildAddresses) for the chip, runs it on |inputs| in stream order and in
+/// |orders| other legal orders, and compares all results with the reference bit by bit; float convolutions are compared
+/// with the reference of the matrix unit (NpuReference.h). Each phase of the program, parsed again from its text, must
+/// produce the same commands.
 RunResult checkOnNpu(mlir::func::FuncOp function, const bmodel::npu::Chip &chip, const top::TensorMap &inputs,
                      int orders, const NpuOptions &options = {});
 

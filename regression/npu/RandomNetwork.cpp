@@ -1,4 +1,4 @@
-//===- RandomNetwork.cpp - Small Top functions drawn by a seed ------------===//
+//===- RandomNetwork.cpp - Random small Top functions ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/npu/RandomNetwork.h"
 
@@ -47,7 +47,7 @@ Dims RandomNetwork::drawDims(int64_t rank) {
   return countOf(dims) > kMostElements ? Dims{between(1, 70), between(1, 70)} : dims;
 }
 
-/// |rank| dims of |count| elements.
+/// Splits |count| elements into |rank| dims.
 Dims RandomNetwork::factorise(int64_t count, int64_t rank) {
   Dims dims(size_t(rank), 1);
   for (int64_t left = count, factor = 2; left > 1;) {
@@ -168,7 +168,7 @@ size_t RandomNetwork::sliced(size_t value, const Dims &starts, const Dims &sizes
              listOf("starts", starts) + ", " + listOf("sizes", sizes) + ", " + listOf("steps", steps), sizes);
 }
 
-/// A leading, trailing or middle part of one or two dims, all of its elements, every other one, or in reverse.
+/// Slices one or two dims: a leading, trailing or middle part, every other element, or reversed.
 bool RandomNetwork::slice() {
   size_t value = pick();
   Dims sizes = values[value].dims, starts(sizes.size(), 0), steps(sizes.size(), 1);
@@ -314,7 +314,7 @@ bool RandomNetwork::conv1d() {
   return true;
 }
 
-/// By constant weights.
+/// A matmul with constant weights.
 bool RandomNetwork::matmul() {
   size_t value = pickOfRank(between(2, 5));
   Dims y = values[value].dims;
@@ -335,7 +335,7 @@ bool RandomNetwork::matmul() {
   return true;
 }
 
-/// Of two values, with batches.
+/// A batched matmul of two values.
 bool RandomNetwork::products() {
   size_t a = pickOfRank(between(2, 4));
   const Dims dims = values[a].dims;
@@ -357,7 +357,7 @@ bool RandomNetwork::products() {
   return true;
 }
 
-/// Matrices times vectors, batch by batch, whose results are squeezed and cut.
+/// Batched matrix-vector products, whose results are squeezed and sliced.
 bool RandomNetwork::gemv() {
   size_t a = pickOfRank(3);
   const Dims dims = values[a].dims;
@@ -447,7 +447,7 @@ bool RandomNetwork::binary() {
   size_t a = pick();
   const Dims dims = values[a].dims;
   auto b = find([&](const Dims &each) { return each == dims && oneIn(2); });
-  if (!b) { // of as many elements, or one that broadcasts
+  if (!b) { // with as many elements, or one that broadcasts
     b = find([&](const Dims &each) { return countOf(each) == countOf(dims) && each != dims; });
     b = b ? std::optional(reshaped(*b, dims)) : find([&](const Dims &each) {
       return each.size() == dims.size() &&
@@ -462,7 +462,7 @@ bool RandomNetwork::binary() {
   return true;
 }
 
-/// By a constant that broadcasts.
+/// Multiplies by a constant that broadcasts.
 bool RandomNetwork::scale() {
   size_t value = pick();
   const Dims dims = values[value].dims;
@@ -484,7 +484,8 @@ bool RandomNetwork::runningSum() {
   return true;
 }
 
-/// A value where an argument of i64, which broadcasts to it, compares so with a number; else another number.
+/// Selects a value where an i64 argument, which broadcasts to it, compares with a number in some way; elsewhere another
+/// number.
 bool RandomNetwork::mask() {
   size_t value = pick();
   const Dims dims = values[value].dims;
@@ -510,7 +511,7 @@ bool RandomNetwork::mask() {
   return true;
 }
 
-/// A value, some slices of which are constants.
+/// Overwrites some slices of a value with constants.
 bool RandomNetwork::writeRows() {
   size_t value = pick();
   const Dims dims = values[value].dims;
@@ -574,7 +575,7 @@ bool RandomNetwork::resize() {
   return true;
 }
 
-/// Heads of one product, taken apart.
+/// Attention on slices of one matmul's result.
 bool RandomNetwork::attention() {
   int64_t heads = between(1, 4), width = pickOf<int64_t>({4, 8, 16, 12}), rows = drawDim(), batch = between(1, 2);
   if (batch * rows * heads * width * 3 > kMostElements) {

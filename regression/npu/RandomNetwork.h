@@ -1,4 +1,4 @@
-//===- RandomNetwork.h - Small Top functions drawn by a seed ----*- C++ -*-===//
+//===- RandomNetwork.h - Random small Top functions -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_NPU_RANDOMNETWORK_H
 #define TESSERA_REGRESSION_NPU_RANDOMNETWORK_H
@@ -14,22 +14,21 @@ namespace tessera::npu {
 
 using Dims = std::vector<int64_t>;
 
-/// A function @main of f32 values of ranks 1 to 6: what computes, and between that slices, views, transposes and joins
-/// of its results, most of which have several readers.
+/// A function @main of f32 values of ranks 1 to 6: computations, connected by slices, views, transposes and joins of
+/// their results, most of which have several readers.
 class RandomNetwork {
 public:
-  /// Keeps a constant; the name of its top.weight.
+  /// Stores a constant; returns the name of its top.weight.
   using Store = std::function<std::string(const Dims &dims, const std::vector<float> &numbers)>;
 
-  /// What is computed in a network: everything, or norms and softmax of long rows, and maps behind them, or what
-  /// depends on indices and on masks of i64.
+  /// The ops of a network: any; norms and softmax of long rows, followed by maps; or ops on indices and i64 masks.
   enum class Kind { any, longRows, indices };
 
-  /// The first |steps| steps of the network of a seed.
+  /// Draws the first |steps| steps of the network of a seed.
   RandomNetwork(uint64_t seed, unsigned steps, Kind kind, Store store);
 
   std::string text() const;
-  /// A short line for each op: what a report shows.
+  /// Returns a short line for each op, for reports.
   const std::string &summary() const { return names; }
 
   static constexpr unsigned kMostSteps = 9;
@@ -38,7 +37,7 @@ private:
   struct Value {
     std::string name;
     Dims dims;
-    bool isInput = false, storedDirectly = false; ///< it is a result, though others read it
+    bool isInput = false, storedDirectly = false; ///< storedDirectly: is a result although other ops read it
     bool isRead = false;
   };
   using Stage = bool (RandomNetwork::*)();
@@ -52,12 +51,12 @@ private:
   int64_t drawDim();
   Dims drawDims(int64_t rank);
   Dims factorise(int64_t count, int64_t rank);
-  /// A value, recent ones more often, or one that |fits|.
+  /// Finds a value that |fits|; prefers recent ones.
   std::optional<size_t> find(const std::function<bool(const Dims &)> &fits);
   size_t pick();
-  /// A value of |rank|, reshaped where it has another one.
+  /// Picks a value of |rank|; reshapes it if necessary.
   size_t pickOfRank(int64_t rank);
-  /// A value to compute rows of; mostly as few long ones, where the network is of those.
+  /// Picks a value for ops on rows; in networks of long rows, mostly reshaped to few long rows.
   size_t pickRows();
   size_t addInput(Dims dims);
   std::string constant(const Dims &dims, double low, double high);
@@ -96,7 +95,7 @@ private:
   Store store;
   std::mt19937_64 generator;
   std::vector<Value> values;
-  std::vector<Dims> masks; ///< arguments %m0, %m1 ... of i64
+  std::vector<Dims> masks; ///< i64 arguments %m0, %m1 ...
   std::string body, names;
   unsigned constants = 0;
 };

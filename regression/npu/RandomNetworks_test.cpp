@@ -1,8 +1,8 @@
-//===- RandomNetworks_test.cpp - Slices and views of what stays on the NPU ===//
+//===- RandomNetworks_test.cpp - Random networks on the NPU ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Networks of a seed, on a chip and in a precision that follow from it, against the device reference: integers to the
-// bit, floats too. More: TESSERA_NPU_NETWORKS=FIRST:END npu_emission_test
+// Compares random networks with the device reference, bit by bit for integers and floats. The seed determines the
+// network, the chip and the precision. To run more: TESSERA_NPU_NETWORKS=FIRST:END npu_emission_test
 // --gtest_filter='RandomNetworks.*'
 //===----------------------------------------------------------------------===//
 #include "regression/npu/NpuRunner.h"
@@ -37,16 +37,16 @@ using Kind = RandomNetwork::Kind;
 
 constexpr StringLiteral kNumber = "number_of_op";
 
-/// What became of a network.
+/// The result of a trial.
 struct Outcome {
-  std::string fault;                ///< empty: nothing is wrong
-  bool isTooLarge = false;          ///< its tiles have no room on the chip
-  size_t refused = 0, computed = 0; ///< ops that have no form on the chip, and that have one
-  size_t stays = 0;                 ///< values that stay in local memory
+  std::string fault;                ///< empty if the trial succeeded
+  bool isTooLarge = false;          ///< its tiles do not fit the chip
+  size_t refused = 0, computed = 0; ///< ops that the chip does not and does support
+  size_t stays = 0;                 ///< values resident in local memory
 };
 
-/// Chips of 4 to 64 lanes, some with so little local memory that values stay slice by slice only. That with 12 lanes
-/// makes integers of integers.
+/// Chips of 4 to 64 lanes, some with so little local memory that values are resident only slice by slice. The chip with
+/// 12 lanes requantises with integers.
 const std::vector<Chip> &chips() {
   using namespace bmodel::npu;
   auto small = [](const char *name, uint64_t bytes) {
@@ -80,7 +80,7 @@ const std::vector<Chip> &chipsOfShortLanes() {
   return all;
 }
 
-/// The network of a seed on its chip.
+/// The network of a seed, compiled for its chip.
 class Trial {
 public:
   Trial(uint64_t seed, unsigned steps, Kind kind = Kind::any)
@@ -131,7 +131,7 @@ public:
 private:
   func::FuncOp main() { return *module->getOps<func::FuncOp>().begin(); }
 
-  /// Numbers of the arguments' types.
+  /// Draws inputs of the arguments' types.
   top::TensorMap draw(func::FuncOp function) {
     top::TensorMap inputs;
     std::normal_distribution<double> normal(0, 1.5);
@@ -151,7 +151,7 @@ private:
     return inputs;
   }
 
-  /// Ranges are those of one run, some of them symmetric.
+  /// Quantises with the ranges of one run, some of them symmetric.
   bool quantize() {
     if (precision == Precision::F32) {
       return true;
@@ -185,7 +185,7 @@ private:
     return true;
   }
 
-  /// To device ops with addresses. What the chip has no form for becomes an argument.
+  /// Lowers to device ops with addresses. Replaces ops that the chip does not support with arguments.
   bool lower(Outcome &outcome) {
     PassManager lowering(&context);
     buildLowering(lowering, chip.requantise, chip);
@@ -220,7 +220,7 @@ private:
     }
   }
 
-  /// Numbers ops; those that results need.
+  /// Numbers the ops that results depend on, removes the others, and returns the numbered ones.
   std::vector<Operation *> numberOps() {
     std::vector<Operation *> ops, dead;
     for (Operation &op : llvm::reverse(main().getBody().front())) {
@@ -259,7 +259,7 @@ private:
   std::string messages;
 };
 
-/// What is wrong with the shortest beginning of the network of a seed that fails.
+/// Returns the error of the shortest failing prefix of a seed's network.
 std::string shortestFault(uint64_t seed, Kind kind) {
   for (unsigned steps = 1; steps <= RandomNetwork::kMostSteps; ++steps) {
     Trial trial(seed, steps, kind);
@@ -270,7 +270,7 @@ std::string shortestFault(uint64_t seed, Kind kind) {
   return llvm::formatv("seed {0}: fails as a whole only", seed);
 }
 
-/// All networks of |end| seeds, or of those that the environment names.
+/// Runs the networks of |end| seeds, or of the seeds that the environment names.
 void runNetworks(Kind kind, unsigned end) {
   unsigned first = 0;
   const char *wanted = std::getenv("TESSERA_NPU_NETWORKS");
@@ -291,11 +291,11 @@ void runNetworks(Kind kind, unsigned end) {
   EXPECT_LT(10 * large, end - first);
 }
 
-/// An element was copied behind the value that it is of, to the same offset of another lane: that was taken for where
-/// it lay already.
+/// Regression: an element was copied past the value that it belongs to, to the same offset of another lane, and the
+/// copy was treated as already in place.
 TEST(RandomNetworks, CopiesFromLaneToLane) { EXPECT_EQ(Trial(31428, RandomNetwork::kMostSteps).run().fault, ""); }
 
-/// A map was computed with the norm before it, where its result takes the place of what a copy in between reads.
+/// Regression: a map was fused with the preceding norm although its result overwrites what a copy in between reads.
 TEST(RandomNetworks, MapsBehindNormsOverwriteNothing) {
   EXPECT_EQ(Trial(37536, RandomNetwork::kMostSteps).run().fault, "");
 }
@@ -305,7 +305,7 @@ TEST(RandomNetworks, GiveTheNumbersOfTheReference) { runNetworks(Kind::any, 150)
 /// Norms and softmax of rows larger than a lane, on every chip.
 TEST(RandomNetworks, OfRowsLargerThanALane) { runNetworks(Kind::longRows, 100); }
 
-/// Running sums, masks of i64 and slices that are written.
+/// Running sums, i64 masks and written slices.
 TEST(RandomNetworks, OfIndices) { runNetworks(Kind::indices, 100); }
 
 } // namespace

@@ -14,8 +14,7 @@ std::string floatsText(const Dims &dims) {
   return constantText<float>(dims, "f32", [] { return float(between(-2000, 2000)) * 1e-3f; });
 }
 
-/// A function of one op: arguments a0, a1 ... of f32.
-/// |elements| of the arguments: f32 where there are none.
+/// Returns a function of one op with the arguments a0, a1 ... of |elements|, f32 by default.
 std::string functionText(const std::vector<Dims> &arguments, const Dims &y, const std::string &body,
                          const std::vector<std::string> &elements = {}) {
   std::string text = "func.func @main(";
@@ -76,7 +75,7 @@ Dims turned(const Dims &dims, const Dims &order) {
   return made;
 }
 
-/// A copy that moves all of its operand, whose dims become those named.
+/// Returns a copy that permutes all dims of its operand.
 std::string turnText(const std::string &to, const std::string &from, const Dims &dims, const Dims &order,
                      const std::string &element) {
   Dims result = turned(dims, order);
@@ -90,7 +89,7 @@ std::string turnText(const std::string &to, const std::string &from, const Dims 
                  typeText(result, element));
 }
 
-/// Makes bytes of floats.
+/// Returns a map that quantises floats to bytes.
 std::string bytesText(const std::string &to, const std::string &from, const Dims &dims) {
   return formatv("  %{0} = device.map(%{1}) {{\n  ^bb0(%in_a: f32):\n    %in_s = arith.constant 0.037 : f32\n"
                  "    %in_d = arith.divf %in_a, %in_s : f32\n    %in_r = math.roundeven %in_d : f32\n"
@@ -101,7 +100,7 @@ std::string bytesText(const std::string &to, const std::string &from, const Dims
                  to, from, typeText(dims, "f32"), typeText(dims, "i8"));
 }
 
-/// Bytes to floats: an op that reads what was quantised.
+/// Returns a map from bytes to floats, i.e. an op that reads a quantised value.
 std::string floatsOfBytesText(const std::string &to, const std::string &from, const Dims &dims) {
   return formatv("  %{0} = device.map(%{1}) {{\n  ^bb0(%a: i8):\n    %f = arith.sitofp %a : i8 to f32\n"
                  "    device.yield %f : f32\n  } : ({2}) -> {3}\n",
@@ -110,13 +109,13 @@ std::string floatsOfBytesText(const std::string &to, const std::string &from, co
 
 int64_t product(const Dims &dims) { return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>()); }
 
-/// %n: the rows of %a0, normalised.
+/// Returns %n = the normalised rows of %a0.
 std::string normOfRowsText(const Dims &dims) {
   return formatv("  %n = device.norm %a0 {{axis = {0} : i64, epsilon = 1.0e-5 : f64, rms = false} : ({1}) -> {1}\n",
                  dims.size() - 1, typeText(dims, "f32"));
 }
 
-/// Channels last, a norm over them, bytes, channels first.
+/// Returns: channels last, a norm over them, quantisation, channels first.
 std::string turnedNormText(const Dims &dims, bool rms) {
   Dims rows = turned(dims, {0, 2, 3, 1});
   std::string body = turnText("t", "a0", dims, {0, 2, 3, 1}, "f32");
@@ -127,7 +126,7 @@ std::string turnedNormText(const Dims &dims, bool rms) {
   return functionText({dims}, dims, body);
 }
 
-/// Attention of heads that lie side by side in rows of [batches, rows, heads, features], and so does its result in
+/// Attention whose heads are adjacent in rows of [batches, rows, heads, features]; the result has the same layout, in
 /// bytes.
 std::string headsText(const Dims &q, int64_t keys, const Dims &mask) {
   Dims k = q, order = {0, 2, 1, 3};
@@ -146,7 +145,7 @@ std::string headsText(const Dims &q, int64_t keys, const Dims &mask) {
   return functionText(arguments, q, body);
 }
 
-/// A product of rows whose bytes come from sums, and what is added to these.
+/// Returns a matmul that requantises its sums to bytes and adds another value to them.
 std::string productText(const std::string &to, const std::string &x, const Dims &dims, int64_t columns,
                         const std::string &added) {
   Dims y = dims;
@@ -185,13 +184,13 @@ TEST_F(Emission, ProductsOfRowsReadAndStoreChannelsFirst) {
     std::string text = functionText({dims}, result, body);
     size_t at = text.find(typeText(dims, "f32"));
     EXPECT_EQ(check(text.replace(at, typeText(dims, "f32").size(), typeText(dims, "i8"))), "");
-    if (dims[0] == 1) { // else rows of several images do not lie evenly
+    if (dims[0] == 1) { // otherwise rows of several images are not evenly spaced
       EXPECT_LE(intermediate[0], 6 * uint64_t(product(result))) << "more than results, stored, and what reads them";
     }
   }
 }
 
-/// One row, or one column, is all of the result: what is added to it is no parameter of columns or rows.
+/// The whole result is one row or one column: the added value must not be treated as a parameter of columns or rows.
 TEST_F(Emission, ProductsOfARowAddWhatWasTurned) {
   for (auto [dims, columns] : {std::pair(Dims{1, 24}, 64), std::pair(Dims{64, 24}, 1)}) {
     Dims y = {dims[0], columns}, added = {columns, dims[0]};
@@ -209,10 +208,10 @@ TEST_F(Emission, NormsTurnAndQuantiseTheirRows) {
     EXPECT_LE(intermediate[0], 2 * uint64_t(product(dims))) << "more than bytes that are stored and loaded";
   }
   EXPECT_EQ(check(turnedNormText({1, 33, 5, 6}, true)), "");
-  EXPECT_EQ(check(turnedNormText({2, 33, 5, 6}, false)), ""); // rows of two images do not lie evenly
+  EXPECT_EQ(check(turnedNormText({2, 33, 5, 6}, false)), ""); // rows of two images are not evenly spaced
 }
 
-/// The map behind a norm reads a row, a number, and rows: such as are there, and such as are made after the norm.
+/// The map after a norm reads a row, a number, and rows that are computed before or after the norm.
 TEST_F(Emission, NormsComputeMapsOfOtherOperands) {
   Dims dims = {9, 40};
   std::string type = typeText(dims, "f32"), row = typeText({40}, "f32"), number = typeText({1}, "f32");
@@ -230,14 +229,14 @@ TEST_F(Emission, NormsComputeMapsOfOtherOperands) {
   }
 }
 
-/// Results of the model have places of their own.
+/// Results of the model have their own places.
 TEST_F(Emission, NormsWhoseTurnedRowsAreResults) {
   EXPECT_EQ(
       check(functionText({{9, 40}}, {40, 9}, normOfRowsText({9, 40}) + turnText("y", "n", {9, 40}, {1, 0}, "f32"))),
       "");
 }
 
-/// A copy that reverses rows does not only turn them.
+/// A copy that reverses rows is more than a permutation.
 TEST_F(Emission, NormsWhoseRowsAreReversed) {
   Dims dims = {9, 40};
   std::string copy = turnText("r", "b", dims, {0, 1}, "i8"), from = "src_offsets = [0, 0]",
@@ -250,7 +249,7 @@ TEST_F(Emission, NormsWhoseRowsAreReversed) {
       "");
 }
 
-/// Rows of which a lane holds two, but not three.
+/// A lane holds two of these rows, but not three.
 TEST_F(Emission, NormsOfLargeRowsLeaveMapsToOthers) {
   std::string type = typeText({9, 7000}, "f32");
   EXPECT_EQ(check(functionText({{9, 7000}, {9, 7000}}, {9, 7000},
@@ -263,9 +262,9 @@ TEST_F(Emission, NormsOfLargeRowsLeaveMapsToOthers) {
             "");
 }
 
-/// With the map behind them, rows fill a lane to the last byte, so that what is summed of them has no room.
+/// Together with the following map, rows fill a lane to the last byte, which leaves no room for their sums.
 TEST_F(Emission, NormsOfRowsThatFillALaneLeaveMapsToOthers) {
-  for (int64_t lane : {64 << 10, 128 << 10, 256 << 10}) { // of one of the chips each
+  for (int64_t lane : {64 << 10, 128 << 10, 256 << 10}) { // the lane size of each chip
     for (int64_t less : {0, 1, 16, 64}) {
       Dims two = {3, lane / 8 - less}, three = {3, lane / 12 - less};
       EXPECT_EQ(check(functionText({two}, two,
@@ -287,7 +286,7 @@ TEST_F(Emission, NormsOfRowsThatFillALaneLeaveMapsToOthers) {
   }
 }
 
-/// What has as many elements as the row, but is a column: the map makes more than the norm.
+/// The operand has as many elements as the row but is a column, so the map's result is larger than the norm's.
 TEST_F(Emission, NormsBroadcastBehind) {
   std::string row = typeText({1, 40}, "f32"), column = typeText({40, 1}, "f32");
   EXPECT_EQ(check(functionText({{1, 40}, {40, 1}}, {40, 40},
@@ -300,7 +299,7 @@ TEST_F(Emission, NormsBroadcastBehind) {
             "");
 }
 
-/// Parameters are read where they are, not as the rows are.
+/// Scale parameters are read from their own place, not with the layout of the rows.
 TEST_F(Emission, NormsAreScaledByTheirTurnedRow) {
   std::string body = turnText("t", "a0", {24, 1}, {1, 0}, "f32");
   body += "  %r = device.reshape %t : (tensor<1x24xf32>) -> tensor<24xf32>\n"
@@ -328,9 +327,9 @@ TEST_F(Emission, AttentionReadsHeadsWhereTheyLie) {
   }
   EXPECT_EQ(check(headsText({6, 9, 2, 16}, 11, {1, 2, 9, 11})), "");
   EXPECT_EQ(check(headsText({6, 9, 2, 16}, 11, {6, 2, 9, 11})), "");
-  EXPECT_EQ(check(headsText({16, 20, 3, 32}, 20, {1, 3, 20, 20})), ""); // as windows have it
+  EXPECT_EQ(check(headsText({16, 20, 3, 32}, 20, {1, 3, 20, 20})), ""); // as in windowed attention
   EXPECT_EQ(check(headsText({3, 48, 3, 16}, 48, {3, 1, 48, 48})), "");
-  EXPECT_EQ(check(headsText({4, 30, 3, 5}, 30, {})), ""); // rows too short to read there
+  EXPECT_EQ(check(headsText({4, 30, 3, 5}, 30, {})), ""); // rows too short to read in place
 }
 
 TEST_F(Emission, NormsOfRows) {
@@ -341,13 +340,13 @@ TEST_F(Emission, NormsOfRows) {
   EXPECT_EQ(check(normText({1, 9, 64}, 2, true, false, true)), "");
   EXPECT_EQ(check(normText({33, 1}, 1, false, false, true)), "");
   EXPECT_EQ(check(normText({1}, 0, true, true, true)), "");
-  EXPECT_EQ(check(normText({600, 777}, 1, true, true, false)), ""); // more rows than local memory holds
+  EXPECT_EQ(check(normText({600, 777}, 1, true, true, false)), ""); // more rows than fit into local memory
 }
 
 TEST_F(Emission, Attention) {
   EXPECT_EQ(check(attentionText({{1, 1, 40, 12}, {1, 1, 40, 12}, {1, 1, 40, 12}, {}})), "");
   EXPECT_EQ(check(attentionText({{5, 3}, {7, 3}, {7, 9}, {}})), "");
-  // Several heads at once where they have few queries; keys and values of one head for some; masks of all kinds.
+  // Several heads at once if they have few queries; some share keys and values; masks of all kinds.
   EXPECT_EQ(check(attentionText({{1, 8, 5, 8}, {1, 8, 11, 8}, {1, 8, 11, 8}, {1, 1, 5, 11}})), "");
   EXPECT_EQ(check(attentionText({{2, 4, 1, 8}, {2, 1, 17, 8}, {1, 4, 17, 3}, {1, 1, 1, 17}})), "");
   EXPECT_EQ(check(attentionText({{2, 3, 37, 5}, {1, 3, 37, 5}, {2, 1, 37, 6}, {3, 37, 1}})), "");
@@ -355,8 +354,7 @@ TEST_F(Emission, Attention) {
   EXPECT_EQ(check(attentionText({{65, 1, 4}, {65, 3, 4}, {65, 3, 4}, {3}})), "");
 }
 
-/// Heads that share keys (grouped queries), and lanes that have queries, batches or blocks of queries.
-/// What is computed behind it reads its result twice.
+/// An op after the attention reads its result twice.
 TEST_F(Emission, AttentionTimesItself) {
   std::string type = typeText({2, 2, 12, 16}, "f32");
   EXPECT_EQ(check(formatv("func.func @main(%q: {0} {{top.name = \"q\"}, %k: {0} {{top.name = \"k\"}, %v: {0} "
@@ -368,6 +366,7 @@ TEST_F(Emission, AttentionTimesItself) {
             "");
 }
 
+/// Heads that share keys (grouped queries); lanes hold different queries, batches or blocks of queries.
 TEST_F(Emission, AttentionOfManyHeads) {
   EXPECT_EQ(check(attentionText({{1, 4, 2, 64, 8}, {1, 4, 1, 64, 8}, {1, 4, 1, 64, 8}, {1, 1, 1, 64, 64}})), "");
   EXPECT_EQ(check(attentionText({{1, 8, 64, 16}, {1, 8, 128, 16}, {1, 8, 128, 24}, {}})), "");
@@ -376,10 +375,10 @@ TEST_F(Emission, AttentionOfManyHeads) {
   EXPECT_EQ(check(attentionText({{4, 2, 1, 8}, {4, 1, 33, 8}, {4, 1, 33, 8}, {4, 2, 1, 33}})), "");
   EXPECT_EQ(check(attentionText({{3, 2, 4, 8}, {3, 1, 11, 8}, {3, 1, 11, 8}, {4, 11}})), "");
   EXPECT_EQ(check(attentionText({{2, 3, 64, 5}, {2, 1, 70, 5}, {1, 3, 70, 5}, {2, 1, 1, 70}})), "");
-  EXPECT_EQ(check(attentionText({{16, 32, 64}, {16, 400, 64}, {16, 400, 64}, {32, 400}})), ""); // cut several ways
+  EXPECT_EQ(check(attentionText({{16, 32, 64}, {16, 400, 64}, {16, 400, 64}, {32, 400}})), ""); // split in several ways
 }
 
-/// Both products on the matrix unit, to the bit; masks that are added in its output stage and others.
+/// Both matmuls on the matrix unit, bit by bit; masks that the output stage adds, and other masks.
 TEST_F(Emission, AttentionOfBytes) {
   for (const Attention &each : std::vector<Attention>{{{1, 1, 40, 12}, {1, 1, 40, 12}, {1, 1, 40, 12}, {}},
                                                       {{5, 3}, {7, 3}, {7, 9}, {}},
@@ -409,7 +408,7 @@ TEST_F(Emission, AttentionOverTooManyKeysIsNamed) {
 
 namespace {
 
-/// Reduces x; |prologue| and |epilogue| of %v, which they leave in %r, may be empty.
+/// Reduces x. |prologue| and |epilogue| map %v to %r and may be empty.
 std::string reduceText(const std::string &kind, const Dims &x, const std::vector<int64_t> &axes,
                        const std::string &prologue = "", const std::string &epilogue = "", bool withExtra = false) {
   Dims y = x;
@@ -427,7 +426,7 @@ std::string reduceText(const std::string &kind, const Dims &x, const std::vector
   return functionText(withExtra ? std::vector<Dims>{x, y} : std::vector<Dims>{x}, y, body);
 }
 
-/// Sums or largest of bytes, as integers or as floats.
+/// Returns a sum or maximum of bytes, as integers or floats.
 std::string reduceBytes(const Dims &x, const std::vector<int64_t> &axes, bool largest) {
   Dims y = x;
   std::string list;
@@ -454,7 +453,7 @@ TEST_F(Emission, ReductionsOverAnyRunOfDims) {
     EXPECT_EQ(check(reduceText(kind, {6, 70}, {0})), "");
     EXPECT_EQ(check(reduceText(kind, {2, 3, 4, 5}, {1, 2})), "");
     EXPECT_EQ(check(reduceText(kind, {5, 37}, {1})), "");
-    EXPECT_EQ(check(reduceText(kind, {5, 37, 1}, {1})), ""); // of the same numbers, but one after another
+    EXPECT_EQ(check(reduceText(kind, {5, 37, 1}, {1})), ""); // the same numbers, one after another
     EXPECT_EQ(check(reduceText(kind, {2, 1, 5, 7}, {1, 2})), "");
     EXPECT_EQ(check(reduceText(kind, {3, 4}, {0, 1})), "");
   }
@@ -468,7 +467,7 @@ TEST_F(Emission, ReductionsOverAnyRunOfDims) {
 TEST_F(Emission, ReductionsOfBytes) {
   for (bool largest : {false, true}) {
     EXPECT_EQ(check(reduceBytes({1, 33, 9, 7}, {1}, largest)), "");
-    EXPECT_EQ(check(reduceBytes({4, 9, 257}, {2}, largest)), ""); // no product of two below 256
+    EXPECT_EQ(check(reduceBytes({4, 9, 257}, {2}, largest)), ""); // not a product of two numbers below 256
     EXPECT_EQ(check(reduceBytes({2, 5, 8}, {2}, largest)), "");
   }
 }
@@ -503,8 +502,8 @@ TEST_F(Emission, SoftmaxAlongAnyDim) {
 
 namespace {
 
-/// More rows than it has lanes, none of which one holds: little to compute on a chip of small lanes, as many as the
-/// widest of the others has.
+/// More rows than lanes, each larger than a lane. Little work on a chip with small lanes that has as many lanes as the
+/// widest chip.
 const Dims kManyLongRows = {66, 1, 4500};
 bmodel::npu::Chip chipOfSmallLanes() {
   return bmodel::npu::changedEdge({"name=small", "lanes=64", "local_memory.bytes_per_lane=16384"});
@@ -518,7 +517,7 @@ std::string softmaxText(const Dims &dims, bool log) {
 
 } // namespace
 
-/// Rows that no lane holds are normalised piece by piece, to the same bits.
+/// Rows that do not fit a lane are normalised slice by slice, with identical bits.
 TEST_F(Emission, NormsOfRowsLargerThanALane) {
   for (const Dims &dims : {Dims{2, 70003}, {1, 3, 270, 258}}) {
     for (bool rms : {false, true}) {
@@ -531,7 +530,7 @@ TEST_F(Emission, NormsOfRowsLargerThanALane) {
   }
 }
 
-/// A softmax of rows that no lane holds: the bits of one piece.
+/// Softmax of rows that do not fit a lane has the same bits as in one slice.
 TEST_F(Emission, SoftmaxOfRowsLargerThanALane) {
   EXPECT_EQ(check(softmaxText({2, 70003}, false)), "");
   EXPECT_EQ(check(softmaxText({2, 70003}, true)), "");

@@ -8,7 +8,7 @@ using namespace tessera::npu;
 
 namespace {
 
-/// A window over three dims, each with numbers of its own.
+/// A window over three dims with separate parameters for each.
 struct Window3 {
   Dims kernel, stride, dilation, begin, end;
 
@@ -51,7 +51,7 @@ Dims joined(Dims front, const Dims &back) {
   return front;
 }
 
-/// A quantised convolution with a residual; |kind| 0: depthwise, 1: of two groups, 2: dense.
+/// A quantised convolution with a residual; |kind| 0: depthwise, 1: two groups, 2: dense.
 std::string convolution(int kind, int64_t mostChannels) {
   Window3 window;
   int64_t channels = between(1, mostChannels) * (kind == 1 ? 2 : 1);
@@ -92,7 +92,7 @@ TEST_F(Emission, ConvolutionsOfVolumes) {
       ASSERT_EQ(check(convolution(kind, kind ? 24 : 70)), "");
     }
   }
-  EXPECT_EQ(programs, 0u); // every tap is in the sum of one command
+  EXPECT_EQ(programs, 0u); // every tap is in the sum of a single command
   EXPECT_GT(fills, 0u);
 }
 
@@ -111,7 +111,7 @@ TEST_F(Emission, ConvolutionsOfFloatVolumes) {
   }
 }
 
-/// Each of them has factors of its own.
+/// Each batch has its own factors.
 TEST_F(Emission, ConvolutionsOfVolumesByTheirFactors) {
   Dims x = {3, 5, 1, 6, 7}, w = {9, 5, 1, 3, 3}, y = {3, 9, 1, 4, 5}, factors = {3, 9, 1, 1, 1};
   EXPECT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
@@ -139,7 +139,7 @@ TEST_F(Emission, LargestOfVolumes) {
   EXPECT_GT(programs, 0u);
 }
 
-/// Planes of one column, whose stride is none of a row, that stay in local memory for two readers.
+/// Planes of one column, whose stride differs from that of a row, remain in local memory for two readers.
 TEST_F(Emission, LargestOfVolumesOfOneColumnStay) {
   std::string x = typeText({1, 8, 3, 5, 4}, "f32"), y = typeText({1, 8, 1, 4, 1}, "f32");
   ASSERT_EQ(
@@ -169,7 +169,7 @@ TEST_F(Emission, PlanesLargerThanARowOfACommandAreRefused) {
   EXPECT_NE(message.find("has planes larger than the row that a command can hold"), std::string::npos) << message;
 }
 
-/// What stands between two of them stays in local memory, maps of the planes included.
+/// Values between two convolutions remain in local memory, including maps of the planes.
 TEST_F(Emission, VolumesStay) {
   Dims x = {1, 16, 4, 10, 12};
   std::string type = typeText(x, "i8"), wide = typeText({16, 16, 3, 3, 3}, "i8");

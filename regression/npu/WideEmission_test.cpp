@@ -9,7 +9,7 @@ using llvm::formatv;
 
 namespace {
 
-/// y = body(x, z), the operands of any dims that broadcast.
+/// Returns y = body(x, z); the operands may have any dims that broadcast.
 std::string mapText(const Dims &x, const std::string &a, const Dims &z, const std::string &b, const Dims &y,
                     const std::string &result, const std::string &body) {
   return formatv("func.func @main(%x: {0} {{top.name = \"x\"}, %z: {1} {{top.name = \"z\"}) -> ({2} {{top.name = "
@@ -31,7 +31,7 @@ constexpr const char *kPosition = "    %t = arith.extui %b : i1 to i64\n    %z0 
 
 } // namespace
 
-/// Tensors of all numbers of dims, rows that broadcast, and what has a single element.
+/// Tensors of all ranks, rows that broadcast, and single elements.
 TEST_F(Emission, MapsReadWideIntegers) {
   const std::pair<Dims, Dims> kShapes[] = {
       {{1, 1, 1, 16}, {1, 4, 16, 16}},   {{1, 300}, {1, 300}}, {{2, 1, 9, 1}, {2, 5, 9, 33}},
@@ -52,7 +52,8 @@ TEST_F(Emission, MapsMakeWideIntegers) {
   }
 }
 
-/// Numbers next to those that f32 holds, halves between two of them and what is a little beside these, of every size.
+/// Numbers next to those that f32 represents, midpoints of two such numbers, and numbers next to midpoints, of every
+/// size.
 TEST_F(Emission, WideIntegersAreRoundedOnce) {
   std::vector<int64_t> numbers = {0, 1, -1, INT64_MIN, INT64_MAX, INT64_MIN + 1};
   for (int bits = 15; bits < 63; ++bits) {
@@ -81,7 +82,7 @@ TEST_F(Emission, WideIntegersAreRoundedOnce) {
             "");
 }
 
-/// Nothing may be computed of numbers that a register may not hold.
+/// Computations on numbers that may exceed a register are rejected.
 TEST_F(Emission, WideIntegersThatMayBeLargeAreRefused) {
   const Dims dims{4, 40};
   const std::pair<const char *, const char *> kRefused[] = {
@@ -100,7 +101,7 @@ TEST_F(Emission, WideIntegersThatMayBeLargeAreRefused) {
   EXPECT_NE(message.find("of numbers that may not fit its type"), std::string::npos) << message;
 }
 
-/// Along every axis, from either end, with and without the element itself; floats are added in the order of the axis.
+/// Along every axis, from either end, inclusive and exclusive; floats are added in the order of the axis.
 TEST_F(Emission, RunningSums) {
   auto text = [](const Dims &x, int64_t axis, const char *element, const char *more) {
     return formatv(
@@ -129,7 +130,7 @@ TEST_F(Emission, RunningSums) {
   EXPECT_NE(message.find("elements; the maximum is 1024"), std::string::npos) << message;
 }
 
-/// The positions of what is no padding, as RoBERTa counts them.
+/// Counts the positions that are not padding, as RoBERTa does.
 TEST_F(Emission, RunningSumsOfMasks) {
   for (const Dims &dims : {Dims{1, 40}, {3, 128}, {2, 9, 5}}) {
     for (const char *element : {"i32", "i64"}) {
@@ -148,7 +149,7 @@ TEST_F(Emission, RunningSumsOfMasks) {
   }
 }
 
-/// A row of a cache, or an element of each row, written where an index says that may be any number.
+/// Writes a row of a cache, or an element of each row, at an arbitrary index.
 TEST_F(Emission, ScattersOfOneSlice) {
   auto text = [](const Dims &x, const Dims &i, const Dims &u, const std::string &attributes, const char *element,
                  const char *index) {
