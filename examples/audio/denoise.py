@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes noise out of speech while it comes in: DTLN, two recurrent networks, a block of 8 ms at a time.
+"""Removes noise from speech in real time: DTLN, two recurrent networks, one block every 8 ms.
 
-The networks keep no state of their own: what they remember goes out of one run and into the next.
+The networks do not keep state: each run returns the state that the next run receives as input.
 """
 import sys
 import wave
@@ -10,7 +10,7 @@ import numpy as np
 
 import tessera.runtime as rt
 
-BLOCK, HOP = 512, 128  # samples: a block, and by how many it moves on
+BLOCK, HOP = 512, 128  # samples: length of a block, and the distance between two blocks
 
 
 class Denoiser:
@@ -20,7 +20,7 @@ class Denoiser:
         self._input, self._output = np.zeros(BLOCK, np.float32), np.zeros(BLOCK, np.float32)
 
     def push(self, samples: np.ndarray) -> np.ndarray:
-        """HOP new samples in, HOP samples out, 32 ms later."""
+        """Takes HOP new samples and returns HOP samples, delayed by 32 ms."""
         self._input = np.concatenate([self._input[HOP:], samples])
         spectrum = np.fft.rfft(self._input)
         out = self._mask({"input_2": _frame(np.abs(spectrum)), "input_3": self._states[0]})

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The networks are not in the repository: TESSERA_DATA is a folder that has models/rnn/dtln_model_1.onnx (breizhn/DTLN).
+# The networks are not in the repository: the folder TESSERA_DATA must contain models/rnn/dtln_model_1.onnx
+# (breizhn/DTLN).
 set -eu
 here=$(dirname "$0")
 for i in 1 2; do

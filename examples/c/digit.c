@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a handwritten digit, 28x28 floats, and says which one it is: a program in C, and nothing but libbmrt. */
+/* Reads a handwritten digit, 28x28 floats, and prints which one it is. A C program that needs only libbmrt. */
 #include <bmrt/bmrt.h>
 #include <stdio.h>
 
@@ -21,19 +21,19 @@ static void draw(const float *pixels) {
 
 int main(int argc, char **argv) {
   bmrt_status_t status;
-  bmrt_model_t *model = NULL;     /* the file: any number of contexts share it */
-  bmrt_context_t *context = NULL; /* a place to run it: memory, and one thread unless told otherwise */
+  bmrt_model_t *model = NULL;     /* the file; any number of contexts can share it */
+  bmrt_context_t *context = NULL; /* an execution context: memory, and by default one thread */
   if (argc != 2 || bmrt_model_open(argv[1], NULL, &model, &status) ||
       bmrt_context_create(model, NULL, &context, &status)) {
     return argc == 2 ? failed(&status) : 2;
   }
 
-  void *input; /* the context's own buffer, to be filled */
+  void *input; /* the context's own input buffer, to be filled */
   if (bmrt_context_input_buffer(context, 0, &input, &status)) {
     return failed(&status);
   }
   if (fread(input, sizeof(float), SIDE * SIDE, stdin) != SIDE * SIDE) {
-    fprintf(stderr, "digit: 784 floats are wanted on standard input\n");
+    fprintf(stderr, "digit: expected 784 floats on standard input\n");
     return 1;
   }
   draw(input);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The INT8 models beside the float answer that was made by onnxruntime."""
+"""Compares the INT8 models with the float result of onnxruntime."""
 import sys
 
 import numpy as np

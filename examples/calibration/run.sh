@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# From a generator of samples to integers, which have the same bits on every chip.
+# Quantises with samples from a generator; the integer results have the same bits on every chip.
 set -eu
 here=$(dirname "$0")
 net=$here/../../regression/models/mobilenetv1_0.25_128

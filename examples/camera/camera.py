@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pixels as the camera has them, u8 and BGR: mean, scale and channel order are part of the model."""
+"""Camera pixels (u8, BGR) as input: mean, scale and channel order are part of the model."""
 import sys
 from pathlib import Path
 
@@ -17,9 +17,9 @@ print(
 
 for path in sorted(Path(sys.argv[1], "pictures").glob("*.png")):
     rgb = np.asarray(ImageOps.fit(Image.open(path).convert("RGB"), (128, 128), bleed=0.06))
-    frame = np.ascontiguousarray(rgb[None, :, :, ::-1])  # what a camera gives: [1, H, W, BGR]
+    frame = np.ascontiguousarray(rgb[None, :, :, ::-1])  # the format of the camera: [1, H, W, BGR]
     scores = net({"input": frame})["output"]
 
-    floats = (rgb.astype(np.float32) - np.float32(127.5)) * np.float32(1 / 127.5)  # what one would do without
+    floats = (rgb.astype(np.float32) - np.float32(127.5)) * np.float32(1 / 127.5)  # pre-processing without this feature
     same = np.array_equal(scores, of_floats({"input": floats.transpose(2, 0, 1)[None]})["output"])
     print(f"{path.stem:9} {labels[scores.argmax()].split(',')[0]:16}", "same bits" if same else "OTHER BITS")

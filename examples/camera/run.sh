@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The same network twice: once it takes floats, once a camera's pixels.
+# Compiles the same network twice: with float inputs, and with a camera's pixels as inputs.
 set -eu
 here=$(dirname "$0")
 net=$here/../../regression/models/mobilenetv1_0.25_128

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classifies a picture, given as the raw floats of the model's input: the same program for every chip.
+// Classifies a picture, given as the raw floats of the model's input. The same program works for every chip.
 #include <algorithm>
 #include <bmrt/bmrt.hpp>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-// The last |bytes| of a file: .npy and .bin alike.
+// Reads the last |bytes| of a file, which skips the header of a .npy file.
 static std::vector<char> readTail(const std::string &path, uint64_t bytes) {
   std::vector<char> data(bytes);
   std::ifstream file(path, std::ios::binary);
@@ -25,7 +25,7 @@ static void classify(const std::string &path, const std::string &picture) {
   const bmrt_tensor_info_t input = net.inputs()[0], output = net.outputs()[0];
 
   const std::vector<char> pixels = readTail(picture, input.bytes);
-  net.setInput(input.name, pixels.data(), pixels.size()); // read in place where it is aligned, never owned
+  net.setInput(input.name, pixels.data(), pixels.size()); // read in place if aligned; the buffer remains ours
   net.run();
 
   const float *scores = net.output<float>(output.name);
@@ -45,7 +45,7 @@ int main(int argc, char **argv) try {
     classify(argv[i], argv[1]);
   }
   return argc > 2 ? 0 : 2;
-} catch (const std::exception &error) { // bmrt::Error says what, where, actual and allowed
+} catch (const std::exception &error) { // bmrt::Error states what, where, actual and allowed value
   std::fprintf(stderr, "classify: %s\n", error.what());
   return 1;
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# One network for two chips, one program for both. CMake finds Tessera where it is installed (CMAKE_PREFIX_PATH).
+# Compiles one network for two chips; one program runs both. CMake finds Tessera where it is installed
+# (CMAKE_PREFIX_PATH).
 set -eu
 here=$(dirname "$0")
 net=$here/../../regression/models/resnet8_cifar10

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both chips compute the same integers, in times that differ."""
+"""Checks that both chips compute the same integers, and compares their times."""
 import json
 import subprocess
 import sys

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A chip of one's own is a file. What would it be worth, and does it compute what every other chip does?
+# A custom chip is a JSON file. How fast would it be, and does it compute the same results as every other chip?
 set -eu
 here=$(dirname "$0")
 net=$here/../../regression/models/resnet8_cifar10
 
-npu-describe chips "$here/npu-mine.json" >fields.txt # checked; a wrong or missing field is told by its name
+npu-describe chips "$here/npu-mine.json" >fields.txt # checks the file; an error names the wrong or missing field
 model_transform --model_def "$net/resnet8_cifar10.onnx" --mlir net_top.mlir --quiet --pixel_format rgb
 run_calibration net_top.mlir --dataset "$net/../mobilenetv1_0.25_128/pictures" --cali_method max --methods none -o net_cali.json --quiet
 for chip in npu-edge "$here/npu-mine.json"; do

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A safe face on the few functions of bmrt.h that a program needs. An error is the message that the library gives.
+//! A safe wrapper of the few functions of bmrt.h that a program needs. Errors are the messages of the library.
 use std::ffi::{CStr, CString};
 use std::os::raw::{c_char, c_void};
 
@@ -34,7 +34,7 @@ fn check(call: impl FnOnce(*mut Status) -> i32) -> Result<(), String> {
 /// One net of one file, with its own memory.
 pub struct Net(*mut c_void);
 
-// A context may be used by any thread, one at a time: Send, but not Sync.
+// A context may be used by any thread, but only by one at a time: Send, but not Sync.
 unsafe impl Send for Net {}
 
 impl Net {
@@ -43,7 +43,7 @@ impl Net {
         let (mut model, mut context) = (std::ptr::null_mut(), std::ptr::null_mut());
         check(|status| unsafe { bmrt_model_open(path.as_ptr(), std::ptr::null(), &mut model, status) })?;
         let created = check(|status| unsafe { bmrt_context_create(model, std::ptr::null(), &mut context, status) });
-        unsafe { bmrt_model_release(model) }; // the context keeps a reference of its own
+        unsafe { bmrt_model_release(model) }; // the context keeps its own reference
         created.map(|_| Net(context))
     }
 

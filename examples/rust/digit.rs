@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads a handwritten digit, 28x28 floats, and says which one it is.
+//! Reads a handwritten digit, 28x28 floats, and prints which one it is.
 mod bmrt;
 
 use std::io::Read;
@@ -16,7 +16,7 @@ fn main() -> Result<(), String> {
     let best = (0..10).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).unwrap();
     println!("a {best}");
 
-    // What is wrong is told, and the net may go on.
+    // An error returns its message, and the net remains usable.
     println!("{}", net.run(&pixels[1..], &mut scores).unwrap_err());
     Ok(())
 }

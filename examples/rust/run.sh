@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Debian's rustc will do; there is nothing to fetch.
+# Debian's rustc is sufficient; nothing has to be downloaded.
 set -eu
 here=$(dirname "$0")
 mnist=$here/../../regression/models/mnist

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Less precision: does it cost anything that we care for? Half the bits do not; 4-bit weights, rounded without samples,
-# lose one picture in six, and --max_drop makes that an error.
+# Does lower precision cost anything that matters to us? Half the bits do not. 4-bit weights, rounded without samples,
+# lose one picture in six, and --max_drop turns that into an error.
 set -eu
 here=$(dirname "$0")
 net=$here/../../regression/models/mobilenetv1_0.25_128

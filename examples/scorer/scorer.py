@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How good is a model for us? We sort photos into living and not: a cat taken for another cat costs nothing."""
+"""How good is a model for us? We sort photos into animals and other things: confusing two cats costs nothing."""
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps
 
 ANIMALS = range(398)  # ImageNet's classes 0 to 397
-SCALE = 1.0  # the best score of score(): a drop of 0.01 is one point
+SCALE = 1.0  # the best result of score(): a drop of 0.01 is one point
 LIVING = {"cat"}
 
 
 def score(model, data):
-    """What `tessera accuracy --scorer` and `model_deploy --target .. --scorer` call for each model. Higher is better;
-    of several figures the first counts."""
+    """`tessera accuracy --scorer` and `model_deploy --target .. --scorer` call this for each model. Higher is better;
+    if there are several figures, the first one counts."""
     right, sure = 0, []
     pictures = sorted(Path(data).glob("*.png"))
     for path in pictures:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A model that takes pixels, and a server that has nothing to prepare but to decode and resize.
+# A model that takes pixels, so that the server only has to decode and resize pictures.
 set -eu
 here=$(dirname "$0")
 net=$here/../../regression/models/mobilenetv1_0.25_128

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server in one process: an asyncio loop for the connections, a pool of nets for the runs.
+"""A server in one process: an asyncio loop for the connections, and a pool of nets for the runs.
 
-A request is a picture, its length in 4 bytes before it; the answer is a line. A net is used by one request at a
-time, and the interpreter lock is released while it runs, so as many pictures are computed at once as there are nets.
+A request is a picture, preceded by its length in 4 bytes; the answer is a line. A net serves one request at a time, and
+the interpreter lock is released while it runs, so as many pictures are processed in parallel as there are nets.
 """
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ import tessera.runtime as rt
 
 class Classifier:
     def __init__(self, model: str, labels: Path, nets: int) -> None:
-        loaded = rt.load(model)  # the weights are in memory once, however many nets there are
+        loaded = rt.load(model)  # the weights are in memory once, however many nets exist
         self._labels = labels.read_text(encoding="utf-8").splitlines()
         self._idle: asyncio.Queue[rt.Net] = asyncio.Queue()
         for _ in range(nets):
             self._idle.put_nowait(loaded.net())
 
     async def classify(self, picture: bytes) -> str:
-        net = await self._idle.get()  # who comes when all are busy waits here, in turn
+        net = await self._idle.get()  # if all nets are busy, requests wait here in order
         try:
             return await asyncio.to_thread(self._run, net, picture)
         finally:
@@ -60,7 +60,7 @@ async def main(folder: Path) -> None:
     classifier = Classifier("net.bmodel", folder / "labels.txt", nets=2)
     server = await asyncio.start_server(classifier.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with server:  # a real one would `await server.serve_forever()`; this one asks itself, all at once, and ends
+    async with server:  # a real server would `await server.serve_forever()`; this one sends itself requests and ends
         for line in await asyncio.gather(*(ask(port, path) for path in sorted((folder / "pictures").glob("*.png")))):
             print(line)
 

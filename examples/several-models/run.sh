@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Three networks, compiled one after another.
+# Compiles three networks, one after another.
 set -eu
 here=$(dirname "$0")
 models=$here/../../regression/models
