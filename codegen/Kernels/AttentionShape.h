@@ -1,4 +1,4 @@
-//===- AttentionShape.h - Operands shared by attention kernels - -*- C++ -*-===//
+//===- AttentionShape.h - Operands shared by attention kernels --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_ATTENTIONSHAPE_H
 #define TESSERA_CODEGEN_KERNELS_ATTENTIONSHAPE_H

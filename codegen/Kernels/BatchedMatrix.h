@@ -1,4 +1,4 @@
-//===- BatchedMatrix.h - One matrix of a batch of matrices ---- -*- C++ -*-===//
+//===- BatchedMatrix.h - One matrix of a batch of matrices ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_BATCHEDMATRIX_H
 #define TESSERA_CODEGEN_KERNELS_BATCHEDMATRIX_H

@@ -1,4 +1,4 @@
-//===- BuildIdentity.h - Identity of this compiler build ------ -*- C++ -*-===//
+//===- BuildIdentity.h - Identity of this compiler build --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_BUILDIDENTITY_H
 #define TESSERA_CODEGEN_KERNELS_BUILDIDENTITY_H

@@ -1,4 +1,4 @@
-//===- ConvThreads.h - Convolutions for many threads ---------- -*- C++ -*-===//
+//===- ConvThreads.h - Convolutions for many threads ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_CONVTHREADS_H
 #define TESSERA_CODEGEN_KERNELS_CONVTHREADS_H

@@ -1,4 +1,4 @@
-//===- CopyNests.h - Regions of a copy as loop nests ---------- -*- C++ -*-===//
+//===- CopyNests.h - Regions of a copy as loop nests ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_COPYNESTS_H
 #define TESSERA_CODEGEN_KERNELS_COPYNESTS_H

@@ -1,4 +1,4 @@
-//===- FarArguments.h - Exact argument reduction -------------- -*- C++ -*-===//
+//===- FarArguments.h - Exact argument reduction ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_FARARGUMENTS_H
 #define TESSERA_CODEGEN_KERNELS_FARARGUMENTS_H

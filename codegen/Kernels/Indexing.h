@@ -1,4 +1,4 @@
-//===- Indexing.h - Indices read from tensors ----------------- -*- C++ -*-===//
+//===- Indexing.h - Indices read from tensors -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_INDEXING_H
 #define TESSERA_CODEGEN_KERNELS_INDEXING_H

@@ -1,4 +1,4 @@
-//===- KernelBuilder.h - Frame of one kernel during emission -- -*- C++ -*-===//
+//===- KernelBuilder.h - Frame of one kernel during emission ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_KERNELBUILDER_H
 #define TESSERA_CODEGEN_KERNELS_KERNELBUILDER_H

@@ -1,4 +1,4 @@
-//===- KernelCache.h - Cache of compiled kernels on disk ------ -*- C++ -*-===//
+//===- KernelCache.h - Cache of compiled kernels on disk --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_KERNELCACHE_H
 #define TESSERA_CODEGEN_KERNELS_KERNELCACHE_H

@@ -1,4 +1,4 @@
-//===- KernelInterface.h - Lowering device ops to loops ------- -*- C++ -*-===//
+//===- KernelInterface.h - Lowering device ops to loops ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_KERNELINTERFACE_H
 #define TESSERA_CODEGEN_KERNELS_KERNELINTERFACE_H

@@ -1,4 +1,4 @@
-//===- MatMulThreads.h - Matmuls for many threads ------------- -*- C++ -*-===//
+//===- MatMulThreads.h - Matmuls for many threads ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_MATMULTHREADS_H
 #define TESSERA_CODEGEN_KERNELS_MATMULTHREADS_H

@@ -1,4 +1,4 @@
-//===- MathApprox.h - Math functions as instructions ----*- C++ -*-===//
+//===- MathApprox.h - Math functions as instructions ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Generated code may not call libm. exp, log, tanh and erf on f32 are single-precision polynomials within 2 ulp; all

@@ -1,4 +1,4 @@
-//===- Order.h - Helpers for ordered elements ----------------- -*- C++ -*-===//
+//===- Order.h - Helpers for ordered elements -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_ORDER_H
 #define TESSERA_CODEGEN_KERNELS_ORDER_H

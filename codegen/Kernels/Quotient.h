@@ -1,4 +1,4 @@
-//===- Quotient.h - Constant division by multiplication ------- -*- C++ -*-===//
+//===- Quotient.h - Constant division by multiplication ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_QUOTIENT_H
 #define TESSERA_CODEGEN_KERNELS_QUOTIENT_H

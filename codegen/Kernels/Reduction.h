@@ -1,4 +1,4 @@
-//===- Reduction.h - Combining values -----------------------------*- C++ -*-===//
+//===- Reduction.h - Combining values ---------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_REDUCTION_H
 #define TESSERA_CODEGEN_KERNELS_REDUCTION_H

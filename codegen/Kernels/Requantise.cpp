@@ -1,4 +1,4 @@
-//===- Requantise.cpp - From f32 to 8- and 16-bit integers ------------------===//
+//===- Requantise.cpp - From f32 to 8- and 16-bit integers ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/Requantise.h"
 

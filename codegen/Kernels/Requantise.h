@@ -1,4 +1,4 @@
-//===- Requantise.h - From f32 to 8- and 16-bit integers -*- C++ -*-===//
+//===- Requantise.h - From f32 to 8- and 16-bit integers --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_REQUANTISE_H
 #define TESSERA_CODEGEN_KERNELS_REQUANTISE_H

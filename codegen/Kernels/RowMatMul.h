@@ -1,4 +1,4 @@
-//===- RowMatMul.h - Matmuls of contiguous rows --------------- -*- C++ -*-===//
+//===- RowMatMul.h - Matmuls of contiguous rows -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_ROWMATMUL_H
 #define TESSERA_CODEGEN_KERNELS_ROWMATMUL_H

@@ -1,4 +1,4 @@
-//===- RowProducts.h - Contractions of rows by rows -----------*- C++ -*-===//
+//===- RowProducts.h - Contractions of rows by rows -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_ROWPRODUCTS_H
 #define TESSERA_CODEGEN_KERNELS_ROWPRODUCTS_H

@@ -1,4 +1,4 @@
-//===- Rows.h - Vectorised iteration over rows ---------------- -*- C++ -*-===//
+//===- Rows.h - Vectorised iteration over rows ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_ROWS_H
 #define TESSERA_CODEGEN_KERNELS_ROWS_H

@@ -1,4 +1,4 @@
-//===- Transpose.h - Copies of strided rectangles ------------- -*- C++ -*-===//
+//===- Transpose.h - Copies of strided rectangles ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_TRANSPOSE_H
 #define TESSERA_CODEGEN_KERNELS_TRANSPOSE_H

@@ -1,4 +1,4 @@
-//===- VectorTarget.h - Machine that loop kernels run on ------ -*- C++ -*-===//
+//===- VectorTarget.h - Machine that loop kernels run on --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_KERNELS_VECTORTARGET_H
 #define TESSERA_CODEGEN_KERNELS_VECTORTARGET_H

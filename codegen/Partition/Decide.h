@@ -1,4 +1,4 @@
-//===- Decide.h - Choice of a target for each op -------------- -*- C++ -*-===//
+//===- Decide.h - Choice of a target for each op ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Works on costs alone, without MLIR: the time of each op on every target, and the cost of transferring values.

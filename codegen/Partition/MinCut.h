@@ -1,4 +1,4 @@
-//===- MinCut.h - Minimum cut of a graph ---------------------- -*- C++ -*-===//
+//===- MinCut.h - Minimum cut of a graph ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_PARTITION_MINCUT_H
 #define TESSERA_CODEGEN_PARTITION_MINCUT_H

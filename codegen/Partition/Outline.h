@@ -1,4 +1,4 @@
-//===- Outline.h - Subnets as separate functions -------------- -*- C++ -*-===//
+//===- Outline.h - Subnets as separate functions ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_PARTITION_OUTLINE_H
 #define TESSERA_CODEGEN_PARTITION_OUTLINE_H

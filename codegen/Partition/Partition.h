@@ -1,4 +1,4 @@
-//===- Partition.h - Splitting a device function into subnets - -*- C++ -*-===//
+//===- Partition.h - Splitting a device function into subnets ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // There is no table of what a chip supports. Each target's own emitter is asked op by op, and an op that it rejects

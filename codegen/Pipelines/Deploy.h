@@ -1,4 +1,4 @@
-//===- Deploy.h - Compiling NAME_top.mlir to a .bmodel -------- -*- C++ -*-===//
+//===- Deploy.h - Compiling NAME_top.mlir to a .bmodel ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pipeline of every model, on all chips: lower, split into subnets over the list of targets, compile each target's

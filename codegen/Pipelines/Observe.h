@@ -1,4 +1,4 @@
-//===- Observe.h - Top tensors in a .bmodel ------------------- -*- C++ -*-===//
+//===- Observe.h - Top tensors in a .bmodel ---------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_PIPELINES_OBSERVE_H
 #define TESSERA_CODEGEN_PIPELINES_OBSERVE_H

@@ -1,4 +1,4 @@
-//===- SupportedOps.h - Survey of supported operators --------- -*- C++ -*-===//
+//===- SupportedOps.h - Survey of supported operators -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_PIPELINES_SUPPORTEDOPS_H
 #define TESSERA_CODEGEN_PIPELINES_SUPPORTEDOPS_H

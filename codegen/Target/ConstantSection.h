@@ -1,4 +1,4 @@
-//===- ConstantSection.h - Constant section of a program ------ -*- C++ -*-===//
+//===- ConstantSection.h - Constant section of a program --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_TARGET_CONSTANTSECTION_H
 #define TESSERA_CODEGEN_TARGET_CONSTANTSECTION_H

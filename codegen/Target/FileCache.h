@@ -1,4 +1,4 @@
-//===- FileCache.h - Cache files shared by compilations ------- -*- C++ -*-===//
+//===- FileCache.h - Cache files shared by compilations ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_TARGET_FILECACHE_H
 #define TESSERA_CODEGEN_TARGET_FILECACHE_H

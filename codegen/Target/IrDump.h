@@ -1,4 +1,4 @@
-//===- IrDump.h - Dumps of the IR after every pass ------------ -*- C++ -*-===//
+//===- IrDump.h - Dumps of the IR after every pass --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_TARGET_IRDUMP_H
 #define TESSERA_CODEGEN_TARGET_IRDUMP_H

@@ -1,4 +1,4 @@
-//===- Phases.h - Progress of a compilation ------------------- -*- C++ -*-===//
+//===- Phases.h - Progress of a compilation ---------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_TARGET_PHASES_H
 #define TESSERA_CODEGEN_TARGET_PHASES_H

@@ -1,4 +1,4 @@
-//===- Program.h - Relocatable program of a family ------------ -*- C++ -*-===//
+//===- Program.h - Relocatable program of a family --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // A relocatable part of a .bmodel, like an object file of an executable: its numbers are local, and the StagePlanner,

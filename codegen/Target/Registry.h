@@ -1,4 +1,4 @@
-//===- Registry.h - The registered families ------------------- -*- C++ -*-===//
+//===- Registry.h - The registered families ---------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_TARGET_REGISTRY_H
 #define TESSERA_CODEGEN_TARGET_REGISTRY_H

@@ -1,4 +1,4 @@
-//===- Target.h - Interface of a family of chips -------------- -*- C++ -*-===//
+//===- Target.h - Interface of a family of chips ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // The compiler's side of a family: everything outside codegen/<Family> accesses its chips through this interface and

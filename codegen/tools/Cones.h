@@ -1,4 +1,4 @@
-//===- Cones.h - Ops between given tensors and their results -- -*- C++ -*-===//
+//===- Cones.h - Ops between given tensors and their results ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

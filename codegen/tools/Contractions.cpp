@@ -1,4 +1,4 @@
-//===- Contractions.cpp - Weights of convolutions and matmuls for tools -----------===//
+//===- Contractions.cpp - Weights of convolutions and matmuls for tools ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Contractions.h"
 #include "codegen/tools/TensorFile.h"

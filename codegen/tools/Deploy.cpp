@@ -1,4 +1,4 @@
-//===- Deploy.cpp - The deploy subcommand: NAME_top.mlir to .bmodel --------===//
+//===- Deploy.cpp - The deploy subcommand: NAME_top.mlir to .bmodel -------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/Deploy.h"
 #include "codegen/Target/IrDump.h"

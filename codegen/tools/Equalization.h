@@ -1,4 +1,4 @@
-//===- Equalization.h - Equalisation by channel statistics ---- -*- C++ -*-===//
+//===- Equalization.h - Equalisation by channel statistics ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- Evaluate.h - Evaluation of a function between files ---- -*- C++ -*-===//
+//===- Evaluate.h - Evaluation of a function between files ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

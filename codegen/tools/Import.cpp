@@ -1,4 +1,4 @@
-//===- Import.cpp - The import subcommand: ONNX to NAME_top.mlir ---===//
+//===- Import.cpp - The import subcommand: ONNX to NAME_top.mlir ----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Events.h"
 #include "codegen/tools/ModuleInfo.h"

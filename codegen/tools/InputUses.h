@@ -1,4 +1,4 @@
-//===- InputUses.h - Uses of a network input ------------------ -*- C++ -*-===//
+//===- InputUses.h - Uses of a network input --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

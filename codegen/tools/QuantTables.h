@@ -1,4 +1,4 @@
-//===- QuantTables.h - Tables for --quantize ------------------ -*- C++ -*-===//
+//===- QuantTables.h - Tables for --quantize --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_TOOLS_QUANTTABLES_H
 #define TESSERA_CODEGEN_TOOLS_QUANTTABLES_H

@@ -1,4 +1,4 @@
-//===- SupportedOps.cpp - The supported-ops subcommand ----------------------------===//
+//===- SupportedOps.cpp - The supported-ops subcommand --------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/SupportedOps.h"
 #include "codegen/Target/Registry.h"

@@ -1,4 +1,4 @@
-//===- tessera-compile.cpp - The compiler, by subcommand ------------------------===//
+//===- tessera-compile.cpp - The compiler, by subcommand ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel_format/tools/Program.h"
 #include "codegen/tools/Batch.h"

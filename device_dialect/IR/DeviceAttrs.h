@@ -1,4 +1,4 @@
-//===- DeviceAttrs.h - Layout and copy region attributes ------ -*- C++ -*-===//
+//===- DeviceAttrs.h - Layout and copy region attributes --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_DEVICEATTRS_H
 #define TESSERA_DEVICE_DIALECT_IR_DEVICEATTRS_H

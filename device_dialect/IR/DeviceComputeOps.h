@@ -1,4 +1,4 @@
-//===- DeviceComputeOps.h - Convolution, matmul, pool, map ... -*- C++ -*-===//
+//===- DeviceComputeOps.h - Convolution, matmul, pool, map ... --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_DEVICECOMPUTEOPS_H
 #define TESSERA_DEVICE_DIALECT_IR_DEVICECOMPUTEOPS_H

@@ -1,4 +1,4 @@
-//===- DeviceInterfaces.h - Interfaces of device ops ---------- -*- C++ -*-===//
+//===- DeviceInterfaces.h - Interfaces of device ops ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_DEVICEINTERFACES_H
 #define TESSERA_DEVICE_DIALECT_IR_DEVICEINTERFACES_H

@@ -1,4 +1,4 @@
-//===- DeviceMoveOps.h - Moves, indexing, resize, order -*- C++ -*-===//
+//===- DeviceMoveOps.h - Moves, indexing, resize, order ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_DEVICEMOVEOPS_H
 #define TESSERA_DEVICE_DIALECT_IR_DEVICEMOVEOPS_H

@@ -1,4 +1,4 @@
-//===- Layout.h - Memory layout of tensors -------------------- -*- C++ -*-===//
+//===- Layout.h - Memory layout of tensors ----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sizes are in elements unless a name says bytes; i1 elements take one byte each.

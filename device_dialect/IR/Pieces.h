@@ -1,4 +1,4 @@
-//===- Pieces.h - Arithmetic on the regions of a copy --------- -*- C++ -*-===//
+//===- Pieces.h - Arithmetic on the regions of a copy -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // All offsets, sizes and steps are in elements of the logical dims (see DeviceAttrs.td).

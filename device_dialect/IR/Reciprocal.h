@@ -1,4 +1,4 @@
-//===- Reciprocal.h - Exact division by two multiplications --- -*- C++ -*-===//
+//===- Reciprocal.h - Exact division by two multiplications -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_RECIPROCAL_H
 #define TESSERA_DEVICE_DIALECT_IR_RECIPROCAL_H

@@ -1,4 +1,4 @@
-//===- Requantise.h - Matching requantisations ---------------- -*- C++ -*-===//
+//===- Requantise.h - Matching requantisations ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_REQUANTISE_H
 #define TESSERA_DEVICE_DIALECT_IR_REQUANTISE_H

@@ -1,4 +1,4 @@
-//===- ScalarPatterns.h - Formulas that form one function ----- -*- C++ -*-===//
+//===- ScalarPatterns.h - Formulas that form one function -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_SCALARPATTERNS_H
 #define TESSERA_DEVICE_DIALECT_IR_SCALARPATTERNS_H

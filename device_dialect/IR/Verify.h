@@ -1,4 +1,4 @@
-//===- Verify.h - Helpers of the op verifiers ----------------- -*- C++ -*-===//
+//===- Verify.h - Helpers of the op verifiers -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every function reports its own error, which ends in the label of the violated constraint, e.g. "(conv_c3)". `?` dims

@@ -1,4 +1,4 @@
-//===- WeightScales.h - Integer weights of float contractions - -*- C++ -*-===//
+//===- WeightScales.h - Integer weights of float contractions ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_IR_WEIGHTSCALES_H
 #define TESSERA_DEVICE_DIALECT_IR_WEIGHTSCALES_H

@@ -1,4 +1,4 @@
-//===- DeviceReference_test.cpp - Lowered ops against literal expectations ===//
+//===- DeviceReference_test.cpp - Lowered ops against literal expectations ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Reference/TopCases.h"
 #include "device_dialect/Transforms/Passes.h"

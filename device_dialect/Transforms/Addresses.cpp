@@ -1,4 +1,4 @@
-//===- Addresses.cpp - Where values lie -----------------------------------===//
+//===- Addresses.cpp - Addresses of values --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Transforms/Addresses.h"
 
@@ -49,7 +49,7 @@ std::optional<int64_t> contiguousOffset(RankedTensorType whole, ArrayRef<int64_t
     extent.push_back(block);
   }
   int64_t offset = 0, stride = 1;
-  bool cut = false; // a dim inside was taken in part: those outside of it must be single
+  bool cut = false; // an inner dim was taken in part, so all outer dims must have extent 1
   for (int64_t d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d) {
     if (cut && extent[d] != 1) {
       return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<int64_t> contiguousOffset(RankedTensorType whole, ArrayRef<int64_t
   return offset * elementBytes(whole.getElementType());
 }
 
-/// Whether no dim of |piece| changes its place, order or step.
+/// Returns true if |piece| does not change the position, order or step of any dim.
 static bool isBox(PieceAttr piece) {
   for (auto [d, size] : llvm::enumerate(piece.getSizes())) {
     if (size > 1 && (piece.getSrcDims()[d] != static_cast<int64_t>(d) || piece.getSrcSteps()[d] != 1 ||

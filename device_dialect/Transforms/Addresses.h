@@ -1,4 +1,4 @@
-//===- Addresses.h - Where values lie ---------------------------*- C++ -*-===//
+//===- Addresses.h - Addresses of values ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_TRANSFORMS_ADDRESSES_H
 #define TESSERA_DEVICE_DIALECT_TRANSFORMS_ADDRESSES_H
@@ -9,39 +9,39 @@
 
 namespace tessera::device {
 
-/// Bytes every address is a multiple of: what kernels may assume.
+/// Alignment of all addresses, in bytes, on which kernels may rely.
 inline constexpr int64_t kAddressAlignment = 64;
 
-/// A place in one of the memories that device.memories numbers.
+/// An address in one of the memories that device.memories numbers.
 struct Address {
-  int64_t memory = 0; ///< 0 workspace, k function result k - 1, -k function argument k - 1
+  int64_t memory = 0; ///< 0: workspace, k: function result k - 1, -k: function argument k - 1
   int64_t offset = 0; ///< in bytes
 };
 
-/// Where |value| lies after address assignment; nothing for constants (also behind reshapes) and results without an
-/// address.
+/// Returns the address of |value| after address assignment; nothing for constants (also through reshapes) and for
+/// results without an address.
 std::optional<Address> getAddress(mlir::Value value);
 
-/// Whether |op| is done by addresses alone: a reshape, or a copy marked device.elided.
+/// Returns true if |op| needs no code because of its addresses: a reshape, or a copy marked device.elided.
 bool isElided(mlir::Operation *op);
 
-/// The constant that |value| is, itself or behind reshapes; null otherwise.
+/// Returns the constant that |value| is, directly or through reshapes; otherwise null.
 mlir::Value getConstantRoot(mlir::Value value);
 
-/// Byte offset of the box [offsets, offsets + sizes) in a tensor of type |whole| if the box is one run of bytes, holds
-/// whole channel blocks, and lies as a tensor of its own would.
+/// Returns the byte offset of the box [offsets, offsets + sizes) in a tensor of type |whole|, if the box is contiguous,
+/// consists of whole channel blocks, and has the layout of a separate tensor.
 std::optional<int64_t> contiguousOffset(mlir::RankedTensorType whole, llvm::ArrayRef<int64_t> offsets,
                                         llvm::ArrayRef<int64_t> sizes);
 
-/// Where the result of |copy| lies in its source when it is a contiguous slice of it in the same layout.
+/// Returns the byte offset of the result of |copy| in its source, if it is a contiguous slice in the same layout.
 std::optional<int64_t> sliceOffset(CopyOp copy);
 
-/// Where the whole source of |piece| lies in the result of |copy| when the bytes are contiguous there, were the source
-/// in the layout of the result.
+/// Returns the byte offset of the whole source of |piece| in the result of |copy|, if the bytes are contiguous there,
+/// assuming that the source has the result's layout.
 std::optional<int64_t> partOffset(CopyOp copy, PieceAttr piece);
 
-/// Whether |op| may write its result over operand |index|: it reads each element of that operand only where, and
-/// before, it writes the element of the result with the same offset.
+/// Returns true if |op| may write its result over operand |index|: it reads each element of that operand only to
+/// compute the result element at the same offset, before writing it.
 bool canWriteOver(mlir::Operation *op, unsigned index);
 
 } // namespace tessera::device

@@ -1,8 +1,8 @@
-//===- AssignAddresses.cpp - Where every value lies -----------------------===//
+//===- AssignAddresses.cpp - Assigning addresses to values ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values that share bytes are joined into buffers: views with what they view, parts with what they are joined to,
-// results with the operands they overwrite. Then the buffers, which have lifetimes on the program's order, are placed.
+// Values that share bytes are joined into buffers: views with their sources, parts with their concatenation, results
+// with the operands that they overwrite. The buffers, with lifetimes in program order, are then placed.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -25,19 +25,19 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Values and the bytes they share.
+/// Union-find over values that share bytes.
 class Buffers {
 public:
   struct Place {
     unsigned root;
     int64_t offset;
   };
-  /// What is known of a buffer; of the root of each set the truth.
+  /// Properties of a buffer; valid for the root of each set.
   struct Info {
     int64_t bytes = 0;
-    int64_t memory = 0; ///< as in Address
-    int64_t first = INT64_MAX, last = -1;
-    int64_t offset = 0; ///< in the memory, once placed
+    int64_t memory = 0;                   ///< as in Address
+    int64_t first = INT64_MAX, last = -1; ///< steps of the first and the last use
+    int64_t offset = 0;                   ///< in the memory, after placement
   };
 
   void add(Value value, int64_t memory) {
@@ -52,20 +52,20 @@ public:
   Info &info(Value value) { return infos[find(value).root]; }
   Info &info(unsigned root) { return infos[root]; }
 
-  /// Whether |value| is all of its buffer and the buffer is not bound to a memory of the caller.
+  /// Returns true if |value| is its whole buffer and the buffer is not bound to a memory of the caller.
   bool isFree(Value value) {
     Place place = find(value);
     return place.offset == 0 && infos[place.root].bytes == physicalBytes(typeOf(value)) &&
            infos[place.root].memory == 0;
   }
 
-  /// Puts all of the buffer of |inner| |offset| bytes behind |outer|.
+  /// Joins the buffers such that |inner| is at |offset| bytes in |outer|.
   void join(Value inner, Value outer, int64_t offset) {
     Place from = find(inner), to = find(outer);
     Info &a = infos[from.root], &b = infos[to.root];
     parents[from.root] = {to.root, to.offset + offset - from.offset};
     b.first = std::min(a.first, b.first), b.last = std::max(a.last, b.last);
-    // Arguments stay where they are; of two results the earlier one lends its memory.
+    // Arguments keep their memory; of two results, the earlier one provides the memory.
     b.memory = a.memory == 0 ? b.memory : b.memory == 0 ? a.memory : std::min(a.memory, b.memory);
   }
 
@@ -96,7 +96,7 @@ public:
       return;
     }
     if (!llvm::hasSingleElement(getOperation().getBody())) {
-      getOperation().emitError("has several blocks; addresses are assigned to straight-line functions");
+      getOperation().emitError("has several blocks; address assignment supports only straight-line functions");
       return signalPassFailure();
     }
     buffers = {};
@@ -129,7 +129,7 @@ private:
         auto type = dyn_cast<RankedTensorType>(result.getType());
         if (!type || !type.hasStaticShape()) {
           return op.emitError() << "result of type " << result.getType()
-                                << " has no size; addresses need static tensors";
+                                << " does not have a static size, which address assignment needs";
         }
         if (!getConstantRoot(result)) {
           buffers.add(result, 0);
@@ -152,7 +152,7 @@ private:
     }
   }
 
-  /// Slices that are one run of bytes of their source.
+  /// Joins slices that are contiguous in their source.
   void joinSlices() {
     for (auto copy : body().getOps<CopyOp>()) {
       std::optional<int64_t> offset = sliceOffset(copy);
@@ -169,8 +169,8 @@ private:
     ++numElided;
   }
 
-  /// Concatenations whose parts can be computed in place. From the last to the first: a tensor that goes into several
-  /// is put into the last, which as a rule is the largest and holds the others.
+  /// Joins concatenations whose parts can be computed in place. Iterates from the last to the first: a tensor that is a
+  /// part of several concatenations joins the last one, which usually is the largest and contains the others.
   void joinParts() {
     SmallVector<CopyOp> copies(body().getOps<CopyOp>());
     for (CopyOp copy : llvm::reverse(copies)) {
@@ -192,7 +192,7 @@ private:
       all += physicalBytes(typeOf(source));
       inPlace += canLieIn(copy, pieces, piece) ? physicalBytes(typeOf(source)) : 0;
     }
-    // What cannot be computed in place is copied there, which pays while it is the smaller part.
+    // The other parts are copied there, which pays as long as they are the smaller share.
     if (2 * inPlace < all) {
       return;
     }
@@ -222,7 +222,7 @@ private:
            getBlockedLayout(source.getType()) == getBlockedLayout(copy.getY().getType());
   }
 
-  /// A copy of |source| in the layout of the result of |copy|.
+  /// Creates a copy of |source| in the layout of the result of |copy|.
   Value moveApart(CopyOp copy, Value source) {
     OpBuilder builder(copy);
     auto type = RankedTensorType::get(typeOf(source).getShape(), typeOf(source).getElementType(),
@@ -233,8 +233,8 @@ private:
     return moved.getY();
   }
 
-  /// First write and last read of each buffer, in steps of the program. Views cost nothing, so only what reads through
-  /// them counts.
+  /// Finds the first write and the last read of each buffer, in program steps. Views run no code, so only ops that read
+  /// through them count.
   void findLifetimes() {
     int64_t step = 0;
     for (Operation &op : body()) {
@@ -262,7 +262,7 @@ private:
     }
   }
 
-  /// Results that take the place of an operand read for the last time.
+  /// Joins results with an operand that is read for the last time and can be overwritten.
   void overwriteOperands() {
     for (Operation &op : body()) {
       if (op.getNumResults() != 1 || isElided(&op) || !buffers.contains(op.getResult(0))) {
@@ -272,7 +272,7 @@ private:
       Buffers::Place place = buffers.find(result);
       if (place.offset != 0 || buffers.info(place.root).bytes != physicalBytes(typeOf(result)) ||
           buffers.info(place.root).first < steps[&op]) {
-        continue; // a part of something larger
+        continue; // a part of a larger buffer
       }
       for (OpOperand &operand : op.getOpOperands()) {
         if (canTakePlace(op, operand)) {

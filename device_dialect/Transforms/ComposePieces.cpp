@@ -1,4 +1,4 @@
-//===- ComposePieces.cpp - A copy of a copy as one copy -------------------===//
+//===- ComposePieces.cpp - Composing copies of copies ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Transforms/ComposePieces.h"
 
@@ -15,8 +15,8 @@ struct Interval {
   int64_t begin, end;
 };
 
-/// The i in [0, size) for which offset + i * step is the place of an element j in [0, count) at start + j * stride.
-/// Nothing when they are no interval.
+/// Returns the i in [0, size) for which offset + i * step equals start + j * stride for some j in [0, count); nothing
+/// if they do not form an interval.
 std::optional<Interval> stepsInside(int64_t offset, int64_t step, int64_t size, int64_t start, int64_t stride,
                                     int64_t count) {
   if (size > 1 && step % stride != 0) {
@@ -29,7 +29,7 @@ std::optional<Interval> stepsInside(int64_t offset, int64_t step, int64_t size, 
   if (size == 1 || by == 0) {
     return first >= 0 && first < count ? Interval{0, size} : Interval{0, 0};
   }
-  auto reaches = [&](int64_t bound) { // the least i with j at or beyond |bound| in the direction of the walk
+  auto reaches = [&](int64_t bound) { // smallest i with j at or beyond |bound| in the direction of iteration
     int64_t distance = by > 0 ? bound - first : first - bound;
     return distance <= 0 ? 0 : std::min<int64_t>(size, llvm::divideCeil(distance, std::abs(by)));
   };
@@ -38,7 +38,7 @@ std::optional<Interval> stepsInside(int64_t offset, int64_t step, int64_t size, 
 
 enum class Meeting { Some, None, Unknown };
 
-/// The part of |outer| that lies in |inner|.
+/// Computes the part of |outer| that reads elements written by |inner|.
 Meeting meet(const Piece &outer, const Piece &inner, Piece &part) {
   size_t rank = outer.sizes.size();
   part = outer;
@@ -143,7 +143,7 @@ bool keepsByteOrder(CopyOp copy) {
       x.getNumElements() != y.getNumElements() || ArrayRef<int64_t>(piece.sizes) != y.getShape()) {
     return false;
   }
-  // Walking y from the back, each dim that moves must go through x in steps of what y has passed.
+  // Iterating y from its last dim, each dim must advance in x by the number of elements passed so far.
   SmallVector<int64_t> strides(x.getRank());
   int64_t unit = 1;
   for (int64_t s = x.getRank() - 1; s >= 0; --s) {

@@ -1,4 +1,4 @@
-//===- CopyBeforeProducts.cpp - Rows moved where they are small -----------===//
+//===- CopyBeforeProducts.cpp - Copying rows before matmuls ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -19,7 +19,8 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Whether every row of a product depends on the same row of its first operand alone: all else is the same for all.
+/// Returns true if every row of a matmul depends only on the same row of its first operand; all other operands are
+/// shared by all rows.
 bool isOfRows(MatMulOp product) {
   int64_t columns = typeOf(product.getY()).getShape().back();
   return !product.getTransA() && !product.getPacking() && typeOf(product.getA()).getRank() >= 2 &&
@@ -29,7 +30,7 @@ bool isOfRows(MatMulOp product) {
          });
 }
 
-/// Whether a copy moves whole rows of |columns|.
+/// Returns true if a copy moves whole rows of |columns|.
 bool movesRows(CopyOp copy, int64_t columns) {
   int64_t last = typeOf(copy.getY()).getRank() - 1;
   return copy.getSources().size() == 1 && !copy.getFill() && typeOf(copy.getY()).getShape().back() == columns &&
@@ -42,8 +43,8 @@ bool movesRows(CopyOp copy, int64_t columns) {
          });
 }
 
-/// The copies and reshapes of rows behind a product, as long as nobody else reads what is between them; none where
-/// there is no copy among them.
+/// Returns the chain of row copies and reshapes after a matmul whose intermediate values have no other readers; empty
+/// if it does not contain a copy.
 SmallVector<Operation *> movesBehind(MatMulOp product) {
   int64_t columns = typeOf(product.getY()).getShape().back();
   SmallVector<Operation *> moves;
@@ -68,7 +69,7 @@ RankedTensorType withColumns(Value like, int64_t columns, Type element) {
   return RankedTensorType::get(dims, element);
 }
 
-/// The same move of rows of |x|.
+/// Applies the row copy or reshape |move| to |x|.
 Value repeat(Operation *move, Value x, OpBuilder &builder) {
   int64_t columns = typeOf(x).getShape().back();
   RankedTensorType type = withColumns(move->getResult(0), columns, typeOf(x).getElementType());
@@ -107,10 +108,11 @@ private:
       return;
     }
     Value result = moves.back()->getResult(0);
-    bool canHaveIt = llvm::all_of(product.getExtras(), [&](Value extra) { // as its result
+    bool canHaveIt = llvm::all_of(product.getExtras(), [&](Value extra) { // extras must broadcast to the new result
       return typeOf(extra).getRank() <= typeOf(result).getRank();
     });
-    bool repeatsRows = typeOf(result).getNumElements() > typeOf(y).getNumElements(); // would be multiplied again
+    bool repeatsRows = typeOf(result).getNumElements() > typeOf(y).getNumElements(); // rows would be multiplied more
+                                                                                     // than once
     bool broadcasts = typeOf(a).getShape().drop_back() != typeOf(y).getShape().drop_back();
     if (!canHaveIt || repeatsRows || broadcasts) {
       return;

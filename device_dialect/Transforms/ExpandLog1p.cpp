@@ -1,4 +1,4 @@
-//===- ExpandLog1p.cpp - log1p for units that have no such function -------===//
+//===- ExpandLog1p.cpp - log1p by logarithm and division ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/Transforms/Passes.h"
@@ -28,7 +28,7 @@ void expand(math::Log1pOp op) {
   Value sum = arith::AddFOp::create(builder, loc, x, one), kept = arith::SubFOp::create(builder, loc, sum, one);
   Value ratio = arith::DivFOp::create(builder, loc, x, kept), log = math::LogOp::create(builder, loc, sum);
   Value mended = arith::MulFOp::create(builder, loc, log, ratio);
-  // 0 / 0 where x is lost in the sum, infinity / infinity where the sum is x.
+  // The quotient is 0 / 0 if x vanishes in the sum, and infinity / infinity if the sum equals x.
   Value small = arith::SelectOp::create(builder, loc, isEqual(kept, number(0)), x, mended);
   Value any = arith::SelectOp::create(builder, loc, isEqual(sum, x), log, small);
   op.replaceAllUsesWith(any);

@@ -1,4 +1,4 @@
-//===- ExpandScatter.cpp - One slice written by index, as a choice --------===//
+//===- ExpandScatter.cpp - Scatters of one slice as selects ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
@@ -20,17 +20,17 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-/// Positions that an f32 tells apart, and their difference from the number of them, too.
+/// Largest number of rows for which f32 represents positions, and their differences from the number of rows, exactly.
 constexpr int64_t kMostRows = (int64_t(1) << 24) - 2;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// A scatter that writes along one axis, once for each place of the other dims: indices and updates have the dims of x
-/// there or 1, and one element along the axis.
+/// A scatter that writes once along one axis for each index of the other dims: in those dims, indices and updates have
+/// the size of x or 1; along the axis they have one element.
 struct SingleWrite {
   int64_t axis;
-  int64_t column;        ///< of tuples
-  Dims indices, updates; ///< dims to be seen with
+  int64_t column;        ///< column of the index tuple
+  Dims indices, updates; ///< dims to which indices and updates are reshaped
 };
 
 std::optional<SingleWrite> matchElements(ScatterOp op) {
@@ -48,12 +48,12 @@ std::optional<SingleWrite> matchTuple(ScatterOp op) {
   ArrayRef<int64_t> x = typeOf(op.getX()).getShape(), given = typeOf(op.getIndices()).getShape();
   int64_t columns = given.back();
   if (typeOf(op.getIndices()).getNumElements() != columns || columns == 0) {
-    return std::nullopt; // several tuples
+    return std::nullopt; // more than one tuple
   }
   SingleWrite made{columns - 1, columns - 1, Dims(x.size(), 1), Dims(x)};
   unsigned counting = 0;
   for (int64_t column = 0; column < columns; ++column) {
-    if (x[column] != 1) { // any index into one element is clamped to it
+    if (x[column] != 1) { // any index into a dim of one element is clamped to it
       made.axis = made.column = column, ++counting;
     }
   }
@@ -72,8 +72,8 @@ std::optional<SingleWrite> match(ScatterOp op) {
   return made && x.getDimSize(made->axis) <= kMostRows ? made : std::nullopt;
 }
 
-/// Whether an index means a position: itself, counted from the end, or the nearest one to an index outside. Nothing is
-/// computed of the index, which may be any number.
+/// Emits an i1: the index selects |position| directly, counted from the end, or as the nearest position to an index out
+/// of range. The index is only compared, never used in arithmetic, so it may be any number.
 Value emitIsMeant(OpBuilder &builder, Location loc, Value index, Value position, int64_t rows) {
   using Predicate = arith::CmpIPredicate;
   auto number = [&](int64_t value) -> Value {
@@ -91,14 +91,14 @@ Value emitIsMeant(OpBuilder &builder, Location loc, Value index, Value position,
   return either(either(is(Predicate::eq, index, position), is(Predicate::eq, index, fromEnd)), either(before, behind));
 }
 
-/// Constant positions along the axis, of the indices' element type.
+/// Returns constant positions along the axis, in the indices' element type.
 Value positionsOf(OpBuilder &builder, ScatterOp op, const SingleWrite &write) {
   Dims dims(typeOf(op.getX()).getRank(), 1);
   int64_t rows = dims[size_t(write.axis)] = typeOf(op.getX()).getDimSize(write.axis);
   auto type = RankedTensorType::get(dims, typeOf(op.getIndices()).getElementType());
   std::vector<char> bytes;
   for (int64_t row = 0; row < rows; ++row) {
-    auto *raw = reinterpret_cast<const char *>(&row); // little endian, so that an i32 is its beginning
+    auto *raw = reinterpret_cast<const char *>(&row); // little endian: an i32 is the leading bytes
     bytes.insert(bytes.end(), raw, raw + type.getElementTypeBitWidth() / 8);
   }
   return top::createConstant(builder, op.getLoc(), type, std::move(bytes), "positions");
@@ -112,7 +112,7 @@ Value reshaped(OpBuilder &builder, Value value, ArrayRef<int64_t> dims) {
                    .getY();
 }
 
-/// The index of the tuple that counts.
+/// Returns the index of the tuple entry that varies.
 Value indexOf(OpBuilder &builder, ScatterOp op, const SingleWrite &write) {
   if (!op.getNd()) {
     return op.getIndices();

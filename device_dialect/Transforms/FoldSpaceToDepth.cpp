@@ -1,4 +1,4 @@
-//===- FoldSpaceToDepth.cpp - Kernels that see pixels in place of blocks ---===//
+//===- FoldSpaceToDepth.cpp - Folding space-to-depth into kernels ---------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -22,12 +22,12 @@ namespace tessera::device {
 
 namespace {
 
-/// The largest window and step that the field of a command or a kernel's table holds.
+/// Largest window and stride that a command's field or a kernel's table can hold.
 constexpr int64_t kLargest = 255;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Where a channel of the copy's result comes from: a channel of its source, and a pixel of each block.
+/// Origin of a channel of the copy's result: a channel of its source and a pixel of each block.
 struct Origin {
   int64_t channel, row, column;
   bool operator<(const Origin &other) const {
@@ -35,12 +35,13 @@ struct Origin {
   }
 };
 
-/// Images of which each block of pixels has become channels.
+/// A copy that turns each block of pixels of an image into channels.
 struct SpaceToDepth {
-  int64_t rows = 0, columns = 0; ///< of a block
+  int64_t rows = 0, columns = 0; ///< per block
   std::vector<Origin> origins;   ///< of each channel
 
-  /// Adds what |piece| moves of |from| to |to|, both N, C, H, W; false where it is no part of such a copy.
+  /// Adds what |piece| copies from dims |from| to |to|, both N, C, H, W; returns false if it is not part of a
+  /// space-to-depth copy.
   bool add(const Piece &piece, ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
     bool isInOrder = llvm::all_of(llvm::seq<size_t>(0, 4), [&](size_t d) {
       return (piece.srcDims[d] == int64_t(d) || piece.sizes[d] == 1) && piece.dstSteps[d] == 1 &&
@@ -63,7 +64,7 @@ struct SpaceToDepth {
   }
 };
 
-/// Of a copy that moves each element of its one source once; nothing for other copies.
+/// Matches a copy that moves each element of its one source exactly once; returns nothing for other copies.
 std::optional<SpaceToDepth> spaceToDepthOf(CopyOp copy) {
   RankedTensorType from = typeOf(copy.getSources()[0]), to = typeOf(copy.getY());
   if (copy.getSources().size() != 1 || copy.getFill() || from.getRank() != 4 || to.getRank() != 4 || isBlocked(from) ||
@@ -82,8 +83,8 @@ std::optional<SpaceToDepth> spaceToDepthOf(CopyOp copy) {
   return isOneToOne && made.rows * made.columns > 1 ? std::optional(std::move(made)) : std::nullopt;
 }
 
-/// The weights of the wider kernel: tap (ky * rows + row, kx * columns + column) of a channel is that of the channel
-/// which held this pixel.
+/// Returns the weights of the larger kernel: tap (ky * rows + row, kx * columns + column) of a channel comes from the
+/// channel that held this pixel.
 Value weightsOf(ConvOp conv, const SpaceToDepth &blocks, OpBuilder &builder) {
   top::TensorData data = *top::getConstantData(getConstantRoot(conv.getW()));
   RankedTensorType type = typeOf(conv.getW());
@@ -106,7 +107,7 @@ Value weightsOf(ConvOp conv, const SpaceToDepth &blocks, OpBuilder &builder) {
   return top::createConstant(builder, conv.getLoc(), wide, std::move(bytes), "pixels");
 }
 
-/// Of integers alone: their sums have no order.
+/// Returns true for integer convolutions that can be folded; float sums have an order that folding would change.
 bool canWiden(ConvOp conv) {
   RankedTensorType w = typeOf(conv.getW());
   auto isOne = [](int64_t each) { return each == 1; };

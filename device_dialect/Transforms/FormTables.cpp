@@ -1,4 +1,4 @@
-//===- FormTables.cpp - Functions of one byte become tables ---------------===//
+//===- FormTables.cpp - Byte functions as tables --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/Reference/ScalarInterpreter.h"
@@ -25,7 +25,7 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 
 bool isByte(Value value) { return typeOf(value).getElementType().isInteger(8); }
 
-/// A constant as an operand of a function of bytes: of one element where all are equal, else [channels, 1].
+/// Returns a constant as operand of a byte function: one element if all are equal, otherwise [channels, 1].
 HostTensor operandOf(const top::TensorData &data) {
   size_t size = top::elementBytes(data.type.getElementType());
   ArrayRef<char> first = data.bytes.take_front(size);
@@ -38,7 +38,7 @@ HostTensor operandOf(const top::TensorData &data) {
                  : HostTensor(RankedTensorType::get({data.type.getNumElements(), 1}, element), data.bytes);
 }
 
-/// A map of bytes and everything it computes them from, down to one tensor of bytes.
+/// A map with byte results and the maps from which it is computed, down to one tensor of bytes.
 class Function {
 public:
   Function(MapOp root, bool perChannel) : root(root), perChannel(perChannel) {
@@ -49,7 +49,7 @@ public:
   bool isTable() const { return valid; }
   Value getArgument() const { return argument; }
 
-  /// The results for the bytes 0 to 255, by channel where they differ; failure emits an error.
+  /// Evaluates the results for the bytes 0 to 255, per channel if channels differ; on failure reports an error.
   FailureOr<HostTensor> evaluate() {
     DenseMap<Value, HostTensor> values;
     SmallVector<int64_t> dims = {256};
@@ -64,7 +64,7 @@ public:
       SmallVector<HostTensor> operands;
       SmallVector<const HostTensor *> pointers;
       for (Value input : map.getInputs()) {
-        // The argument may be a constant too, of any size.
+        // The argument itself may be a constant, of any size.
         std::optional<top::TensorData> data = values.contains(input) ? std::nullopt : top::getConstantData(input);
         operands.push_back(data ? operandOf(*data) : values.lookup(input));
       }
@@ -89,7 +89,7 @@ private:
         return false;
       }
     }
-    maps.insert(map); // after what it reads
+    maps.insert(map); // after the maps that it reads
     return true;
   }
 
@@ -115,7 +115,7 @@ private:
     return map && (maps.contains(map) || visit(map));
   }
 
-  /// Whether the value is a constant with an element for each channel of four dims.
+  /// Returns true if the value is a constant with one element per channel of a 4-D result.
   bool isOfChannels(Value value) {
     ArrayRef<int64_t> y = typeOf(root.getY()).getShape(), dims = typeOf(value).getShape();
     if (y.size() != 4 || dims.size() < 3 || !top::getConstantData(value)) {
@@ -127,7 +127,7 @@ private:
 
   MapOp root;
   bool perChannel;
-  int64_t channels = 1; ///< that differ
+  int64_t channels = 1; ///< channels with different functions
   Value argument;
   llvm::SetVector<MapOp> maps;
   bool valid = false;

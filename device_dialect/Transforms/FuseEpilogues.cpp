@@ -1,8 +1,9 @@
-//===- FuseEpilogues.cpp - Elementwise ops into their producers -----------===//
+//===- FuseEpilogues.cpp - Fusing elementwise ops -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// One walk in program order: when a map is reached, everything before it is fused already. A map goes into the epilogue
-// of the last op it reads that has one; else maps it reads go into it. Bodies are bounded, so the walk is linear.
+// One walk in program order: when a map is reached, everything before it is already fused. A map becomes part of the
+// epilogue of the last op with an epilogue that it reads; otherwise maps that it reads are inlined into it. Body sizes
+// are bounded, so the walk is linear.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -25,10 +26,10 @@ using namespace mlir;
 namespace tessera::device {
 namespace {
 
-/// Limits of what one kernel takes on.
+/// Limits of what one kernel can contain.
 constexpr int64_t kMaxBodyOps = 64;
 constexpr size_t kMaxInputs = 8;
-/// Users a cheap computation may be repeated in.
+/// Largest number of users in which a cheap computation may be repeated.
 constexpr int64_t kMaxRepeats = 4;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
@@ -52,10 +53,10 @@ public:
 
 private:
   void fuse(MapOp map) {
-    // Two reshaped operands could be lifted over in turn without end.
+    // Two reshaped operands could be lifted alternately without end.
     bool lifted = false;
     while (map) {
-      // Bytes and 16-bit floats are widened where they are used: what is read beside a result is then smaller.
+      // Widen bytes and 16-bit floats in their users, so that the operands read beside a result are smaller.
       if (MapOp next = fuseInput(map, /*onlyOfNarrow=*/true)) {
         map = next;
         continue;
@@ -94,14 +95,14 @@ private:
 
   static bool widens(MapOp map) { return llvm::all_of(map.getInputs(), isNarrow) && !isNarrow(map.getY()); }
 
-  /// Whether what |map| widens is for one map, which will take it in: until then the tensor stays small.
+  /// Returns true if |map| only widens for one map that will inline it; until then the tensor stays small.
   static bool isForUsers(MapOp map) {
     auto user = map.getY().hasOneUse() ? dyn_cast<MapOp>(*map->user_begin()) : MapOp();
     return user && widens(map) && !map.getInputs().empty() && user->getBlock() == map->getBlock() &&
            canInline(map, user);
   }
 
-  /// The last op that |map| can become the epilogue of, null when there is none.
+  /// Returns the last op whose epilogue |map| can become part of, or null.
   Operation *findProducer(MapOp map) {
     Operation *best = nullptr;
     for (Value input : map.getInputs()) {
@@ -113,8 +114,8 @@ private:
     return best;
   }
 
-  /// Kernels of integer sums, norms and attention convert at their end anyway, and storing rounds to narrow floats;
-  /// else the kernels store the type they compute in.
+  /// Returns true if |producer|'s kernel can store y's type. Kernels of integer sums, norms and attention convert at
+  /// their end anyway, and storing rounds to narrow floats; other kernels store the type in which they compute.
   static bool canYield(Operation *producer, Value y) {
     auto from = typeOf(producer->getResult(0));
     bool converts = makesRows(producer) || (isa<ConvOp, MatMulOp>(producer) &&
@@ -133,7 +134,7 @@ private:
     }
     Type made = getElementTypeOrSelf(producer->getResult(0));
     if (owner.getEpilogueRegion().empty() && made != owner.getAccumulatorType()) {
-      return false; // storing rounds, which the map must see
+      return false; // storing rounds, and the map must see the rounded value
     }
     int64_t size = bodySize(map.getBody().front());
     size += owner.getEpilogueRegion().empty() ? 0 : bodySize(owner.getEpilogueRegion().front());
@@ -144,7 +145,8 @@ private:
                         [&](Value input) { return input == producer->getResult(0) || owner.canReadExtra(input); });
   }
 
-  /// |map| with one more map that it reads (and that widens) inside, null when nothing was done.
+  /// Inlines one map that |map| reads (only a widening one if |onlyOfNarrow|); returns the new map, or null if nothing
+  /// changed.
   MapOp fuseInput(MapOp map, bool onlyOfNarrow) {
     for (Value input : map.getInputs()) {
       auto producer = input.getDefiningOp<MapOp>();
@@ -173,7 +175,8 @@ private:
     return onlyUsedBy(producer.getY(), map) || isWorthRepeating(producer);
   }
 
-  /// A cheap computation of one tensor all of whose users can repeat it, so that its result need not be written.
+  /// Returns true for a cheap computation on one tensor that all users can repeat, so that its result need not be
+  /// stored.
   static bool isWorthRepeating(MapOp producer) {
     auto shape = typeOf(producer.getY()).getShape();
     auto isLarge = [](Value input) { return typeOf(input).getNumElements() > 1; };
@@ -185,8 +188,8 @@ private:
            });
   }
 
-  /// Where |map| reads a reshape of something it could be fused with: computes on the dims before the reshape and
-  /// reshapes the result. Returns the new map, null when there is nothing to lift over.
+  /// If |map| reads a reshape of a value with which it could be fused, computes on the dims before the reshape and
+  /// reshapes the result. Returns the new map, or null if nothing can be lifted.
   MapOp liftOverReshape(MapOp map) {
     for (Value input : map.getInputs()) {
       auto reshape = input.getDefiningOp<ReshapeOp>();
@@ -204,7 +207,8 @@ private:
     return {};
   }
 
-  /// Operands must mean the same on the other dims: one element, or an element for each of the result's.
+  /// Returns true if the operands mean the same with the other dims: one element, or one for each element of the
+  /// result.
   static bool canLift(MapOp map, ReshapeOp reshape, Operation *producer) {
     return llvm::all_of(map.getInputs(), [&](Value input) {
       if (input == reshape.getY() || typeOf(input).getNumElements() == 1) {

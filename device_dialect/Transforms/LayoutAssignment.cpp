@@ -1,4 +1,4 @@
-//===- LayoutAssignment.cpp - Channel-blocked or row-major, per tensor ----===//
+//===- LayoutAssignment.cpp - Channel-blocked or row-major ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Transforms/LayoutAssignment.h"
 
@@ -23,7 +23,7 @@ bool canBlock(Value value, const LayoutPolicy &policy) {
 
 namespace {
 
-/// What an op wants of one operand.
+/// Layout that an op wants for one operand.
 enum class Wanted { RowMajor, Blocked, Any };
 
 /// The decision for one op.
@@ -34,7 +34,7 @@ struct Choice {
 
 bool blocked(Value value) { return isBlocked(value.getType()); }
 
-/// Whether |user| takes a blocked operand without a conversion, as far as can be told before its own decision.
+/// Returns true if |user| can read a blocked operand without a conversion, as far as is known before its own decision.
 bool takesBlocked(Operation *user, const LayoutPolicy &policy) {
   auto layouts = dyn_cast<LayoutInterface>(user);
   return layouts && canBlock(user->getResult(0), policy) && layouts.canWriteBlocks();
@@ -44,8 +44,8 @@ bool anyUserTakesBlocked(Value value, const LayoutPolicy &policy) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) { return takesBlocked(user, policy); });
 }
 
-/// Whether blocks pay for the result of |op|: an operand that it walks together with its result is blocked, and
-/// somebody wants them behind it, or else putting them off is no cheaper before it.
+/// Returns true if the result of |op| should be blocked: an operand that the op iterates together with its result is
+/// blocked, and either a reader wants blocks or unblocking the operand would not be cheaper than unblocking the result.
 bool wantsBlocks(LayoutInterface op, const LayoutPolicy &policy) {
   Value result = op->getResult(0);
   auto operands = op->getOpOperands();
@@ -65,7 +65,7 @@ public:
 
   LayoutCounts run(Operation *function) {
     SmallVector<Operation *> ops;
-    // Pre-order: an op is decided after everything before it, and before the ops of its regions.
+    // Pre-order: an op is decided after all ops before it, and before the ops in its regions.
     function->walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
     for (Operation *op : ops) {
       if (op->getParentOp() && !isa<ModuleOp, func::FuncOp>(op)) {
@@ -100,7 +100,7 @@ private:
     case OperandLayout::Any:
       break;
     }
-    // Parts of a concatenation that stays blocked are so too; constants stay as they are.
+    // Parts of a blocked concatenation become blocked too; constants stay as they are.
     bool follows = blockedResult && op.carriesLayout(operand) && canBlock(operand.get(), policy);
     return follows && !top::isConstant(operand.get()) ? Wanted::Blocked : Wanted::Any;
   }
@@ -135,7 +135,7 @@ private:
     }
   }
 
-  /// |value| in the other layout, for |user| and all later ops of its block.
+  /// Returns |value| in the other layout, for |user| and all later ops of its block.
   Value convert(Value value, bool toBlocked, Operation *user) {
     Value &known = converted[{value, user->getBlock()}];
     if (known) {
@@ -151,7 +151,7 @@ private:
       known = CopyOp::create(builder, value.getLoc(), target, value, builder.getArrayAttr(piece), FloatAttr());
       ++counts.copies;
     }
-    // The way back is the original.
+    // Converting back gives the original.
     converted[{known, user->getBlock()}] = value;
     return converted[{value, user->getBlock()}];
   }

@@ -7,32 +7,32 @@
 
 namespace tessera::device {
 
-/// What a chip says about layouts.
+/// Layout rules of a chip.
 struct LayoutPolicy {
-  int64_t block; ///< channels of a block
-  /// Whether elements of this type are ever blocked.
+  int64_t block; ///< channels per block
+  /// Returns true if elements of this type may be blocked.
   llvm::function_ref<bool(mlir::Type)> canBlock;
 
-  /// How the chip's kernel of a convolution reads x when it writes blocks; nothing where it has none that does.
+  /// Layout of x that the chip's convolution kernel reads when it writes blocks; nothing if no such kernel exists.
   enum class ConvInput { RowMajor, Blocked };
-  /// Asked once for each convolution whose x can be blocked, when x has its layout.
+  /// Called once for each convolution whose x can be blocked, after x has its layout.
   llvm::function_ref<std::optional<ConvInput>(ConvOp)> chooseConv;
 };
 
 struct LayoutCounts {
   int64_t copies = 0;  ///< layout changes inserted
-  int64_t blocked = 0; ///< results made channel-blocked
+  int64_t blocked = 0; ///< results that became channel-blocked
 };
 
-/// Gives each tensor of |function| a layout, in one walk in program order. Convolutions with a kernel for it write
-/// blocks; ops that work in either layout follow their main input; everything else is row-major. Each operand that lies
-/// otherwise than wanted is converted, once for a tensor.
+/// Assigns a layout to each tensor of |function|, in one walk in program order. Convolutions with a suitable kernel
+/// write blocks; ops that support both layouts follow their main input; all other ops are row-major. Operands in
+/// another layout than wanted are converted, once per tensor.
 LayoutCounts assignLayouts(mlir::Operation *function, const LayoutPolicy &policy);
 
-/// Whether |value|, image-like, can lie in blocks.
+/// Returns true if |value| is an image-like tensor that can be blocked.
 bool canBlock(mlir::Value value, const LayoutPolicy &policy);
 
-/// Moves an epilogue with operands that are no elements, rows or columns of y into a map behind the convolution.
+/// Moves an epilogue with operands that the convolution's kernels cannot read into a map after the convolution.
 void splitEpilogue(ConvOp conv);
 
 } // namespace tessera::device

@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - From Top to device ops that families take over ------===//
+//===- Pipeline.cpp - Lowering shared by all families ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Transforms/Pipeline.h"
 
@@ -24,7 +24,7 @@ void buildLoweringPipeline(OpPassManager &manager, const LoweringOptions &option
   }
   functions.addPass(createCanonicalizerPass());
   functions.addPass(createCSEPass());
-  // While all tensors are still row-major: fewer moves, and what is computed together.
+  // While all tensors are row-major: remove copies and fuse.
   functions.addPass(createSimplifyCopiesPass());
   functions.addPass(createFormTablesPass());
   functions.addPass(createFuseEpiloguesPass());
@@ -36,7 +36,7 @@ void buildLoweringPipeline(OpPassManager &manager, const LoweringOptions &option
 
 void registerLoweringPipeline() {
   PassPipelineRegistration<LoweringOptions>(
-      "device-lowering", "From Top functions to fused device ops, the part that all families share",
+      "device-lowering", "Lower Top functions to fused device ops; shared by all families",
       [](OpPassManager &manager, const LoweringOptions &options) { buildLoweringPipeline(manager, options); });
 }
 

@@ -1,4 +1,4 @@
-//===- Pipeline.h - From Top to device ops that families take over -*- C++ -*-===//
+//===- Pipeline.h - Lowering shared by all families -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_TRANSFORMS_PIPELINE_H
 #define TESSERA_DEVICE_DIALECT_TRANSFORMS_PIPELINE_H
@@ -13,21 +13,21 @@ class OpPassManager;
 namespace tessera::device {
 
 struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
-  Option<std::string> requantisation{
-      *this, "requantise", llvm::cl::desc("How integer sums become integers of few bits: float, fixed, tflite"),
-      llvm::cl::init("float")};
+  Option<std::string> requantisation{*this, "requantise",
+                                     llvm::cl::desc("How integer sums become narrow integers: float, fixed, tflite"),
+                                     llvm::cl::init("float")};
   Option<bool> observe{*this, "observe",
-                       llvm::cl::desc("Keep every tensor of the Top function: nothing is fused or merged"),
+                       llvm::cl::desc("Keep every tensor of the Top function: do not fuse or merge ops"),
                        llvm::cl::init(false)};
 };
 
-/// Appends the way from Top functions to fused device ops, row-major and without addresses: the same passes in the same
-/// order for every family. |manager| works on modules. |addForms| appends a family's own forms of fused ops to a
-/// manager of functions, before the last clean-up; not called where tensors are observed.
+/// Appends the passes that lower Top functions to fused device ops, row-major and without addresses; they are the same
+/// for every family. |manager| works on modules. |addForms| appends a family's preferred forms of fused ops to a
+/// manager of functions, before the last clean-up; it is not called if tensors are observed.
 void buildLoweringPipeline(mlir::OpPassManager &manager, const LoweringOptions &options,
                            llvm::function_ref<void(mlir::OpPassManager &)> addForms = nullptr);
 
-/// Registers it as --device-lowering.
+/// Registers the pipeline as --device-lowering.
 void registerLoweringPipeline();
 
 } // namespace tessera::device

@@ -22,7 +22,8 @@ public:
     findConflicts();
   }
 
-  /// Each buffer in turn at the lowest free place. Gives up with a larger size once |limit| is reached.
+  /// Places each buffer in turn at the lowest free offset. Gives up once the size reaches |limit|, leaving offsets at
+  /// -1.
   Placement place(llvm::ArrayRef<unsigned> order, int64_t limit = INT64_MAX) {
     Placement result;
     result.offsets.assign(buffers.size(), -1);
@@ -64,8 +65,8 @@ public:
     });
   }
 
-  /// Moves buffers that reach the top to the front of the order, together with a random one, as long as |goal| is not
-  /// reached and the work stays bounded.
+  /// Moves buffers that reach the top towards the front of the order and swaps two random ones, until |goal| or the
+  /// work limit is reached.
   void search(Order order, Placement &best, int64_t goal) {
     constexpr int64_t kMaxWork = 2'000'000;
     std::mt19937 random(1);
@@ -84,7 +85,7 @@ public:
       std::swap(candidate[random() % candidate.size()], candidate[random() % candidate.size()]);
       Placement placed = place(candidate, best.bytes + best.bytes / 64 + 1);
       work += candidate.size();
-      // Sideways moves, and slightly upward ones, keep the search from standing still.
+      // Accept equal and sometimes worse placements, so that the search does not get stuck.
       if (llvm::is_contained(placed.offsets, -1)) {
         continue;
       }
@@ -106,7 +107,7 @@ private:
     return order;
   }
 
-  /// Pairs needed at the same step, found in order of time.
+  /// Finds the pairs of buffers needed at the same step, in order of time.
   void findConflicts() {
     Order order = byTime();
     llvm::SmallVector<unsigned> alive;

@@ -9,23 +9,22 @@
 
 namespace tessera::device {
 
-/// Bytes that are needed from step |first| to step |last|, both included.
+/// Bytes that are needed from step |first| to step |last|, both inclusive.
 struct Buffer {
   int64_t bytes;
   int64_t first, last;
 };
 
 struct Placement {
-  llvm::SmallVector<int64_t> offsets; ///< per buffer, in bytes
-  int64_t bytes = 0;                  ///< that all of them span
+  llvm::SmallVector<int64_t> offsets; ///< in bytes, per buffer
+  int64_t bytes = 0;                  ///< total extent
 };
 
-/// Offsets, multiples of |alignment|, such that buffers needed at the same step do not overlap: the best of placing
-/// large ones first, of placing them in order of time, and of a search of bounded length over orders. The same input
-/// gives the same placement.
+/// Returns offsets, multiples of |alignment|, such that buffers needed at the same step do not overlap: the best of
+/// placing large buffers first, placing them in order of time, and a bounded search over orders. Deterministic.
 Placement placeBuffers(llvm::ArrayRef<Buffer> buffers, int64_t alignment);
 
-/// The largest sum of (aligned) bytes needed at one step: no placement can be smaller.
+/// Returns the largest sum of (aligned) bytes needed at one step; no placement can be smaller.
 int64_t lowerBound(llvm::ArrayRef<Buffer> buffers, int64_t alignment);
 
 } // namespace tessera::device

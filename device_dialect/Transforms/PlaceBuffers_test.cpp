@@ -1,4 +1,4 @@
-//===- PlaceBuffers_test.cpp - Placements are valid, tight and repeatable -===//
+//===- PlaceBuffers_test.cpp - Placements are valid, tight and repeatable ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Transforms/PlaceBuffers.h"
 

@@ -1,4 +1,4 @@
-//===- RefinePieces.cpp - Pieces under finer dims -------------------------===//
+//===- RefinePieces.cpp - Copy regions under finer dims -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Transforms/RefinePieces.h"
 
@@ -17,7 +17,7 @@ int64_t product(ArrayRef<int64_t> dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
 }
 
-/// The part of |piece| that begins at step |first| along dim |d| of the result and takes |count| steps.
+/// Returns the part of |piece| that begins at step |first| along dim |d| of the result and takes |count| steps.
 Piece stepsOf(const Piece &piece, size_t d, int64_t first, int64_t count) {
   Piece part = piece;
   part.sizes[d] = count, part.dstOffsets[d] += first * piece.dstSteps[d];
@@ -27,8 +27,8 @@ Piece stepsOf(const Piece &piece, size_t d, int64_t first, int64_t count) {
   return part;
 }
 
-/// Dim |d| of the result, of n * |low| elements, as two dims n and |low|. |piece| stays within one n, or takes whole
-/// |low|.
+/// Splits dim |d| of the result, of n * |low| elements, into dims n and |low|. |piece| must stay within one n or cover
+/// whole |low|.
 Piece splitResultDim(const Piece &piece, size_t d, int64_t low) {
   Piece made = piece;
   auto insert = [&](SmallVector<int64_t> &of, int64_t value) { of.insert(of.begin() + int64_t(d) + 1, value); };
@@ -41,7 +41,7 @@ Piece splitResultDim(const Piece &piece, size_t d, int64_t low) {
   return made;
 }
 
-/// The same of any piece with steps of 1: what it begins and ends in the middle of |low| are parts of their own.
+/// Splits dim |d| likewise for any region with steps of 1; partial |low| at its begin and end become separate regions.
 bool splitResultDim(const Piece &piece, size_t d, int64_t low, std::vector<Piece> &to) {
   int64_t offset = piece.dstOffsets[d], size = piece.sizes[d];
   if (size == 1) {
@@ -62,7 +62,7 @@ bool splitResultDim(const Piece &piece, size_t d, int64_t low, std::vector<Piece
   return true;
 }
 
-/// Dims of the result along which |piece| walks through dim |s| of its source.
+/// Returns the dims of the result along which |piece| advances in dim |s| of its source.
 SmallVector<size_t> walksOf(const Piece &piece, size_t s) {
   SmallVector<size_t> walks;
   for (size_t d = 0; d < piece.sizes.size(); ++d) {
@@ -73,11 +73,11 @@ SmallVector<size_t> walksOf(const Piece &piece, size_t s) {
   return walks;
 }
 
-/// Dim |s| of the source, of n * |low| elements, as two dims n and |low|: parts of |piece| are added to |to| so that
-/// each moves along one of the two. False where a walk goes on from one n to the next.
+/// Splits dim |s| of the source, of n * |low| elements, into dims n and |low|; appends parts of |piece| to |to| such
+/// that each advances along one of the two. Returns false if a part would cross from one n to the next.
 bool splitSourceDim(const Piece &piece, size_t s, int64_t low, std::vector<Piece> &to) {
   int64_t begin = piece.srcOffsets[s] % low;
-  std::optional<size_t> inside; // the walk within n
+  std::optional<size_t> inside; // the dim that advances within n
   for (size_t d : walksOf(piece, s)) {
     if (piece.srcSteps[d] % low == 0) {
       continue;
@@ -109,7 +109,7 @@ bool splitSourceDim(const Piece &piece, size_t s, int64_t low, std::vector<Piece
   return true;
 }
 
-/// The dim of the result along which a piece walks through dim |s| of its source further than |low|, all in one step.
+/// Returns the dim of the result along which a region advances in dim |s| of its source beyond |low| with step 1.
 std::optional<size_t> longWalkOf(ArrayRef<Piece> pieces, size_t s, int64_t low) {
   for (const Piece &piece : pieces) {
     for (size_t d : walksOf(piece, s)) {
@@ -128,7 +128,7 @@ bool splitAll(std::vector<Piece> &pieces, llvm::function_ref<bool(const Piece &,
   return done;
 }
 
-/// Takes out what |isOne| says of the dims of the result.
+/// Removes the dims of size 1 in |dims| from the result's side.
 Piece withoutResultDims(Piece piece, ArrayRef<int64_t> dims) {
   for (size_t d = dims.size(); d-- > 0;) {
     if (dims[d] == 1) {
@@ -158,7 +158,7 @@ Dims withoutOnes(ArrayRef<int64_t> dims) {
   return made;
 }
 
-/// How many of |fine|, from the back, make each of |dims|, from the back; nothing where they do not.
+/// Returns how many of |fine|, counted from the back, make up each of |dims|; nothing if they do not.
 std::optional<Dims> countsOf(ArrayRef<int64_t> dims, ArrayRef<int64_t> fine) {
   Dims counts;
   for (int64_t dim : llvm::reverse(dims)) {
@@ -177,7 +177,7 @@ std::optional<Dims> countsOf(ArrayRef<int64_t> dims, ArrayRef<int64_t> fine) {
 } // namespace
 
 std::optional<Dims> commonDims(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
-  std::set<int64_t> ends; // elements behind the beginning of a dim
+  std::set<int64_t> ends; // number of elements from the beginning of each dim to the end
   for (ArrayRef<int64_t> dims : {a, b}) {
     for (size_t d = 0; d < dims.size(); ++d) {
       ends.insert(product(dims.drop_front(d)));

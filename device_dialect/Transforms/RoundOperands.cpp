@@ -22,13 +22,13 @@ Type roundedBy(MapOp map) {
   return isOnly && isNarrowFloat(round.getType()) ? round.getType() : Type();
 }
 
-/// What |op| only moves, of one tensor; null for others.
+/// Returns the one tensor that |op| only moves (reshape or copy); null for other ops.
 static Value movedBy(Operation *op) {
   bool isMove = op && isa<ReshapeOp, CopyOp>(op) && op->getNumOperands() == 1;
   return isMove ? op->getOperand(0) : Value();
 }
 
-/// Whether attentions alone read |value|, as q, k or v, moved or not.
+/// Returns true if only attention ops read |value| as q, k or v, directly or through reshapes and copies.
 static bool onlyAttentionReads(Value value) {
   return llvm::all_of(value.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
@@ -48,7 +48,7 @@ static void retype(Value value, Type element) {
   }
 }
 
-/// A map behind |value|, of f32, that rounds it.
+/// Creates a map that rounds the f32 |value|.
 static MapOp roundByMap(Value value, Type element) {
   OpBuilder builder(value.getContext());
   builder.setInsertionPointAfterValue(value);

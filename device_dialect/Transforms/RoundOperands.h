@@ -7,11 +7,11 @@
 
 namespace tessera::device {
 
-/// The type of 16-bit floats to which |map| rounds its one operand, if it does nothing else; null for others.
+/// Returns the 16-bit float type to which |map| rounds its only operand, if it does nothing else; otherwise null.
 mlir::Type roundedBy(MapOp map);
 
-/// Makes q, k or v of an attention, of f32, one of |element|s: what makes it rounds it where attention alone reads it,
-/// moved or not; else a map behind it does. Nothing where it has the type.
+/// Converts q, k or v of an attention from f32 to |element|. If only attention reads the value (directly or through
+/// moves), its producer rounds it; otherwise a new map does. Does nothing if the operand has this type.
 void roundOperand(mlir::OpOperand &operand, mlir::Type element);
 
 } // namespace tessera::device

@@ -1,4 +1,4 @@
-//===- ScalarBodies.cpp - Putting scalar regions together -----------------===//
+//===- ScalarBodies.cpp - Combining scalar regions ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Transforms/ScalarBodies.h"
 
@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace tessera::device {
 
-/// A constant of |block| before |end| that equals |wanted|, null when there is none.
+/// Returns the op in |block| that equals the constant |wanted|, or null.
 static Operation *findConstant(Block &block, Operation *wanted) {
   for (Operation &op : block) {
     if (op.getName() == wanted->getName() && op.getAttrDictionary() == wanted->getAttrDictionary() &&
@@ -35,7 +35,7 @@ Value inlineBody(OpBuilder &builder, Block &body, ValueRange arguments) {
     }
     Operation *constant = findConstant(*target, &op);
     if (!constant) {
-      // First in the block, so that it stands before every user.
+      // Insert at the beginning of the block, before every user.
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(target);
       constant = builder.clone(op);
@@ -58,7 +58,7 @@ bool isCheap(Block &body) {
   return simple && bodySize(body) <= kCheapOps;
 }
 
-/// The epilogue of |producer|, made the identity when it is empty.
+/// Returns the epilogue of |producer|; turns an empty one into the identity.
 static Block &epilogueBlock(EpilogueInterface producer) {
   Region &region = producer.getEpilogueRegion();
   if (region.empty()) {

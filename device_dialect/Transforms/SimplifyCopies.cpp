@@ -1,7 +1,7 @@
-//===- SimplifyCopies.cpp - Fewer and shorter moves -----------------------===//
+//===- SimplifyCopies.cpp - Fewer and shorter copies ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// One walk in program order: the sources of a copy are simplified already when it is reached.
+// One walk in program order: when a copy is reached, its sources are already simplified.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -22,9 +22,9 @@ using namespace mlir;
 namespace tessera::device {
 namespace {
 
-/// Pieces of one copy; beyond it kernels get long and composing would not be linear.
+/// Largest number of pieces of one copy; more would make kernels long and composition superlinear.
 constexpr size_t kMaxPieces = 64;
-/// Bytes whose move takes about as long as one piece more, where copies are told in finer dims.
+/// Bytes whose copy takes about as long as one more piece, when copies are composed in finer dims.
 constexpr int64_t kBytesOfPiece = 8192;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
@@ -54,7 +54,7 @@ int64_t elements(const Piece &piece) {
   return count;
 }
 
-/// A copy while it is put together.
+/// A copy under construction.
 struct Draft {
   SmallVector<Value> sources;
   std::vector<Piece> pieces;
@@ -99,7 +99,7 @@ public:
   }
 
 private:
-  //--- reshapes; both functions return what stands for the op now, null when it is gone ---
+  // Reshapes; both functions return the op that replaces the given one, null if it is gone
 
   Operation *simplify(ReshapeOp reshape) {
     auto inner = reshape.getX().getDefiningOp<ReshapeOp>();
@@ -126,7 +126,7 @@ private:
   }
 
   Operation *replace(Operation *op, Value value) {
-    // The name goes on to the value where that has none.
+    // The value inherits the name if it does not have one.
     Operation *origin = value.getDefiningOp();
     if (origin && origin->getNumResults() == 1 && top::getTensorName(value).empty() &&
         !top::getTensorName(op->getResult(0)).empty()) {
@@ -137,7 +137,7 @@ private:
     return nullptr;
   }
 
-  //--- copies of copies ---
+  // Copies of copies
 
   CopyOp compose(CopyOp copy) {
     if (!isRowMajor(copy)) {
@@ -170,7 +170,7 @@ private:
     return composed;
   }
 
-  /// The same through a reshape that takes dims apart or joins them, of copies of one source each.
+  /// Composes copies of one source each through a reshape that splits or merges dims.
   CopyOp composeRefined(CopyOp copy) {
     auto reshape = copy.getSources().size() == 1 ? copy.getSources()[0].getDefiningOp<ReshapeOp>() : ReshapeOp();
     auto inner = reshape ? reshape.getX().getDefiningOp<CopyOp>() : CopyOp();
@@ -206,7 +206,7 @@ private:
     return replace(copy, inner, pieces, RankedTensorType::get(refined->resultDims, type.getElementType()));
   }
 
-  /// Puts a copy of |inner|'s source in the place of |copy|, which has other dims of the same bytes.
+  /// Replaces |copy| by a copy of |inner|'s source, which may have other dims of the same bytes.
   CopyOp replace(CopyOp copy, CopyOp inner, ArrayRef<Attribute> pieces, RankedTensorType type) {
     OpBuilder builder(copy);
     auto composed =
@@ -222,7 +222,7 @@ private:
     return composed;
   }
 
-  /// Adds to |draft| what |piece| of |copy| reads of the sources of the copy that makes |source|.
+  /// Adds to |draft| the regions that |piece| of |copy| reads from the sources of the copy that computes |source|.
   bool absorb(CopyOp copy, Piece piece, Value source, Draft &draft) {
     if (auto reshape = source.getDefiningOp<ReshapeOp>()) {
       std::optional<Piece> moved = readUnderDims(piece, typeOf(source).getShape(), typeOf(reshape.getX()).getShape());
@@ -244,7 +244,7 @@ private:
       moved += elements(part);
     }
     if (moved != elements(piece)) {
-      // The rest is what the inner copy filled; one copy can fill with one value only.
+      // The inner copy filled the rest; one copy can fill with one value only.
       if (draft.fill && draft.fill != fillOf(inner)) {
         return false;
       }
@@ -259,7 +259,7 @@ private:
     return true;
   }
 
-  /// Reading through |inner| pays when it is then no longer needed, and its own work is not repeated.
+  /// Returns true if composing with |inner| pays: |inner| is then unused, and its work is not repeated.
   static bool isWorthwhile(CopyOp inner) {
     Operation *first = *inner->user_begin();
     if (llvm::all_of(inner->getUsers(), [&](Operation *user) { return user == first; })) {

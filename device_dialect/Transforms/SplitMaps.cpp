@@ -1,4 +1,4 @@
-//===- SplitMaps.cpp - Maps of many operands as several of few ------------===//
+//===- SplitMaps.cpp - Splitting maps with many operands ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/Transforms/Passes.h"
@@ -17,7 +17,7 @@ namespace tessera::device {
 
 namespace {
 
-/// Cuts a body from its arguments on: a value that is computed of few enough of them becomes a tensor.
+/// Splits a body starting from its arguments: values that depend on few enough of them become tensors.
 class MapSplitter {
 public:
   MapSplitter(MapOp map, size_t most) : map(map), most(most), builder(map) {
@@ -40,7 +40,8 @@ private:
 
   Block &block() { return map.getBody().front(); }
 
-  /// What has a tensor and what |value| is computed of; constants count as nothing. |seen|: values that are used again.
+  /// Collects the values with a tensor from which |value| is computed; constants do not count. |seen|: values already
+  /// visited.
   void findLeaves(Value value, Leaves &leaves, DenseSet<Value> &seen) {
     if (!seen.insert(value).second) {
       return;
@@ -60,7 +61,7 @@ private:
     return leaves;
   }
 
-  /// Sees to it that few enough leaves make |value|.
+  /// Turns values into tensors until |value| depends on at most |most| of them.
   void narrow(Value value) {
     if (leavesOf(value).size() <= most) {
       return;
@@ -76,7 +77,7 @@ private:
   }
   size_t weight(Value value) { return tensors.contains(value) ? 0 : leavesOf(value).size(); }
 
-  /// A map for one value of the body; |type| null: as large as its operands make it.
+  /// Creates a map for one value of the body; if |type| is null, the dims are those to which the operands broadcast.
   MapOp mapOf(Value value, Type type) {
     Leaves leaves = leavesOf(value);
     SmallVector<Value> inputs;
@@ -121,7 +122,7 @@ private:
   MapOp map;
   size_t most;
   OpBuilder builder;
-  DenseMap<Value, Value> tensors; ///< of the body's values that are tensors
+  DenseMap<Value, Value> tensors; ///< tensors of the body's values that have one
 };
 
 struct SplitMapsPass : impl::SplitMapsPassBase<SplitMapsPass> {

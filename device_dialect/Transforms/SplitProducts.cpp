@@ -1,4 +1,4 @@
-//===- SplitProducts.cpp - Products whose columns go different ways -------===//
+//===- SplitProducts.cpp - Splitting matmuls by columns -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/Transforms/Addresses.h"
@@ -20,21 +20,21 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Columns [first, first + count) of a product.
+/// Columns [first, first + count) of a matmul.
 struct Columns {
   int64_t first, count;
   bool operator<(const Columns &other) const { return std::pair(first, count) < std::pair(other.first, other.count); }
 };
 
-/// A copy that reads columns of a product, as a tensor whose dims from |first| on are the columns.
+/// A copy that reads columns of a matmul through a view whose dims from |first| on are the columns.
 struct Reader {
   CopyOp copy;
-  Value source; ///< the product or a view of it
+  Value source; ///< the matmul's result or a view of it
   size_t first;
   std::vector<Piece> pieces;
 };
 
-/// Where the columns of a product begin among the dims of a view; nothing where they are not the last dims.
+/// Returns the first of the dims of a view that form a matmul's columns; nothing if they are not the last dims.
 std::optional<size_t> columnsOf(ArrayRef<int64_t> dims, int64_t columns) {
   int64_t count = 1;
   for (size_t d = dims.size(); d-- > 0;) {
@@ -46,7 +46,8 @@ std::optional<size_t> columnsOf(ArrayRef<int64_t> dims, int64_t columns) {
   return std::nullopt;
 }
 
-/// The columns that a piece reads of dims from |first| on; nothing where they do not lie together.
+/// Returns the columns that a region reads, given that dims from |first| on are columns; nothing if they are not
+/// contiguous.
 std::optional<Columns> columnsOf(const Piece &piece, ArrayRef<int64_t> dims, size_t first) {
   SmallVector<int64_t> sizes(dims.size(), 1);
   for (auto [size, dim] : llvm::zip_equal(piece.sizes, piece.srcDims)) {
@@ -55,7 +56,7 @@ std::optional<Columns> columnsOf(const Piece &piece, ArrayRef<int64_t> dims, siz
     }
   }
   Columns made{0, 1};
-  bool isPart = false; // of the dims before
+  bool isPart = false; // an outer dim is taken in part
   for (size_t d = first; d < dims.size(); ++d) {
     bool isAll = sizes[d] == dims[d] && piece.srcOffsets[d] == 0;
     auto dim = llvm::find(piece.srcDims, int64_t(d)) - piece.srcDims.begin();
@@ -73,13 +74,14 @@ class ProductSplitter {
 public:
   explicit ProductSplitter(MatMulOp product) : product(product), builder(product) {}
 
-  /// False where the product stays as it is.
+  /// Splits the matmul; returns false if it stays as it is.
   bool run() {
     ArrayRef<int64_t> b = typeOf(product.getB()).getShape();
     columns = typeOf(product.getY()).getShape().back();
     bool isPlain = b.size() == 2 && getConstantRoot(product.getB()) && !product.getScales() && !product.getPacking() &&
                    (!product.getBias() || getConstantRoot(product.getBias()));
-    bool hasRows = typeOf(product.getY()).getNumElements() > columns; // else parts of it are runs of bytes
+    bool hasRows = typeOf(product.getY()).getNumElements() > columns; // with a single row, the column ranges are
+                                                                      // already contiguous
     if (!isPlain || !hasRows || !findReaders(product.getY()) || !coverAll() ||
         !llvm::all_of(product.getExtras(), canSlice())) {
       return false;
@@ -98,7 +100,7 @@ public:
   }
 
 private:
-  /// Whether all that reads |value| are copies of columns.
+  /// Returns true if all readers of |value| are copies of columns.
   bool findReaders(Value value) {
     std::optional<size_t> first = columnsOf(typeOf(value).getShape(), columns);
     for (Operation *user : value.getUsers()) {
@@ -128,7 +130,7 @@ private:
     return true;
   }
 
-  /// Several ranges, each column in one of them.
+  /// Returns true if there are several ranges and each column is in exactly one.
   bool coverAll() const {
     int64_t next = 0;
     for (const auto &[range, part] : parts) {
@@ -140,7 +142,7 @@ private:
     return parts.size() > 1 && next == columns;
   }
 
-  /// Constants by column, and what is the same for all columns.
+  /// Accepts constants per column, and values that are the same for all columns.
   std::function<bool(Value)> canSlice() {
     return [this](Value extra) {
       ArrayRef<int64_t> dims = typeOf(extra).getShape();
@@ -150,7 +152,7 @@ private:
     };
   }
 
-  /// Columns of a constant whose rows have |columns| of them, or that has them as rows.
+  /// Returns columns of a constant whose rows have |columns| entries, or that stores the columns as rows.
   Value slice(Value value, Columns range, bool asRows) {
     top::TensorData data = *top::getConstantData(getConstantRoot(value));
     RankedTensorType type = typeOf(value);
@@ -190,7 +192,7 @@ private:
     return part.getY();
   }
 
-  /// The part as the reader sees the product.
+  /// Returns the split part in the dims with which the reader sees the matmul.
   Value viewOf(Reader &reader, const Piece &piece, Columns range) {
     SmallVector<int64_t> dims(typeOf(reader.source).getShape());
     std::fill(dims.begin() + int64_t(reader.first), dims.end(), 1);
@@ -234,7 +236,7 @@ private:
   OpBuilder builder;
   int64_t columns = 0;
   std::vector<Reader> readers;
-  SmallVector<ReshapeOp> views; ///< those of others first
+  SmallVector<ReshapeOp> views; ///< views of views come before their sources
   std::map<Columns, Value> parts;
 };
 

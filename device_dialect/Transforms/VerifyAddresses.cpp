@@ -1,8 +1,9 @@
-//===- VerifyAddresses.cpp - No value is overwritten before it is read ----===//
+//===- VerifyAddresses.cpp - Checking assigned addresses ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the program on marks instead of bytes: every step marks the bytes it writes with (result, byte of it), and finds
-// at the address of each operand the marks of whoever computed it. So it knows nothing of how addresses were chosen.
+// Executes the program on marks instead of bytes: every step marks the bytes that it writes with (result, byte of it),
+// and checks that the bytes of each operand have the marks of the value's producer. The check does not depend on how
+// addresses were chosen.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Addresses.h"
@@ -28,7 +29,7 @@ struct Part {
   int64_t from, bytes;
 };
 
-/// Marks of one memory: the first byte of each run -> the run's end and what its first byte is.
+/// Marks of one memory: maps the first byte of each run to the run's end and the origin of its first byte.
 class Marks {
 public:
   void write(int64_t begin, int64_t bytes, Value value) {
@@ -40,7 +41,7 @@ public:
     }
   }
 
-  /// Whether the bytes from |begin| on are |part|; otherwise |found| is what is there instead (null: nothing).
+  /// Returns true if the bytes from |begin| on are |part|; otherwise |found| is the value found instead (null: none).
   bool holds(int64_t begin, const Part &part, Value &found) const {
     int64_t end = begin + part.bytes;
     for (int64_t at = begin; at < end;) {
@@ -133,14 +134,14 @@ private:
     return success();
   }
 
-  /// |result| has an aligned address inside a memory that can be written.
+  /// Checks that |result| has an aligned address inside a memory that may be written.
   LogicalResult inside(Operation &op, Value result) {
     std::optional<Address> address = getAddress(result);
     if (!address) {
       return op.emitError() << "result of type " << result.getType() << " has no address";
     }
     if (address->offset % alignment.getValue()) {
-      return op.emitError() << "address " << address->offset << " is no multiple of " << alignment.getValue();
+      return op.emitError() << "address " << address->offset << " is not a multiple of " << alignment.getValue();
     }
     func::FuncOp function = getOperation();
     int64_t memory = address->memory, limit = 0;
@@ -161,7 +162,7 @@ private:
     return success();
   }
 
-  /// The bytes of |value| still are what was computed.
+  /// Checks that the bytes of |value| still are the computed ones.
   LogicalResult holds(Operation &op, Value value, StringRef what) {
     Address address = *getAddress(value);
     int64_t at = address.offset;
@@ -170,7 +171,7 @@ private:
       if (!memories[address.memory].holds(at, part, found)) {
         InFlightDiagnostic error = op.emitError()
                                    << "reads " << what << " of type " << value.getType() << " at " << address.offset
-                                   << " of memory " << address.memory << ", where other bytes lie by now";
+                                   << " of memory " << address.memory << ", which does not hold this value";
         if (found) {
           error.attachNote(found.getLoc()) << "written here";
         }
@@ -181,7 +182,7 @@ private:
     return success();
   }
 
-  /// No result is written over |operand| unless the op says so and can.
+  /// Checks that no result overwrites |operand|, unless the op is marked for it and can do it.
   LogicalResult apart(Operation &op, OpOperand &operand) {
     Address read = *getAddress(operand.get());
     int64_t readEnd = read.offset + physicalBytes(cast<RankedTensorType>(operand.get().getType()));
@@ -202,7 +203,7 @@ private:
     return success();
   }
 
-  /// What a view or an elided copy consists of.
+  /// Returns the parts that make up a view or an elided copy.
   std::vector<Part> partsOfView(Operation &op) {
     if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       return contents.lookup(reshape.getX());

@@ -1,7 +1,7 @@
-//===- VerifyPhases.cpp - What holds between the phases -------------------===//
+//===- VerifyPhases.cpp - Contracts between the phases --------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// One pass per phase, each the contract that the later ones rely on, stated again as simply as possible.
+// Each pass states, as simply as possible, the contract of one phase on which later phases rely.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -21,7 +21,7 @@ using namespace mlir;
 namespace tessera::device {
 namespace {
 
-/// Calls |check| on the ops of |function| outside of scalar regions; whether all pass.
+/// Calls |check| on the ops of |function| outside of scalar regions; succeeds if all pass.
 LogicalResult checkOps(func::FuncOp function, function_ref<LogicalResult(Operation &)> check) {
   bool good = true;
   for (Operation &op : function.getBody().getOps()) {
@@ -42,7 +42,7 @@ LogicalResult checkLowered(Operation &op) {
   for (Type type : op.getResultTypes()) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape()) {
-      return op.emitError() << "result of type " << type << " is no tensor of static shape";
+      return op.emitError() << "result of type " << type << " is not a tensor of static shape";
     }
   }
   return success();
@@ -63,12 +63,12 @@ struct VerifyLowered : impl::VerifyLoweredPassBase<VerifyLowered> {
 LogicalResult checkRowMajor(Operation &op) {
   for (Value value : op.getOperands()) {
     if (isBlocked(value.getType())) {
-      return op.emitError() << "reads " << value.getType() << ", which it can only row-major";
+      return op.emitError() << "reads " << value.getType() << ", but supports only row-major tensors";
     }
   }
   for (Value value : op.getResults()) {
     if (isBlocked(value.getType())) {
-      return op.emitError() << "writes " << value.getType() << ", which it can only row-major";
+      return op.emitError() << "writes " << value.getType() << ", but supports only row-major tensors";
     }
   }
   return success();
@@ -80,19 +80,19 @@ LogicalResult checkOperand(Operation &op, OpOperand &operand, OperandLayout layo
     return op.emitError() << "reads " << type << " beside a result " << result << " in another layout";
   }
   if (layout == OperandLayout::RowMajor && isBlocked(type)) {
-    return op.emitError() << "reads " << type << " beside a result " << result << ", which it can only row-major";
+    return op.emitError() << "reads " << type << " beside a result " << result << ", but supports only row-major there";
   }
   return success();
 }
 
 LogicalResult checkLayout(Operation &op) {
   if (isa<ReshapeOp>(op)) {
-    return success(); // a view of the same bytes in any layout, as its verifier says
+    return success(); // a view of the same bytes in any layout, which its verifier checks
   }
   auto layouts = dyn_cast<LayoutInterface>(op);
   bool blockedResult = op.getNumResults() == 1 && isBlocked(op.getResult(0).getType());
   if (!layouts || (blockedResult && !layouts.canWriteBlocks())) {
-    return checkRowMajor(op); // the return too: results are row-major
+    return checkRowMajor(op); // includes the return: results are row-major
   }
   for (OpOperand &operand : op.getOpOperands()) {
     if (failed(checkOperand(op, operand, layouts.getOperandLayout(operand, blockedResult)))) {

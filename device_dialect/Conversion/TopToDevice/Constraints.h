@@ -1,4 +1,4 @@
-//===- Constraints.h - Constraints of TopToDevice on Top ops -- -*- C++ -*-===//
+//===- Constraints.h - Constraints of TopToDevice on Top ops ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each constraint is one entry: its check, the text of its message, and its row in the generated table of supported

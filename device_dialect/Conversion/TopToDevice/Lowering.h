@@ -1,4 +1,4 @@
-//===- Lowering.h - Helpers of the lowering patterns ---------- -*- C++ -*-===//
+//===- Lowering.h - Helpers of the lowering patterns ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_CONVERSION_LOWERING_H
 #define TESSERA_DEVICE_DIALECT_CONVERSION_LOWERING_H

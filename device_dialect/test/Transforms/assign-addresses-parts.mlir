@@ -8,7 +8,7 @@
 // ANY: } {device.addresses = array<i64: 0>} : (tensor<5xf32>)
 // ANY: } {device.addresses = array<i64: 20>} : (tensor<7xf32>)
 // ANY: device.copy {{.*}} {device.addresses = array<i64: 0>, device.elided, pieces
-// STRICT: address 20 is no multiple of 64
+// STRICT: address 20 is not a multiple of 64
 #first = #device.piece<source = 0, sizes = [5], dst_offsets = [0], dst_steps = [1], src_dims = [0], src_offsets = [0], src_steps = [1]>
 #second = #device.piece<source = 1, sizes = [7], dst_offsets = [5], dst_steps = [1], src_dims = [0], src_offsets = [0], src_steps = [1]>
 func.func @parts(%x: tensor<5xf32>, %y: tensor<7xf32>) -> tensor<1xf32> {

@@ -5,7 +5,7 @@ func.func @overwritten(%x: tensor<64xf32>) -> tensor<64xf32> attributes {device.
   %a = device.softmax %x {axis = 0 : i64, device.addresses = array<i64: 0>} : (tensor<64xf32>) -> tensor<64xf32>
   // expected-note @below {{written here}}
   %b = device.softmax %x {axis = 0 : i64, device.addresses = array<i64: 192>} : (tensor<64xf32>) -> tensor<64xf32>
-  // expected-error @below {{reads operand of type 'tensor<64xf32>' at 0 of memory 0, where other bytes lie by now}}
+  // expected-error @below {{reads operand of type 'tensor<64xf32>' at 0 of memory 0, which does not hold this value}}
   %c = device.map(%a, %b) {
   ^bb0(%e: f32, %f: f32):
     %n = arith.addf %e, %f : f32
@@ -39,7 +39,7 @@ func.func @not_declared_in_place(%x: tensor<64xf32>) -> tensor<64xf32> attribute
 // -----
 
 func.func @misaligned(%x: tensor<64xf32>) -> tensor<64xf32> attributes {device.workspace_bytes = 512 : i64} {
-  // expected-error @below {{address 32 is no multiple of 64}}
+  // expected-error @below {{address 32 is not a multiple of 64}}
   %a = device.softmax %x {axis = 0 : i64, device.addresses = array<i64: 32>} : (tensor<64xf32>) -> tensor<64xf32>
   return %a : tensor<64xf32>
 }
@@ -73,7 +73,7 @@ func.func @no_address(%x: tensor<64xf32>) -> tensor<64xf32> {
 // The view does not lie where its source does.
 func.func @stray_view(%x: tensor<64xf32>) -> tensor<8x8xf32> attributes {device.workspace_bytes = 512 : i64} {
   %a = device.softmax %x {axis = 0 : i64, device.addresses = array<i64: 0>} : (tensor<64xf32>) -> tensor<64xf32>
-  // expected-error @below {{reads result of type 'tensor<8x8xf32>' at 256 of memory 0, where other bytes lie by now}}
+  // expected-error @below {{reads result of type 'tensor<8x8xf32>' at 256 of memory 0, which does not hold this value}}
   %r = device.reshape %a {device.addresses = array<i64: 256>} : (tensor<64xf32>) -> tensor<8x8xf32>
   return %r : tensor<8x8xf32>
 }
