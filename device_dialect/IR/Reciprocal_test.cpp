@@ -1,4 +1,4 @@
-//===- Reciprocal_test.cpp - Two products are a division ------------------===//
+//===- Reciprocal_test.cpp - Division by two multiplications --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/Reciprocal.h"
 
@@ -11,7 +11,7 @@ using namespace tessera::device;
 
 namespace {
 
-/// 24-bit numbers whose quotient by |divisor| comes out wrong, all of them tried.
+/// Returns how many of all 24-bit numbers have a wrong quotient by |divisor|.
 int64_t wrongQuotients(float divisor, ReciprocalPair pair) {
   int64_t wrong = 0;
   for (int64_t x = 1 << 23; x < 1 << 24; ++x) {
@@ -40,7 +40,7 @@ TEST(Quotient, AgreesWithTrialOfAllNumbers) {
       EXPECT_EQ(wrongQuotients(divisor, *pair), 0) << divisor;
       ++exact;
     } else if (!pair && refused < 4) {
-      // What is refused is wrong somewhere: nothing is refused in vain.
+      // Rejected divisors really have a wrong quotient: no divisor is rejected without need.
       EXPECT_GT(wrongQuotients(divisor, pairOf(divisor)), 0) << divisor;
       ++refused;
     }

@@ -1,7 +1,7 @@
-//===- AsTop.h - Evaluates a device op as the Top op it is defined by -*- C++ -*-===//
+//===- AsTop.h - Evaluating device ops as Top ops ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several device ops are specified as "as top.x": their arithmetic stands once, in the Top reference.
+// Several device ops are specified as "as top.x": the Top reference defines their arithmetic.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_DEVICE_DIALECT_REFERENCE_ASTOP_H
 #define TESSERA_DEVICE_DIALECT_REFERENCE_ASTOP_H
@@ -14,8 +14,8 @@ namespace tessera::device::reference {
 using top::reference::Inputs;
 using top::reference::Outputs;
 
-/// Makes a TopOp (outside any block) with the types of `outputs` as result types and `arguments` as its
-/// operands and attributes, in ODS order, and lets it compute `outputs` from `inputs`.
+/// Creates a TopOp (outside any block) with the types of `outputs` as result types and `arguments` as operands and
+/// attributes, in ODS order; computes `outputs` from `inputs` with it.
 template <typename TopOp, typename... Arguments>
 mlir::LogicalResult evaluateAs(mlir::Operation *op, Inputs inputs, Outputs outputs, Arguments &&...arguments) {
   mlir::OpBuilder builder(op->getContext());

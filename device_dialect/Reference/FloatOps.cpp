@@ -18,7 +18,7 @@ namespace tessera::device::reference {
 
 namespace {
 
-/// Values at x, x + stride, ...
+/// Returns the largest of |count| values at x, x + stride, ...; NaN wins.
 float largest(const float *x, int64_t count, int64_t stride) {
   float best = -std::numeric_limits<float>::infinity();
   for (int64_t k = 0; k < count; ++k) {
@@ -28,7 +28,7 @@ float largest(const float *x, int64_t count, int64_t stride) {
   return best;
 }
 
-/// Writes e^(x - best) and returns their sum.
+/// Writes e^(x - best) for each value and returns their sum.
 Single powers(const float *x, float *y, int64_t count, int64_t stride, float best) {
   OrderedSum sum;
   Single sequential{0.0f};
@@ -46,7 +46,7 @@ MutableArrayRef<float> floats(HostTensor &tensor) {
   return {reinterpret_cast<float *>(tensor.getBytes().data()), tensor.getBytes().size() / sizeof(float)};
 }
 
-/// Of any float type.
+/// Returns the values of a tensor of any float type as f32.
 std::vector<float> widened(const HostTensor &tensor) {
   std::vector<double> values = ref::read<double>(tensor);
   return {values.begin(), values.end()};
@@ -55,7 +55,7 @@ std::vector<float> widened(const HostTensor &tensor) {
 } // namespace
 
 Singles::Singles(Inputs inputs) {
-  widened.reserve(inputs.size()); // pointers to elements stay
+  widened.reserve(inputs.size()); // keeps pointers to elements valid
   for (const HostTensor *input : inputs) {
     auto type = llvm::dyn_cast<mlir::FloatType>(input->getElementType());
     if (!type || type.getWidth() >= 32) {
@@ -202,11 +202,11 @@ void averagePoolF32(PoolOp op, const HostTensor &x, HostTensor &y) {
 
 namespace {
 
-/// One element of a resize: walks the taps of all axes.
+/// Computes one element of a resize by iterating over the taps of all axes.
 struct ResizeSum {
-  /// Of one axis: which elements an element of the result sees, and by which weights.
+  /// Taps of one axis: the elements that each element of the result reads, and their weights.
   struct Taps {
-    int64_t count; ///< of one element of the result
+    int64_t count; ///< per element of the result
     const int32_t *indices;
     const float *weights;
   };
@@ -214,7 +214,7 @@ struct ResizeSum {
   const float *x;
   ref::DimsRef at, strides;
   llvm::ArrayRef<int64_t> axes;
-  llvm::ArrayRef<Taps> taps; ///< by axis
+  llvm::ArrayRef<Taps> taps; ///< per axis
   std::optional<Single> sum;
 
   void walk(size_t axis, int64_t offset, std::optional<Single> weight) {
@@ -280,13 +280,14 @@ void matmulF32(MatMulOp op, Inputs inputs, HostTensor &y) {
   });
 }
 
-/// The largest score of a row; of a masked row that is to be 0 the lowest finite number, so that its powers are 0.
+/// Returns the largest score of a row. If the row is masked and must become 0, returns the lowest finite number, so
+/// that its powers are 0.
 static float largestScore(AttentionOp op, ArrayRef<float> scores) {
   float best = largest(scores.data(), int64_t(scores.size()), 1);
   return top::zeroesMaskedRows(op) && best == -HUGE_VALF ? std::numeric_limits<float>::lowest() : best;
 }
 
-/// The divisor of a row whose powers add up to |total|.
+/// Returns the divisor of a row whose powers add up to |total|.
 static Single divisorOf(AttentionOp op, Single total) {
   return top::zeroesMaskedRows(op) && total.v == 0 ? Single{1.0f} : total;
 }
@@ -306,7 +307,7 @@ void attentionF32(AttentionOp op, Inputs inputs, HostTensor &y) {
   std::vector<float> scores(keys);
   const float *queryRows = floats(q).data();
   float *result = floats(y).data();
-  int64_t row = 0; // of all batches' queries
+  int64_t row = 0; // counted over the queries of all batches
   ref::forEachIndex(batch, [&](ref::DimsRef index) {
     const float *keyRows = floats(k).data() + ref::dot(index, kBatch) * keys * depth;
     const float *valueRows = floats(v).data() + ref::dot(index, vBatch) * keys * features;
@@ -332,7 +333,7 @@ void attentionF32(AttentionOp op, Inputs inputs, HostTensor &y) {
   });
 }
 
-/// Makes integers of a row of scores; their sum.
+/// Rounds the powers of a row of scores to integers; returns their sum.
 static int32_t roundPowers(AttentionOp op, ArrayRef<float> scores, MutableArrayRef<int32_t> rounded) {
   auto levels = float(*op.getLevels());
   float best = largestScore(op, scores);
@@ -362,7 +363,7 @@ void attentionI8(AttentionOp op, Inputs inputs, HostTensor &y) {
   std::vector<int32_t> rounded(keys);
   const int8_t *queryRows = q.data<int8_t>().data();
   float *result = floats(y).data();
-  int64_t row = 0; // of all batches' queries
+  int64_t row = 0; // counted over the queries of all batches
   ref::forEachIndex(batch, [&](ref::DimsRef index) {
     const int8_t *keyRows = k.data<int8_t>().data() + ref::dot(index, kBatch) * keys * depth;
     const int8_t *valueRows = v.data<int8_t>().data() + ref::dot(index, vBatch) * keys * features;

@@ -1,9 +1,9 @@
-//===- FloatOps.h - f32 ops in the order of bmodel/numerics_float.h -*- C++ -*-===//
+//===- FloatOps.h - f32 ops as in numerics_float.h --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the device dialect specifies to the bit: element functions, and sums in a stated order. Products that are added
-// (squares of norms, scale and bias, resizing, matrix products, attention) are fused, everything else is rounded at
-// once.
+// Operations that the device dialect specifies bit for bit: element functions, and sums in a stated order.
+// Multiplications whose result is added (squares of norms, scale and bias, resizing, matmuls, attention) are fused; all
+// other operations are rounded individually.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_DEVICE_DIALECT_REFERENCE_FLOATOPS_H
 #define TESSERA_DEVICE_DIALECT_REFERENCE_FLOATOPS_H
@@ -15,7 +15,7 @@ namespace tessera::device::reference {
 
 using top::reference::Inputs;
 
-/// Tensors of narrower floats as f32, which all arithmetic is in; others as they are.
+/// Tensors as inputs of f32 arithmetic: narrower floats are converted to f32, other tensors are unchanged.
 class Singles {
 public:
   explicit Singles(Inputs inputs);
@@ -25,31 +25,33 @@ private:
   llvm::SmallVector<top::HostTensor, 4> widened;
   llvm::SmallVector<const top::HostTensor *, 4> pointers;
 };
-/// Whether all tensors are floats of at most 32 bits: what is specified to the bit.
+/// Returns true if all tensors are floats of at most 32 bits, for which bits are specified.
 bool fitSingle(Inputs inputs);
 
-/// Calls compute with |y|, or, where its numbers are narrower, with a tensor of f32 that is rounded to it.
+/// Calls |compute| with |y| or, if its elements are narrower than f32, with an f32 tensor that is then rounded to |y|.
 void inSingle(top::HostTensor &y, llvm::function_ref<void(top::HostTensor &single)> compute);
-/// Along the dims from which on all are of size 1 the sum has 16 partial sums; along others it is sequential.
+/// Softmax along |axis|. If all dims after the axis have size 1, the sum has 16 partial sums; otherwise it is
+/// sequential.
 void softmaxF32(const top::HostTensor &x, top::HostTensor &y, int64_t axis, bool log);
-/// Each sum is that of the element before and one more element, from the first one on, or from the last one back.
+/// Running sum: each sum adds one element to the previous sum, from the first element on, or with |reverse| from the
+/// last.
 void cumulateF32(const top::HostTensor &x, top::HostTensor &y, int64_t axis, bool exclusive, bool reverse);
-/// Over the dims from the op's axis on, whose means have 16 partial sums.
+/// Normalises over the dims from the op's axis on; the means have 16 partial sums.
 void normF32(NormOp op, Inputs inputs, top::HostTensor &y);
-/// Sum or product into `y`, whose reduced dims are 1. If the last dim is reduced, 16 partial results over the trailing
-/// reduced dims, each through all other reduced dims; else one.
+/// Computes a sum or product into `y`, whose reduced dims have size 1. If the last dim is reduced, there are 16 partial
+/// results over the trailing reduced dims, each continued through all other reduced dims; otherwise one.
 void reduceF32(const top::HostTensor &x, top::HostTensor &y, llvm::ArrayRef<int64_t> axes, bool product);
-/// Sums in the order of the taps, then one division.
+/// Average pooling: sums in the order of the taps, then divides once.
 void averagePoolF32(PoolOp op, const top::HostTensor &x, top::HostTensor &y);
-/// `tables`: indices and weights per axis. Weights are multiplied in the order of the axes, products added in that of
-/// the taps.
+/// Resizes by `tables`, indices and weights per axis. Weights are multiplied in the order of the axes, and terms are
+/// added in the order of the taps.
 void resizeF32(const top::HostTensor &x, top::HostTensor &y, llvm::ArrayRef<int64_t> axes, Inputs tables);
-/// a b + bias of floats: each sum starts at 0 and takes the fused products in the order of k, the bias comes last.
+/// Matmul a b + bias of floats: each sum starts at 0 and adds fused products in the order of k; the bias is added last.
 void matmulF32(MatMulOp op, Inputs inputs, top::HostTensor &y);
-/// softmax(scale q k^T + mask) v of q, k, v and a mask, if any, with batch dims before the matrices. Both products are
-/// sequential sums; the softmax between them has 16 partial sums, its factor scales the result.
+/// Computes softmax(scale q k^T + mask) v for q, k, v and an optional mask, with batch dims before the matrices. Both
+/// contractions are sequential sums; the softmax has 16 partial sums, and its factor scales the result.
 void attentionF32(AttentionOp op, Inputs inputs, top::HostTensor &y);
-/// The same of integers, as the op with levels has it.
+/// Computes the integer attention of an op with levels.
 void attentionI8(AttentionOp op, Inputs inputs, top::HostTensor &y);
 
 } // namespace tessera::device::reference

@@ -1,8 +1,8 @@
-//===- IntegerReference_test.cpp - Integer products against plain loops ---===//
+//===- IntegerReference_test.cpp - Integer contractions against loops -----===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference is what every engine's integers are compared with, so it is checked against loops that share
-// no code with it.
+// Every engine's integers are compared with the reference, so the reference is compared with loops that share no code
+// with it.
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -30,7 +30,7 @@ protected:
     context.loadDialect<func::FuncDialect, device::DeviceDialect, arith::ArithDialect, math::MathDialect>();
   }
 
-  /// Parses a function of one device op and evaluates that on `inputs`.
+  /// Parses a function with one device op and evaluates the op on `inputs`.
   HostTensor evaluate(const std::string &text, ArrayRef<HostTensor> inputs) {
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>("func.func private @main" + text, &context);
     EXPECT_TRUE(module) << text;
@@ -142,7 +142,7 @@ TEST_F(IntegerReference, MatMul) {
   }
 }
 
-/// Requantisation in single precision: ties to even, saturation at both ends, an odd zero point.
+/// Tests requantisation in single precision: ties to even, saturation at both ends, an odd zero point.
 TEST_F(IntegerReference, Requantise) {
   const char *text =
       R"((%a: tensor<1x8xi8>, %b: tensor<8x8xi8>, %c: tensor<8xi32>, %m: tensor<8xf32>) -> tensor<1x8xi8> {

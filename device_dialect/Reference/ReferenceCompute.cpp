@@ -15,13 +15,13 @@ using namespace tessera::device::reference;
 using tessera::top::HostTensor;
 namespace top = tessera::top;
 
-/// Element type of tensors with scalars of `type`: what `accumulate` fills and the epilogue reads.
+/// Computes sums of the accumulator type with `accumulate`, then applies the epilogue.
 template <typename Op, typename Accumulate>
 static LogicalResult withEpilogue(Op op, Inputs inputs, Outputs outputs, Accumulate accumulate) {
   size_t extras = op.getExtras().size();
   size_t own = inputs.size() - extras;
   if constexpr (requires { op.getScales(); }) {
-    own -= op.getScales() ? 1 : 0; // they stand last, and are in the weights by now
+    own -= op.getScales() ? 1 : 0; // scales are the last operand; they are already applied to the weights
   }
   HostTensor sums(op.getAccumulatorType(), outputs[0].getShape());
   if (failed(accumulate(inputs.take_front(own), MutableArrayRef<HostTensor>(sums)))) {
@@ -36,7 +36,7 @@ static LogicalResult refusePacked(Operation *op) {
   return op->emitOpError("has packed weights: the reference evaluates a function before its weights are packed");
 }
 
-/// x [N, C, D...] with `pads` positions of `value` around each D.
+/// Pads x [N, C, D...] around each D by `pads` positions of `value`.
 static HostTensor padSpatially(const HostTensor &x, ArrayRef<int64_t> pads, int64_t value) {
   size_t spatial = pads.size() / 2;
   SmallVector<int64_t> padded(x.getShape());
@@ -58,7 +58,7 @@ static HostTensor padSpatially(const HostTensor &x, ArrayRef<int64_t> pads, int6
   return result;
 }
 
-/// Integer weights with their scales, as f32.
+/// Returns integer weights times their scales, as f32.
 static HostTensor applyScales(const HostTensor &weights, const HostTensor &scales, const WeightScales &order) {
   HostTensor result(Float32Type::get(weights.getElementType().getContext()), weights.getShape());
   auto integers = ArrayRef(reinterpret_cast<const int8_t *>(weights.getBytes().data()), weights.getBytes().size());
@@ -118,7 +118,7 @@ LogicalResult MatMulOp::evaluate(Inputs inputs, Outputs outputs) {
 
 LogicalResult PoolOp::evaluate(Inputs inputs, Outputs outputs) {
   Builder builder(getContext());
-  // The sizes of the result decide, so the ceil mode does not matter.
+  // The dims of the result are given, so the ceil mode does not matter.
   BoolAttr ceilMode = builder.getBoolAttr(false);
   return withEpilogue(*this, inputs, outputs, [&](Inputs own, Outputs sums) {
     if (getKind() == PoolKind::max) {
@@ -165,7 +165,7 @@ static top::ReduceKind topKind(ReduceKind kind) {
 LogicalResult ReduceOp::evaluate(Inputs inputs, Outputs outputs) {
   HostTensor elements;
   if (getPrologue().empty()) {
-    elements = *inputs[0]; // with the sign of its type, which an accumulator does not have
+    elements = *inputs[0]; // keeps the signedness of its type, which an accumulator does not have
   } else {
     elements = HostTensor(getAccumulatorType(), inputs[0]->getShape());
     if (failed(runScalarRegion(getPrologue(), inputs[0], elements))) {
@@ -198,7 +198,7 @@ LogicalResult SoftmaxOp::evaluate(Inputs inputs, Outputs outputs) {
   return evaluateAs<top::SoftmaxOp>(*this, inputs, outputs, getX(), getAxisAttr(), getLogAttr());
 }
 
-/// Calls |compute| with a tensor of the elements that |op| accumulates; its epilogue makes |y| of them.
+/// Calls |compute| with a tensor of the accumulator type of |op|; the epilogue then computes |y| from it.
 template <typename Op>
 static LogicalResult throughEpilogue(Op op, HostTensor &y, llvm::function_ref<LogicalResult(HostTensor &)> compute) {
   if (op.getEpilogue().empty()) {
@@ -219,7 +219,7 @@ LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
   });
 }
 
-/// What |piece| makes of |source|.
+/// Returns what a copy of |source| by |piece| gives.
 static HostTensor viewOf(PieceAttr piece, const HostTensor &source, ArrayRef<int64_t> sizes) {
   HostTensor made(source.getElementType(), sizes);
   movePiece(piece, source.getBytes().data(), source.getShape(), made.getBytes().data(), sizes,
@@ -227,7 +227,8 @@ static HostTensor viewOf(PieceAttr piece, const HostTensor &source, ArrayRef<int
   return made;
 }
 
-/// The tensors that the views make of q, k and v, then the mask; their attention, moved to the result.
+/// Evaluates attention on the tensors that the views select from q, k and v, and on the mask; then moves the result to
+/// y.
 static void evaluateViews(AttentionOp op, Inputs inputs, HostTensor &y) {
   SmallVector<PieceAttr> pieces(op.getViews()->getAsRange<PieceAttr>());
   std::array<HostTensor, 3> made;
@@ -264,7 +265,8 @@ LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
   });
 }
 
-/// What an op without w has in place of it, as top.rnn's: x holds the sums of all gates, of each direction its own.
+/// Returns a w for top.rnn for an op without w, whose x holds the sums of all gates: it selects each direction's own
+/// sums.
 static HostTensor selectSums(Builder &builder, int64_t directions, int64_t rows) {
   HostTensor w(builder.getF32Type(), {directions, rows, directions * rows});
   for (int64_t i = 0; i < directions * rows; ++i) {
@@ -273,7 +275,7 @@ static HostTensor selectSums(Builder &builder, int64_t directions, int64_t rows)
   return w;
 }
 
-/// The biases of the state behind those of the inputs, which are zero.
+/// Returns the state's biases preceded by zeros in place of the inputs' biases.
 static HostTensor behindZeros(const HostTensor &bias) {
   int64_t directions = bias.getShape()[0], rows = bias.getShape()[1], bytes = top::elementBytes(bias.getElementType());
   HostTensor both(bias.getElementType(), {directions, 2 * rows});
@@ -295,7 +297,7 @@ LogicalResult RecurrentOp::evaluate(Inputs inputs, Outputs outputs) {
   HostTensor selected, bias;
   SmallVector<const HostTensor *> operands(inputs);
   if (getW()) {
-    std::swap(operands[1], operands[2]); // w stands before r there
+    std::swap(operands[1], operands[2]); // top.rnn has w before r
   } else {
     selected = selectSums(builder, getNumDirections(), getNumGates() * int64_t(getHiddenSize()));
     operands.insert(operands.begin() + 1, &selected);
@@ -304,7 +306,7 @@ LogicalResult RecurrentOp::evaluate(Inputs inputs, Outputs outputs) {
       operands[3] = &bias;
     }
   }
-  Value w = getW() ? getW() : getR(); // the evaluation reads the tensors alone
+  Value w = getW() ? getW() : getR(); // the evaluation only reads the tensors
   return evaluateAs<top::RnnOp>(*this, operands, outputs, getX(), w, getR(), getBias(), getSequenceLens(),
                                 getInitialH(), getInitialC(), getPeephole(), top::RnnKindAttr::get(getContext(), *kind),
                                 top::RnnDirectionAttr::get(getContext(), *direction), getHiddenSizeAttr(),

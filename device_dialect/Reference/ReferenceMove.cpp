@@ -34,7 +34,7 @@ LogicalResult ReshapeOp::evaluate(Inputs inputs, Outputs outputs) {
 // gather, scatter
 //===----------------------------------------------------------------------===//
 
-/// The indices with those out of range clamped into it; index k of a tuple has bound `bounds[k]`.
+/// Clamps indices out of range; index k of a tuple has bound `bounds[k]`.
 static HostTensor clampIndices(const HostTensor &indices, ArrayRef<int64_t> bounds) {
   std::vector<int64_t> values = ref::read<int64_t>(indices);
   for (auto [i, value] : llvm::enumerate(values)) {
@@ -79,7 +79,7 @@ LogicalResult ScatterOp::evaluate(Inputs inputs, Outputs outputs) {
 // resize
 //===----------------------------------------------------------------------===//
 
-/// Resizes dim `axis` of `x` (dims `shape`, updated) by its tables.
+/// Resizes dim `axis` of `x` by its tables and updates `shape`, the dims of `x`.
 static std::vector<double> resizeAxis(const std::vector<double> &x, ref::Dims &shape, int64_t axis,
                                       const HostTensor &index, const HostTensor &weight) {
   ref::AxisView view(shape, axis);
@@ -100,7 +100,7 @@ static std::vector<double> resizeAxis(const std::vector<double> &x, ref::Dims &s
   return y;
 }
 
-/// One tap per position moves elements and so fits every type.
+/// Resizes with one tap per position, which only moves elements and so supports every type.
 static void moveAxis(const HostTensor &x, HostTensor &y, ArrayRef<int64_t> axes, Inputs tables) {
   ref::Dims strides = ref::rowMajorStrides(x.getShape());
   ref::moveElements(x, y, [&](ref::DimsRef index) {

@@ -1,7 +1,7 @@
 //===- Requantisation_test.cpp - The IR against numerics.h ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products are lowered in every mode; what the device ops give is what bmodel/numerics.h says.
+// Lowers matmuls in every mode and compares the results of the device ops with bmodel/numerics.h.
 #include "bmodel/numerics.h"
 #include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/IR/DeviceDialect.h"
@@ -33,7 +33,7 @@ std::string list(ArrayRef<T> values) {
   return text;
 }
 
-/// i16 x times i8 weights of a scale per column, quantised to |element| with zero point |zero|.
+/// A matmul of i16 x by i8 weights, with one scale or one per column, quantised to |element| with zero point |zero|.
 struct Product {
   Product(StringRef element, int64_t zero, bool perColumn, std::mt19937 &random) : element(element), zero(zero) {
     auto pick = [&](int64_t most) { return std::uniform_int_distribution<int64_t>(-most, most)(random); };
@@ -44,7 +44,7 @@ struct Product {
       weights.push_back(random() % 3 == 0 ? (random() % 2 ? 127 : -127) : pick(2));
     }
     for (int64_t c = 0; c < (perColumn ? kColumns : 1); ++c) {
-      // Powers of two give sums of exactly one half; the range makes some vanish and some saturate.
+      // Powers of two give sums of exactly one half; the range makes some results vanish and some saturate.
       double power = std::ldexp(1.0, int(random() % 40) - 34);
       scales.push_back(static_cast<float>(random() % 2 ? power : power * (1 + double(random() % 1000) / 1000)));
     }
@@ -111,7 +111,7 @@ class Modes : public testing::TestWithParam<const char *> {
 protected:
   Modes() { context.loadDialect<func::FuncDialect, top::TopDialect, device::DeviceDialect>(); }
 
-  /// Elements that are neither zero point nor bound.
+  /// Checks all elements; returns the number of those that are neither zero point nor bound.
   int64_t check(const Product &product, StringRef mode) {
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(product.text(), &context);
     EXPECT_TRUE(module) << product.text();

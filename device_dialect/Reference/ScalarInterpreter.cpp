@@ -1,4 +1,4 @@
-//===- ScalarInterpreter.cpp - Runs the scalar regions of device ops ------===//
+//===- ScalarInterpreter.cpp - Interpreter of scalar regions --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Reference/ScalarInterpreter.h"
 #include "device_dialect/IR/ScalarPatterns.h"
@@ -12,24 +12,24 @@ namespace ref = tessera::top::reference;
 
 namespace {
 
-/// Elements computed at once: few enough to stay in the cache.
+/// Number of elements computed at once, few enough to stay in the cache.
 constexpr int64_t kChunk = 2048;
 
-/// An argument tensor as the elements of the result see it.
+/// An argument tensor broadcast to the result's shape.
 class Argument {
 public:
   Argument(const HostTensor &tensor, ArrayRef<int64_t> shape) : tensor(tensor), shape(shape) {
     direct = tensor.getShape() == shape;
     isFloat = isa<FloatType>(tensor.getElementType());
     if (!direct) {
-      // Broadcast operands are small as a rule: they are read once.
+      // Broadcast operands are usually small and are read once.
       whole.f = isFloat ? ref::read<double>(tensor) : std::vector<double>();
       whole.i = isFloat ? std::vector<int64_t>() : ref::read<int64_t>(tensor);
       strides = ref::broadcastStrides(tensor.getShape(), shape);
     }
   }
 
-  /// Elements [begin, begin + size) of the result's row-major order.
+  /// Reads elements [begin, begin + size) in the result's row-major order.
   void read(int64_t begin, int64_t size, Column &column) const {
     column.resize(size);
     if (direct) {
@@ -67,14 +67,14 @@ private:
   ref::Dims strides;
 };
 
-/// One op of the region, ready to run.
+/// One op of the region, prepared for execution.
 struct Step {
   ColumnFunction function;
   SmallVector<unsigned> operands;
   unsigned result;
 };
 
-/// A region as a list of steps over numbered columns; column i < arguments is argument i.
+/// A region as a list of steps over numbered columns; the first columns are the arguments.
 struct Program {
   std::vector<Step> steps;
   unsigned columns = 0, yielded = 0;
@@ -96,7 +96,7 @@ struct Program {
       }
       Step step{getColumnFunction(&op), {}, columns};
       if (!step.function) {
-        return op.emitError() << "the reference evaluation does not know '" << op.getName() << "'";
+        return op.emitError() << "the reference evaluation does not support '" << op.getName() << "'";
       }
       for (Value operand : op.getOperands()) {
         step.operands.push_back(numbers.lookup(operand));

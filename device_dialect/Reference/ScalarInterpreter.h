@@ -1,8 +1,8 @@
-//===- ScalarInterpreter.h - Runs the scalar regions of device ops -*- C++ -*-===//
+//===- ScalarInterpreter.h - Interpreter of scalar regions ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each op of a region is computed in double (integers: int64_t) and its result rounded (wrapped) to the
-// op's type at once, so that single precision means single precision after every op.
+// Each op of a region is computed in double (integers: int64_t), and its result is immediately rounded (wrapped) to the
+// op's type, so that single precision holds after every op.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_DEVICE_DIALECT_REFERENCE_SCALARINTERPRETER_H
 #define TESSERA_DEVICE_DIALECT_REFERENCE_SCALARINTERPRETER_H
@@ -12,8 +12,8 @@
 
 namespace tessera::device {
 
-/// result[i] = region(arguments[i]...), the arguments broadcast to the result as in numpy. An empty
-/// region converts its one argument. An op it does not know is an error at that op.
+/// Computes result[i] = region(arguments[i]...), with arguments broadcast to the result as in numpy. An empty region
+/// converts its single argument. Reports an error at an op that is not supported.
 llvm::LogicalResult runScalarRegion(mlir::Region &region, llvm::ArrayRef<const top::HostTensor *> arguments,
                                     top::HostTensor &result);
 

@@ -1,4 +1,4 @@
-//===- ScalarOps.cpp - What each op of a scalar region computes -----------===//
+//===- ScalarOps.cpp - Semantics of the ops of scalar regions -------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Reference/ScalarOps.h"
 #include "bmodel/numerics_float.h"
@@ -27,7 +27,7 @@ double Rounding::toOther(double value) const {
 
 namespace {
 
-/// The bits of an integer of `width` read without a sign.
+/// Returns the bits of an integer of `width` bits as an unsigned number.
 uint64_t asUnsigned(int64_t value, unsigned width) {
   return width >= 64 ? static_cast<uint64_t>(value) : static_cast<uint64_t>(value) & ((uint64_t(1) << width) - 1);
 }
@@ -77,7 +77,7 @@ namespace numerics = bmodel::numerics;
 using numerics::Single;
 using Single1 = Single (*)(Single);
 
-/// What is specified in single precision, for types up to that.
+/// Functions that are specified in single precision, for types of at most 32 bits.
 const llvm::StringMap<Single1> &singleUnary() {
   static const llvm::StringMap<Single1> table = {
       {"math.exp", numerics::exp<Single>},
@@ -91,7 +91,7 @@ const llvm::StringMap<Single1> &singleUnary() {
   return table;
 }
 
-/// A power whose exponent is the constant 3 is two products.
+/// Returns true for a power with the constant exponent 3, which is computed as two multiplications.
 bool isCube(Operation *op) {
   auto constant = op->getNumOperands() == 2 ? op->getOperand(1).getDefiningOp<arith::ConstantOp>() : nullptr;
   auto exponent = constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
@@ -116,7 +116,7 @@ const llvm::StringMap<Float2> &floatBinary() {
   return table;
 }
 
-/// Quotients that have no value (a zero divisor, the one that overflows) are 0.
+/// Returns false for quotients without a value (division by zero or overflow), which become 0.
 bool divides(int64_t a, int64_t b, unsigned width) {
   return b != 0 && !(b == -1 && a == std::numeric_limits<int64_t>::min());
 }
@@ -224,7 +224,7 @@ bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
 bool compareInts(arith::CmpIPredicate predicate, int64_t a, int64_t b, unsigned width) {
   using P = arith::CmpIPredicate;
   uint64_t ua = asUnsigned(a, width), ub = asUnsigned(b, width);
-  // An i1 holds 0 or 1 here, as a signed number 0 or -1.
+  // An i1 is stored as 0 or 1; as a signed number it is 0 or -1.
   int64_t sa = width == 1 ? -a : a, sb = width == 1 ? -b : b;
   switch (predicate) {
   case P::eq:
@@ -255,8 +255,8 @@ bool compareInts(arith::CmpIPredicate predicate, int64_t a, int64_t b, unsigned 
 // Casts
 //===----------------------------------------------------------------------===//
 
-/// Beyond the range, and for NaN, the smallest integer, as common processors do it.
-/// Cuts a number to an integer of `width` bits; NaN, and what they do not hold, becomes the smallest one.
+/// Truncates a number to an integer of `width` bits. NaN and numbers out of range become the smallest integer, as on
+/// common processors.
 int64_t toSigned(double value, unsigned width = 64) {
   const double limit = std::ldexp(1, static_cast<int>(width) - 1), whole = std::trunc(value);
   return whole >= -limit && whole < limit ? static_cast<int64_t>(whole) : static_cast<int64_t>(-limit);
@@ -288,7 +288,7 @@ double fromBits(Type type, uint64_t bits) {
   return number.convertToDouble();
 }
 
-/// Applies `element` to every element; it writes column `f` or `i` of the result.
+/// Returns a function that applies `element`, which writes column `f` or `i` of the result, to every element.
 template <typename Element>
 ColumnFunction perElement(Element element) {
   return [element](ArrayRef<const Column *> operands, Column &result, size_t size) {
@@ -305,7 +305,7 @@ ColumnFunction getCast(Operation *op) {
   bool fromBool = from && from.isInteger(1);
   unsigned fromWidth = from && from.isIntOrFloat() ? from.getIntOrFloatBitWidth() : 64;
   unsigned toWidth = to.isIntOrFloat() ? to.getIntOrFloatBitWidth() : 64;
-  bool toDouble = to.isF64(); // integers round to f32 on their way to f16 and bf16
+  bool toDouble = to.isF64(); // for f16 and bf16, integers are rounded to f32 first
   using Cast = std::function<void(ArrayRef<const Column *>, Column &, size_t)>;
   const std::pair<StringRef, Cast> casts[] = {
       {"arith.extf", [=](auto in, Column &out, size_t k) { out.f[k] = in[0]->f[k]; }},
@@ -345,7 +345,7 @@ ColumnFunction getCast(Operation *op) {
   return {};
 }
 
-/// Ops that fit none of the tables.
+/// Returns the function of an op that is in none of the tables.
 ColumnFunction getSpecial(Operation *op) {
   StringRef name = op->getName().getStringRef();
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {

@@ -1,4 +1,4 @@
-//===- ScalarOps.h - What each op of a scalar region computes ---*- C++ -*-===//
+//===- ScalarOps.h - Semantics of the ops of scalar regions -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_DEVICE_DIALECT_REFERENCE_SCALAROPS_H
 #define TESSERA_DEVICE_DIALECT_REFERENCE_SCALAROPS_H
@@ -9,8 +9,8 @@
 
 namespace tessera::device::reference {
 
-/// Values of one SSA value at neighbouring elements. Floats stand in `f`, integers in `i`: i1 as 0 or 1,
-/// wider ones with their sign extended.
+/// Values of one SSA value for consecutive elements. Floats are in `f`, integers in `i`: i1 as 0 or 1, wider ones
+/// sign-extended.
 struct Column {
   std::vector<double> f;
   std::vector<int64_t> i;
@@ -29,7 +29,7 @@ public:
            : type.isF32()  ? f32
            : type.isF16()  ? f16
            : type.isBF16() ? bf16
-                           : wider) {} // asked once, not by element
+                           : wider) {} // decided once, not per element
   bool isToSingle() const { return to == f32; }
   double operator()(double value) const { return to == f32 ? static_cast<float>(value) : toOther(value); }
 
@@ -38,7 +38,7 @@ private:
   enum { f16, bf16, f32, wider } to;
 };
 
-/// Wraps to the width of an integer type; nothing where the type is no number.
+/// Wraps to the width of an integer type; the identity for types that are not numbers.
 class Wrapping {
 public:
   explicit Wrapping(mlir::Type type) : width(type && type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 64) {}
@@ -54,13 +54,13 @@ private:
   unsigned width;
 };
 
-/// Computes `size` elements of an op's result, already rounded.
+/// Computes `size` elements of an op's result, rounded to its type.
 using ColumnFunction = std::function<void(llvm::ArrayRef<const Column *> operands, Column &result, size_t size)>;
 
-/// How an op is computed; empty for ops that are not known.
+/// Returns the function that computes an op, empty for unsupported ops.
 ColumnFunction getColumnFunction(mlir::Operation *op);
 
-/// The f32 sigmoid that 1 / (1 + e^-x) counts as.
+/// Returns the f32 sigmoid, as which 1 / (1 + e^-x) is computed.
 ColumnFunction sigmoidColumn();
 
 } // namespace tessera::device::reference

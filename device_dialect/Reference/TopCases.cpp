@@ -20,7 +20,7 @@ namespace {
 
 bool isStatic(Type type) { return cast<RankedTensorType>(type).hasStaticShape(); }
 
-/// What the lowering refuses by design: run-time dims, regions.
+/// Returns true for functions that the lowering rejects by design: run-time dims, regions.
 bool isRefused(func::FuncOp function) {
   WalkResult result = function.walk([](Operation *op) {
     bool dynamic = !llvm::all_of(op->getOperandTypes(), isStatic) || !llvm::all_of(op->getResultTypes(), isStatic);
@@ -30,7 +30,7 @@ bool isRefused(func::FuncOp function) {
   return result.wasInterrupted();
 }
 
-/// Turns the constants that ops read into arguments; returns their values.
+/// Replaces the constants that ops read by arguments; returns their values.
 top::TensorMap freeConstants(func::FuncOp function) {
   top::TensorMap inputs;
   SmallVector<top::ConstantOp> constants;
@@ -94,7 +94,7 @@ void TopCases::compare(const HostTensor &actual, const HostTensor &expected) {
     EXPECT_EQ(actual.getBytes(), expected.getBytes());
     return;
   }
-  // Single precision after every op, where Top rounds once.
+  // Results are rounded to single precision after every op; Top rounds only once.
   double bound = type.isF64() ? 1e-9 : type.isF32() ? 2e-5 : type.isF16() ? 4e-3 : 3e-2;
   std::vector<double> a = top::reference::read<double>(actual), e = top::reference::read<double>(expected);
   for (size_t i = 0; i < a.size(); ++i) {

@@ -1,9 +1,9 @@
 //===- TopCases.h - The cases of Top's reference, lowered -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: the cases of the Top reference (functions that return pairs of actual and expected tensors) are lowered to
-// the device dialect and evaluated, behind whatever passes that keep the logical values: once with their constants,
-// once with the constants turned into arguments, so that nothing folds.
+// Lowers the cases of the Top reference (functions that return pairs of actual and expected tensors) to the device
+// dialect and evaluates them, after passes that preserve the logical values: once with their constants, and once with
+// the constants as arguments, so that nothing folds.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_DEVICE_DIALECT_REFERENCE_TOPCASES_H
 #define TESSERA_DEVICE_DIALECT_REFERENCE_TOPCASES_H
@@ -21,11 +21,12 @@ class TopCases : public testing::Test {
 protected:
   TopCases() { context.loadDialect<mlir::func::FuncDialect, top::TopDialect, DeviceDialect>(); }
 
-  /// Lowers and checks every case of the folder |cases|; |addPasses| gets a manager of functions of device ops.
+  /// Lowers and checks every case in the folder |cases|; |addPasses| receives a pass manager for functions of device
+  /// ops.
   void checkAll(const char *cases, bool folded, llvm::function_ref<void(mlir::OpPassManager &)> addPasses);
 
   mlir::MLIRContext context;
-  int checked = 0, compared = 0; ///< cases, elements of floats: a test that compares nothing must fail
+  int checked = 0, compared = 0; ///< numbers of cases and of float elements: a test that compares nothing must fail
 
 private:
   void check(mlir::func::FuncOp function, const top::TensorMap &inputs);

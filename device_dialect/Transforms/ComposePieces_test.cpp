@@ -24,8 +24,8 @@ protected:
 
   int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
 
-  /// A random permutation, slice, broadcast, reversal or spread that fits a source of dims |from|; |to| gets the
-  /// result's.
+  /// Returns a random permutation, slice, broadcast, reversal or spread of a source of dims |from|; sets |to| to the
+  /// result's dims.
   Piece randomPiece(ArrayRef<int64_t> from, Dims &to) {
     Piece piece;
     Dims order(from.size());
@@ -36,7 +36,7 @@ protected:
     piece.srcOffsets.assign(from.size(), 0);
     to.clear();
     for (int64_t s : order) {
-      if (pick(0, 5) == 0) { // a dim of the source at one place, broadcast
+      if (pick(0, 5) == 0) { // one position of a source dim, broadcast
         piece.srcOffsets[s] = pick(0, from[s] - 1);
         piece.srcDims.push_back(-1), piece.srcSteps.push_back(1), piece.sizes.push_back(pick(1, 3));
       } else {
@@ -89,7 +89,7 @@ TEST_F(ComposePieces, RandomChains) {
 }
 
 TEST_F(ComposePieces, SliceAcrossConcatenation) {
-  // Two tensors of 3 rows each, rows 2..4 of the whole.
+  // A slice of rows 2..4 of two concatenated tensors of 3 rows each.
   Piece first = Piece::identity(0, {3, 4}), second = Piece::identity(1, {3, 4}), slice = Piece::identity(0, {3, 4});
   second.dstOffsets[0] = 3;
   slice.srcOffsets[0] = 2;

@@ -39,7 +39,7 @@ TEST(PlaceBuffers, ChainNeedsTwo) {
 }
 
 TEST(PlaceBuffers, SearchBeatsBothOrders) {
-  // Neither by size nor by time does this fit the bound at once.
+  // Neither order alone reaches the lower bound.
   std::vector<Buffer> buffers = {{192, 0, 2}, {64, 0, 5}, {128, 2, 4}, {128, 1, 1},
                                  {256, 4, 6}, {64, 3, 7}, {192, 6, 8}, {128, 5, 6}};
   Placement placement = placeBuffers(buffers, 64);

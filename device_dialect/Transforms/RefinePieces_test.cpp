@@ -24,7 +24,7 @@ protected:
 
   int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
 
-  /// Shifts each dim by some places, what leaves at one end coming back at the other; now and then a part is left out.
+  /// Rotates each dim by some positions; occasionally leaves out a region.
   std::vector<Piece> shift(ArrayRef<int64_t> dims) {
     std::vector<Piece> pieces = {Piece::identity(0, dims)};
     for (size_t d = 0; d < dims.size(); ++d) {
@@ -45,7 +45,7 @@ protected:
     return pieces;
   }
 
-  /// All dims in another order.
+  /// Returns a transposition with a random order of dims.
   Piece transpose(ArrayRef<int64_t> dims, Dims &to) {
     Piece piece = Piece::identity(0, dims);
     std::shuffle(piece.srcDims.begin(), piece.srcDims.end(), random);
@@ -56,7 +56,7 @@ protected:
     return piece;
   }
 
-  /// Some neighbours among |dims| as one, and some dims of 1 between.
+  /// Merges some neighbouring |dims| and inserts some dims of 1.
   Dims join(ArrayRef<int64_t> dims) {
     Dims made;
     for (int64_t dim : dims) {
@@ -84,7 +84,7 @@ protected:
   std::mt19937 random{11};
 };
 
-/// Windows of shifted images, and images of windows shifted back: both as one copy.
+/// Composes windows of shifted images, and shifted-back images of windows, into one copy each.
 TEST_F(RefinePieces, RandomShiftsAndWindows) {
   int joined = 0;
   for (int round = 0; round < 3000; ++round) {
@@ -109,7 +109,7 @@ TEST_F(RefinePieces, RandomShiftsAndWindows) {
     ASSERT_EQ(move(*written, source, x, *common), move(inner, source, x, middle)) << "round " << round;
     std::optional<RefinedCopy> refined = readRefined(outer, read, y, *common);
     if (!refined) {
-      continue; // a dim of the result that is no multiple
+      continue; // a dim of the result is not a multiple
     }
     std::vector<int32_t> between = move(inner, source, x, middle), expected = move(outer, between, read, y);
     ASSERT_EQ(move(refined->pieces, between, *common, refined->resultDims), expected) << "round " << round;
@@ -119,7 +119,7 @@ TEST_F(RefinePieces, RandomShiftsAndWindows) {
       ASSERT_TRUE(parts);
       all.insert(all.end(), parts->begin(), parts->end());
     }
-    // What the inner copy left out stays as it is in the result of both.
+    // Elements that the inner copy left out are not written by the composed copy either.
     ASSERT_EQ(move(all, source, x, refined->resultDims), expected) << "round " << round;
     ++joined;
   }
