@@ -1,6 +1,6 @@
 //===- MlirPch.h - MLIR's headers, parsed once for all compiler libraries -===//
 // SPDX-License-Identifier: Apache-2.0
-// Halves the time of a build. Sources include what they use all the same: they must compile without it.
+// Halves the build time. Sources must nevertheless include what they use, because they must compile without it.
 #ifndef TESSERA_CMAKE_MLIRPCH_H
 #define TESSERA_CMAKE_MLIRPCH_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- NoPolly.cpp - An extension that LLVM's archives name ---------------===//
+//===- NoPolly.cpp - Replacement of an extension in LLVM's archives -------===//
 //
-// Debian's LLVM was built with Polly, which its archives for link-time optimisation add to every
-// pipeline that they make. We make none: an extension that adds nothing saves the library.
+// Debian's LLVM is built with Polly: its archives for link-time optimisation add the Polly extension to every pass
+// pipeline that they build. The compiler builds no such pipeline, so an empty extension avoids linking Polly.
 //
 //===----------------------------------------------------------------------===//
 #include "llvm/Plugins/PassPlugin.h"

@@ -1,9 +1,9 @@
 # Helper functions for every folder of Tessera.
 
-# The warnings every target of ours is built with.
+# Sets the warnings, include folders and sanitizers of every target.
 function(tessera_target_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-unused-parameter)
-  # Of this build only: what is installed has include/bmrt.
+  # Only for this build: the installed headers are in include/bmrt.
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                               $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>)
   if(TESSERA_SANITIZE)
@@ -11,25 +11,26 @@ function(tessera_target_options target)
                                             -fno-sanitize-recover=all)
     target_link_options(${target} PUBLIC -fsanitize=${TESSERA_SANITIZE})
   endif()
-  # Debian's LLVMConfig hides assertion settings; our dev build wants our own asserts.
+  # Debian's LLVMConfig disables assertions; the development build enables them.
   if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
     target_compile_options(${target} PRIVATE -UNDEBUG)
   endif()
 endfunction()
 
-# Headers that most sources of a target include, parsed once for it: tessera_precompile(bmrt_core <algorithm> <vector>)
-# Sources include what they use all the same. Off: to find missing includes, or where several trees share one ccache.
+# tessera_precompile(bmrt_core <algorithm> <vector>) parses headers that most sources of a target include only once.
+# Sources must nevertheless include what they use. Turn TESSERA_PCH off to find missing includes, or if several source
+# trees share one ccache.
 option(TESSERA_PCH "Precompile headers" ON)
 function(tessera_precompile target)
-  # gcc takes longer to precompile them than it saves.
+  # With gcc, precompiling takes longer than it saves.
   if(TESSERA_PCH AND CMAKE_CXX_COMPILER_ID MATCHES Clang)
     target_precompile_headers(${target} PRIVATE ${ARGN})
-    # Without the time stamp ccache can tell that the header has not changed.
+    # Without the time stamp, ccache recognises an unchanged header.
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
 endfunction()
 
-# A gtest binary: tessera_gtest(name SOURCES a_test.cpp LIBS x y PRECOMPILE <headers beside gtest's>)
+# tessera_gtest(name SOURCES a_test.cpp LIBS x y PRECOMPILE <headers besides gtest's>) defines a gtest binary.
 function(tessera_gtest name)
   if(NOT TESSERA_BUILD_TESTS)
     return()
@@ -39,7 +40,7 @@ function(tessera_gtest name)
   tessera_target_options(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gtest_main)
   if(MLIR IN_LIST ARG_LIBS)
-    # As the compiler's libraries are compiled, so that it can have their precompiled header.
+    # Use the flags of the compiler's libraries, so that the test can use their precompiled header.
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name} PRIVATE -fPIC)
     tessera_use_pch(${name})

@@ -1,4 +1,4 @@
-# Finds LLVM/MLIR/lld 22 and defines how our dialects and compiler libraries are built.
+# Finds LLVM/MLIR/lld 22 and defines functions that build dialects and compiler libraries.
 find_package(MLIR REQUIRED CONFIG)
 find_package(LLD REQUIRED CONFIG PATHS ${LLVM_DIR}/../lld)
 if(NOT LLVM_VERSION_MAJOR EQUAL 22)
@@ -9,11 +9,11 @@ include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
 set(TESSERA_LLVM_TOOLS_DIR ${LLVM_TOOLS_BINARY_DIR})
-# LLVMConfig names a bin/llvm-lit that Debian does not ship; its lit is llvm-22-tools' bin/lit.
+# LLVMConfig names a bin/llvm-lit that Debian does not ship; Debian's lit is bin/lit of llvm-22-tools.
 find_program(LLVM_EXTERNAL_LIT lit HINTS ${TESSERA_LLVM_TOOLS_DIR} NO_DEFAULT_PATH REQUIRED)
 
-# Parsing MLIR's headers is half of a build; they are precompiled once, and once more for a target with flags of
-# its own (OWN). TESSERA_PCH_OF: whose precompiled header the targets of a folder and those below it have.
+# Parsing MLIR's headers takes half of a build. They are precompiled once, and once more for each target with its own
+# flags (OWN). TESSERA_PCH_OF names the target whose precompiled header the targets of a folder and its subfolders use.
 set(TESSERA_PCH_OF TesseraMlirPch)
 function(tessera_use_pch target)
   cmake_parse_arguments(ARG "OWN" "" "" ${ARGN})
@@ -25,9 +25,9 @@ function(tessera_use_pch target)
   endif()
 endfunction()
 
-# A compiler library; OWN_FLAGS: compiled with flags of its own, it cannot share the precompiled header.
-# MLIR itself is linked once, by the executable (libMLIR.so, libLLVM.so):
-# mixing it with the static archives registers options twice.
+# Defines a compiler library. With OWN_FLAGS it is compiled with its own flags and cannot share the precompiled header.
+# Only the executable links MLIR (libMLIR.so, libLLVM.so): mixing the shared libraries with static archives would
+# register options twice.
 function(tessera_compiler_library name)
   cmake_parse_arguments(ARG "OWN_FLAGS" "" "SOURCES;LIBS;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
@@ -45,15 +45,15 @@ function(tessera_compiler_library name)
   endif()
 endfunction()
 
-# MLIR's headers and those of a dialect that nearly every source of a folder includes: tessera_dialect_pch(TesseraTopPch
-# top_dialect/IR/TopOps.h DEPENDS TesseraTopIncGen). With TESSERA_PCH_OF.
+# tessera_dialect_pch(TesseraTopPch top_dialect/IR/TopOps.h DEPENDS TesseraTopIncGen) precompiles MLIR's headers and
+# those of a dialect that nearly every source of a folder includes; select it with TESSERA_PCH_OF.
 function(tessera_dialect_pch name header)
   tessera_compiler_library(${name} OWN_FLAGS SOURCES ${PROJECT_SOURCE_DIR}/cmake/MlirPch.cpp ${ARGN})
   tessera_precompile(${name} ${PROJECT_SOURCE_DIR}/${header})
 endfunction()
 tessera_compiler_library(TesseraMlirPch OWN_FLAGS SOURCES ${PROJECT_SOURCE_DIR}/cmake/MlirPch.cpp)
 
-# A compiler executable over the libraries above.
+# Defines an executable that links compiler libraries.
 function(tessera_compiler_executable name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -62,25 +62,25 @@ function(tessera_compiler_executable name)
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} MLIR LLVM)
 endfunction()
 
-# mlir-tblgen over FILE.td into OUT with the given generator flags, collected for
-# add_public_tablegen_target: tessera_tablegen(TopOps.td TopConvOps.h.inc -gen-op-decls ...)
+# tessera_tablegen(TopOps.td TopConvOps.h.inc -gen-op-decls ...) runs mlir-tblgen on a .td file with the given generator
+# flags; add_public_tablegen_target collects the outputs.
 function(tessera_tablegen td out)
   set(LLVM_TARGET_DEFINITIONS ${td})
   mlir_tablegen(${out} ${ARGN} EXTRA_INCLUDES ${PROJECT_SOURCE_DIR} ${MLIR_INCLUDE_DIRS})
   set(TABLEGEN_OUTPUT ${TABLEGEN_OUTPUT} PARENT_SCOPE)
 endfunction()
 
-# lld's archives name libLLVM.so and libzstd.so as what they need; not so in a program that has LLVM inside.
+# lld's archives depend on libLLVM.so and libzstd.so; a program that contains LLVM must not link these.
 set(not_static $<NOT:$<BOOL:$<TARGET_PROPERTY:TESSERA_STATIC_LLVM>>>)
 set_target_properties(lldCommon PROPERTIES INTERFACE_LINK_LIBRARIES "$<${not_static}:LLVM>")
 set_target_properties(lldELF PROPERTIES
   INTERFACE_LINK_LIBRARIES "lldCommon;$<${not_static}:ZLIB::ZLIB>;$<${not_static}:zstd::libzstd_shared>;$<${not_static}:LLVM>")
 
-# The objects of the program `like`, linked to the archives of MLIR and LLVM, with what nothing calls left out: one file that
-# needs no LLVM where it runs. tessera_static_compiler(name like LIBS x y)
+# tessera_static_compiler(name like LIBS x y) links the objects of the program `like` with the static archives of MLIR
+# and LLVM and removes unused code. The result is a single file that runs without an LLVM installation.
 function(tessera_static_compiler name like)
   cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
-  # The linker takes what is needed. Archives that only tools for other jobs are made of are left out by name.
+  # The linker selects the archive members that are needed. Archives for unrelated tools are excluded by name.
   file(GLOB archives ${LLVM_LIBRARY_DIR}/libMLIR*.a ${LLVM_LIBRARY_DIR}/libLLVM*.a)
   list(FILTER archives EXCLUDE REGEX "CAPI|libMLIRTest|BOLT|Exegesis")
   add_executable(${name} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/NoPolly.cpp $<TARGET_OBJECTS:${like}>)
@@ -88,7 +88,7 @@ function(tessera_static_compiler name like)
   target_include_directories(${name} SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
   set_target_properties(${name} PROPERTIES
     TESSERA_STATIC_LLVM ON OUTPUT_NAME ${like} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/static
-    # DT_RPATH, which serves the libraries of its libraries, too: a wheel has them in lib/ beside bin/.
+    # DT_RPATH also applies to dependencies of libraries, which a wheel has in lib/ beside bin/.
     SKIP_BUILD_RPATH ON)
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} ${archives} libz.a libzstd.a)
   target_link_options(${name} PRIVATE -Wl,--gc-sections -Wl,--strip-all -static-libgcc

@@ -1,8 +1,8 @@
-# Debian packages: `cpack -G DEB` in a build folder of the preset `package`; ./dev package does all.
+# Debian packages: run `cpack -G DEB` in a build folder of the preset `package`; ./dev package does everything.
 #
 #   libbmrt0       libbmrt.so.0 and the back ends that it loads
 #   libbmrt-dev    headers, find_package(Tessera), bmrt.pc
-#   tessera-tools  the commands, the compiler in one program, the Python package
+#   tessera-tools  the commands, the statically linked compiler, the Python package
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tessera)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
@@ -32,13 +32,13 @@ set(CPACK_COMPONENT_DEVEL_DESCRIPTION "headers of libbmrt, for C and C++")
 
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME tessera-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION science)
-# The modules are for this version of Python.
+# The compiled modules support only this version of Python.
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "python3 (>= 3.11), python3 (<< 3.12), python3-numpy, python3-pil")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "python3-onnx, python3-rich")
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "compiles trained networks (ONNX) into .bmodel files")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_CONTROL_EXTRA ${deb}/postinst ${deb}/prerm)
 
-# Our licence, and those of what is linked into programs and modules, as their packages have them.
+# Collects Tessera's licence and the licences of the libraries that are linked into programs and modules.
 file(READ ${PROJECT_SOURCE_DIR}/LICENSE licence)
 foreach(package llvm-22-dev libmlir-22-dev liblld-22-dev libprotobuf-dev libonnx-dev zlib1g-dev libzstd-dev
         libflatbuffers-dev libxxhash-dev pybind11-dev libcli11-dev nlohmann-json3-dev)

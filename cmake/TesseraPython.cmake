@@ -1,28 +1,28 @@
-# Which Python runs tools and tests, and how build/python and the launchers in build/bin come about.
+# Selects the Python that runs tools and tests, and creates build/python and the launchers in build/bin.
 #
-# The distribution's /usr/bin/python3 is the default, because that is the one the apt packages
-# (numpy, pillow, rich, pytest, onnx) belong to; a wheel build passes its own interpreter instead.
+# The default is the distribution's /usr/bin/python3, for which the apt packages (numpy, pillow, rich, pytest, onnx) are
+# installed; a wheel build passes its own interpreter.
 if(NOT Python3_EXECUTABLE AND EXISTS /usr/bin/python3)
   set(Python3_EXECUTABLE /usr/bin/python3 CACHE FILEPATH "Python that runs the tools and the tests")
 endif()
 # Not required: the runtime alone builds on a machine without Python.
 find_package(Python3 COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
-# pybind11 and others look for the two older spellings.
+# pybind11 and others read these two older variables.
 set(Python_EXECUTABLE ${Python3_EXECUTABLE})
 set(PYTHON_EXECUTABLE ${Python3_EXECUTABLE})
 
 set(TESSERA_PYTHON_DIR ${PROJECT_BINARY_DIR}/python)
 
-# The launcher prefers the checkout's .venv (optional extras such as onnxruntime live there) at run
-# time, so a venv made after the build is seen.
+# The launcher prefers the checkout's .venv, which contains optional extras such as onnxruntime. It checks at run time,
+# so a .venv created after the build is used, too.
 set(TESSERA_PYTHON_LAUNCHER ${PROJECT_BINARY_DIR}/bin/tessera-python)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/tessera-python.in ${TESSERA_PYTHON_LAUNCHER} @ONLY
                FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
                                 WORLD_READ WORLD_EXECUTE)
 
-# Makes every .py file of SOURCE visible under build/python/SUBDIR by a link, so that an edit needs no
-# build. build/python/tessera itself is a real folder: compiled modules are put beside the links, and the
-# build puts bytecode there, since a command that starts without it compiles all that it imports.
+# Links every .py file of SOURCE into build/python/SUBDIR, so that an edit does not need a build. build/python/tessera
+# itself is a real folder, because the build puts compiled modules and bytecode beside the links. Without bytecode,
+# every start of a command would compile all modules that it imports.
 function(tessera_python_package source subdir)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${source} ${source}/*.py)
   foreach(file ${files})
@@ -42,7 +42,8 @@ function(tessera_python_package source subdir)
   add_custom_target(${name} ALL DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${name}.stamp)
 endfunction()
 
-# A command in build/bin that runs a Python module: tessera_python_command(model_runner tessera.cli.model_runner)
+# tessera_python_command(model_runner tessera.cli.model_runner) creates a command in build/bin that runs a Python
+# module.
 function(tessera_python_command name module)
   set(TESSERA_COMMAND_MODULE ${module})
   configure_file(${PROJECT_SOURCE_DIR}/cmake/python-command.in ${PROJECT_BINARY_DIR}/bin/${name} @ONLY

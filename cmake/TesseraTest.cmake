@@ -1,22 +1,22 @@
-# How every folder registers its tests; ./dev test runs them all through ctest.
+# Functions with which every folder registers its tests; ./dev test runs all of them through ctest.
 #
-# Each suite leaves a JUnit file in build/test-results, so that the closing line of ./dev test counts
-# single tests and not only suites (python_tools/dev/summarise_tests.py).
+# Each suite writes a JUnit file to build/test-results, so that the last line of ./dev test counts single tests and not
+# only suites (python_tools/dev/summarise_tests.py).
 set(TESSERA_TEST_RESULTS ${PROJECT_BINARY_DIR}/test-results)
 file(MAKE_DIRECTORY ${TESSERA_TEST_RESULTS})
 
-# Seconds after which a test counts as hanging: far beyond the longest one on a machine busy with other work.
+# Seconds after which a test counts as hanging: far longer than any test takes, even on a busy machine.
 set(TESSERA_TEST_TIMEOUT 1800)
 
-# What every test sees, besides the caller's environment.
+# Environment of every test, in addition to the caller's.
 set(TESSERA_TEST_ENVIRONMENT
     "PATH=${PROJECT_BINARY_DIR}/bin:$ENV{PATH}"
     "PYTHONPATH=${PROJECT_BINARY_DIR}/python"
-    "PYTHONDONTWRITEBYTECODE=1" # nothing into the source tree; the package's is made by the build
-    "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/test-cache" # kernels: shared by the suites, and none are left in the user's
+    "PYTHONDONTWRITEBYTECODE=1" # keep bytecode out of the source tree; the build creates the package's
+    "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/test-cache" # kernel cache: shared by the suites, separate from the user's
     "TESSERA_BUILD_DIR=${PROJECT_BINARY_DIR}")
 
-# Seconds of one core, of the tests that take long: ctest starts those first, so that none runs alone at the end.
+# CPU seconds of the tests that take long. ctest starts these first, so that none of them runs alone at the end.
 set(TESSERA_TEST_SECONDS
     pytest-regression-exact_models=120 pytest-conformance=110 pytest-regression-field_cases=60 x86_kernel_test=95 pytest-regression-npu=75
     pytest-regression-calibration=75 pytest-regression-x86-v2=60 pytest-regression-learned_weights=55
@@ -29,11 +29,11 @@ set(TESSERA_TEST_SECONDS
     pytest-regression-npu_plan=11 pytest-regression-inputs_outputs=10 pytest-regression-files_of_others=10
     pytest-regression-npu_host=10 pytest-regression-advice=8 pytest-regression-check_verdicts=8 pytest-regression-onnx_quantised=8
     pytest-regression-npu_report=7 pytest-regression-zoo=6 pytest-regression-accuracy=5)
-# The same of tests that are `fast` nevertheless: what one runs after an edit.
+# CPU seconds of tests that are labelled `fast` nevertheless, i.e. that developers run after an edit.
 set(TESSERA_FAST_TEST_SECONDS check-top-import=30 pytest-python_tools=25 pytest-regression-dynamic=8)
 
-# Each call of add_test is followed by this: cost and labels. `full` is every test, `fast` those that are not named above:
-# two minutes in all on two cores, some of every folder.
+# Sets cost and labels of a test; follows each call of add_test. Every test has the label `full`. Tests that are not
+# listed above have the label `fast`: they take two minutes in total on two cores and cover every folder.
 function(tessera_test_cost name)
   set(labels full)
   set(listed ${TESSERA_TEST_SECONDS})
@@ -50,9 +50,9 @@ function(tessera_test_cost name)
   endif()
 endfunction()
 
-# A folder's lit suite: tessera_lit_suite(top ${CMAKE_CURRENT_SOURCE_DIR}/test DEPENDS tessera-opt)
-# registers the ctest `check-top` and the build target of the same name, which first builds DEPENDS.
-# Test files: *.mlir, *.test, *.onnxtxt and *.py; what they may use is listed in regression/lit/README.md.
+# tessera_lit_suite(top ${CMAKE_CURRENT_SOURCE_DIR}/test DEPENDS tessera-opt) registers the lit suite of a folder as the
+# ctest `check-top` and as a build target of the same name, which first builds DEPENDS. Test files are *.mlir, *.test,
+# *.onnxtxt and *.py; regression/lit/README.md lists the tools that they may use.
 function(tessera_lit_suite name dir)
   if(NOT TESSERA_BUILD_TESTS)
     return()
@@ -72,8 +72,8 @@ function(tessera_lit_suite name dir)
                     COMMENT "lit: ${name}")
 endfunction()
 
-# A folder of pytest files, or one file of them: tessera_pytest(python_tools ${CMAKE_CURRENT_SOURCE_DIR}/test
-# [ARGS -k expression]) registers the ctest `pytest-python_tools`.
+# tessera_pytest(python_tools ${CMAKE_CURRENT_SOURCE_DIR}/test [ARGS -k expression]) registers a folder of pytest files,
+# or a single file, as the ctest `pytest-python_tools`.
 function(tessera_pytest name dir)
   if(NOT TESSERA_BUILD_TESTS)
     return()
@@ -82,14 +82,14 @@ function(tessera_pytest name dir)
   # -p no:cacheprovider: tests never write into the source tree.
   set(command ${TESSERA_PYTHON_LAUNCHER} -m pytest -q -rs -p no:cacheprovider
       --junitxml=${TESSERA_TEST_RESULTS}/pytest-${name}.xml ${ARG_ARGS} ${dir})
-  # Not in the source tree: python_tools/tessera there has no compiled modules and would come first.
+  # Do not run in the source tree: its python_tools/tessera lacks compiled modules and would be found first.
   add_test(NAME pytest-${name} COMMAND ${command} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
   set_tests_properties(pytest-${name} PROPERTIES ENVIRONMENT "${TESSERA_TEST_ENVIRONMENT}"
                                                  TIMEOUT ${TESSERA_TEST_TIMEOUT})
   tessera_test_cost(pytest-${name})
 endfunction()
 
-# A check of the sources themselves by a script of python_tools/dev.
+# Registers a check of the sources by a script of python_tools/dev.
 function(tessera_source_check name script)
   if(NOT TESSERA_BUILD_TESTS)
     return()
