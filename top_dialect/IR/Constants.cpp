@@ -31,7 +31,7 @@ int64_t tessera::top::byteSize(RankedTensorType type) {
   return bytes;
 }
 
-// DenseElementsAttr packs i1 into bits and splats into one element; our form is one byte per element.
+// Expands packed data: DenseElementsAttr stores i1 as bits and splats as one element, TensorData needs every element.
 static TensorData unpack(DenseElementsAttr attr, RankedTensorType type) {
   auto owner = std::make_shared<std::vector<char>>();
   if (type.getElementType().isInteger(1)) {

@@ -11,11 +11,12 @@
 
 namespace tessera::top {
 
-/// Constants up to this size stand in the module (`top.constant`), larger ones in the weight store.
+/// Constants up to this size are printed in the module (`top.constant`); larger ones are in the weight store.
 inline constexpr int64_t kMaxInlineBytes = 1024;
 
-/// A constant's value: row-major, little endian, i1 one byte per element (0 or 1).
-/// `bytes` lives as long as the weight store's entry, or as `owner` where the data had to be unpacked.
+/// A constant's value: row-major, little endian, i1 as one byte per element (0 or 1).
+/// `owner` keeps `bytes` alive if the data had to be unpacked; otherwise they live as long as the attribute or the
+/// weight store's entry.
 struct TensorData {
   mlir::RankedTensorType type;
   llvm::ArrayRef<char> bytes;
@@ -27,38 +28,39 @@ struct TensorData {
   }
 };
 
-/// Bytes of a tensor of static type (elements times `elementBytes`); -1 if a dim is dynamic or the
-/// product overflows.
+/// Returns the number of bytes of a tensor of static type (elements times `elementBytes`); -1 if a dim is dynamic or
+/// the size overflows.
 int64_t byteSize(mlir::RankedTensorType type);
 
-/// The value of `top.constant` or `top.weight`; nothing for other values, or if the store lacks the key.
+/// Returns the value of a `top.constant` or `top.weight`; nothing for other values, or if the store lacks the key.
 std::optional<TensorData> getConstantData(mlir::Value value);
 
-/// True if the value is a `top.constant` or `top.weight`.
+/// Checks that the value is a `top.constant` or `top.weight`.
 bool isConstant(mlir::Value value);
 
-/// The elements of a constant integer tensor (i1, i8 .. i64, signed or not) as i64.
+/// Returns the elements of a constant integer tensor (i1, i8 .. i64, signed or not) as i64.
 std::optional<llvm::SmallVector<int64_t>> getConstantInts(mlir::Value value);
 
-/// The elements of a constant tensor of any real type as double (for small tensors: it converts each).
+/// Returns the elements of a constant tensor of any real type as double. It converts each one: use it for small
+/// tensors.
 std::optional<llvm::SmallVector<double>> getConstantDoubles(mlir::Value value);
 
-/// The one value all elements of a float constant have.
+/// Returns the value that all elements of a constant float tensor share; nothing if they differ.
 std::optional<double> getSplatDouble(mlir::Value value);
 
-/// Creates `top.constant`, or beyond `kMaxInlineBytes` adds to the weight store and creates `top.weight`.
-/// `hint` is the wanted key, made unique. `bytes` as in TensorData.
+/// Creates a `top.constant`, or, beyond `kMaxInlineBytes`, adds the data to the weight store and creates a
+/// `top.weight`. `hint` is the wanted key, which is made unique. The format of `bytes` is that of TensorData.
 mlir::Value createConstant(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
                            llvm::ArrayRef<char> bytes, llvm::StringRef hint);
 
-/// The same, taking over the bytes.
+/// The same, but takes ownership of the bytes.
 mlir::Value createConstant(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
                            std::vector<char> bytes, llvm::StringRef hint);
 
-/// A rank-1 i64 constant.
+/// Creates a rank-1 i64 constant.
 mlir::Value createIntVector(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<int64_t> values);
 
-/// A rank-0 constant of a float or integer type; integers truncate, and wrap to their width.
+/// Creates a rank-0 constant of a float or integer type. Values of integers are truncated and wrap to the width.
 mlir::Value createScalar(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type elementType, double value);
 
 } // namespace tessera::top

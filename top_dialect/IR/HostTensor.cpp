@@ -31,7 +31,7 @@ HostTensor::HostTensor(RankedTensorType type, ArrayRef<char> bytes)
 }
 
 HostTensor HostTensor::borrow(RankedTensorType type, ArrayRef<char> bytes, std::shared_ptr<const void> owner) {
-  // A mapped file need not align its tensors.
+  // Tensors of a mapped file may be unaligned.
   if (reinterpret_cast<uintptr_t>(bytes.data()) % std::max<int64_t>(elementBytes(type.getElementType()), 1) != 0) {
     return HostTensor(type, bytes);
   }

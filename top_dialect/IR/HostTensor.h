@@ -11,23 +11,23 @@
 
 namespace tessera::top {
 
-/// Bytes that one element of `type` takes in memory: i1 one byte (0 or 1), quantised types as their
-/// storage type. 0 for types that have no memory form (index, strings, ...).
+/// Returns the number of bytes that an element of `type` takes in memory: one for i1 (0 or 1), the storage type's size
+/// for quantised types, and 0 for types without a memory form (index, strings, ...).
 int64_t elementBytes(mlir::Type type);
 
-/// A dense tensor: row-major, little endian, elements of `elementBytes`. Owns its bytes, or views those
-/// of a constant until they are written to.
+/// A dense tensor: row-major, little endian, elements of `elementBytes`. It owns its bytes, or views those of a
+/// constant until they are written to.
 class HostTensor {
 public:
   HostTensor() = default;
   /// Allocates zeros. All dims must be static.
   HostTensor(mlir::Type elementType, llvm::ArrayRef<int64_t> shape);
   explicit HostTensor(mlir::RankedTensorType type) : HostTensor(type.getElementType(), type.getShape()) {}
-  /// Copies `bytes`, whose count must fit.
+  /// Copies `bytes`, whose size must match the type.
   HostTensor(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes);
 
-  /// Views `bytes`, which `owner` (or, when it is null, the caller) keeps alive and unchanged. Writing
-  /// to the tensor copies them first.
+  /// Views `bytes`, which `owner` (or the caller, if `owner` is null) keeps alive and unchanged. Writing to the tensor
+  /// copies them first.
   static HostTensor borrow(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes, std::shared_ptr<const void> owner);
 
   mlir::Type getElementType() const { return elementType; }
@@ -36,13 +36,13 @@ public:
   int64_t getNumElements() const;
   mlir::RankedTensorType getType() const { return mlir::RankedTensorType::get(shape, elementType); }
 
-  /// Gives the tensor another shape (and so allocates zeros anew): for dims known at run time only.
+  /// Changes the shape and allocates zeros again. For results with dims that are known only at run time.
   void resize(llvm::ArrayRef<int64_t> newShape);
 
   llvm::ArrayRef<char> getBytes() const { return borrowed.empty() ? llvm::ArrayRef<char>(bytes) : borrowed; }
   llvm::MutableArrayRef<char> getBytes();
 
-  /// Typed view; `T` must have the element's size. f16 and bf16 are viewed as uint16_t, i1 as bool or uint8_t.
+  /// Returns a typed view. `T` must have the element's size: uint16_t for f16 and bf16, bool or uint8_t for i1.
   template <typename T>
   llvm::MutableArrayRef<T> data() {
     assert(sizeof(T) == static_cast<size_t>(elementBytes(elementType)));

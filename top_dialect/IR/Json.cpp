@@ -1,8 +1,8 @@
-//===- Json.cpp - JSON of files that users make ---===//
+//===- Json.cpp - JSON files written by users -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/Json.h"
 
-/// Lists and objects in one another; the deepest of ours has 5.
+/// Largest allowed nesting depth of lists and objects. Tessera's own files nest at most 5 deep.
 static constexpr int kDeepest = 64;
 
 llvm::Expected<llvm::json::Value> tessera::top::parseJson(llvm::StringRef text) {

@@ -1,4 +1,4 @@
-//===- Json.h - JSON of files that users make ---===//
+//===- Json.h - JSON files written by users -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace tessera::top {
 
-/// llvm::json::parse, which goes down into lists and objects by recursion, for texts of any origin: what is nested
-/// deeper than any file of ours is an error, not the end of the stack.
+/// Parses JSON of any origin. llvm::json::parse recurses into lists and objects; this function reports text that is
+/// nested deeper than any valid file as an error, instead of overflowing the stack.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text);
 
 } // namespace tessera::top

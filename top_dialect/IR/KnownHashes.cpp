@@ -1,4 +1,4 @@
-//===- KnownHashes.cpp - Hashes of files that were computed already ---===//
+//===- KnownHashes.cpp - Cache of file hashes -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/KnownHashes.h"
 
@@ -13,10 +13,10 @@ using namespace tessera::top;
 
 namespace {
 
-constexpr size_t kMostFiles = 64; ///< a command has a few
+constexpr size_t kMostFiles = 64; ///< a command reads only a few
 constexpr size_t kHashCharacters = 32;
 
-/// In memory that processes share. Entries are written once and then complete.
+/// A table in memory shared by processes. Entries are written once and are immutable when complete.
 struct Table {
   struct Entry {
     FileIdentity file;
@@ -36,7 +36,7 @@ std::optional<FileIdentity> FileIdentity::of(llvm::StringRef path) {
   if (stat(path.str().c_str(), &status) != 0) {
     return std::nullopt;
   }
-  // A rename changes none of them.
+  // A rename does not change any of these.
   return FileIdentity{status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size), status.st_mtim.tv_sec,
                       status.st_mtim.tv_nsec};
 }

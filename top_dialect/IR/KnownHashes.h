@@ -1,4 +1,4 @@
-//===- KnownHashes.h - Hashes of files that were computed already ---===//
+//===- KnownHashes.h - Cache of file hashes -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,23 +10,23 @@
 
 namespace tessera::top {
 
-/// A file as the system knows it: after a change it is another. Its name is no part of it.
+/// Identifies the content of a file by its metadata, which change with the content. The name is not included.
 struct FileIdentity {
   uint64_t device, inode, bytes;
   int64_t changedSeconds, changedNanoseconds;
 
   bool operator==(const FileIdentity &) const = default;
-  /// Nothing where there is no such file.
+  /// Returns the identity of the file at |path|; nothing if it does not exist.
   static std::optional<FileIdentity> of(llvm::StringRef path);
 };
 
-/// From here on hashes are remembered, by this process and all that it makes; without it they are not.
+/// Starts to remember hashes, in this process and in those it creates. Before this call, hashes are not remembered.
 void shareKnownHashes();
 
-/// The hash of a file that this process or one beside it has written or verified.
+/// Returns the hash of a file that this process, or one that shares its hashes, has written or verified.
 std::optional<std::string> knownHash(const FileIdentity &file);
 
-/// |hash|: 32 characters. Where there is no room any more it is not remembered.
+/// Remembers a hash of 32 characters, unless the table is full.
 void rememberHash(const FileIdentity &file, llvm::StringRef hash);
 
 } // namespace tessera::top

@@ -7,8 +7,8 @@
 
 namespace tessera::top {
 
-/// The attribute of top.attention and device.attention by which a row whose scores are all -inf, i.e. a query that may
-/// see no key, is 0. Without it the row is NaN, as softmax defines it.
+/// Attribute of top.attention and device.attention that sets a row to 0 if all its scores are -inf, i.e. if the query
+/// may not attend to any key. Without it the row is NaN, as softmax defines it.
 inline constexpr llvm::StringLiteral kZeroMaskedRowsAttr = "zeroMaskedRows";
 
 inline bool zeroesMaskedRows(mlir::Operation *attention) { return attention->hasAttr(kZeroMaskedRowsAttr); }

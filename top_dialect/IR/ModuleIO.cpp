@@ -79,8 +79,8 @@ llvm::Error tessera::top::loadWeights(ModuleOp module, StringRef mlirPath) {
   return llvm::Error::success();
 }
 
-/// Names go into messages, JSON and the .bmodel: a module that was edited by hand may hold what the importer never
-/// writes.
+/// Checks that all names are valid text. Names end up in messages, JSON and the .bmodel, and a module edited by hand
+/// may contain what the importer never writes.
 static llvm::Error checkTexts(ModuleOp module, StringRef mlirPath) {
   StringRef bad;
   auto check = [&](StringAttr text) {
@@ -120,7 +120,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> tessera::top::readModule(StringRef mlirPat
   }
   auto module = parseSourceFile<ModuleOp>(mlirPath, ParserConfig(&context));
   if (!module) {
-    return fail("'{0}' is no valid Top module: {1}", mlirPath, messages);
+    return fail("'{0}' is not a valid Top module: {1}", mlirPath, messages);
   }
   if (llvm::Error error = checkTexts(*module, mlirPath)) {
     return error;
@@ -153,7 +153,7 @@ static llvm::Expected<PendingFile> pendingText(ModuleOp module, StringRef path) 
       path, [&](llvm::raw_ostream &os) { module->print(os, OpPrintingFlags().enableDebugInfo()), os << "\n"; });
 }
 
-/// The weights of the module, which names their file, beside `mlirPath`.
+/// Writes the module's weights to a pending file beside `mlirPath` and sets the attributes that refer to it.
 static llvm::Expected<SavedWeights> pendingWeights(ModuleOp module, StringRef mlirPath) {
   WeightStore &store = module.getContext()->getOrLoadDialect<TopDialect>()->getWeightStore();
   std::string path = weightPathFor(mlirPath);
@@ -164,7 +164,7 @@ static llvm::Expected<SavedWeights> pendingWeights(ModuleOp module, StringRef ml
   return weights;
 }
 
-/// Puts files in their places, that of the weights among them.
+/// Moves the files, the weight file among them, to their final paths and remembers its hash.
 static llvm::Error keep(MutableArrayRef<PendingFile> files, StringRef mlirPath, StringRef hash) {
   if (llvm::Error error = PendingFile::keep(files)) {
     return error;

@@ -9,26 +9,26 @@
 
 namespace tessera::top {
 
-/// The weight file that belongs to a module file: "dir/m_top.mlir" -> "dir/m_weights.safetensors".
+/// Returns the path of the weight file of a module file: "dir/m_weights.safetensors" for "dir/m_top.mlir".
 std::string weightPathFor(llvm::StringRef mlirPath);
 
-/// Parses a module, maps its weight file, which lies beside it, into the context's store, and checks
-/// the hash and the type and byte count of every `top.weight`.
+/// Parses a module and maps its weight file, which must be beside it, into the context's store. Checks the file's hash,
+/// and the type and byte count of every `top.weight`.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> readModule(llvm::StringRef mlirPath, mlir::MLIRContext &context);
 
-/// Maps the weight file of a parsed module and checks as above.
+/// Maps the weight file of a parsed module, with the checks of readModule.
 llvm::Error loadWeights(mlir::ModuleOp module, llvm::StringRef mlirPath);
 
-/// Writes the module and the weights its ops use; sets `top.weight_file` and `top.weight_hash`. Both
-/// files are written aside and renamed, the module last.
+/// Writes the module and the weights that its ops use, and sets `top.weight_file` and `top.weight_hash`. Both are
+/// written to temporary files and renamed, the module last.
 llvm::Error writeModule(mlir::ModuleOp module, llvm::StringRef mlirPath);
 
-/// Weight files of one folder: their names, by hash.
+/// Names of the weight files in one folder, by hash.
 using WeightFiles = llvm::StringMap<std::string>;
 
-/// Writes the weights of a module that is going to be printed to `mlirPath`, and sets the attributes, which one without
-/// weights loses. Where one of `known` holds just these weights it is named, and none is written; a new one becomes
-/// known.
+/// Writes the weights of a module that will be printed to `mlirPath`, and sets the attributes that refer to the file,
+/// or removes them if there are no weights. If a file in `known` has the same content, the module refers to that one
+/// instead; a new file is added to `known`.
 llvm::Error writeWeights(mlir::ModuleOp module, llvm::StringRef mlirPath, WeightFiles *known = nullptr);
 
 } // namespace tessera::top

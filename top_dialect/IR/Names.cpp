@@ -33,7 +33,7 @@ SmallVector<StringRef> tessera::top::getNodeNames(Location loc) {
 
 std::string tessera::top::getDisplayName(Location loc) { return llvm::join(getNodeNames(loc), "+"); }
 
-// Thousands of ops that merge one after the other would make as many lists of thousands of names.
+// Thousands of ops that merge one by one would otherwise create as many lists of thousands of names.
 static constexpr size_t kMaxFusedNames = 256;
 
 Location tessera::top::fuseNames(MLIRContext *context, ArrayRef<Location> locs) {

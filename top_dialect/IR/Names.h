@@ -7,29 +7,30 @@
 
 namespace tessera::top {
 
-/// The ONNX node names behind a location, in graph order, without repeats.
+/// Returns the ONNX node names of a location, in graph order and without repetitions.
 llvm::SmallVector<llvm::StringRef> getNodeNames(mlir::Location loc);
 
-/// `getNodeNames` joined with "+", or "" if the location holds no name.
+/// Returns the result of `getNodeNames` joined with "+"; "" if the location does not have a name.
 std::string getDisplayName(mlir::Location loc);
 
-/// One location that holds the names of all of `locs`, in order; of more than 256 the first 255 and the last.
+/// Returns a location with the names of all `locs`, in order. Of more than 256 names it keeps the first 255 and the
+/// last.
 mlir::Location fuseNames(mlir::MLIRContext *context, llvm::ArrayRef<mlir::Location> locs);
 
-/// The ONNX tensor that `value` equals, or "" (see `top.outputs`).
+/// Returns the name of the ONNX tensor that `value` equals, or "" (see `top.outputs`).
 llvm::StringRef getTensorName(mlir::Value value);
 
-/// The ONNX name of an input of a network, or "".
+/// Returns the ONNX name of an input of a network, or "".
 llvm::StringRef getInputName(mlir::BlockArgument input);
 
-/// Records that result i of `op` equals ONNX tensor `names[i]` ("" = none).
+/// Records that result i of `op` equals the ONNX tensor `names[i]` ("" for none).
 void setTensorNames(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> names);
 
-/// For a rewrite that replaces `from` by `to` with equal results: `to` takes the names of both
-/// locations and the `top.outputs` of `from` (when the result counts agree).
+/// Call this if `to` replaces `from` with equal results: `to` gets the names of both locations, and the `top.outputs`
+/// of `from` if the numbers of results agree.
 void copyNames(mlir::Operation *from, mlir::Operation *to);
 
-/// For a rewrite that makes `to` out of several ops, the last of which it reproduces.
+/// The same if `to` replaces several ops and its results equal those of the last one.
 void copyNames(llvm::ArrayRef<mlir::Operation *> from, mlir::Operation *to);
 
 } // namespace tessera::top

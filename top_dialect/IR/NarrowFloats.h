@@ -1,8 +1,9 @@
 //===- NarrowFloats.h - f16 and bf16 to and from f32 ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// On bits and fast, for whole weight tensors. Rounds to nearest even; what is too large becomes infinity, NaN a quiet
-// NaN of the same sign. The reference evaluator has its own, obvious form (top_dialect/Reference/SmallFloat.h).
+// Fast conversions on bits, for whole weight tensors. They round to nearest even; overflow becomes infinity, and NaN
+// becomes a quiet NaN of the same sign. The reference evaluator has a separate, obvious form
+// (top_dialect/Reference/SmallFloat.h).
 //===----------------------------------------------------------------------===//
 #pragma once
 

@@ -12,7 +12,7 @@ static llvm::Error fail(llvm::StringRef path, const llvm::Twine &why) {
 }
 
 namespace {
-/// Signals that would end the process wait.
+/// Blocks signals that would end the process.
 class SignalsHeld {
 public:
   SignalsHeld() {
@@ -31,7 +31,7 @@ private:
 } // namespace
 
 static llvm::Expected<llvm::sys::fs::TempFile> createTemporary(llvm::StringRef path) {
-  SignalsHeld held; // between the file's appearance and the note that a signal removes it
+  SignalsHeld held; // so that no signal arrives before LLVM has registered the file for removal
   return llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp");
 }
 
@@ -43,7 +43,7 @@ llvm::Expected<PendingFile> PendingFile::create(llvm::StringRef path) {
   llvm::sys::fs::file_status status;
   bool exists = !llvm::sys::fs::status(path, status) && llvm::sys::fs::exists(status);
   if (exists && !llvm::sys::fs::is_regular_file(status)) {
-    return fail(path, "it exists and is not a regular file"); // renamed to a device it would take its place
+    return fail(path, "it exists and is not a regular file"); // a rename would replace, say, a device
   }
   auto temporary = createTemporary(path);
   if (!temporary) {

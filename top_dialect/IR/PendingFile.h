@@ -13,30 +13,30 @@
 
 namespace tessera::top {
 
-/// A temporary file beside |path|, which it replaces once it is kept. Else it is removed, also where a signal ends the
-/// process.
+/// A temporary file beside |path|, which replaces |path| when it is kept. Otherwise it is removed, even if a signal
+/// ends the process.
 class PendingFile {
 public:
-  /// What |write| writes. Errors name the path.
+  /// Creates a file with the output of |write|. Errors name the path.
   static llvm::Expected<PendingFile> write(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write);
-  /// An empty one, for what is written piece by piece to stream().
+  /// Creates an empty file, to be written through stream().
   static llvm::Expected<PendingFile> create(llvm::StringRef path);
   PendingFile(PendingFile &&) = default;
   ~PendingFile();
 
   llvm::raw_fd_ostream &stream() { return *os; }
 
-  /// All of them appear before a signal (SIGINT, SIGTERM, SIGHUP) may end the process.
+  /// Moves all files to their paths. Signals (SIGINT, SIGTERM, SIGHUP) are delayed, so that all files appear or none.
   static llvm::Error keep(llvm::MutableArrayRef<PendingFile> files);
 
 private:
   PendingFile(llvm::StringRef path, llvm::sys::fs::TempFile temporary);
-  /// Error where not all that was written has room.
+  /// Fails if a write failed, for example on a full disk.
   llvm::Error flush();
 
   std::string path;
   llvm::sys::fs::TempFile temporary;
-  std::unique_ptr<llvm::raw_fd_ostream> os; ///< null once the file is moved away
+  std::unique_ptr<llvm::raw_fd_ostream> os; ///< null in moved-from objects
 };
 
 } // namespace tessera::top

@@ -41,7 +41,7 @@ size_t countFiles(llvm::StringRef folder) {
 }
 
 struct PendingFileTest : testing::Test {
-  /// A job in the background has it ignored. Before the first file: with that LLVM installs its handlers.
+  /// Background jobs ignore SIGINT. Restore the default before the first file, when LLVM installs its handlers.
   static void SetUpTestSuite() { signal(SIGINT, SIG_DFL); }
   void SetUp() override { ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("pending", folder)); }
   void TearDown() override { llvm::sys::fs::remove_directories(folder); }

@@ -1,4 +1,4 @@
-//===- RegularFile.cpp - Reading of files that are files ---===//
+//===- RegularFile.cpp - Reading regular files only -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/RegularFile.h"
 
@@ -16,7 +16,7 @@ static StringRef describe(sys::fs::file_type type) {
   case sys::fs::file_type::character_file:
     return "it is a device, not a regular file";
   default:
-    return "it is no regular file";
+    return "it is not a regular file";
   }
 }
 

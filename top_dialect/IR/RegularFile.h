@@ -1,4 +1,4 @@
-//===- RegularFile.h - Reading of files that are files ---===//
+//===- RegularFile.h - Reading regular files only -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace tessera::top {
 
-/// The bytes of |path| (mapped where they are many; not ended by a 0). Folders, pipes, devices and sockets are refused:
-/// to read one may never end. The error says why without the path.
+/// Reads |path|; large files are mapped, and the buffer is not null-terminated. Rejects folders, pipes, devices and
+/// sockets, as reading one may never end. The error states the reason without the path.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readRegularFile(llvm::StringRef path);
 
 } // namespace tessera::top

@@ -26,7 +26,7 @@ Type makeFloat(MLIRContext *context) {
 
 constexpr auto kSignless = IntegerType::Signless;
 constexpr auto kUnsigned = IntegerType::Unsigned;
-// Wider elements first: in this order without gaps every tensor is aligned to its element.
+// Wider elements first: tensors in this order, without gaps, are aligned to their elements.
 constexpr ElementType kElementTypes[] = {
     {"F64", makeFloat<Float64Type>}, {"I64", makeInt<64, kSignless>},   {"U64", makeInt<64, kUnsigned>},
     {"F32", makeFloat<Float32Type>}, {"I32", makeInt<32, kSignless>},   {"U32", makeInt<32, kUnsigned>},

@@ -15,7 +15,7 @@ bool tessera::top::detail::isUnsignedElement(Type element) {
 
 static bool isFloat(Value x) { return isa<FloatType>(getElementTypeOrSelf(x.getType())); }
 
-// The vector type of `like` with another element.
+// Returns the type `like` with another element type.
 static Type withElement(Type like, Type element) {
   auto shaped = dyn_cast<ShapedType>(like);
   return shaped ? Type(shaped.clone(element)) : element;
@@ -118,7 +118,7 @@ Value ScalarEmitter::sigmoid(Value x) {
 
 Value ScalarEmitter::clamp(Value x, double lo, double hi) { return min(max(x, constant(x, lo)), constant(x, hi)); }
 
-/// A float as an unsigned integer of 64 bits; negative numbers wrap around.
+/// Converts a float to a 64-bit unsigned integer; negative numbers wrap around.
 Value ScalarEmitter::castToUnsigned64(Value x) {
   Type to = withElement(x.getType(), builder.getI64Type());
   auto cut = [&](Value v) -> Value { return arith::FPToSIOp::create(builder, loc, to, v); };
@@ -141,7 +141,7 @@ Value ScalarEmitter::cast(Value x, Type element, bool toUnsigned) {
   unsigned fromBits = from.getIntOrFloatBitWidth();
   unsigned toBits = element.getIntOrFloatBitWidth();
   if (isa<FloatType>(from) && isa<FloatType>(element)) {
-    if (fromBits == toBits) { // f16 and bf16 meet in f32
+    if (fromBits == toBits) { // f16 and bf16 are converted via f32
       return cast(cast(x, builder.getF32Type(), false), element, false);
     }
     return fromBits < toBits ? Value(arith::ExtFOp::create(builder, loc, to, x))

@@ -8,14 +8,14 @@
 
 namespace tessera::top::detail {
 
-/// Emits arithmetic on scalars or vectors of one type, choosing the float, signed or unsigned op.
-/// `isUnsigned` is what the tensor's element type says: scalars themselves carry no sign.
+/// Emits arithmetic on scalars or vectors of one type, choosing the float, signed or unsigned op. `isUnsigned` follows
+/// from the tensor's element type, as scalars are signless.
 class ScalarEmitter {
 public:
   ScalarEmitter(mlir::OpBuilder &builder, mlir::Location loc, bool isUnsigned = false)
       : builder(builder), loc(loc), isUnsigned(isUnsigned) {}
 
-  /// A constant of the type of `like`.
+  /// Creates a constant of the type of `like`.
   mlir::Value constant(mlir::Value like, double value) { return constantOf(like.getType(), value); }
   mlir::Value constantOf(mlir::Type type, double value);
 
@@ -23,21 +23,21 @@ public:
   mlir::Value sub(mlir::Value a, mlir::Value b);
   mlir::Value mul(mlir::Value a, mlir::Value b);
   mlir::Value div(mlir::Value a, mlir::Value b);
-  /// NaN if either operand is NaN.
+  /// max and min return NaN if either operand is NaN.
   mlir::Value max(mlir::Value a, mlir::Value b);
   mlir::Value min(mlir::Value a, mlir::Value b);
   mlir::Value neg(mlir::Value x);
   mlir::Value abs(mlir::Value x);
   mlir::Value select(mlir::Value cond, mlir::Value a, mlir::Value b);
-  /// Ordered comparisons; `ne` is true for NaN.
+  /// Comparisons are ordered, but `notEqual` is true for NaN.
   mlir::Value less(mlir::Value a, mlir::Value b);
   mlir::Value lessEqual(mlir::Value a, mlir::Value b);
   mlir::Value equal(mlir::Value a, mlir::Value b);
   mlir::Value notEqual(mlir::Value a, mlir::Value b);
 
-  /// ln(1 + e^x) without overflow.
+  /// Emits ln(1 + e^x) without overflow.
   mlir::Value softplus(mlir::Value x);
-  /// 1 / (1 + e^-x).
+  /// Emits 1 / (1 + e^-x).
   mlir::Value sigmoid(mlir::Value x);
   mlir::Value clamp(mlir::Value x, double lo, double hi);
 
@@ -46,7 +46,7 @@ public:
     return Op::create(builder, loc, x);
   }
 
-  /// Conversion to `element` (a scalar type without sign, or i1).
+  /// Converts to `element`, a float or signless integer type or i1.
   mlir::Value cast(mlir::Value x, mlir::Type element, bool toUnsigned);
 
 private:
@@ -59,7 +59,7 @@ private:
   bool isUnsigned;
 };
 
-/// Integers that are compared, divided and widened without sign: `ui*` and i1.
+/// Returns true for integers that are compared, divided and widened as unsigned: `ui*` and i1.
 bool isUnsignedElement(mlir::Type element);
 
 } // namespace tessera::top::detail

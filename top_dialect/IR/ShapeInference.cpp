@@ -1,4 +1,4 @@
-//===- ShapeInference.cpp - What the shape inference of the op families shares ---===//
+//===- ShapeInference.cpp - Shared helpers of shape inference -------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
 
@@ -16,7 +16,7 @@ int64_t tessera::top::detail::mulDims(int64_t a, int64_t b) {
   if (isDynamic(a) || isDynamic(b)) {
     return ShapedType::kDynamic;
   }
-  // Saturates far above what addType accepts and far enough below 2^63 that sums cannot overflow.
+  // Saturates far above what addType accepts, but far enough below 2^63 that sums cannot overflow.
   constexpr int64_t kSaturated = int64_t(1) << 61;
   return llvm::MulOverflow(a, b, product) ? kSaturated : std::clamp(product, -kSaturated, kSaturated);
 }
@@ -134,7 +134,7 @@ LogicalResult tessera::top::detail::checkIndexType(Operation *op, Value indices,
   return success();
 }
 
-// A quantised type stands for its expressed type: precision is decided after shapes are known.
+// A quantised type is compatible with its expressed type: precision is decided after shape inference.
 static bool elementsCompatible(Type declared, Type inferred) {
   auto expressed = [](Type type) {
     auto quantized = dyn_cast<quant::QuantizedType>(type);

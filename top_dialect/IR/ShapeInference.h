@@ -1,4 +1,4 @@
-//===- ShapeInference.h - What the shape inference of the op families shares ---===//
+//===- ShapeInference.h - Shared helpers of shape inference ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,7 +10,7 @@ namespace tessera::top::detail {
 
 using Types = llvm::SmallVectorImpl<mlir::RankedTensorType>;
 
-/// No tensor may be larger: catches absurd dims before anything is allocated.
+/// Limit of a tensor's size, which rejects absurd dims before anything is allocated.
 inline constexpr int64_t kMaxTensorBytes = int64_t(1) << 37;
 
 inline mlir::RankedTensorType tensorType(mlir::Value value) {
@@ -21,35 +21,35 @@ inline int64_t rankOf(mlir::Value value) { return tensorType(value).getRank(); }
 inline mlir::Type elementOf(mlir::Value value) { return tensorType(value).getElementType(); }
 inline bool isDynamic(int64_t dim) { return mlir::ShapedType::isDynamic(dim); }
 
-/// Equal, or one of them is `?`.
+/// Checks that two dims are equal, or that one of them is `?`.
 inline bool dimsAgree(int64_t a, int64_t b) { return a == b || isDynamic(a) || isDynamic(b); }
-/// The known one of two agreeing dims.
+/// Returns the known one of two agreeing dims.
 inline int64_t mergeDims(int64_t a, int64_t b) { return isDynamic(a) ? b : a; }
-/// Windows of |extent| that a pool puts over |in| elements and the pads around them. |ceil|: also one that reaches
-/// beyond, but none that would begin there, which sees nothing.
+/// Returns the number of windows of |extent| that a pool places on |in| elements and their pads. With |ceil|, a last
+/// window may reach beyond the padded input, but must start within the input or the leading pad.
 int64_t pooledSize(int64_t in, int64_t extent, int64_t stride, int64_t before, int64_t behind, bool ceil);
 
-/// a * b or `?`.
+/// Returns a * b, or `?` if one of them is `?`. Saturates instead of overflowing.
 int64_t mulDims(int64_t a, int64_t b);
 bool shapesAgree(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
-/// "2x?x3", "scalar" for rank 0.
+/// Returns text like "2x?x3", or "scalar" for rank 0.
 std::string formatShape(llvm::ArrayRef<int64_t> shape);
 
-/// Numpy broadcasting of `shape` into `result`, which starts as a copy of one of the shapes.
-/// `?` against 1 stays `?`, against n > 1 becomes n. False if the dims do not broadcast.
+/// Broadcasts `shape` into `result`, as in numpy. `?` with 1 stays `?`, and `?` with n > 1 becomes n. Returns false if
+/// the dims do not broadcast.
 bool broadcastInto(llvm::SmallVectorImpl<int64_t> &result, llvm::ArrayRef<int64_t> shape);
 
-/// Inference of every op with ScalarInterface: operands from number `firstSame` on have one element
-/// type (C1), and all dims broadcast (C2).
+/// Infers the result of ops with ScalarInterface. Operands from number `firstSame` on must have one element type (C1),
+/// and all dims must broadcast (C2).
 llvm::LogicalResult inferElementwise(mlir::Operation *op, mlir::Type resultElement, unsigned firstSame, Types &types);
 
-/// A dim, or all the bytes where they are known, are beyond `kMaxTensorBytes`.
+/// Checks whether a dim, or the number of bytes if it is known, exceeds `kMaxTensorBytes`.
 bool exceedsLimit(mlir::RankedTensorType type);
 
-/// Appends a type after checking that its dims are sizes and its bytes are below `kMaxTensorBytes`.
+/// Appends a type. Fails if a dim is negative or the size exceeds `kMaxTensorBytes`.
 llvm::LogicalResult addType(mlir::Operation *op, llvm::ArrayRef<int64_t> shape, mlir::Type element, Types &types);
 
-/// Fails unless 0 <= axis < rank, naming constraint `label`.
+/// Fails unless 0 <= axis < rank. `label` is the constraint that the message names.
 llvm::LogicalResult checkAxis(mlir::Operation *op, int64_t axis, int64_t rank, llvm::StringRef label);
 
 /// Fails unless `indices` has element type i32 or i64.

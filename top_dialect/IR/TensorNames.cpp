@@ -1,4 +1,4 @@
-//===- TensorNames.cpp - What tables of tensors are keyed by ---===//
+//===- TensorNames.cpp - Names of tensors in tables -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TensorNames.h"
 
@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace tessera::top;
 
 namespace {
-/// Hands out names that were not handed out before.
+/// Hands out names, each only once.
 class UniqueNames {
 public:
   StringRef take(StringRef wanted) {
@@ -61,7 +61,7 @@ void tessera::top::nameEveryTensor(Operation *function) {
       ops.push_back(op);
     }
   });
-  // Names from the file first: a derived one must not take one of them away.
+  // First take the names from the file, so that a derived name cannot take one of them.
   llvm::DenseMap<Value, StringRef> names;
   for (bool derived : {false, true}) {
     for (Operation *op : ops) {
@@ -82,13 +82,13 @@ std::string tessera::top::networkOf(ModuleOp module) {
   return network ? network.str() : "";
 }
 
-/// 32 hex digits.
+/// Returns the hash as 32 hex digits.
 static std::string hashOf(ArrayRef<uint8_t> bytes) {
   llvm::XXH128_hash_t hash = llvm::xxh3_128bits(bytes);
   return llvm::formatv("{0:x-16}{1:x-16}", hash.high64, hash.low64).str();
 }
 
-/// As text; `left`: attributes of the module that are no part of it.
+/// Prints the module without the module attributes `left`.
 static std::string textOf(ModuleOp module, ArrayRef<StringRef> left) {
   SmallVector<NamedAttribute> saved(module->getAttrs());
   for (StringRef name : left) {

@@ -1,4 +1,4 @@
-//===- TensorNames.h - What tables of tensors are keyed by ---===//
+//===- TensorNames.h - Names of tensors in tables -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,27 +6,27 @@
 
 namespace tessera::top {
 
-/// Gives every result of a Top op inside `function` that is no constant a tensor name that no other one has. Names that
-/// are there and unique stay; the others come from the node's name ("Conv_3", "Split_4:1"), a repeated name gets "#2",
-/// "#3", ... in program order. The same module always gets the same names.
+/// Gives every result of a non-constant Top op inside `function` a unique tensor name. Existing unique names stay.
+/// Other names are derived from the node's name ("Conv_3", "Split_4:1"); repeated names get "#2", "#3", ... in program
+/// order. The same module always gets the same names.
 void nameEveryTensor(mlir::Operation *function);
 
-/// Identifies what a module computes: 32 hex digits over its ops and the hash of its weights, not over its locations,
-/// the model's name or the names of files. Tables made from a module carry it.
+/// Returns 32 hex digits that identify what a module computes: a hash of its ops and of its weights' hash, but not of
+/// locations, the model's name and file names. Tables made from a module contain it.
 std::string hashModule(mlir::ModuleOp module);
 
-/// The same of a module that was changed: with what its weights hold in place of the hash of their file.
+/// The same for a modified module: uses the contents of its weights instead of the hash of the weight file.
 std::string hashContents(mlir::ModuleOp module);
 
-/// Module attribute: identifies the network that the module is of, whatever the shapes of its inputs are: 32 hex digits
-/// over the file that it was imported from, weights beside it and the outputs that were chosen. Absent where that is
-/// not all of it. Tables that are made from one such module serve all of them.
+/// Module attribute that identifies the network independently of the shapes of its inputs: 32 hex digits computed from
+/// the imported file, its external weights and the selected outputs. It is absent if other options affect the network.
+/// A table made from one module also serves modules with the same attribute.
 inline constexpr llvm::StringLiteral kNetworkAttr = "top.network";
-/// Result attribute of a function: the axis along which the size of that output is known at run time only. The tensor
-/// has the greatest size there can be; behind the real entries it holds kPadding (0 where the type has no such number).
+/// Result attribute of a function: the axis along which the size of that output is known only at run time. The tensor
+/// has the greatest possible size; entries after the real ones are kPadding (0 if the type cannot represent it).
 inline constexpr llvm::StringLiteral kPaddedAxisAttr = "top.padded_axis";
 inline constexpr double kPadding = -1;
-/// Empty where it is absent.
+/// Returns the attribute kNetworkAttr, or "" if it is absent.
 std::string networkOf(mlir::ModuleOp module);
 
 } // namespace tessera::top

@@ -65,7 +65,7 @@ Value LeakyReluOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
   return e.select(e.less(v[0], e.constant(v[0], 0)), scaled, v[0]);
 }
 
-// alpha (e^x - 1)
+// Emits alpha (e^x - 1).
 static Value exponentialBranch(ScalarEmitter &e, Value x, double alpha) {
   return e.mul(e.constant(x, alpha), e.sub(e.math<math::ExpOp>(x), e.constant(x, 1)));
 }
@@ -111,7 +111,8 @@ Value ShrinkOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
   return e.select(e.less(v[0], e.constant(v[0], -lambd)), e.add(v[0], bias), above);
 }
 
-// Integer bounds beyond the type's range clamp nothing; as constants they would wrap around.
+// Checks whether a bound has an effect. Integer bounds outside the type's range do not, and would wrap around as
+// constants.
 static bool bounds(Type element, double bound, bool isLow) {
   if (std::isinf(bound)) {
     return false;

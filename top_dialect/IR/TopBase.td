@@ -12,7 +12,7 @@ include "top_dialect/IR/TopInterfaces.td"
 
 def Top_Tensor : AnyTypeOf<[AnyRankedTensor]>;
 
-// Every Top op: pure, infers its shape, has a reference evaluation.
+// Base class of every Top op: pure, with shape inference and a reference evaluation.
 class Top_Op<string mnemonic, list<Trait> traits = []>
     : Op<Top_Dialect, mnemonic,
          !listconcat(traits, [Pure, DeclareOpInterfaceMethods<ShapeInterface>,
@@ -20,10 +20,10 @@ class Top_Op<string mnemonic, list<Trait> traits = []>
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-// Elementwise with numpy broadcasting. `resultElement`: C++ expression of the result's element type;
-// operands from number `firstSame` on must have one element type (C1: same type, C2: dims broadcast).
-// `scalar`: body of emitScalar with ScalarEmitter `e` and the first operand's scalar `x`; where it is
-// empty, emitScalar is written in a .cpp file.
+// Elementwise op with numpy broadcasting. `resultElement` is a C++ expression for the result's element type. Operands
+// from number `firstSame` on must have one element type. The constraints are C1: one element type, C2: dims broadcast.
+// `scalar` is the body of emitScalar, given ScalarEmitter `e` and the first operand's scalar `x`. If it is empty,
+// emitScalar is defined in a .cpp file.
 class Top_ScalarOp<string mnemonic, list<Trait> traits = [],
                    string resultElement = "detail::elementOf(getOperation()->getOperand(0))", int firstSame = 0,
                    string scalar = "">

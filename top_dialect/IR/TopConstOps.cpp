@@ -36,12 +36,12 @@ static ValueRange yielded(Region &region) {
   return yield ? yield.getValues() : ValueRange();
 }
 
-// The common type of a value that comes from two places: dims that differ become `?`.
+// Appends the common type of a value from two paths: dims that differ become `?`.
 static LogicalResult joinTypes(Operation *op, size_t index, Type a, Type b, StringRef label, Types &types) {
   auto first = dyn_cast<RankedTensorType>(a);
   auto second = dyn_cast<RankedTensorType>(b);
   if (!first || !second || first.getElementType() != second.getElementType() || first.getRank() != second.getRank()) {
-    return op->emitOpError() << "value " << index << " is " << a << " on one way and " << b << " on the other ("
+    return op->emitOpError() << "value " << index << " has type " << a << " on one path and " << b << " on the other ("
                              << label << ")";
   }
   SmallVector<int64_t> shape;

@@ -13,7 +13,7 @@ using namespace tessera::top::detail;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What the sliding-window ops have in common.
+/// Attributes that sliding-window ops have in common.
 struct Window {
   ArrayRef<int64_t> strides;
   ArrayRef<int64_t> pads;
@@ -23,7 +23,7 @@ struct Window {
   int64_t padding(int64_t dim) const { return pads[dim] + pads[dim + spatialRank()]; }
 };
 
-// Far beyond any real window, far below overflow in the size formulas.
+// Limit far beyond any real window, but far below an overflow in the size formulas.
 constexpr int64_t kMaxGeometry = int64_t(1) << 31;
 } // namespace
 
@@ -169,7 +169,7 @@ LogicalResult ConvTransposeOp::inferShapes(Types &types) {
 }
 
 //===----------------------------------------------------------------------===//
-// Matrix product
+// Matrix multiplication
 //===----------------------------------------------------------------------===//
 
 LogicalResult MatMulOp::inferShapes(Types &types) {

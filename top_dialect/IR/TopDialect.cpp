@@ -22,7 +22,7 @@ void TopDialect::initialize() {
   registerShapeOps();
 }
 
-// Larger values must become weights, which a folder cannot create: it then simply does not fold.
+// Returns null for larger values, which must be weights: a folder cannot create those, so the op is not folded.
 Operation *TopDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
   auto elements = dyn_cast<DenseElementsAttr>(value);
   auto tensorType = dyn_cast<RankedTensorType>(type);

@@ -11,12 +11,12 @@ def Top_Dialect : Dialect {
   let summary = "Framework-neutral neural network graph";
   let description = [{
     Values are tensors in the layout of the source framework (NCHW for ONNX), possibly with `?` dims.
-    A network is a `func.func`; its arguments and results carry `top.name` (the ONNX tensor name),
-    arguments also `top.preprocess` when the model stores its pre-processing.
+    A network is a `func.func`. Its arguments and results carry `top.name`, the ONNX tensor name. Arguments also carry
+    `top.preprocess` if the model stores its pre-processing.
 
-    Discardable attributes of any op:
-    - location: `NameLoc` with the ONNX node name, or a `FusedLoc` of them after fusion;
-    - `top.outputs = ["t", ...]`: result i equals the ONNX tensor of that name ("" = none).
+    Any op has these attributes:
+    - location: `NameLoc` with the ONNX node name, or a `FusedLoc` of several after fusion;
+    - `top.outputs = ["t", ...]`: result i equals the ONNX tensor of that name ("" for none).
 
     Module attributes: `top.weight_file` (file name, beside the .mlir), `top.weight_hash`
     (XXH3-128 of that file, hex), `top.model_name`, `top.producer`.
@@ -31,11 +31,11 @@ def Top_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kWeightHashAttr = "top.weight_hash";
     static constexpr ::llvm::StringLiteral kModelNameAttr = "top.model_name";
 
-    /// The store all `top.weight` ops of this context refer to (see WeightStore.h).
+    /// Returns the store to which all `top.weight` ops of this context refer (see WeightStore.h).
     WeightStore &getWeightStore() { return *weightStore; }
 
   private:
-    // One per family, beside its generated definitions, so that a family compiles alone.
+    // Each family registers its ops beside its generated definitions, so that a family compiles alone.
     void registerConstOps();
     void registerElementwiseOps();
     void registerConvOps();

@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
-// True if `attr` is a constant whose elements all equal `number`.
+// Checks that `attr` is a constant whose elements all equal `number`.
 static bool isSplatOf(Attribute attr, double number) {
   auto elements = dyn_cast_or_null<DenseElementsAttr>(attr);
   if (!elements || !elements.isSplat()) {
@@ -22,7 +22,7 @@ static bool isSplatOf(Attribute attr, double number) {
   return elements.getElementType().isIntOrIndex() && elements.getSplatValue<APInt>() == static_cast<uint64_t>(number);
 }
 
-// `x` if the op's result has its very type, so that it can stand for the result.
+// Returns `x` if it has exactly the type of the op's result and can replace it.
 template <typename Op>
 static OpFoldResult sameTyped(Op op, Value x) {
   return x.getType() == op.getType() && tensorType(x).hasStaticShape() ? OpFoldResult(x) : OpFoldResult();
@@ -52,7 +52,7 @@ OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
 
 OpFoldResult CastOp::fold(FoldAdaptor) { return sameTyped(*this, getX()); }
 
-// C1 for one type.
+// Checks constraint C1 for one type.
 static bool hasBits(Type type) {
   return type.isF32() || type.isF64() || (type.isInteger() && type.getIntOrFloatBitWidth() >= 8);
 }

@@ -14,9 +14,10 @@ def Top_PowOp : Top_BinaryOp<"pow", "Power", "a ^ b, in the type of a", 1>;
 def Top_ModOp : Top_BinaryOp<"mod", "Remainder", "a - b * floor(a / b), or C fmod when `fmod` is set"> {
   let arguments = (ins Top_Tensor:$a, Top_Tensor:$b, DefaultValuedAttr<BoolAttr, "false">:$fmod);
 }
-def Top_MinOp : Top_BinaryOp<"min", "Smaller one", "min(a, b), NaN if either is NaN">;
-def Top_MaxOp : Top_BinaryOp<"max", "Larger one", "max(a, b), NaN if either is NaN">;
-def Top_BitShiftOp : Top_BinaryOp<"bit_shift", "Shift of integers", "left ? a << b : a >> b; a signed one keeps its sign, and all bits leave by b < 0 or b >= width"> {
+def Top_MinOp : Top_BinaryOp<"min", "Minimum of two operands", "min(a, b), NaN if either is NaN">;
+def Top_MaxOp : Top_BinaryOp<"max", "Maximum of two operands", "max(a, b), NaN if either is NaN">;
+def Top_BitShiftOp : Top_BinaryOp<"bit_shift", "Shift of integers",
+    "left ? a << b : a >> b; signed integers keep their sign, and b < 0 or b >= width shifts out all bits"> {
   let arguments = (ins Top_Tensor:$a, Top_Tensor:$b, BoolAttr:$left);
 }
 def Top_PReluOp : Top_BinaryOp<"prelu", "Parametric ReLU", "a < 0 ? b * a : a; b broadcasts to a">;
@@ -110,19 +111,23 @@ def Top_ShrinkOp : Top_UnaryOp<"shrink", "Shrink", "x < -lambd ? x + bias : x > 
                        DefaultValuedAttr<F32Attr, "0.5f">:$lambd);
 }
 def Top_ClipOp : Top_UnaryOp<"clip", "Clamp to constants", "min(max(x, lo), hi)"> {
-  let description = [{Bounds are held in double; an absent bound is -inf or +inf. Bounds that are not constant import as `top.max`/`top.min`.}];
+  let description = [{
+    Computes `y = min(max(x, lo), hi)`, elementwise. The bounds are doubles; an absent bound is -inf or +inf. Bounds
+    that are not constant are imported as `top.max` and `top.min`.
+  }];
   let arguments = (ins Top_Tensor:$x, F64Attr:$lo, F64Attr:$hi);
 }
-def Top_CastOp : Top_UnaryOp<"cast", "Element type conversion", "(type of y) x; float to integer truncates, to i1 tests for non-zero", "getTo()"> {
+def Top_CastOp : Top_UnaryOp<"cast", "Element type conversion",
+    "(type of y) x; float to integer truncates, to i1 tests for non-zero", "getTo()"> {
   let arguments = (ins Top_Tensor:$x, TypeAttr:$to);
   let hasFolder = 1;
 }
 
 // --- Quantisation --------------------------------------------------------------------
 def Top_BitcastOp : Top_Op<"bitcast", [DeclareOpInterfaceMethods<ScalarInterface>]> {
-  let summary = "Same bits, read as another element type";
+  let summary = "Reinterpretation of the bits as another element type";
   let description = [{
-    C1: the element types of `x` and `y` have as many bits, and are f32, f64 or integers of 8 bits or more.
+    (C1) The element types of `x` and `y` have the same number of bits, and are f32, f64 or integers of at least 8 bits.
   }];
   let arguments = (ins Top_Tensor:$x, TypeAttr:$to);
   let results = (outs Top_Tensor:$y);
@@ -133,24 +138,27 @@ class Top_QuantizationOp<string mnemonic> : Top_Op<mnemonic, [DeclareOpInterface
   let results = (outs Top_Tensor:$y);
 }
 def Top_QuantizeOp : Top_QuantizationOp<"quantize"> {
-  let summary = "Float to integers of a scale and zero point";
+  let summary = "Float to integers with a scale and a zero point";
   let description = [{
-    `y = sat(rne(x / scale) + zeroPoint)`, elementwise in f32; `rne` rounds half to even, `sat` clamps to the range of
-    the element type, which is that of `zeroPoint`, or to [-levels, levels] where `levels` is not 0; NaN becomes 0. Scale and zero point broadcast to `x`: one for all, one per
-    channel, or one per element.
-    C1: `x` and `scale` are f32. C2: `zeroPoint` is i8 (which is signed), ui8, i16 or ui16.
-    C3: the dims of `scale` and `zeroPoint` broadcast to those of `x`. C4: `levels` is a positive value of a signed element type, or 0.
+    `y = sat(rne(x / scale) + zeroPoint)`, elementwise in f32. `rne` rounds half to even. `sat` clamps to
+    [-levels, levels] if `levels` is not 0, else to the range of the element type, which is that of `zeroPoint`. NaN
+    becomes 0. Scale and zero point broadcast to `x`: one for the tensor, one per channel, or one per element.
+    (C1) `x` and `scale` are f32. (C2) `zeroPoint` is i8 (which is signed), ui8, i16 or ui16.
+    (C3) The dims of `scale` and `zeroPoint` broadcast to those of `x`. (C4) `levels` is 0, or a positive value of a
+    signed element type.
   }];
   let arguments = !con((ins Top_Tensor:$x), parameters);
 }
 def Top_DequantizeOp : Top_QuantizationOp<"dequantize"> {
-  let summary = "Integers of a scale and zero point to float";
+  let summary = "Integers with a scale and a zero point to float";
   let description = [{
-    `y = f32(x - zeroPoint) * scale`, elementwise; the difference is i32 and wraps around. Scale and zero point broadcast to `x`.
-    Where `levels` is not 0, the values of `x` lie in [-levels, levels].
-    A dequantize of a constant that a convolution, matmul or gather reads stays: it says that the constant is integers.
-    C1: `scale` is f32. C2: `x` and `zeroPoint` have one element type: i8 (which is signed), ui8, i16, ui16 or i32.
-    C3: the dims of `scale` and `zeroPoint` broadcast to those of `x`. C4: `levels` is a positive value of a signed element type, or 0.
+    `y = f32(x - zeroPoint) * scale`, elementwise. The difference is i32 and wraps around. Scale and zero point
+    broadcast to `x`. If `levels` is not 0, the values of `x` lie in [-levels, levels].
+    A dequantize of a constant that a convolution, matmul or gather reads is not folded: it marks the constant as
+    integers.
+    (C1) `scale` is f32. (C2) `x` and `zeroPoint` have one element type: i8 (which is signed), ui8, i16, ui16 or i32.
+    (C3) The dims of `scale` and `zeroPoint` broadcast to those of `x`. (C4) `levels` is 0, or a positive value of a
+    signed element type.
   }];
   let arguments = !con((ins Top_Tensor:$x), parameters);
 }

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
-// An emitter with the signedness of the op's operand `index`.
+// Returns an emitter with the signedness of the op's operand `index`.
 static ScalarEmitter emitterFor(Operation *op, OpBuilder &builder, Location loc, unsigned index = 0) {
   return ScalarEmitter(builder, loc, isUnsignedElement(elementOf(op->getOperand(index))));
 }
@@ -56,7 +56,7 @@ Value PowOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
   if (!isFloat(v[1])) {
     return math::IPowIOp::create(builder, loc, v[0], onExponent.cast(v[1], base, false));
   }
-  // An integer to a fractional power is computed in the type of the power and truncated.
+  // An integer raised to a fractional power is computed in the type of the exponent and truncated.
   Value power = math::PowFOp::create(builder, loc, onBase.cast(v[0], exponent, false), v[1]);
   return onExponent.cast(power, base, isUnsignedElement(elementOf(getA())));
 }
@@ -76,7 +76,7 @@ Value ModOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
   if (getFmod()) {
     return rest;
   }
-  // The sign follows the divisor: a rest of the other sign moves by one divisor.
+  // The result has the sign of the divisor: add the divisor to a remainder of the opposite sign.
   Value zero = e.constant(rest, 0);
   Value differs = e.less(arith::XOrIOp::create(builder, loc, rest, v[1]), zero);
   Value moves = arith::AndIOp::create(builder, loc, differs, e.notEqual(rest, zero));
@@ -168,7 +168,7 @@ Value NegOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
   return emitterFor(*this, builder, loc).neg(v[0]);
 }
 
-// A NaN has no sign and stays NaN: 0 is reached only where both comparisons say so.
+// NaN stays NaN: the result is 0 only if x equals 0.
 Value SignOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
   ScalarEmitter e = emitterFor(*this, builder, loc);
   Value zero = e.constant(v[0], 0);
@@ -189,7 +189,7 @@ Value RsqrtOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
   return e.div(e.constant(v[0], 1), e.math<math::SqrtOp>(v[0]));
 }
 
-// One math op each; on integers rounding is the identity.
+// Ops that map to one math op each; on integers, rounding is the identity.
 #define TOP_MATH(OP, MATH)                                                                                             \
   Value OP::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {                                               \
     return isFloat(v[0]) ? Value(MATH::create(builder, loc, v[0])) : v[0];                                             \
@@ -215,7 +215,7 @@ TOP_MATH(AtanhOp, math::AtanhOp)
 TOP_MATH(ErfOp, math::ErfOp)
 #undef TOP_MATH
 
-// Tensors carry ui8, scalars i8.
+// Scalars are signless: convert ui8 to i8.
 Value CastOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
   Type element = getTo();
   if (element.isUnsignedInteger()) {

@@ -1,4 +1,4 @@
-//===- TopInterfaces.h - What a Top op can answer ---===//
+//===- TopInterfaces.h - Interfaces of Top ops ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

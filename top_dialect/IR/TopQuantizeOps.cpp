@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
-// C1 for one operand.
+// Checks constraint C1 for one operand.
 static LogicalResult checkF32(Operation *op, Value value, StringRef what) {
   if (elementOf(value).isF32()) {
     return success();
@@ -16,7 +16,7 @@ static LogicalResult checkF32(Operation *op, Value value, StringRef what) {
   return op->emitOpError() << what << " has element type " << elementOf(value) << ", but only 'f32' is allowed (C1)";
 }
 
-// C2 for one operand; i32 only where `wide` says so.
+// Checks constraint C2 for one operand; i32 is allowed only if `wide` is set.
 static LogicalResult checkQuantized(Operation *op, Value value, StringRef what, bool wide) {
   Type type = elementOf(value);
   unsigned bits = type.isInteger() ? type.getIntOrFloatBitWidth() : 0;
@@ -28,7 +28,7 @@ static LogicalResult checkQuantized(Operation *op, Value value, StringRef what, 
                            << (wide ? ", 'ui16' and 'i32'" : " and 'ui16'") << " are allowed (C2)";
 }
 
-// C4; the bounds that the element type has hold where levels is 0.
+// Checks constraint C4. With levels = 0, the bounds are those of the element type.
 static LogicalResult checkLevels(Operation *op, uint64_t levels, Type type) {
   unsigned bits = type.getIntOrFloatBitWidth();
   if (levels == 0 || (!type.isUnsignedInteger() && bits < 64 && levels < (uint64_t(1) << (bits - 1)))) {
@@ -39,7 +39,7 @@ static LogicalResult checkLevels(Operation *op, uint64_t levels, Type type) {
                            << " here (C4)";
 }
 
-// The result has the dims of x (C3).
+// Infers a result with the dims of x (C3).
 static LogicalResult inferLike(Operation *op, Value x, ValueRange parameters, Type element, Types &types) {
   SmallVector<int64_t> shape(shapeOf(x));
   for (auto [i, parameter] : llvm::enumerate(parameters)) {
@@ -93,6 +93,6 @@ Value DequantizeOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
   ScalarEmitter e(builder, loc, isUnsignedElement(elementOf(getX())));
   Type i32 = builder.getI32Type();
   Value centred = e.sub(e.cast(v[0], i32, false), e.cast(v[2], i32, false));
-  // The difference has a sign whatever x has.
+  // The difference is signed even if x is not.
   return e.mul(ScalarEmitter(builder, loc).cast(centred, builder.getF32Type(), false), v[1]);
 }

@@ -22,7 +22,7 @@ static LogicalResult checkCount(Operation *op, StringRef name, size_t count, int
 // Reshape
 //===----------------------------------------------------------------------===//
 
-/// The shape an op is asked for: the operand `dynShape` where its value is known, else the attribute.
+/// Returns the requested shape: the value of `dynShape` if it is constant, else the attribute.
 static SmallVector<int64_t> wantedShape(Value dynShape, ArrayRef<int64_t> attribute) {
   auto known = dynShape ? getConstantInts(dynShape) : std::nullopt;
   return known ? *known : SmallVector<int64_t>(attribute);
@@ -32,7 +32,7 @@ LogicalResult ReshapeOp::inferShapes(Types &types) {
   SmallVector<int64_t> wanted = wantedShape(getDynShape(), getShape());
   bool isKnown = !getDynShape() || getConstantInts(getDynShape());
   if (getDynShape()) {
-    // At run time a 0 stands for the dim of x, as in ONNX.
+    // A 0 in a run-time shape stands for the dim of x, as in ONNX.
     for (auto [i, dim] : llvm::enumerate(wanted)) {
       if (dim == 0 && static_cast<int64_t>(i) < rankOf(getX())) {
         dim = shapeOf(getX())[i];
@@ -94,7 +94,7 @@ LogicalResult TransposeOp::inferShapes(Types &types) {
     shape.push_back(shapeOf(getX())[dim]);
   }
   if (static_cast<int64_t>(shape.size()) != rank || static_cast<int64_t>(getPerm().size()) != rank) {
-    return emitOpError() << "perm [" << getPerm() << "] is no permutation of rank " << rank << " (C1)";
+    return emitOpError() << "perm [" << getPerm() << "] is not a permutation of rank " << rank << " (C1)";
   }
   return addType(*this, shape, elementOf(getX()), types);
 }

@@ -1,4 +1,4 @@
-//===- Unsupported.cpp - The error for what is valid but not done ---===//
+//===- Unsupported.cpp - Error for valid but unsupported models -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/Unsupported.h"
 

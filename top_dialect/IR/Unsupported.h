@@ -1,4 +1,4 @@
-//===- Unsupported.h - The error for what is valid but not done ---===//
+//===- Unsupported.h - Error for valid but unsupported models -------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace tessera::top {
 
-/// A model that is right, but uses something Tessera does not do: the tools end with exit code 4.
+/// Reports a valid model that uses something Tessera does not support: the tools end with exit code 4.
 class UnsupportedError : public llvm::ErrorInfo<UnsupportedError> {
 public:
   static char ID;
@@ -22,7 +22,7 @@ private:
 
 inline llvm::Error unsupported(const llvm::Twine &text) { return llvm::make_error<UnsupportedError>(text); }
 
-/// |error| with |prefix| before its message; what is unsupported stays so.
+/// Returns |error| with |prefix| before its message. An UnsupportedError stays one.
 llvm::Error prefixed(llvm::Error error, const llvm::Twine &prefix);
 
 } // namespace tessera::top

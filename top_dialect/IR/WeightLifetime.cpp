@@ -1,4 +1,4 @@
-//===- WeightLifetime.cpp - When weights are given up ---===//
+//===- WeightLifetime.cpp - Dropping weights that are no longer used ------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/WeightLifetime.h"
 

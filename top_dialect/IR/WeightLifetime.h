@@ -1,4 +1,4 @@
-//===- WeightLifetime.h - When weights are given up ---===//
+//===- WeightLifetime.h - Dropping weights that are no longer used --------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace tessera::top {
 
-/// As long as it lives, ops of |module| alone hold tensors of the context's weight store: no clone of it, and no part
-/// that was cut out, is in use.
+/// States, during its lifetime, that only ops of |module| refer to tensors of the context's weight store: neither a
+/// clone of the module nor ops moved out of it are in use.
 class SoleHolder {
 public:
   explicit SoleHolder(mlir::ModuleOp module);
@@ -19,12 +19,12 @@ private:
   mlir::MLIRContext *context;
 };
 
-/// Gives up what no `top.weight` of the module around |op| names, if that module is the sole holder; else does nothing.
-/// Between phases, and in passes that replace weights, between one weight and the next. Views of what is given up
-/// become invalid.
+/// Drops all weights to which no `top.weight` of the module around |op| refers, if that module is the sole holder; else
+/// does nothing. Called between phases, and by passes between the weights that they replace. Invalidates views of
+/// dropped weights.
 void dropUnheldWeights(mlir::Operation *op);
 
-/// Says that |constant| is not read for a while (see WeightStore::release). Values that are no weight are left alone.
+/// States that |constant| will not be read for a while (see WeightStore::release). Ignores values that are not weights.
 void releaseWeight(mlir::Value constant);
 
 } // namespace tessera::top

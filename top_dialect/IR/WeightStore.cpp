@@ -34,7 +34,7 @@ using namespace tessera::top;
 namespace {
 constexpr size_t kDataAlignment = 64;
 constexpr uint64_t kMaxHeaderBytes = 100u << 20;
-/// Of a large file that is hashed: what is read at once, and how many of them before they are hashed.
+/// Large files are hashed in pieces of this size; at most so many pieces are read ahead.
 constexpr size_t kPieceBytes = 16u << 20, kPiecesAhead = 4;
 
 template <typename... Args>
@@ -65,7 +65,7 @@ static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> mapFile(StringRef pat
   return std::move(*buffer);
 }
 
-/// The memory of the whole pages in |bytes|, of a mapped file that nobody writes to.
+/// Returns the memory of all whole pages in |bytes| to the system. The bytes must belong to an unmodified mapped file.
 static void releasePages(ArrayRef<char> bytes) {
   static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   uintptr_t begin = llvm::alignTo(reinterpret_cast<uintptr_t>(bytes.begin()), page);
@@ -75,8 +75,8 @@ static void releasePages(ArrayRef<char> bytes) {
   }
 }
 
-/// XXH3-128 of large mapped bytes: while one piece is hashed, a second thread has the system read those behind it, and
-/// what is hashed takes no memory any more.
+/// Computes XXH3-128 of large mapped bytes. While one piece is hashed, a second thread makes the system read the pieces
+/// after it. Hashed pieces are returned to the system.
 static XXH128_hash_t hashMapped(StringRef content) {
   auto piece = [&](size_t index) { return content.substr(index * kPieceBytes, kPieceBytes); };
   const size_t pieces = llvm::divideCeil(content.size(), kPieceBytes);
@@ -84,7 +84,7 @@ static XXH128_hash_t hashMapped(StringRef content) {
   std::thread reader([&] {
     for (size_t i = 0; i < pieces; ++i) {
       ahead.acquire();
-      // An advice: where the system does not know it, the pages come as they are hashed.
+      // This is only advice: if the system does not support it, pages are read when they are hashed.
       madvise(const_cast<char *>(piece(i).data()), piece(i).size(), MADV_POPULATE_READ);
     }
   });
@@ -96,11 +96,11 @@ static XXH128_hash_t hashMapped(StringRef content) {
     ahead.release();
   }
   reader.join();
-  releasePages(llvm::arrayRefFromStringRef<char>(content)); // pieces that were hashed before the reader came to them
+  releasePages(llvm::arrayRefFromStringRef<char>(content)); // pieces that were hashed before the reader populated them
   return XXH3_128bits_digest(state.get());
 }
 
-/// XXH3-128 of a file as 32 hex digits.
+/// Returns XXH3-128 of a file as 32 hex digits.
 static std::string hashOf(const llvm::MemoryBuffer &file) {
   StringRef content = file.getBuffer();
   bool isLarge = isMapped(file) && content.size() > 2 * kPieceBytes;
@@ -108,7 +108,7 @@ static std::string hashOf(const llvm::MemoryBuffer &file) {
 }
 
 namespace {
-/// One tensor of a safetensors header, checked against the data section.
+/// One tensor of a safetensors header, validated against the data section.
 struct HeaderTensor {
   Type elementType;
   SmallVector<int64_t, 4> shape;
@@ -134,7 +134,7 @@ static llvm::Expected<HeaderTensor> parseTensor(MLIRContext *context, StringRef 
   for (const llvm::json::Value &dim : *shape) {
     auto size = dim.getAsInteger();
     if (!size || *size < 0) {
-      return fail("tensor '{0}' has a dim that is no size", name);
+      return fail("tensor '{0}' has a dim that is not a size", name);
     }
     tensor.shape.push_back(*size);
   }
@@ -143,14 +143,14 @@ static llvm::Expected<HeaderTensor> parseTensor(MLIRContext *context, StringRef 
   int64_t bytes = byteSize(RankedTensorType::get(tensor.shape, tensor.elementType));
   if (!begin || !end || *begin > *end || *end > dataBytes || bytes < 0 ||
       *end - *begin != static_cast<uint64_t>(bytes)) {
-    return fail("tensor '{0}' has offsets that do not fit its size or the file", name);
+    return fail("tensor '{0}' has offsets that do not match its size or the file", name);
   }
   tensor.begin = *begin;
   tensor.end = *end;
   return tensor;
 }
 
-/// The hash of a file that was mapped after |identity| was asked for.
+/// Returns the hash of a mapped file. |identity| must have been taken before the file was mapped.
 static std::string verifiedHash(StringRef path, const std::optional<FileIdentity> &identity,
                                 const llvm::MemoryBuffer &file) {
   if (std::optional<std::string> known = identity ? knownHash(*identity) : std::nullopt) {
@@ -181,17 +181,17 @@ llvm::Error WeightStore::open(StringRef path, StringRef expectedHash) {
   }
   uint64_t headerBytes = 0;
   if (content.size() < sizeof(headerBytes)) {
-    return fail("'{0}' is no safetensors file: {1} bytes", path, content.size());
+    return fail("'{0}' is not a safetensors file: it has only {1} bytes", path, content.size());
   }
   std::memcpy(&headerBytes, content.data(), sizeof(headerBytes));
   if (headerBytes > kMaxHeaderBytes || headerBytes > content.size() - sizeof(headerBytes)) {
-    return fail("'{0}' is no safetensors file: its header would have {1} bytes of the file's {2}", path, headerBytes,
+    return fail("'{0}' is not a safetensors file: its header would take {1} of the file's {2} bytes", path, headerBytes,
                 content.size());
   }
   auto header = parseJson(content.substr(sizeof(headerBytes), headerBytes));
   if (!header || !header->getAsObject()) {
     llvm::consumeError(header.takeError());
-    return fail("'{0}' is no safetensors file: its header is no JSON object", path);
+    return fail("'{0}' is not a safetensors file: its header is not a JSON object", path);
   }
   StringRef data = content.drop_front(sizeof(headerBytes) + headerBytes);
   for (auto &[name, value] : *header->getAsObject()) {
@@ -204,7 +204,7 @@ llvm::Error WeightStore::open(StringRef path, StringRef expectedHash) {
     }
     ArrayRef<char> bytes(data.data() + tensor->begin, tensor->end - tensor->begin);
     std::lock_guard<std::mutex> lock(mutex);
-    // Not hashed: what comes from a file was made unique when it was written.
+    // Not hashed: tensors of a file were deduplicated when it was written.
     if (!entries.try_emplace(name, Entry{tensor->elementType, tensor->shape, bytes, file, 0, isMapped(*file)}).second) {
       return fail("weight file '{0}': tensor '{1}' is already loaded", path, name);
     }
@@ -247,7 +247,7 @@ std::string WeightStore::add(StringRef keyHint, Type elementType, ArrayRef<int64
     }
     return it->second;
   }
-  // JSON keys must be UTF-8; ONNX names need not be.
+  // JSON keys must be UTF-8, ONNX names may be anything.
   std::string base = keyHint.empty() ? "constant" : llvm::json::fixUTF8(keyHint);
   std::string key = base;
   while (entries.contains(key) || key == "__metadata__") {
@@ -293,7 +293,7 @@ void WeightStore::retain(const llvm::StringSet<> &keys) {
 
 uint64_t WeightStore::bytesInMemory() const {
   std::lock_guard<std::mutex> lock(mutex);
-  llvm::SmallPtrSet<const char *, 16> seen; // tensors of other shapes may share their bytes
+  llvm::SmallPtrSet<const char *, 16> seen; // tensors of different shapes may share their bytes
   uint64_t bytes = 0;
   for (const auto &item : entries) {
     const Entry &entry = item.second;

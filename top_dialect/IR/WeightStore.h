@@ -18,58 +18,59 @@
 
 namespace tessera::top {
 
+/// Result of WeightStore::save.
 struct SavedWeights {
   PendingFile file;
   std::string hash; ///< XXH3-128 of the file, 32 hex digits
 };
 
-/// Tensors by key, in the safetensors format on disk. One per MLIRContext, held by the Top dialect.
-/// Entries are never changed or moved once added, so views stay valid until their tensor is dropped. Thread-safe.
+/// Stores tensors by key, in the safetensors format on disk. The Top dialect owns one store per MLIRContext. Entries
+/// are never changed or moved, so views stay valid until their tensor is dropped. Thread-safe.
 class WeightStore {
 public:
-  /// Row-major, little endian, i1 one byte per element.
+  /// View of a tensor: row-major, little endian, i1 as one byte per element.
   struct TensorView {
     mlir::Type elementType;
     llvm::ArrayRef<int64_t> shape;
     llvm::ArrayRef<char> bytes;
-    std::shared_ptr<const void> owner; ///< of the bytes
+    std::shared_ptr<const void> owner; ///< keeps the bytes alive
   };
 
   explicit WeightStore(mlir::MLIRContext *context) : context(context) {}
 
-  /// Maps a safetensors file and adds its tensors. Everything in it is checked: header, types, offsets,
-  /// sizes. With `expectedHash` not empty the file's hash must be that.
+  /// Maps a safetensors file and adds its tensors. Validates header, types, offsets and sizes and, if `expectedHash` is
+  /// not empty, the file's hash.
   llvm::Error open(llvm::StringRef path, llvm::StringRef expectedHash = "");
 
+  /// Returns the tensor of `key`; nothing if it does not exist or was dropped.
   std::optional<TensorView> lookup(llvm::StringRef key) const;
 
-  /// Adds a tensor and returns its key: `keyHint`, with a number behind it if that is taken. A tensor
-  /// equal in type, shape and bytes to one already there is not added again: its key is returned.
-  /// Keys depend on the order of the calls only.
+  /// Adds a tensor and returns its key: `keyHint`, with a numeric suffix if that is taken. If an equal tensor (type,
+  /// shape and bytes) exists, it returns the key of that one. Keys depend only on the order of the calls.
   std::string add(llvm::StringRef keyHint, mlir::Type elementType, llvm::ArrayRef<int64_t> shape,
                   std::vector<char> bytes);
 
-  /// The same for bytes that `owner` keeps alive and unchanged: a mapped file (`isMapped`), a parsed message.
+  /// The same for bytes that `owner` keeps alive and unchanged, such as a mapped file (`isMapped`) or a parsed message.
   std::string add(llvm::StringRef keyHint, mlir::Type elementType, llvm::ArrayRef<int64_t> shape,
                   llvm::ArrayRef<char> bytes, std::shared_ptr<const void> owner, bool isMapped = false);
 
-  /// Writes the tensors of `keys`; they are at `path` once the file is kept. Same tensors, same bytes. What is mapped
-  /// takes no memory any more (see `release`).
+  /// Writes the tensors of `keys`. They appear at `path` when the returned file is kept. The same tensors give the same
+  /// bytes. Releases tensors of mapped files (see `release`).
   llvm::Expected<SavedWeights> save(llvm::StringRef path, llvm::ArrayRef<llvm::StringRef> keys) const;
 
-  /// Says that the tensor is not read for a while: where it is a mapped file's, its memory goes back to the system, and
-  /// who reads it after all has it read from the file again. Views stay valid.
+  /// States that the tensor will not be read for a while. The memory of a mapped tensor is returned to the system; a
+  /// later access reads the file again. Views stay valid.
   void release(llvm::StringRef key) const;
 
-  /// Frees the memory of all tensors but those of `keys`: what is mapped is released, of what is not, views become
-  /// invalid. The keys of dropped tensors stay theirs: who adds the same bytes again gets the same key.
+  /// Drops all tensors except those of `keys`: mapped ones are released; views of others become invalid. Dropped
+  /// tensors keep their keys: adding the same bytes again returns the same key.
   void retain(const llvm::StringSet<> &keys);
 
-  /// Bytes of memory that its tensors take, mapped files aside.
+  /// Returns the number of bytes of memory in use, without mapped files.
   uint64_t bytesInMemory() const;
 
-  /// The module whose ops alone hold tensors of this store, as long as that is so; null where others may as well. A
-  /// pass on that module may drop what it replaces (WeightLifetime.h).
+  /// Sets the module whose ops alone refer to tensors of this store; null if there may be others. A pass on that module
+  /// may drop weights that it replaces (WeightLifetime.h).
   void setSoleHolder(const void *module) { soleHolder = module; }
   const void *getSoleHolder() const { return soleHolder; }
 
@@ -82,17 +83,17 @@ private:
     mlir::Type elementType;
     llvm::SmallVector<int64_t, 4> shape;
     llvm::ArrayRef<char> bytes;
-    std::shared_ptr<const void> owner; ///< null: dropped
+    std::shared_ptr<const void> owner; ///< null if the tensor was dropped
     uint64_t hash = 0;
     bool isMapped = false;
-    Digest digest = {}; ///< of the bytes, once they are dropped
+    Digest digest = {}; ///< digest of the bytes, set when they are dropped
   };
   static Digest digestOf(llvm::ArrayRef<char> bytes);
 
   mlir::MLIRContext *context;
   mutable std::mutex mutex;
   llvm::StringMap<Entry> entries;
-  /// Content hash -> keys with that hash, for finding equal tensors.
+  /// Keys by hash of the content, to find equal tensors.
   std::multimap<uint64_t, std::string> byHash;
   llvm::StringMap<unsigned> nextSuffix;
   const void *soleHolder = nullptr;

@@ -1,4 +1,4 @@
-//===- WeightStore_test.cpp - Weights are there as long as something holds them ---===//
+//===- WeightStore_test.cpp - Weights exist as long as they are held ------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/WeightStore.h"
 
@@ -28,7 +28,7 @@ struct Weights : testing::Test {
   MLIRContext context;
 };
 
-/// Pages of |bytes| that are in this process's memory.
+/// Returns the number of pages of |bytes| that are resident in this process.
 size_t residentPages(ArrayRef<char> bytes) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   FILE *file = fopen("/proc/self/pagemap", "rb");
@@ -59,7 +59,7 @@ TEST_F(Weights, DroppedOnesTakeNoMemoryAndKeepTheirKey) {
   EXPECT_FALSE(store().lookup("a"));
   EXPECT_TRUE(store().lookup("b"));
   EXPECT_EQ(store().bytesInMemory(), 4096u);
-  EXPECT_EQ(add("a", 3), "a_1") << "another tensor under the same wish";
+  EXPECT_EQ(add("a", 3), "a_1") << "another tensor with the same hint";
   EXPECT_EQ(add("c", 1), "a") << "the same bytes again";
   EXPECT_EQ(store().lookup("a")->bytes.front(), 1);
 }
@@ -95,7 +95,7 @@ TEST_F(Weights, MappedOnesAreReadAgain) {
   EXPECT_EQ(store().bytesInMemory(), 0u);
   size_t before = residentPages(bytes);
   store().release("w");
-  if (before) { // the system tells
+  if (before) { // the system reports resident pages
     EXPECT_LE(residentPages(bytes), 2u) << "of " << before << ": those shared with neighbours";
   }
   EXPECT_EQ(llvm::count(bytes, 7), size);

@@ -9,7 +9,7 @@ func.func @constants() -> (tensor<2xi1>, tensor<300xf32>) {
   return %0, %1 : tensor<2xi1>, tensor<300xf32>
 }
 
-// Branches that differ in a dim leave it open.
+// A dim in which the branches differ becomes `?`.
 // CHECK-LABEL: @branches
 func.func @branches(%cond: tensor<i1>, %a: tensor<2xf32>, %b: tensor<3xf32>) -> tensor<?xf32> {
   // CHECK: top.if

@@ -18,7 +18,7 @@ func.func @identities(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   return %8 : tensor<2x3xf32>
 }
 
-// An addition that broadcasts its other operand is no identity.
+// An addition of 0 that broadcasts its other operand is not an identity.
 // CHECK-LABEL: @broadcasting
 func.func @broadcasting(%x: tensor<3xf32>) -> tensor<2x3xf32> {
   %zero = top.constant dense<0.0> : tensor<2x3xf32> : tensor<2x3xf32>

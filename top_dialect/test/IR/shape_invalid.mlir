@@ -17,7 +17,7 @@ func.func @reshape_c2(%a: tensor<2x3xf32>) {
 // -----
 
 func.func @transpose_c1(%a: tensor<2x3xf32>) {
-  // expected-error @below {{is no permutation of rank 2 (C1)}}
+  // expected-error @below {{is not a permutation of rank 2 (C1)}}
   %0 = top.transpose %a {perm = array<i64: 0, 0>} : (tensor<2x3xf32>) -> tensor<2x2xf32>
   return
 }

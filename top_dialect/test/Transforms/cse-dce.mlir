@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --top-dce --split-input-file | FileCheck %s --check-prefix=DCE
 // SPDX-License-Identifier: Apache-2.0
 
-// Equal but for their names: the first takes a name if it has none.
+// Ops that differ only in their names are merged. The first one takes over the name if it does not have one.
 // CSE-LABEL: @equal
 // CSE-NEXT: %[[C:.*]] = top.constant
 // CSE-NEXT: %[[A:.*]] = top.add %arg0, %[[C]] {top.outputs = ["b"]}
@@ -21,7 +21,7 @@ func.func @equal(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
 
 // -----
 
-// Attributes that compute count; what one branch computes is not there in the other.
+// Ops with different attributes are not merged, nor are ops in different branches.
 // CSE-LABEL: @different
 // CSE: top.softmax
 // CSE: top.softmax
@@ -45,7 +45,7 @@ func.func @different(%x: tensor<4x4xf32>, %cond: tensor<i1>) -> (tensor<4x4xf32>
 
 // -----
 
-// Dead chains go, the unused input stays. The first result of the if has no user: its branch empties.
+// Dead chains are erased, unused inputs stay. The first result of the if has no user, so its branch becomes empty.
 // DCE-LABEL: @dead(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>, %arg2: tensor<i1>)
 // DCE-NEXT: %[[Y:.*]] = top.if %arg2 {
 // DCE-NEXT: %[[N:.*]] = top.neg %arg0

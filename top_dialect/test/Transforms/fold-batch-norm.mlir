@@ -48,7 +48,7 @@ func.func @conv_transpose_groups(%x: tensor<1x4x8xf32>) -> tensor<1x2x8xf32> {
 
 // -----
 
-// matmul: the channels are the last dim; with transB the rows of b.
+// matmul: the channels are the last dim; with transB they are the rows of b.
 // CHECK-LABEL: @matmul
 // CHECK: top.constant dense<{{\[\[}}2.000000e+00, 3.000000e+00], [2.000000e+00, 3.000000e+00]]>
 // CHECK: top.matmul
@@ -67,7 +67,7 @@ func.func @matmul(%x: tensor<5x2xf32>) -> (tensor<5x2xf32>, tensor<5x2xf32>) {
 
 // -----
 
-// A batch_norm before the convolution (DenseNet) becomes mul and add, though its input has other users.
+// A batch_norm before the convolution (DenseNet) becomes mul and add, even though its input has other users.
 // CHECK-LABEL: @pre_activation
 // CHECK: %[[M:.*]] = top.constant dense<{{\[\[}}[1.000000e+00]], {{\[}}[2.000000e+00]]]> : tensor<2x1x1xf32>
 // CHECK: %[[S:.*]] = top.mul %arg0, %[[M]]
@@ -87,7 +87,7 @@ func.func @pre_activation(%x: tensor<1x2x4x4xf32>) -> (tensor<1x2x4x4xf32>, tens
 
 // -----
 
-// The convolution's own result is used: nothing may be folded into it. Spatial constants are no channels.
+// The convolution's own result has a user, so it cannot be folded. Constants along spatial dims are not per channel.
 // CHECK-LABEL: @keeps
 // CHECK: top.conv
 // CHECK-NEXT: top.mul
@@ -106,7 +106,7 @@ func.func @keeps(%x: tensor<1x1x2xf32>) -> (tensor<1x2x2xf32>, tensor<1x2x2xf32>
 
 // -----
 
-// A quotient by zero is infinite, but a product with infinite weights is NaN where an operand is 0.
+// Division by zero gives infinity, but an infinite weight times an operand of 0 gives NaN: it is not folded.
 // CHECK-LABEL: @keeps_division_by_zero
 // CHECK: top.conv
 // CHECK: top.div

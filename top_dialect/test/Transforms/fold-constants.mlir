@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --top-fold-constants --split-input-file | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// The shape arithmetic that exporters write before a reshape.
+// Folds the shape arithmetic that exporters emit before a reshape.
 // CHECK-LABEL: @shape_arithmetic
 // CHECK-NEXT: top.reshape %arg0 {shape = array<i64: 2, 12>} : (tensor<2x3x4xf32>) -> tensor<2x12xf32>
 // CHECK-NEXT: return {{.*}} : tensor<2x12xf32>
@@ -18,7 +18,7 @@ func.func @shape_arithmetic(%x: tensor<2x3x4xf32>) -> tensor<?x?xf32> {
 
 // -----
 
-// Only the batch is unknown: the other dims are still numbers.
+// Only the batch is unknown: the other dims are still folded.
 // CHECK-LABEL: @part_of_dynamic_shape
 // CHECK: %[[C:.*]] = top.constant dense<8> : tensor<1xi64>
 // CHECK: return %[[C]]
@@ -42,7 +42,7 @@ func.func @evaluates() -> tensor<2xf32> {
 
 // -----
 
-// A broadcast that would blow a scalar up to 16 MiB stays a broadcast.
+// A broadcast that would expand a scalar to 16 MiB is not folded.
 // CHECK-LABEL: @keeps_growth
 // CHECK: top.expand
 func.func @keeps_growth() -> tensor<4194304xf32> {
@@ -76,7 +76,7 @@ func.func @no_ops(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
 
 // -----
 
-// x + 0 that broadcasts x is no no-op.
+// x + 0 that broadcasts x is not an identity.
 // CHECK-LABEL: @keeps_broadcast
 // CHECK: top.add
 func.func @keeps_broadcast(%x: tensor<4xf32>) -> tensor<2x4xf32> {
@@ -104,7 +104,7 @@ func.func @powers(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Slices: gather of indices in even steps; slice of slice; slice of one operand of a concat.
+// Slices: a gather with evenly spaced indices; a slice of a slice; a slice of one operand of a concat.
 // CHECK-LABEL: @slices
 // CHECK-NEXT: %[[A:.*]] = top.slice %arg0 {sizes = array<i64: 2, 2>, starts = array<i64: 0, 5>, steps = array<i64: 1, -4>}
 // CHECK-NEXT: return %[[A]], %arg0
@@ -119,7 +119,7 @@ func.func @slices(%x: tensor<2x6xf32>, %y: tensor<2x6xf32>) -> (tensor<2x2xf32>,
 
 // -----
 
-// A condition that is known leaves one branch.
+// A constant condition selects one branch.
 // CHECK-LABEL: @branch
 // CHECK-NEXT: %[[Y:.*]] = top.relu %arg0
 // CHECK-NEXT: return %[[Y]]
@@ -138,7 +138,7 @@ func.func @branch(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// What a convolution reads stays integers, through moves too; what an addition reads becomes a number.
+// A dequantised constant stays if a convolution reads it, also through moves; for an addition it is folded to floats.
 // CHECK-LABEL: @dequantized_weights
 // CHECK-DAG: %[[W:.*]] = top.dequantize {{.*}} -> tensor<2x1x1x1xf32>
 // CHECK-DAG: %[[T:.*]] = top.dequantize {{.*}} -> tensor<1x2xf32>
@@ -169,7 +169,7 @@ func.func @dequantized_weights(%x: tensor<1x1x3x2xf32>) -> tensor<1x2x3x1xf32> {
 
 // -----
 
-// A kernel beyond all of the input ends with it; not where there is padding or another window.
+// A kernel is cropped to the input if it is larger than all of it, unless there is padding or another window.
 // CHECK-LABEL: @windows_end
 // CHECK: top.avg_pool {{.*}}kernel = array<i64: 3, 2>
 // CHECK: top.max_pool {{.*}}kernel = array<i64: 3, 3>
@@ -195,7 +195,7 @@ func.func @heads_are_not_merged(%x: tensor<2x4x5x3xf32>) -> tensor<2x4x3x5xf32> 
 
 // -----
 
-// Split in another way than merged.
+// The dims are split differently from how they were merged.
 // CHECK-LABEL: @repeated_heads
 // CHECK-NEXT: %[[R:.*]] = top.reshape %arg0 {shape = array<i64: 1, 4, 5, 3>}
 // CHECK-NEXT: top.transpose %[[R]] {perm = array<i64: 0, 1, 3, 2>}
@@ -208,7 +208,7 @@ func.func @repeated_heads(%x: tensor<1x2x2x5x3xf32>) -> tensor<1x4x3x5xf32> {
 
 // -----
 
-// The reshape behind splits what moved.
+// The second reshape splits the dim that was moved.
 // CHECK-LABEL: @moved_dims_are_split
 // CHECK: top.transpose {{.*}}perm = array<i64: 0, 2, 1>
 // CHECK-NEXT: top.reshape
@@ -221,7 +221,7 @@ func.func @moved_dims_are_split(%x: tensor<2x4x5x3xf32>) -> tensor<2x4x15xf32> {
 
 // -----
 
-// Added under another view with the same dims but for ones.
+// The addition uses a view whose dims are the same except for ones.
 // CHECK-LABEL: @added_without_view
 // CHECK-NEXT: %[[M:.*]] = top.reshape %arg1 {shape = array<i64: 3, 1, 5>}
 // CHECK-NEXT: top.add %arg0, %[[M]] : (tensor<3x2x5xf32>, tensor<3x1x5xf32>)
@@ -246,7 +246,7 @@ func.func @added_under_a_view(%x: tensor<6x5xf32>, %m: tensor<3x1x5xf32>) -> ten
 
 // -----
 
-// Tensors without elements are constants, whatever computes them, and what is computed from them alone is known: the
+// Tensors without elements are constants, whatever op computes them, and so are results computed from them alone: the
 // sum is 0.
 // CHECK-LABEL: @empty
 // CHECK-NEXT: %[[E:.*]] = top.constant dense<> : tensor<2x0xf32>

@@ -13,7 +13,7 @@ func.func @conv(%x: tensor<1x1x8x8xf32>) -> tensor<1x1x9x9xf32> {
 
 // -----
 
-// Channel padding, another value and reflection are no padding of a convolution.
+// Padding of channels, with another value, or by reflection cannot become padding of a convolution.
 // CHECK-LABEL: @keeps
 // CHECK: top.pad
 // CHECK: top.pad
@@ -32,7 +32,7 @@ func.func @keeps(%x: tensor<1x1x8xf32>) -> (tensor<1x1x8xf32>, tensor<1x1x8xf32>
 
 // -----
 
-// The mean counted the padding: it goes on counting it.
+// The mean counts the padding before and after the folding.
 // CHECK-LABEL: @avg_pool
 // CHECK-NOT: top.pad
 // CHECK: top.avg_pool %arg0 {countIncludePad = true, {{.*}}pads = array<i64: 1, 1>
@@ -44,7 +44,7 @@ func.func @avg_pool(%x: tensor<1x1x8xf32>) -> tensor<1x1x8xf32> {
 
 // -----
 
-// The pool's own padding does not count, the pad's does: no one pool says both.
+// The pool's own padding does not count towards the mean, but the pad's does: one pool cannot express both.
 // CHECK-LABEL: @avg_pool_keeps
 // CHECK: top.pad
 func.func @avg_pool_keeps(%x: tensor<1x1x8xf32>) -> tensor<1x1x9xf32> {
@@ -55,7 +55,7 @@ func.func @avg_pool_keeps(%x: tensor<1x1x8xf32>) -> tensor<1x1x9xf32> {
 
 // -----
 
-// Zero wins against negative elements, not against those of a relu; -inf never wins.
+// A padded zero can be the maximum of negative elements, but not after a relu; -inf is never the maximum.
 // CHECK-LABEL: @max_pool
 // CHECK: top.pad %arg0
 // CHECK-NOT: top.pad

@@ -35,8 +35,8 @@ func.func @conv_clip(%x: tensor<1x1x8xf32>) -> tensor<1x1x8xf32> {
 
 // -----
 
-// A mask on a product of two activations is no bias; another user wants the sum before the relu; a
-// clip from below zero is no rectifier.
+// Not fused: a mask added to a product of two activations, which is not a bias; a sum with another user before the
+// relu; a clip from below zero, which is not a rectifier.
 // CHECK-LABEL: @keeps
 // CHECK: top.matmul
 // CHECK-NEXT: top.add

@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --split-input-file '--top-pipeline=recover=false fold-weights=false sink-transposes=false fuse=false' | FileCheck %s --check-prefix=OFF
 // SPDX-License-Identifier: Apache-2.0
 
-// A block as a TensorFlow exporter writes it: pad, convolution and its normalisation in two layouts.
+// A block of a TensorFlow exporter: pad, convolution and its normalisation in two layouts.
 // CHECK-LABEL: @block
 // CHECK-NOT: top.pad
 // CHECK-NOT: top.transpose

@@ -19,7 +19,7 @@ func.func @gelu_erf(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// (1 + erf(x * 0.7071)) * (x * 0.5), the order turned round.
+// (1 + erf(x * 0.7071)) * (x * 0.5), with the factors in the other order.
 // CHECK-LABEL: @gelu_erf_turned
 // CHECK-NEXT: top.gelu %arg0
 // CHECK-NEXT: return
@@ -37,7 +37,7 @@ func.func @gelu_erf_turned(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// The tanh form with x^3 as a power; with x * x^2; and factored: x (a + b x^2).
+// The tanh form: x^3 as a power, as x * x^2, and factored as x (a + b x^2).
 // CHECK-LABEL: @gelu_tanh
 // CHECK-NEXT: top.gelu %arg0 {tanh = true}
 // CHECK-NEXT: top.gelu %arg1 {tanh = true}
@@ -70,7 +70,7 @@ func.func @gelu_tanh(%x: tensor<4xf32>, %z: tensor<4xf32>) -> (tensor<4xf32>, te
 
 // -----
 
-// Another cubic coefficient is another function.
+// A different cubic coefficient is a different function.
 // CHECK-LABEL: @no_gelu
 // CHECK-NOT: top.gelu
 // CHECK: top.tanh
@@ -93,7 +93,7 @@ func.func @no_gelu(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// x sigmoid(x), and x / (1 + e^-x). The sigmoid of another value is a gate, not silu.
+// x sigmoid(x), and x / (1 + e^-x). A product with the sigmoid of another value is a gate, not silu.
 // CHECK-LABEL: @silu
 // CHECK-NEXT: %[[A:.*]] = top.silu %arg0
 // CHECK-NEXT: %[[B:.*]] = top.silu %arg1
@@ -166,7 +166,7 @@ func.func @hard_swish(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tenso
 
 // -----
 
-// With the constants of another slope it is a gate; relu6 alone stays a clip.
+// With constants of another slope it is a gate; relu6 alone stays a clip.
 // CHECK-LABEL: @hard_sigmoid
 // CHECK-NEXT: top.hard_sigmoid %arg0 {alpha = 2.500000e-01 : f32}
 // CHECK-NEXT: top.clip %arg0

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --top-recover-attention --split-input-file | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// The scale on q, the keys transposed on the way into the product (ViT).
+// q is scaled, and a transpose feeds the keys into the matmul (ViT).
 // CHECK-LABEL: @scaled_query
 // CHECK-NEXT: %[[Y:.*]] = top.attention %arg0, %arg1, %arg2 {scale = 5.000000e-01 : f64, top.outputs = ["y"]}
 // CHECK-NEXT: return %[[Y]]
@@ -17,7 +17,7 @@ func.func @scaled_query(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x6x4xf32>, %v: te
 
 // -----
 
-// Mask after the scale (by division); keys whose own transpose goes into the product too.
+// The mask is added after the scale (a division); the matmul also reads the keys through a transpose.
 // CHECK-LABEL: @masked
 // CHECK-NEXT: %[[K:.*]] = top.transpose %arg1 {perm = array<i64: 0, 2, 1, 3>}
 // CHECK-NEXT: top.attention %arg0, %[[K]], %arg2, %arg3 {scale = 2.500000e-01 : f64}
@@ -35,7 +35,7 @@ func.func @masked(%q: tensor<1x2x5x4xf32>, %k: tensor<1x6x2x4xf32>, %v: tensor<1
 
 // -----
 
-// Grouped queries: keys and values repeat each head twice. 4 query heads become 2 x 2.
+// Grouped queries: keys and values repeat each head twice, so 4 query heads become 2 x 2.
 // CHECK-LABEL: @grouped
 // CHECK-DAG: %[[K:.*]] = top.reshape %arg1 {shape = array<i64: 1, 2, 1, 6, 4>}
 // CHECK-DAG: %[[V:.*]] = top.reshape %arg2 {shape = array<i64: 1, 2, 1, 6, 3>}
@@ -61,7 +61,7 @@ func.func @grouped(%q: tensor<1x4x5x4xf32>, %k: tensor<1x2x6x4xf32>, %v: tensor<
 
 // -----
 
-// The probabilities are a result; keys that no transpose makes; a softmax along another axis.
+// Not attention: the probabilities are a result; no transpose produces the keys; the softmax is along another axis.
 // CHECK-LABEL: @keeps
 // CHECK-NOT: top.attention
 // CHECK: return
@@ -80,7 +80,7 @@ func.func @keeps(%q: tensor<4x4xf32>, %k: tensor<4x4xf32>, %v: tensor<4x4xf32>) 
 
 // -----
 
-// The guard against rows that a mask leaves nothing of, where the mask leaves something of each.
+// The guard against fully masked rows is removed if the mask leaves something of each row.
 // CHECK-LABEL: @guarded
 // CHECK: top.attention %arg0, %arg1, %arg2, %{{.*}} {scale = 2.500000e-01 : f64}
 // CHECK-NOT: top.is_nan
@@ -102,7 +102,7 @@ func.func @guarded(%q: tensor<1x2x2x4xf32>, %k: tensor<1x2x2x4xf32>, %v: tensor<
 
 // -----
 
-// A row that the mask leaves nothing of, or a mask that is not known: the guard decides, and stays.
+// The guard stays if the mask hides a whole row, or is not known: the result depends on it.
 // CHECK-LABEL: @guard_needed
 // CHECK-COUNT-2: top.is_nan
 // CHECK-NOT: top.attention
@@ -126,7 +126,7 @@ func.func @guard_needed(%q: tensor<1x2x2x4xf32>, %k: tensor<1x2x2x4xf32>, %v: te
 
 // -----
 
-// Two masks (shifted windows) are one.
+// Two masks (shifted windows) are merged.
 // CHECK-LABEL: @two_masks
 // CHECK-NEXT: %[[M:.*]] = top.add %arg3, %arg4 : (tensor<1x2x5x6xf32>, tensor<3x1x5x6xf32>) -> tensor<3x2x5x6xf32>
 // CHECK-NEXT: top.attention %arg0, %arg1, %arg2, %[[M]]

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --top-recover-norms --split-input-file | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// The form of torch, with the cast it writes before the square.
+// The form of torch, with its cast before the square.
 // CHECK-LABEL: @layer_norm
 // CHECK: %[[Y:.*]] = top.layer_norm %arg0 scale %{{.*}} bias %{{.*}} {axis = 2 : i64, epsilon = {{.*}}, top.outputs = ["y"]}
 // CHECK-NEXT: return %[[Y]]
@@ -25,7 +25,7 @@ func.func @layer_norm(%x: tensor<1x8x4xf32>) -> tensor<1x8x4xf32> {
 
 // -----
 
-// Over two dims, d * rsqrt(var), no scale; the residual addition after it is no bias.
+// Over two dims, d * rsqrt(var), without a scale; the residual addition after it is not a bias.
 // CHECK-LABEL: @layer_norm_plain
 // CHECK: %[[N:.*]] = top.layer_norm %arg0 {axis = 1 : i64
 // CHECK-NEXT: top.add %[[N]], %arg0
@@ -88,7 +88,7 @@ func.func @rms_norm(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 
 // -----
 
-// Not over the trailing dims; another value's mean; a sum instead of a mean.
+// Not a norm: not over the trailing dims; the mean of another value; a sum instead of a mean.
 // CHECK-LABEL: @keeps
 // CHECK-NOT: top.layer_norm
 // CHECK: return
@@ -124,7 +124,7 @@ func.func @l2(%x: tensor<8x4xf32>) -> tensor<8xf32> {
 
 // -----
 
-// The mean over the last dim, the variance over the last two: no norm, although each is one of a norm.
+// The mean over the last dim and the variance over the last two: not a norm, though each is part of one.
 // CHECK-LABEL: @keeps_other_axes
 // CHECK-NOT: top.layer_norm
 // CHECK: return
@@ -146,7 +146,7 @@ func.func @keeps_other_axes(%x: tensor<2x3x4xf32>, %scale: tensor<4xf32>, %bias:
 
 // -----
 
-// The exponents make a matrix of the row: its norm is that of the row three times.
+// The exponents turn the row into a matrix, whose norm is that of the row three times.
 // CHECK-LABEL: @keeps_square_that_grows
 // CHECK: top.pow
 // CHECK: top.sqrt

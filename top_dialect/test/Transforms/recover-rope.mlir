@@ -67,7 +67,7 @@ func.func @rotate_half(%x: tensor<2x3x4xf32>, %freqs: tensor<3x2xf32>) -> tensor
 
 // -----
 
-// The halves of these angles differ: no rotary embedding of half as many.
+// The halves of these angles differ, so this is not a rotary embedding with half as many angles.
 // CHECK-LABEL: @keeps_other_angles
 // CHECK-NOT: top.rope
 // CHECK: return
@@ -85,7 +85,7 @@ func.func @keeps_other_angles(%x: tensor<2x3x4xf32>, %cos: tensor<3x4xf32>) -> t
 
 // -----
 
-// One angle for a whole row: top.rope broadcasts leading dims alone.
+// One angle for a whole row: top.rope broadcasts leading dims only.
 // CHECK-LABEL: @keeps_one_angle
 // CHECK-NOT: top.rope
 // CHECK: return
@@ -104,7 +104,7 @@ func.func @keeps_one_angle(%x: tensor<2x3x4xf32>, %cos: tensor<3x1xf32>, %sin: t
 
 // -----
 
-// The halves of the angles depend on a single number that is not constant.
+// The halves of the angles depend on one number that is not constant.
 // CHECK-LABEL: @keeps_scaled_angles
 // CHECK-NOT: top.rope
 // CHECK: return

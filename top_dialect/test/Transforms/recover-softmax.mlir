@@ -33,7 +33,7 @@ func.func @log_softmax(%x: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>
 
 // -----
 
-// The sum of two axes is no softmax along one; the sum of another tensor neither.
+// Not a softmax: the sum over two axes, the sum of another tensor.
 // CHECK-LABEL: @keeps
 // CHECK-NOT: top.softmax
 // CHECK: return

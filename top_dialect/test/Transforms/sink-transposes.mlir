@@ -25,7 +25,7 @@ func.func @nhwc(%x: tensor<1x3x4x5xf32>) -> (tensor<1x6x5x7xf32>, tensor<1x6x1x1
 
 // -----
 
-// Two branches of one perm join before the addition; the names stay with what they name.
+// Two branches with one perm join before the addition; the names stay with their tensors.
 // CHECK-LABEL: @residual
 // CHECK-NEXT: %[[A:.*]] = top.add %arg0, %arg1 : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
 // CHECK-NEXT: %[[T:.*]] = top.transpose %[[A]] {perm = array<i64: 0, 2, 1>, top.outputs = ["sum"]}
@@ -39,7 +39,7 @@ func.func @residual(%x: tensor<2x3x4xf32>, %z: tensor<2x3x4xf32>) -> tensor<2x4x
 
 // -----
 
-// The transpose serves another op as well, or meets a tensor that is not transposed: it stays.
+// The transpose stays if another op reads it, or if the other operand is not transposed.
 // CHECK-LABEL: @keeps
 // CHECK-NEXT: %[[T:.*]] = top.transpose %arg0
 // CHECK-NEXT: %[[R:.*]] = top.relu %[[T]]
@@ -54,7 +54,7 @@ func.func @keeps(%x: tensor<2x3x4xf32>, %z: tensor<2x4x3xf32>) -> (tensor<2x4x3x
 
 // -----
 
-// Merged, removed, turned into reshapes; reshapes merged.
+// Transposes are merged, removed or turned into reshapes; reshapes are merged.
 // CHECK-LABEL: @merge
 // CHECK-NEXT: %[[T:.*]] = top.transpose %arg0 {perm = array<i64: 1, 2, 0>}
 // CHECK-NEXT: %[[R:.*]] = top.reshape %arg1 {shape = array<i64: 4, 5, 1>}
@@ -70,7 +70,7 @@ func.func @merge(%x: tensor<2x3x4xf32>, %z: tensor<1x4x5xf32>) -> (tensor<3x4x2x
 
 // -----
 
-// Into the product's flags; a constant is transposed at once.
+// Transposes become the matmul's flags; a constant is transposed immediately.
 // CHECK-LABEL: @matmul
 // CHECK: top.matmul %arg0, %arg1 {transA = true, transB = true}
 // CHECK: %[[W:.*]] = top.constant dense<{{\[\[}}1.000000e+00, 3.000000e+00], [2.000000e+00, 4.000000e+00]]>
@@ -87,7 +87,7 @@ func.func @matmul(%x: tensor<2x3xf32>, %z: tensor<2x2xf32>) -> (tensor<3x2xf32>,
 
 // -----
 
-// The slices of a transposed q, k, v tensor: one head, so each transpose that is left is a reshape.
+// The slices of a transposed q, k, v tensor: with one head, each remaining transpose is a reshape.
 // CHECK-LABEL: @split
 // CHECK-NOT: top.transpose
 // CHECK: top.slice %arg0 {sizes = array<i64: 1, 7, 1, 1, 4>, starts = array<i64: 0, 0, 1, 0, 0>
@@ -101,7 +101,7 @@ func.func @split(%x: tensor<1x7x3x1x4xf32>) -> (tensor<1x1x1x7x4xf32>, tensor<1x
 
 // -----
 
-// A softmax between two transposes goes along the other axis; a reduction drops dims of the perm.
+// A softmax between two transposes moves to the other axis; a reduction removes dims of the perm.
 // CHECK-LABEL: @softmax_reduce
 // CHECK-NEXT: top.softmax %arg0 {axis = 1 : i64}
 // CHECK-NEXT: top.reduce %arg0 {axes = array<i64: 1>, keepDims = false, kind = 2 : i32}

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --top-widen-floats --split-input-file | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// Inputs and outputs keep their types; constants are converted; casts from narrow types to f32 vanish.
+// Inputs and outputs keep their types; constants are converted; casts from narrow types to f32 are removed.
 // CHECK-LABEL: @half(%arg0: tensor<4xf16>) -> tensor<4xf16>
 // CHECK-NEXT: %[[X:.*]] = top.cast %arg0 {to = f32} : (tensor<4xf16>) -> tensor<4xf32>
 // CHECK-NEXT: %[[C:.*]] = top.constant dense<1.500000e+00> : tensor<f32>
@@ -20,7 +20,7 @@ func.func @half(%x: tensor<4xf16>) -> tensor<4xf16> {
 
 // -----
 
-// Casts of the model to a narrow type round, bf16 as well as f16; f64 stays.
+// The model's own casts to a narrow type still round, to bf16 and to f16; f64 stays.
 // CHECK-LABEL: @others
 // CHECK-NEXT: %[[I:.*]] = top.cast %arg0 {to = bf16} : (tensor<2xi32>) -> tensor<2xbf16>
 // CHECK-NEXT: %[[W:.*]] = top.cast %[[I]] {to = f32} : (tensor<2xbf16>) -> tensor<2xf32>
@@ -34,7 +34,7 @@ func.func @others(%x: tensor<2xi32>) -> tensor<2xf64> {
 
 // -----
 
-// A round trip rounds, although an op between the casts computes in f32. The readers' value has the name.
+// A round trip rounds, although an op between the casts computes in f32. The value that is read has the name.
 // CHECK-LABEL: @round_trip
 // CHECK-NEXT: %[[H:.*]] = top.cast %arg0 {to = f16} : (tensor<4xf32>) -> tensor<4xf16>
 // CHECK-NEXT: %[[W:.*]] = top.cast %[[H]] {to = f32, top.outputs = ["h"]} : (tensor<4xf16>) -> tensor<4xf32>
@@ -65,7 +65,7 @@ func.func @results(%x: tensor<4xf32>, %y: tensor<4xbf16>) -> (tensor<4xf16>, ten
 
 // -----
 
-// Nothing to do, nothing done.
+// Nothing changes without narrow floats.
 // CHECK-LABEL: @single
 // CHECK-NEXT: top.relu
 // CHECK-NEXT: return
