@@ -40,7 +40,7 @@ void tellCommand(const CommandText &command) {
 }
 
 void tellIsa() {
-  std::cout << "## Commands\n\nBytes count from the start of the descriptor; what belongs to no field is 0.\n\n";
+  std::cout << "## Commands\n\nBytes are counted from the start of the descriptor; bytes outside the fields are 0.\n\n";
   for (const CommandText &command : commandTexts()) {
     tellCommand(command);
   }
