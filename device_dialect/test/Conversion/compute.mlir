@@ -10,7 +10,7 @@ func.func @relu(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   return %y : tensor<2x3xf32>
 }
 
-// A one-element constant is a constant of the body.
+// A one-element constant becomes a constant of the body.
 // CHECK-LABEL: func.func @scale
 // CHECK: device.map(%arg0) {
 // CHECK-NEXT: ^bb0(%{{[^,]*}}: f32
@@ -21,7 +21,7 @@ func.func @scale(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   return %y : tensor<2x3xf32>
 }
 
-// A 1-D convolution is a 2-D one over rows of height 1, its relu6 an epilogue.
+// A 1-D convolution becomes a 2-D one over rows of height 1; its relu6 becomes the epilogue.
 // CHECK-LABEL: func.func @conv_1d
 // CHECK: %[[X:.*]] = device.reshape %arg0 : (tensor<1x2x8xf32>) -> tensor<1x2x1x8xf32>
 // CHECK: %[[C:.*]] = device.conv %[[X]], %{{.*}} epilogue
@@ -34,7 +34,7 @@ func.func @conv_1d(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) -> tensor<1x4x4
   return %y : tensor<1x4x4xf32>
 }
 
-// Outer taps that meet padding alone are dropped, with their padding: of the rows here only the middle one is left.
+// Outer taps that only meet padding are dropped, with their padding: here only the middle row remains.
 // CHECK-LABEL: func.func @unseen_taps
 // CHECK: %[[W:.*]] = top.constant dense<{{\[\[\[\[}}4.000000e+00, 5.000000e+00, 6.000000e+00]]]]> : tensor<1x1x1x3xf32>
 // CHECK: device.conv %arg0, %[[W]] {dilations = array<i64: 1, 4>, pads = array<i64: 0, 4, 0, 4>, strides = array<i64: 1, 1>}
@@ -55,8 +55,8 @@ func.func @conv_transpose_tiles(%x: tensor<1x2x5x5xf32>, %w: tensor<2x3x2x2xf32>
   return %y : tensor<1x3x10x10xf32>
 }
 
-// Where a stride holds less than the kernel, results a stride apart see the same taps: 2 x 2 of 3 x 3 here. They are
-// channels of one convolution, four for each of the result's.
+// If the kernel exceeds the stride, results a stride apart see the same taps: 2 x 2 of 3 x 3 here. They are channels of
+// one convolution, four for each channel of the result.
 // CHECK-LABEL: func.func @conv_transpose_phases
 // CHECK: device.conv %arg0
 // CHECK-SAME: pads = array<i64: 1, 1, 1, 1>
@@ -71,8 +71,8 @@ func.func @conv_transpose_phases(%x: tensor<1x2x5x5xf32>) -> tensor<1x3x10x10xf3
   return %y : tensor<1x3x10x10xf32>
 }
 
-// Phases along one dim that have as many taps each are turned: those of a channel are the rows of a matrix. A pad that is
-// no multiple of the stride cuts them in two.
+// Phases along one dim with equally many taps are transposed: those of a channel are the rows of a matrix. A pad that
+// is not a multiple of the stride splits them in two.
 // CHECK-LABEL: func.func @conv_transpose_turned
 // CHECK: device.conv
 // CHECK-SAME: -> tensor<1x60x1x6xf32>
@@ -89,7 +89,7 @@ func.func @conv_transpose_turned(%x: tensor<1x2x5xf32>) -> tensor<1x3x86xf32> {
   return %y : tensor<1x3x86xf32>
 }
 
-// So are more phases than a copy has pieces: 10 x 10, of one or two taps each.
+// Likewise for more phases than a copy may have pieces: 10 x 10, of one or two taps each.
 // CHECK-LABEL: func.func @conv_transpose_many_phases
 // CHECK: device.conv %arg0
 // CHECK-SAME: -> tensor<1x100x3x3xf32>
@@ -102,7 +102,7 @@ func.func @conv_transpose_many_phases(%x: tensor<1x1x2x2xf32>) -> tensor<1x1x22x
   return %y : tensor<1x1x22x22xf32>
 }
 
-// Where a kernel's taps lie apart x is spread by the strides and convolved with the flipped kernel.
+// If a kernel is dilated, x is spread by the strides and convolved with the flipped kernel.
 // CHECK-LABEL: func.func @conv_transpose_spread
 // CHECK-DAG: device.copy %arg0 {fill = 0.000000e+00 : f64{{.*}}dst_steps = [1, 1, 2, 2]
 // CHECK-DAG: device.copy %{{.*}}src_dims = [0, 2, 1, 3, 4]{{.*}}src_steps = [1, 1, 1, -1, -1]
@@ -114,7 +114,7 @@ func.func @conv_transpose_spread(%x: tensor<1x2x5x5xf32>, %w: tensor<2x3x3x3xf32
   return %y : tensor<1x3x11x11xf32>
 }
 
-// A mean is a sum and a division; dropped dims are a reshape.
+// A mean is a sum and a division; dropping dims is a reshape.
 // CHECK-LABEL: func.func @mean
 // CHECK: device.reduce sum %arg0 epilogue
 // CHECK: arith.constant 1.200000e+01 : f32
@@ -133,7 +133,7 @@ func.func @einsum(%a: tensor<2x3x4xf32>, %b: tensor<2x5x4xf32>) -> tensor<2x3x5x
   return %y : tensor<2x3x5xf32>
 }
 
-// One column of cos and sin serves the whole half of a row.
+// One column of cos and sin applies to the whole half of a row.
 // CHECK-LABEL: func.func @rope_column
 // CHECK: device.map(%arg0, %{{.*}}) {
 // CHECK: -> tensor<2x4x8xf32>

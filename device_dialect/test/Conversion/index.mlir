@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt --convert-top-to-device %s | FileCheck %s
-// Indices that are known, or that can be but one, are slices and copies.
+// Known indices, and indices with only one possible value, become slices and copies.
 
-// A mask is read at all its places, in order: nothing is left.
+// A mask that is read completely and in order: the gather disappears.
 // CHECK-LABEL: func.func @all_tuples
 // CHECK-NOT: gather
 // CHECK: device.reshape %arg0
@@ -12,7 +12,7 @@ func.func @all_tuples(%x: tensor<1x4xi1>) -> tensor<1x1x1x4xi1> {
   return %y : tensor<1x1x1x4xi1>
 }
 
-// Of two indices the first is into a dim of one element.
+// The first of two indices is into a dim of one element.
 // CHECK-LABEL: func.func @one_that_counts
 // CHECK: %[[FLAT:.*]] = device.reshape %arg1 : (tensor<3x1x2xi64>) -> tensor<3x2xi64>
 // CHECK-NOT: gather_nd
@@ -31,7 +31,7 @@ func.func @both_count(%x: tensor<4x5x7xf32>, %i: tensor<3x2xi64>) -> tensor<3x7x
   return %y : tensor<3x7xf32>
 }
 
-// Columns 1 and 2 of rows 0 and 2: around them the rows between, the column before and the one behind.
+// Columns 1 and 2 of rows 0 and 2 are written; the other rows, and the columns before and after, are copied.
 // CHECK-LABEL: func.func @box
 // CHECK-NOT: scatter
 // CHECK: device.copy %arg0, %arg1

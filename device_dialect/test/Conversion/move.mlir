@@ -8,7 +8,7 @@ func.func @transpose(%x: tensor<2x3x4xf32>) -> tensor<4x2x3xf32> {
   return %y : tensor<4x2x3xf32>
 }
 
-// Only a dim of one moves: no bytes do.
+// Only a dim of size 1 moves, so no bytes move.
 // CHECK-LABEL: func.func @transpose_ones
 // CHECK-NOT: device.copy
 // CHECK: device.reshape
@@ -44,7 +44,7 @@ func.func @gather_one(%x: tensor<4x3xf32>) -> tensor<3xf32> {
   return %y : tensor<3xf32>
 }
 
-// Moves of constants happen at compile time.
+// Copies of constants are evaluated at compile time.
 // CHECK-LABEL: func.func @constant
 // CHECK: top.constant dense<{{\[\[}}1.000000e+00, 3.000000e+00], [2.000000e+00, 4.000000e+00]]>
 // CHECK-NOT: device.copy

@@ -41,7 +41,7 @@ func.func @conv(%x: tensor<1x2x4x4xui8>) -> tensor<1x2x5x5xi8> {
 
 // -----
 
-// Unsigned weights lose their zero point; nothing quantises the result: it is f32.
+// The zero point of unsigned weights is subtracted; without a quantize the result is f32.
 // CHECK-LABEL: func.func @matmul
 // CHECK: %[[W:.*]] = top.constant {{.*}} : tensor<2x2xi8>
 // CHECK: device.matmul %arg0, %[[W]] epilogue {
@@ -97,7 +97,8 @@ func.func @activations(%a: tensor<3x2xi8>, %b: tensor<2x5xui8>) -> tensor<3x5xui
 
 // -----
 
-// Moves carry integers: pads of the zero point, equal parameters cancel, other ones are requantised before the concatenation.
+// Copies move integers: pads hold the zero point, equal parameters cancel, others are requantised before the
+// concatenation.
 // CHECK-LABEL: func.func @moves
 // CHECK-NOT: f32, {{.*}}device.copy
 // CHECK: %[[P:.*]] = device.pool max %arg0
@@ -124,7 +125,7 @@ func.func @moves(%x: tensor<1x2x4x4xi8>, %u: tensor<1x1x2x3xi8>) -> tensor<1x3x2
 
 // -----
 
-// A mean: the sum less 4 zero points, times 0.5 / 4 / 0.5.
+// A mean: the sum minus 4 zero points, times 0.5 / 4 / 0.5.
 // CHECK-LABEL: func.func @mean
 // CHECK: device.reduce sum %arg0 prologue
 // CHECK: arith.extsi
@@ -143,7 +144,7 @@ func.func @mean(%x: tensor<1x2x2x2xi8>) -> tensor<1x2x1x1xi8> {
 
 // -----
 
-// Unsigned 16-bit inputs are floats; weights without integer activations keep their integers, with scales.
+// Unsigned 16-bit inputs stay floats; their integer weights stay integers with scales.
 // CHECK-LABEL: func.func @floats
 // CHECK-DAG: %[[W:.*]] = top.constant dense<{{\[\[}}1, 2{{\]\]}}> : tensor<1x2xi8>
 // CHECK-DAG: %[[S:.*]] = top.constant dense<2.500000e-01> : tensor<1x2xf32>
@@ -162,7 +163,7 @@ func.func @floats(%x: tensor<3x1xui16>) -> tensor<3x2xf32> {
 
 // -----
 
-// i16 with a zero point: it is taken back in the bias, -3 (1) and -3 (2).
+// i16 with a zero point: the bias corrects for it, -3 (1) and -3 (2).
 // CHECK-LABEL: func.func @words_with_a_zero_point
 // CHECK-DAG: %[[B:.*]] = top.constant dense<[-3, -6]> : tensor<2xi32>
 // CHECK: device.matmul %arg0, %{{.*}} bias %[[B]]
@@ -180,7 +181,8 @@ func.func @words_with_a_zero_point(%x: tensor<3x1xi16>) -> tensor<3x2xf32> {
 
 // -----
 
-// ui16 between ops is i16 less 32768, also where it is handed out as ui16 besides; borders hold its zero point, by a copy.
+// ui16 between ops becomes i16 minus 32768, even if it is also returned as ui16; borders hold the zero point, by a
+// copy.
 // CHECK-LABEL: func.func @unsigned_words
 // CHECK: device.copy
 // CHECK-SAME: fill = 2.320000e+02
@@ -201,7 +203,7 @@ func.func @unsigned_words(%x: tensor<1x1x2x2xf32>) -> (tensor<1x1x2x2xf32>, tens
 
 // -----
 
-// Weights that are transposed on their way, with one scale per output column.
+// Weights that are transposed before use, with one scale per output column.
 // CHECK-LABEL: func.func @transposed
 // CHECK-DAG: %[[W:.*]] = top.constant dense<{{.*}}1, 3{{.*}}2, 4{{.*}}> : tensor<2x2xi8>
 // CHECK-DAG: %[[M:.*]] = top.constant dense<[1.250000e-01, 2.500000e-01]> : tensor<2xf32>
@@ -221,7 +223,7 @@ func.func @transposed(%x: tensor<3x2xi8>) -> tensor<3x2xf32> {
 
 // -----
 
-// i16 x, of which 20000 levels are in use, and i16 results of 9000: the sums reach at most 20000 (|-3| + |4|) + 20, the
+// i16 x with 20000 levels and i16 results with 9000: the sums reach at most 20000 (|-3| + |4|) + 20, where 20 is the
 // bias 1 / 0.05. The clamp is that of the levels.
 // CHECK-LABEL: func.func @words
 // CHECK: device.conv %{{.*}}, %{{.*}} bias %{{.*}} epilogue {
@@ -251,7 +253,7 @@ func.func @words(%x: tensor<1x2x2x8xi16>) -> tensor<1x2x4x4xi16> {
 
 // -----
 
-// Rows of weights that share a scale: a group of two rows, then of one; the rest of the reshaped constant is cut off.
+// Rows of weights that share a scale: groups of two rows, then of one; the rest of the reshaped constant is cropped.
 // CHECK-LABEL: func.func @groups
 // CHECK-DAG: %[[W:.*]] = top.constant dense<{{.*}}1, 2{{.*}}3, 4{{.*}}5, 6{{.*}}> : tensor<3x2xi8>
 // CHECK-DAG: %[[S:.*]] = top.constant dense<{{.*}}5.000000e-01, 2.500000e-01{{.*}}1.000000e+00, 2.000000e+00{{.*}}> : tensor<2x2xf32>
@@ -288,7 +290,7 @@ func.func @too_many_levels(%x: tensor<1x600x1x1xi16>) -> tensor<1x1x1x1xf32> {
 
 // -----
 
-// Rows of a table with a scale each are looked up as integers, their scales beside them.
+// Rows of a table with one scale each are looked up as integers, together with their scales.
 // CHECK-LABEL: func.func @table
 // CHECK-DAG: %[[Q:.*]] = device.gather {{.*}} -> tensor<2x3xi8>
 // CHECK-DAG: %[[S:.*]] = device.gather {{.*}} -> tensor<2x1xf32>
@@ -304,7 +306,7 @@ func.func @table(%i: tensor<2xi64>) -> tensor<2x3xf32> {
 
 // -----
 
-// 16-bit floats: a product reads them and rounds its result, a pooling moves them, the sum behind is a map of its own.
+// 16-bit floats: a matmul reads them and rounds its result, a pooling moves them, the sum after it is a separate map.
 // CHECK-LABEL: func.func @narrow
 // CHECK: device.pool max %arg0
 // CHECK-SAME: (tensor<1x2x4x4xbf16>) -> tensor<1x2x2x2xbf16>

@@ -442,7 +442,7 @@ func.func @conv_c8_bias(%x: tensor<1x2x8x8xui8>, %w: tensor<4x2x3x3xi8>, %b: ten
 
 // -----
 
-// 65794 products of 255 and -128 are more than an i32 holds.
+// 65794 products of 255 and -128 exceed i32.
 func.func @conv_c9(%x: tensor<1x65794x1x1xui8>, %w: tensor<4x65794x1x1xi8>) -> tensor<1x4x1x1xi32> {
   // expected-error @+1 {{sums 65794 products of 'ui8' and 'i8' in i32, allowed 65793 so that no sum can overflow (conv_c9)}}
   %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x65794x1x1xui8>, tensor<4x65794x1x1xi8>) -> tensor<1x4x1x1xi32>

@@ -3,7 +3,7 @@
 // RUN: tessera-opt %s --device-assign-addresses="part-alignment=1" --device-verify-addresses="alignment=1" | FileCheck %s --check-prefix=ANY
 // RUN: not tessera-opt %s --device-assign-addresses="part-alignment=1" --device-verify-addresses 2>&1 | FileCheck %s --check-prefix=STRICT
 
-// A part that begins at no multiple of 64 is computed in place only where the target takes any address.
+// A part that does not begin at a multiple of 64 is computed in place only if the target supports any address.
 // CHECK: device.copy {{.*}} {device.addresses = array<i64: {{[0-9]+}}>, pieces
 // ANY: } {device.addresses = array<i64: 0>} : (tensor<5xf32>)
 // ANY: } {device.addresses = array<i64: 20>} : (tensor<7xf32>)

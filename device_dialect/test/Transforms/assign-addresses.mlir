@@ -4,7 +4,7 @@
 #id = #device.piece<source = 0, sizes = [1, 32, 2, 2], dst_offsets = [0, 0, 0, 0], dst_steps = [1, 1, 1, 1], src_dims = [0, 1, 2, 3], src_offsets = [0, 0, 0, 0], src_steps = [1, 1, 1, 1]>
 #second = #device.piece<source = 1, sizes = [1, 16, 2, 2], dst_offsets = [0, 32, 0, 0], dst_steps = [1, 1, 1, 1], src_dims = [0, 1, 2, 3], src_offsets = [0, 0, 0, 0], src_steps = [1, 1, 1, 1]>
 
-// Both parts of a channel concatenation are computed where they belong.
+// Both parts of a channel concatenation are computed in place.
 // CHECK-LABEL: func.func @concat
 // CHECK-SAME: device.workspace_bytes = 768 : i64, device.workspace_lower_bound = 768 : i64
 // CHECK: device.map
@@ -34,7 +34,7 @@ func.func @concat(%x: tensor<1x32x2x2xf32, #device.blocked<16>>, %y: tensor<1x16
 #id = #device.piece<source = 0, sizes = [1, 32, 2, 2], dst_offsets = [0, 0, 0, 0], dst_steps = [1, 1, 1, 1], src_dims = [0, 1, 2, 3], src_offsets = [0, 0, 0, 0], src_steps = [1, 1, 1, 1]>
 #second = #device.piece<source = 1, sizes = [1, 16, 2, 2], dst_offsets = [0, 32, 0, 0], dst_steps = [1, 1, 1, 1], src_dims = [0, 1, 2, 3], src_offsets = [0, 0, 0, 0], src_steps = [1, 1, 1, 1]>
 
-// An argument is copied to its place; the concatenation that is a result lies in the caller's memory.
+// An argument is copied to its place; a concatenation that is a result lies in the caller's memory.
 // CHECK-LABEL: func.func @concat_of_argument
 // CHECK: device.map
 // CHECK: } {device.addresses = array<i64: 0>, device.memories = array<i64: 1>}
@@ -52,7 +52,7 @@ func.func @concat_of_argument(%x: tensor<1x32x2x2xf32>, %y: tensor<1x16x2x2xf32>
 
 // -----
 
-// A slice of the outermost dim is a view, of an argument too; one inside of a row is not.
+// A slice of the outermost dim is a view, also of an argument; a slice inside a row is not.
 // CHECK-LABEL: func.func @slices
 // CHECK: device.copy %arg0 {device.addresses = array<i64: 64>, device.elided, device.memories = array<i64: -1>
 // CHECK: device.copy %arg0 {device.addresses = array<i64: 0>, pieces

@@ -17,7 +17,7 @@ func.func @windows(%arg0: tensor<4x9x8xi8>, %arg1: tensor<8x6xi8>) -> tensor<1x3
 
 // -----
 
-// Columns are moved, too.
+// Not moved: the copy also moves columns.
 // CHECK-LABEL: @heads
 // CHECK: device.matmul %arg0
 // CHECK: device.copy
@@ -30,7 +30,7 @@ func.func @heads(%arg0: tensor<1x9x8xi8>, %arg1: tensor<8x6xi8>) -> tensor<1x2x9
 
 // -----
 
-// The rows that are multiplied take more bytes.
+// Not moved: the rows of the operand have more bytes.
 // CHECK-LABEL: @wide
 // CHECK: device.matmul %arg0
 // CHECK: device.copy
@@ -42,7 +42,7 @@ func.func @wide(%arg0: tensor<4x9x80xi8>, %arg1: tensor<80x6xi8>) -> tensor<9x4x
 
 // -----
 
-// Somebody reads the rows where they were.
+// Not moved: another op reads the rows in their old order.
 // CHECK-LABEL: @shared
 // CHECK: device.matmul %arg0
 func.func @shared(%arg0: tensor<4x9x8xi8>, %arg1: tensor<8x6xi8>) -> (tensor<4x9x6xi32>, tensor<9x4x6xi32>) {
@@ -53,7 +53,7 @@ func.func @shared(%arg0: tensor<4x9x8xi8>, %arg1: tensor<8x6xi8>) -> (tensor<4x9
 
 // -----
 
-// Rows that are there several times are multiplied once.
+// Not moved: repeated rows would be multiplied several times.
 // CHECK-LABEL: @repeated
 // CHECK: device.matmul %arg0
 // CHECK: device.copy
@@ -65,7 +65,7 @@ func.func @repeated(%arg0: tensor<1x8xi8>, %arg1: tensor<8x6xi8>) -> tensor<9x6x
 
 // -----
 
-// What is added has more dims than the moved rows.
+// Not moved: the added operand has more dims than the moved rows.
 // CHECK-LABEL: @rank
 // CHECK: device.matmul %arg0
 // CHECK: device.copy

@@ -21,7 +21,7 @@ func.func @element_of_each_row(%x: tensor<4x3xi8>, %i: tensor<4x1xi32>, %u: tens
   return %y : tensor<4x3xi8>
 }
 
-// Several rows, two indices that count, sums, and numbers that no f32 holds.
+// Not expanded: several rows, two varying indices, sums, and integers that f32 cannot represent.
 // CHECK-LABEL: func.func @others
 // CHECK-COUNT-4: device.scatter
 func.func @others(%x: tensor<4x3xf32>, %i: tensor<2x1xi64>, %u: tensor<2x3xf32>, %j: tensor<1x2xi64>, %v: tensor<1xf32>,

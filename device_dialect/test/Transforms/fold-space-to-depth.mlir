@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --device-fold-space-to-depth --split-input-file | FileCheck %s
 
-// Blocks of 1 x 2 pixels, the second ones first: tap 2 * k + 1 has what was channel 0.
+// Blocks of 1 x 2 pixels, second pixels first: tap 2 * k + 1 belongs to the former channel 0.
 // CHECK-LABEL: func.func @pixels
 // CHECK: %[[W:.*]] = top.constant dense<{{\[\[\[\[}}3, 1, 4, 2]]]]> : tensor<1x1x1x4xi8> : tensor<1x1x1x4xi8>
 // CHECK: %[[Y:.*]] = device.conv %arg0, %[[W]] {dilations = array<i64: 1, 1>, padValue = 5 : i64, pads = array<i64: 0, 2, 0, 0>, strides = array<i64: 1, 4>} : (tensor<1x1x3x8xi8>, tensor<1x1x1x4xi8>) -> tensor<1x1x3x2xi32>
@@ -15,7 +15,7 @@ func.func @pixels(%x: tensor<1x1x3x8xi8>) -> tensor<1x1x3x2xi32> {
 
 // -----
 
-// The sums of floats have an order, one channel is there twice, and the copy has another reader.
+// Not folded: float sums have an order, one channel occurs twice, and the copy has another reader.
 // CHECK-LABEL: func.func @others
 // CHECK-COUNT-3: device.copy
 func.func @others(%f: tensor<1x1x3x8xf32>, %x: tensor<1x1x3x8xi8>) -> (tensor<1x1x3x4xf32>, tensor<1x1x3x4xi32>, tensor<1x1x3x4xi32>, tensor<1x2x3x4xi8>) {

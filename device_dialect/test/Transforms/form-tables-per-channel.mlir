@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --device-form-tables=per-channel --split-input-file | FileCheck %s
 // RUN: tessera-opt %s --device-form-tables --split-input-file | FileCheck %s --check-prefix=ALONE
 
-// Pixels less the mean of their channel: a table for each of two channels.
+// Pixels minus the mean of their channel: one table for each of two channels.
 // CHECK-LABEL: func.func @channels
 // CHECK: %[[T:.*]] = top.constant dense<"0xFFFEFDFC{{[0-9A-F]*}}020100000102030405{{.*}}tensor<2x256xi8>
 // CHECK: device.lut %arg0, %[[T]] : (tensor<1x2x32x32xi8>, tensor<2x256xi8>) -> tensor<1x2x32x32xi8>
@@ -20,7 +20,7 @@ func.func @channels(%x: tensor<1x2x32x32xi8>) -> tensor<1x2x32x32xi8> {
 
 // -----
 
-// The same for all channels: one table.
+// All channels have the same function: one table.
 // CHECK-LABEL: func.func @equal
 // CHECK: device.lut %arg0, %{{.*}} : (tensor<1x2x4x4xi8>, tensor<256xi8>)
 func.func @equal(%x: tensor<1x2x4x4xi8>) -> tensor<1x2x4x4xi8> {
@@ -35,7 +35,7 @@ func.func @equal(%x: tensor<1x2x4x4xi8>) -> tensor<1x2x4x4xi8> {
 
 // -----
 
-// Tables that are no smaller than a quarter of the tensor, and values of columns.
+// Not tables: tables that are not smaller than a quarter of the tensor, and values per column.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: device.lut
 func.func @others(%x: tensor<1x2x31x33xi8>, %z: tensor<1x64x64x2xi8>) -> (tensor<1x2x31x33xi8>, tensor<1x64x64x2xi8>) {

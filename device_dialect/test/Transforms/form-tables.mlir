@@ -18,7 +18,7 @@ func.func @relu(%x: tensor<2x3xi8>) -> tensor<2x3xi8> {
 
 // -----
 
-// Through several maps, one of which is read twice (x sigmoid(x)) and one from elsewhere, too: that one stays.
+// Several maps, one of which is read twice (x sigmoid(x)) and one of which has another reader and stays.
 // CHECK-LABEL: func.func @diamond
 // CHECK: %[[F:.*]] = device.map(%arg0)
 // CHECK: device.lut %arg0
@@ -47,7 +47,7 @@ func.func @diamond(%x: tensor<5xui8>) -> (tensor<5xi8>, tensor<5xf32>) {
 
 // -----
 
-// Two tensors of bytes, a broadcast byte, and a float are no table.
+// Two tensors of bytes, a broadcast byte, and a float do not become tables.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: device.lut
 // CHECK: return
@@ -72,7 +72,7 @@ func.func @others(%x: tensor<5xi8>, %b: tensor<5xi8>, %one: tensor<1xi8>, %f: te
 
 // -----
 
-// The bytes may be a constant.
+// The bytes may be constant.
 // CHECK-LABEL: func.func @constant
 // CHECK: device.lut
 func.func @constant() -> tensor<3xi8> {

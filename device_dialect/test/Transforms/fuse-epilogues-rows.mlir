@@ -3,7 +3,8 @@
 // RUN: tessera-opt %s --device-fuse-epilogues="into-rows=true integer-attention=true" | FileCheck %s --check-prefix=INTEGER
 // RUN: tessera-opt %s --device-fuse-epilogues | FileCheck %s --check-prefixes=CHECK,NONE
 
-// A map of a norm's result alone becomes its epilogue where that is asked for; that of what another reads as well does not.
+// With into-rows, a map that is the only reader of a norm's result becomes its epilogue; with another reader it does
+// not.
 // CHECK-LABEL: func.func @norms
 // ROWS: %[[Y:.*]] = device.norm %arg0 scale %arg1 epilogue {
 // ROWS-NEXT: ^bb0(%[[A:.*]]: f32):
@@ -28,7 +29,7 @@ func.func @norms(%x: tensor<2x3xf32>, %s: tensor<3xf32>) -> (tensor<2x3xi8>, ten
   return %y, %z : tensor<2x3xi8>, tensor<2x3xf32>
 }
 
-// What the norm rounds as it stores is not what a map would get in it.
+// The norm rounds its stored result, which a map in the epilogue would not see.
 // CHECK-LABEL: func.func @rounded
 // CHECK: device.norm
 // CHECK-NEXT: device.map

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --device-fuse-epilogues --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
 
-// An activation behind a convolution: the op has the name of the activation and the locations of both.
+// An activation after a convolution: the fused op has the name of the activation and the locations of both.
 // CHECK-LABEL: func.func @activation
 // CHECK: %[[Y:.*]] = device.conv %arg0, %arg1 epilogue {
 // CHECK-NEXT: ^bb0(%[[A:[^:]*]]: f32
@@ -24,7 +24,8 @@ func.func @activation(%x: tensor<1x16x8x8xf32>, %w: tensor<16x16x1x1xf32>) -> te
 
 // -----
 
-// SiLU in two maps, then a residual: all of it in the last of the two convolutions, which keeps its place after the other.
+// SiLU in two maps, then a residual: all of it goes into the later of the two convolutions, which stays behind the
+// other.
 // CHECK-LABEL: func.func @residual
 // CHECK: %[[FIRST:.*]] = device.conv %arg0, %arg1
 // CHECK-NOT: epilogue {
@@ -62,7 +63,7 @@ func.func @residual(%x: tensor<1x16x8x8xf32>, %w: tensor<16x16x1x1xf32>) -> tens
 
 // -----
 
-// The producer's result is needed elsewhere; an operand along the columns is nothing that a convolution can read.
+// Not fused: the producer's result has another reader; a convolution cannot read an operand along the columns.
 // CHECK-LABEL: func.func @not_fused
 // CHECK: device.conv
 // CHECK-NOT: epilogue {
@@ -88,7 +89,7 @@ func.func @not_fused(%x: tensor<1x16x8x8xf32>, %w: tensor<16x16x1x1xf32>, %r: te
 
 // -----
 
-// A map behind a reshape of a product is computed before the reshape.
+// A map after a reshape of a matmul is computed before the reshape.
 // CHECK-LABEL: func.func @over_reshape
 // CHECK: %[[P:.*]] = device.matmul %arg0, %arg1 epilogue
 // CHECK: %[[Y:.*]] = device.reshape %[[P]] {top.outputs = ["y"]}
@@ -106,7 +107,7 @@ func.func @over_reshape(%a: tensor<6x4xf32>, %b: tensor<4x8xf32>) -> tensor<2x3x
 
 // -----
 
-// A cheap map with two maps as users is computed in both; a dear one is not.
+// A cheap map with two maps as users is computed in both; an expensive one is not.
 // CHECK-LABEL: func.func @repeated
 // CHECK: %[[E:.*]] = device.map(%arg0)
 // CHECK: math.exp
@@ -162,7 +163,7 @@ func.func @broadcast(%x: tensor<16x1xf32>, %z: tensor<16x64xf32>) -> tensor<16x6
 
 // -----
 
-// A quantisation behind a sum of integers: the type of the result changes with it.
+// A quantisation after an integer sum: the type of the result changes with it.
 // CHECK-LABEL: func.func @integers
 // CHECK: %[[Y:.*]] = device.matmul %arg0, %arg1 epilogue {
 // CHECK-NEXT: ^bb0(%{{.*}}: i32
@@ -214,7 +215,7 @@ func.func @residual(%x: tensor<1x16x8x8xi8>, %w: tensor<16x16x1x1xi8>, %r: tenso
 
 // -----
 
-// So does one whose residual a convolution makes: bytes between the two, not floats.
+// Likewise if a convolution computes the residual: bytes pass between the two, not floats.
 // CHECK-LABEL: func.func @shortcut
 // CHECK: device.conv %arg0, %arg1 epilogue
 // CHECK: -> tensor<1x16x8x8xi8>

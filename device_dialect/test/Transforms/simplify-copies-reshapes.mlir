@@ -2,7 +2,8 @@
 // RUN: tessera-opt %s --device-simplify-copies="through-reshapes=true" --split-input-file | FileCheck %s
 // RUN: tessera-opt %s --device-simplify-copies --split-input-file | FileCheck %s --check-prefix=APART
 
-// Windows of 2 columns of a row that is shifted by one: what ends a window begins another, and column 0 ends the last.
+// Windows of 2 columns of a row shifted by one: a window's last column begins the next window, and column 0 ends the
+// last.
 // CHECK-LABEL: func.func @windows_of_shifted
 // CHECK-NEXT: %[[Y:.*]] = device.copy %arg0 {pieces = [#device.piece<source = 0, sizes = [2, 1, 8192], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 0, 1], src_offsets = [1, 0], src_steps = [1, 2, 1]>, #device.piece<source = 0, sizes = [1, 1, 8192], dst_offsets = [0, 1, 0]
 // CHECK-NEXT: return %[[Y]]
@@ -17,7 +18,7 @@ func.func @windows_of_shifted(%x: tensor<4x8192xi8>) -> tensor<2x2x8192xi8> {
 
 // -----
 
-// The result has dims of its own where the shift crosses windows, and a reshape behind.
+// If the shift crosses windows, the result has other dims, followed by a reshape.
 // CHECK-LABEL: func.func @shifted_windows
 // CHECK-NEXT: %[[C:.*]] = device.copy %arg0 {{.*}} -> tensor<2x2x8192xi8>
 // CHECK-NEXT: %[[Y:.*]] = device.reshape %[[C]] : (tensor<2x2x8192xi8>) -> tensor<4x8192xi8>
@@ -31,7 +32,7 @@ func.func @shifted_windows(%x: tensor<2x2x8192xi8>) -> tensor<4x8192xi8> {
 
 // -----
 
-// Windows of 2 x 2: nine pieces in place of five cost more than so few bytes.
+// Not composed: with windows of 2 x 2, nine pieces instead of five cost more than copying so few bytes.
 // CHECK-LABEL: func.func @small
 // CHECK-COUNT-2: device.copy
 func.func @small(%x: tensor<4x4x8xi8>) -> tensor<2x2x2x2x8xi8> {

@@ -34,7 +34,7 @@ func.func @slice_of_concat(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> tensor<2
 
 // -----
 
-// Slice of a pad: the fill goes along where it is still seen.
+// Slice of a pad: the fill is kept where it is still read.
 // CHECK-LABEL: func.func @slice_of_pad
 // CHECK-NEXT: device.copy %arg0 {fill = 5.000000e-01 : f64, pieces = [#device.piece<source = 0, sizes = [2], dst_offsets = [1], dst_steps = [1], src_dims = [0], src_offsets = [0], src_steps = [1]>]} : (tensor<4xf32>) -> tensor<3xf32>
 // CHECK-NEXT: device.reshape

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --device-split-maps --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
 
-// Of five operands, the value of the first three is a tensor: as large as they are.
+// Of five operands, the value of the first three becomes a tensor of their size.
 // CHECK-LABEL: func.func @five
 // CHECK: %[[T:.*]] = device.map(%arg0, %arg1, %arg2)
 // CHECK: %[[S:.*]] = arith.addf
@@ -30,7 +30,7 @@ func.func @five(%a: tensor<3x1xf32>, %b: tensor<4xf32>, %c: tensor<f32>, %d: ten
 
 // -----
 
-// Four are few enough; so are five of which one is not read.
+// Not split: four operands, and five of which one is not read.
 // CHECK-LABEL: func.func @four
 // CHECK: device.map(%arg0, %arg1, %arg2, %arg3)
 // CHECK: device.map(%arg0, %arg1, %arg2)
@@ -55,7 +55,7 @@ func.func @four(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>, %d: ten
 
 // -----
 
-// Of eight, both halves become tensors.
+// With eight operands, both halves become tensors.
 // CHECK-LABEL: func.func @eight
 // CHECK-COUNT-3: device.map
 // CHECK-NOT: device.map

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --device-split-products --device-simplify-copies --canonicalize --split-input-file | FileCheck %s
 
-// Two ranges of columns of 4 rows, seen through a view: their weights and biases, and nothing left to copy for one.
+// Two column ranges of 4 rows, read through a view: each gets its weights and biases, and one copy disappears.
 // CHECK-LABEL: func.func @pair
 // CHECK-DAG: top.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00], [5.000000e+00, 6.000000e+00]]> : tensor<2x2xf32>
 // CHECK-DAG: top.constant dense<{{\[\[}}3.000000e+00, 4.000000e+00], [7.000000e+00, 8.000000e+00]]> : tensor<2x2xf32>
@@ -24,7 +24,7 @@ func.func @pair(%x: tensor<4x2xf32>) -> (tensor<4x1x2xf32>, tensor<2x4xf32>) {
 
 // -----
 
-// Ranges that overlap are not taken apart.
+// Overlapping ranges are not split.
 // CHECK-LABEL: func.func @stay
 // CHECK-COUNT-1: device.matmul
 // CHECK-NOT: device.matmul
@@ -39,7 +39,7 @@ func.func @stay(%x: tensor<4x2xf32>) -> (tensor<4x3xf32>, tensor<4x2xf32>) {
 
 // -----
 
-// Weights that have columns as rows; operands of the epilogue by column are cut, those by row are not.
+// Weights with columns as rows; epilogue operands per column are sliced, those per row are not.
 // CHECK-LABEL: func.func @turned
 // CHECK-DAG: top.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00]]> : tensor<1x2xf32>
 // CHECK-DAG: top.constant dense<{{\[\[}}3.000000e+00, 4.000000e+00], [5.000000e+00, 6.000000e+00]]> : tensor<2x2xf32>
@@ -64,7 +64,7 @@ func.func @turned(%x: tensor<4x2xf32>, %r: tensor<4x1xf32>) -> (tensor<4x1xf32>,
 
 // -----
 
-// What is no constant cannot be cut: a bias or a factor that is given.
+// A bias or a factor that is not constant cannot be sliced.
 // CHECK-LABEL: func.func @given
 // CHECK: device.matmul %arg0, %{{.*}} bias %arg1
 // CHECK: device.matmul %arg0, %{{.*}} extras(%arg1)
@@ -87,7 +87,7 @@ func.func @given(%x: tensor<4x2xf32>, %b: tensor<4xf32>) -> (tensor<4x2xf32>, te
 
 // -----
 
-// Parts of two dims of which the last is not whole are no range.
+// A part of two dims whose last dim is not whole is not a range.
 // CHECK-LABEL: func.func @scattered
 // CHECK-COUNT-1: device.matmul
 // CHECK-NOT: device.matmul
@@ -103,7 +103,7 @@ func.func @scattered(%x: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>) 
 
 // -----
 
-// As many columns as there are, but one of them twice.
+// The ranges have as many columns as the matmul, but one column appears twice.
 // CHECK-LABEL: func.func @shifted
 // CHECK-COUNT-1: device.matmul
 // CHECK-NOT: device.matmul
@@ -118,7 +118,7 @@ func.func @shifted(%x: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>) {
 
 // -----
 
-// A column that nobody reads.
+// One column has no reader.
 // CHECK-LABEL: func.func @left
 // CHECK-COUNT-1: device.matmul
 // CHECK-NOT: device.matmul
@@ -148,7 +148,7 @@ func.func @stepped(%x: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>) {
 
 // -----
 
-// Of a single row, parts are runs of bytes as they are.
+// With a single row, the ranges are already contiguous.
 // CHECK-LABEL: func.func @single
 // CHECK-COUNT-1: device.matmul
 // CHECK-NOT: device.matmul

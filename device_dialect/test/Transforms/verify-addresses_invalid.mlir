@@ -70,7 +70,7 @@ func.func @no_address(%x: tensor<64xf32>) -> tensor<64xf32> {
 
 // -----
 
-// The view does not lie where its source does.
+// The view is not at the address of its source.
 func.func @stray_view(%x: tensor<64xf32>) -> tensor<8x8xf32> attributes {device.workspace_bytes = 512 : i64} {
   %a = device.softmax %x {axis = 0 : i64, device.addresses = array<i64: 0>} : (tensor<64xf32>) -> tensor<64xf32>
   // expected-error @below {{reads result of type 'tensor<8x8xf32>' at 256 of memory 0, which does not hold this value}}
