@@ -167,8 +167,9 @@ TEST(Contracts, MalformedOnesAreRefused) {
   EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, cpu_features) + 4, 1u << 31).find("needs"), std::string::npos);
   EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, alignment), 128).find("aligned to 128"), std::string::npos);
   const size_t ofFirst = sizeof(bm_kernel_contract) + offsetof(bm_kernel_arg, alignment);
-  EXPECT_NE(withAlteredNote(ofFirst, 128).find("aligned to 128 bytes, no power of two up to 64"), std::string::npos);
-  EXPECT_NE(withAlteredNote(ofFirst, 12).find("aligned to 12 bytes, no power of two"), std::string::npos);
+  EXPECT_NE(withAlteredNote(ofFirst, 128).find("aligned to 128 bytes, which is not a power of two up to 64"),
+            std::string::npos);
+  EXPECT_NE(withAlteredNote(ofFirst, 12).find("aligned to 12 bytes, which is not a power of two"), std::string::npos);
 }
 
 } // namespace

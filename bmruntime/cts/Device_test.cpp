@@ -285,7 +285,8 @@ TEST(Device, ConstantsAreCopiedOnceAndAllIsGivenBack) {
 TEST(Device, RefusesWhatIsNotForIt) {
   AddReluOn version("abacus");
   version.stage().subnets[1]->kernel_abi = 9;
-  EXPECT_TRUE(contains(refusalOf(version, BMRT_UNSUPPORTED), "has commands of version 9, an Abacus does version 1"));
+  EXPECT_TRUE(
+      contains(refusalOf(version, BMRT_UNSUPPORTED), "has commands of version 9, an Abacus supports version 1"));
   AddReluOn outside("abacus");
   outside.parts->programs[0][0].operands[1].offset = 1;
   EXPECT_TRUE(contains(refusalOf(outside, BMRT_CORRUPT), "command 0 of Add_0: an operand is no tensor, or reaches"));
@@ -295,7 +296,7 @@ TEST(Device, RefusesWhatIsNotForIt) {
   AddReluOn launches("abacus");
   launches.stage().subnets[1]->kernels.push_back(std::make_unique<KernelDefT>());
   launches.stage().subnets[1]->kernels[0]->symbol = "add";
-  EXPECT_TRUE(contains(refusalOf(launches, BMRT_UNSUPPORTED), "the back end of family 'abacus' runs none"));
+  EXPECT_TRUE(contains(refusalOf(launches, BMRT_UNSUPPORTED), "the back end of family 'abacus' does not support"));
   AddReluOn nobody("nobody");
   EXPECT_TRUE(contains(refusalOf(nobody, BMRT_UNSUPPORTED), "chips of family 'nobody' need the back end "
                                                             "libbmrt_nobody.so beside"));
@@ -343,11 +344,11 @@ TEST(Device, BackEndsAreCheckedWhenRegistered) {
   };
   EXPECT_TRUE(
       contains(refusal([](bmrt_backend_t &b) { b.abi = 7; }), "has version 7 of the interface, this library has"));
-  EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.struct_size = 16; }), "describes itself in 16 bytes"));
-  EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.family = "a/b"; }), "no proper name"));
+  EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.struct_size = 16; }), "has a descriptor of 16 bytes"));
+  EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.family = "a/b"; }), "its family name is invalid"));
   EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.copy = nullptr; }), "the back end changed lacks copy"));
   EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.run = nullptr; }), "lacks run"));
-  EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.family = "x86"; }), "family 'x86' has a back end already"));
+  EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.family = "x86"; }), "family 'x86' already has a back end"));
 }
 
 TEST(DeviceDeathTest, TheHostCannotTouchAChipsMemory) {

@@ -136,7 +136,7 @@ TEST(Load, BackEndsThisLibraryLacks) {
   EXPECT_TRUE(
       contains(writeAndOpen(test, BMRT_UNSUPPORTED), "family 'sextant' need the back end libbmrt_sextant.so beside"));
   test.model.chips[0]->family = "../elsewhere";
-  EXPECT_TRUE(contains(writeAndOpen(test, BMRT_UNSUPPORTED), "'../elsewhere' is no name of a family"));
+  EXPECT_TRUE(contains(writeAndOpen(test, BMRT_UNSUPPORTED), "'../elsewhere' is not the name of a chip family"));
 }
 
 TEST(Load, CodeWithoutTheKernel) {

@@ -311,12 +311,12 @@ def small_model(tmp_path_factory: pytest.TempPathFactory, builder: Builder) -> t
 
 
 FAULTS = {
-    "no_driver": ({"BMRT_LIBCUDA": "/no/such/libcuda.so.1"}, "NVIDIA's driver is not there"),
-    "no_cuda": ({"BMRT_LIBCUDA": "libc.so.6"}, "no driver of NVIDIA's"),
-    "old_driver": ({"PTX_MACHINE_DRIVER_VERSION": "11040"}, "is of CUDA 11.4, and 12.0 or newer is needed"),
+    "no_driver": ({"BMRT_LIBCUDA": "/no/such/libcuda.so.1"}, "NVIDIA's driver was not found"),
+    "no_cuda": ({"BMRT_LIBCUDA": "libc.so.6"}, "not a driver of NVIDIA"),
+    "old_driver": ({"PTX_MACHINE_DRIVER_VERSION": "11040"}, "supports CUDA 11.4, but 12.0 or newer is required"),
     "no_device": ({"PTX_MACHINE_NO_DEVICE": "1"}, "no NVIDIA GPU"),
     "old_device": ({"PTX_MACHINE_COMPUTE_CAPABILITY": "7.5"}, "compute capability 7.5"),
-    "which_device": ({"BMRT_CUDA_DEVICE": "3"}, "wants GPU 3, and this machine has 1"),
+    "which_device": ({"BMRT_CUDA_DEVICE": "3"}, "needs GPU 3, counted from 0; this machine has 1"),
     "memory": ({"PTX_MACHINE_FAIL_ALLOC": "1"}, "has no memory for"),
     "launch": ({"PTX_MACHINE_FAIL_LAUNCH": "2"}, "failed on"),
     # The first launch clears the counters of blocks that share tiles.

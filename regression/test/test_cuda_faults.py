@@ -210,8 +210,8 @@ def test_a_device_is_named(machine: Machine, model: Path, x: np.ndarray, want: n
     assert machine.free_bytes() < free
     in_threads(*[lambda n=n: [close(n({"x": x})["y"], want) for _ in range(20)] for n in (net, first)])
     for device, message in {
-        "cuda:2": "wants GPU 2, and this machine has 2",
-        "npu:0": "no chip of the model is of the device 'npu:0'",
+        "cuda:2": "needs GPU 2, counted from 0; this machine has 2",
+        "npu:0": "the model has no chip for the device 'npu:0'",
         "cuda:x": "should be a family, a colon and a number",
     }.items():
         with pytest.raises(runtime.Error, match=message):

@@ -52,8 +52,9 @@ void release(bmrt_device_t *device, void *address) { device->memory.release(stat
 bmrt_code_t check(bmrt_device_t *, const bmrt_subnet_t *subnet, bmrt_status_t *status) {
   return subnet->code_version == kVersion
              ? BMRT_OK
-             : fail(status, BMRT_UNSUPPORTED, "subnet '%.60s' has commands of version %u, an Abacus does version %u",
-                    subnet->name, subnet->code_version, kVersion);
+             : fail(status, BMRT_UNSUPPORTED,
+                    "subnet '%.60s' has commands of version %u, an Abacus supports version %u", subnet->name,
+                    subnet->code_version, kVersion);
 }
 
 /// Programs are read directly from the file.
@@ -77,7 +78,7 @@ bmrt_code_t verify(bmrt_program_t *, const bmrt_stream_t *stream, bmrt_status_t 
   bytes.push_back(stream->workspace_bytes);
   const std::vector<Command> commands = commandsOf(*stream);
   if (stream->bytes != commands.size() * sizeof(Command)) {
-    return fail(status, BMRT_CORRUPT, "a program of %ju bytes is no list of commands", uintmax_t(stream->bytes));
+    return fail(status, BMRT_CORRUPT, "a program of %ju bytes is not a list of commands", uintmax_t(stream->bytes));
   }
   for (size_t i = 0; i < commands.size(); ++i) {
     if (const char *fault = faultOf(commands[i], bytes.data(), stream->input_count, tensors + 1)) {

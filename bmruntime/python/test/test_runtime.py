@@ -254,7 +254,7 @@ def test_probe_refuses_steps_that_are_not_there(models, x):
         probe.run_steps(0)
     probe.run({"x": x})
     for begin, end in ((0, probe.steps + 1), (1, 0)):
-        with pytest.raises(rt.Error, match="are no part of the net"):
+        with pytest.raises(rt.Error, match="are not part of the net"):
             probe.run_steps(begin, end)
 
 

@@ -39,7 +39,7 @@ bmrt_code_t AsyncRunner::launch(Function newFunction, void *newArgument, bmrt_st
 
 bmrt_code_t AsyncRunner::wait(bmrt_status_t *status) {
   if (!pending) {
-    return BMRT_FAIL(status, FAILED_PRECONDITION, "no run was launched that could be waited for");
+    return BMRT_FAIL(status, FAILED_PRECONDITION, "no launched run to wait for");
   }
   Lock lock(mutex);
   while (busy) {

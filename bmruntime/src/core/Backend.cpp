@@ -87,9 +87,10 @@ bmrt_code_t checkBackend(const bmrt_backend_t *backend, const char *name, bmrt_s
                      name, backend->abi, BMRT_BACKEND_ABI);
   }
   if (backend->struct_size < kFirstSize || !backend->family || !isFamily(backend->family)) {
-    return BMRT_FAIL(status, UNSUPPORTED,
-                     "the back end %.80s describes itself in %zu bytes, must be %zu, or its family has no proper name",
-                     name, backend->struct_size, kFirstSize);
+    return BMRT_FAIL(
+        status, UNSUPPORTED,
+        "the back end %.80s has a descriptor of %zu bytes, required are %zu, or its family name is invalid", name,
+        backend->struct_size, kFirstSize);
   }
   const char *missing = missingFunction(*backend);
   return missing ? BMRT_FAIL(status, UNSUPPORTED, "the back end %.80s lacks %s", name, missing) : BMRT_OK;
@@ -98,7 +99,7 @@ bmrt_code_t checkBackend(const bmrt_backend_t *backend, const char *name, bmrt_s
 /// Appends the back end to the list; the caller holds |mutex|.
 bmrt_code_t add(const bmrt_backend_t *backend, bmrt_status_t *status) {
   if (addedCount == kMostBackends) {
-    return BMRT_FAIL(status, NO_MEMORY, "there are %zu back ends already", kMostBackends);
+    return BMRT_FAIL(status, NO_MEMORY, "%zu back ends are registered already, which is the maximum", kMostBackends);
   }
   const size_t known = backend->struct_size;
   memcpy(&added[addedCount++], backend, known < sizeof(bmrt_backend_t) ? known : sizeof(bmrt_backend_t));
@@ -120,8 +121,9 @@ bmrt_code_t loadLibrary(const char *family, const bmrt_backend_t **out, bmrt_sta
   }
   const auto *backend = static_cast<const bmrt_backend_t *>(dlsym(library, "bmrt_backend"));
   if (!backend) {
-    return BMRT_FAIL(status, UNSUPPORTED,
-                     "%s is no back end of this release, it exports no 'bmrt_backend': install both from one", file);
+    return BMRT_FAIL(
+        status, UNSUPPORTED,
+        "%s is not a back end of this release, it does not export 'bmrt_backend': install both from one release", file);
   }
   BMRT_RETURN_IF_ERROR(checkBackend(backend, file, status));
   if (strcmp(backend->family, family) != 0) {
@@ -137,7 +139,7 @@ bmrt_code_t loadLibrary(const char *family, const bmrt_backend_t **out, bmrt_sta
 
 bmrt_code_t core::findBackend(const char *family, const bmrt_backend_t **out, bmrt_status_t *status) {
   if (!isFamily(family)) {
-    return BMRT_FAIL(status, UNSUPPORTED, "'%.40s' is no name of a family of chips", family);
+    return BMRT_FAIL(status, UNSUPPORTED, "'%.40s' is not the name of a chip family", family);
   }
   const Lock lock;
   *out = findKnown(family);
@@ -150,7 +152,7 @@ extern "C" bmrt_code_t bmrt_register_backend(const bmrt_backend_t *backend, bmrt
   BMRT_RETURN_IF_ERROR(checkBackend(backend, name, out_status));
   const Lock lock;
   if (findKnown(backend->family)) {
-    return BMRT_FAIL(out_status, FAILED_PRECONDITION, "family '%s' has a back end already", backend->family);
+    return BMRT_FAIL(out_status, FAILED_PRECONDITION, "family '%s' already has a back end", backend->family);
   }
   BMRT_RETURN_IF_ERROR(add(backend, out_status));
   return succeed(out_status);

@@ -66,7 +66,7 @@ bmrt_code_t bmrt_context_allocate_chip_output(bmrt_context_t *context, uint32_t 
   BMRT_RETURN_IF_ERROR(findPort(context, /*isInput=*/false, output, &port, out_status));
   const Device *chip = context->stage().chipOfPort(*port);
   if (!chip) {
-    return BMRT_FAIL(out_status, UNSUPPORTED, "output '%.100s' comes from no chip's memory",
+    return BMRT_FAIL(out_status, UNSUPPORTED, "output '%.100s' is not copied from a chip's memory",
                      port->def->name()->c_str());
   }
   DeviceBuffer memory;

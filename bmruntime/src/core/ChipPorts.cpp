@@ -92,7 +92,7 @@ bmrt_code_t StageContext::bindOnChip(Port &port, void *pointer, uint64_t bytes, 
   if (!copied) {
     return BMRT_FAIL(status, UNSUPPORTED,
                      "tensor '%.100s' is used by the host, or by several steps, and cannot be in a chip's memory: bind "
-                     "memory of the host's",
+                     "host memory",
                      port.def->name()->c_str());
   }
   if (port.def->bytes() != bytes) {

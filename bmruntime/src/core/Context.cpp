@@ -156,7 +156,7 @@ bmrt_code_t bmrt_context_t::setStream(void *newStream, bmrt_status_t *status) {
     }
   }
   if (newStream && !hasQueue) {
-    return BMRT_FAIL(status, UNSUPPORTED, "no chip of the stage works in streams");
+    return BMRT_FAIL(status, UNSUPPORTED, "no chip of the stage supports streams");
   }
   stream = newStream;
   return BMRT_OK;

@@ -32,7 +32,7 @@ bmrt_code_t checkKernel(const char *symbol, const KernelContract &contract, bmrt
     if (asked > contract.head.alignment || (asked & (asked - 1)) != 0) {
       return BMRT_FAIL(status, CORRUPT,
                        "argument %" PRIu32 " of kernel '%.80s' needs memory aligned to %" PRIu32
-                       " bytes, no power of two up to %" PRIu32,
+                       " bytes, which is not a power of two up to %" PRIu32,
                        i, symbol, asked, contract.head.alignment);
     }
   }

@@ -87,7 +87,7 @@ bmrt_code_t Queue::open(const Device &newDevice, bmrt_status_t *status) {
 
 bmrt_code_t Queue::useStream(void *stream, bmrt_status_t *status) {
   if (!device->backend->use_stream) {
-    return BMRT_FAIL(status, UNSUPPORTED, "chips of family '%.40s' have no streams of the caller's",
+    return BMRT_FAIL(status, UNSUPPORTED, "chips of family '%.40s' do not support streams of the caller",
                      device->backend->family);
   }
   return device->backend->use_stream(handle, stream, StatusOrOwn(status));

@@ -42,7 +42,7 @@ bmrt_code_t bmrt_model_t::chooseDevices(const char *wanted, bmrt_status_t *statu
   char *end = nullptr;
   const unsigned long number = colon ? strtoul(colon + 1, &end, 10) : 0;
   if (colon && (colon[1] < '0' || colon[1] > '9' || *end || number >= kMostDevices)) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT, "the device is '%.60s', and should be a family, a colon and a number",
+    return BMRT_FAIL(status, INVALID_ARGUMENT, "the device '%.60s' must be a family, a colon and a number, e.g. cuda:1",
                      wanted);
   }
   bool isFound = false;
@@ -55,7 +55,7 @@ bmrt_code_t bmrt_model_t::chooseDevices(const char *wanted, bmrt_status_t *statu
   }
   return isFound ? BMRT_OK
                  : BMRT_FAIL(status, INVALID_ARGUMENT,
-                             "no chip of the model is of the device '%.60s': its first one is '%s'", wanted,
+                             "the model has no chip for the device '%.60s'; its first chip is '%s'", wanted,
                              ordinals.size() ? view.model->chips()->Get(0)->name()->c_str() : "");
 }
 
@@ -160,7 +160,7 @@ bmrt_code_t bmrt_model_t::loadStreams(const StageProgram &stage, SubnetProgram &
   }
   if (total > 0 && !subnet.backend->verify) {
     return BMRT_FAIL(status, UNSUPPORTED,
-                     "subnet '%.60s' has a stream of commands; the back end of family '%s' runs none",
+                     "subnet '%.60s' has a stream of commands, which the back end of family '%s' does not support",
                      def.name()->c_str(), subnet.backend->family);
   }
   if (!subnet.streams.allocate(total)) {
@@ -187,7 +187,7 @@ bmrt_code_t bmrt_model_t::openDevice(uint32_t chip, const bmrt_backend_t &backen
   if (!device.isOpen()) {
     BMRT_RETURN_IF_ERROR(device.open(backend, def, ordinals[chip], status));
   } else if (device.backend != &backend) {
-    return BMRT_FAIL(status, CORRUPT, "chip '%.60s' is said to be of the families '%s' and '%s'", def.name()->c_str(),
+    return BMRT_FAIL(status, CORRUPT, "chip '%.60s' is used with two families, '%s' and '%s'", def.name()->c_str(),
                      device.backend->family, backend.family);
   }
   *out = &device;
@@ -254,7 +254,8 @@ bmrt_code_t bmrt_model_t::loadKernels(SubnetProgram &subnet, bmrt_status_t *stat
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " kernels", count(def.kernels()));
   }
   if (subnet.kernels.size() > 0 && !subnet.backend->find_kernel) {
-    return BMRT_FAIL(status, UNSUPPORTED, "subnet '%.60s' has kernels; the back end of family '%s' runs none",
+    return BMRT_FAIL(status, UNSUPPORTED,
+                     "subnet '%.60s' has kernels, which the back end of family '%s' does not support",
                      def.name()->c_str(), subnet.backend->family);
   }
   for (uint32_t i = 0; i < subnet.kernels.size(); ++i) {

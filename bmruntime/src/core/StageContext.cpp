@@ -376,7 +376,7 @@ bmrt_code_t StageContext::look(uint32_t slot, bool isKept, void **out, bmrt_stat
     return BMRT_FAIL(status, FAILED_PRECONDITION, "the context has not run");
   }
   if (isOnChip[slot]) {
-    return BMRT_FAIL(status, FAILED_PRECONDITION, "tensor '%.100s' is in the caller's memory of a chip",
+    return BMRT_FAIL(status, FAILED_PRECONDITION, "tensor '%.100s' is in the caller's chip memory",
                      tensor(slot).name()->c_str());
   }
   char *bytes = data[slot];
@@ -447,7 +447,7 @@ bool StageContext::isFinished() const {
 bmrt_code_t StageContext::runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status) {
   const uint32_t steps = plan.end(0);
   if (begin > end || end > steps) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT, "steps %" PRIu32 " to %" PRIu32 " are no part of the net's %" PRIu32,
+    return BMRT_FAIL(status, INVALID_ARGUMENT, "steps %" PRIu32 " to %" PRIu32 " are not part of the net's %" PRIu32,
                      begin, end, steps);
   }
   if (!addressesCurrent) {

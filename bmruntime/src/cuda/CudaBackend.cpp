@@ -49,7 +49,7 @@ bmrt_code_t describeDevice(const Driver &driver, CUdevice device, std::string &n
   error = error ? error : driver.cuDeviceGetAttribute(&major, kMajor, device);
   error = error ? error : driver.cuDeviceGetAttribute(&minor, kMinor, device);
   if (error) {
-    return BMRT_FAIL(status, UNSUPPORTED, "a GPU cannot be asked what it is: %s", driver.textOf(error));
+    return BMRT_FAIL(status, UNSUPPORTED, "failed to query the properties of a GPU: %s", driver.textOf(error));
   }
   name = text, capability = 10 * major + minor;
   return BMRT_OK;
@@ -63,8 +63,8 @@ bmrt_code_t openDevice(const bmrt_chip_t *chip, bmrt_device_t **out, bmrt_status
   const char *wanted = asked ? nullptr : getenv("BMRT_CUDA_DEVICE");
   int count = 0, ordinal = asked ? int(asked) - 1 : wanted ? atoi(wanted) : 0;
   if (CUresult error = driver->cuDeviceGetCount(&count); error || ordinal < 0 || ordinal >= count) {
-    return BMRT_FAIL(status, UNSUPPORTED, "chip '%.60s' wants GPU %d, and this machine has %d%s", chip->name, ordinal,
-                     count, wanted ? " (BMRT_CUDA_DEVICE)" : "");
+    return BMRT_FAIL(status, UNSUPPORTED, "chip '%.60s' needs GPU %d, counted from 0; this machine has %d%s",
+                     chip->name, ordinal, count, wanted ? " (BMRT_CUDA_DEVICE)" : "");
   }
   CUdevice device = 0;
   std::string name;
@@ -80,7 +80,7 @@ bmrt_code_t openDevice(const bmrt_chip_t *chip, bmrt_device_t **out, bmrt_status
   }
   CUcontext context = nullptr;
   if (CUresult error = driver->cuDevicePrimaryCtxRetain(&context, device)) {
-    return BMRT_FAIL(status, UNSUPPORTED, "%.60s gives no context: %s", name.c_str(), driver->textOf(error));
+    return BMRT_FAIL(status, UNSUPPORTED, "%.60s does not create a context: %s", name.c_str(), driver->textOf(error));
   }
   auto made = std::make_unique<bmrt_device_t>(
       bmrt_device_t{*driver, device, context, std::move(name), capability, nullptr, nullptr});
@@ -129,7 +129,7 @@ bmrt_code_t loadImage(bmrt_program_t &program, const unsigned char *code, const 
   if (hasNoBinary) {
     return BMRT_UNSUPPORTED; // without a message: the caller tries PTX next
   }
-  return error ? BMRT_FAIL(status, IO, "%.60s does not take the model's %s: %s%s%.300s", device.name.c_str(),
+  return error ? BMRT_FAIL(status, IO, "%.60s rejects the model's %s: %s%s%.300s", device.name.c_str(),
                            image.isMachineCode ? "machine code" : "PTX", device.driver.textOf(error), *log ? ": " : "",
                            log)
                : BMRT_OK;

@@ -31,10 +31,11 @@ bmrt_code_t findFunctions(void *library, const char *path, Driver &driver, bmrt_
   };
 #define CUDA_FUNCTION(name, ...)                                                                                       \
   if (!find(#name, driver.name)) {                                                                                     \
-    return BMRT_FAIL(status, UNSUPPORTED,                                                                              \
-                     "'%.200s' has no function %s: it is older than CUDA %d.%d, or no driver of NVIDIA's; update the " \
-                     "driver",                                                                                         \
-                     path, #name, kOldestDriver / 1000, kOldestDriver % 1000 / 10);                                    \
+    return BMRT_FAIL(                                                                                                  \
+        status, UNSUPPORTED,                                                                                           \
+        "'%.200s' has no function %s: it is older than CUDA %d.%d, or not a driver of NVIDIA; update the "             \
+        "driver",                                                                                                      \
+        path, #name, kOldestDriver / 1000, kOldestDriver % 1000 / 10);                                                 \
   }
 #include "DriverFunctions.inc"
 #undef CUDA_FUNCTION
@@ -44,11 +45,12 @@ bmrt_code_t findFunctions(void *library, const char *path, Driver &driver, bmrt_
 bmrt_code_t checkVersion(const Driver &driver, bmrt_status_t *status) {
   int version = 0;
   if (CUresult error = driver.cuDriverGetVersion(&version); error != CUDA_SUCCESS) {
-    return BMRT_FAIL(status, UNSUPPORTED, "NVIDIA's driver does not tell its version: %s", driver.textOf(error));
+    return BMRT_FAIL(status, UNSUPPORTED, "NVIDIA's driver does not report its version: %s", driver.textOf(error));
   }
   if (version < kOldestDriver) {
-    return BMRT_FAIL(status, UNSUPPORTED, "NVIDIA's driver is of CUDA %d.%d, and %d.%d or newer is needed: update it",
-                     version / 1000, version % 1000 / 10, kOldestDriver / 1000, kOldestDriver % 1000 / 10);
+    return BMRT_FAIL(status, UNSUPPORTED,
+                     "NVIDIA's driver supports CUDA %d.%d, but %d.%d or newer is required: update it", version / 1000,
+                     version % 1000 / 10, kOldestDriver / 1000, kOldestDriver % 1000 / 10);
   }
   if (CUresult error = driver.cuInit(0); error != CUDA_SUCCESS) {
     return BMRT_FAIL(status, UNSUPPORTED, "%s: %s",
@@ -72,7 +74,7 @@ bmrt_code_t loadDriver(const Driver **out, bmrt_status_t *status) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
       return BMRT_FAIL(status, UNSUPPORTED,
-                       "NVIDIA's driver is not there: %.200s. Install it, or name it by BMRT_LIBCUDA", dlerror());
+                       "NVIDIA's driver was not found: %.200s. Install it, or set BMRT_LIBCUDA to its path", dlerror());
     }
     bmrt_code_t code = findFunctions(library, path, driver, status);
     if (code == BMRT_OK) {

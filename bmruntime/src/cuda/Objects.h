@@ -85,7 +85,7 @@ bmrt_code_t guarded(bmrt_status_t *status, Body body) {
   try {
     return body();
   } catch (const std::bad_alloc &) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory of the host's for the back end of family cuda");
+    return BMRT_FAIL(status, NO_MEMORY, "no host memory for the back end of family cuda");
   }
 }
 

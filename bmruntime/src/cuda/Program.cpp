@@ -80,7 +80,7 @@ bmrt_code_t readTables(const unsigned char *code, uint64_t bytes, Tables &out, b
   Cursor cursor(code, bytes);
   Directory head;
   if (!cursor.read(head) || head.magic != kMagic || head.version != kVersion) {
-    return BMRT_FAIL(status, CORRUPT, "a segment of %" PRIu64 " bytes is no code of family cuda, version %" PRIu32,
+    return BMRT_FAIL(status, CORRUPT, "a segment of %" PRIu64 " bytes is not code of family cuda, version %" PRIu32,
                      bytes, kVersion);
   }
   if (head.imageCount == 0 || head.imageCount > kMostImages || head.kernelCount > kMostKernels) {
@@ -91,7 +91,7 @@ bmrt_code_t readTables(const unsigned char *code, uint64_t bytes, Tables &out, b
     Image image;
     bool isGood = cursor.read(image) && image.offset < bytes && image.bytes > 0 && image.bytes <= bytes - image.offset;
     if (!isGood || (!image.isMachineCode && code[image.offset + image.bytes - 1] != 0)) {
-      return BMRT_FAIL(status, CORRUPT, "image %" PRIu32 " of code of family cuda is cut off", i);
+      return BMRT_FAIL(status, CORRUPT, "image %" PRIu32 " of code of family cuda is truncated", i);
     }
     out.images.push_back(image);
   }
@@ -99,7 +99,7 @@ bmrt_code_t readTables(const unsigned char *code, uint64_t bytes, Tables &out, b
     Kernel kernel;
     if (!cursor.read(kernel) || kernel.nameOffset >= bytes || kernel.argumentCount > kMostArguments ||
         !memchr(code + kernel.nameOffset, 0, bytes - kernel.nameOffset)) {
-      return BMRT_FAIL(status, CORRUPT, "kernel %" PRIu32 " of code of family cuda is cut off", i);
+      return BMRT_FAIL(status, CORRUPT, "kernel %" PRIu32 " of code of family cuda is truncated", i);
     }
     out.kernels.push_back(kernel);
   }
@@ -115,7 +115,7 @@ bmrt_code_t readCommands(const bmrt_stream_t &stream, std::vector<Command> &out,
       isWhole = cursor.read(command.arguments.emplace_back());
     }
     if (!isWhole) {
-      return BMRT_FAIL(status, CORRUPT, "launch %zu of a stream of %" PRIu64 " bytes is cut off", out.size() - 1,
+      return BMRT_FAIL(status, CORRUPT, "launch %zu of a stream of %" PRIu64 " bytes is truncated", out.size() - 1,
                        stream.bytes);
     }
   }

@@ -28,7 +28,7 @@ bmrt_code_t open(const bmrt_chip_t *def, bmrt_device_t **out, bmrt_status_t *sta
   std::string error;
   if (!parseChip(def->description, "chip", *chip, error)) {
     core::destroyObject(chip);
-    return BMRT_FAIL(status, CORRUPT, "the description of chip '%.60s' is not good: %.300s", def->name, error.c_str());
+    return BMRT_FAIL(status, CORRUPT, "the description of chip '%.60s' is invalid: %.300s", def->name, error.c_str());
   }
   if (const std::string made = fingerprint(*chip); made != def->fingerprint) {
     core::destroyObject(chip);
@@ -79,7 +79,7 @@ bmrt_code_t failIn(const bmrt_stream_t &stream, const bmodel::Status &cause, bmr
 /// Checks the commands of a step; the status names the faulty command.
 bmrt_code_t verify(bmrt_program_t *program, const bmrt_stream_t *stream, bmrt_status_t *status) {
   if (stream->offset % kDescriptorBytes || stream->bytes % kDescriptorBytes) {
-    return BMRT_FAIL(status, CORRUPT, "a stream of %" PRIu64 " bytes at %" PRIu64 " is no list of commands",
+    return BMRT_FAIL(status, CORRUPT, "a stream of %" PRIu64 " bytes at %" PRIu64 " is not a list of commands",
                      stream->bytes, stream->offset);
   }
   RegionSizes sizes{.constants = stream->constant_bytes,

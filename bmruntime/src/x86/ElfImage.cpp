@@ -41,7 +41,7 @@ uint32_t gnuHashOf(const char *name) {
 bmrt_code_t checkHeader(const Elf64_Ehdr &header, uint64_t bytes, bmrt_status_t *status) {
   if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != EM_X86_64 || header.e_type != ET_DYN) {
-    return BMRT_FAIL(status, CORRUPT, "code is no x86-64 ELF shared object");
+    return BMRT_FAIL(status, CORRUPT, "code is not an x86-64 ELF shared object");
   }
   if (header.e_phentsize != sizeof(Elf64_Phdr) ||
       !inRange(header.e_phoff, uint64_t(header.e_phnum) * sizeof(Elf64_Phdr), bytes)) {
