@@ -212,7 +212,7 @@ def test_a_device_is_named(machine: Machine, model: Path, x: np.ndarray, want: n
     for device, message in {
         "cuda:2": "needs GPU 2, counted from 0; this machine has 2",
         "npu:0": "the model has no chip for the device 'npu:0'",
-        "cuda:x": "should be a family, a colon and a number",
+        "cuda:x": "must be a family, a colon and a number",
     }.items():
         with pytest.raises(runtime.Error, match=message):
             runtime.load(str(model / "cuda.bmodel"), device=device)
