@@ -11,7 +11,7 @@ namespace tessera::top {
 using namespace mlir;
 
 namespace {
-/// One member as value = a[c] * value + b[c].
+/// One member of a chain, as value = a[c] * value + b[c].
 struct Step {
   std::vector<double> a, b;
 };
@@ -32,7 +32,7 @@ static std::optional<Step> batchNormStep(BatchNormOp op, int64_t channels) {
   return step;
 }
 
-/// The step of a binary op over the running value and a per-channel constant.
+/// Returns the step of a binary op on the running value and a per-channel constant.
 static std::optional<Step> binaryStep(Operation *op, Value running, int64_t axis, int64_t channels) {
   bool runningFirst = op->getOperand(0) == running;
   Value other = op->getOperand(runningFirst ? 1 : 0);
@@ -70,8 +70,8 @@ static std::optional<Step> stepOf(Operation *op, Value running, const AffineChai
   return std::nullopt;
 }
 
-/// Appends `step` to the chain's scale and shift, unless a factor leaves the range of f32: a division by zero has a
-/// result where a product with an infinite weight is NaN.
+/// Appends `step` to the chain's scale and shift. Fails if a factor leaves the range of f32: division by zero gives
+/// infinity, while multiplication of 0 by an infinite weight gives NaN.
 static bool append(const Step &step, AffineChain &chain) {
   std::vector<double> scale(chain.channels), shift(chain.channels);
   for (int64_t c = 0; c < chain.channels; ++c) {
@@ -135,7 +135,7 @@ std::optional<int64_t> foldableChannelAxis(Operation *op) {
   return std::nullopt;
 }
 
-/// A weight seen as [groups, outer, channels of a group, inner].
+/// The dims of a weight, seen as [groups, outer, channels of a group, inner].
 struct ChannelView {
   int64_t groups, outer, channels, inner;
 };
@@ -156,7 +156,7 @@ static ChannelView channelView(Operation *op, ArrayRef<int64_t> dims) {
   return {1, 1, dims[0], product(dims.drop_front())}; // conv: [OC, ...]
 }
 
-/// Multiplies each element by the scale of its output channel, rounding once.
+/// Multiplies each element by the scale of its output channel, with one rounding.
 template <typename T>
 static void scaleChannels(MutableArrayRef<T> values, const ChannelView &view, ArrayRef<double> scale) {
   T *value = values.data();
@@ -181,7 +181,7 @@ static Value scaledWeight(RewriterBase &rewriter, Operation *op, Value weight, A
     scaleChannels<double>(values, view, scale);
     return createFromDoubles(rewriter, weight.getLoc(), type, values, hint);
   }
-  // Nearly all weights are single: no detour of eight bytes per element.
+  // Nearly all weights are f32: avoid the conversion to eight bytes per element.
   std::optional<TensorData> data = getConstantData(weight);
   std::vector<char> bytes(data->bytes.begin(), data->bytes.end());
   scaleChannels<float>({reinterpret_cast<float *>(bytes.data()), bytes.size() / sizeof(float)}, view, scale);
@@ -189,7 +189,7 @@ static Value scaledWeight(RewriterBase &rewriter, Operation *op, Value weight, A
 }
 
 void foldIntoWeights(RewriterBase &rewriter, Operation *op, const AffineChain &chain) {
-  constexpr unsigned kWeight = 1, kBias = 2; // Operand numbers, the same in the three ops.
+  constexpr unsigned kWeight = 1, kBias = 2; // Operand numbers, the same in all three ops.
   Operation *last = chain.ops.back();
   rewriter.setInsertionPoint(last);
   Value weight = op->getOperand(kWeight);
@@ -225,7 +225,7 @@ void replaceByMulAdd(RewriterBase &rewriter, const AffineChain &chain) {
   auto constant = [&](ArrayRef<double> values, StringRef hint) {
     return createFromDoubles(rewriter, loc, type.clone(dims), values, hint);
   };
-  // Read now: another fold may have replaced the value since the chain was collected.
+  // Read the value only now: another fold may have replaced it since the chain was collected.
   Value start = cast<BatchNormOp>(chain.ops.front()).getX();
   Value scaled = MulOp::create(rewriter, loc, type, start, constant(chain.scale, "scale"));
   auto shifted = AddOp::create(rewriter, loc, type, scaled, constant(chain.shift, "shift"));

@@ -1,4 +1,4 @@
-//===- Cse.cpp - Merge ops that compute the same -------------------------------===//
+//===- Cse.cpp - Merges ops that compute the same values ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
@@ -14,7 +14,7 @@ namespace tessera::top {
 namespace {
 using namespace mlir;
 
-/// Ops compare by what they compute: locations and discardable attributes (names) do not count.
+/// Compares ops by what they compute: ignores locations and discardable attributes such as names.
 struct ComputationInfo : llvm::DenseMapInfo<Operation *> {
   static constexpr auto kFlags = static_cast<OperationEquivalence::Flags>(OperationEquivalence::IgnoreLocations |
                                                                           OperationEquivalence::IgnoreDiscardableAttrs);
@@ -32,13 +32,13 @@ struct ComputationInfo : llvm::DenseMapInfo<Operation *> {
   }
 };
 
-/// An op stands for its equals in its block and the regions nested in it.
+/// First occurrences of ops. An entry is valid in its block and the regions nested in it.
 using Seen = llvm::ScopedHashTable<
     Operation *, Operation *, ComputationInfo,
     llvm::RecyclingAllocator<llvm::BumpPtrAllocator, llvm::ScopedHashTableVal<Operation *, Operation *>>>;
 
 class CsePass : public impl::CsePassBase<CsePass> {
-  /// `kept` takes the names of its equal `op`; its own tensor names go first.
+  /// Gives `kept` the names of its equal `op`. Tensor names of `kept` take precedence.
   static void mergeNames(Operation *kept, Operation *op) {
     if (isConstant(kept->getResult(0))) {
       return;

@@ -1,4 +1,4 @@
-//===- Dce.cpp - Remove dead ops and dead results -----------------------------===//
+//===- Dce.cpp - Removes dead ops and dead results ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
@@ -11,8 +11,8 @@ namespace tessera::top {
 namespace {
 using namespace mlir;
 
-/// Replaces `op` by a copy with only the results that `keep` names; the yields of its regions lose
-/// the operand `shift` + i with result i.
+/// Replaces `op` by a copy with the results in `keep` only. Removes operand `shift` + i from the yields of its regions
+/// for each dropped result i.
 Operation *keepResults(RewriterBase &rewriter, Operation *op, const llvm::BitVector &keep, unsigned shift) {
   SmallVector<Type> types;
   SmallVector<StringRef> names;
@@ -47,11 +47,11 @@ Operation *keepResults(RewriterBase &rewriter, Operation *op, const llvm::BitVec
 }
 
 class DcePass : public impl::DcePassBase<DcePass> {
-  /// Drops the results of an if, or the scanned ones of a loop, that nothing uses.
+  /// Drops unused results of an if, and unused scanned results of a loop.
   Operation *dropResults(Operation *op, RewriterBase &rewriter) {
     unsigned firstDroppable = 0, shift = 0;
     if (auto loop = dyn_cast<LoopOp>(op)) {
-      firstDroppable = loop.getInit().size(); // Carried values live on in the next iteration.
+      firstDroppable = loop.getInit().size(); // Carried values are used in the next iteration.
       shift = 1;                              // The body yields its condition first.
     } else if (!isa<IfOp>(op)) {
       return op;
@@ -67,7 +67,7 @@ class DcePass : public impl::DcePassBase<DcePass> {
     return keepResults(rewriter, op, keep, shift);
   }
 
-  /// From the last op to the first: users go before what they use.
+  /// Visits ops from the last one to the first: users before their operands.
   void visit(Operation *op, RewriterBase &rewriter) {
     for (Region &region : op->getRegions()) {
       for (Block &block : region) {

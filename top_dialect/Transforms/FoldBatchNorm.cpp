@@ -1,4 +1,4 @@
-//===- FoldBatchNorm.cpp - Batch norm and scales into weights ----------------===//
+//===- FoldBatchNorm.cpp - Folds batch_norm and scales into weights -------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/AffineChain.h"
@@ -13,8 +13,7 @@ using namespace mlir;
 
 class FoldBatchNormPass : public impl::FoldBatchNormPassBase<FoldBatchNormPass> {
   void runOnOperation() override {
-    // Chains are collected before any is replaced: each fold computes its weights once, however
-    // long the chain is.
+    // Collect all chains before replacing any: each fold computes the new weights once for the whole chain.
     SmallVector<std::pair<Operation *, AffineChain>> intoWeights;
     SmallVector<AffineChain> intoMulAdd;
     llvm::DenseSet<Operation *> members;
@@ -28,7 +27,7 @@ class FoldBatchNormPass : public impl::FoldBatchNormPassBase<FoldBatchNormPass> 
         }
         return;
       }
-      // A batch_norm that follows anything else starts a chain at its input.
+      // A batch_norm after any other op starts a chain at its input.
       auto norm = dyn_cast<BatchNormOp>(op);
       if (norm && !members.contains(op)) {
         if (auto chain = collectChain(norm.getX(), 1, /*addsOnly=*/false, norm)) {

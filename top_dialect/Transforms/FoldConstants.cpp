@@ -1,4 +1,4 @@
-//===- FoldConstants.cpp - Constant ops, types and no-ops --------------------===//
+//===- FoldConstants.cpp - Folds constant ops, types and no-ops -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "top_dialect/IR/HostTensor.h"
@@ -17,12 +17,12 @@ namespace tessera::top {
 namespace {
 using namespace mlir;
 
-/// Bytes that all folded results together may have beyond their operands: behind it ops stay as they are.
+/// Limit of the bytes by which all folded results together may exceed their operands. Ops beyond it are not folded.
 constexpr int64_t kMaxTotal = int64_t(4) << 30;
 
 bool isTop(Operation *op) { return isa_and_nonnull<TopDialect>(op->getDialect()); }
 
-/// Multiplications per result element, where an op does more than one.
+/// Returns the number of multiplications per result element, if there is more than one.
 int64_t workPerElement(Operation *op) {
   if (auto matmul = dyn_cast<MatMulOp>(op)) {
     ArrayRef<int64_t> dims = dimsOf(matmul.getA());
@@ -32,7 +32,7 @@ int64_t workPerElement(Operation *op) {
     RankedTensorType weight = tensorType(op->getOperand(1));
     return std::max<int64_t>(weight.getNumElements() / std::max<int64_t>(weight.getDimSize(0), 1), 1);
   }
-  int64_t largest = 1; // Reductions, einsum: at most every operand element per result element.
+  int64_t largest = 1; // For einsum and rnn, assume at most one multiplication per operand element.
   if (isa<EinsumOp, RnnOp>(op)) {
     for (Value operand : op->getOperands()) {
       largest = std::max(largest, tensorType(operand).getNumElements());
@@ -41,14 +41,14 @@ int64_t workPerElement(Operation *op) {
   return largest;
 }
 
-/// A key for the constant that `op` is replaced by.
+/// Returns a key for the constant that replaces `op`.
 std::string hintFor(Operation *op, Value result) {
   StringRef tensor = getTensorName(result);
   std::string name = tensor.empty() ? getDisplayName(op->getLoc()) : tensor.str();
   return name.empty() ? op->getName().stripDialect().str() : name;
 }
 
-/// Whether an op that may compute on integers reads `v`, directly or through moves of its elements.
+/// Checks whether an op that may compute on integers reads `v`, directly or through moves.
 bool feedsIntegerOp(Value v) {
   return llvm::any_of(v.getUsers(), [](Operation *user) {
     if (isa<ConvOp, ConvTransposeOp, MatMulOp, GatherOp, GatherElementsOp, GatherNdOp>(user)) {
@@ -58,13 +58,13 @@ bool feedsIntegerOp(Value v) {
   });
 }
 
-/// A dequantised weight: as one f32 constant it would no longer be known to be integers.
+/// Checks for a dequantised weight. If it were folded to one f32 constant, it would no longer be known to be integers.
 bool isQuantizedWeight(Operation *op) {
   auto dequantize = dyn_cast<DequantizeOp>(op);
   return dequantize && tensorType(dequantize.getX()).getElementTypeBitWidth() <= 16 && feedsIntegerOp(dequantize);
 }
 
-/// Returns true if the elements of `v` can be read, or if it has none.
+/// Returns true if the elements of `v` can be read, or if it does not have any.
 bool isKnown(Value v) { return isReadable(v) || isEmpty(v); }
 
 class FoldConstantsPass : public impl::FoldConstantsPassBase<FoldConstantsPass> {
@@ -72,14 +72,15 @@ public:
   using FoldConstantsPassBase::FoldConstantsPassBase;
 
 private:
-  /// Whether the results are known and their bytes and the work for them within bounds.
+  /// Checks that the operands are known, and that the growth in bytes and the work are within bounds.
   bool isWorthEvaluating(Operation *op) {
     if (!isTop(op) || !isa<ReferenceInterface>(op) || op->getNumRegions() != 0 || op->getNumOperands() == 0 ||
         isQuantizedWeight(op) || !llvm::all_of(op->getOperands(), isKnown)) {
       return false;
     }
     int64_t growth = 0, elements = 0;
-    llvm::SmallPtrSet<Value, 4> distinct(op->operand_begin(), op->operand_end()); // of x, x only one x goes
+    llvm::SmallPtrSet<Value, 4> distinct(op->operand_begin(), op->operand_end()); // an operand used twice is freed only
+                                                                                  // once
     for (Value operand : distinct) {
       growth -= byteSize(tensorType(operand));
     }
@@ -88,7 +89,7 @@ private:
       if (bytes < 0 && tensorType(result).hasStaticShape()) {
         return false;
       }
-      growth += std::max<int64_t>(bytes, 0); // Unknown sizes come from index ops, which are small.
+      growth += std::max<int64_t>(bytes, 0); // Results of unknown size are those of index ops, which are small.
       elements += bytes < 0 ? 0 : tensorType(result).getNumElements();
     }
     int64_t limit = std::min<int64_t>(isa<ConstantOfShapeOp>(op) ? maxFill : maxGrowth, kMaxTotal - grown);
@@ -101,7 +102,7 @@ private:
 
   LogicalResult evaluate(Operation *op, RewriterBase &rewriter) {
     SmallVector<HostTensor> inputs, outputs;
-    SmallVector<const HostTensor *> pointers; // Into `inputs`, once it is complete.
+    SmallVector<const HostTensor *> pointers; // Pointers into `inputs`, taken when it is complete.
     for (Value operand : op->getOperands()) {
       if (isEmpty(operand)) {
         inputs.emplace_back(tensorType(operand));
@@ -130,7 +131,7 @@ private:
     return success();
   }
 
-  /// Nothing computes tensors without elements: no kernel need cope with them.
+  /// Replaces results without elements by constants, so that no kernel has to handle them.
   bool replaceEmpty(Operation *op, RewriterBase &rewriter) {
     if (!isTop(op) || isConstant(op->getResult(0)) || !llvm::all_of(op->getResults(), isEmpty)) {
       return false;
@@ -145,7 +146,7 @@ private:
     return true;
   }
 
-  /// The dims of a value are known although its elements are not.
+  /// Folds a shape op if the dims of its operand are known, even if the elements are not.
   bool foldShape(ShapeOp op, RewriterBase &rewriter) {
     ArrayRef<int64_t> dims = dimsOf(op.getX()).slice(op.getStart(), op.getEnd() - op.getStart());
     if (llvm::any_of(dims, ShapedType::isDynamic)) {
@@ -171,7 +172,7 @@ private:
     return true;
   }
 
-  /// Infers the types again where they may have become more static.
+  /// Infers dynamic result types again, as they may have become more static.
   LogicalResult refine(Operation *op) {
     auto shape = dyn_cast<ShapeInterface>(op);
     bool isDynamic = llvm::any_of(op->getResultTypes(), [](Type type) {
@@ -227,7 +228,7 @@ private:
     if (hasFailed) {
       return signalPassFailure();
     }
-    // The results of functions follow the values they return.
+    // Update the result types of functions.
     getOperation().walk([](func::ReturnOp op) {
       auto function = op->getParentOfType<func::FuncOp>();
       function.setType(FunctionType::get(op.getContext(), function.getArgumentTypes(), op.getOperandTypes()));
@@ -235,7 +236,7 @@ private:
   }
 
   bool hasFailed = false;
-  int64_t grown = 0; ///< bytes that folded results have beyond their operands, in all
+  int64_t grown = 0; ///< bytes by which all folded results exceed their operands
 };
 } // namespace
 } // namespace tessera::top

@@ -1,4 +1,4 @@
-//===- FoldPad.cpp - Padding into the op that reads it ------------------------===//
+//===- FoldPad.cpp - Folds padding into the op that reads it --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
@@ -16,7 +16,7 @@ namespace tessera::top {
 namespace {
 using namespace mlir;
 
-/// A pad op in front of a consumer, as the consumer's pads: begins then ends of the spatial dims.
+/// A pad op in terms of its reader's pads: begins, then ends of the spatial dims.
 struct SpatialPad {
   PadOp op;
   SmallVector<int64_t> pads;
@@ -24,7 +24,7 @@ struct SpatialPad {
 };
 } // namespace
 
-/// The pad in front of `x` if it adds a constant around the spatial dims only, plus `own` pads.
+/// Returns the pad op that computes `x` if it adds a constant around spatial dims only. Its pads include `own`.
 static std::optional<SpatialPad> matchPad(Value x, ArrayRef<int64_t> own) {
   auto pad = x.getDefiningOp<PadOp>();
   if (!pad || pad.getMode() != PadMode::constant) {
@@ -52,7 +52,7 @@ static bool isZero(ArrayRef<int64_t> pads) {
   return llvm::all_of(pads, [](int64_t pad) { return pad == 0; });
 }
 
-/// Pools keep each pad smaller than the kernel's extent (their C3).
+/// Checks that each pad stays smaller than the kernel's extent, the constraint C3 of pools.
 template <typename Pool>
 static bool keepsPoolConstraint(Pool pool, ArrayRef<int64_t> pads) {
   size_t spatial = pool.getKernel().size();
@@ -65,7 +65,7 @@ static bool keepsPoolConstraint(Pool pool, ArrayRef<int64_t> pads) {
   return true;
 }
 
-/// Whether no element of v is negative, by the op that makes it.
+/// Checks, by the op that computes `v`, that no element of `v` is negative.
 static bool isNonNegative(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def) {
@@ -85,7 +85,7 @@ static std::optional<SpatialPad> padOfConv(ConvOp conv) {
 
 static std::optional<SpatialPad> padOfAvgPool(AvgPoolOp pool) {
   std::optional<SpatialPad> pad = matchPad(pool.getX(), pool.getPads());
-  // Elements of the pad counted in the mean; the pool's own pads must count too, or be none.
+  // The mean counts elements of the pad op, so it must count the pool's own pads too, or the pool must not have any.
   bool countsAll = pool.getCountIncludePad() || isZero(pool.getPads());
   return pad && pad->value == 0 && countsAll && !pool.getCeilMode() && keepsPoolConstraint(pool, pad->pads)
              ? pad
@@ -97,7 +97,7 @@ static std::optional<SpatialPad> padOfMaxPool(MaxPoolOp pool) {
   if (!pad || pool.getCeilMode() || !keepsPoolConstraint(pool, pad->pads)) {
     return std::nullopt;
   }
-  // With dilation a window could lie in the padding alone, and 0 would be its maximum.
+  // With dilation, a window could lie entirely in the padding, and its maximum would be the padding value.
   bool everyWindowHasAnElement = llvm::all_of(pool.getDilations(), [](int64_t d) { return d == 1; });
   bool zeroCannotWin = pad->value == 0 && everyWindowHasAnElement && isNonNegative(pad->op.getX());
   bool lowest = pad->value <= -std::numeric_limits<float>::max();

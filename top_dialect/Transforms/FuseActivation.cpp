@@ -1,4 +1,4 @@
-//===- FuseActivation.cpp - relu and clip into the op before ------------------===//
+//===- FuseActivation.cpp - Fuses relu and clip into the producer ---------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -14,7 +14,7 @@ namespace tessera::top {
 namespace {
 using namespace mlir;
 
-/// y = min(max(x, 0), limit); no limit if it is not finite.
+/// y = min(max(x, 0), limit); there is no limit if it is not finite.
 struct Rectifier {
   Value x;
   double limit;
@@ -39,7 +39,7 @@ static std::optional<Rectifier> matchRectifier(Operation *op) {
   return std::nullopt;
 }
 
-/// Puts the rectifier `root` into its producer `op`.
+/// Fuses the rectifier `root` into its producer `op`.
 template <typename Op>
 static bool fuse(Op op, Operation *root, double limit) {
   Value result = op.getY();

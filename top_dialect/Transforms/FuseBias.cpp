@@ -1,4 +1,4 @@
-//===- FuseBias.cpp - Constant additions into the bias ------------------------===//
+//===- FuseBias.cpp - Fuses constant additions into the bias --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/AffineChain.h"

@@ -1,4 +1,4 @@
-//===- Matchers.cpp - Algebra the recovery passes match with -----------------===//
+//===- Matchers.cpp - Algebraic helpers of the recovery passes ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Transforms/Matchers.h"
 #include "top_dialect/IR/TopOps.h"
@@ -6,7 +6,7 @@
 namespace tessera::top {
 using namespace mlir;
 
-/// Formulas in real graphs are shallow; the bound keeps the search constant per op.
+/// Formulas in real graphs are shallow. The limit bounds the search per op.
 static constexpr int kMaxDepth = 7;
 
 static void flattenInto(Value v, bool isRoot, int depth, Product &product) {
@@ -138,7 +138,7 @@ Value polynomialVariable(Value v) {
         continue;
       }
       if (inner && inner != operand) {
-        return v; // Two different inputs: v itself is the variable.
+        return v; // With two different inputs, `v` itself is the variable.
       }
       inner = operand;
     }

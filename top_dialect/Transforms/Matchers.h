@@ -1,8 +1,8 @@
-//===- Matchers.h - Algebra the recovery passes match with -----*- C++ -*-===//
+//===- Matchers.h - Algebraic helpers of the recovery passes ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exporters write one formula in many associations. These helpers normalise them, so that a
-// pattern is written once, as mathematics.
+// Exporters write the same formula with different associations. These helpers normalise them, so that each pattern is
+// written once, as mathematics.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_TOP_DIALECT_TRANSFORMS_MATCHERS_H
 #define TESSERA_TOP_DIALECT_TRANSFORMS_MATCHERS_H
@@ -16,10 +16,10 @@
 
 namespace tessera::top {
 
-/// Equality of constants that went through single precision.
+/// Compares constants that were rounded to single precision.
 inline bool isClose(double a, double b) { return std::abs(a - b) <= 2e-6 * std::abs(b) + 1e-12; }
 
-/// v = Op(other, c) (or Op(c, other) for `anyOrder`) with a constant c of equal elements.
+/// Matches v = Op(other, c), or also Op(c, other) if `anyOrder`, where c is a constant with equal elements.
 template <typename Op>
 std::optional<std::pair<mlir::Value, double>> matchScalar(mlir::Value v, bool anyOrder) {
   auto op = v.getDefiningOp<Op>();
@@ -37,34 +37,34 @@ std::optional<std::pair<mlir::Value, double>> matchScalar(mlir::Value v, bool an
   return std::nullopt;
 }
 
-/// scale * product of factors.
+/// scale * f1 * f2 * ..., where f1, f2, ... are `factors`.
 struct Product {
   double scale = 1;
   llvm::SmallVector<mlir::Value, 4> factors;
 };
 
-/// Takes `root` apart through mul, neg and div by constants. Inner products are taken apart only
-/// where `root` is their single user.
+/// Decomposes `root` through mul, neg, and div by constants. Inner values are decomposed only if they have a single
+/// use.
 Product flattenProduct(mlir::Value root);
 
-/// Coefficients c0 + c1 x + c2 x^2 + c3 x^3.
+/// Coefficients of c0 + c1 x + c2 x^2 + c3 x^3.
 using Cubic = std::array<double, 4>;
 
-/// `v` as a polynomial in `x` of degree at most 3, over add, sub, mul, neg, div by constants and
-/// whole powers.
+/// Matches `v` as a polynomial in `x` of degree at most 3, composed of add, sub, mul, neg, div by constants, and
+/// integer powers.
 std::optional<Cubic> matchCubic(mlir::Value v, mlir::Value x);
 
-/// Whether two cubics agree within single precision.
+/// Checks that two cubics agree within single precision.
 bool isClose(const Cubic &a, const Cubic &b);
 
-/// The one input that a tree of polynomial ops over constants is made of (found by following the
-/// operands that are no constants), or null. A candidate for matchCubic.
+/// Returns the variable of a tree of polynomial ops over constants, found by following the non-constant operands. It is
+/// a candidate for matchCubic.
 mlir::Value polynomialVariable(mlir::Value v);
 
-/// A value that equals 1 / sqrt(result), in any of the forms exporters write, or null.
+/// Returns a value x such that v = 1 / sqrt(x), in any form that exporters write, or null.
 mlir::Value matchRsqrt(mlir::Value v);
 
-/// A value of the type of v whose square is v: x for x * x and pow(x, 2), or null.
+/// Returns a value of the type of `v` whose square is `v`: x for x * x and pow(x, 2), or null.
 mlir::Value matchSquare(mlir::Value v);
 
 } // namespace tessera::top

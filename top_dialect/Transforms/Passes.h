@@ -13,21 +13,20 @@ namespace tessera::top {
 #define GEN_PASS_DECL
 #include "top_dialect/Transforms/Passes.h.inc"
 
-/// What `--top-pipeline` and `tessera-compile import` run.
+/// Options of `--top-pipeline` and `tessera-compile import`.
 struct TopPipelineOptions : mlir::PassPipelineOptions<TopPipelineOptions> {
-  Option<bool> recover{*this, "recover", llvm::cl::desc("Recover norms, activations, attention from their parts"),
+  Option<bool> recover{*this, "recover", llvm::cl::desc("Recover norms, activations and attention from their formulas"),
                        llvm::cl::init(true)};
   Option<bool> foldWeights{*this, "fold-weights",
                            llvm::cl::desc("Fold batch_norm, scales and padding into convolutions"),
                            llvm::cl::init(true)};
-  Option<bool> sinkTransposes{*this, "sink-transposes", llvm::cl::desc("Move transposes where they cancel"),
+  Option<bool> sinkTransposes{*this, "sink-transposes", llvm::cl::desc("Move transposes to where they cancel"),
                               llvm::cl::init(true)};
   Option<bool> fuse{*this, "fuse", llvm::cl::desc("Fuse bias and relu into conv and matmul"), llvm::cl::init(true)};
 };
 
-/// Appends the optimisation of a freshly imported module: types refined, constants folded,
-/// patterns recovered, weights folded. The result computes the same tensors up to the
-/// re-association of floating-point sums.
+/// Appends the passes that optimise a freshly imported module: they refine types, fold constants, recover patterns and
+/// fold weights. The results stay the same up to the re-association of floating-point sums.
 void buildTopPipeline(mlir::OpPassManager &pm, const TopPipelineOptions &options);
 
 /// Registers every pass as `--top-...` and the pipeline as `--top-pipeline`.

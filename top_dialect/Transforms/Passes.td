@@ -5,36 +5,35 @@
 
 include "mlir/Pass/PassBase.td"
 
-// All passes run on the module and visit each op once, in program order: their cost is linear in
-// the number of ops. None changes a result beyond the re-association of floating-point sums and
-// products. Node names are kept: an op that does the work of several has their fused location.
+// All passes run on the module and visit each op once, in program order, so their cost is linear in the number of ops.
+// None changes a result beyond the re-association of floating-point sums and products. Node names are preserved: an op
+// that replaces several ops has their fused location.
 class Top_Pass<string flag> : Pass<flag, "::mlir::ModuleOp"> {
   let dependentDialects = ["::tessera::top::TopDialect", "::mlir::func::FuncDialect"];
 }
 
 def FoldConstantsPass : Top_Pass<"top-fold-constants"> {
-  let summary = "Evaluate constant ops, refine shapes, drop no-ops";
+  let summary = "Evaluate constant ops, refine shapes and drop no-ops";
   let description = [{
-    Before: ops over constants only (shape arithmetic of exporters among them), ops on tensors
-    without elements or with such results, result types that are less static than their operands
-    allow, ops that return an operand.
-    After: their values as constants, the inferred types, the operand.
+    Before: ops on constants only (such as the shape arithmetic of exporters), ops on or with results of tensors without
+    elements, result types that are less static than their operands allow, and ops that return an operand.
+    After: the values as constants, the inferred types, and the operand.
     ```
     %s = top.shape %x {start = 0, end = 2} : (tensor<4x8xf32>) -> tensor<2xi64>     ==> dense<[4, 8]>
     %y = top.mul %x, %one : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>       ==> %x
     %r = top.if %true { yield %a } else { yield %b }                                ==> %a
     ```
-    Values come from the reference evaluation of the op. Results that grow beyond `max-growth` and
-    work beyond `max-work` stay as they are: a broadcast weight is better broadcast at run time.
-    Does not merge equal constants (top-cse).
+    The reference evaluation of the op computes the values. Ops are not folded if the result grows by more than
+    `max-growth` or the work exceeds `max-work`: a broadcast weight, for example, is better broadcast at run time.
+    Equal constants are merged by top-cse, not here.
   }];
   let options = [
     Option<"maxGrowth", "max-growth", "int64_t", /*default=*/"1 << 21",
-           "Bytes a folded result may have beyond its constant operands">,
+           "Bytes by which a folded result may exceed its constant operands">,
     Option<"maxFill", "max-fill", "int64_t", /*default=*/"int64_t(1) << 30",
-           "Bytes of a folded constant_of_shape, which stands for a weight">,
+           "Bytes of a folded constant_of_shape, which replaces a weight">,
     Option<"maxWork", "max-work", "int64_t", /*default=*/"1 << 28",
-           "Multiplications of a folded op">,
+           "Multiplications that folding an op may take">,
   ];
   let statistics = [
     Statistic<"evaluated", "evaluated", "Ops replaced by the constant they compute">,
@@ -46,14 +45,14 @@ def FoldConstantsPass : Top_Pass<"top-fold-constants"> {
 def FoldBatchNormPass : Top_Pass<"top-fold-batch-norm"> {
   let summary = "Fold batch_norm and per-channel scales into weights";
   let description = [{
-    Before: conv, conv_transpose or matmul with constant weights, then a chain of batch_norm and of
-    mul, div, add, sub with per-channel constants, each the only user of the one before.
-    After: the one op with new weights and bias (computed in double, rounded once).
+    Before: conv, conv_transpose or matmul with constant weights, followed by a chain of batch_norm and of mul, div,
+    add and sub with per-channel constants. Each op is the only user of the previous one.
+    After: one op with new weights and bias, computed in double and rounded once.
     ```
     conv(x, w) -> batch_norm -> mul [C,1,1] -> add [C,1,1]   ==> conv(x, w', bias')
     batch_norm (after anything else)                          ==> mul [C,1,1] -> add [C,1,1]
     ```
-    Does not touch chains that only add (top-fuse-bias), nor move a scale over another op.
+    Chains that only add are left to top-fuse-bias. A scale is not moved over other ops.
   }];
   let statistics = [
     Statistic<"folded", "folded", "Ops folded into weights">,
@@ -64,18 +63,17 @@ def FoldBatchNormPass : Top_Pass<"top-fold-batch-norm"> {
 def FoldPadPass : Top_Pass<"top-fold-pad"> {
   let summary = "Fold constant padding into conv and pool";
   let description = [{
-    Before: top.pad of spatial dims with a constant, then conv, avg_pool or max_pool.
-    After: the consumer with larger pads.
+    Before: top.pad of spatial dims with a constant, read by a conv, avg_pool or max_pool.
+    After: the reader with larger pads.
     ```
     pad(x, 0) -> conv                        ==> conv with pads
     pad(x, 0) -> avg_pool                    ==> avg_pool with pads and countIncludePad
     pad(x, -inf) -> max_pool                 ==> max_pool with pads
     ```
-    A max_pool takes a finite padding only if the padding cannot win: the value is 0 and the input is a
-    rectified one. Does not fold negative, reflected or channel padding, nor where ceilMode would
-    drop a window.
+    Finite padding is folded into a max_pool only if it cannot be the maximum: the value is 0 and the input is not
+    negative. Negative, reflected and channel padding are not folded, nor are pads of pools with ceilMode.
   }];
-  let statistics = [Statistic<"folded", "folded", "Consumers that took over a pad">];
+  let statistics = [Statistic<"folded", "folded", "Ops into which a pad was folded">];
 }
 
 def FuseBiasPass : Top_Pass<"top-fuse-bias"> {
@@ -85,8 +83,8 @@ def FuseBiasPass : Top_Pass<"top-fuse-bias"> {
     matmul(x, w) -> add [N]       ==> matmul(x, w, bias)
     conv(x, w, b) -> sub [C,1,1]  ==> conv(x, w, b')
     ```
-    Weights must be constant (else the sum may belong to an attention mask) and the addition the
-    only user. Does not fuse residual additions (epilogues on the device level).
+    The weights must be constant (otherwise the sum may be an attention mask), and the addition must be the only user.
+    Residual additions are not fused: they become epilogues on the device level.
   }];
   let statistics = [Statistic<"fused", "fused", "Additions fused into a bias">];
 }
@@ -98,7 +96,7 @@ def FuseActivationPass : Top_Pass<"top-fuse-activation"> {
     conv -> relu            ==> conv {relu}
     matmul -> clip [0, 6]   ==> matmul {relu, reluLimit = 6}
     ```
-    Only as single user. Other activations are epilogues on the device level.
+    The activation must be the only user. Other activations become epilogues on the device level.
   }];
   let statistics = [Statistic<"fused", "fused", "Activations fused">];
 }
@@ -106,7 +104,7 @@ def FuseActivationPass : Top_Pass<"top-fuse-activation"> {
 def RecoverActivationsPass : Top_Pass<"top-recover-activations"> {
   let summary = "Recover GELU, SiLU, HardSwish, Mish and their parts";
   let description = [{
-    Formulas are matched as mathematics, whatever the order and association of their parts.
+    Formulas are matched as mathematics, independently of the order and association of their parts.
     ```
     0.5 x (1 + erf(x / sqrt 2))                              ==> gelu
     0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))        ==> gelu {tanh}
@@ -117,7 +115,7 @@ def RecoverActivationsPass : Top_Pass<"top-recover-activations"> {
     ln(1 + e^x)                                              ==> softplus
     x tanh(softplus(x))                                      ==> mish
     ```
-    Constants agree within single precision. Does not approximate one function by another.
+    Constants must agree within single precision. One function is never approximated by another.
   }];
   let statistics = [Statistic<"recovered", "recovered", "Activations recovered">];
 }
@@ -129,7 +127,7 @@ def RecoverSoftmaxPass : Top_Pass<"top-recover-softmax"> {
     e^(x - max x) / sum e^(x - max x), e^x / sum e^x   ==> softmax
     log(softmax(x))                                     ==> softmax {log}
     ```
-    Along one axis.
+    The reduction must be along one axis.
   }];
   let statistics = [Statistic<"recovered", "recovered", "Softmax ops recovered">];
 }
@@ -142,8 +140,8 @@ def RecoverNormsPass : Top_Pass<"top-recover-norms"> {
     x * rsqrt(mean(x^2) + eps) [* scale]                            ==> layer_norm {rms}
     sqrt(sum(x^2))                                                  ==> reduce l2
     ```
-    The square as a power, a product or over two equal differences; the root as sqrt, rsqrt,
-    reciprocal or power. Only over trailing dims; scale and bias have exactly those dims.
+    The square may be a power, a product, or a product of two equal differences; the root may be sqrt, rsqrt, reciprocal
+    or a power. Only trailing dims are supported; scale and bias must have exactly those dims.
   }];
   let statistics = [Statistic<"recovered", "recovered", "Normalisations recovered">];
 }
@@ -156,7 +154,7 @@ def RecoverRopePass : Top_Pass<"top-recover-rope"> {
     join(x1 cos - x2 sin, x1 sin + x2 cos)           ==> rope
     x * cos + concat(-x2, x1) * sin                  ==> rope, when both halves of cos and sin are equal
     ```
-    `join` is a concatenation of halves, or a stacking in a new last dim. Only exact matches.
+    `join` is a concatenation of halves, or a stacking in a new last dim. Only exact matches are replaced.
   }];
   let statistics = [Statistic<"recovered", "recovered", "Rotary embeddings recovered">];
 }
@@ -167,9 +165,9 @@ def RecoverAttentionPass : Top_Pass<"top-recover-attention"> {
     ```
     softmax(scale * (q k^T) [+ mask]) v    ==> attention
     ```
-    The scale may stand on q, on k, on both or on the product; k^T is a transpose or transB.
-    Keys and values that repeat heads (expand and reshape of grouped-query attention) are read
-    unrepeated: q becomes [B, heads of k, repeats, S, E]. Products with other users stay.
+    The scale may be applied to q, to k, to both or to the scores; k^T is a transpose or transB. Keys and values that
+    repeat heads (expand and reshape of grouped-query attention) are read without the repetition: q becomes [B, heads
+    of k, repeats, S, E]. Matmuls with other users are not replaced.
   }];
   let statistics = [
     Statistic<"recovered", "recovered", "Attentions recovered">,
@@ -178,7 +176,7 @@ def RecoverAttentionPass : Top_Pass<"top-recover-attention"> {
 }
 
 def SinkTransposesPass : Top_Pass<"top-sink-transposes"> {
-  let summary = "Cancel transposes and reshapes, moving them down where they can meet";
+  let summary = "Cancel transposes and reshapes, moving transposes down to where they meet";
   let description = [{
     ```
     transpose(transpose(x))                    ==> one transpose, or x
@@ -187,22 +185,22 @@ def SinkTransposesPass : Top_Pass<"top-sink-transposes"> {
     f(transpose(x), transpose(y), constant)    ==> transpose(f(x, y, constant'))
     matmul(x, transpose(y))                    ==> matmul {transB}
     ```
-    f: elementwise, concat, slice, pad, reduce, and softmax before another transpose. A transpose
-    moves only if at least one disappears from above, so their number never grows. Does not move
-    transposes up, nor over ops with a layout of their own (conv, pool, resize).
+    f is elementwise, concat, slice, pad, reduce, or a softmax before another transpose. A transpose moves only if at
+    least one disappears above, so their number never grows. Transposes are not moved up, nor over ops with their own
+    layout (conv, pool, resize).
   }];
   let statistics = [
-    Statistic<"moved", "moved", "Ops a transpose moved over">,
+    Statistic<"moved", "moved", "Ops over which a transpose moved">,
     Statistic<"cancelled", "cancelled", "Transposes and reshapes merged, removed or absorbed">,
   ];
 }
 
 def CsePass : Top_Pass<"top-cse"> {
-  let summary = "Merge ops that compute the same";
+  let summary = "Merge ops that compute the same values";
   let description = [{
     Before: ops with equal operands, attributes and types; constants and weights with equal bytes.
-    After: the first of them (with the names of all). Names do not count: mlir's cse keeps ops
-    apart that differ in `top.outputs`. Does not merge ops with regions.
+    After: the first of them, with the names of all. Names are ignored, whereas mlir's cse does not merge ops that
+    differ in `top.outputs`. Ops with regions are not merged.
   }];
   let statistics = [
     Statistic<"merged", "merged", "Ops merged">,
@@ -214,21 +212,21 @@ def WidenFloatsPass : Top_Pass<"top-widen-floats"> {
   let summary = "Compute f16 and bf16 models in f32";
   let description = [{
     Before: values of type f16 or bf16.
-    After: f32 values; constants are converted, casts stand at the network's inputs and outputs,
-    whose types stay. A cast of the model to f16 or bf16 still rounds; only the rounding of what
-    ops compute vanishes, as in C where FLT_EVAL_METHOD is 1. This is what precision F32 means on
-    a target: f32 kernels are fast everywhere, and results only get closer to the exact ones.
+    After: f32 values. Constants are converted. Inputs and outputs of the network keep their types and are cast. A
+    cast of the model to f16 or bf16 still rounds; only the rounding of results of ops vanishes, as in C with
+    FLT_EVAL_METHOD 1. This is the meaning of precision F32 on a target: f32 kernels are fast everywhere, and results
+    only get closer to the exact ones.
   }];
   let statistics = [
-    Statistic<"widened", "widened", "Values that became f32">,
+    Statistic<"widened", "widened", "Values widened to f32">,
   ];
 }
 
 def DcePass : Top_Pass<"top-dce"> {
   let summary = "Remove dead ops and dead results";
   let description = [{
-    Before: ops without use; results of if and scanned results of loop without use.
-    After: without them. Inputs of the network stay, used or not: they are its interface.
+    Before: unused ops; unused results of if, and unused scanned results of loop.
+    After: these are erased. Inputs of the network stay, used or not: they are its interface.
   }];
   let statistics = [
     Statistic<"erased", "erased", "Ops erased">,

@@ -10,23 +10,23 @@ namespace {
 } // namespace
 
 void buildTopPipeline(mlir::OpPassManager &pm, const TopPipelineOptions &options) {
-  // Exporters write the same shape arithmetic again for every layer: merge it, then evaluate it
-  // once. From here on shapes are attributes, and what is no computation is gone.
+  // Exporters repeat the same shape arithmetic for every layer: merge it, then evaluate it once. After that, shapes are
+  // attributes, and ops that do not compute anything are gone.
   pm.addPass(createCsePass());
   pm.addPass(createFoldConstantsPass());
-  // The recoveries compare values, so equal ones must be one value. They come before anything
-  // moves or folds a constant that a formula needs.
+  // The recoveries compare values, so equal values must be one value. They run before any pass moves or folds a
+  // constant that a formula needs.
   pm.addPass(createCsePass());
   if (options.recover) {
     pm.addPass(createRecoverActivationsPass());
     pm.addPass(createRecoverSoftmaxPass());
     pm.addPass(createRecoverNormsPass());
     pm.addPass(createRecoverRopePass());
-    // After rope, whose result is the query; before transposes of keys become flags of a matmul.
+    // Runs after rope, whose result is the query, and before transposes of keys become flags of a matmul.
     pm.addPass(createRecoverAttentionPass());
   }
-  // Graphs that were exported from NHWC have transposes between a convolution and its batch_norm,
-  // bias and activation: out of the way before those are folded.
+  // Graphs exported from NHWC have transposes between a convolution and its batch_norm, bias and activation. Move them
+  // away before those are folded.
   if (options.sinkTransposes) {
     pm.addPass(createSinkTransposesPass());
   }
@@ -34,13 +34,13 @@ void buildTopPipeline(mlir::OpPassManager &pm, const TopPipelineOptions &options
     pm.addPass(createFoldBatchNormPass());
     pm.addPass(createFoldPadPass());
   }
-  // After batch_norm, which needs an op without activation; bias first, as the activation follows
-  // it.
+  // Runs after the batch_norm folding, which needs an op without activation. Bias comes first, because the activation
+  // follows it.
   if (options.fuse) {
     pm.addPass(createFuseBiasPass());
     pm.addPass(createFuseActivationPass());
   }
-  // What the passes above made equal or superfluous.
+  // Clean up after the passes above.
   pm.addPass(createFoldConstantsPass());
   pm.addPass(createCsePass());
   pm.addPass(createDcePass());

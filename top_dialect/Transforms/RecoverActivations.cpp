@@ -1,4 +1,4 @@
-//===- RecoverActivations.cpp - Activation functions from their formulas --------===//
+//===- RecoverActivations.cpp - Recovers activations from their formulas --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Matchers.h"
@@ -23,7 +23,7 @@ Value inputOf(Value v) {
   return op ? Value(op.getX()) : Value();
 }
 
-/// f of v = f + 1, or null.
+/// Returns f if v = f + 1, or null.
 Value minusOne(Value v) {
   auto sum = matchScalar<AddOp>(v, /*anyOrder=*/true);
   return sum && sum->second == 1 ? sum->first : Value();
@@ -31,7 +31,7 @@ Value minusOne(Value v) {
 
 // --- Parts: sigmoid, softplus, hard_sigmoid -------------------------------------
 
-/// x of 1 / (1 + e^-x), or null.
+/// Returns x if `op` is 1 / (1 + e^-x), or null.
 Value matchSigmoid(Operation *op) {
   Value denominator;
   if (auto reciprocal = dyn_cast<ReciprocalOp>(op)) {
@@ -44,14 +44,14 @@ Value matchSigmoid(Operation *op) {
   return exponent ? inputOf<NegOp>(exponent) : Value();
 }
 
-/// x of ln(1 + e^x), or null.
+/// Returns x if `op` is ln(1 + e^x), or null.
 Value matchSoftplus(Operation *op) {
   auto log = dyn_cast<LogOp>(op);
   Value exponential = log ? minusOne(log.getX()) : Value();
   return exponential ? inputOf<ExpOp>(exponential) : Value();
 }
 
-/// scale * clip(slope x + offset, 0, limit).
+/// clip(slope x + offset, 0, limit).
 struct Ramp {
   Value x;
   double slope, offset, limit;
@@ -88,10 +88,10 @@ struct HardSigmoid {
   double alpha, beta;
 };
 
-/// clip(a x + b, 0, c) scaled by 1 / c.
+/// Matches clip(a x + b, 0, c) scaled by 1 / c.
 std::optional<HardSigmoid> hardSigmoidOfRamp(Value v, double scale) {
   std::optional<Ramp> ramp = matchRamp(v);
-  // A bare clip(x, 0, 1) stays a clip: it fuses into the op before.
+  // A bare clip(x, 0, 1) stays a clip, which fuses into its producer.
   bool isBare = ramp && ramp->slope == 1 && ramp->offset == 0;
   if (!ramp || isBare || !isClose(scale * ramp->limit, 1)) {
     return std::nullopt;
@@ -113,7 +113,7 @@ std::optional<HardSigmoid> matchHardSigmoid(Operation *op) {
 
 // --- Products of x and a gate ------------------------------------------------------
 
-/// How the factor `gate` of scale * x * gate makes an activation of x.
+/// The activation of x that scale * x * gate computes.
 enum class Gated { none, silu, hardSwish, mish, gelu, geluTanh };
 
 Gated matchErfGate(Value gate, Value x) {
@@ -136,7 +136,7 @@ Gated matchGate(Value gate, Value x, double scale) {
     Gated erf = matchErfGate(gate, x);
     return erf != Gated::none ? erf : matchTanhGate(gate, x);
   }
-  // hard_swish with a gate that was not recovered on its own: x clip(x + 3, 0, 6) / 6.
+  // hard_swish whose gate was not recovered separately: x clip(x + 3, 0, 6) / 6.
   if (auto ramp = hardSigmoidOfRamp(gate, scale)) {
     bool fits = ramp->x == x && isClose(ramp->alpha, 1.0 / 6) && isClose(ramp->beta, 0.5);
     return fits ? Gated::hardSwish : Gated::none;
@@ -175,7 +175,7 @@ Operation *createGated(RewriterBase &rewriter, Operation *root, Gated kind, Valu
   return nullptr;
 }
 
-/// An activation of one factor gated by the other.
+/// Matches one factor, gated by the other, as an activation.
 Operation *matchGated(Operation *root, RewriterBase &rewriter) {
   Product product = flattenProduct(root->getResult(0));
   if (product.factors.size() != 2) {
@@ -193,7 +193,7 @@ Operation *matchGated(Operation *root, RewriterBase &rewriter) {
   return nullptr;
 }
 
-/// x / (1 + e^-x), the only common form of silu that is no product.
+/// Matches x / (1 + e^-x), the only common form of silu that is not a product.
 Operation *matchDividedSilu(DivOp root, RewriterBase &rewriter) {
   Value exponential = minusOne(root.getB());
   Value exponent = exponential ? inputOf<ExpOp>(exponential) : Value();
@@ -201,7 +201,7 @@ Operation *matchDividedSilu(DivOp root, RewriterBase &rewriter) {
   return fits ? SiluOp::create(rewriter, root.getLoc(), root.getType(), root.getA()) : nullptr;
 }
 
-/// The op that computes what `root` does, or null.
+/// Creates the op that computes the same as `root`, or returns null.
 Operation *recover(Operation *root, RewriterBase &rewriter) {
   if (root->getNumResults() != 1 || !isa<MulOp, DivOp, ReciprocalOp, LogOp, ClipOp, MinOp>(root) ||
       !isa<FloatType>(tensorType(root->getResult(0)).getElementType())) {

@@ -1,4 +1,4 @@
-//===- RecoverAttention.cpp - Attention from products and a softmax --------------===//
+//===- RecoverAttention.cpp - Recovers attention from matmuls and a softmax --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/Dialect/Traits.h"
 #include "top_dialect/IR/TopOps.h"
@@ -15,15 +15,15 @@ namespace tessera::top {
 namespace {
 using namespace mlir;
 
-/// softmax(scale q k^T + masks) v. `keys` is k, or k^T as the product's second operand has it.
+/// softmax(scale q k^T + masks) v. `keys` is k, or k^T as the second operand of the matmul.
 struct Attention {
-  Value q, keys, v, mask; ///< mask: the sum of |masks|, once it is made; null: none
+  Value q, keys, v, mask; ///< mask: the sum of |masks|, once it is created; null for none
   SmallVector<Value> masks;
   bool keysAreTransposed = false;
   double scale = 1;
 };
 
-/// `v` without the constant factors around it, which go into `scale`.
+/// Returns `v` without constant factors, which are multiplied into `scale`.
 Value stripScale(Value v, double &scale) {
   while (true) {
     if (auto scaled = matchScalar<MulOp>(v, true); scaled && scaled->first.getType() == v.getType()) {
@@ -38,7 +38,7 @@ Value stripScale(Value v, double &scale) {
   }
 }
 
-/// Matches scale * (q k^T); `scores` and what is between have no other user.
+/// Matches scale * (q k^T). The scores and all values in between must not have other users.
 bool matchScores(Value scores, Attention &match) {
   if (!scores.hasOneUse()) {
     return false;
@@ -57,8 +57,8 @@ bool matchScores(Value scores, Attention &match) {
   return true;
 }
 
-/// Whether a mask that is added leaves a finite element in every row of the last dim, and nothing is infinite upwards.
-/// Constants alone are looked at, and selections among those.
+/// Checks that an added mask leaves a finite element in every row of the last dim and does not contain +inf or NaN.
+/// Only constants, and selections among two constants, are analysed.
 bool leavesSomeOfEachRow(Value mask) {
   if (auto where = mask.getDefiningOp<WhereOp>()) {
     std::optional<double> a = getScalar(where.getA()), b = getScalar(where.getB());
@@ -79,8 +79,8 @@ bool leavesSomeOfEachRow(Value mask) {
   return true;
 }
 
-/// What is multiplied with the values: a softmax, or where(is_nan(softmax), 0, softmax), as exporters guard against
-/// rows that a mask leaves nothing of.
+/// The left operand of the second matmul: a softmax, or where(is_nan(softmax), 0, softmax), by which exporters handle
+/// fully masked rows.
 struct Probabilities {
   SoftmaxOp softmax;
   bool areGuarded = false;
@@ -135,8 +135,8 @@ std::optional<Attention> matchAttention(MatMulOp matmul) {
   return areGuarded && needsGuard ? std::nullopt : std::optional(match);
 }
 
-/// k of k^T = transpose of something, undoing the exchange of the last two dims. Null if k^T does
-/// not come from a transpose: making one would cost what the fusion saves.
+/// Returns k such that k^T is its transpose, which is undone by exchanging the last two dims. Returns null if no
+/// transpose computes k^T: creating one would cost what the fusion saves.
 Value keysOf(const Attention &match, Location loc, double &scale, RewriterBase &rewriter) {
   if (!match.keysAreTransposed) {
     return match.keys;
@@ -152,7 +152,7 @@ Value keysOf(const Attention &match, Location loc, double &scale, RewriterBase &
   return perm == identity ? stripScale(k, scale) : createTranspose(rewriter, loc, k, perm);
 }
 
-/// The leading dims (all but the last two) of `from` broadcast to those of `to`.
+/// Checks that the leading dims (all but the last two) of `from` broadcast to those of `to`.
 bool leadingDimsBroadcast(Value from, Value to) {
   ArrayRef<int64_t> source = dimsOf(from).drop_back(2), target = dimsOf(to).drop_back(2);
   return source.size() == target.size() && llvm::all_of(llvm::zip_equal(source, target), [](auto pair) {
@@ -173,7 +173,7 @@ bool isLegal(const Attention &match, Value k, MatMulOp matmul) {
   });
 }
 
-/// The masks as one. Constant ones are added up by a later pass.
+/// Adds up the masks. A later pass folds the addition of constant masks.
 Value sumOf(ArrayRef<Value> masks, Location loc, RewriterBase &rewriter) {
   Value sum = masks.empty() ? Value() : masks.front();
   for (Value mask : masks.drop_front(masks.empty() ? 0 : 1)) {
@@ -187,8 +187,8 @@ Value sumOf(ArrayRef<Value> masks, Location loc, RewriterBase &rewriter) {
 
 // --- Grouped queries ---------------------------------------------------------------
 
-/// Heads repeated by an expand: [..., H, 1, T, E] -> [..., H, repeats, T, E] -> [..., H repeats, T,
-/// E].
+/// Heads repeated by an expand:
+/// [..., H, 1, T, E] -> [..., H, repeats, T, E] -> [..., H repeats, T, E].
 struct RepeatedHeads {
   Value unrepeated; ///< [..., H, 1, T, E]
   int64_t heads, repeats;
@@ -216,7 +216,7 @@ std::optional<RepeatedHeads> matchRepeatedHeads(Value v) {
   return RepeatedHeads{expand.getX(), repeated[head], repeated[head + 1]};
 }
 
-/// dims with the head dim (third from the end) split into heads x repeats.
+/// Splits the head dim (third from the end) into heads x repeats.
 SmallVector<int64_t> splitHeads(ArrayRef<int64_t> dims, const RepeatedHeads &heads) {
   SmallVector<int64_t> result(dims);
   auto head = result.end() - 3;
@@ -226,7 +226,7 @@ SmallVector<int64_t> splitHeads(ArrayRef<int64_t> dims, const RepeatedHeads &hea
   return result;
 }
 
-/// Reads keys and values unrepeated if both repeat their heads alike.
+/// Replaces keys and values by their unrepeated forms if both repeat their heads equally.
 bool ungroup(Attention &match, Value &k, Location loc, RewriterBase &rewriter) {
   auto keyHeads = matchRepeatedHeads(k), valueHeads = matchRepeatedHeads(match.v);
   if (!keyHeads || !valueHeads || keyHeads->heads != valueHeads->heads || keyHeads->repeats != valueHeads->repeats ||
@@ -253,7 +253,7 @@ class RecoverAttentionPass : public impl::RecoverAttentionPassBase<RecoverAttent
     double scale = match ? match->scale : 1;
     Value k = match ? keysOf(*match, loc, scale, rewriter) : Value();
     if (!k || !isLegal(*match, k, matmul)) {
-      return false; // A transpose made for k is dead and erased when the walk comes to it.
+      return false; // A transpose created for k is dead, and is erased when the walk reaches it.
     }
     RankedTensorType type = tensorType(matmul.getY());
     match->mask = sumOf(match->masks, loc, rewriter);

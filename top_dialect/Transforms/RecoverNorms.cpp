@@ -1,4 +1,4 @@
-//===- RecoverNorms.cpp - Normalisations from means and roots ------------------===//
+//===- RecoverNorms.cpp - Recovers normalisations from means and roots ----===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Matchers.h"
@@ -12,7 +12,7 @@ namespace tessera::top {
 namespace {
 using namespace mlir;
 
-/// `v` = mean of `x` over its trailing dims, kept: the first of them, or none.
+/// Returns the first reduced dim if `v` is the mean of `x` over its trailing dims, with dims kept; else nothing.
 std::optional<int64_t> matchTrailingMean(Value v, Value x) {
   auto mean = v.getDefiningOp<ReduceOp>();
   if (!mean || mean.getX() != x || mean.getKind() != ReduceKind::mean || !mean.getKeepDims()) {
@@ -27,7 +27,7 @@ std::optional<int64_t> matchTrailingMean(Value v, Value x) {
   return count == 0 ? std::nullopt : std::optional(rank - count);
 }
 
-/// x of a cast to its own type: exporters cast before squaring.
+/// Returns the operand of a cast to its own type, which exporters insert before squaring.
 Value throughIdentityCast(Value v) {
   auto cast = v.getDefiningOp<CastOp>();
   return cast && Value(cast.getX()).getType() == v.getType() ? Value(cast.getX()) : v;
@@ -50,14 +50,14 @@ std::optional<MeanSquare> matchMeanSquare(Value v, Value x) {
   return axis ? std::optional(MeanSquare{*axis, sum->second}) : std::nullopt;
 }
 
-/// value / sqrt(meanSquare(value)): the operands of the division, in any form.
+/// value / sqrt(meanSquare(value)), in any form.
 struct Normalised {
   Value value;
   MeanSquare meanSquare;
 };
 
 std::optional<Normalised> matchNormalised(Operation *op) {
-  SmallVector<std::pair<Value, Value>, 2> candidates; // value, what is below the root
+  SmallVector<std::pair<Value, Value>, 2> candidates; // value, operand of the root
   if (auto div = dyn_cast<DivOp>(op)) {
     Value root = div.getB();
     auto sqrt = root.getDefiningOp<SqrtOp>();
@@ -84,7 +84,7 @@ std::optional<Normalised> matchNormalised(Operation *op) {
   return std::nullopt;
 }
 
-/// x of x - mean(x) over the dims from `axis` on, or null.
+/// Returns x if `v` is x - mean(x) over the dims from `axis` on, or null.
 Value matchCentred(Value v, int64_t axis) {
   auto sub = v.getDefiningOp<SubOp>();
   bool fits = sub && matchTrailingMean(sub.getB(), sub.getA()) == axis;
@@ -102,7 +102,7 @@ Operation *recoverNorm(Operation *op, RewriterBase &rewriter) {
                              Value(), Value(), axis, llvm::APFloat(epsilon), /*rms=*/!centred);
 }
 
-/// `v` with exactly the dims that `norm` normalises; a constant may have leading dims of size 1.
+/// Returns `v` with exactly the dims that `norm` normalises. A constant may have leading dims of size 1.
 Value asNormOperand(Value v, LayerNormOp norm, RewriterBase &rewriter) {
   ArrayRef<int64_t> dims = dimsOf(norm.getY()).drop_front(norm.getAxis()), own = dimsOf(v);
   if (llvm::any_of(dims, ShapedType::isDynamic)) {
@@ -115,14 +115,14 @@ Value asNormOperand(Value v, LayerNormOp norm, RewriterBase &rewriter) {
   return fits ? createReshape(rewriter, norm.getLoc(), v, dims) : Value();
 }
 
-/// norm(x) * scale, or norm(x) + bias, as operand of the norm.
+/// Makes the scale of norm(x) * scale, or the bias of norm(x) + bias, an operand of the norm.
 template <typename Op>
 Operation *absorb(Op op, RewriterBase &rewriter) {
   constexpr bool isScale = std::is_same_v<Op, MulOp>;
   for (auto [value, other] :
        {std::pair<Value, Value>(op.getA(), op.getB()), std::pair<Value, Value>(op.getB(), op.getA())}) {
     auto norm = value.getDefiningOp<LayerNormOp>();
-    // Scale before bias; once each.
+    // The scale comes before the bias, and each occurs once.
     if (!norm || !norm->hasOneUse() || norm.getBias() || (isScale && norm.getScale()) || (!isScale && norm.getRms()) ||
         norm.getType() != op.getType()) {
       continue;
@@ -137,7 +137,7 @@ Operation *absorb(Op op, RewriterBase &rewriter) {
   return nullptr;
 }
 
-/// sqrt(sum(x^2)).
+/// Matches sqrt(sum(x^2)).
 Operation *recoverL2(SqrtOp op, RewriterBase &rewriter) {
   auto sum = Value(op.getX()).getDefiningOp<ReduceOp>();
   if (!sum) {
@@ -153,7 +153,7 @@ Operation *recoverL2(SqrtOp op, RewriterBase &rewriter) {
            : nullptr;
 }
 
-/// scale * rsqrt(...) as a norm writes it that multiplies before it subtracts the mean.
+/// scale * rsqrt(...), as in norms that multiply before they subtract the mean.
 struct ScaledRsqrt {
   Value below, scale;
 };
@@ -173,7 +173,7 @@ ScaledRsqrt matchScaledRsqrt(Value v) {
   return {};
 }
 
-/// The other operand of `v` = factor * other, or null.
+/// Returns the other operand if `v` = factor * other, or null.
 Value otherFactor(Value v, Value factor) {
   auto mul = v.getDefiningOp<MulOp>();
   if (!mul) {
@@ -182,7 +182,7 @@ Value otherFactor(Value v, Value factor) {
   return mul.getA() == factor ? Value(mul.getB()) : mul.getB() == factor ? Value(mul.getA()) : Value();
 }
 
-/// x a + (bias - mean(x) a) with a = scale * rsqrt(...), given x and a.
+/// Matches x a + (bias - mean(x) a) with a = scale * rsqrt(...), given x and a.
 Operation *recoverExpandedNorm(AddOp op, Value x, Value a, Value shift, RewriterBase &rewriter) {
   auto sub = shift.getDefiningOp<SubOp>();
   Value mean = sub ? otherFactor(sub.getB(), a) : Value();
@@ -231,7 +231,7 @@ Operation *recoverExpandedNorm(AddOp op, RewriterBase &rewriter) {
   return nullptr;
 }
 
-/// A norm that `op` ends, without the scale and bias that may follow.
+/// Recovers the norm whose last op is `op`, without a scale and bias that may follow.
 Operation *recover(Operation *op, RewriterBase &rewriter) {
   if (Operation *norm = recoverNorm(op, rewriter)) {
     return norm;

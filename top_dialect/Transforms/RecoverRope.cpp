@@ -1,4 +1,4 @@
-//===- RecoverRope.cpp - Rotary embeddings from slices and products -------------===//
+//===- RecoverRope.cpp - Recovers rotary embeddings from their formulas ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -12,7 +12,7 @@ namespace tessera::top {
 namespace {
 using namespace mlir;
 
-/// How an operand of the rotation is taken out of the last dims of its source.
+/// The way in which an operand of the rotation is selected from the last dims of its source.
 enum class Part {
   pair,   ///< source [..., H, 2], element 0 or 1 of the last dim
   stride, ///< source [..., 2 H], even or odd elements
@@ -25,7 +25,7 @@ struct Pick {
   int64_t index; ///< 0 or 1
 };
 
-/// Whether `slice` takes all of every dim but the last.
+/// Checks that `slice` takes all of every dim except the last.
 bool slicesLastDimOnly(SliceOp slice) {
   ArrayRef<int64_t> dims = dimsOf(slice.getX());
   for (size_t d = 0; d + 1 < dims.size(); ++d) {
@@ -61,7 +61,7 @@ std::optional<Pick> matchPick(Value v) {
   return std::nullopt;
 }
 
-/// The pick of index `index` among the operands of the product `v`, and the other operand.
+/// A multiplication whose one operand is the pick of a given index, and its other operand.
 struct PickedProduct {
   Value picked, factor;
   Pick pick;
@@ -92,7 +92,7 @@ struct Rotation {
   Value cos, sin;
 };
 
-/// y1 = x1 cos - x2 sin, y2 = x1 sin + x2 cos.
+/// Matches y1 = x1 cos - x2 sin, y2 = x1 sin + x2 cos.
 std::optional<Rotation> matchRotation(Value y1, Value y2) {
   auto sub = y1.getDefiningOp<SubOp>();
   auto add = y2.getDefiningOp<AddOp>();
@@ -110,22 +110,22 @@ std::optional<Rotation> matchRotation(Value y1, Value y2) {
   return direct || swapped ? std::optional(Rotation{first->pick, cos, sin}) : std::nullopt;
 }
 
-/// v [..., H] of `v` stacked as [..., H, 1], or null.
+/// Returns the value of shape [..., H] if `v` is its reshape to [..., H, 1], or null.
 Value unstacked(Value v) {
   auto reshape = v.getDefiningOp<ReshapeOp>();
   bool fits = reshape && dimsOf(v).back() == 1 && dimsOf(reshape.getX()) == dimsOf(v).drop_back();
   return fits ? Value(reshape.getX()) : Value();
 }
 
-/// Checks that `angle` (cos or sin) has the type of `x`, at most its rank, and `width` elements in its last dim: the op
-/// broadcasts the leading dims alone.
+/// Checks that `angle` (cos or sin) has the element type of `x`, at most its rank, and `width` elements in its last
+/// dim: the op broadcasts leading dims only.
 bool fitsAngles(Value angle, Value x, int64_t width) {
   ArrayRef<int64_t> dims = dimsOf(angle);
   return !dims.empty() && dims.back() == width && static_cast<int64_t>(dims.size()) <= tensorType(x).getRank() &&
          tensorType(angle).getElementType() == tensorType(x).getElementType();
 }
 
-/// Puts the rotated parts back: of halves by concatenation, of pairs by stacking.
+/// Matches a rotation whose parts are joined again: halves by concatenation, pairs by stacking.
 bool recoverJoined(ConcatOp concat, RewriterBase &rewriter) {
   RankedTensorType type = tensorType(concat.getY());
   if (concat.getInputs().size() != 2 || !type.hasStaticShape() ||
@@ -157,7 +157,7 @@ bool recoverJoined(ConcatOp concat, RewriterBase &rewriter) {
   return true;
 }
 
-/// Whether the two halves of the last dim of v are equal, by the way it is computed.
+/// Checks, by the way in which `v` is computed, that the two halves of its last dim are equal.
 bool hasEqualHalves(Value v, int depth = 0) {
   constexpr int kMaxDepth = 8;
   Operation *def = v.getDefiningOp();
@@ -178,7 +178,7 @@ bool hasEqualHalves(Value v, int depth = 0) {
     return static_cast<int64_t>(concat.getAxis()) == lastDim && concat.getInputs().size() == 2 &&
            concat.getInputs()[0] == concat.getInputs()[1];
   }
-  if (isa<ScalarInterface>(def)) { // One operand varies; others are single numbers.
+  if (isa<ScalarInterface>(def)) { // Each operand is a single number, or has equal halves.
     return llvm::all_of(def->getOperands(), [&](Value operand) {
       return getScalar(operand) || (tensorType(operand).getRank() > 0 && dimsOf(operand).back() == size &&
                                     hasEqualHalves(operand, depth + 1));
@@ -199,7 +199,7 @@ bool hasEqualHalves(Value v, int depth = 0) {
   return false;
 }
 
-/// The first half of the last dim.
+/// Returns the first half of the last dim.
 Value firstHalf(RewriterBase &rewriter, Location loc, Value v) {
   SmallVector<int64_t> starts(tensorType(v).getRank(), 0), steps(tensorType(v).getRank(), 1);
   SmallVector<int64_t> sizes(dimsOf(v));
@@ -207,7 +207,7 @@ Value firstHalf(RewriterBase &rewriter, Location loc, Value v) {
   return SliceOp::create(rewriter, loc, tensorType(v).clone(sizes), v, starts, sizes, steps);
 }
 
-/// x of concat(-x2, x1) over the halves of x, or null.
+/// Returns x if `v` is concat(-x2, x1) over the halves of x, or null.
 Value matchRotatedHalves(Value v) {
   auto concat = v.getDefiningOp<ConcatOp>();
   if (!concat || concat.getInputs().size() != 2 ||
@@ -226,7 +226,7 @@ Value otherOperand(MulOp mul, Value v) {
   return mul.getA() == v ? Value(mul.getB()) : mul.getB() == v ? Value(mul.getA()) : Value();
 }
 
-/// x cos + concat(-x2, x1) sin.
+/// Matches x cos + concat(-x2, x1) sin.
 bool recoverRotateHalf(AddOp add, RewriterBase &rewriter) {
   for (auto [plain, rotated] :
        {std::pair<Value, Value>(add.getA(), add.getB()), std::pair<Value, Value>(add.getB(), add.getA())}) {

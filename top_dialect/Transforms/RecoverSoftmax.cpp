@@ -1,4 +1,4 @@
-//===- RecoverSoftmax.cpp - Softmax from exponentials and sums ------------------===//
+//===- RecoverSoftmax.cpp - Recovers softmax from exponentials and sums ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -12,7 +12,7 @@ namespace tessera::top {
 namespace {
 using namespace mlir;
 
-/// The axis of `v` = reduction of `x` along one kept axis, or none.
+/// Returns the axis if `v` is a reduction of `x` along one axis with dims kept; else nothing.
 std::optional<int64_t> matchReduce(Value v, Value x, ReduceKind kind) {
   auto reduce = v.getDefiningOp<ReduceOp>();
   bool fits =
@@ -20,7 +20,7 @@ std::optional<int64_t> matchReduce(Value v, Value x, ReduceKind kind) {
   return fits ? std::optional(reduce.getAxes().front()) : std::nullopt;
 }
 
-/// x where `v` = x - max(x) along `axis`; else v. Softmax is the same for both.
+/// Returns x if `v` = x - max(x) along `axis`; else v. Both have the same softmax.
 Value withoutShift(Value v, int64_t axis) {
   auto sub = v.getDefiningOp<SubOp>();
   bool isShift = sub && matchReduce(sub.getB(), sub.getA(), ReduceKind::max) == axis;
@@ -36,7 +36,7 @@ Operation *recoverSoftmax(DivOp div, RewriterBase &rewriter) {
   return SoftmaxOp::create(rewriter, div.getLoc(), div.getType(), withoutShift(exp.getX(), *axis), *axis);
 }
 
-/// The logarithm of a softmax that nothing else uses.
+/// Matches the logarithm of a softmax that does not have other users.
 Operation *recoverLogSoftmax(LogOp log, RewriterBase &rewriter) {
   auto softmax = Value(log.getX()).getDefiningOp<SoftmaxOp>();
   if (!softmax || softmax.getLog() || !softmax->hasOneUse()) {
@@ -45,7 +45,7 @@ Operation *recoverLogSoftmax(LogOp log, RewriterBase &rewriter) {
   return SoftmaxOp::create(rewriter, log.getLoc(), log.getType(), softmax.getX(), softmax.getAxis(), true);
 }
 
-/// x - max(x) - log(sum e^(x - max(x))).
+/// Matches x - max(x) - log(sum e^(x - max(x))).
 Operation *recoverShiftedLogSoftmax(SubOp sub, RewriterBase &rewriter) {
   auto log = Value(sub.getB()).getDefiningOp<LogOp>();
   auto sum = log ? Value(log.getX()).getDefiningOp<ReduceOp>() : ReduceOp();

@@ -1,4 +1,4 @@
-//===- Rewrite.cpp - The linear driver of the Top passes -------------------===//
+//===- Rewrite.cpp - Linear driver of the Top passes ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Transforms/Rewrite.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -11,7 +11,7 @@ namespace tessera::top {
 using namespace mlir;
 
 namespace {
-/// Visits ops in program order; ops that a visit creates are visited right after it.
+/// Visits ops in program order, and ops that a visit creates immediately after it.
 class ForwardWalk : public RewriterBase::Listener {
 public:
   ForwardWalk(MLIRContext *context, Visitor visit) : rewriter(context, this), visit(visit) {}
@@ -82,7 +82,7 @@ void eraseDeadChain(RewriterBase &rewriter, Operation *op, SmallVectorImpl<Locat
   }
 }
 
-/// `value` equals the result of `root`: if it has no tensor name of its own, it takes that one.
+/// Gives `value`, which equals the result of `root`, the tensor name of `root` if it does not have its own.
 static void inheritTensorName(Operation *root, Value value) {
   Operation *def = value.getDefiningOp();
   Attribute names = root->getAttr(TopDialect::kOutputsAttr);
@@ -101,18 +101,18 @@ void replaceAndErase(RewriterBase &rewriter, Operation *root, ValueRange results
 
 void replaceFused(RewriterBase &rewriter, Operation *root, Operation *by) {
   SmallVector<Location> locations;
-  bool isOlder = by->getLoc() != root->getLoc(); // `by` did part of the work before.
+  bool isOlder = by->getLoc() != root->getLoc(); // an older op already did part of the work
   if (Attribute names = root->getAttr(TopDialect::kOutputsAttr)) {
     by->setAttr(TopDialect::kOutputsAttr, names);
   } else {
-    by->removeAttr(TopDialect::kOutputsAttr); // It no longer computes what it was named for.
+    by->removeAttr(TopDialect::kOutputsAttr); // It computes a different tensor now.
   }
   rewriter.replaceAllUsesWith(root->getResults(), by->getResults());
   eraseDeadChain(rewriter, root, &locations);
   if (isOlder) {
     locations.push_back(by->getLoc());
   }
-  std::reverse(locations.begin(), locations.end()); // Producers died last.
+  std::reverse(locations.begin(), locations.end()); // Producers were erased last.
   by->setLoc(fuseNames(by->getContext(), locations));
 }
 

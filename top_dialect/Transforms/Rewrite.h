@@ -1,8 +1,8 @@
-//===- Rewrite.h - The linear driver of the Top passes ---------*- C++ -*-===//
+//===- Rewrite.h - Linear driver of the Top passes --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every Top pass is one walk over the ops in program order: operands are final when their users
-// are visited, so chains collapse without a worklist and the cost stays linear in the node count.
+// Every Top pass is one walk over the ops in program order. Operands are final when their users are visited, so chains
+// collapse without a worklist, and the cost is linear in the number of ops.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_TOP_DIALECT_TRANSFORMS_REWRITE_H
 #define TESSERA_TOP_DIALECT_TRANSFORMS_REWRITE_H
@@ -11,29 +11,28 @@
 
 namespace tessera::top {
 
-/// Looks at one op and may replace it. Contract of a visitor:
-/// - new ops are inserted before the visited one (where the rewriter stands);
-/// - it erases at most the visited op and ops before it (the functions below do that);
-/// - it returns whether it changed anything.
+/// Inspects one op and may replace it. A visitor
+/// - inserts new ops before the visited one (the rewriter's insertion point);
+/// - erases at most the visited op and ops before it (as the functions below do);
+/// - returns whether it changed anything.
 using Visitor = llvm::function_ref<bool(mlir::Operation *, mlir::RewriterBase &)>;
 
-/// Visits each op nested in `root` once, in program order, inner regions before the op that holds
-/// them, ops that a visit creates right after it; dead ops are erased instead of visited. A visitor
-/// that creates ops must come to an end on them. Returns how many visits changed something.
+/// Visits each op nested in `root` once, in program order: inner regions before their op, and ops that a visit creates
+/// immediately after it. Dead ops are erased instead. A visitor must not create new ops endlessly. Returns the number
+/// of visits that changed something.
 int64_t rewriteForward(mlir::Operation *root, Visitor visit);
 
-/// Replaces `root` by `results` (one per result; the types must agree), erases it and the ops that
-/// only served it. For values that exist already, or constants: they keep their node names, and
-/// take the tensor name of `root` only if they have none.
+/// Replaces `root` by `results` (one per result, with equal types), and erases it and ops that only it used. For
+/// constants and values that exist already: they keep their node names, and take the tensor name of `root` only if they
+/// do not have one.
 void replaceAndErase(mlir::RewriterBase &rewriter, mlir::Operation *root, mlir::ValueRange results);
 
-/// As above, for an op that does the work of `root` and of the ops that die with it: it takes
-/// their node names (a fused location; its own too, unless it was created with that of `root`), and
-/// the tensor names of `root`.
+/// The same for an op `by` that does the work of `root` and of the ops erased with it. It takes their node names (in a
+/// fused location, with its own unless it was created with that of `root`) and the tensor names of `root`.
 void replaceFused(mlir::RewriterBase &rewriter, mlir::Operation *root, mlir::Operation *by);
 
-/// Erases `op` and, transitively, operands' ops that lose their last use, if it is dead.
-/// Appends the locations of the erased ops, constants excepted, to `locations` when given.
+/// Erases `op` if it is dead and, transitively, producers that lose their last use. Appends the locations of the erased
+/// ops, except constants, to `locations` if given.
 void eraseDeadChain(mlir::RewriterBase &rewriter, mlir::Operation *op,
                     llvm::SmallVectorImpl<mlir::Location> *locations = nullptr);
 

@@ -1,8 +1,8 @@
-//===- Simplify.cpp - Ops that do nothing, or less than they say --------------===//
+//===- Simplify.cpp - Removes and simplifies trivial ops ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an op knows about itself alone (x + 0, reshape to the same dims) is its folder's business;
-// here stand the rules that make new ops or look at several.
+// Folders handle what one op shows by itself (x + 0, reshape to the same dims). The rules here create new ops or look
+// at several.
 //===----------------------------------------------------------------------===//
 #include "top_dialect/Transforms/Simplify.h"
 #include "top_dialect/IR/TopOps.h"
@@ -14,7 +14,7 @@
 namespace tessera::top {
 using namespace mlir;
 
-/// Index vectors up to this length are looked at; longer ones are no slices in practice.
+/// Index vectors up to this length are analysed; in practice, longer ones are not slices.
 static constexpr int64_t kMaxIndices = 4096;
 
 static bool allEqual(ArrayRef<int64_t> values, int64_t to) {
@@ -50,7 +50,7 @@ static Value simplifyClip(ClipOp op) {
   return unbounded ? op.getX() : Value();
 }
 
-/// A reduction of dims of size 1 is a reshape, for the kinds that return a single element as it is.
+/// Turns a reduction over dims of size 1 into a reshape, for kinds that return a single element unchanged.
 static Value simplifyReduce(ReduceOp op, RewriterBase &rewriter) {
   switch (op.getKind()) {
   case ReduceKind::sum:
@@ -68,7 +68,7 @@ static Value simplifyReduce(ReduceOp op, RewriterBase &rewriter) {
                                           : Value();
 }
 
-/// Constant indices in even steps pick a slice.
+/// Turns a gather with evenly spaced constant indices into a slice.
 static Value simplifyGather(GatherOp op, RewriterBase &rewriter) {
   RankedTensorType type = tensorType(op.getX());
   RankedTensorType indexType = tensorType(op.getIndices());
@@ -101,7 +101,7 @@ static Value simplifyGather(GatherOp op, RewriterBase &rewriter) {
   return createReshape(rewriter, op.getLoc(), slice, dimsOf(op.getY()));
 }
 
-/// A slice of a concatenation that takes from one operand only.
+/// Simplifies a slice of a concatenation that takes elements of one operand only.
 static Value sliceOfConcat(SliceOp op, ConcatOp concat, RewriterBase &rewriter) {
   int64_t axis = concat.getAxis();
   int64_t first = op.getStarts()[axis], last = first + (op.getSizes()[axis] - 1) * op.getSteps()[axis];
@@ -149,7 +149,7 @@ static Value simplifySlice(SliceOp op, RewriterBase &rewriter) {
   return inner ? sliceOfSlice(op, inner, rewriter) : Value();
 }
 
-/// A run-time shape that is known after all.
+/// Replaces a run-time shape whose value is known by attributes.
 template <typename Op>
 static Value fixShape(Op op, RewriterBase &rewriter) {
   RankedTensorType type = tensorType(op.getY());
@@ -159,7 +159,8 @@ static Value fixShape(Op op, RewriterBase &rewriter) {
   return Op::create(rewriter, op.getLoc(), type, op.getX(), Value(), type.getShape());
 }
 
-/// Leading dims that are merged, stay in front while the others move, and are split again: they are split at once.
+/// Simplifies reshape(transpose(reshape(x))) if the reshapes merge and split leading dims that the transpose keeps in
+/// front: the dims are split directly.
 static Value moveWithoutMerging(ReshapeOp op, RewriterBase &rewriter) {
   auto transpose = Value(op.getX()).getDefiningOp<TransposeOp>();
   auto merge = transpose ? Value(transpose.getX()).getDefiningOp<ReshapeOp>() : ReshapeOp();
@@ -185,7 +186,8 @@ static Value moveWithoutMerging(ReshapeOp op, RewriterBase &rewriter) {
   return createTranspose(rewriter, op.getLoc(), split, order);
 }
 
-/// `dims` of what broadcasts to `from`, where that is seen as `to`, which has other dims of one. None where it has not.
+/// Returns the dims of a tensor that broadcasts to `from`, for a view of `from` as `to`, which differs only in dims of
+/// size 1. Returns nothing if `to` differs otherwise.
 static std::optional<SmallVector<int64_t>> seenAs(ArrayRef<int64_t> dims, ArrayRef<int64_t> from,
                                                   ArrayRef<int64_t> to) {
   SmallVector<int64_t> padded(from.size() - dims.size(), 1), wide, result;
@@ -206,7 +208,7 @@ static std::optional<SmallVector<int64_t>> seenAs(ArrayRef<int64_t> dims, ArrayR
   return result;
 }
 
-/// Something added between a view with other dims of one and the way back: it is added without them.
+/// Simplifies reshape(reshape(x) + y) if the reshapes only insert and remove dims of size 1: y is reshaped instead.
 static Value addWithoutView(ReshapeOp op, RewriterBase &rewriter) {
   auto add = Value(op.getX()).getDefiningOp<AddOp>();
   if (!add || !add->hasOneUse() || !tensorType(op.getY()).hasStaticShape()) {
@@ -233,7 +235,7 @@ static Value simplifyReshape(ReshapeOp op, RewriterBase &rewriter) {
   return made ? made : addWithoutView(op, rewriter);
 }
 
-/// Where there is one window in a dim, without padding, a kernel that reaches beyond the input ends with it (ceilMode).
+/// Crops a kernel that reaches beyond the input (ceilMode) in dims with a single window and no padding.
 template <typename Pool>
 static Value endWindows(Pool op, RewriterBase &rewriter) {
   ArrayRef<int64_t> input = tensorType(op.getX()).getShape().drop_front(2);
@@ -253,7 +255,7 @@ static Value endWindows(Pool op, RewriterBase &rewriter) {
   return made.getResult();
 }
 
-/// Operands without elements add nothing to a concatenation.
+/// Removes operands without elements from a concatenation.
 static Value dropEmpty(ConcatOp op, RewriterBase &rewriter) {
   SmallVector<Value> inputs(llvm::make_filter_range(op.getInputs(), [](Value input) { return !isEmpty(input); }));
   bool drops = !inputs.empty() && inputs.size() < op.getInputs().size();
@@ -282,7 +284,7 @@ static Value simplified(Operation *op, RewriterBase &rewriter) {
       .Default(Value());
 }
 
-/// The only result of `op` as one of its operands, by the op's folder.
+/// Returns the operand to which the op's folder folds its only result, or null.
 static Value folded(Operation *op) {
   SmallVector<Attribute> known;
   for (Value operand : op->getOperands()) {

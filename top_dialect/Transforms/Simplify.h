@@ -1,4 +1,4 @@
-//===- Simplify.h - Ops that do nothing, or less than they say --*- C++ -*-===//
+//===- Simplify.h - Removes and simplifies trivial ops ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_TOP_DIALECT_TRANSFORMS_SIMPLIFY_H
 #define TESSERA_TOP_DIALECT_TRANSFORMS_SIMPLIFY_H
@@ -7,8 +7,8 @@
 
 namespace tessera::top {
 
-/// Replaces `op` by a value that equals its only result and costs less, if there is one: an
-/// operand, or the result of a simpler new op. Returns whether it did; `op` is erased then.
+/// Replaces `op` by a cheaper value that equals its only result, if there is one: an operand, or the result of a
+/// simpler new op. Returns true if it did; `op` is erased then.
 bool simplify(mlir::Operation *op, mlir::RewriterBase &rewriter);
 
 } // namespace tessera::top

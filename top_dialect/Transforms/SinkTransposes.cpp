@@ -1,4 +1,4 @@
-//===- SinkTransposes.cpp - Cancel transposes and reshapes ----------------------===//
+//===- SinkTransposes.cpp - Cancels transposes and reshapes ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -25,7 +25,7 @@ Perm inverse(ArrayRef<int64_t> perm) {
   return result;
 }
 
-/// Whether the dims other than 1 keep their order, so that the bytes stay where they are.
+/// Checks that dims other than 1 keep their order, so that the bytes do not move.
 bool isReshape(RankedTensorType type, ArrayRef<int64_t> perm) {
   if (type.getNumDynamicDims() > 1) {
     return false;
@@ -43,7 +43,7 @@ bool isReshape(RankedTensorType type, ArrayRef<int64_t> perm) {
   return true;
 }
 
-/// values[i] of dim i of the transpose's result, per dim of its operand.
+/// Returns values for the dims of the transpose's operand, given values for the dims of its result.
 SmallVector<int64_t> unpermuted(ArrayRef<int64_t> values, ArrayRef<int64_t> perm) {
   SmallVector<int64_t> result(values.size());
   for (auto [i, d] : llvm::enumerate(perm)) {
@@ -52,19 +52,18 @@ SmallVector<int64_t> unpermuted(ArrayRef<int64_t> values, ArrayRef<int64_t> perm
   return result;
 }
 
-/// The op with which `op` goes on above the transpose, and the transpose's new perm.
+/// The op that replaces `op` above the transpose, and the transpose's new perm.
 struct Sunk {
   Operation *op = nullptr;
   Perm perm;
 };
 
-/// A copy of `op` over other operands; `edit` adapts its attributes to the dims of those. Null if
-/// the types cannot be inferred.
+/// Clones `op` with other operands; `edit` adapts the attributes to their dims. Returns null if type inference fails.
 template <typename Op, typename Edit>
 Operation *cloneOver(RewriterBase &rewriter, Op op, ValueRange operands, Edit &&edit) {
   auto copy = cast<Op>(rewriter.clone(*op.getOperation()));
   copy->setOperands(operands);
-  copy->removeAttr(TopDialect::kOutputsAttr); // The transpose below reproduces that tensor.
+  copy->removeAttr(TopDialect::kOutputsAttr); // the transpose below computes the named tensor
   edit(copy);
   SmallVector<RankedTensorType> types;
   if (failed(cast<ShapeInterface>(copy.getOperation()).inferShapes(types))) {
@@ -75,14 +74,13 @@ Operation *cloneOver(RewriterBase &rewriter, Op op, ValueRange operands, Edit &&
   return copy;
 }
 
-/// Whether all uses of `v` are in `op`, so that its producer dies when `op` reads something else.
+/// Checks that `op` is the only user of `v`, so that the producer of `v` dies if `op` reads something else.
 bool isOnlyUsedBy(Value v, Operation *op) {
   return llvm::all_of(v.getUsers(), [&](Operation *user) { return user == op; });
 }
 
-/// The operands as they are above transposes of one perm: transposed ones without it, constants
-/// permuted, single elements as they are. None if another operand is in the way, or no transpose
-/// would disappear.
+/// The operands of an op above transposes with one perm: transposes are removed, constants are permuted, single
+/// elements stay. There is no result if another operand prevents this, or if no transpose would disappear.
 struct Untransposed {
   SmallVector<Value> operands;
   Perm perm;
@@ -152,7 +150,7 @@ Sunk sinkConcat(ConcatOp op, RewriterBase &rewriter) {
           above->perm};
 }
 
-/// The transpose above a slice, if its other users are slices too or what is left of it is free.
+/// Returns the transpose above a slice if its other users are slices too, or if the transpose below would be a reshape.
 TransposeOp transposeAboveSlice(SliceOp op) {
   auto transpose = Value(op.getX()).getDefiningOp<TransposeOp>();
   if (!transpose) {
@@ -180,7 +178,7 @@ Sunk sinkSlice(SliceOp op, RewriterBase &rewriter) {
           perm};
 }
 
-/// The transpose that makes the only operand of `op` and serves nothing else.
+/// Returns the transpose that computes the first operand of `op`, if it does not have other users.
 TransposeOp soleTranspose(Operation *op) {
   auto transpose = op->getOperand(0).getDefiningOp<TransposeOp>();
   return transpose && isOnlyUsedBy(transpose, op) ? transpose : TransposeOp();
@@ -197,8 +195,7 @@ Sunk sinkPad(PadOp op, RewriterBase &rewriter) {
   return {cloneOver(rewriter, op, transpose.getX(), [&](PadOp copy) { copy.setPads(pads); }), perm};
 }
 
-/// Over a softmax only when the transpose meets another one below: along the last axis it is
-/// fastest.
+/// Moves over a softmax only if another transpose follows it: softmax is fastest along the last axis.
 Sunk sinkSoftmax(SoftmaxOp op, RewriterBase &rewriter) {
   TransposeOp transpose = soleTranspose(op);
   if (!transpose || !op->hasOneUse() || !isa<TransposeOp>(*op->user_begin())) {
@@ -208,7 +205,7 @@ Sunk sinkSoftmax(SoftmaxOp op, RewriterBase &rewriter) {
   return {cloneOver(rewriter, op, transpose.getX(), [&](SoftmaxOp copy) { copy.setAxis(perm[copy.getAxis()]); }), perm};
 }
 
-/// The perm that is left when the dims `axes` of the transpose's result are gone.
+/// Returns the perm that remains when the dims `axes` of the transpose's result are removed.
 Perm permWithout(ArrayRef<int64_t> perm, ArrayRef<int64_t> axes) {
   Perm kept;
   for (auto [i, d] : llvm::enumerate(perm)) {
@@ -259,7 +256,7 @@ Sunk sink(Operation *op, RewriterBase &rewriter) {
   return reduce ? sinkReduce(reduce, rewriter) : Sunk();
 }
 
-/// transpose(x): nothing, a constant, a reshape, or merged with the transpose above.
+/// Replaces transpose(x) by x, a constant or a reshape, or merges it with a transpose above.
 bool mergeTranspose(TransposeOp op, RewriterBase &rewriter) {
   Value x = op.getX();
   Perm perm(op.getPerm());
@@ -316,7 +313,7 @@ bool mergeReshape(ReshapeOp op, RewriterBase &rewriter) {
   return true;
 }
 
-/// Puts a transpose of the last two dims of operand `index` into the product's flag.
+/// Turns a transpose of the last two dims of operand `index` into a flag of the matmul.
 bool absorbOperand(MatMulOp op, unsigned index) {
   auto transpose = op->getOperand(index).getDefiningOp<TransposeOp>();
   if (!transpose) {

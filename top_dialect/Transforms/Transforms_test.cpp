@@ -1,4 +1,4 @@
-//===- Transforms_test.cpp - The passes keep results, in linear time -----------===//
+//===- Transforms_test.cpp - The passes keep results, in linear time ------===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs every function of the lit tests of this folder through each pass and through the pipeline,
@@ -30,7 +30,7 @@ protected:
     (void)registered;
   }
 
-  /// Runs `pipeline` as it is written on the command line.
+  /// Runs `pipeline`, in the syntax of the command line.
   LogicalResult run(ModuleOp module, StringRef pipeline) {
     PassManager pm(&context);
     return failed(parsePassPipeline(pipeline, pm)) ? failure() : pm.run(module);
@@ -59,7 +59,7 @@ void nameInterface(func::FuncOp function) {
   }
 }
 
-/// Random inputs; none if an input has dims that are not known.
+/// Returns random inputs, or nothing if an input has dynamic dims.
 std::optional<TensorMap> randomInputs(func::FuncOp function) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, 2);
@@ -146,12 +146,12 @@ TEST_F(TransformsTest, KeepsResults) {
       }
     }
   }
-  EXPECT_GT(compared, 500); // A comparison that compared nothing must not pass.
+  EXPECT_GT(compared, 500); // A test that compares nothing must not pass.
 }
 
 // --- Cost ------------------------------------------------------------------------------
 
-/// A chain with something for every pass, `ops` long.
+/// Returns a chain of `ops` ops with patterns for every pass.
 std::string chain(int ops) {
   const char *t = "tensor<1x4x6xf32>", *u = "tensor<1x6x4xf32>";
   std::string text = "func.func @main(%v0: tensor<1x4x6xf32>) -> tensor<1x4x6xf32> {\n"
@@ -186,7 +186,7 @@ std::string chain(int ops) {
   return text;
 }
 
-/// A single transpose on top of `ops` elementwise ops, over all of which it moves.
+/// Returns one transpose above `ops` elementwise ops, over all of which it moves.
 std::string longWay(int ops) {
   std::string text = "func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {\n"
                      "%v0 = top.transpose %x {perm = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>\n";
@@ -200,7 +200,7 @@ std::string longWay(int ops) {
 
 class Cost : public TransformsTest {
 protected:
-  /// Processor seconds of the pipeline: the least of three runs.
+  /// Returns the processor seconds of the pipeline, the minimum of three runs.
   double seconds(const std::string &text) {
     double least = HUGE_VAL;
     auto original = parseSourceString<ModuleOp>(text, &context);
@@ -214,11 +214,11 @@ protected:
     return least;
   }
 
-  /// Four times the ops must take about four times as long; sixteen times is a quadratic pass.
+  /// Four times the ops must take about four times as long; a quadratic pass would take sixteen times as long.
   void expectLinear(std::string (*make)(int)) {
     context.disableMultithreading();
     double small = 0, large = HUGE_VAL;
-    // On a busy machine a measurement may be off; a quadratic pass is so every time.
+    // On a busy machine a single measurement may be wrong; a quadratic pass fails every time.
     for (int attempt = 0; attempt < 3 && large >= 9 * small + 0.02; ++attempt) {
       small = seconds(make(5000));
       large = seconds(make(20000));

@@ -1,4 +1,4 @@
-//===- Values.cpp - Reading and making values in the Top passes -------------===//
+//===- Values.cpp - Helpers for values in the Top passes ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Transforms/Values.h"
 #include "top_dialect/IR/Constants.h"
@@ -26,9 +26,9 @@ std::optional<double> getScalar(Value v) {
   return values ? std::optional(values->front()) : std::nullopt;
 }
 
-/// Rounds `values` to `type` into `bytes`.
+/// Rounds `values` to `type` and stores them in `bytes`.
 static void encode(ArrayRef<double> values, FloatType type, MutableArrayRef<char> bytes) {
-  if (type.isF32()) { // The type of nearly all weights: worth a loop of its own.
+  if (type.isF32()) { // Nearly all weights are f32, so this loop is separate.
     for (auto [i, value] : llvm::enumerate(values)) {
       float single = static_cast<float>(value);
       std::memcpy(bytes.data() + i * sizeof(float), &single, sizeof(float));

@@ -1,4 +1,4 @@
-//===- WidenFloats.cpp - f16 and bf16 models computed in f32 ------------------===//
+//===- WidenFloats.cpp - Computes f16 and bf16 models in f32 --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
@@ -25,7 +25,7 @@ CastOp createCast(OpBuilder &builder, Location loc, Value value, Type type) {
   return CastOp::create(builder, loc, type, value, TypeAttr::get(getElementTypeOrSelf(type)));
 }
 
-/// The constant |value| in f32, in front of its op.
+/// Creates the constant |value| in f32 before its op.
 Value widenConstant(OpBuilder &builder, Value value) {
   std::optional<TensorData> data = getConstantData(value);
   if (!data) {
@@ -62,8 +62,8 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
     }
   }
 
-  /// Types change in place: every operand and result of an op is either as before or f32, so ops stay
-  /// consistent among each other; constants, casts of the model and the function's boundary are handled separately.
+  /// Changes types in place: each operand and result of an op either keeps its type or becomes f32, so ops stay
+  /// consistent. Constants, casts of the model and the function's interface are handled separately.
   LogicalResult widen(func::FuncOp function, OpBuilder &builder) {
     SmallVector<Operation *> constants;
     SmallVector<CastOp> casts;
@@ -102,7 +102,7 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
     return success();
   }
 
-  /// A cast to a narrow type rounds: the narrow value stays, and its users read it widened. Any other cast converts the
+  /// A cast to a narrow type rounds: its result stays narrow, and users read it widened. Any other cast reads the
   /// widened operand.
   void widenCast(CastOp cast, OpBuilder &builder) {
     if (isNarrow(cast.getY().getType())) {
@@ -110,7 +110,8 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
       CastOp widen = createCast(builder, cast.getLoc(), cast.getY(), wide(cast.getY().getType()));
       cast.getY().replaceAllUsesExcept(widen.getY(), widen);
       if (Attribute names = cast->removeAttr(TopDialect::kOutputsAttr)) {
-        widen->setAttr(TopDialect::kOutputsAttr, names); // calibration tables name what the other ops read
+        widen->setAttr(TopDialect::kOutputsAttr, names); // calibration tables use the names of values that other ops
+                                                         // read
       }
       ++widened;
     } else if (cast.getX().getType() == cast.getY().getType()) {
@@ -126,7 +127,7 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
     }
   }
 
-  /// Casts the arguments of the function, which keep their types, to f32.
+  /// Casts the arguments of the function to f32. The arguments keep their types.
   static void widenArguments(func::FuncOp function, OpBuilder &builder) {
     Block &entry = function.getBody().front();
     builder.setInsertionPointToStart(&entry);
@@ -138,7 +139,7 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
     }
   }
 
-  /// Casts what the function returns to its result types, which stay.
+  /// Casts returned values to the function's result types, which stay.
   static void narrowResults(func::FuncOp function, OpBuilder &builder) {
     Operation *end = function.getBody().front().getTerminator();
     builder.setInsertionPoint(end);
@@ -158,7 +159,7 @@ class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
     }
   }
 
-  /// Erases a widening cast without users; the narrow value takes its names.
+  /// Erases a widening cast without users; the narrow value takes over its names.
   static void dropUnused(CastOp widen) {
     if (!widen.getY().use_empty()) {
       return;
