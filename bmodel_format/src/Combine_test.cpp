@@ -144,7 +144,7 @@ TEST(Combine, RefusesWhatDoesNotGoTogether) {
             std::string::npos);
   EXPECT_NE(refusal([](Shaped &m) {
               m.tensor(m.x).shape = {constantDim(1), constantDim(1024)};
-            }).find("'b' has a stage for x86 and inputs of 1x1024, as a file before it"),
+            }).find("'b' has a stage for x86 and inputs of 1x1024, like an earlier file"),
             std::string::npos);
   EXPECT_NE(
       refusal([](Shaped &m) { m.model.chips[0]->fingerprint = "77"; }).find("chip 'x86' has the fingerprint 77 in 'b'"),
