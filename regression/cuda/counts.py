@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the PTX machine counts of models, as a table of Markdown: of each model, precision and batch the launches,
-multiply-adds of tensor cores issued over needed, sectors of DRAM over the least of each launch, and bank conflicts over
-passes of shared memory.
+"""Counts the work of models on the PTX machine and prints a Markdown table. A row is a model, precision and batch:
+launches, issued over needed multiply-adds of tensor cores, DRAM sectors over the least of each launch, and bank
+conflicts over passes of shared memory.
 
     build/bin/tessera-python regression/cuda/counts.py m.onnx [m2.onnx ..] [--precision INT8,F16] [--batch 1,8]
 
-The machine executes the whole model, without its checks unless --checks is given: minutes for a large one.
+The machine executes the whole model, which takes minutes for a large one. Its checks are off unless --checks is given.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEADER = ("model", "precision", "batch", "launches", "tensor issued", "DRAM over
 
 
 def counted(model: Path, precision: str, chip: str, checks: bool, folder: Path) -> dict[str, Any]:
-    """The report of model_tool perf, with what was counted. Raises Failed."""
+    """Returns the report of model_tool perf with the counts. Raises Failed."""
     top, table, bmodel = folder / "m_top.mlir", folder / "m_cali.json", folder / "m.bmodel"
     tool(*("model_transform", "--model_name", "m", "--model_def", model, "--mlir", top, "--not_inference"))
     flags = ["--quantize", precision]
@@ -73,10 +73,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--precision", default="INT8,F16")
-    parser.add_argument("--batch", help="as 1,8 (default: the file's)")
+    parser.add_argument("--batch", help="e.g. 1,8 (default: the batch of the file)")
     parser.add_argument("--chip", default="cuda-sm80")
-    parser.add_argument("--checks", action="store_true", help="with all checks of the machine")
-    parser.add_argument("--json", type=Path, metavar="FOLDER", help="leave every report there")
+    parser.add_argument("--checks", action="store_true", help="enable all checks of the machine")
+    parser.add_argument("--json", type=Path, metavar="FOLDER", help="write every report to this folder")
     args = parser.parse_args()
     batches = [int(batch) for batch in args.batch.split(",")] if args.batch else [None]
     print(f"| {' | '.join(HEADER)} |\n|---|---|{'---:|' * (len(HEADER) - 2)}")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What models are estimated to take on a GPU, as a table of Markdown: of each model, precision and batch the launches,
-the time, what it is over the rooflines of its launches and over that of the whole, and DRAM over the least.
+"""Estimates the time of models on a GPU and prints a Markdown table. A row is a model, precision and batch: launches,
+time, time over the sum of the launches' rooflines and over the roofline of the whole model, and DRAM bytes over the
+least.
 
     build/bin/tessera-python regression/cuda/estimates.py m.onnx [m2.onnx ..] [--precision INT8,F16] [--batch 1,8,32]
 
-A batch other than the file's is written into dim 0 of all its inputs; a model that has it elsewhere too is refused.
+--batch writes the batch to dim 0 of all inputs; a model with a fixed batch elsewhere is rejected.
 """
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ HEADER = ("model", "precision", "batch", "launches", "us", "over launches", "ove
 
 
 def with_batch(path: Path, batch: int | None, folder: Path) -> Path:
-    """The model at `path` for so many samples at once; None: as it is."""
+    """Returns the model at `path` with that batch size; None: unchanged."""
     if batch is None:
         return path
     model = onnx.load(str(path))
@@ -39,7 +40,7 @@ def with_batch(path: Path, batch: int | None, folder: Path) -> Path:
 
 
 def estimate(path: Path, precision: str, chip: str) -> dict[str, Any]:
-    """The compiler's report. Raises ValueError with what it says where it makes none."""
+    """Returns the compiler's report. Raises ValueError with the compiler's message if there is none."""
     command = ["tessera", "estimate", str(path), "--chip", chip, "--quantize", precision, "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     told = json.loads(done.stdout or "{}")
@@ -50,7 +51,7 @@ def estimate(path: Path, precision: str, chip: str) -> dict[str, Any]:
 
 
 def row(name: str, precision: str, batch: int | None, told: dict[str, Any]) -> str:
-    """`batch`: None where the file's, which is taken to be 1."""
+    """Returns a row of the table. `batch` None is the batch of the file, which is assumed to be 1."""
     roofline, least = told["roofline"], told["dram_least_bytes"]
     cells = (
         name,
@@ -69,7 +70,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--precision", default="INT8,F16")
-    parser.add_argument("--batch", help="as 1,8,32 (default: the file's)")
+    parser.add_argument("--batch", help="e.g. 1,8,32 (default: the batch of the file)")
     parser.add_argument("--chip", default="cuda-sm80")
     args = parser.parse_args()
     batches = [int(batch) for batch in args.batch.split(",")] if args.batch else [None]

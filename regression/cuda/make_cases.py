@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes cases for on_device.py of .onnx models: a folder for each model and precision, with a .bmodel for each chip.
+"""Creates cases for on_device.py from .onnx models: one folder per model and precision, with a .bmodel per chip.
 
     build/bin/tessera-python regression/cuda/make_cases.py --output cases --chips cuda,cuda-sm80 a.onnx b.onnx
 
---gemm 4096x4096x1024 adds such products, m x n x k, in each precision, for the comparison with cuBLAS.
-Expected are x86's outputs on noise: in INT8 the same integers, else the same values within a tolerance. What
-PyTorch is to time beside a case, model.pt2 or model.pt, has to be put there by hand.
+--gemm 4096x4096x1024 adds a matmul of these sizes (m x n x k) in each precision, to compare with cuBLAS.
+The expected outputs are those of x86 on random inputs: the same integers in INT8, else the same values within a
+tolerance. To time PyTorch on a case, put model.pt2 or model.pt into its folder by hand.
 """
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-# Of the largest value: sums are added in another order, and narrow types are rounded at other places.
+# Relative to the largest value: sums are added in another order, and narrow types are rounded at other places.
 TOLERANCES = {"F32": 1e-4, "F16": 5e-3, "BF16": 4e-2, "INT8": None}
-TYPES = {"F32": "f32", "F16": "f16", "BF16": "bf16", "INT8": "i8"}  # of a product's factors
-SAMPLES = 2  # of the calibration, whose ranges matter less here than that they are the same for all chips
+TYPES = {"F32": "f32", "F16": "f16", "BF16": "bf16", "INT8": "i8"}  # element types of a matmul's operands
+SAMPLES = 2  # calibration samples; the ranges need not be good, only the same for all chips
 
 
 class Failed(Exception):
-    """A command that failed, and why."""
+    """Raised if a command fails; the message says why."""
 
 
 def tool(*words: object) -> str:
-    """The output of a command of build/bin."""
+    """Runs a command of build/bin and returns its output."""
     told = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
     if told.returncode != 0:
         raise Failed(f"{' '.join(map(str, words))}\n{(told.stderr or told.stdout)[-2000:]}")
@@ -42,7 +42,7 @@ def tool(*words: object) -> str:
 
 
 def noise(top: Path, seed: int) -> dict[str, np.ndarray]:
-    """Inputs of the model: floats around zero, integers 0 and 1, which are valid where an index is meant."""
+    """Returns random inputs of the model: floats around zero, integers 0 and 1, which are valid indices."""
     generator = np.random.default_rng(seed)
     specs = json.loads(tool("tessera-compile", "info", "--mlir", top).splitlines()[-1])["inputs"]
     return {
@@ -56,7 +56,7 @@ def noise(top: Path, seed: int) -> dict[str, np.ndarray]:
 
 
 def product(sizes: Sequence[int], path: Path) -> Path:
-    """An .onnx of a product behind a ReLU, so that its left factor is of the precision's type."""
+    """Writes an .onnx with a matmul after a ReLU, so that its left operand has the precision's type."""
     m, n, k = sizes
     weights = np.random.default_rng(0).standard_normal((k, n)).astype(np.float32) * np.float32(k**-0.5)
     nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("MatMul", ["r", "w"], ["y"], name="product")]
@@ -80,7 +80,7 @@ def make(
     work: Path,
     gemm: Sequence[int] | None = None,
 ) -> None:
-    """All cases of one model. gemm: it is such a product."""
+    """Creates all cases of one model; `gemm` are the sizes if the model is a single matmul."""
     top, table = work / f"{model.stem}_top.mlir", work / f"{model.stem}_cali.json"
     tool(*("model_transform", "--model_name", model.stem, "--model_def", model, "--mlir", top, "--not_inference"))
     if "INT8" in precisions:
@@ -109,7 +109,7 @@ def make(
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Makes cases for on_device.py.", allow_abbrev=False)
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx")
-    parser.add_argument("--gemm", action="append", default=[], metavar="MxNxK", help="such a product too")
+    parser.add_argument("--gemm", action="append", default=[], metavar="MxNxK", help="add a matmul of these sizes")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--chips", default="cuda", metavar="A,B", help="default: %(default)s")
     parser.add_argument("--precisions", default="F32,F16,INT8", metavar="A,B", help="default: %(default)s")

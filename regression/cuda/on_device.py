@@ -1,24 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs models on a real GPU: are the answers right, how long does a run take, and how far is it from the estimate.
+"""Runs models on a real GPU and reports whether outputs are right, how long a run takes, and how it compares with the
+estimate.
 
-Needs Python, numpy, libbmrt.so with libbmrt_cuda.so beside it, and NVIDIA's driver; nothing else of Tessera. A case is
-a folder (make_cases.py makes them):
+Needs Python, numpy, libbmrt.so with libbmrt_cuda.so next to it, and NVIDIA's driver, but nothing else of Tessera. A
+case is a folder (created by make_cases.py):
 
-    *.bmodel        what is run; each is a row of the result
-    inputs.npz      arrays by name
-    expected.npz    the outputs; they must be equal to the bit, unless
-    case.json       {"tolerance": 1e-3} allows so much of an output's largest value; {"gemm": {"sizes": [m, n, k],
-                    "type": "f16"}}: the case is such a product, and cuBLAS is timed beside its kernel
-    model.pt2       torch.export's file, or
-    model.pt        TorchScript; may be absent: PyTorch is timed beside it where torch with CUDA is installed, call by
-                    call, as a CUDA graph, and of a .pt2 also by torch.compile
+    *.bmodel        the models to run; each is a row of the result
+    inputs.npz      the inputs by name
+    expected.npz    the expected outputs; outputs must be bit-equal, unless
+    case.json       {"tolerance": 1e-3} allows this share of an output's largest value as an error; {"gemm": {"sizes":
+                    [m, n, k], "type": "f16"}}: the case is a single matmul, and cuBLAS is timed as well
+    model.pt2       a file of torch.export, or
+    model.pt        TorchScript; optional: if torch with CUDA is installed, PyTorch is timed as well, eagerly, as a CUDA
+                    graph, and for a .pt2 also with torch.compile
 
-Of each model the launches are told, too, one by one: the time between events around each, and the compiler's estimate.
+The result also lists the launches of each model, with the time between events around each and the compiler's estimate.
 
     on_device.py --library build/lib/libbmrt.so --json result.json cases/*
 
-BMRT_LIBCUDA names another driver, as for the runtime. Exit code 1 where a case failed, 2 where there is none.
+BMRT_LIBCUDA names another driver, as for the runtime. Exit code 1 if a case failed, 2 if there is no GPU or library.
 """
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ class StepTime(ctypes.Structure):
 
 
 class CaseError(Exception):
-    """A case cannot be run, and why."""
+    """Raised if a case cannot be run; the message says why."""
 
 
 class Library:
@@ -109,12 +110,12 @@ class Library:
             raise CaseError(status.message.decode(errors="replace"))
 
     def plain(self, name: str, *arguments: Any) -> int:
-        """A function that cannot fail."""
+        """Calls a function that cannot fail."""
         return int(getattr(self._library, name)(*arguments) or 0)
 
 
 def aligned(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """Uninitialised, at an address that the runtime reads and writes in place."""
+    """Returns an uninitialised array that is aligned so that the runtime uses it in place."""
     count = int(np.prod(shape, dtype=np.int64))
     raw = np.empty(count * dtype.itemsize + ALIGNMENT, np.uint8)
     begin = -raw.ctypes.data % ALIGNMENT
@@ -160,7 +161,7 @@ class Net:
         self._library.call("bmrt_context_run", self._context)
 
     def launches(self, runs: int = 20) -> list[dict[str, Any]]:
-        """Every launch in its order, done one by one: the ONNX nodes that it computes, and its least microseconds."""
+        """Runs launches one by one; returns for each its ONNX nodes and its shortest time in microseconds, in order."""
         library, found = self._library, []
         library.call("bmrt_context_set_profiling", self._context, ctypes.c_bool(True))
         for _ in range(runs):
@@ -180,7 +181,7 @@ class Net:
 
 
 class Driver:
-    """NVIDIA's driver, for what the runtime does not tell: which device, and events."""
+    """NVIDIA's driver, for functions that the runtime does not offer: device properties and events."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(os.environ.get("BMRT_LIBCUDA") or "libcuda.so.1")
@@ -208,7 +209,7 @@ class Driver:
 
     @contextmanager
     def events(self) -> Iterator[Callable[[Callable[[], None]], float]]:
-        """Gives a function that tells the microseconds of a call between two events of the null stream."""
+        """Yields a function that returns the microseconds of a call between two events of the null stream."""
         context, begin, end = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device)
         self.call("cuCtxPushCurrent_v2", context)
@@ -234,14 +235,14 @@ class Driver:
 
 
 def widened(array: np.ndarray, dtype: int) -> np.ndarray:
-    """As f64, bf16 from its bits; integers as they are."""
+    """Returns floats as f64 (bf16 from its bits) and integers unchanged."""
     if dtype == BF16:
         return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
 def compared(got: np.ndarray, want: np.ndarray, dtype: int, tolerance: float | None) -> dict[str, Any]:
-    """Of one output: how many elements differ, and by how much of the largest value."""
+    """Compares one output: how many elements differ, and the worst difference relative to the largest value."""
     if got.shape != want.shape:
         return {"passed": False, "reason": f"shape {got.shape}, expected {want.shape}"}
     if want.dtype != got.dtype and dtype == BF16 and want.dtype.kind == "f":
@@ -255,7 +256,7 @@ def compared(got: np.ndarray, want: np.ndarray, dtype: int, tolerance: float | N
     difference = np.where((ours == theirs) | both_nan, 0.0, difference)
     largest = float(np.abs(np.where(both_nan, 0, theirs).astype(np.float64)).max(initial=0)) or 1.0
     worst = float(difference.max(initial=0)) / largest
-    passed = same_bits if tolerance is None else worst <= tolerance  # NaN of one side is no number: never passed
+    passed = same_bits if tolerance is None else worst <= tolerance  # NaN on one side only never passes
     return {
         "passed": bool(passed),
         "elements": int(want.size),
@@ -265,14 +266,14 @@ def compared(got: np.ndarray, want: np.ndarray, dtype: int, tolerance: float | N
 
 
 def percentiles(times: Sequence[float]) -> dict[str, float]:
-    """Of microseconds."""
+    """Summarises times in microseconds."""
     p50, p90, p99 = np.percentile(times, (50, 90, 99))
     told = {"min": min(times), "p50": p50, "p90": p90, "p99": p99, "mean": float(np.mean(times))}
     return {"runs": len(times), **{key: round(float(value), 3) for key, value in told.items()}}
 
 
 def timed(run: Callable[[], None], runs: int, seconds: float) -> list[float]:
-    """Microseconds of up to `runs` runs, behind some that are not counted; at least one."""
+    """Returns the microseconds of up to `runs` runs, at least one, after warm-up runs."""
     end = time.perf_counter() + min(WARM_UP_SECONDS, seconds)
     for _ in range(runs):
         run()
@@ -288,7 +289,7 @@ def timed(run: Callable[[], None], runs: int, seconds: float) -> list[float]:
 
 
 def estimate_of(path: Path) -> dict[str, Any] | None:
-    """As the compiler has written it into the file (the blob 'cuda estimate')."""
+    """Returns the estimate that the compiler wrote into the file (the blob 'cuda estimate'), or None."""
     data = path.read_bytes()
     at = data.find(b'"dram_least_bytes":')
     begin = data.rfind(b'{"chip":', 0, at) if at >= 0 else -1
@@ -302,7 +303,7 @@ def estimate_of(path: Path) -> dict[str, Any] | None:
 
 
 def with_estimates(launches: list[dict[str, Any]], estimate: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Each with the estimate of its layer: both are in the order of the launches."""
+    """Adds the estimate of its layer to each launch; both lists are in launch order."""
     layers = estimate.get("layers", []) if estimate else []
     if len(layers) == len(launches):
         for launch, layer in zip(launches, layers):
@@ -311,7 +312,7 @@ def with_estimates(launches: list[dict[str, Any]], estimate: Mapping[str, Any] |
 
 
 def torch_of_gpu() -> Any:
-    """The module, if it has a GPU; else None."""
+    """Returns the torch module if it can use a GPU, else None."""
     try:
         import torch
     except ImportError:
@@ -320,7 +321,7 @@ def torch_of_gpu() -> Any:
 
 
 def load_torch(torch: Any, folder: Path) -> tuple[Any, bool]:
-    """The case's module on the GPU, and whether torch.compile takes it; (None, False) without one."""
+    """Returns the case's module on the GPU and whether torch.compile supports it; (None, False) without a module."""
     if (folder / "model.pt2").exists():
         return torch.export.load(str(folder / "model.pt2")).module().cuda(), True
     if (folder / "model.pt").exists():
@@ -329,7 +330,7 @@ def load_torch(torch: Any, folder: Path) -> tuple[Any, bool]:
 
 
 def beside_torch(folder: Path, inputs: Sequence[np.ndarray], runs: int, seconds: float) -> dict[str, Any] | None:
-    """PyTorch's times of the case's module on the same GPU: call by call, compiled, and as a CUDA graph."""
+    """Times the case's module with PyTorch on the same GPU: eagerly, compiled, and as a CUDA graph."""
     torch = torch_of_gpu()
     module, compiles = load_torch(torch, folder) if torch else (None, False)
     if module is None:
@@ -359,13 +360,13 @@ def beside_torch(folder: Path, inputs: Sequence[np.ndarray], runs: int, seconds:
         for name, measure in {"graph": graph, **({"compile": compiled} if compiles else {})}.items():
             try:
                 told[f"{name}_us"] = measure()
-            except Exception as error:  # torch's own, of many kinds: the case goes on without this figure
+            except Exception as error:  # torch raises many types; the case continues without this figure
                 told[f"{name}_error"] = (str(error) or type(error).__name__).splitlines()[0]
     return told
 
 
 def beside_cublas(gemm: Mapping[str, Any], launches: Sequence[Mapping[str, Any]], runs: int) -> dict[str, Any] | None:
-    """The same product by cuBLAS, through torch, and how much faster it is than the slowest of our launches."""
+    """Times the same matmul by cuBLAS through torch, and relates it to our slowest launch."""
     torch = torch_of_gpu()
     if torch is None or not launches:
         return None
@@ -396,7 +397,7 @@ def beside_cublas(gemm: Mapping[str, Any], launches: Sequence[Mapping[str, Any]]
 
 
 def run_model(library: Library, driver: Driver, path: Path, case: Mapping[str, Any], args: Any) -> dict[str, Any]:
-    """One .bmodel of a case."""
+    """Runs one .bmodel of a case and returns its row of the result."""
     net = Net(library, path, case["inputs"])
     try:
         net.run()
@@ -478,13 +479,21 @@ def tell(row: Mapping[str, Any]) -> None:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Runs cases on a GPU: right, and how fast.", allow_abbrev=False)
-    parser.add_argument("cases", nargs="+", type=Path, metavar="FOLDER", help="cases, see the head of this file")
+    parser = argparse.ArgumentParser(
+        description="Runs cases on a GPU, checks their outputs and measures their times.", allow_abbrev=False
+    )
+    parser.add_argument(
+        "cases", nargs="+", type=Path, metavar="FOLDER", help="case folders, see the docstring of this file"
+    )
     parser.add_argument("--library", default="libbmrt.so", metavar="FILE", help="the runtime (default: %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
-    parser.add_argument("--runs", type=int, default=1000, metavar="N", help="timed runs at most (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=2, metavar="S", help="and this long (default: %(default)s)")
-    parser.add_argument("--minutes", type=float, default=10, metavar="M", help="begin no case later than this")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to this file")
+    parser.add_argument(
+        "--runs", type=int, default=1000, metavar="N", help="maximum number of timed runs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=2, metavar="S", help="maximum seconds of timed runs (default: %(default)s)"
+    )
+    parser.add_argument("--minutes", type=float, default=10, metavar="M", help="start no case after this many minutes")
     args = parser.parse_args(argv)
     if args.runs < 1 or args.seconds < 0:
         parser.error("--runs: at least 1; --seconds: at least 0")

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every model of regression/cases, in every precision, on a GPU's code, beside x86's: one table of verdicts.
+"""Runs every model of regression/cases in every precision on the cuda back end and on x86, and compares the outputs.
 
     build/bin/tessera-python regression/cuda/prove.py [--models 'mobile*'] [--precisions F32,INT8] [--write]
 
-The driver is the PTX machine with all of its checks, or the one that BMRT_LIBCUDA names. A row is right if the GPU's
-outputs are those of x86: in INT8 on every element, unless the compiler says that parts of the model stay float; else
-within the tolerance of the precision (docs/numerics.md). --json keeps rows, and takes those of other models and
-precisions from there; --write makes docs/generated/cuda-models.md of them, if all are right. Exit code 1 where a row is
-not right.
+The driver is the PTX machine with all of its checks, or the one that BMRT_LIBCUDA names. A row passes if the outputs of
+the GPU code are those of x86: bit-equal in INT8, unless the compiler reports that parts of the model stay float;
+otherwise within the tolerance of the precision (docs/numerics.md). --json stores the rows and supplies those of other
+models and precisions; --write creates docs/generated/cuda-models.md from them if all pass. Exit code 1 if a row does
+not pass.
 """
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ EXPLANATION = (
 
 
 def tolerance_of(case: Case, precision: str, bit_equal_except: list[str]) -> Tolerance | None:
-    """What an output may be off from x86's; None: not at all. F32: as x86 from onnxruntime."""
+    """Returns the tolerance against x86's outputs; None: bit-equal. F32: the tolerance of x86 against onnxruntime."""
     if precision == "INT8":
         return case.tolerance if bit_equal_except else None
     return case.tolerance if precision == "F32" else DEFAULT[precision]
@@ -64,7 +64,7 @@ def tolerance_of(case: Case, precision: str, bit_equal_except: list[str]) -> Tol
 def judge(
     got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray], tolerance: Tolerance | None
 ) -> tuple[str, float]:
-    """The verdict on all outputs, and the worst difference by an output's largest value."""
+    """Returns the verdict on all outputs and the worst difference relative to an output's largest value."""
     if not want or set(got) != set(want):
         return f"other outputs: {sorted(got)}, expected {sorted(want)}", float("nan")
     worst, is_equal = 0.0, True
@@ -81,7 +81,7 @@ def judge(
 
 
 def deploy(top: Path, chip: str, output: Path, precision: str, table: Path) -> dict[str, Any]:
-    """The compiler's report."""
+    """Compiles the model and returns the compiler's report."""
     flags = ["--quantize", precision, *(["--calibration-table", table] if precision == "INT8" else [])]
     told = tool("tessera-compile", "deploy", "--mlir", top, "--chip", chip, *flags, "--output", output, "--jobs", "1")
     result: dict[str, Any] = json.loads(told.splitlines()[-1])
@@ -89,7 +89,7 @@ def deploy(top: Path, chip: str, output: Path, precision: str, table: Path) -> d
 
 
 def run(model: Path, inputs: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The outputs, and what the PTX machine counted, by kernel. Its findings are errors of the run."""
+    """Runs a model; returns its outputs and the PTX machine's counts by kernel. A finding fails the run."""
     output, counts = model.with_suffix(".npz"), model.with_suffix(".counts.json")
     variables = {"BMRT_LIBCUDA": os.environ.get("BMRT_LIBCUDA", str(MACHINE)), "PTX_MACHINE_COUNTS": str(counts)}
     command = ["model_runner", "--model", model, "--input", inputs, "--output", output]
@@ -101,7 +101,7 @@ def run(model: Path, inputs: Path) -> tuple[dict[str, np.ndarray], dict[str, Any
 
 
 def prove_precision(case: Case, precision: str, top: Path, folder: Path) -> Row:
-    """One row; raises Failed with what a command says."""
+    """Returns one row; raises Failed with the message of a command that fails."""
     gpu, host = folder / "cuda.bmodel", folder / "x86.bmodel"
     told = deploy(top, "cuda", gpu, precision, folder / "table.json")
     deploy(top, "x86", host, precision, folder / "table.json")
@@ -118,7 +118,7 @@ def prove_precision(case: Case, precision: str, top: Path, folder: Path) -> Row:
 
 
 def prepare(case: Case, has_table: bool, folder: Path) -> Path:
-    """The case's Top module, in.npz and, if wanted, a table of ranges in `folder`. Raises Failed."""
+    """Creates the case's Top module, in.npz and, if wanted, a calibration table in `folder`. Raises Failed."""
     top = folder / f"{case.name}_top.mlir"
     shapes = ["--input_shapes", case.input_shapes] if case.input_shapes else []
     flags = ("--model_name", case.name, "--model_def", data_path(case.model), "--not_inference")
@@ -134,7 +134,7 @@ def prepare(case: Case, has_table: bool, folder: Path) -> Path:
 
 
 def prove_model(case: Case, precisions: Sequence[str]) -> Iterator[tuple[str, Row]]:
-    """The rows of a model with their precisions, each as soon as it is known."""
+    """Yields the rows of a model with their precisions, each as soon as it is known."""
     if not precisions:
         return
     with tempfile.TemporaryDirectory(prefix="tessera-prove-") as name:
@@ -168,7 +168,7 @@ def cell(row: Row | None) -> str:
 
 
 def page(rows: Mapping[str, Mapping[str, Row]]) -> str:
-    """The page of docs/generated; of rows that are right."""
+    """Returns the page of docs/generated for rows that pass."""
     names = [case.name for case in all_cases()]
     run = sum(len(rows.get(name, {})) for name in names)
     lines = [
@@ -193,7 +193,7 @@ def page(rows: Mapping[str, Mapping[str, Row]]) -> str:
 
 
 def write_page(rows: Mapping[str, Mapping[str, Row]]) -> None:
-    """Raises Failed where a row is not right."""
+    """Writes the page. Raises Failed if a row does not pass."""
     for name, model in rows.items():
         for precision, row in model.items():
             if row["verdict"] not in RIGHT:
@@ -206,8 +206,8 @@ def main() -> int:
     parser.add_argument("--models", default="*", metavar="GLOB")
     parser.add_argument("--precisions", default=",".join(PRECISIONS), metavar="A,B")
     parser.add_argument("--json", type=Path, default=BUILD / "cuda_proof.json", metavar="FILE")
-    parser.add_argument("--missing", action="store_true", help="only rows that the file of --json lacks")
-    parser.add_argument("--write", action="store_true", help="make docs/generated/cuda-models.md")
+    parser.add_argument("--missing", action="store_true", help="run only rows that the file of --json does not have")
+    parser.add_argument("--write", action="store_true", help="write docs/generated/cuda-models.md")
     parser.add_argument("-j", "--jobs", type=int, default=1)
     args = parser.parse_args()
     precisions = args.precisions.upper().split(",")

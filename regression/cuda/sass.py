@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What NVIDIA's assembler makes of the main loops of products: how much of its time tensor cores are busy.
+"""Reports how busy tensor cores are in the main loops that NVIDIA's assembler generates for contractions.
 
     build/bin/tessera-python regression/cuda/sass.py m.bmodel [--chip cuda-sm80] [--json]
 
-Needs `ptxas` and `nvdisasm` (CUDA toolkit, or PyPI's nvidia-cuda-nvcc and nvidia-cuda-nvdisasm) on the path. The main
-loop of a kernel is the innermost one around most of its `mma`s, or, where the loop was unrolled whole, all from the
-first to the last. Of a pass through it, for a warp on each scheduler of an SM:
+Needs `ptxas` and `nvdisasm` on the path (CUDA toolkit, or PyPI's nvidia-cuda-nvcc and nvidia-cuda-nvdisasm). The main
+loop of a kernel is the innermost loop around most of its `mma`s or, if the loop was fully unrolled, the code from the
+first to the last `mma`. For one iteration, with one warp on each scheduler of an SM:
     tensor   cycles of the tensor core, by the chip's rates (device_dialect/chips)
     issue    instructions: a scheduler issues one in a cycle
     shared   passes of 128 bytes over shared memory, one in a cycle, for the warps of all schedulers
-`busy` is the tensor core's share of the longest of them: latencies are not in it, which the other warps of an SM hide.
+`busy` is the tensor core's share of the longest of these; latencies are not included, because other warps hide them.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BYTES = {"": 4, "U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
 
 def ptx_of(model: Path, folder: Path) -> Path:
-    """The text in the file's segment of code: from its version on, to the zero byte."""
+    """Extracts the PTX from the file's code segment: from .version to the zero byte."""
     view = json.loads(tool("bmodel-dump", model))
     segment = view["nets"][0]["stages"][0]["subnets"][-1]["code_segment"]
     tool("bmodel-dump", "--segment", segment, model, folder / "code")
@@ -46,14 +46,14 @@ def ptx_of(model: Path, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Instruction:
-    """`name` with its modifiers, without its predicate. `target`: of a branch."""
+    """`name` includes modifiers but not the predicate. `target` is the label of a branch."""
 
     name: str
     target: str = ""
 
 
 def parse(text: str) -> dict[str, tuple[list[Instruction], dict[str, int]]]:
-    """Of nvdisasm -c: of each kernel its instructions, and before which of them each label stands."""
+    """Parses the output of nvdisasm -c: for each kernel its instructions, and for each label the index of its place."""
     kernels: dict[str, tuple[list[Instruction], dict[str, int]]] = {}
     code: list[Instruction] = []
     labels: dict[str, int] = {}
@@ -70,7 +70,7 @@ def parse(text: str) -> dict[str, tuple[list[Instruction], dict[str, int]]]:
 
 
 def main_loop(code: Sequence[Instruction], labels: dict[str, int]) -> Sequence[Instruction]:
-    """See the head of this file; empty for a kernel without `mma`."""
+    """Returns the main loop (see the module docstring); empty for a kernel without `mma`."""
     places = [i for i, each in enumerate(code) if MMA.match(each.name)]
     if not places:
         return []
@@ -85,12 +85,12 @@ def main_loop(code: Sequence[Instruction], labels: dict[str, int]) -> Sequence[I
 
 
 def width(name: str) -> int:
-    """Bytes that a thread moves."""
+    """Returns the bytes that a thread moves."""
     return max(BYTES.get(part, 4) for part in name.split(".")[1:] or [""])
 
 
 def shared_passes(name: str) -> int:
-    """Of a warp, without bank conflicts: the PTX machine counts those."""
+    """Returns the passes of a warp without bank conflicts, which the PTX machine counts."""
     kind, *parts = name.split(".")
     if kind == "LDSM":
         return int(parts[-1]) if parts[-1] in ("2", "4") else 1
@@ -98,7 +98,7 @@ def shared_passes(name: str) -> int:
 
 
 def judge(loop: Sequence[Instruction], chip: dict[str, Any]) -> dict[str, Any]:
-    """Cycles of a pass through a main loop."""
+    """Returns the cycles of one iteration of a main loop."""
     schedulers, tensor, products = chip["sm"]["schedulers"], 0.0, 0
     for each in loop:
         if found := MMA.match(each.name):
@@ -111,7 +111,7 @@ def judge(loop: Sequence[Instruction], chip: dict[str, Any]) -> dict[str, Any]:
 
 
 def main_loops(model: Path, chip: str) -> dict[str, dict[str, Any]]:
-    """Of each kernel of a .bmodel with tensor cores."""
+    """Analyses the main loop of each kernel of a .bmodel that uses tensor cores."""
     described = json.loads((CHIPS / f"{chip}.json").read_text())
     with tempfile.TemporaryDirectory(prefix="tessera-sass-") as name:
         ptx = ptx_of(model, Path(name))

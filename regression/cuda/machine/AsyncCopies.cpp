@@ -1,11 +1,11 @@
-//===- AsyncCopies.cpp - cp.async before its wait --------------------------===//
+//===- AsyncCopies.cpp - Pending cp.async copies --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/AsyncCopies.h"
 
 namespace ptx {
 
 void AsyncCopies::begin() {
-  if (count != 0) { // the block before ended without waiting
+  if (count != 0) { // the previous block ended without waiting
     std::fill(pending.begin(), pending.end(), uint16_t(0));
     count = 0;
   }

@@ -1,7 +1,7 @@
-//===- AsyncCopies.h - cp.async before its wait ----------------------------===//
+//===- AsyncCopies.h - Pending cp.async copies ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a copy are read when it is issued and written when its thread waits for it: no earlier, though a GPU
-// may write them at any time in between.
+// The bytes of a copy are read when it is issued and written when its thread waits for it. A GPU may write them at any
+// time in between.
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_ASYNCCOPIES_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_ASYNCCOPIES_H
 
@@ -24,10 +24,10 @@ public:
   void begin();
   void issue(unsigned thread, const Copy &copy);
   void commit(unsigned thread);
-  /// Takes out the copies of all but the last |groups| groups of |thread|; of all, and of those not committed, if
-  /// |all|.
+  /// Removes the copies of all but the last |groups| groups of |thread| and appends them to |done|; with |all|, removes
+  /// those of all groups and the uncommitted ones.
   void take(unsigned thread, unsigned groups, bool all, std::vector<Copy> &done);
-  /// Whether a copy is under way to any of the bytes.
+  /// Returns true if a copy to any of the bytes is pending.
   bool isPending(uint64_t at, unsigned bytes) const;
   bool any() const { return count != 0; }
 
@@ -39,7 +39,7 @@ private:
   void finish(const std::vector<Copy> &copies, std::vector<Copy> &done);
 
   std::vector<Thread> threads;
-  std::vector<uint16_t> pending; ///< copies to each word
+  std::vector<uint16_t> pending; ///< number of pending copies to each word
   uint64_t count = 0;
 };
 

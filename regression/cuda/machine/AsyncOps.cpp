@@ -1,4 +1,4 @@
-//===- AsyncOps.cpp - cp.async ----------------------------------------------===//
+//===- AsyncOps.cpp - cp.async --------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Lanes.h"
 #include "regression/cuda/machine/MemoryOps.h"
@@ -6,7 +6,7 @@
 namespace ptx {
 namespace {
 
-/// a + immediate is the destination, b + target the source, c the bytes to read if there are fewer.
+/// Operands: a + immediate is the destination, b + target the source, c the number of bytes to read if it is given.
 void copyLanes(Warp &warp, const Instruction &in, Mask mask) {
   Addresses to, from;
   Pointers source;
@@ -26,7 +26,7 @@ void copyLanes(Warp &warp, const Instruction &in, Mask mask) {
                         "cp.async: src-size is " + std::to_string(bytes[lane]) + " of " +
                             std::to_string(in.elementBytes) + " bytes");
     }
-    // Lanes that read less than all do so by themselves.
+    // A lane that reads only part of the bytes is checked byte by byte.
     if (bytes[lane] != 0 && bytes[lane] != in.elementBytes) {
       for (unsigned byte = 0; byte < bytes[lane]; ++byte) {
         Addresses one = from;
@@ -90,7 +90,7 @@ void decodeCopy(Decoding &d) {
     d.made.elementBytes = uint8_t(d.literal(2));
     bool isSize = d.made.elementBytes == 16 || (!isWhole && (d.made.elementBytes == 4 || d.made.elementBytes == 8));
     if (!isSize) {
-      d.refuse("has a size that there is not");
+      d.refuse("has an unsupported size");
     }
     if (d.operands() > 3) {
       if (d.operand(3).variable && d.operand(3).variable->type == "pred") {

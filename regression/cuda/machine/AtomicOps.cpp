@@ -1,6 +1,6 @@
-//===- AtomicOps.cpp - atom and red ----------------------------------------===//
+//===- AtomicOps.cpp - atom and red ---------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// Lanes take their turns from the lowest one on; a GPU promises no order.
+// Lanes execute one after another, the lowest first; a GPU guarantees no order.
 #include "regression/cuda/machine/Halves.h"
 #include "regression/cuda/machine/Lanes.h"
 #include "regression/cuda/machine/MemoryOps.h"
@@ -58,7 +58,7 @@ template <class T>
 struct AtomDec {
   T operator()(T old, T b, T) const { return old == 0 || old > b ? b : old - 1; }
 };
-/// Pairs of halves, each added by itself.
+/// Adds two halves in a word separately.
 struct AddF16x2 {
   uint32_t operator()(uint32_t old, uint32_t b, uint32_t) const {
     return uint32_t(toF16(fromF16(uint16_t(old)) + fromF16(uint16_t(b)))) |

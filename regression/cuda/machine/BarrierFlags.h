@@ -1,4 +1,4 @@
-//===- BarrierFlags.h - Variants of bar and barrier ------------------------===//
+//===- BarrierFlags.h - Variants of bar and barrier -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_BARRIERFLAGS_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_BARRIERFLAGS_H
@@ -10,7 +10,7 @@ namespace ptx {
 enum BarrierFlags : uint32_t {
   kBarrierAligned = 1,   ///< all threads of a warp execute it together
   kBarrierArrive = 2,    ///< does not wait
-  kBarrierReduction = 4, ///< of c into `to`
+  kBarrierReduction = 4, ///< reduces c into `to`
   kBarrierPopc = 8,
   kBarrierAnd = 16,
   kBarrierNegated = 32 ///< c is negated

@@ -1,4 +1,4 @@
-//===- Block.cpp - Threads that share memory -------------------------------===//
+//===- Block.cpp - A block of threads in execution ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Block.h"
 
@@ -10,7 +10,7 @@
 namespace ptx {
 namespace {
 
-constexpr uint64_t kSlice = 4096; ///< instructions of a warp before the next one's turn
+constexpr uint64_t kSlice = 4096; ///< instructions of a warp before the next warp gets a turn
 
 uint64_t mix(uint64_t value) {
   value = (value ^ (value >> 31)) * 0x9e3779b97f4a7c15u;
@@ -196,7 +196,8 @@ void Block::branch(Warp &warp, const Instruction &instruction, Mask taken) {
   } else {
     warp.settle(warp.active & ~taken, warp.pc + 1);
     const Instruction &target = kernel.code[instruction.target];
-    if (target.flow == Flow::Exit && target.guard == kNone) { // at once: nobody waits for threads that end
+    if (target.flow == Flow::Exit &&
+        target.guard == kNone) { // threads that exit can leave at once, because nobody waits for them
       warp.alive &= ~taken;
       ++counts.executed[instruction.target], ++executed;
     } else {
@@ -224,7 +225,7 @@ void Block::branchTable(Warp &warp, const Instruction &instruction, Mask taken) 
 void Block::exit(Warp &warp, Mask leaving) {
   warp.alive &= ~leaving;
   warp.active &= ~leaving;
-  ++warp.pc; // of those that stay; if none does, the next turn chooses others
+  ++warp.pc; // for the lanes that stay; if none stays, regroup() chooses others
 }
 
 void Block::requireConverged(const Warp &warp) const {

@@ -1,4 +1,4 @@
-//===- Block.h - Threads that share memory ---------------------------------===//
+//===- Block.h - A block of threads in execution --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_BLOCK_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_BLOCK_H
@@ -10,49 +10,49 @@
 
 namespace ptx {
 
-/// Strong accesses (volatile, relaxed, acquire, release) do not race with each other, nor with atomics.
+/// Kinds of access. Strong accesses (volatile, relaxed, acquire, release) do not race with each other or with atomics.
 enum class Access : uint8_t { Read, Write, Atomic, StrongRead, StrongWrite };
 inline bool reads(Access access) { return access != Access::Write && access != Access::StrongWrite; }
 inline bool writes(Access access) { return access != Access::Read && access != Access::StrongRead; }
 inline bool isStrong(Access access) { return access != Access::Read && access != Access::Write; }
 
-/// The addresses of a warp instruction, one a lane; those of other lanes are not looked at.
+/// The addresses of a warp instruction, one per lane; those of inactive lanes are ignored.
 struct Addresses {
   uint64_t lane[kLanes];
 };
 
-/// Where the bytes of each lane lie on the host.
+/// Host pointers to the bytes of each lane.
 struct Pointers {
   uint8_t *lane[kLanes];
 };
 
-/// A block in execution. It may be put aside between two instructions and go on later.
+/// A block in execution. It may be suspended between two instructions and continue later.
 class Block {
 public:
   Block(Launch &launch, Counts &counts);
 
   /// Begins block |index| of the grid.
   void begin(uint64_t index);
-  /// Executes at most about |budget| warp instructions; true if the block has ended. Throws Fault.
+  /// Executes about |budget| warp instructions at most. Returns true if the block has ended. Throws Fault.
   bool run(uint64_t budget);
 
-  // What instructions call.
-  /// Checks and counts the accesses of |mask|'s lanes, |bytes| each, and finds their bytes.
+  // Called by instructions.
+  /// Checks and counts the accesses of |mask|'s lanes, |bytes| each, and sets |pointers| to their bytes.
   void resolve(Warp &warp, Space space, const Addresses &addresses, Mask mask, unsigned bytes, Access access,
                Pointers &pointers);
-  /// The same for rows that ldmatrix and cp.async name, which lie in one space for certain.
+  /// As resolve(), for accesses whose space is known, e.g. of ldmatrix and cp.async.
   void resolveShared(Warp &warp, const Addresses &addresses, Mask mask, unsigned bytes, Access access,
                      Pointers &pointers);
   void resolveGlobal(Warp &warp, const Addresses &addresses, Mask mask, unsigned bytes, Access access,
                      Pointers &pointers);
-  /// Names kernel, line, block and thread before |what|.
+  /// Throws a Fault whose text names kernel, line, block and thread before |what|.
   [[noreturn]] void fault(const Warp &warp, unsigned lane, const std::string &what,
                           Fault::Code code = Fault::IllegalAddress) const;
-  /// Faults if lanes of |warp| are elsewhere.
+  /// Faults if any live lane of |warp| is at another instruction.
   void requireConverged(const Warp &warp) const;
-  /// Marks bytes of shared memory as written by |thread|, checked for races.
+  /// Writes |count| bytes of shared memory as lane |lane|, with a check for races.
   void writeShared(Warp &warp, unsigned lane, uint64_t offset, const uint8_t *bytes, unsigned count);
-  /// Begins copies of |whole| bytes each, of which |bytes| are read and the others zero.
+  /// Issues copies of |whole| bytes each, of which |bytes| are read and the rest is zero.
   void issueCopies(Warp &warp, const Addresses &to, const Addresses &from, const unsigned *bytes, Mask mask,
                    unsigned whole);
   void fence() { launch.order->fence(index); }
@@ -68,8 +68,8 @@ public:
 private:
   struct Barrier {
     unsigned arrived = 0, expected = 0;
-    Mask warps = 0;     ///< that wait or have arrived
-    unsigned votes = 0; ///< of bar.red: threads whose predicate is true
+    Mask warps = 0;     ///< warps that wait or have arrived
+    unsigned votes = 0; ///< bar.red: threads whose predicate is true
   };
 
   void runWarp(Warp &warp, uint64_t budget);
@@ -103,8 +103,8 @@ private:
   WrittenBytes sharedWritten, localWritten;
   std::array<Barrier, 16> barriers;
   Allocation *lastAllocation = nullptr;
-  uint64_t executed = 0; ///< instructions of this call of run()
-  uint64_t order = 0;    ///< of warps: the seed's
+  uint64_t executed = 0; ///< instructions executed by the current call of run()
+  uint64_t order = 0;    ///< start of the warps' turns, from the seed
 };
 
 } // namespace ptx

@@ -1,4 +1,4 @@
-//===- CompareOps.cpp - Comparisons and choices ----------------------------===//
+//===- CompareOps.cpp - Comparisons and selections ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Halves.h"
 #include "regression/cuda/machine/Lanes.h"
@@ -47,7 +47,7 @@ bool compare(T a, T b) {
   }
 }
 
-/// How a lane type is compared: 16-bit floats as f32.
+/// Lane types that are compared by value: 16-bit floats as f32.
 struct F16Lane {
   uint16_t bits;
   float get() const { return fromF16(bits); }
@@ -99,7 +99,7 @@ Mask combine(Warp &warp, const Instruction &in, Mask result) {
 template <class T, Comparison kWhich>
 void setpLanes(Warp &warp, const Instruction &in, Mask mask) {
   Mask compared = compareLanes<T, kWhich>(warp, in);
-  if (in.more[0] != kNone) { // p|q: q has the comparison's opposite
+  if (in.more[0] != kNone) { // p|q: q gets the negated comparison
     Mask opposite = combine(warp, in, ~compared);
     warp.writePred(in.to, combine(warp, in, compared), mask);
     warp.writePred(in.more[0], opposite, mask);
@@ -108,7 +108,7 @@ void setpLanes(Warp &warp, const Instruction &in, Mask mask) {
   warp.writePred(in.to, combine(warp, in, compared), mask);
 }
 
-/// f16x2 and bf16x2: p compares the low halves, q the high ones.
+/// For f16x2 and bf16x2, p compares the low halves and q the high halves.
 template <class T, Comparison kWhich>
 void setpHalves(Warp &warp, const Instruction &in, Mask mask) {
   const uint32_t *a = warp.reg<uint32_t>(in.a), *b = warp.reg<uint32_t>(in.b);
@@ -197,7 +197,7 @@ int comparison(Decoding &d, const std::string &type) {
       return i;
     }
   }
-  // lo, ls, hi, hs: unsigned ones.
+  // lo, ls, hi, hs are the unsigned comparisons.
   return d.has("lo") ? Lt : d.has("ls") ? Le : d.has("hi") ? Gt : d.has("hs") ? Ge : -1;
 }
 

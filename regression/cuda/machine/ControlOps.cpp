@@ -1,4 +1,4 @@
-//===- ControlOps.cpp - Exits, barriers and traps --------------------------===//
+//===- ControlOps.cpp - Exits, barriers and traps -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/BarrierFlags.h"
 #include "regression/cuda/machine/Block.h"
@@ -35,7 +35,7 @@ void ignored(Decoding &d) {
   d.made.run = nothing;
 }
 
-/// brx.idx: the index stands in a, the table's number in target.
+/// Decodes brx.idx: the index is in a, the number of the table in target.
 void brx(Decoding &d) {
   if (!d.has("idx")) {
     d.refuse();
@@ -63,7 +63,7 @@ void decodeReduction(Decoding &d) {
   d.made.flags |= flags | (isNegated ? kBarrierNegated : 0);
 }
 
-/// bar.sync and barrier.sync: a is the barrier, b the number of threads if it is given.
+/// Decodes bar.sync and barrier.sync: a is the barrier, b the number of threads if it is given.
 void bar(Decoding &d) {
   d.made.kind = Kind::Barrier;
   d.has("cta");
@@ -93,7 +93,7 @@ void bar(Decoding &d) {
   d.made.a = d.source(0, "u32");
   d.made.b = d.operands() > 1 ? d.source(1, "u32") : kNone;
   if (isArrive && d.made.b == kNone) {
-    d.refuse("has to say how many threads take part");
+    d.refuse("requires the number of participating threads");
   }
 }
 

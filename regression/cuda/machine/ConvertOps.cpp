@@ -1,6 +1,6 @@
-//===- ConvertOps.cpp - cvt -------------------------------------------------===//
+//===- ConvertOps.cpp - cvt -----------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// Every type passes through one that holds all its values: int64_t or double.
+// Every conversion goes through a type that holds all values of its source: int64_t or double.
 #include "regression/cuda/machine/Halves.h"
 #include "regression/cuda/machine/Lanes.h"
 
@@ -33,7 +33,7 @@ bool isFloat(Type type) { return type >= F16; }
 
 template <class T, class Wide, class Convert>
 void gather(const char *from, unsigned stride, Wide *values, Convert convert) {
-  // The lane type lies in the low bytes of a register that may be wider.
+  // The value is in the low bytes of a register that may be wider.
   for (unsigned i = 0; i < kLanes; ++i) {
     T value;
     std::memcpy(&value, from + size_t(i) * stride, sizeof value);
@@ -42,7 +42,7 @@ void gather(const char *from, unsigned stride, Wide *values, Convert convert) {
 }
 template <class T, class Wide, class Convert>
 void gatherAny(const char *from, unsigned stride, Wide *values, Convert convert) {
-  switch (stride) { // constants make vectors of the loops
+  switch (stride) { // constant strides let the compiler vectorise the loops
   case 2:
     return gather<T>(from, 2, values, convert);
   case 4:
@@ -96,7 +96,7 @@ void clampTo(int64_t *values, Type from) {
   }
 }
 
-/// Values as |type| has them: clamped or cut, then extended.
+/// Converts values to |type|: saturates or truncates them, then extends them.
 void fitIntegers(int64_t *values, Type type, Type from, bool isSaturating) {
   auto fit = [&](auto zero) {
     using T = decltype(zero);
@@ -179,7 +179,8 @@ void makeIntegral(double *values, Rounding rounding) {
   }
 }
 
-/// Clamps to what |type| holds. NaN becomes 0, or the least number where 64 bits take part.
+/// Converts to integers of |type|, saturating. NaN becomes 0, or, for f64 sources and 64-bit results, only the highest
+/// bit.
 void toIntegers(const double *values, Type type, Type from, int64_t *result) {
   static const struct {
     double low, high;
@@ -223,7 +224,7 @@ uint16_t half(long double value, const Flags &flags) {
   return flags.isRelu && (bits & 0x8000) && bits != 0xffff ? uint16_t(0) : bits;
 }
 
-/// One float of the type flags.to, from values that are exact.
+/// Rounds exact values once to floats of type flags.to and stores them.
 template <class Value>
 void storeFloats(Warp &warp, const Instruction &in, Mask mask, const Value *values, const Flags &flags) {
   bool isNearest = flags.rounding == Rounding::Nearest;
@@ -360,7 +361,7 @@ Type typeOf(Decoding &d, const std::string &name) {
   d.refuse();
 }
 
-/// cvt.pack.sat.u8.s32.b32 d, a, b, c: b below a below the low bits of c.
+/// cvt.pack.sat.u8.s32.b32 d, a, b, c: from the lowest bits on, d holds b, a, and then the low bits of c.
 void convertPack(Warp &warp, const Instruction &in, Mask mask) {
   const auto *a = warp.reg<int32_t>(in.a), *b = warp.reg<int32_t>(in.b);
   const auto *c = warp.reg<uint32_t>(in.c);
@@ -423,7 +424,7 @@ void cvt(Decoding &d) {
   if (flags.isRelu && flags.to != F16 && flags.to != BF16) {
     d.refuse();
   }
-  if (d.has("ftz")) { // matters to f32 alone
+  if (d.has("ftz")) { // affects f32 only
     d.refuse("is not supported by the PTX machine with .ftz");
   }
   d.made.run = convert;

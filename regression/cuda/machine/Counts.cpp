@@ -1,4 +1,4 @@
-//===- Counts.cpp - What a kernel cost -------------------------------------===//
+//===- Counts.cpp - Costs of kernels --------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Counts.h"
 
@@ -12,7 +12,7 @@ const char *const kKinds[] = {"integer",      "float",       "convert",      "mo
                               "async_copy",   "warp",        "tensor",       "barrier"};
 static_assert(sizeof kKinds / sizeof *kKinds == size_t(Kind::Count));
 
-/// The opcode of "@%p1 ld.global.b32 %r1, [%rd1]".
+/// Returns the opcode of an instruction's text, e.g. of "@%p1 ld.global.b32 %r1, [%rd1]".
 std::string opcodeOf(const std::string &text) {
   size_t begin = text[0] == '@' ? text.find(' ') + 1 : 0;
   return text.substr(begin, text.find(' ', begin) - begin);
@@ -40,7 +40,7 @@ void Counts::add(const Counts &other) {
 void CountTable::add(const Kernel &kernel, const Counts &counts) {
   std::lock_guard lock(mutex);
   Entry &entry = entries[kernel.name];
-  for (size_t i = 0; i + 1 < counts.executed.size(); ++i) { // the last one is the machine's own exit
+  for (size_t i = 0; i + 1 < counts.executed.size(); ++i) { // the last instruction is an exit that the decoder added
     if (counts.executed[i] != 0) {
       entry.kinds[size_t(kernel.code[i].kind)] += counts.executed[i];
       entry.opcodes[opcodeOf(kernel.sources[i].text)] += counts.executed[i];

@@ -1,4 +1,4 @@
-//===- Counts.h - What a kernel cost ---------------------------------------===//
+//===- Counts.h - Costs of kernels ----------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_COUNTS_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_COUNTS_H
@@ -10,20 +10,20 @@
 
 namespace ptx {
 
-/// Of one launch, or of one host thread's share of it.
+/// The costs of one launch, or of one host thread's share of it.
 struct Counts {
   uint64_t launches = 0, blocks = 0, warps = 0;
-  std::vector<uint64_t> executed;               ///< of each instruction, by warps
+  std::vector<uint64_t> executed;               ///< how many warps executed each instruction
   uint64_t tensorProducts = 0;                  ///< multiply-adds of mma
-  uint64_t loadSectors = 0, storeSectors = 0;   ///< of 32 bytes, asked for by warp instructions
-  uint64_t dramSectors = 0;                     ///< distinct ones of each launch: all other accesses hit in L2
-  uint64_t sharedPasses = 0, bankConflicts = 0; ///< a conflict is a pass beyond what the bytes need
+  uint64_t loadSectors = 0, storeSectors = 0;   ///< 32-byte sectors that warp instructions request
+  uint64_t dramSectors = 0;                     ///< distinct sectors of each launch; all other accesses hit in L2
+  uint64_t sharedPasses = 0, bankConflicts = 0; ///< a conflict is a pass beyond those that the bytes need
   uint64_t barriers = 0;
 
   void add(const Counts &other);
 };
 
-/// Sums by kernel name; thread-safe.
+/// Sums of counts by kernel name. Thread-safe.
 class CountTable {
 public:
   void add(const Kernel &kernel, const Counts &counts);

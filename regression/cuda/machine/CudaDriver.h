@@ -1,8 +1,8 @@
-//===- CudaDriver.h - The part of CUDA's driver API that we use ------------===//
+//===- CudaDriver.h - The part of CUDA's driver API that Tessera uses -----===//
 // SPDX-License-Identifier: Apache-2.0
-// Types, values and functions as NVIDIA's "CUDA Driver API" reference documents them, declared anew so that nothing of
-// CUDA is needed to build. A function bears the name that the driver's library exports, `_v2` where there was an older
-// one. Function pointer types: `decltype(&cuInit)`.
+// Types, values and functions as documented in NVIDIA's "CUDA Driver API" reference, declared here so that building
+// needs no part of CUDA. A function has the name that the driver's library exports, with `_v2` if there was an older
+// version. Function pointer types: `decltype(&cuInit)`.
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_CUDADRIVER_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_CUDADRIVER_H
 
@@ -32,7 +32,7 @@ typedef struct CUuuid_st {
 } CUuuid;
 typedef void (*CUhostFn)(void *userData);
 
-/// The streams that need not be created.
+/// Streams that exist without being created.
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
@@ -245,7 +245,7 @@ typedef struct CUlaunchConfig_st {
   unsigned int numAttrs;
 } CUlaunchConfig;
 
-/// CUDA_KERNEL_NODE_PARAMS_v2, of the functions that end in _v2.
+/// CUDA_KERNEL_NODE_PARAMS_v2, for the functions that end in _v2.
 typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   CUfunction func;
   unsigned int gridDimX, gridDimY, gridDimZ;

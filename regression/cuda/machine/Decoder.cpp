@@ -1,4 +1,4 @@
-//===- Decoder.cpp - From statements to instructions -----------------------===//
+//===- Decoder.cpp - Decodes statements to instructions -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Decoder.h"
 
@@ -7,9 +7,9 @@
 namespace ptx {
 namespace {
 
-constexpr unsigned kMaxDepth = 32;           ///< of calls; deeper ones are recursion
+constexpr unsigned kMaxDepth = 32;           ///< of nested calls; deeper ones are taken for recursion
 constexpr size_t kMaxInstructions = 4000000; ///< after inlining
-constexpr uint8_t kPoison = 0xff;            ///< what a register holds before it is written: NaN, no address
+constexpr uint8_t kPoison = 0xff;            ///< initial bytes of registers: NaN, and no valid address
 
 const DecodeTable *const *families() {
   static const DecodeTable *const tables[] = {&integerInstructions(),
@@ -35,7 +35,7 @@ uint64_t alignTo(uint64_t value, uint64_t alignment) {
 } // namespace
 
 uint32_t Decoder::newRegister(unsigned bytes) {
-  // A predicate takes a line too, so that every register is aligned to vectors.
+  // A predicate takes a whole cache line as well, so that every register is aligned for vectors.
   auto offset = uint32_t(kernel.file.size());
   kernel.file.resize(offset + (bytes == 0 ? 64 : bytes * kLanes), bytes == 0 ? 0 : kPoison);
   kernel.registers += bytes == 8 ? 2 : 1;
@@ -122,7 +122,7 @@ uint64_t Decoder::addressOf(const Operand &name, unsigned line) {
   case Space::Constant: {
     auto found = symbols.find(variable->name);
     if (found == symbols.end()) {
-      throw LoadError(line, "'" + variable->name + "' is defined nowhere");
+      throw LoadError(line, "'" + variable->name + "' is not defined");
     }
     return found->second.address;
   }
@@ -160,7 +160,7 @@ void Decoder::layShared(const Operand &operand) {
   }
 }
 
-/// Lays what |function| and those that it calls name.
+/// Places the shared variables that |function| and the functions it calls refer to.
 void Decoder::layShared(const Function &function) {
   if (!sharedSeen.try_emplace(&function, true).second) {
     return;
@@ -203,7 +203,7 @@ Kernel Decoder::run(const Function &function) {
 
 void Decoder::append(const Instruction &instruction, const Statement &statement) {
   if (kernel.code.size() >= kMaxInstructions) {
-    throw LoadError(statement.line, "the kernel is too long for the PTX machine, its calls inlined");
+    throw LoadError(statement.line, "the kernel, with its calls inlined, is too long for the PTX machine");
   }
   kernel.code.push_back(instruction);
   kernel.sources.push_back({statement.line, statement.text});
@@ -291,7 +291,7 @@ void Decoder::patchBranches() {
   }
 }
 
-/// Inlines the callee: its parameters are the caller's variables.
+/// Inlines the callee; its parameters become the caller's variables.
 void Decoder::call(Frame &where, const Statement &statement) {
   auto refuse = [&](const std::string &why) { throw LoadError(statement.line, why + ": " + statement.text); };
   std::vector<const Operand *> results, arguments;
@@ -326,7 +326,7 @@ void Decoder::call(Frame &where, const Statement &statement) {
       }
       auto bound = where.bound.find(variable);
       variable = bound == where.bound.end() ? variable : bound->second;
-      // One place for both: the inner frame finds the caller's.
+      // Both share one place: the inner frame finds the caller's.
       inner.bound[formal[i]] = variable;
       inner.places[variable] = place(where, *variable);
     }

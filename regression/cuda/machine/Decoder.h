@@ -1,7 +1,7 @@
-//===- Decoder.h - From statements to instructions -------------------------===//
+//===- Decoder.h - Decodes statements to instructions ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// What the families of instructions decode with. A family has a table from the first word of an opcode to a function
-// that fills in an Instruction, or throws LoadError.
+// Helpers for the instruction families. A family has a table from the first word of an opcode to a function that fills
+// in an Instruction or throws LoadError.
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_DECODER_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_DECODER_H
 
@@ -11,15 +11,15 @@ namespace ptx {
 
 class Decoder;
 
-/// One statement, taken apart. Modifiers that a family has not asked for make the load fail.
+/// One statement, split into its parts. The load fails if the family does not ask for all modifiers.
 class Decoding {
 public:
   Decoding(Decoder &decoder, const Statement &statement);
 
   const std::string &base() const { return words[0]; }
-  /// Whether the opcode has |modifier|, which is thereby understood.
+  /// Returns true if the opcode has |modifier|, and marks it as understood.
   bool has(const char *modifier);
-  /// The last modifier that is a type; then the one before it, and so on. Fails if there is none.
+  /// Returns the last modifier that is a type; the next call returns the one before it. Fails if there is none.
   std::string type();
   /// Like type(), but "" if there is none.
   std::string typeOrNone();
@@ -30,20 +30,20 @@ public:
   size_t operands() const { return statement.operands.size(); }
   const Operand &operand(size_t index) const;
 
-  /// File offset of a source operand of |bytes| a lane. |type| says how literals are read.
+  /// Returns the register-file offset of a source operand; |type| determines its width and how literals are read.
   uint32_t source(const Operand &operand, const std::string &type);
   uint32_t source(size_t index, const std::string &type) { return source(operand(index), type); }
-  /// Of a register whatever its width, which comes back in |bytes|.
+  /// Returns the offset of a register of any width; sets |bytes| to its width.
   uint32_t anySource(const Operand &operand, const std::string &type, uint8_t &bytes);
   uint32_t destination(const Operand &operand, unsigned bytes);
   uint32_t destination(size_t index, unsigned bytes) { return destination(operand(index), bytes); }
   uint32_t anyDestination(const Operand &operand, uint8_t &bytes);
   uint32_t predicate(const Operand &operand);
-  /// A predicate that is read, negated or not: negation comes back in |isNegated|.
+  /// Returns the offset of a predicate to read; sets |isNegated|.
   uint32_t predicateSource(const Operand &operand, bool &isNegated);
-  /// Fills in a, immediate and addressBytes.
+  /// Sets a, immediate and addressBytes.
   void address(const Operand &operand);
-  /// An operand that has to be a literal.
+  /// Returns an operand that must be a literal.
   int64_t literal(size_t index) const;
   unsigned registerBytes(const Operand &operand) const;
 
@@ -72,7 +72,7 @@ const DecodeTable &warpInstructions();
 const DecodeTable &tensorInstructions();
 const DecodeTable &controlInstructions();
 
-/// Decodes add, min, setp and others that exist for integers and floats.
+/// Return true for float types and for signed integer types.
 bool isFloatType(const std::string &type);
 bool isSignedType(const std::string &type);
 
@@ -83,9 +83,9 @@ public:
 
   uint32_t registerOffset(const Variable &variable);
   uint32_t constant(uint64_t bits, unsigned bytes);
-  /// kNone if there is no such special register.
+  /// Returns kNone if |name| is not a special register.
   uint32_t special(const std::string &name);
-  /// The address of a variable in its own space.
+  /// Returns the address of a variable in its space.
   uint64_t addressOf(const Operand &name, unsigned line);
   uint32_t newRegister(unsigned bytes);
   bool isKernelParameter(const Variable &variable) const { return parameterOffsets.count(&variable) != 0; }
@@ -94,12 +94,12 @@ public:
   Kernel kernel;
 
 private:
-  /// A function's body where it was called: its own registers, variables and labels.
+  /// The body of a function at one call: its registers, variables and labels.
   struct Frame {
     const Function *function;
     std::unordered_map<const Variable *, uint64_t> places;
     std::unordered_map<const Variable *, const Variable *> bound; ///< formal parameter to the caller's variable
-    std::string prefix;                                           ///< of labels
+    std::string prefix;                                           ///< prefix of its labels
   };
   struct Patch {
     size_t instruction;
@@ -124,7 +124,7 @@ private:
   const Module &module;
   const GlobalSymbols &symbols;
   Frame *frame = nullptr;
-  std::unordered_map<const Variable *, uint64_t> shared; ///< of module scope
+  std::unordered_map<const Variable *, uint64_t> shared; ///< shared variables -> offset
   std::unordered_map<const Variable *, uint64_t> parameterOffsets;
   std::unordered_map<std::string, uint32_t> labels;
   std::vector<Patch> patches;

@@ -1,4 +1,4 @@
-//===- Decoding.cpp - A statement, taken apart -----------------------------===//
+//===- Decoding.cpp - The parts of a statement ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Decoder.h"
 
@@ -48,7 +48,7 @@ std::string Decoding::typeOrNone() {
 std::string Decoding::type() {
   std::string result = typeOrNone();
   if (result.empty()) {
-    refuse("has no type that is known");
+    refuse("does not have a known type");
   }
   return result;
 }
@@ -80,7 +80,7 @@ uint32_t Decoding::anySource(const Operand &operand, const std::string &type, ui
   switch (operand.kind) {
   case Operand::Integer:
     if (isFloatType(type)) {
-      // Bits of f16 are written as integers; f32 and f64 literals have forms of their own.
+      // f16 literals are written as integers of their bits; f32 and f64 literals have separate forms.
       if (typeBytes(type) > 2 && type != "f16x2" && type != "bf16x2" && type != "tf32") {
         double value = double(int64_t(operand.bits));
         auto single = float(value);

@@ -1,4 +1,4 @@
-//===- Driver.cpp - Objects behind the driver's handles --------------------===//
+//===- Driver.cpp - Objects behind the driver's handles -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Driver.h"
 
@@ -18,7 +18,7 @@ CUresult resultOf(Fault::Code code) {
   case Fault::Misaligned:
     return CUDA_ERROR_MISALIGNED_ADDRESS;
   case Fault::IllegalInstruction:
-  case Fault::Trap: // as __trap() on a device
+  case Fault::Trap: // like __trap() on a GPU
     return CUDA_ERROR_ILLEGAL_INSTRUCTION;
   default:
     return CUDA_ERROR_LAUNCH_FAILED;
@@ -161,8 +161,8 @@ CUresult findStream(CUcontext context, CUstream &stream) {
   return stream->context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/// Of the device's clock. By issue: what the SM with the most blocks takes, were each instruction of a warp one cycle
-/// of one of four schedulers at 1 GHz.
+/// Returns how far a launch advances the device clock. With Clock::Issue, that is the time of the SM with the most
+/// blocks, if each of its four schedulers issued one warp instruction per cycle at 1 GHz.
 static uint64_t nanosecondsOf(const Launch &launch, const Counts &counts, Options::Clock clock) {
   if (clock == Options::Blocks) {
     return 1000 * launch.blocks();

@@ -1,6 +1,6 @@
-//===- Driver.h - Objects behind the driver's handles ----------------------===//
+//===- Driver.h - Objects behind the driver's handles ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// One lock, Driver::mutex, guards all objects; work is executed outside of it.
+// One lock, Driver::mutex, guards all objects; work is executed without holding it.
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_DRIVER_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_DRIVER_H
 
@@ -15,7 +15,7 @@
 
 namespace ptx {
 
-/// A launch as it was asked for.
+/// The arguments of a launch.
 struct KernelCall {
   CUfunction function = nullptr;
   uint32_t grid[3] = {}, block[3] = {};
@@ -23,14 +23,14 @@ struct KernelCall {
   std::vector<uint8_t> parameters;
 };
 
-/// What a stream or a graph's node does. |action| is of tasks other than kernels; it throws Fault.
+/// The work of a stream operation or graph node. |action| is the work of tasks other than kernels; it may throw Fault.
 struct Task {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   KernelCall kernel;
   std::function<void()> action;
 };
 
-/// Live objects of one kind: a handle that is none of them is refused and not followed.
+/// The live objects of one kind, so that an invalid handle is rejected instead of dereferenced.
 template <class T>
 class Registry {
 public:
@@ -56,12 +56,12 @@ struct CUgraphNode_st {
 };
 
 struct CUgraph_st {
-  std::vector<std::unique_ptr<CUgraphNode_st>> nodes; ///< each after those that it depends on
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes; ///< in topological order
 };
 
 struct CUgraphExec_st {
   CUcontext context = nullptr;
-  std::vector<CUgraphNode> origin; ///< the graph's node of each of these
+  std::vector<CUgraphNode> origin; ///< the graph's node of each task
   std::vector<std::shared_ptr<ptx::Task>> tasks;
   std::vector<std::vector<size_t>> dependencies;
   ptx::WorkRef last;
@@ -71,7 +71,7 @@ struct CUstream_st {
   CUcontext context = nullptr;
   unsigned flags = 0;
   ptx::WorkRef last;
-  /// The capture that this stream takes part in: its graph, and the nodes that the next one depends on.
+  /// The capture that this stream takes part in: its graph, and the nodes that the next node will depend on.
   std::shared_ptr<CUgraph_st> capture;
   std::vector<CUgraphNode> frontier;
   bool isOrigin = false, isInvalidated = false;
@@ -106,8 +106,8 @@ struct CUctx_st {
   int device = 0;
   bool isPrimary = false;
   int retained = 0;
-  std::atomic<int> lost{CUDA_SUCCESS}; ///< what every call answers once a kernel has faulted
-  std::set<CUstream> streams;          ///< created ones
+  std::atomic<int> lost{CUDA_SUCCESS}; ///< result of every call after a kernel has faulted
+  std::set<CUstream> streams;          ///< streams created by calls
   std::unique_ptr<CUstream_st> legacy;
   std::map<std::thread::id, std::unique_ptr<CUstream_st>> perThread;
 };
@@ -136,19 +136,19 @@ struct Driver {
   Registry<CUmemPoolHandle_st> pools;
   std::map<int, CUcontext> primaries;
   std::map<int, CUmemoryPool> defaultPools;
-  std::map<uint64_t, CUcontext> owners; ///< of device memory
+  std::map<uint64_t, CUcontext> owners; ///< device memory by address -> its context
   std::string lastFinding;
   uint64_t allocations = 0, launches = 0;
-  std::atomic<uint64_t> executed{0};    ///< kernels
-  std::atomic<uint64_t> nanoseconds{0}; ///< of the device's clock (Options::Clock)
-  Scheduler scheduler;                  ///< last, so that it ends first
+  std::atomic<uint64_t> executed{0};    ///< number of executed kernels
+  std::atomic<uint64_t> nanoseconds{0}; ///< device clock (Options::Clock)
+  Scheduler scheduler;                  ///< the last member, so that it is destroyed first
 };
 
 Driver &driver();
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-/// What the machine's device is, by its compute capability.
+/// The properties of the machine's device by compute capability.
 struct DeviceModel {
   const char *name;
   int capability, sms, clockKhz, memoryClockKhz, busBits, l2Bytes, sharedPerSm, sharedPerBlock, threadsPerSm,
@@ -156,24 +156,24 @@ struct DeviceModel {
 };
 const DeviceModel &deviceModel(int capability);
 
-/// The calling thread's context if it is in order; else what to answer.
+/// Sets |context| to the calling thread's context and returns CUDA_SUCCESS, or returns the error to report.
 CUresult currentContext(CUcontext &context);
-/// CUDA_SUCCESS if the stream is one of |context|; null and the other special ones are replaced by what they mean.
+/// Returns CUDA_SUCCESS if the stream belongs to |context|. Replaces null and the special handles by their streams.
 CUresult findStream(CUcontext context, CUstream &stream);
-/// Adds |task| to the stream, or to the graph that it captures.
+/// Adds |task| to the stream, or to the graph that the stream captures.
 CUresult enqueue(CUstream stream, Task task, WorkRef *work = nullptr);
 /// Submits one task with explicit dependencies. Tasks of a lost context are not executed.
 WorkRef submit(CUcontext context, const std::vector<WorkRef> &dependencies, std::shared_ptr<Task> task);
-/// Work that an operation of |stream| has to wait for.
+/// Returns the work that an operation of |stream| must wait for.
 std::vector<WorkRef> dependenciesOf(CUstream stream);
-/// Fails calls that may not be made while a stream captures (of another thread's captures only those of mode GLOBAL
-/// count), and invalidates the capture, as the driver does.
+/// Returns an error for a call that is not allowed while a stream captures (for captures of other threads, only in mode
+/// GLOBAL), and invalidates that capture, as the driver does.
 CUresult refuseInCapture(CUcontext context);
-/// Waits outside of the lock, and answers what became of the context.
+/// Waits without holding the lock and returns the status of the context.
 CUresult finish(CUcontext context, const WorkRef &work);
 CUresult finishAll(CUcontext context);
 CUresult statusOf(CUcontext context);
-/// Fills in |call| from cuLaunchKernel's arguments, checked.
+/// Checks the arguments of cuLaunchKernel and fills in |call|.
 CUresult makeCall(CUfunction function, const uint32_t *grid, const uint32_t *block, uint32_t sharedBytes,
                   void **parameters, void **extra, KernelCall &call);
 void runKernel(CUcontext context, const KernelCall &call);

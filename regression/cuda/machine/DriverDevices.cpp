@@ -1,4 +1,4 @@
-//===- DriverDevices.cpp - Devices and contexts ----------------------------===//
+//===- DriverDevices.cpp - Devices and contexts ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Driver.h"
 #include "regression/cuda/machine/PtxMachine.h"
@@ -9,8 +9,8 @@
 namespace ptx {
 
 const DeviceModel &deviceModel(int capability) {
-  // SMs, clock, DRAM clock and bus, L2, shared memory a SM and a block, threads and blocks a SM: NVIDIA's data sheets
-  // and the CUDA C++ Programming Guide's table of compute capabilities.
+  // SMs, clock, DRAM clock and bus, L2, shared memory per SM and per block, threads and blocks per SM; from NVIDIA's
+  // data sheets and the CUDA C++ Programming Guide's table of compute capabilities.
   static const DeviceModel models[] = {
       {"PTX machine (sm_80)", 80, 108, 1410000, 1215000, 5120, 40 << 20, 164 << 10, 163 << 10, 2048, 32},
       {"PTX machine (sm_86)", 86, 82, 1695000, 9751000, 384, 6 << 20, 100 << 10, 99 << 10, 1536, 16},
@@ -155,7 +155,7 @@ void destroyContext(CUcontext context) {
 using namespace ptx;
 
 CUresult cuInit(unsigned int flags) {
-  if (!ptxMachineProcessorSuffices()) { // before anything that is compiled for such a processor
+  if (!ptxMachineProcessorSuffices()) { // must run before any code compiled for such a processor
     std::fprintf(stderr, "PTX machine: needs a processor with AVX2, FMA and F16C\n");
     return CUDA_ERROR_NOT_SUPPORTED;
   }

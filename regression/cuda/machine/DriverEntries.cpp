@@ -1,4 +1,4 @@
-//===- DriverEntries.cpp - Functions and errors by name --------------------===//
+//===- DriverEntries.cpp - Functions and errors by name -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Driver.h"
 #include "regression/cuda/machine/PtxMachine.h"
@@ -87,7 +87,7 @@ const ErrorName *find(CUresult error) {
   return nullptr;
 }
 
-/// The newest variant of |name|: names are asked for without their suffix.
+/// Returns the newest variant of the function |name|, which is given without its suffix.
 void *findEntry(const std::string &name) {
   void *result = nullptr;
   for (const Entry &each : kEntries) {

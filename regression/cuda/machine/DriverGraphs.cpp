@@ -1,4 +1,4 @@
-//===- DriverGraphs.cpp - Capture and graphs -------------------------------===//
+//===- DriverGraphs.cpp - Stream capture and graphs -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Driver.h"
 
@@ -13,7 +13,7 @@ CUresult findBoth(CUcontext &context, CUstream &stream) {
   return result == CUDA_SUCCESS ? findStream(context, stream) : result;
 }
 
-/// Whether all nodes lie before |frontier|: what other streams captured has been joined.
+/// Returns true if |frontier| depends on all nodes, i.e. the work that other streams captured has been joined.
 bool isJoined(const CUgraph_st &graph, const std::vector<CUgraphNode> &frontier) {
   std::set<CUgraphNode> reached;
   std::vector<CUgraphNode> open = frontier;
@@ -187,7 +187,7 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode n
   }
   const CUDA_KERNEL_NODE_PARAMS &p = *parameters;
   uint32_t grid[] = {p.gridDimX, p.gridDimY, p.gridDimZ}, block[] = {p.blockDimX, p.blockDimY, p.blockDimZ};
-  // A new task: launches that are under way keep theirs.
+  // A new task, because launches in flight keep theirs.
   auto made = std::make_shared<Task>();
   made->type = CU_GRAPH_NODE_TYPE_KERNEL;
   CUresult result = makeCall(p.func, grid, block, p.sharedMemBytes, p.kernelParams, p.extra, made->kernel);
@@ -214,10 +214,10 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   }
   if (stream->capture) {
     stream->isInvalidated = true;
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; // graphs within graphs
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; // child graphs are not supported
   }
   std::vector<WorkRef> entry = dependenciesOf(stream), all;
-  entry.push_back(executable->last); // never beside itself
+  entry.push_back(executable->last); // a graph never runs concurrently with itself
   for (size_t i = 0; i < executable->tasks.size(); ++i) {
     const std::shared_ptr<Task> &task = executable->tasks[i];
     bool isKernel = task->type == CU_GRAPH_NODE_TYPE_KERNEL;

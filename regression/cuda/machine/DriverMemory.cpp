@@ -1,4 +1,4 @@
-//===- DriverMemory.cpp - Allocations and copies ---------------------------===//
+//===- DriverMemory.cpp - Allocations and copies --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Driver.h"
 
@@ -73,7 +73,7 @@ bool isInside(const AllocationRef &allocation, uint64_t address, size_t bytes) {
   return allocation && bytes <= allocation->bytes && address - allocation->base <= allocation->bytes - bytes;
 }
 
-/// One side of a copy: device memory, pinned memory, or memory that the driver has not heard of.
+/// One side of a copy: device memory, pinned memory, or pageable memory that the driver does not know.
 struct Side {
   uint64_t address;
   AllocationRef allocation;
@@ -103,7 +103,7 @@ void copyBytes(const Side &to, const Side &from, size_t bytes, const uint8_t *st
   }
 }
 
-/// |isDevice..|: whether the call says that the side is device memory; pinned memory may stand for it.
+/// |isDeviceTo| and |isDeviceFrom|: the call declares that side as device memory; pinned memory is accepted as well.
 CUresult copy(CUdeviceptr to, bool isDeviceTo, CUdeviceptr from, bool isDeviceFrom, size_t bytes, CUstream stream,
               bool isAsync, bool isBlocking) {
   CUcontext context = nullptr;
@@ -128,7 +128,8 @@ CUresult copy(CUdeviceptr to, bool isDeviceTo, CUdeviceptr from, bool isDeviceFr
     if (isBad) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    // Pageable memory is staged when the call is made; what a copy leaves there, it leaves before it returns.
+    // Pageable source memory is read when the call is made; a copy to pageable memory completes before the call
+    // returns.
     std::shared_ptr<std::vector<uint8_t>> staged;
     if (source.isPageable() && !stream->capture) {
       const auto *begin = reinterpret_cast<const uint8_t *>(from);
@@ -197,8 +198,8 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
   if (result != CUDA_SUCCESS) {
     return result;
   }
-  constexpr uint64_t kPage = 512; // what Memory hands out
-  uint64_t used = 0;              // of this device
+  constexpr uint64_t kPage = 512; // granularity of Memory
+  uint64_t used = 0;              // bytes used on this device
   for (const AllocationRef &each : driver().memory.all()) {
     used += !each->isHost && each->device == context->device ? (each->bytes + kPage - 1) / kPage * kPage : 0;
   }
@@ -260,7 +261,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   if (driver().owners.erase(address) == 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // The context owns it until then, in case it is destroyed first.
+  // The context owns the memory until then, in case the context is destroyed first.
   driver().owners[address] = context;
   return enqueue(stream, {CU_GRAPH_NODE_TYPE_EMPTY, {}, [address] {
                             Lock inner(driver().mutex);

@@ -1,4 +1,4 @@
-//===- DriverModules.cpp - Modules and functions ---------------------------===//
+//===- DriverModules.cpp - Modules and functions --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Driver.h"
 
@@ -9,13 +9,14 @@ using namespace ptx;
 
 namespace {
 
-/// The newest PTX that a driver takes, as 10 * major + minor: 8.0 with CUDA 12.0, one minor version each from there.
+/// Returns the newest PTX version that a driver supports, as 10 * major + minor: 8.0 with CUDA 12.0, and then one minor
+/// version with each minor version of CUDA.
 unsigned newestPtx(int driverVersion) {
   int major = driverVersion / 1000, minor = driverVersion % 1000 / 10;
   return unsigned(major <= 12 ? 10 * (major - 4) + minor : 10 * (major - 4) + minor);
 }
 
-/// A JIT option's buffer and its size, which the driver replaces by what it wrote.
+/// Writes |text| to the buffer of a JIT option, and the number of bytes written to its size option.
 void fillLog(unsigned count, const CUjit_option *options, void **values, CUjit_option buffer, CUjit_option size,
              const std::string &text) {
   void *to = nullptr;
@@ -36,7 +37,7 @@ void fillLog(unsigned count, const CUjit_option *options, void **values, CUjit_o
   *bytes = reinterpret_cast<void *>(uintptr_t(text.empty() ? 0 : length + 1));
 }
 
-/// Memory of the module's global and constant variables.
+/// Allocates the module's global and constant variables. Returns false if the device is full.
 bool layGlobals(CUmod_st &made, const Module &module) {
   Driver &machine = driver();
   for (const Variable *each : module.globals) {
@@ -44,7 +45,7 @@ bool layGlobals(CUmod_st &made, const Module &module) {
       continue;
     }
     if (each->isExternal) {
-      throw LoadError(1, "'" + each->name + "' is defined in no module");
+      throw LoadError(1, "'" + each->name + "' is not defined in any module");
     }
     AllocationRef memory = machine.memory.allocate(std::max<uint64_t>(each->size, 1), "variable '" + each->name + "'",
                                                    machine.options.memoryBytes);
@@ -208,7 +209,7 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
   case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
     *value = int(kernel.localBytes);
     break;
-  case CU_FUNC_ATTRIBUTE_NUM_REGS: // the machine allocates none: what a device's compiler might come to
+  case CU_FUNC_ATTRIBUTE_NUM_REGS: // an estimate: the machine does not allocate registers
     *value = int(std::min(kernel.registers, 255u));
     break;
   case CU_FUNC_ATTRIBUTE_PTX_VERSION:

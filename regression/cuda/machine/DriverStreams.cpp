@@ -1,4 +1,4 @@
-//===- DriverStreams.cpp - Launches, streams and events --------------------===//
+//===- DriverStreams.cpp - Launches, streams and events -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Driver.h"
 
@@ -62,7 +62,7 @@ double milliseconds() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Looks up context and stream under the lock that the caller holds.
+/// Looks up the context and the stream; the caller holds the lock.
 CUresult findBoth(CUcontext &context, CUstream &stream) {
   CUresult result = currentContext(context);
   return result == CUDA_SUCCESS ? findStream(context, stream) : result;
@@ -117,7 +117,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gridX, unsi
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
   for (unsigned i = 0; i < config->numAttrs; ++i) {
-    // 0 ignore, 2 cooperative, 8 priority: the others change what a kernel may do.
+    // Supports 0 ignore, 2 cooperative and 8 priority; other attributes change what a kernel may do.
     int id = config->attrs[i].id;
     if (id != 0 && id != 2 && id != 8) {
       return CUDA_ERROR_NOT_SUPPORTED;
@@ -135,7 +135,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *userData) {
   if (result != CUDA_SUCCESS) {
     return result;
   }
-  driver().scheduler.startBackground(); // somebody may wait for the function itself
+  driver().scheduler.startBackground(); // the caller may wait for an effect of the function
   return enqueue(stream, {CU_GRAPH_NODE_TYPE_HOST, {}, [=] { function(userData); }});
 }
 
@@ -164,7 +164,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   if (!driver().streams.has(stream)) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
-  // Its work goes on.
+  // Its submitted work continues.
   stream->context->streams.erase(stream);
   driver().streams.remove(stream);
   return CUDA_SUCCESS;
@@ -222,7 +222,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int) {
   if (!event->isRecorded) {
     return CUDA_SUCCESS;
   }
-  if (event->capture) { // joins that capture
+  if (event->capture) { // the stream joins the capture
     if (stream->capture && stream->capture != event->capture) {
       stream->isInvalidated = true;
       return CUDA_ERROR_STREAM_CAPTURE_MERGE;

@@ -1,4 +1,4 @@
-//===- FloatFlags.h - Roundings and their like -----------------------------===//
+//===- FloatFlags.h - Rounding, flushing and saturation flags -------------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_FLOATFLAGS_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_FLOATFLAGS_H
@@ -14,7 +14,8 @@ enum FloatFlags : uint32_t {
   kFloatDouble = 16
 };
 
-/// Takes the modifiers .rn .rm .rp .rz .ftz .sat and makes the instruction heed them. Uses |flags|.
+/// Consumes the modifiers .rn .rm .rp .rz .ftz .sat and makes the instruction obey them. Sets |flags| of the
+/// instruction.
 void wrapFloat(Decoding &d, const std::string &type, bool takesRounding);
 
 } // namespace ptx

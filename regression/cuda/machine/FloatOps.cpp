@@ -1,8 +1,8 @@
-//===- FloatOps.cpp - Floating-point arithmetic ----------------------------===//
+//===- FloatOps.cpp - Floating-point arithmetic ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// Results are IEEE's in the rounding asked for; nothing is flushed without .ftz. A NaN of f32, f16 and bf16 is the one
-// that NVIDIA's devices make. Approximations (.approx, .full) are the rounded exact results: within the bounds that a
-// device keeps to, but seldom the device's bits.
+// Results are those of IEEE 754 in the requested rounding mode; nothing is flushed without .ftz. A NaN result of f32,
+// f16 and bf16 is the NaN that NVIDIA GPUs produce. Approximations (.approx, .full) are the rounded exact results,
+// which are within the bounds that a GPU guarantees but rarely equal its bits.
 #include "regression/cuda/machine/FloatFlags.h"
 #include "regression/cuda/machine/Halves.h"
 #include "regression/cuda/machine/Lanes.h"
@@ -51,7 +51,7 @@ struct FFma {
   float operator()(float a, float b, float c) const { return clean(__builtin_fmaf(a, b, c)); }
   double operator()(double a, double b, double c) const { return __builtin_fma(a, b, c); }
 };
-/// A number wins over NaN, and -0 is below +0.
+/// Numbers win over NaN, and -0 is less than +0.
 template <bool kIsMax, bool kNan>
 struct FMinMax {
   template <class T>
@@ -109,7 +109,7 @@ struct FCos {
 struct FTanh {
   float operator()(float a) const { return clean(std::tanh(a)); }
 };
-/// copysign d, a, b: the sign of a, the magnitude of b.
+/// copysign d, a, b: the sign of a and the magnitude of b.
 struct FCopysign {
   template <class T>
   T operator()(T a, T b) const {
@@ -117,8 +117,8 @@ struct FCopysign {
   }
 };
 
-/// One operation on f16: exact enough in f32 that the second rounding does not show (24 >= 2 * 11 + 2 bits); fma in
-/// double, where sums of products of halves that matter are exact.
+/// Computes one operation on f16. f32 is exact enough that the second rounding does not show (24 >= 2 * 11 + 2 bits).
+/// fma uses double, in which the sums that matter are exact.
 template <class Op>
 struct OnF16 {
   uint16_t operator()(uint16_t a) const { return toF16(Op()(fromF16(a))); }
@@ -128,7 +128,8 @@ struct OnF16 {
   }
 };
 
-/// a * b + c of bf16, rounded once: the product is exact in double, and the sum is rounded to odd there.
+/// Returns a * b + c for bf16 operands so that narrowing rounds once: the product is exact in double, the sum is
+/// rounded to odd.
 double fmaToOdd(double a, double b, double c) {
   double product = a * b, sum = product + c;
   double part = sum - product, error = (product - (sum - part)) + (c - part);
@@ -155,7 +156,7 @@ struct OnBf16 {
   }
 };
 
-/// The same of two halves in a word.
+/// Applies Op to both halves of a word.
 template <class Op>
 struct OnPairs {
   template <class... T>
@@ -164,7 +165,7 @@ struct OnPairs {
   }
 };
 
-/// max(result, 0), a NaN staying one.
+/// Computes max(result, 0); NaN stays NaN.
 template <class Op>
 struct Relu {
   template <class... T>
@@ -185,7 +186,7 @@ constexpr Run lanesOf() {
   }
 }
 
-/// The instance of Op for |type|; null if there is none.
+/// Returns the instance of Op for |type|; null if there is none.
 template <class Op, unsigned kCount>
 Run runFor(const std::string &type, bool isRelu = false) {
   if (isRelu) {
@@ -209,7 +210,7 @@ void saturate(Warp &warp, const Instruction &in, Mask mask) {
   T *values = warp.reg<T>(in.to);
   for (unsigned i = 0; i < kLanes; ++i) {
     if (mask >> i & 1) {
-      values[i] = values[i] > 0 ? std::min(values[i], T(1)) : T(0); // also of NaN
+      values[i] = values[i] > 0 ? std::min(values[i], T(1)) : T(0); // NaN becomes 0, too
     }
   }
 }
@@ -325,7 +326,7 @@ void function(Decoding &d) {
 
 void tanhApproximate(Decoding &d) {
   if (!std::getenv("PTX_MACHINE_TANH_APPROX")) {
-    d.refuse("is a coarse approximation, which no function of ours may use (set PTX_MACHINE_TANH_APPROX to allow it)");
+    d.refuse("is a coarse approximation that Tessera does not use (PTX_MACHINE_TANH_APPROX=1 allows it)");
   }
   function<FTanh>(d);
 }

@@ -1,4 +1,4 @@
-//===- GlobalAccess.cpp - Device memory as kernels see it ------------------===//
+//===- GlobalAccess.cpp - Accesses to device memory -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Block.h"
 
@@ -8,9 +8,9 @@
 namespace ptx {
 namespace {
 
-/// Who touched a word: launch, block, how often that block had fenced, and which bytes.
+/// The last access to a word: its launch and block, the number of fences of that block, and the bytes.
 struct Touch {
-  static constexpr uint64_t kMany = 0xffffff, kMixed = 0xfffffe; ///< blocks that are several
+  static constexpr uint64_t kMany = 0xffffff, kMixed = 0xfffffe; ///< stand for several blocks
 
   uint64_t launch, block, fences;
   bool isStrong;
@@ -28,7 +28,7 @@ struct Touch {
 uint64_t load(const uint64_t &word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
 void store(uint64_t &word, uint64_t value) { __atomic_store_n(&word, value, __ATOMIC_RELAXED); }
 
-/// The accesses of one block to words of one allocation.
+/// Checks the accesses of one block to words of one allocation for races.
 class RaceCheck {
 public:
   RaceCheck(Launch &launch, uint64_t block, Access access)
@@ -36,11 +36,11 @@ public:
         mine{launch.id & 0xffffff, block % Touch::kMixed, launch.order->fences(block), isStrong(access), 0},
         block(block) {}
 
-  /// The other block, or -1.
+  /// Notes an access. Returns the block that it races with, or -1.
   int64_t touch(WordAccess &word, uint64_t bytes) {
     uint64_t written = load(word.writer);
     bool isNoted = !writes(access) && written >> 40 != mine.launch && load(word.readers[0]) == mine.pack(bytes);
-    if (isNoted) { // read again, most often
+    if (isNoted) { // the most frequent case: another read
       return -1;
     }
     Touch writer = Touch::unpack(written);
@@ -108,7 +108,7 @@ private:
       return false;
     }
     if (other.block == Touch::kMany) {
-      return mine.fences == 0; // who fenced may have waited for them all
+      return mine.fences == 0; // a block that fenced may have waited for all of them
     }
     return other.fences < 0x7ff && !launch.order->isOrdered(other.block, uint32_t(other.fences), block);
   }
@@ -286,7 +286,7 @@ void Block::checkGlobalRaces(Warp &warp, Allocation &allocation, const Addresses
         } else {
           text << "block no. " << other;
         }
-        text << " of the same kernel touches" << (writes(access) ? "" : " too, writing it,") << " without an order";
+        text << " of the same kernel also " << (writes(access) ? "accessed" : "wrote") << " without synchronisation";
         fault(warp, lane, text.str());
       }
     }
@@ -301,7 +301,7 @@ void Block::countSectors(Allocation &allocation, const Addresses &addresses, Mas
     uint64_t at = addresses.lane[__builtin_ctz(rest)] - allocation.base;
     uint64_t sector = at / 32;
     bool isKnown = false;
-    // Neighbours come one after the other, so that most are found at once.
+    // Neighbouring lanes are visited in order, so most sectors are found at the first try.
     for (unsigned i = count; i-- > 0 && !isKnown;) {
       isKnown = distinct[i] == sector;
     }

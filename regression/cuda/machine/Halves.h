@@ -1,4 +1,4 @@
-//===- Halves.h - 16-bit floats and roundings ------------------------------===//
+//===- Halves.h - 16-bit floats and roundings -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_HALVES_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_HALVES_H
@@ -17,13 +17,13 @@ inline To bitCast(From from) {
   return to;
 }
 
-/// What NVIDIA's devices answer where the result is no number.
+/// The NaN that NVIDIA GPUs produce.
 constexpr uint32_t kNan32 = 0x7fffffff;
 constexpr uint16_t kNan16 = 0x7fff;
 
 inline float canonical(float value) { return value == value ? value : bitCast<float>(kNan32); }
 
-// The compiler's own type: one instruction with F16C, which obeys the rounding mode in force.
+// _Float16 converts with one F16C instruction, which obeys the current rounding mode.
 inline float fromF16(uint16_t bits) { return float(bitCast<_Float16>(bits)); }
 inline uint16_t toF16(float value) { return value == value ? bitCast<uint16_t>(_Float16(value)) : kNan16; }
 
@@ -36,8 +36,8 @@ inline uint16_t toBf16(float value) {
 
 enum class Rounding : uint8_t { Nearest, Down, Up, Zero, NearestAway };
 
-/// The bits of |value| as a float of |kFraction| bits whose least normal exponent is |kLeast|; one rounding. NaN comes
-/// out as all ones but the sign.
+/// Returns |value|, rounded once, as the bits of a float with |kFraction| fraction bits and least normal exponent
+/// |kLeast|. NaN becomes all ones except for the sign.
 template <unsigned kFraction, int kLeast>
 uint64_t narrow(long double value, Rounding rounding) {
   constexpr unsigned kExponentBits = kLeast == -14 ? 5 : kLeast == -126 ? 8 : 11;
@@ -78,7 +78,7 @@ uint64_t narrow(long double value, Rounding rounding) {
     break;
   }
   integer += isUp;
-  // A carry into the exponent is right as it is, and so are subnormals.
+  // A carry into the exponent gives the right result, and subnormals need no special case.
   if (exponent - kLeast > (1 << kExponentBits)) {
     integer = kInfinity;
   } else {

@@ -1,4 +1,4 @@
-//===- IntegerOps.cpp - Integer arithmetic ---------------------------------===//
+//===- IntegerOps.cpp - Integer arithmetic --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Lanes.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
-// Wraps in 32 bits at least, since 16-bit products would overflow an int.
+// Wraps in at least 32 bits, because products of 16-bit integers would overflow an int.
 template <class T>
 using Wide = std::conditional_t<sizeof(T) < 4, uint32_t, Unsigned<T>>;
 
@@ -44,7 +44,7 @@ template <class T>
 struct MadHi {
   T operator()(T a, T b, T c) const { return Add<T>()(MulHi<T>()(a, b), c); }
 };
-/// A machine leaves division by zero open; ours gives all ones, as NVIDIA's do.
+/// PTX does not specify the result of division by zero; this machine returns all ones, as NVIDIA GPUs do.
 template <class T>
 struct Div {
   T operator()(T a, T b) const {
@@ -136,7 +136,7 @@ void binary(Decoding &d) {
     return;
   }
   Run run = forInteger<Op, Binary>(type);
-  if (type[0] == 'b') { // LLVM writes add.b32 nowhere; be kind nevertheless
+  if (type[0] == 'b') { // LLVM never emits e.g. add.b32
     run = nullptr;
   }
   require(d, run);
@@ -161,7 +161,7 @@ void unary(Decoding &d) {
   decodeUnary(d, run, type, type);
 }
 
-/// Types of mul.wide: the result is twice as wide.
+/// The types of mul.wide, whose result is twice as wide.
 struct WideType {
   const char *type, *result;
   Run mul, mad;

@@ -1,6 +1,6 @@
-//===- Lanes.h - One operation on 32 lanes ---------------------------------===//
+//===- Lanes.h - One operation on 32 lanes --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// All lanes are computed in a loop that the compiler makes vectors of, and those of the mask are stored.
+// Loops compute all lanes, so that the compiler vectorises them, and then store those of the mask.
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_LANES_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_LANES_H
 
@@ -42,7 +42,7 @@ void ternaryLanes(Warp &warp, const Instruction &in, Mask mask) {
   warp.write(in.to, result, mask);
 }
 
-/// Operands of one type each: to, a[, b[, c]].
+/// Decode operands of one type: to, a[, b[, c]].
 inline void decodeUnary(Decoding &d, Run run, const std::string &type, const std::string &result) {
   d.made.run = run;
   d.made.to = d.destination(0, typeBytes(result));
@@ -57,7 +57,7 @@ inline void decodeTernary(Decoding &d, Run run, const std::string &type) {
   d.made.c = d.source(3, type);
 }
 
-/// Of an op that is a template of its lane type, the instance for |type|; null if there is none.
+/// Returns the instance of Op, a template of the lane type, for |type|; null if there is none.
 template <template <class> class Op, template <class, class> class Make>
 Run forInteger(const std::string &type) {
   if (type == "u16") {
@@ -94,7 +94,7 @@ struct Ternary {
   static constexpr Run run = ternaryLanes<T, T, T, T, Op>;
 };
 
-/// f16, bf16 and pairs of them, and functions that float and integer families share by name.
+/// Decodes float variants of instructions that integers and floats share by name; returns false if |type| has none.
 bool decodeFloat(Decoding &d, const std::string &type);
 
 } // namespace ptx

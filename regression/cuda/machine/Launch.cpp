@@ -1,4 +1,4 @@
-//===- Launch.cpp - A kernel's grid ----------------------------------------===//
+//===- Launch.cpp - Executes the grid of a kernel -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Launch.h"
 
@@ -12,7 +12,7 @@
 namespace ptx {
 namespace {
 
-/// Warp instructions of a block before others get a turn, since it may wait for what they do.
+/// Warp instructions of a block before other blocks get a turn, because the block may be waiting for them.
 constexpr uint64_t kBlockBudget = 4000000;
 
 std::atomic<uint32_t> launches{0};
@@ -21,7 +21,7 @@ class Grid {
 public:
   Grid(Launch &launch, uint32_t residentBlocks, uint64_t seed)
       : launch(launch), resident(std::max(residentBlocks, 1u)), offset(seed ? seed * 0x9e3779b97f4a7c15 >> 33 : 0) {
-    // Steps of what has no common factor with their number meet all blocks.
+    // A step without a common factor with the number of blocks visits every block.
     step = seed ? (offset | 1) % launch.blocks() : 1;
     while (std::gcd(step, launch.blocks()) != 1) {
       ++step;
@@ -50,7 +50,7 @@ public:
       }
     } catch (Fault &fault) {
       std::lock_guard lock(mutex);
-      // Of several, the lowest thread's: any is as good.
+      // If several threads fault, keep the first fault; any of them would do.
       first = first ? std::move(first) : std::make_unique<Fault>(std::move(fault));
       launch.isCancelled = true;
     }

@@ -1,4 +1,4 @@
-//===- Launch.h - A kernel's grid ------------------------------------------===//
+//===- Launch.h - Executes the grid of a kernel ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_LAUNCH_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_LAUNCH_H
@@ -12,21 +12,21 @@
 
 namespace ptx {
 
-/// What a GPU would not forgive; ends the kernel.
+/// An error that a GPU would report; ends the kernel.
 struct Fault {
   enum Code : uint8_t { IllegalAddress, Misaligned, IllegalInstruction, LaunchFailed, Trap } code;
   std::string text;
 };
 
-/// When blocks released what they wrote and acquired what others did; times are of one clock of the launch.
+/// Records when blocks release their writes and acquire those of other blocks, by one clock per launch.
 class BlockOrder {
 public:
   explicit BlockOrder(uint64_t blocks) : blocks(blocks) {}
-  /// A fence of |block| at the scope of the device.
+  /// Records a fence of |block| at device scope.
   void fence(uint64_t block);
-  /// How often |block| has fenced.
+  /// Returns how often |block| has fenced.
   uint32_t fences(uint64_t block) const { return blocks[block].fences.load(std::memory_order_relaxed); }
-  /// Whether |block| can rely on what |other| did when it had fenced |fences| times.
+  /// Returns true if |block| may rely on what |other| did after |fences| fences.
   bool isOrdered(uint64_t other, uint32_t fences, uint64_t block) const;
 
 private:
@@ -46,12 +46,12 @@ struct Launch {
   uint32_t dynamicShared = 0;
   std::vector<uint8_t> parameters;
 
-  std::vector<AllocationRef> allocations; ///< that the kernel may use, sorted by address
+  std::vector<AllocationRef> allocations; ///< allocations that the kernel may use, sorted by address
   uint32_t sms = 1;
 
-  // Filled in by execute().
+  // Set by execute().
   Options options;
-  uint32_t id = 0; ///< counts launches, from 1
+  uint32_t id = 0; ///< number of the launch, from 1
   std::unique_ptr<BlockOrder> order;
   std::atomic<uint64_t> steps{0};
   std::atomic<bool> isCancelled{false};
@@ -61,7 +61,7 @@ struct Launch {
   uint32_t sharedBytes() const { return (kernel->sharedBytes + 15) / 16 * 16 + dynamicShared; }
 };
 
-/// Runs all blocks on |options.threads| host threads; what they cost, which is added to |counts|, too. Throws Fault.
+/// Runs all blocks on |options.threads| host threads. Returns their costs, and adds them to |counts|. Throws Fault.
 Counts execute(Launch &launch, const Options &options, uint32_t residentBlocks, CountTable &counts);
 
 } // namespace ptx

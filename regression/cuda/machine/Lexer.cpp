@@ -1,4 +1,4 @@
-//===- Lexer.cpp - Words of PTX --------------------------------------------===//
+//===- Lexer.cpp - Splits PTX into tokens ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Lexer.h"
 
@@ -81,7 +81,8 @@ private:
     return token;
   }
 
-  /// A word goes on over dots, so that `ld.global.v4.f32` and `%tid.x` are one; the first may be a dot itself.
+  /// Reads a word. A word includes dots, so that `ld.global.v4.f32` and `%tid.x` are single words; it may start with
+  /// one.
   void word(Token &token) {
     size_t begin = at++;
     while (isWordPart(peek()) || (peek() == '.' && isWordPart(peek(1))) || (peek() == ':' && peek(1) == ':')) {

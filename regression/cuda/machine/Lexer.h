@@ -1,4 +1,4 @@
-//===- Lexer.h - Words of PTX ----------------------------------------------===//
+//===- Lexer.h - Splits PTX into tokens -----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_LEXER_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_LEXER_H
@@ -14,11 +14,11 @@ struct Token {
   Kind kind = End;
   unsigned line = 0;
   size_t begin = 0, end = 0; ///< in the source
-  std::string text;          ///< of Word (with its leading dot, if any), Text and Mark
+  std::string text;          ///< Word (with its leading dot, if any), Text and Mark: the characters
   uint64_t bits = 0;
 };
 
-/// The last token is an End. Throws LoadError.
+/// Returns the tokens of |source|; the last one is an End. Throws LoadError.
 std::vector<Token> tokenize(const std::string &source);
 
 } // namespace ptx

@@ -1,4 +1,4 @@
-//===- LogicOps.cpp - Bits, comparisons and moves --------------------------===//
+//===- LogicOps.cpp - Bit operations --------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Lanes.h"
 
@@ -27,7 +27,7 @@ template <class T>
 struct Not {
   T operator()(T a) const { return T(~a); }
 };
-/// Amounts beyond the width give zeros, or copies of the sign.
+/// Shift amounts beyond the width give zeros, or copies of the sign.
 template <class T>
 struct Shl {
   T operator()(T a, uint32_t b) const { return b >= 8 * sizeof(T) ? T(0) : T(uint64_t(a) << b); }
@@ -61,7 +61,7 @@ Run predicateRun(char op) {
   }
 }
 
-/// Predicates: a's negation stands in flags, b's in immediate.
+/// Decodes operations on predicates; the negation of a is stored in flags, that of b in immediate.
 void decodePredicates(Decoding &d, char op, unsigned sources) {
   bool isNegated = false;
   d.made.run = predicateRun(op);
@@ -161,7 +161,7 @@ struct Clz {
   uint32_t operator()(uint32_t a) const { return a == 0 ? 32 : uint32_t(__builtin_clz(a)); }
   uint32_t operator()(uint64_t a) const { return a == 0 ? 64 : uint32_t(__builtin_clzll(a)); }
 };
-/// The highest bit that differs from the sign; ~0 if none does.
+/// Returns the position of the highest bit that differs from the sign; ~0 if there is none.
 template <bool kShift>
 struct Bfind {
   template <class T>
@@ -277,7 +277,7 @@ struct Prmt {
     return result;
   }
 };
-/// The selectors of prmt's modes, by the two low bits of c.
+/// The selectors of prmt's modes, indexed by the two low bits of c.
 template <int kMode>
 struct PrmtMode {
   uint32_t operator()(uint32_t a, uint32_t b, uint32_t c) const {

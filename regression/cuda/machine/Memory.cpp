@@ -1,4 +1,4 @@
-//===- Memory.cpp - Device memory and what is known of its bytes -----------===//
+//===- Memory.cpp - Device memory and the state of its bytes --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Memory.h"
 
@@ -8,9 +8,9 @@
 namespace ptx {
 namespace {
 
-constexpr uint64_t kAlignment = 512; ///< of device memory, as the driver's
+constexpr uint64_t kAlignment = 512; ///< alignment of device memory, the same as the driver's
 
-/// Bits |first| to |first| + |count| of a word.
+/// Returns a mask of |count| bits from bit |first| of a word on.
 uint64_t bits(unsigned first, uint64_t count) {
   return (count >= 64 ? ~uint64_t(0) : (uint64_t(1) << count) - 1) << first;
 }

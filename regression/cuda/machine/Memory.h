@@ -1,4 +1,4 @@
-//===- Memory.h - Device memory and what is known of its bytes -------------===//
+//===- Memory.h - Device memory and the state of its bytes ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_MEMORY_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_MEMORY_H
@@ -13,18 +13,18 @@
 
 namespace ptx {
 
-/// A bit a byte: whether it was ever written.
+/// One bit per byte, set once the byte has been written.
 class WrittenBytes {
 public:
   explicit WrittenBytes(uint64_t bytes)
       : words(static_cast<uint64_t *>(std::calloc(bytes / 64 + 2, 8)), &std::free), bytes(bytes) {}
 
   bool has(uint64_t at, uint64_t count) const;
-  /// The first byte of the range that nobody wrote; |at| + |count| if there is none.
+  /// Returns the first unwritten byte of the range; |at| + |count| if there is none.
   uint64_t firstMissing(uint64_t at, uint64_t count) const;
-  /// Safe against others that add to the same word.
+  /// Marks bytes as written. Safe against concurrent calls for the same word.
   void add(uint64_t at, uint64_t count);
-  /// What |from| knows of its bytes is true of these from now on.
+  /// Copies the state of |count| bytes of |from|.
   void copy(uint64_t at, const WrittenBytes &from, uint64_t fromAt, uint64_t count);
   void clear();
 
@@ -33,24 +33,25 @@ private:
   uint64_t bytes;
 };
 
-/// Who touched a 4-byte word of device memory in the running kernel.
+/// The last accesses to a 4-byte word of device memory in the running kernel.
 struct WordAccess {
-  uint64_t writer, readers[2]; ///< packed: GlobalAccess.cpp
+  uint64_t writer, readers[2]; ///< packed, see GlobalAccess.cpp
 };
 
-/// Device memory, or memory of the host that the device sees.
+/// Device memory, or host memory that the device can access.
 struct Allocation {
   Allocation(uint64_t base, uint64_t bytes, std::string name);
 
   uint64_t base, bytes;
-  std::string name;      ///< for findings: "cuMemAlloc no. 3"
-  void *owned = nullptr; ///< what is freed in the end
+  std::string name;      ///< name in findings, e.g. "cuMemAlloc no. 3"
+  void *owned = nullptr; ///< memory to free in the end
   bool isHost = false;
   int device = 0;
   WrittenBytes written;
-  /// Of each word, made when a kernel first touches the allocation; pages that nobody touches take no memory.
+  /// Returns the accesses of each word. They are allocated when a kernel first uses the allocation, and pages that are
+  /// never touched take no memory.
   WordAccess *accesses();
-  /// The launch that last touched each sector of 32 bytes.
+  /// Returns the launch that last touched each sector of 32 bytes.
   uint32_t *sectors();
   ~Allocation();
 
@@ -66,17 +67,17 @@ using AllocationRef = std::shared_ptr<Allocation>;
 /// All allocations. Thread-safe.
 class Memory {
 public:
-  /// Null if the device is full.
+  /// Allocates device memory; returns null if the device is full.
   AllocationRef allocate(uint64_t bytes, const std::string &name, uint64_t limit);
-  /// The caller's memory, that the device may use from now on.
+  /// Makes memory of the caller accessible to the device.
   AllocationRef adopt(void *data, uint64_t bytes, const std::string &name);
-  /// False if |base| is no allocation's first byte.
+  /// Returns false if |base| is not the first byte of an allocation.
   bool release(uint64_t base);
-  /// The allocation that |address| lies in, or null.
+  /// Returns the allocation that contains |address|, or null.
   AllocationRef find(uint64_t address) const;
-  /// The allocation that begins closest before |address|, for findings; or null.
+  /// Returns the last allocation that begins at or before |address|, or null; for findings.
   AllocationRef before(uint64_t address) const;
-  /// Sorted by address.
+  /// Returns all allocations, sorted by address.
   std::vector<AllocationRef> all() const;
   uint64_t used() const;
 

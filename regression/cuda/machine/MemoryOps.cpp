@@ -1,4 +1,4 @@
-//===- MemoryOps.cpp - Loads and stores ------------------------------------===//
+//===- MemoryOps.cpp - Loads and stores -----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/MemoryOps.h"
 
@@ -51,7 +51,7 @@ namespace {
 
 enum MemoryFlags : uint32_t { kStrong = 1, kAcquire = 2, kRelease = 4 };
 
-/// Element to register: extended by its own sign.
+/// Loads elements into registers, sign- or zero-extended by their type.
 template <class Element, class Register>
 void moveIn(Warp &warp, const Instruction &in, Mask mask, const Pointers &pointers) {
   for (unsigned element = 0; element < in.elements; ++element) {
@@ -104,7 +104,7 @@ void store(Warp &warp, const Instruction &in, Mask mask) {
   moveOut<Element, Register>(warp, in, mask, pointers);
 }
 
-/// A kernel's own parameter, the same for all lanes.
+/// Loads a parameter of the kernel, which is the same for all lanes.
 template <class Element, class Register>
 void loadParameter(Warp &warp, const Instruction &in, Mask mask) {
   const uint8_t *from = warp.block->launch.parameters.data() + in.immediate;
@@ -126,7 +126,7 @@ Run runOf(What what) {
                                : loadParameter<Element, Register>;
 }
 
-/// The instance for elements of |type| in registers of |bytes|; null if the register is too narrow.
+/// Returns the instance for elements of |type| in registers of |bytes|; null if the register is too narrow.
 Run runFor(What what, const std::string &type, unsigned bytes) {
   unsigned size = typeBytes(type);
   bool isSigned = isSignedType(type);
@@ -186,14 +186,14 @@ void decodeMemory(Decoding &d, bool isStore) {
   bool isOwn = space == Space::Parameter && variable && variable->space == Space::Parameter &&
                d.decoder.isKernelParameter(*variable);
   if (space == Space::Parameter && !isOwn && variable && variable->space == Space::Parameter) {
-    space = Space::Local; // a parameter of a call, which was inlined
+    space = Space::Local; // a parameter of an inlined call
   }
   d.address(address);
   d.made.space = space;
   d.made.kind = kindOf(space, isStore);
   bool isVector = data.kind == Operand::Vector;
   if (isVector ? data.parts.size() != d.made.elements : d.made.elements != 1) {
-    d.refuse("has another number of registers than elements");
+    d.refuse("has a number of registers that differs from its number of elements");
   }
   uint8_t bytes = uint8_t(std::max(2u, typeBytes(type)));
   for (unsigned i = 0; i < d.made.elements; ++i) {

@@ -1,4 +1,4 @@
-//===- MemoryOps.h - What instructions that touch memory share -------------===//
+//===- MemoryOps.h - Helpers of instructions that access memory -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_MEMORYOPS_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_MEMORYOPS_H
@@ -8,11 +8,11 @@
 
 namespace ptx {
 
-/// a + immediate, of all lanes.
+/// Computes a + immediate for all lanes.
 void addressesOf(Warp &warp, const Instruction &in, Addresses &addresses);
-/// The space that the opcode names; Generic if none.
+/// Returns the space that the opcode names; Generic if it names none.
 Space spaceOf(Decoding &d);
-/// Takes .relaxed, .acquire and the like with their scopes; whether there was one.
+/// Consumes .relaxed, .acquire and similar modifiers and their scopes; returns true if there was one.
 bool takeOrdering(Decoding &d);
 
 } // namespace ptx

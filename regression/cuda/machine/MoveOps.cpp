@@ -1,4 +1,4 @@
-//===- MoveOps.cpp - Moves and addresses -----------------------------------===//
+//===- MoveOps.cpp - Moves and addresses ----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Block.h"
 #include "regression/cuda/machine/Lanes.h"
@@ -22,7 +22,7 @@ Run copyOf(unsigned bytes) {
   return bytes == 2 ? kCopy<uint16_t> : bytes == 4 ? kCopy<uint32_t> : bytes == 8 ? kCopy<uint64_t> : nullptr;
 }
 
-/// Whole <- {parts}, the first one lowest.
+/// Packs parts into a whole, the first part lowest.
 template <class Whole, class Part>
 void packLanes(Warp &warp, const Instruction &in, Mask mask) {
   Whole result[kLanes] = {};
@@ -36,7 +36,7 @@ void packLanes(Warp &warp, const Instruction &in, Mask mask) {
 }
 template <class Whole, class Part>
 void unpackLanes(Warp &warp, const Instruction &in, Mask mask) {
-  Whole from[kLanes]; // a part may be the whole's own register
+  Whole from[kLanes]; // a part may be the same register as the whole
   std::memcpy(from, warp.reg<Whole>(in.a), sizeof from);
   for (unsigned part = 0; part < in.elements; ++part) {
     Part result[kLanes];
@@ -107,7 +107,7 @@ void mov(Decoding &d) {
   if (width > bytes || (width < bytes && width != 4)) {
     d.refuse("has operands of different widths");
   }
-  if (width < bytes) { // a special register of 32 bits
+  if (width < bytes) { // a 32-bit special register
     struct Widen {
       uint64_t operator()(uint32_t a) const { return a; }
     };

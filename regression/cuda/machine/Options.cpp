@@ -1,4 +1,4 @@
-//===- Options.cpp - What the environment asks of the machine --------------===//
+//===- Options.cpp - Options from environment variables -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Options.h"
 
@@ -14,7 +14,7 @@ uint64_t number(const char *name, uint64_t otherwise) {
   return text && *text ? std::strtoull(text, nullptr, 0) : otherwise;
 }
 
-/// 80 of "8.0", "80" and "8".
+/// Returns 80 for "8.0", "80" and "8".
 int capability(const char *name, int otherwise) {
   const char *text = std::getenv(name);
   if (!text || !*text) {

@@ -1,4 +1,4 @@
-//===- Options.h - What the environment asks of the machine ----------------===//
+//===- Options.h - Options from environment variables ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_OPTIONS_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_OPTIONS_H
@@ -8,18 +8,18 @@
 
 namespace ptx {
 
-/// Read once, at cuInit. README.md lists the variables.
+/// Options of the machine, read once by cuInit. README.md lists the variables.
 struct Options {
-  /// What events tell the time of: the host, or a clock of the device that its kernels alone move on: by the time that
-  /// their busiest SM takes to issue their instructions, or by a microsecond a block.
+  /// The clock of events: that of the host, or a device clock that only kernels advance, by the time that their busiest
+  /// SM takes to issue their instructions (Issue), or by a microsecond per block (Blocks).
   enum Clock : uint8_t { Host, Issue, Blocks } clock = Host;
   bool bounds = true, initialised = true, alignment = true, races = true, divergence = true, async = true;
   uint64_t seed = 1;
   unsigned threads = 0;     ///< host threads that execute blocks
-  uint64_t stepLimit = 0;   ///< instructions of a warp in one launch, beyond which the kernel is said not to end
-  uint64_t memoryBytes = 0; ///< of a device
-  uint64_t failAllocation = 0, failLaunch = 0; ///< which one fails, from 1; 0 for none
-  uint64_t faultLaunch = 0;                    ///< which kernel faults when it is executed, likewise
+  uint64_t stepLimit = 0;   ///< warp instructions of a launch after which the kernel is reported not to end
+  uint64_t memoryBytes = 0; ///< bytes of device memory
+  uint64_t failAllocation = 0, failLaunch = 0; ///< number of the call that fails, from 1; 0: none
+  uint64_t faultLaunch = 0;                    ///< number of the executed kernel that faults, from 1; 0: none
   bool hasDevice = true;
   int devices = 1;
   int driverVersion = 13000;

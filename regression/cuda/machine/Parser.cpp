@@ -1,4 +1,4 @@
-//===- Parser.cpp - Modules of PTX -----------------------------------------===//
+//===- Parser.cpp - Parses PTX modules ------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Lexer.h"
 #include "regression/cuda/machine/Ptx.h"
@@ -42,7 +42,7 @@ public:
       directive();
     }
     if (module.version == 0) {
-      throw LoadError(1, "no .version: this is no PTX module");
+      throw LoadError(1, "no .version: this is not a PTX module");
     }
     return std::move(module);
   }
@@ -145,7 +145,7 @@ private:
     return made;
   }
 
-  /// The space and type words before the names.
+  /// Parses the space and type words before the names of a declaration.
   Variable variablePrefix(bool isExternal) {
     Variable variable;
     std::string space = word();
@@ -161,7 +161,7 @@ private:
     while (token().kind == Token::Word && token().text[0] == '.') {
       std::string each = word().substr(1);
       if (each == "align") {
-        // Of a pointer parameter it speaks of the memory pointed to.
+        // The alignment of a pointer parameter is that of the memory it points to.
         auto alignment = unsigned(integer());
         variable.alignment = isPointer ? variable.alignment : alignment;
       } else if (each == "ptr") {
@@ -402,7 +402,7 @@ private:
       result.kind = Operand::Address;
       result.parts.push_back(operand());
       std::swap(result.offset, result.parts[0].offset);
-      while (take(',')) { // textures: refused by name later
+      while (take(',')) { // textures, which are rejected later by their opcode
         result.parts.push_back(operand());
       }
       expect(']');

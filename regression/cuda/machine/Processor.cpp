@@ -1,6 +1,6 @@
-//===- Processor.cpp - Whether the processor suffices ----------------------===//
+//===- Processor.cpp - Checks the processor's features --------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// Compiled for any x86-64 processor, unlike what executes PTX.
+// This file is compiled for any x86-64 processor, unlike the code that executes PTX.
 #include "regression/cuda/machine/PtxMachine.h"
 
 bool ptxMachineProcessorSuffices(void) {

@@ -1,6 +1,6 @@
-//===- Ptx.h - PTX as it is written ----------------------------------------===//
+//===- Ptx.h - Parsed PTX -------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// What the parser makes of a module's text. Lines count from 1.
+// The result of parsing a module's text. Lines count from 1.
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_PTX_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_PTX_H
 
@@ -15,7 +15,7 @@ namespace ptx {
 
 enum class Space : uint8_t { Register, Global, Shared, Local, Parameter, Constant, Generic };
 
-/// Why a module is not loaded; what() begins with the line.
+/// The reason why a module cannot be loaded; what() begins with the line.
 class LoadError : public std::runtime_error {
 public:
   LoadError(unsigned line, const std::string &message)
@@ -28,8 +28,8 @@ struct Variable {
   Space space = Space::Register;
   std::string type; ///< without the dot: b32, f32, pred
   unsigned alignment = 0;
-  uint64_t size = 0;            ///< bytes; 0 of an extern array
-  std::vector<uint8_t> initial; ///< may be shorter than size, which zeros fill
+  uint64_t size = 0;            ///< in bytes; 0 for an extern array
+  std::vector<uint8_t> initial; ///< may be shorter than size; the rest is zero
   bool isExternal = false;
 };
 
@@ -47,8 +47,8 @@ struct Operand {
   };
   Kind kind = Name;
   std::string name;
-  const Variable *variable = nullptr; ///< of a Name that is declared
-  int64_t offset = 0;                 ///< of Address, and of `symbol+4`
+  const Variable *variable = nullptr; ///< the variable of a declared Name
+  int64_t offset = 0;                 ///< offset of Address, and of `symbol+4`
   uint64_t bits = 0;
   bool isNegated = false; ///< !p
   std::vector<Operand> parts;
@@ -71,9 +71,9 @@ struct Function {
   unsigned line = 0;
   std::vector<const Variable *> results, parameters;
   std::vector<Statement> statements;
-  std::vector<const Variable *> variables; ///< all that the body declares, registers included
+  std::vector<const Variable *> variables; ///< variables and registers that the body declares
   std::unordered_map<std::string, std::vector<std::string>> branchTargets;
-  unsigned maxThreads = 0; ///< of .maxntid or .reqntid, 0 if neither stands there
+  unsigned maxThreads = 0; ///< from .maxntid or .reqntid; 0 without them
   bool hasFixedThreads = false;
 };
 
@@ -81,15 +81,15 @@ struct Module {
   unsigned version = 0; ///< 80 for PTX 8.0
   unsigned target = 0;  ///< 80 for sm_80
   std::deque<Variable> variables;
-  std::vector<const Variable *> globals; ///< module scope: global, const, shared
+  std::vector<const Variable *> globals; ///< module-scope variables: global, const, shared
   std::deque<Function> functions;
   const Function *find(const std::string &name) const;
 };
 
-/// Throws LoadError.
+/// Parses a module. Throws LoadError.
 Module parse(const std::string &text);
 
-/// Bytes of a type such as b32; 0 of pred and of unknown ones.
+/// Returns the bytes of a type such as b32; 0 for pred and unknown types.
 unsigned typeBytes(const std::string &type);
 
 } // namespace ptx

@@ -1,4 +1,4 @@
-//===- Scheduler.cpp - Work in the order of its dependencies ---------------===//
+//===- Scheduler.cpp - Executes work in dependency order ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Scheduler.h"
 
@@ -79,7 +79,7 @@ void Scheduler::execute(std::unique_lock<std::mutex> &lock, const WorkRef &work)
 void Scheduler::wait(const WorkRef &work) {
   std::unique_lock lock(mutex);
   while (work && !work->isDone) {
-    if (ready.empty()) { // another thread executes what is needed
+    if (ready.empty()) { // another thread executes the work that is needed
       changed.wait(lock);
     } else {
       execute(lock, take());

@@ -1,7 +1,7 @@
-//===- Scheduler.h - Work in the order of its dependencies -----------------===//
+//===- Scheduler.h - Executes work in dependency order --------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// Work waits until somebody synchronises with it. It is then executed in an order drawn from the seed, that heeds the
-// dependencies and nothing else: an application that forgot a wait gets to see it.
+// Work is not executed until a thread synchronises with it. It is then executed in an order drawn from the seed that
+// obeys only the dependencies, so that a missing wait in an application shows.
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_SCHEDULER_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_SCHEDULER_H
 
@@ -19,30 +19,30 @@ struct Work;
 using WorkRef = std::shared_ptr<Work>;
 
 struct Work {
-  std::function<void()> run;   ///< throws nothing
+  std::function<void()> run;   ///< must not throw
   const void *owner = nullptr; ///< the context
   bool isDone = false;
-  // The scheduler's own.
+  // State of the scheduler.
   unsigned missing = 0;
   uint64_t number = 0;
   std::vector<WorkRef> followers;
 };
 
-/// Thread-safe.
+/// Executes work in an order that obeys its dependencies. Thread-safe.
 class Scheduler {
 public:
   ~Scheduler();
   void setSeed(uint64_t seed);
   /// |dependencies| may hold null and work that is done.
   WorkRef submit(const void *owner, const std::vector<WorkRef> &dependencies, std::function<void()> run);
-  /// Returns when |work| is done, having executed what it needed, and perhaps other work.
+  /// Returns when |work| is done, after executing the work that it depends on, and possibly other work.
   void wait(const WorkRef &work);
   void waitForAll(const void *owner);
-  /// Executes one piece of work, if any is ready: what a poll of the device gives it time for.
+  /// Executes one item of work if any is ready, as a GPU makes progress while it is polled.
   void advance();
   bool isDone(const WorkRef &work);
   bool hasWork(const void *owner);
-  /// From now on work is executed even if nobody asks for it.
+  /// From now on, a thread executes work even if no call waits for it.
   void startBackground();
 
 private:
@@ -53,7 +53,7 @@ private:
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<WorkRef> ready;
-  std::vector<const void *> unfinished; ///< owners, one entry for each piece of work
+  std::vector<const void *> unfinished; ///< owners, one entry per item of unfinished work
   uint64_t state = 1, numbers = 0, finished = 0;
   bool isOrdered = false, isEnding = false;
   std::thread thread;

@@ -1,4 +1,4 @@
-//===- SharedAccess.cpp - Shared, local and parameter memory ---------------===//
+//===- SharedAccess.cpp - Accesses to shared, local and parameter memory --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Block.h"
 
@@ -8,7 +8,7 @@
 namespace ptx {
 namespace {
 
-/// The space and the offset in it of a generic address.
+/// Returns the space of a generic address.
 Space spaceOf(uint64_t address) {
   switch (address & kWindowMask) {
   case kSharedWindow:
@@ -57,7 +57,8 @@ void Block::resolve(Warp &warp, Space space, const Addresses &addresses, Mask ma
   }
 }
 
-/// A pass serves 32 banks of 4 bytes: half a warp of 8 bytes a lane, a quarter of 16.
+/// Counts passes and bank conflicts. A pass serves 32 banks of 4 bytes: half a warp at 8 bytes per lane, a quarter at
+/// 16.
 void Block::countBanks(const Addresses &addresses, Mask mask, unsigned bytes) {
   unsigned lanes = bytes <= 4 ? kLanes : 4 * kLanes / bytes;
   for (unsigned begin = 0; begin < kLanes; begin += lanes) {
@@ -65,7 +66,7 @@ void Block::countBanks(const Addresses &addresses, Mask mask, unsigned bytes) {
     if (part == 0) {
       continue;
     }
-    uint32_t distinct[32][4]; // words of each bank; beyond four the count is enough
+    uint32_t distinct[32][4]; // words of each bank; beyond four, only their number is kept
     uint8_t count[32] = {};
     unsigned passes = 1;
     uint64_t previous = ~uint64_t(0);
@@ -145,7 +146,7 @@ void Block::issueCopies(Warp &warp, const Addresses &to, const Addresses &from, 
     if (launch.options.async && copies.any() && copies.isPending(at, whole)) {
       fail("another cp.async to these bytes has not been waited for");
     }
-    // The bytes may be written from now on: who still reads them races.
+    // The bytes may be written from now on, so a concurrent read is a race.
     unsigned other = races.write(warp.thread(lane), at, whole);
     if (other != SharedRaces::kNoRace) {
       fail("race with thread no. " + std::to_string(other) + ", no barrier between");

@@ -1,4 +1,4 @@
-//===- SharedRaces.cpp - Who touched a block's shared bytes ----------------===//
+//===- SharedRaces.cpp - Detects races on shared memory -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/SharedRaces.h"
 
@@ -11,7 +11,7 @@ SharedRaces::SharedRaces(uint64_t bytes, unsigned warps, bool isOn)
       parts(isOn ? bytes + 4 : 0) {}
 
 void SharedRaces::begin() {
-  // A new time, which all know to the beginning of: no need to clear the cells.
+  // A new time that all warps have seen makes older accesses ordered, without clearing the cells.
   ++now;
   if (now > ~0u / 2) {
     std::fill(words.begin(), words.end(), Cell{});
@@ -39,7 +39,7 @@ void SharedRaces::synchronize(uint64_t mask) {
   }
 }
 
-/// Whether |thread| knows what |other| did at |time|.
+/// Returns true if |thread| is ordered after what |other| did at |time|.
 bool SharedRaces::knows(unsigned thread, unsigned other, uint32_t time) const {
   return thread == other || time < seen[(thread / 32) * warps + other / 32];
 }
@@ -53,7 +53,7 @@ unsigned SharedRaces::lastReader(const Cell &cell, unsigned thread) const {
   }
   for (uint32_t rest = cell.readers; rest != 0; rest &= rest - 1) {
     auto warp = unsigned(__builtin_ctz(rest));
-    // Several threads of the own warp: one of them is another.
+    // If several threads of the same warp read the cell, at least one of them is another thread.
     if (cell.readTime >= seen[(thread / 32) * warps + warp]) {
       return warp * 32 + (warp == thread / 32 && thread % 32 == 0);
     }
@@ -71,7 +71,7 @@ unsigned SharedRaces::readCell(Cell &cell, unsigned thread) {
     return kNoRace;
   }
   bool isNew = cell.reader == kNobody || lastReader(cell, thread) == kNoRace;
-  if (isNew) { // who is ordered after this reader is ordered after those before it
+  if (isNew) { // whoever is ordered after this reader is ordered after earlier ones
     cell.reader = uint16_t(thread);
     cell.readTime = now;
   } else if (cell.reader != thread) {
@@ -97,7 +97,7 @@ unsigned SharedRaces::writeCell(Cell &cell, unsigned thread, bool isAtomic) {
   return kNoRace;
 }
 
-/// Calls |visit| for the cells of a range: words where they are whole and untouched in parts, else bytes.
+/// Calls |visit| for the cells of a range: whole words that were never accessed in parts, else single bytes.
 template <class Visit>
 unsigned SharedRaces::each(uint64_t at, unsigned bytes, Visit visit) {
   for (uint64_t end = at + bytes; at < end;) {

@@ -1,7 +1,7 @@
-//===- SharedRaces.h - Who touched a block's shared bytes ------------------===//
+//===- SharedRaces.h - Detects races on shared memory ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// Two threads race if both touch a byte, one of them writing, and no barrier lies between. Barriers need not be of
-// all warps: seen(w, v) is the time up to which warp w knows what warp v did.
+// Two threads race if both access a byte, at least one of them writes, and no barrier orders the accesses. A barrier
+// need not include all warps: seen(w, v) is the time up to which warp w is ordered after warp v.
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_SHAREDRACES_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_SHAREDRACES_H
 
@@ -19,12 +19,12 @@ public:
 
   /// Forgets all accesses.
   void begin();
-  /// All that |warps| (a bit each) did is known to each of them from now on.
+  /// Orders each of |warps| (one bit each) after everything that all of them did so far.
   void synchronize(uint64_t warps);
-  /// The threads of one warp know of each other.
+  /// Orders the threads of one warp.
   void synchronizeWarp(unsigned warp) { synchronize(uint64_t(1) << warp); }
 
-  /// Notes an access. The result names the other thread, or is kNoRace.
+  /// Notes an access. Returns the thread that it races with, or kNoRace.
   static constexpr unsigned kNoRace = ~0u;
   unsigned read(unsigned thread, uint64_t at, unsigned bytes);
   unsigned write(unsigned thread, uint64_t at, unsigned bytes);
@@ -32,13 +32,13 @@ public:
   unsigned atomic(unsigned thread, uint64_t at, unsigned bytes);
 
 private:
-  /// Of a word, or of a byte where threads have touched parts of the word.
+  /// The last accesses to a word, or to a byte if threads have accessed parts of the word.
   struct Cell {
     uint32_t writeTime = 0, readTime = 0;
-    uint16_t writer = 0, reader = kNobody; ///< reader: the only one, or one of kMany, kNobody
-    uint32_t readers = 0;                  ///< warps, a bit each, if they are many
+    uint16_t writer = 0, reader = kNobody; ///< reader: a thread, kMany or kNobody
+    uint32_t readers = 0;                  ///< kMany: the readers' warps, one bit each
     bool isAtomic = false;
-    bool isSplit = false; ///< the bytes have cells of their own
+    bool isSplit = false; ///< the bytes have separate cells
   };
   static constexpr uint16_t kNobody = 0xffff, kMany = 0xfffe;
 

@@ -1,13 +1,13 @@
-//===- TensorOps.cpp - mma and ldmatrix ------------------------------------===//
+//===- TensorOps.cpp - mma and ldmatrix -----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// Fragments, lane = 4 g + t, P elements to a word (4 of 8 bits, 2 of 16, 1 of tf32): word r of A holds row g + 8 (r &
-// 1) and columns P t + 4 P (r >> 1) on, word r of B rows P t + 4 P r on of column g; c0, c1 of C and D are columns 2 t
-// and 2 t + 1 of row g, c2, c3 those of row g + 8.
+// Fragments, with lane = 4 g + t and P elements per word (4 of 8 bits, 2 of 16, 1 of tf32): word r of A holds row
+// g + 8 (r & 1) from column P t + 4 P (r >> 1) on; word r of B holds column g from row P t + 4 P r on; c0 and c1 of C
+// and D are columns 2 t and 2 t + 1 of row g, c2 and c3 those of row g + 8.
 //
-// Sums of floats. PTX leaves their order and rounding open. Ours: products are exact; the sum so far and the products
-// of 8 consecutive k (4 of tf32) are added exactly, as far as double goes, and then cut to f32 towards zero. So do
-// A100's tensor cores, by published measurements (Fasi et al., "Numerical behavior of NVIDIA tensor cores", 2021), but
-// for the few bits that those lose below the largest term. Code must not rely on any of it.
+// PTX does not specify the order and rounding of float sums. This machine computes exact products, adds the sum so far
+// and the products of 8 consecutive k (4 of tf32) as exactly as double can, and truncates the result to f32. By
+// published measurements (Fasi et al., "Numerical behavior of NVIDIA tensor cores", 2021), the tensor cores of an A100
+// do the same, except that they lose a few bits below the largest term. Code must not rely on any of it.
 #include "regression/cuda/machine/Block.h"
 #include "regression/cuda/machine/Halves.h"
 #include "regression/cuda/machine/Lanes.h"
@@ -46,13 +46,13 @@ constexpr unsigned kA = 4, kB = 8, kC = 10;
 void requireWhole(Warp &warp, Mask mask) {
   if (warp.block->launch.options.divergence && mask != kAllLanes) {
     warp.block->fault(warp, unsigned(__builtin_ctz(mask)),
-                      "divergence: a warp executes this instruction with all 32 lanes or not at all, here with " +
+                      "divergence: this instruction requires all 32 lanes of the warp; lanes that execute it: " +
                           std::to_string(__builtin_popcount(mask)),
                       Fault::LaunchFailed);
   }
 }
 
-/// The words of A or B, element by element: set(row of A or column of B, k, the element's bits).
+/// Visit the elements of A or B: set(row of A or column of B, k, the element's bits).
 template <unsigned kPerWord, class Set>
 void forA(Warp &warp, const Instruction &in, unsigned words, Set set) {
   for (unsigned r = 0; r < words; ++r) {
@@ -115,7 +115,7 @@ void mmaIntegers(Warp &warp, const Instruction &in, Mask mask) {
       sum =
           _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_set1_epi32(two), *reinterpret_cast<const __m256i *>(b[pair])));
     }
-    alignas(32) int32_t products[kColumns]; // of 32 pairs: no overflow
+    alignas(32) int32_t products[kColumns]; // sums of 32 products cannot overflow
     _mm256_store_si256(reinterpret_cast<__m256i *>(products), sum);
     for (unsigned column = 0; column < kColumns; ++column) {
       int64_t exact = int64_t(sums[row][column]) + products[column];
@@ -138,7 +138,7 @@ float fromBits(Element element, uint32_t bits) {
   }
 }
 
-/// To f32 towards zero: what is beyond its fraction is cut off.
+/// Converts to f32 by truncation.
 float cut(double value) {
   if (value != value) {
     return bitCast<float>(kNan32);
@@ -190,7 +190,7 @@ void registersOf(Decoding &d, size_t index, unsigned first, unsigned count, bool
   }
 }
 
-/// Takes both, whichever is missing.
+/// Consumes both modifiers; returns true if both are present.
 bool hasBoth(Decoding &d, const char *first, const char *second) {
   bool hasFirst = d.has(first);
   return d.has(second) && hasFirst;
@@ -243,8 +243,8 @@ void mma(Decoding &d) {
   registersOf(d, 3, kC, 4, false);
 }
 
-/// Rows come from the addresses of lanes 8 m to 8 m + 7; lane 4 g + t gets elements 2 t and 2 t + 1 of row g, or of
-/// column g if transposed.
+/// Loads matrices whose rows are at the addresses of lanes 8 m to 8 m + 7. Lane 4 g + t gets elements 2 t and 2 t + 1
+/// of row g, or of column g if transposed.
 void ldmatrixLanes(Warp &warp, const Instruction &in, Mask mask) {
   requireWhole(warp, mask);
   Addresses addresses;

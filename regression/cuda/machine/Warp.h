@@ -1,4 +1,4 @@
-//===- Warp.h - 32 lanes and their registers -------------------------------===//
+//===- Warp.h - 32 lanes and their registers ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_WARP_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_WARP_H
@@ -11,8 +11,8 @@ namespace ptx {
 
 class Block;
 
-/// Lanes that have diverged wait at their own counters; those at the lowest one go on, which reconverges branches
-/// where they meet.
+/// A warp in execution. Diverged lanes wait at their program counters; the lanes at the lowest counter continue, so
+/// that branches reconverge where they meet.
 class Warp {
 public:
   template <class T>
@@ -44,7 +44,7 @@ public:
   char *file = nullptr;
   Block *block = nullptr;
   unsigned index = 0;
-  const Instruction *at = nullptr; ///< what is being executed
+  const Instruction *at = nullptr; ///< the current instruction
   Mask all = 0;                    ///< lanes that hold threads
   Mask alive = 0;                  ///< those that have not exited
   Mask active = 0;                 ///< those at |pc|
@@ -54,9 +54,9 @@ public:
   uint32_t counters[kLanes] = {};
   int barrier = -1; ///< at which |parked| wait
 
-  /// Chooses the lanes at the lowest counter. False if all wait or have exited.
+  /// Activates the lanes at the lowest counter. Returns false if all lanes wait or have exited.
   bool regroup();
-  /// Writes |pc| into the counters of |mask|.
+  /// Sets the counters of the lanes of |mask| to |counter|.
   void settle(Mask mask, uint32_t counter) {
     for (Mask rest = mask; rest != 0; rest &= rest - 1) {
       counters[__builtin_ctz(rest)] = counter;

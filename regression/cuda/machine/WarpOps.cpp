@@ -1,6 +1,6 @@
-//===- WarpOps.cpp - What lanes of a warp do together ----------------------===//
+//===- WarpOps.cpp - Instructions that lanes of a warp execute together ---===//
 // SPDX-License-Identifier: Apache-2.0
-// Every lane that the member mask names has to be at the instruction: one that is elsewhere is a finding.
+// Every lane in the member mask must be at the instruction; otherwise the instruction faults.
 #include "regression/cuda/machine/Block.h"
 #include "regression/cuda/machine/Lanes.h"
 
@@ -9,7 +9,7 @@
 namespace ptx {
 namespace {
 
-/// Faults if a member is not among |mask|, the lanes that execute, or one of these is no member.
+/// Faults if a live member is not in |mask|, the lanes that execute, or if |lane| is not a member.
 void requireMembers(Warp &warp, uint32_t members, unsigned lane, Mask mask) {
   if (!warp.block->launch.options.divergence) {
     return;
@@ -27,7 +27,7 @@ void requireMembers(Warp &warp, uint32_t members, unsigned lane, Mask mask) {
   }
 }
 
-/// Calls |visit(members)| for each set of lanes of |mask| that has the same member mask, which is most often one.
+/// Calls |visit(lanes)| for each set of lanes of |mask| with the same member mask; usually there is one.
 template <class Visit>
 void forGroups(Warp &warp, uint32_t members, Mask mask, Visit visit) {
   const auto *wanted = warp.reg<uint32_t>(members);
@@ -46,7 +46,7 @@ void forGroups(Warp &warp, uint32_t members, Mask mask, Visit visit) {
 
 enum ShuffleMode : uint32_t { Up, Down, Butterfly, Index };
 
-/// shfl.sync: a is the data, b the lane, c the clamp and segment mask.
+/// shfl.sync: a is the data, b the lane or distance, c the clamp and segment mask.
 void shuffleLanes(Warp &warp, const Instruction &in, Mask mask) {
   const auto *data = warp.reg<uint32_t>(in.a), *b = warp.reg<uint32_t>(in.b), *c = warp.reg<uint32_t>(in.c);
   uint32_t result[kLanes];
@@ -94,7 +94,7 @@ void shfl(Decoding &d) {
   d.made.kind = Kind::Warp;
   d.type();
   if (!d.has("sync")) {
-    d.refuse("without .sync is gone since compute capability 7.0");
+    d.refuse("without .sync was removed in compute capability 7.0");
   }
   d.made.flags = d.has("up") ? Up : d.has("down") ? Down : d.has("bfly") ? Butterfly : d.has("idx") ? Index : 9;
   if (d.made.flags == 9) {
@@ -140,7 +140,7 @@ void vote(Decoding &d) {
   d.made.kind = Kind::Warp;
   d.type();
   if (!d.has("sync")) {
-    d.refuse("without .sync is gone since compute capability 7.0");
+    d.refuse("without .sync was removed in compute capability 7.0");
   }
   d.made.flags = d.has("all") ? All : d.has("any") ? Any : d.has("uni") ? Uniform : d.has("ballot") ? Ballot : 9;
   if (d.made.flags == 9) {

@@ -1,6 +1,6 @@
-//===- Arithmetic_test.cpp - Integers, bits, floats and conversions --------===//
+//===- Arithmetic_test.cpp - Integers, bits, floats and conversions -------===//
 // SPDX-License-Identifier: Apache-2.0
-// Expected values are worked out by hand, from the PTX ISA's text.
+// Expected values were computed by hand from the text of the PTX ISA.
 #include "regression/cuda/machine/test/Evaluate.h"
 
 #include <cmath>
@@ -64,7 +64,7 @@ TEST(Bits, countAndMove) {
 }
 
 TEST(Bits, permuteBytes) {
-  // Selector nibbles from the lowest: bytes 0, 7, 3 with its sign spread, 4.
+  // Selector nibbles from the lowest: byte 0, byte 7, byte 3 with its sign replicated, byte 4.
   EXPECT_EQ(evaluate("prmt.b32 %d, %a, %b, %c;", {0x83020100}, {0x07060504}, {0x4b70}), (Words{0x04ff0700}));
   EXPECT_EQ(evaluate("lop3.b32 %d, %a, %b, %c, 0xe8;", {0xff00ff00}, {0xffff0000}, {0xf0f0f0f0}), (Words{0xfff0f000}));
   EXPECT_EQ(evaluate("mov.b64 %l, {%a, %b}; mov.b64 {%x, %y}, %l; sub.u32 %d, %y, %x;", {5}, {7}), (Words{2}));
@@ -80,7 +80,7 @@ TEST(Integers, multiplyBytes) {
 TEST(Floats, roundAsAsked) {
   float third = 1.0f / 3.0f;
   EXPECT_EQ(evaluateFloats("div.rn.f32 %d, %a, %b;", {1}, {3}), (Words{bitsOf(third)}));
-  // 1 + 2^-24 lies half-way between 1 and its successor.
+  // 1 + 2^-24 is half-way between 1 and its successor.
   std::vector<float> one = {1, -1}, half = {0x1p-24f, -0x1p-24f};
   EXPECT_EQ(evaluateFloats("add.rn.f32 %d, %a, %b;", one, half), (Words{bitsOf(1), bitsOf(-1)}));
   EXPECT_EQ(evaluateFloats("add.rp.f32 %d, %a, %b;", one, half), (Words{0x3f800001, bitsOf(-1)}));
@@ -89,7 +89,7 @@ TEST(Floats, roundAsAsked) {
 }
 
 TEST(Floats, fuseOnce) {
-  // (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24: what fma keeps of it and a product does not.
+  // (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24: fma keeps the last term, a rounded product does not.
   float a = 1 + 0x1p-12f;
   EXPECT_EQ(evaluateFloats("fma.rn.f32 %d, %a, %b, %c;", {a}, {a}, {-(1 + 0x1p-11f)}), (Words{bitsOf(0x1p-24f)}));
   EXPECT_EQ(evaluateFloats("mul.rn.f32 %x, %a, %b; add.rn.f32 %d, %x, %c;", {a}, {a}, {-(1 + 0x1p-11f)}), (Words{0}));
@@ -121,7 +121,7 @@ TEST(Floats, haveRoots) {
 }
 
 TEST(Halves, roundOnce) {
-  // 1 + 2^-11 lies half-way between halves and goes to the even one; 3 * 2^-11 goes up.
+  // 1 + 2^-11 is half-way between two halves and rounds to the even one; 1 + 3 * 2^-11 rounds up.
   EXPECT_EQ(
       evaluateFloats("cvt.rn.f16.f32 %h0, %a; cvt.u32.u16 %d, %h0;", {1 + 0x1p-11f, 1 + 3 * 0x1p-11f, 65520, NAN}),
       (Words{0x3c00, 0x3c02, 0x7c00, 0x7fff}));

@@ -1,6 +1,7 @@
-//===- Checks_test.cpp - What a GPU would not forgive ----------------------===//
+//===- Checks_test.cpp - Tests of the machine's checks --------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// Every check fires on a kernel that breaks its rule, names the place, and keeps silent on one that keeps it.
+// Every check must fire on a kernel that breaks its rule and name the place, and must not fire on a kernel that obeys
+// it.
 #include "regression/cuda/machine/test/Gpu.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
-/// A kernel of one pointer parameter, %p; %t is the thread, %w its number times 4, %q = %p + %w.
+/// Returns a kernel with one pointer parameter %p; %t is the thread, %w its number times 4, %q = %p + %w.
 std::string kernel(const std::string &body, const std::string &declarations = "") {
   return R"(
 .visible .entry k(.param .u64 p) {
@@ -27,7 +28,7 @@ struct Outcome {
   std::string finding;
 };
 
-/// Runs |body| on 64 words that are written.
+/// Runs |body| on 64 initialised words.
 Outcome run(const std::string &body, unsigned threads = 32, unsigned blocks = 1, const std::string &declarations = "",
             const Environment &environment = {}) {
   Gpu gpu(environment);
@@ -85,7 +86,7 @@ TEST(Initialised, ofWhatKernelsWrote) {
   CUdeviceptr memory = gpu.allocate(256), copy = gpu.allocate(256);
   EXPECT_EQ(gpu.run("k", 32, memory), CUDA_SUCCESS);
   EXPECT_EQ(gpu.download<uint32_t>(memory, 32)[31], 31u);
-  EXPECT_EQ(cuMemcpyDtoD_v2(copy, memory, 256), CUDA_SUCCESS); // copies also what is not known
+  EXPECT_EQ(cuMemcpyDtoD_v2(copy, memory, 256), CUDA_SUCCESS); // also copies which bytes are uninitialised
   EXPECT_EQ(gpu.download<uint32_t>(copy, 32)[31], 31u);
   uint32_t word = 0;
   EXPECT_EQ(cuMemcpyDtoH_v2(&word, copy + 128, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -111,7 +112,7 @@ TEST(Races, betweenBarriers) {
   std::string write = "mov.u32 %s, s; mad.lo.u32 %s, %t, 4, %s; st.shared.b32 [%s], %t;";
   std::string read = "xor.b32 %v, %t, 33; mov.u32 %s, s; mad.lo.u32 %s, %v, 4, %s; ld.shared.b32 %v1, [%s];";
   expectNone(run(write + "bar.sync 0;" + read + "bar.sync 0;" + write, 64, 1, shared));
-  // Written, then read by another thread; read, then written by another; written by two.
+  // Written and then read by another thread; read and then written by another; written by two.
   expectFinding(run(write + "bar.sync 0;" + write + read, 64, 1, shared), CUDA_ERROR_ILLEGAL_ADDRESS,
                 "race with thread no.");
   expectFinding(run(write + "bar.sync 0;" + read + write, 64, 1, shared), CUDA_ERROR_ILLEGAL_ADDRESS,
@@ -137,7 +138,7 @@ TEST(Races, ofBytes) {
 }
 
 TEST(Races, ofNamedBarriers) {
-  // Two pairs of warps, each with a barrier of its own.
+  // Two pairs of warps, each with a separate barrier.
   std::string shared = ".shared .align 4 .b8 s[512];";
   std::string body = R"(
     mov.u32 %s, s; mad.lo.u32 %s, %t, 4, %s; st.shared.b32 [%s], %t; bar.sync 0; st.shared.b32 [%s], %t;
@@ -156,7 +157,7 @@ TEST(Races, betweenBlocks) {
       run("mad.lo.u32 %v, %b, 32, %t; mul.wide.u32 %x, %v, 4; add.u64 %x, %x, %p; st.global.b32 [%x], %t;", 32, 2));
   expectFinding(run("st.global.b32 [%q], %t;", 32, 2), CUDA_ERROR_ILLEGAL_ADDRESS, "race: writes 4 bytes");
   expectNone(run("red.global.add.u32 [%p], 1;", 32, 2));
-  // Block 1 reads what block 0 wrote; the order of blocks is open.
+  // Block 1 reads what block 0 wrote; the order of blocks is not defined.
   std::string readOthers = "setp.eq.u32 %c, %b, 0; @%c st.global.b32 [%q], %t; @!%c ld.global.b32 %v, [%q];";
   expectFinding(run(readOthers, 32, 2), CUDA_ERROR_ILLEGAL_ADDRESS, "race: ");
 }
@@ -175,7 +176,7 @@ TEST(Races, areFoundByByte) {
 }
 
 TEST(Races, areOrderedByFences) {
-  // The last block to arrive reads what the others wrote: split-K's way of adding up.
+  // The last block to arrive reads what the others wrote, as the sums of split-K do.
   std::string body = R"(
     mad.lo.u32 %v, %b, 32, %t; mul.wide.u32 %x, %v, 4; add.u64 %x, %x, %p; st.global.b32 [%x], 1;
     FENCE bar.sync 0;
@@ -241,7 +242,7 @@ TEST(Divergence, ofBarriers) {
                 "32 threads of the block have exited");
   expectFinding(run("setp.lt.u32 %c, %t, 5; @%c bar.sync 0;"), CUDA_ERROR_LAUNCH_FAILED, "divergent barrier");
   expectNone(run("setp.lt.u32 %c, %t, 32; @%c bra $a; bar.sync 0; bra $b;\n$a: bar.sync 0;\n$b:", 64));
-  // Without .aligned lanes of a warp may come one by one.
+  // Without .aligned, lanes of a warp may arrive one by one.
   expectNone(run("setp.lt.u32 %c, %t, 5; @%c bra $a; barrier.sync 0; bra $b;\n$a: barrier.sync 0;\n$b:", 64));
 }
 
@@ -254,7 +255,7 @@ TEST(Divergence, ofWarpInstructions) {
                 "divergence");
   expectFinding(run("setp.lt.u32 %c, %t, 5; @%c bra $on; shfl.sync.idx.b32 %v, %t, 31, 31, -1;\n$on: mov.b32 %v1, 0;"),
                 CUDA_ERROR_LAUNCH_FAILED, "divergence");
-  // Threads that have ended are waited for no longer, and have nothing to give.
+  // Threads that have exited are not waited for, and cannot provide a value.
   expectNone(run("setp.lt.u32 %c, %t, 5; @%c bra $end; shfl.sync.idx.b32 %v, %t, 31, 31, -1;\n$end:"));
   expectFinding(run("setp.lt.u32 %c, %t, 5; @%c bra $end; shfl.sync.idx.b32 %v, %t, 0, 31, -1;\n$end:"),
                 CUDA_ERROR_LAUNCH_FAILED, "reads lane 0, which does not take part");
@@ -274,10 +275,10 @@ TEST(AsyncCopies, areSeenAfterTheirWait) {
   expectNone(run(copy + "cp.async.wait_all; bar.sync 0; ld.shared.b32 %v, [s+64];", 64, 1, kShared));
   expectFinding(run(copy + "cp.async.commit_group; ld.shared.b32 %v, [%s];", 32, 1, kShared),
                 CUDA_ERROR_ILLEGAL_ADDRESS, "before a cp.async");
-  // A group that is not the one waited for.
+  // Waits for another group only.
   expectFinding(run(copy + "cp.async.commit_group; cp.async.wait_group 1; ld.shared.b32 %v, [%s];", 32, 1, kShared),
                 CUDA_ERROR_ILLEGAL_ADDRESS, "before a cp.async");
-  // Only the thread itself waited.
+  // Only the thread itself has waited, not the others.
   expectFinding(run(copy + "cp.async.wait_all; ld.shared.b32 %v, [s];", 64, 1, kShared), CUDA_ERROR_ILLEGAL_ADDRESS,
                 "");
   expectFinding(run(copy + "st.shared.b32 [%s], %t;", 32, 1, kShared), CUDA_ERROR_ILLEGAL_ADDRESS, "before a cp.async");

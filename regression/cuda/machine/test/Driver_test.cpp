@@ -1,4 +1,4 @@
-//===- Driver_test.cpp - Modules, streams, graphs and faults ---------------===//
+//===- Driver_test.cpp - Modules, streams, graphs and faults --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/test/Gpu.h"
 
@@ -8,7 +8,7 @@
 namespace ptx::test {
 namespace {
 
-/// Word 0 of a becomes word 0 of b plus n.
+/// A kernel that sets word 0 of a to word 0 of b plus n.
 const char *const kPlus = R"(
 .visible .entry plus(.param .u64 a, .param .u64 b, .param .u32 n) {
   .reg .b32 %v, %n; .reg .b64 %a, %b;
@@ -97,7 +97,7 @@ TEST(Launches, areChecked) {
             CUDA_ERROR_INVALID_VALUE);
 }
 
-/// What b holds if two streams work on one word, the second after the first only if an event says so.
+/// Returns b after two streams worked on one word, with or without an event that orders the second after the first.
 uint32_t twoStreams(bool hasWait, const std::string &seed) {
   Gpu gpu({{"PTX_MACHINE_SEED", seed}});
   gpu.load(kPlus);
@@ -130,7 +130,7 @@ TEST(Streams, executeWhenAsked) {
   CUdeviceptr a = gpu.upload(std::vector<uint32_t>{1});
   CUstream stream = newStream();
   EXPECT_EQ(plus(gpu, stream, a, a, 5), CUDA_SUCCESS);
-  // Pinned memory is read when the copy is executed, pageable memory when it is asked for.
+  // Pinned memory is read when the copy is executed, pageable memory when the copy is requested.
   uint32_t *pinned = nullptr, pageable = 40;
   EXPECT_EQ(cuMemHostAlloc(reinterpret_cast<void **>(&pinned), 4, 0), CUDA_SUCCESS);
   *pinned = 30;
@@ -199,7 +199,7 @@ TEST(Graphs, areCapturedAndChanged) {
   parameters.kernelParams = arguments;
   EXPECT_EQ(cuGraphExecKernelNodeSetParams_v2(executable, nodes[0], &parameters), CUDA_SUCCESS);
   EXPECT_EQ(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
-  EXPECT_EQ(gpu.download<uint32_t>(a, 1)[0], 2u); // the stream does not block, and nobody waited
+  EXPECT_EQ(gpu.download<uint32_t>(a, 1)[0], 2u); // the stream is non-blocking, and nothing has waited for it
   EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
   EXPECT_EQ(gpu.download<uint32_t>(a, 1)[0], 1002u);
   EXPECT_EQ(cuGraphExecDestroy(executable), CUDA_SUCCESS);
@@ -276,7 +276,7 @@ TEST(Contexts, areManyOneAfterTheOther) {
     ASSERT_EQ(cuMemAlloc_v2(&memory, 1 << 20), CUDA_SUCCESS);
     size_t available = 0, total = 0;
     ASSERT_EQ(cuMemGetInfo_v2(&available, &total), CUDA_SUCCESS);
-    ASSERT_EQ(total - available, size_t(1) << 20); // what contexts leave behind is freed
+    ASSERT_EQ(total - available, size_t(1) << 20); // destroyed contexts free their memory
     ASSERT_EQ(cuCtxPopCurrent_v2(nullptr), CUDA_SUCCESS);
     ASSERT_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
   }
@@ -315,7 +315,7 @@ TEST(Counts, areKeptByKernel) {
   std::string counts = ptxMachineCounts();
   auto expect = [&](const char *text) { EXPECT_NE(counts.find(text), std::string::npos) << text << " in " << counts; };
   expect("\"launches\": 1");
-  expect("\"load_sectors\": 8"); // 32 words, every other one: 256 bytes
+  expect("\"load_sectors\": 8"); // 32 words, every second one: 256 bytes
   expect("\"dram_sectors\": 8");
   expect("\"bank_conflicts\": 31"); // all lanes in one bank
   expect("\"barriers\": 1");

@@ -1,4 +1,4 @@
-//===- Evaluate.h - Single instructions on lanes ---------------------------===//
+//===- Evaluate.h - Evaluates single instructions -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_TEST_EVALUATE_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_TEST_EVALUATE_H
@@ -21,10 +21,9 @@ inline float floatOf(uint32_t bits) {
   return value;
 }
 
-/// Executes |body| in a warp. Lane i finds element i of each input in %a, %b, %c (a shorter input is repeated) and
-/// leaves its result in %d; all four are .b32, or .b64 where T is uint64_t. Free: %p, %q, %x, %y (.b32), %h0 to %h3
-/// (.b16), %l
-/// (.b64).
+/// Executes |body| in a warp and returns %d of each lane. Lane i finds element i of each input in %a, %b, %c; shorter
+/// inputs are repeated. These four registers are .b32, or .b64 if T is uint64_t. Free registers: %p, %q, %x, %y (.b32),
+/// %h0 to %h3 (.b16), %l (.b64).
 template <class T = uint32_t>
 std::vector<T> evaluate(const std::string &body, std::vector<T> a, std::vector<T> b = {0}, std::vector<T> c = {0}) {
   Gpu gpu;
@@ -55,7 +54,7 @@ std::vector<T> evaluate(const std::string &body, std::vector<T> a, std::vector<T
   return result;
 }
 
-/// The same of floats.
+/// As evaluate(), with float inputs.
 inline std::vector<uint32_t> evaluateFloats(const std::string &body, const std::vector<float> &a,
                                             const std::vector<float> &b = {0}, const std::vector<float> &c = {0}) {
   auto bits = [](const std::vector<float> &values) {

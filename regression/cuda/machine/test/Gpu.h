@@ -1,4 +1,4 @@
-//===- Gpu.h - The machine as its tests use it -----------------------------===//
+//===- Gpu.h - Test fixture of the PTX machine ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_REGRESSION_CUDA_MACHINE_TEST_GPU_H
 #define TESSERA_REGRESSION_CUDA_MACHINE_TEST_GPU_H
@@ -14,14 +14,14 @@
 
 namespace ptx::test {
 
-/// A primary context of its own, with what the environment asks for while it lives.
+/// A fresh primary context, with environment variables that are set while the object lives.
 class Gpu {
 public:
   explicit Gpu(const std::map<std::string, std::string> &environment = {}) : environment(environment) {
     for (auto &[name, value] : environment) {
       setenv(name.c_str(), value.c_str(), 1);
     }
-    // The device's functions are called for their effects on later ones, so each has to succeed.
+    // Later calls depend on these, so each must succeed.
     EXPECT_EQ(cuInit(0), CUDA_SUCCESS);
     ptxMachineReadOptions();
     ptxMachineClearFinding();
@@ -40,7 +40,7 @@ public:
   Gpu(const Gpu &) = delete;
   Gpu &operator=(const Gpu &) = delete;
 
-  /// |body| is what follows .version, .target and .address_size.
+  /// Loads a module; |body| is the text after .version, .target and .address_size.
   CUresult load(const std::string &body, std::string *log = nullptr) {
     std::string text = ".version 8.0\n.target sm_80\n.address_size 64\n" + body;
     char buffer[4096] = "";
@@ -84,7 +84,7 @@ public:
     void *pointers[] = {&arguments..., nullptr};
     return cuLaunchKernel(function(name), blocks, 1, 1, threads, 1, 1, sharedBytes, nullptr, pointers, nullptr);
   }
-  /// Launches one block of |threads| and waits.
+  /// Launches one block of |threads| threads and waits for it.
   template <class... T>
   CUresult run(const char *name, unsigned threads, T... arguments) {
     return runGrid(name, 1, threads, arguments...);

@@ -1,4 +1,4 @@
-//===- Kernels_test.cpp - Whole kernels -------------------------------------===//
+//===- Kernels_test.cpp - Whole kernels -----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/test/Gpu.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 using Words = std::vector<uint32_t>;
 
-/// The output of llc-22 for a function that is called, local memory, halves and a table.
+/// The output of llc-22 for code with a function call, local memory and a table.
 constexpr char kWithCalls[] = R"(
 .global .align 16 .b8 tab[16] = {1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4};
 .visible .func  (.param .b32 func_retval0) f(
@@ -125,7 +125,7 @@ TEST(Kernels, callsFunctions) {
   }
 }
 
-/// |text| with one word removed, doubled, or replaced by another of its words or by a number at an edge.
+/// Returns |text| with one word removed, doubled, halved, or replaced by another word of it or by an edge case.
 std::string altered(const std::string &text, std::mt19937 &random) {
   static const char *const edges[] = {"0",  "-1", "4294967296", "99999999999999999999999", "1e999", ".pred",
                                       "\"", "{",  "}"};
@@ -147,7 +147,7 @@ std::string altered(const std::string &text, std::mt19937 &random) {
   return text.substr(0, begin) + replacements[random() % std::size(replacements)] + text.substr(begin + length);
 }
 
-/// A driver reports bad text by a code. No exception may cross its C functions.
+/// Tests that bad text is reported by an error code. No exception may cross the driver's C functions.
 TEST(Kernels, alteredTextLoadsOrIsRejected) {
   Gpu gpu;
   std::mt19937 random(1);

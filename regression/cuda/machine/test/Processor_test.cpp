@@ -1,4 +1,4 @@
-//===- Processor_test.cpp - Whether the tests can run ----------------------===//
+//===- Processor_test.cpp - Skips the tests on old processors -------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/PtxMachine.h"
 
@@ -7,7 +7,7 @@
 namespace ptx::test {
 namespace {
 
-/// Skips every test where the machine cannot run.
+/// Skips every test if the processor cannot run the machine.
 class Processor : public testing::Environment {
 public:
   void SetUp() override {

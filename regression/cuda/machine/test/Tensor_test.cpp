@@ -1,7 +1,7 @@
-//===- Tensor_test.cpp - mma, ldmatrix and what a warp does together -------===//
+//===- Tensor_test.cpp - Tests of mma, ldmatrix and warp instructions -----===//
 // SPDX-License-Identifier: Apache-2.0
-// Fragments as in NVIDIA's PTX ISA, "Matrix Fragments for mma": written out element by element here, as the document
-// has them, and not by the machine's formula.
+// Fragments follow NVIDIA's PTX ISA, "Matrix Fragments for mma". They are written out here as in that document,
+// independently of the machine's formula.
 #include "regression/cuda/machine/test/Evaluate.h"
 
 namespace ptx::test {
@@ -62,8 +62,8 @@ Place sums(unsigned lane, unsigned i) {
   return {i < 2 ? group : group + 8, inGroup * 2 + (i & 1)};
 }
 
-/// One mma: registers of A (4 a lane), B (2) and C (4) to those of D. |half|: of half of K, by the first registers of
-/// A and B alone.
+/// Executes one mma on the registers of A (4 per lane), B (2) and C (4), and returns those of D. |half|: K is half as
+/// long and uses only the first registers of A and B.
 Words multiply(const std::string &variant, const Words &a, const Words &b, const Words &c, bool half = false) {
   Gpu gpu;
   gpu.load(R"(
@@ -85,7 +85,7 @@ Words multiply(const std::string &variant, const Words &a, const Words &b, const
   return gpu.download<uint32_t>(d, 128);
 }
 
-/// Random bytes of |depth| along K, and of sums.
+/// Checks mma of random bytes with |depth| bytes of K, with random initial sums.
 void checkBytes(unsigned depth, Place (*placeA)(unsigned, unsigned), Place (*placeB)(unsigned, unsigned)) {
   int8_t a[16][32], b[32][8];
   int32_t c[16][8];
@@ -145,7 +145,7 @@ TEST(Mma, saturatesIfAsked) {
   EXPECT_EQ(multiply("m16n8k32.row.col.s32.s8.s8.s32", a, b, c)[5], 0x7fffffffu + 32 * 127 * 127);
 }
 
-/// Small integers, so that every sum is exact: float layouts, with |encode| for an element.
+/// Checks a float layout with small integers, whose sums are exact; |encode| converts an element to its bits.
 template <class Encode>
 void checkFloats(const char *variant, unsigned depth, unsigned bits, Place (*placeA)(unsigned, unsigned),
                  Place (*placeB)(unsigned, unsigned), Encode encode) {
@@ -176,7 +176,7 @@ void checkFloats(const char *variant, unsigned depth, unsigned bits, Place (*pla
   }
 }
 
-/// Of small integers.
+/// Converts a small integer to f16.
 uint32_t half(float value) {
   if (value == 0) {
     return 0;
@@ -202,7 +202,7 @@ Words loadMatrices(const std::string &variant, const std::string &registers) {
   .shared .align 16 .b8 tile[512];
   .reg .b32 %t, %s, %v, %w, %r<4>; .reg .b64 %o, %l;
   mov.u32 %t, %tid.x; mov.u32 %s, tile;
-  // Each lane fills 16 bytes: elements 8 t to 8 t + 7, each of them its own number.
+  // Each lane fills 16 bytes: elements 8 t to 8 t + 7, each with its index as value.
   shl.b32 %w, %t, 4; add.u32 %s, %s, %w;
   shl.b32 %v, %t, 3; mad.lo.u32 %v, %v, 0x10001, 0x10000;
   st.shared.b32 [%s], %v; add.u32 %v, %v, 0x20002; st.shared.b32 [%s+4], %v;
@@ -221,7 +221,8 @@ Words loadMatrices(const std::string &variant, const std::string &registers) {
 }
 
 TEST(Ldmatrix, distributesRows) {
-  // Matrix m's row r is lane 8 m + r's: elements 64 m + 8 r on. Lane 4 g + t gets elements 2 t, 2 t + 1 of row g.
+  // Row r of matrix m is that of lane 8 m + r: elements from 64 m + 8 r on. Lane 4 g + t gets elements 2 t, 2 t + 1 of
+  // row g.
   Words plain = loadMatrices("x4", "%r0, %r1, %r2, %r3"), transposed = loadMatrices("x4.trans", "%r0, %r1, %r2, %r3");
   for (uint32_t lane = 0; lane < 32; ++lane) {
     uint32_t g = lane / 4, t = lane % 4;
@@ -256,7 +257,7 @@ TEST(Warps, shuffle) {
   check("shfl.sync.down.b32 %d, %a, 4, 31, -1;", [](uint32_t i) { return i + 4 < 32 ? i + 4 : i; });
   check("shfl.sync.up.b32 %d, %a, 4, 0, -1;", [](uint32_t i) { return i >= 4 ? i - 4 : i; });
   check("shfl.sync.idx.b32 %d, %a, 9, 31, -1;", [](uint32_t) { return 9; });
-  // Segments of 8 lanes: mask 0x18 in bits 8 to 12.
+  // Segments of 8 lanes: segment mask 0x18 in bits 8 to 12.
   check("shfl.sync.idx.b32 %d, %a, 3, 0x181f, -1;", [](uint32_t i) { return i / 8 * 8 + 3; });
   check("shfl.sync.down.b32 %d|%p, %a, 4, 31, -1; selp.b32 %d, 1, 0, %p;", [](uint32_t i) { return i + 4 < 32; });
 }
@@ -277,7 +278,7 @@ TEST(Warps, voteMatchAndReduce) {
 }
 
 TEST(Warps, convergeAfterBranches) {
-  // Lanes run loops of their own length and meet again: the sum over all of 1 + .. + lane.
+  // Lanes run loops of different lengths and reconverge: the sum over all lanes of 1 + .. + lane.
   Words lanes(32);
   for (uint32_t i = 0; i < 32; ++i) {
     lanes[i] = i;
