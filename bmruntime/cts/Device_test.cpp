@@ -289,10 +289,11 @@ TEST(Device, RefusesWhatIsNotForIt) {
       contains(refusalOf(version, BMRT_UNSUPPORTED), "has commands of version 9, an Abacus supports version 1"));
   AddReluOn outside("abacus");
   outside.parts->programs[0][0].operands[1].offset = 1;
-  EXPECT_TRUE(contains(refusalOf(outside, BMRT_CORRUPT), "command 0 of Add_0: an operand is no tensor, or reaches"));
+  EXPECT_TRUE(contains(refusalOf(outside, BMRT_CORRUPT),
+                       "command 0 of Add_0: an operand is not a tensor of the step, or reaches"));
   AddReluOn constant("abacus");
   constant.parts->programs[0][0].result.tensor = 1;
-  EXPECT_TRUE(contains(refusalOf(constant, BMRT_CORRUPT), "its result is no tensor that it may write"));
+  EXPECT_TRUE(contains(refusalOf(constant, BMRT_CORRUPT), "its result is not a writable tensor"));
   AddReluOn launches("abacus");
   launches.stage().subnets[1]->kernels.push_back(std::make_unique<KernelDefT>());
   launches.stage().subnets[1]->kernels[0]->symbol = "add";

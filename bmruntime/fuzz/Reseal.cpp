@@ -83,7 +83,7 @@ Seed readSeed(const std::string &path) {
   const std::string file = readFile(path);
   FileHeader header;
   if (file.size() < sizeof header) {
-    fprintf(stderr, "error: '%s' is no model\n", path.c_str());
+    fprintf(stderr, "error: '%s' is not a model\n", path.c_str());
     exit(2);
   }
   memcpy(&header, file.data(), sizeof header);

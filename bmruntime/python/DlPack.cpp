@@ -68,7 +68,7 @@ Borrowed::Borrowed(const py::object &capsule, const bmrt_tensor_info_t &info, in
                           std::to_string(id));
   }
   if (tensor.dtype.code != wanted.code || tensor.dtype.bits != wanted.bits || tensor.dtype.lanes != 1) {
-    throw py::value_error(name + "has another type than the model takes, " + bmrt_dtype_name(info.dtype));
+    throw py::value_error(name + "has another type than the model expects, " + bmrt_dtype_name(info.dtype));
   }
   if (!isContiguous(tensor)) {
     throw py::value_error(name + "is not contiguous: call .contiguous()");

@@ -297,8 +297,9 @@ void report(const bmrt::Net &net, const std::vector<double> &times, double loadS
       printf(",\"estimated_ms\":%.6f", *estimated / 1e3);
     }
   } else if (estimated) {
-    printf("%s: estimated %.3f ms a run on the chip, by the model of time that its compiler and simulator share\n"
-           "  its simulator on this machine, which is no latency: %u thread%s, %zu runs: median %.3f ms, min %.3f ms, "
+    printf("%s: estimated %.3f ms per run on the chip, by the latency model that compiler and simulator share\n"
+           "  its simulator on this machine (not a latency of the chip): %u thread%s, %zu runs: median %.3f ms, min "
+           "%.3f ms, "
            "p90 %.3f ms; loaded in %.2f ms; peak %.0f MiB\n",
            options.model.c_str(), *estimated / 1e3, options.threads, options.threads == 1 ? "" : "s", times.size(),
            median, minimum, p90, loadSeconds * 1e3, peakMib());
@@ -342,15 +343,16 @@ int main(int argc, char **argv) {
   Options options;
   CLI::App app{"Measures the latency of a .bmodel on random or given inputs.", "bmrt_bench"};
   app.add_option("model,--model", options.model, "the .bmodel")->required();
-  app.add_option("--shape", options.shapes, "NAME=1x3x224x224: of a model for several shapes, the stage to run");
-  app.add_option("--chip", options.chip,
-                 "of a model for several chips: only its stages for that one, by name or family");
+  app.add_option("--shape", options.shapes,
+                 "NAME=1x3x224x224: input shape, which selects the stage of a model for several shapes");
+  app.add_option("--chip", options.chip, "use only the model's stages for this chip, given by name or family");
   app.add_option("--threads", options.threads, "threads, including the caller's")->check(CLI::Range(1, 1024));
-  app.add_option("--iters", options.iterations, "counted runs at least")->check(CLI::Range(1, 1000000000));
-  app.add_option("--warmup", options.warmup, "runs before those that count");
-  app.add_option("--seconds", options.seconds, "go on counting at least this long");
+  app.add_option("--iters", options.iterations, "minimum number of measured runs")->check(CLI::Range(1, 1000000000));
+  app.add_option("--warmup", options.warmup, "runs before the measured ones");
+  app.add_option("--seconds", options.seconds, "minimum duration of the measurement");
   app.add_option("--input", options.inputs, "NAME=FILE: raw little-endian bytes of an input");
-  app.add_flag("--profile", options.profile, "print the time of every step, and of a GPU's launches, done one by one");
+  app.add_flag("--profile", options.profile,
+               "print the time of every step, and of each kernel launch on a GPU, run one by one");
   app.add_option("--trace", options.trace, "write the last run for chrome://tracing");
   app.add_flag("--trust", options.trust, "skip the hashes of the constants");
   app.add_flag("--json", options.json, "print one JSON object");

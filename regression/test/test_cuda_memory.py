@@ -185,7 +185,7 @@ def test_what_does_not_fit_is_told(machine: Machine, model: Path, net: runtime.N
     with pytest.raises(ValueError, match="not contiguous"):
         net({"x": lent})
     lent.strides, lent.dtype = None, np.dtype(np.int32)
-    with pytest.raises(ValueError, match="another type than the model takes, f32"):
+    with pytest.raises(ValueError, match="another type than the model expects, f32"):
         net({"x": lent})
     lent.dtype = x.dtype
     host = runtime.load(str(model / "x86.bmodel")).net()

@@ -70,10 +70,10 @@ const char *bmrt::abacus::faultOf(const Command &command, const uint64_t *tensor
   if (command.kind > Kind::sum || command.operandCount > kOperands || command.stepCount > kSteps ||
       command.operandCount + command.stepCount == 0 ||
       (isSum && (command.operandCount != 2 || command.stepCount != 0))) {
-    return "its kind, its operands or its steps are none";
+    return "its kind, operand count or step count is invalid";
   }
   if (command.result.tensor < inputs || command.result.tensor >= tensors) {
-    return "its result is no tensor that it may write";
+    return "its result is not a writable tensor";
   }
   if (isSum && command.result.strides[kLoops - 1] != 0) {
     return "the result of a sum moves in the last loop";
@@ -84,14 +84,14 @@ const char *bmrt::abacus::faultOf(const Command &command, const uint64_t *tensor
   for (uint32_t i = 0; i < command.operandCount; ++i) {
     const View &view = command.operands[i];
     if (view.tensor >= tensors || !isInside(view, command.sizes, tensorBytes[view.tensor])) {
-      return "an operand is no tensor, or reaches outside it";
+      return "an operand is not a tensor of the step, or reaches outside it";
     }
   }
   for (uint32_t i = 0; i < command.stepCount; ++i) {
     const Step &step = command.steps[i];
     const uint32_t known = std::max(command.operandCount + i, 1u); // a constant may be the first step
     if (step.op > Op::sqrt || step.a >= known || step.b >= known) {
-      return "a step is of an unknown kind, or reads what was not computed";
+      return "a step has an unknown kind, or reads a value that was not computed";
     }
   }
   return nullptr;

@@ -445,7 +445,7 @@ class Probe:
 
 def _check_threads(threads: int) -> int:
     if not isinstance(threads, int) or threads < 1:
-        raise Error(f"threads must be a number from 1, not {threads!r}")
+        raise Error(f"threads must be an integer of at least 1, not {threads!r}")
     return threads
 
 

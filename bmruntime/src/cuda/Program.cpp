@@ -49,7 +49,7 @@ const char *faultOf(const Launch &launch) {
   }
   if (!launch.grid[0] || !launch.grid[1] || !launch.grid[2] || launch.grid[0] > kMostGridX ||
       launch.grid[1] > kMostGrid || launch.grid[2] > kMostGrid) {
-    return "the grid is empty, or larger than a GPU takes";
+    return "the grid is empty, or larger than a GPU supports";
   }
   return nullptr;
 }
@@ -71,7 +71,7 @@ const char *faultOf(const Argument &argument, const bmrt_stream_t &stream) {
   case ArgumentKind::value64:
     return nullptr;
   }
-  return "an argument is of no known kind";
+  return "an argument has an unknown kind";
 }
 
 } // namespace
@@ -129,7 +129,7 @@ bmrt_code_t verifyStream(const Tables &tables, const bmrt_stream_t &stream, bmrt
     const Launch &launch = commands[i].launch;
     const char *fault = launch.kernel >= tables.kernels.size() ? "the kernel is not in the code"
                         : launch.argumentCount != tables.kernels[launch.kernel].argumentCount
-                            ? "the kernel has another number of arguments"
+                            ? "the kernel takes a different number of arguments"
                             : faultOf(launch);
     for (size_t a = 0; !fault && a < commands[i].arguments.size(); ++a) {
       fault = faultOf(commands[i].arguments[a], stream);

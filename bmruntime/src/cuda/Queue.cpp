@@ -24,7 +24,7 @@ bmrt_code_t failQueue(bmrt_status_t *status, const bmrt_queue_t &queue, const ch
   if (!isFault(error) || queue.last.empty()) {
     return failDriver(status, queue.device, what, error);
   }
-  std::string text = "one of the layers " + queue.last + " failed (BMRT_CUDA_BLOCKING=1 tells which)";
+  std::string text = "one of the layers " + queue.last + " failed (set BMRT_CUDA_BLOCKING=1 to find out which)";
   return failDriver(status, queue.device, text.c_str(), error);
 }
 
@@ -184,7 +184,7 @@ bmrt_code_t bmrt::cuda::makeQueue(bmrt_device_t *device, bmrt_queue_t **out, bmr
     Current current(*device);
     auto queue = std::make_unique<bmrt_queue_t>(*device);
     if (CUresult error = device->driver.cuStreamCreate(&queue->stream, kNonBlocking)) {
-      return failDriver(status, *device, "a stream cannot be made", error);
+      return failDriver(status, *device, "a stream cannot be created", error);
     }
     queue->target = queue->stream;
     *out = queue.release();

@@ -47,7 +47,7 @@ public:
     uint32_t taps = uint32_t(window.kernel[0]) * window.kernel[1];
     uint64_t plane = uint64_t(size[0]) * size[1], count = (shape.dims[2] - 1) * uint64_t(size[1]) + shape.dims[3];
     if (plane * phases[0] * phases[1] > kMostElements) {
-      return "the window reaches further than the simulator follows";
+      return "the window reaches further than the simulator supports";
     }
     planes = scratch.take<Element>(0, plane * phases[0] * phases[1] + kSlack);
     auto *sums = scratch.take<Element>(1, count + kSlack);
