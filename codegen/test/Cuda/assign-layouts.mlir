@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --cuda-assign-layouts --split-input-file | FileCheck %s
 
-// Convolutions of bytes write blocks of 32 channels; the first one reads its few channels where they are.
+// Convolutions of bytes write channel blocks of 32; the first one reads its few channels from the row-major input.
 // CHECK-LABEL: func.func @chain
 // CHECK-NOT: device.copy
 // CHECK: device.conv %arg0, {{.*}} epilogue
@@ -28,7 +28,7 @@ func.func @chain(%x: tensor<1x3x8x8xi8>) -> tensor<1x64x8x8xi8> {
 
 // -----
 
-// Groups of three f16, no whole words, have no tiles: rows of the image stay.
+// Groups of three f16 are not whole words, so tiles do not support them: the tensors stay row-major.
 // CHECK-LABEL: func.func @grouped
 // CHECK-NOT: blocked
 func.func @grouped(%x: tensor<1x12x8x8xf16>) -> tensor<1x16x8x8xf32> {

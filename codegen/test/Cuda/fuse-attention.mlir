@@ -2,8 +2,8 @@
 // RUN: tessera-opt %s --cuda-fuse-attention --split-input-file | FileCheck %s
 // RUN: tessera-opt %s --cuda-fuse-attention --cuda-choose-tiles --split-input-file | FileCheck %s --check-prefix=TILE
 
-// Heads stay where the projection has them, the result goes where the next one wants it, and what rounds the result makes
-// q, k and v as narrow: their producers round them.
+// Attention reads heads in the projection's layout and writes the layout that the next op needs. The rounding of the
+// result makes q, k and v narrow as well: the ops that compute them round them.
 // CHECK-LABEL: func.func @heads
 // CHECK: %[[P:.*]] = device.matmul %arg0, %arg1 epilogue {
 // CHECK: arith.truncf
@@ -36,7 +36,7 @@ func.func @heads(%x: tensor<1x32x16xf16>, %w: tensor<16x48xf16>) -> tensor<1x32x
 
 // -----
 
-// Groups of queries are dims of their own; a map of the result runs behind the move; f32 stays f32.
+// Groups of queries become separate dims; a map of the result runs after the move; f32 stays f32.
 // CHECK-LABEL: func.func @groups
 // CHECK: %[[Y:.*]] = device.attention %arg0, %arg1, %arg1
 // CHECK-SAME: sizes = [1, 2, 2, 32, 8], {{.*}} src_dims = [0, 2, 2, 1, 3], src_offsets = [0, 0, 0, 0], src_steps = [1, 2, 1, 1, 1]
@@ -63,8 +63,8 @@ func.func @groups(%x: tensor<1x32x4x8xf32>, %k: tensor<1x2x1x40x8xf32>) -> tenso
 
 // -----
 
-// Columns that are no neighbours stay a copy; rows of 12 elements are no whole runs of 16 bytes, so tensor cores do not
-// take them, and nothing is rounded.
+// Columns that are not contiguous stay a copy. Rows of 12 elements are not whole runs of 16 bytes, so tensor cores do
+// not support them, and nothing is rounded.
 // CHECK-LABEL: func.func @columns
 // CHECK: %[[K:.*]] = device.copy
 // CHECK: device.attention %arg0, %[[K]], %[[K]]
@@ -84,7 +84,7 @@ func.func @columns(%q: tensor<2x16x12xf32>, %x: tensor<2x12x20xf32>) -> tensor<2
 
 // -----
 
-// Attention of integers reads and writes heads where projections have them, too.
+// Integer attention also reads and writes heads in the projections' layout.
 // CHECK-LABEL: func.func @integers
 // CHECK-NOT: device.copy
 // CHECK: device.attention %{{.*}}, %{{.*}}, %{{.*}} {levels = 255 : i64, {{.*}}views = [

@@ -15,7 +15,7 @@ func.func @matrix(%x: tensor<4x3xi8>) -> tensor<4x2xi32> {
 
 // -----
 
-// Weights of a channel-blocked x: a kernel position is a run of channels, padded with zeros to 16 bytes.
+// With a channel-blocked x, the weights of a kernel position are a run of channels, padded with zeros to 16 bytes.
 // CHECK-LABEL: func.func @taps
 // CHECK: %[[W:.*]] = top.constant dense<{{\[}}[1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 4, 0, {{.*}}]]> : tensor<1x32xi8>
 // CHECK: device.conv %arg0, %[[W]] {cuda.tile = {{.*}}packing = #cuda.packing<taps, shape = [1, 2, 1, 2]>
@@ -27,7 +27,7 @@ func.func @taps(%x: tensor<1x2x4x4xi8, #device.blocked<32>>) -> tensor<1x1x4x3xi
 
 // -----
 
-// Two groups of four channels: what each has of a kernel position, without padding between these.
+// Two groups of four channels: the channels of each group per kernel position, without padding between positions.
 // CHECK-LABEL: func.func @groups
 // CHECK: %[[W:.*]] = top.constant dense<{{\[}}[1, 3, 5, 7, 2, 4, 6, 8, 0, {{.*}}], [9, {{.*}}]]> : tensor<2x16xi8>
 // CHECK: device.conv %arg0, %[[W]] {cuda.tile = {{.*}}groups = 2 : i64, packing = #cuda.packing<taps, shape = [2, 4, 1, 2]>
@@ -51,7 +51,7 @@ func.func @depthwise(%x: tensor<1x2x4x4xf16, #device.blocked<32>>) -> tensor<1x2
 
 // -----
 
-// Products of two activations have a tile and nothing to pack; a long product of few sums has warps along K.
+// A matmul of two activations has a tile but nothing to pack; one with a long K and few sums has warps along K.
 // CHECK-LABEL: func.func @activations
 // CHECK: device.matmul %arg0, %arg1 {cuda.tile = #cuda.tile<16 x 32, {{.*}} x 8, stages = {{.*}}>}
 func.func @activations(%x: tensor<4x4096xbf16>, %w: tensor<4096x8xbf16>) -> tensor<4x8xf32> {
@@ -61,7 +61,7 @@ func.func @activations(%x: tensor<4x4096xbf16>, %w: tensor<4096x8xbf16>) -> tens
 
 // -----
 
-// Of many sums, a small chip takes the tile that reads its operands least, a large one what keeps all of it busy.
+// For many sums, a small GPU gets the tile that reads its operands least often, a large one a tile that keeps it busy.
 // CHECK-LABEL: func.func @large
 // CHECK-NOT: <128 x 128
 // ONE-LABEL: func.func @large
@@ -73,7 +73,7 @@ func.func @large(%x: tensor<512x512xi8>, %w: tensor<512x512xi8>) -> tensor<512x5
 
 // -----
 
-// A stated order of sums, f32, and groups of less than a word are no tensor core's.
+// Tiles do not support a specified order of sums (f16, f32) and groups of less than a word.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: cuda.tile
 func.func @others(%x: tensor<4x8xf16>, %f: tensor<4x8xf32>, %i: tensor<1x4x4x4xi8>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<1x4x4x4xi32>) attributes {device.exact} {
@@ -88,7 +88,7 @@ func.func @others(%x: tensor<4x8xf16>, %f: tensor<4x8xf32>, %i: tensor<1x4x4x4xi
 
 // -----
 
-// Products of f32 have tiles of their own; with factors rounded to tf32, those of tensor cores.
+// f32 contractions have tiles for the cores; with operands rounded to tf32, tiles for tensor cores.
 // CHECK-LABEL: func.func @singles
 // CHECK: cuda.tile = #cuda.tile<{{.*}}stages = {{[0-9]}}>, packing = #cuda.packing<rows, shape = [8, 16]>} : (tensor<512x8xf32>, tensor<16x8xf32>)
 // TF32-LABEL: func.func @singles
@@ -101,7 +101,8 @@ func.func @singles(%x: tensor<512x8xf32>) -> tensor<512x16xf32> {
 
 // -----
 
-// Where few blocks would sum along a long K, several share a tile, if that pays for the launch that clears their counters.
+// If few blocks would sum along a long K, several share a tile, provided that it pays for the launch that clears
+// counters.
 // CHECK-LABEL: func.func @long
 // CHECK: cuda.tile = #cuda.tile<{{.*}}, split_k = {{[0-9]+}}>
 // ONE-LABEL: func.func @long
@@ -113,7 +114,7 @@ func.func @long(%x: tensor<32x65536xf16>, %w: tensor<65536x64xf16>) -> tensor<32
 
 // -----
 
-// Few rows of f32 by integers of 4 bits: their scales stand behind each row.
+// A few rows of f32 by 4-bit integers: the scales follow each row of weights.
 // CHECK-LABEL: func.func @few_rows
 // CHECK-NOT: scales
 // CHECK: device.matmul %arg0, %{{.*}} {cuda.gemv = #cuda.gemv<columns = 2, warps = 4 x 1>, packing = #cuda.packing<nibbles, shape = [256, 4], group = 32>} : (tensor<3x256xf32>, tensor<4x160xi8>) -> tensor<3x4xf32>
@@ -126,7 +127,7 @@ func.func @few_rows(%x: tensor<3x256xf32>) -> tensor<3x4xf32> {
 
 // -----
 
-// More bits, and one scale for all of K.
+// Integers of more than 4 bits, and one scale for all of K.
 // CHECK-LABEL: func.func @bytes
 // CHECK: {cuda.gemv = #cuda.gemv<columns = 2, warps = 4 x 1>, {{.*}}packing = #cuda.packing<bytes, shape = [1, 512], group = 512>{{.*}}} : (tensor<1x512xf32>, tensor<1x528xi8>)
 func.func @bytes(%x: tensor<1x512xf32>) -> tensor<1x1xf32> {
@@ -138,7 +139,7 @@ func.func @bytes(%x: tensor<1x512xf32>) -> tensor<1x1xf32> {
 
 // -----
 
-// More rows: weights of bytes become f32 on tiles, and stay packed as bytes, rows of whole chunks of f32; scales stay.
+// More rows: weights of bytes are widened to f32 by tiles but stay packed as bytes, with rows of whole chunks of f32.
 // CHECK-LABEL: func.func @widened
 // CHECK: device.matmul %arg0, %{{.*}} scales %{{.*}} {cuda.tile = #cuda.tile<{{.*}}>, packing = #cuda.packing<rows, shape = [70, 4]>, weightGroup = 32 : i64} : (tensor<16x70xf32>, tensor<4x72xi8>, tensor<3x4xf32>)
 // CHECK: device.matmul %arg1, %{{.*}} {cuda.tile = {{.*}} : (tensor<16x64xf32>, tensor<4x64xbf16>)
@@ -153,7 +154,7 @@ func.func @widened(%x: tensor<16x70xf32>, %z: tensor<16x64xf32>) -> (tensor<16x4
 
 // -----
 
-// Groups that no thread's chunk is whole runs of.
+// Groups for which no thread's chunk consists of whole runs.
 // CHECK-LABEL: func.func @odd_groups
 // CHECK-NOT: cuda.gemv
 func.func @odd_groups(%x: tensor<1x288xf32>) -> tensor<1x2xf32> {

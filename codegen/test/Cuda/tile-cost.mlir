@@ -2,8 +2,8 @@
 // RUN: tessera-opt %s --split-input-file --cuda-choose-tiles="multiprocessors=132 int8-rate=2457 f16-rate=1228" | FileCheck %s --check-prefix=FAST
 // RUN: tessera-opt %s --split-input-file --cuda-choose-tiles="multiprocessors=58 int8-rate=614 f16-rate=153" | FileCheck %s --check-prefix=SLOW
 
-// Tensor cores that are fast for their shared memory want tiles whose warps read it seldom for each product: 128 x 64 would fit the grid
-// as well, but passes over shared memory would take longer than its products.
+// If tensor cores are fast relative to shared memory, tiles whose warps read it less often are better: 128 x 64 would
+// fit the grid as well, but its passes over shared memory would take longer than its multiplications.
 // FAST-LABEL: func.func @passes
 // FAST: cuda.tile = #cuda.tile<128 x 128,
 // SLOW-LABEL: func.func @passes
@@ -15,7 +15,7 @@ func.func @passes(%x: tensor<4096x1024xf16>, %w: tensor<1024x1024xf16>) -> tenso
 
 // -----
 
-// Where products bind every tile, the one that moves the fewest bytes is taken.
+// If every tile is bound by multiplications, the tile that moves the fewest bytes is chosen.
 // FAST-LABEL: func.func @bytes
 // FAST: cuda.tile = #cuda.tile<128 x 128,
 // SLOW-LABEL: func.func @bytes

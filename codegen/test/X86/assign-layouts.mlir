@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --x86-assign-layouts --split-input-file | FileCheck %s
 
-// A packed convolution writes channel blocks; few channels are read as rows of the image. The function's result is
+// A packed convolution writes channel blocks; a few channels are read from a row-major image. The function's result is
 // row-major.
 // CHECK-LABEL: func.func @image
 // CHECK: %[[C:.*]] = device.conv %arg0, %{{.*}} {dilations = {{.*}}x86.algorithm = #x86.algorithm<direct>}
@@ -16,7 +16,7 @@ func.func @image(%x: tensor<1x3x8x8xf32>) -> tensor<1x16x8x8xf32> {
 
 // -----
 
-// What stands between two convolutions follows them: one copy in, one out.
+// Ops between two convolutions take their layout: one copy in, one copy out.
 // CHECK-LABEL: func.func @chain
 // CHECK-COUNT-1: device.copy
 // CHECK: device.conv {{.*}}x86.algorithm = #x86.algorithm<depthwise>
@@ -40,7 +40,7 @@ func.func @chain(%x: tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32> {
 
 // -----
 
-// A resize that grows and whose result nobody wants blocked is row-major: its small input is converted.
+// A growing resize whose result is not needed in blocks is row-major: its small input is converted.
 // CHECK-LABEL: func.func @resize_out
 // CHECK: device.conv
 // CHECK: %[[X:.*]] = device.copy {{.*}} -> tensor<1x16x4x4xf32>{{$}}
@@ -57,7 +57,7 @@ func.func @resize_out(%x: tensor<1x16x4x4xf32>) -> tensor<1x16x8x8xf32> {
 
 // -----
 
-// Groups too narrow for a block are joined, with zeros between them.
+// Groups too narrow for a block are merged, with zeros between them.
 // CHECK-LABEL: func.func @groups
 // CHECK: device.conv
 // CHECK-NOT: groups
@@ -70,7 +70,7 @@ func.func @groups(%x: tensor<1x16x4x4xf32>) -> tensor<1x16x4x4xf32> {
 
 // -----
 
-// Weights that are no constants cannot be packed: everything stays row-major.
+// Weights that are not constant cannot be packed: everything stays row-major.
 // CHECK-LABEL: func.func @open_weights
 // CHECK-NEXT: %[[Y:.*]] = device.conv %arg0, %arg1
 // CHECK-NOT: algorithm

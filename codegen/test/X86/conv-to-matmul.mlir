@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --x86-conv-to-matmul --split-input-file | FileCheck %s
 
-// Weights times what the windows see; the bias is added first in the epilogue.
+// The matmul multiplies the weights by the windows; the epilogue first adds the bias.
 // CHECK-LABEL: func.func @windows
 // CHECK: %[[B:.*]] = device.reshape %arg2 : (tensor<3xf32>) -> tensor<1x1x3x1xf32>
 // CHECK: %[[A:.*]] = device.reshape %arg1 : {{.*}} -> tensor<1x1x3x8xf32>
@@ -19,7 +19,7 @@ func.func @windows(%x: tensor<1x2x5x5xf32>, %w: tensor<3x2x2x2xf32>, %b: tensor<
 
 // -----
 
-// One tap that sees every position reads the input as it lies; groups are matrices of their own.
+// A single tap that reads every position uses the input in place; groups are separate matrices.
 // CHECK-LABEL: func.func @pointwise
 // CHECK-NOT: device.copy
 // CHECK: device.matmul %{{.*}}, %{{.*}} : (tensor<1x2x3x4xf32>, tensor<2x2x4x25xf32>) -> tensor<2x2x3x25xf32>
@@ -30,7 +30,7 @@ func.func @pointwise(%x: tensor<2x8x5x5xf32>, %w: tensor<6x4x1x1xf32>) -> tensor
 
 // -----
 
-// As many results as positions, but padding between: not the input itself.
+// There are as many results as input positions, but some are padding, so the input itself cannot be used.
 // CHECK-LABEL: func.func @padded
 // CHECK: device.copy %arg0 {fill = 0.000000e+00 : f64
 // CHECK: device.matmul
@@ -41,7 +41,7 @@ func.func @padded(%x: tensor<1x2x3x3xf32>, %w: tensor<3x2x1x1xf32>) -> tensor<1x
 
 // -----
 
-// Constant weights and depthwise ones stay.
+// Convolutions with constant weights and depthwise convolutions are unchanged.
 // CHECK-LABEL: func.func @others
 // CHECK-COUNT-2: device.conv
 // CHECK-NOT: device.matmul

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --x86-flatten-volumes --split-input-file | FileCheck %s
 
-// What the taps of a result along the depth see becomes the channels of its frame, zeros outside.
+// The taps of a result along the depth become the channels of its frame, with zeros outside.
 // CHECK-LABEL: func.func @windows
 // CHECK: %[[X:.*]] = device.reshape %arg0 : {{.*}} -> tensor<1x1x2x5x4x4xf32>
 // CHECK: %[[W:.*]] = device.copy %[[X]] {fill = 0.000000e+00 : f64
@@ -20,7 +20,7 @@ func.func @windows(%x: tensor<1x2x5x4x4xf32>) -> tensor<1x1x3x5x4xf32> {
 
 // -----
 
-// The zero point of integers is what stands outside of the volume.
+// The zero point of integers fills positions outside the volume.
 // CHECK-LABEL: func.func @zero_point
 // CHECK: device.copy %{{.*}} {fill = -7.000000e+00 : f64
 func.func @zero_point(%x: tensor<1x2x5x1x4xi8>) -> tensor<1x1x5x1x2xi32> {
@@ -31,7 +31,7 @@ func.func @zero_point(%x: tensor<1x2x5x1x4xi8>) -> tensor<1x1x5x1x2xi32> {
 
 // -----
 
-// A kernel of one row and one column sees the depth as a height: no byte moves, operands of the epilogue neither.
+// For a kernel of one row and one column, the depth becomes the height; no bytes move, not even of epilogue operands.
 // CHECK-LABEL: func.func @columns
 // CHECK-NOT: device.copy
 // CHECK: device.conv %{{.*}}, %{{.*}} extras(%{{.*}}, %{{.*}}) epilogue
@@ -52,7 +52,7 @@ func.func @columns(%x: tensor<1x2x5x4x4xf32>, %s: tensor<2x1x1x1xf32>) -> tensor
 
 // -----
 
-// A maximum is one over frames, then one along the depth.
+// A maximum becomes one over frames and then one along the depth.
 // CHECK-LABEL: func.func @maximum
 // CHECK: device.pool max %{{.*}} {dilations = array<i64: 1, 1>, kernel = array<i64: 3, 2>, pads = array<i64: 1, 0, 1, 0>, strides = array<i64: 2, 2>} : (tensor<1x10x4x4xf32>) -> tensor<1x10x2x2xf32>
 // CHECK: device.pool max %{{.*}} {dilations = array<i64: 1, 1>, kernel = array<i64: 2, 1>, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<1x2x5x4xf32>) -> tensor<1x2x4x4xf32>
@@ -63,7 +63,7 @@ func.func @maximum(%x: tensor<1x2x5x4x4xf32>) -> tensor<1x2x4x2x2xf32> {
 
 // -----
 
-// Left alone: depthwise taps along the depth, a mean, an operand of the epilogue that varies by depth.
+// Unchanged: depthwise taps along the depth, a mean, and an epilogue operand that varies along the depth.
 // CHECK-LABEL: func.func @others
 // CHECK: device.conv %arg0{{.*}} -> tensor<1x2x3x4x4xf32>
 // CHECK: device.pool avg %arg0{{.*}} -> tensor<1x2x4x4x4xf32>

@@ -3,7 +3,7 @@
 // RUN: tessera-opt %s --x86-hoist-inputs --x86-pack-weights --split-input-file | FileCheck %s --check-prefix=PACKED
 // RUN: tessera-opt %s --x86-hoist-inputs=vector-bytes=16 --split-input-file | FileCheck %s --check-prefix=SSE
 
-// One product of all steps, the biases of inputs and states together behind it; the weights of two directions side by side.
+// One matmul for all steps adds the biases of inputs and states; the weights of two directions are concatenated.
 // CHECK-LABEL: func.func @both
 // CHECK-DAG: %[[W:.*]] = top.constant dense<{{\[\[}}1.000000e+00], [2.000000e+00], [3.000000e+00], [4.000000e+00{{\]\]}}> : tensor<4x1xf32>
 // CHECK-DAG: %[[B:.*]] = top.constant dense<[4.000000e+00, 6.000000e+00, 1.200000e+01, 1.400000e+01]> : tensor<4xf32>
@@ -38,7 +38,8 @@ func.func @candidate(%x: tensor<3x2x1xf32>) -> tensor<3x1x2x1xf32> {
 
 // -----
 
-// Weights that come at run time stay, and those of 16 bits where nothing widens them in registers.
+// Weights known only at run time are unchanged, and so are 16-bit weights on a chip that cannot widen them in
+// registers.
 // CHECK-LABEL: func.func @open
 // CHECK-NOT: device.matmul
 // CHECK: device.recurrent %arg0, %arg1 w

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --x86-emit-kernels="chip=x86-avx512" | FileCheck %s
 
-// 20 channels: one whole block, and one of four lanes whose other lanes become zero though f(0) is not.
+// 20 channels are one whole block and one of four lanes, whose other lanes become zero although f(0) is not.
 // CHECK-LABEL: func.func @map
 // CHECK: llvm.load {{.*}} : !llvm.ptr -> vector<32xf32>
 // CHECK: llvm.store

@@ -2,7 +2,8 @@
 // RUN: tessera-opt %s --x86-emit-kernels="chip=x86-v2" | FileCheck %s --check-prefixes=CHECK,V2
 // RUN: tessera-opt %s --x86-emit-kernels="chip=x86-avx2 lower=true" | FileCheck %s --check-prefix=LLVM
 
-// Two registers of f32 at a time; the ABI of kernel_abi.h; no remainder, so no mask.
+// The kernel has the ABI of kernel_abi.h, handles two registers of f32 at a time, and needs no mask without a
+// remainder.
 // CHECK-LABEL: func.func @map(%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr)
 // AVX512: llvm.load {{.*}} : !llvm.ptr -> vector<32xf32>
 // V2: llvm.load {{.*}} : !llvm.ptr -> vector<8xf32>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --x86-assign-layouts="bf16-dots=true amx=true" --x86-pack-weights="byte-dots=true bf16-dots=true amx=true" --split-input-file | FileCheck %s
 
-// Chunks divide K where they can; signed bytes keep their bias.
+// Chunks divide K if possible; signed bytes keep their bias.
 // CHECK-LABEL: func.func @products
 // CHECK-NOT: dense<-
 // CHECK: packing = #x86.packing<matrix, i8x4, shape = [80, 12], tile = 32 x 16, chunk = 40>
@@ -17,7 +17,7 @@ func.func @products(%x: tensor<64x80xi8>, %f: tensor<64x96xbf16>) -> (tensor<64x
 
 // -----
 
-// K of 68 bytes is padded to two chunks of 36; one row is left to vectors, whose signed bytes are multiplied as x + 128.
+// K of 68 bytes is padded to two chunks of 36; a single row uses vectors, which multiply signed bytes as x + 128.
 // CHECK-LABEL: func.func @padded
 // CHECK: packing = #x86.packing<matrix, i8x4, shape = [68, 15], tile = 32 x 16, chunk = 36>
 // CHECK-SAME: tensor<1152xi8>
@@ -31,7 +31,7 @@ func.func @padded(%x: tensor<64x68xi8>, %one: tensor<1x68xi8>) -> (tensor<64x15x
 
 // -----
 
-// Three channels of a row-major image are pixels of four.
+// Three channels of a row-major image are padded to pixels of four.
 // CHECK-LABEL: func.func @image
 // CHECK: packing = #x86.packing<pixels, i8x4, shape = [6, 3, 7, 7], tile = 32 x 16, chunk = 28>
 // CHECK-SAME: tensor<3136xi8>
@@ -43,8 +43,8 @@ func.func @image(%x: tensor<1x3x64x64xui8>) -> tensor<1x6x32x32xi32> {
 
 // -----
 
-// The taps of a kernel row follow each other: three times 16 channels are one chunk. Columns two apart are chunks of
-// their own.
+// The taps of a kernel row are contiguous: three times 16 channels are one chunk. With dilation 2, each column is a
+// chunk.
 // CHECK-LABEL: func.func @taps
 // CHECK: packing = #x86.packing<channels_last, i8x4, shape = [7, 16, 3, 3], tile = 32 x 16, chunk = 48>
 // CHECK: packing = #x86.packing<channels_last, i8x4, shape = [1, 64, 3, 3], tile = 32 x 16, chunk = 64>
@@ -58,8 +58,8 @@ func.func @taps(%x: tensor<1x16x16x16xi8>, %far: tensor<1x64x16x16xi8>) -> (tens
 
 // -----
 
-// Of i16 the low and the high bytes are rows of their own, so that a tile has 16 rows. An image is left to vectors, and
-// so is a product of so few columns that taking the bytes apart does not pay.
+// The low and high bytes of i16 are separate rows, so a tile has 16 rows. An image uses vectors, and so does a matmul
+// with so few columns that splitting the bytes does not pay.
 // CHECK-LABEL: func.func @words
 // CHECK: packing = #x86.packing<matrix, i16x2, shape = [80, 12], tile = 28 x 16>
 // CHECK: packing = #x86.packing<channels_last, i8x4, shape = [7, 16, 3, 3], tile = 16 x 16, chunk = 48>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --x86-narrow-attention --split-input-file | FileCheck %s
 
-// What makes q, k and v rounds them, moved or not, if attention alone reads them.
+// The ops that compute q, k and v round them, also through reshapes, if attention is their only user.
 // CHECK-LABEL: func.func @rounded
 // CHECK: %[[V:.*]] = device.map(%arg2)
 // CHECK: %[[X:.*]] = device.matmul %arg0, %arg1 epilogue
@@ -24,7 +24,7 @@ func.func @rounded(%x: tensor<1x5x8xf32>, %w: tensor<8x12xf32>, %v: tensor<5x3x4
 
 // -----
 
-// Results of f32, an odd depth, and exact functions keep what they have.
+// f32 results, odd depths and exact functions are unchanged.
 // CHECK-LABEL: func.func @single
 // CHECK: device.attention {{.*}} : (tensor<5x3x4xf32>, tensor<5x3x4xf32>, tensor<5x3x4xf32>) -> tensor<5x3x4xf32>
 func.func @single(%q: tensor<5x3x4xf32>) -> tensor<5x3x4xf32> {

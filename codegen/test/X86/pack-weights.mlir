@@ -45,7 +45,7 @@ func.func @depthwise(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x4x3xf32> {
 
 // -----
 
-// A matrix that is no constant is packed at run time, by the kernel.
+// A matrix that is not constant is packed by the kernel at run time.
 // CHECK-LABEL: func.func @open
 // CHECK: device.matmul %arg0, %arg1
 // CHECK-NOT: packing
@@ -57,8 +57,8 @@ func.func @open(%x: tensor<4x2xf32>, %w: tensor<2x3xf32>) -> tensor<4x3xf32> {
 
 // -----
 
-// Integers from -8 to 7 share bytes, two steps of K in one: 1 and -1 are 0xf1, 2 and 7 are 0x72. One scale per column and
-// the bias go into the epilogue.
+// Two K steps of integers from -8 to 7 share a byte: 1 and -1 are 0xf1, 2 and 7 are 0x72. One scale per column and the
+// bias go into the epilogue.
 // CHECK-LABEL: func.func @nibbles
 // CHECK: %[[W:.*]] = top.constant dense<[-15, 114, 0, {{.*}}]> : tensor<16xi8>
 // CHECK: device.matmul %arg0, %[[W]] extras(%{{.*}}, %{{.*}}) epilogue
@@ -77,7 +77,7 @@ func.func @nibbles(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
 
 // -----
 
-// Groups that are no blocks of 16 steps have no kernel: the weights become f32 again.
+// There is no kernel for groups that are not whole blocks of 16 steps: the weights become f32 again.
 // CHECK-LABEL: func.func @odd_groups
 // CHECK: top.constant dense<[5.000000e-01, {{.*}}1.000000e+00, {{.*}}> : tensor<48xf32>
 // CHECK: device.matmul
@@ -91,7 +91,7 @@ func.func @odd_groups(%x: tensor<3x3xf32>) -> tensor<3x1xf32> {
 
 // -----
 
-// Scales of more groups lie behind the integers of their panel.
+// Scales of several groups follow the integers of their panel.
 // CHECK-LABEL: func.func @scale_rows
 // CHECK: device.matmul
 // CHECK-SAME: packing = #x86.packing<matrix, i8, shape = [32, 1], tile = 28 x 16, scale_group = 16>
@@ -104,7 +104,7 @@ func.func @scale_rows(%x: tensor<3x32xf32>) -> tensor<3x1xf32> {
 
 // -----
 
-// Bytes: dot products of four where the chip has them, pairs of words elsewhere; the order of K follows the input.
+// Bytes use dot products of four if the chip has them, else pairs of words; the order of K follows the input.
 // CHECK-LABEL: func.func @bytes
 // CHECK: packing = #x86.packing<taps, i16x4, shape = [16, 3, 3, 3], tile = {{[0-9]+}} x 16>
 // DOTS-LABEL: func.func @bytes
@@ -117,7 +117,7 @@ func.func @bytes(%x: tensor<1x3x8x8xi8>) -> tensor<1x16x6x6xi32> {
 
 // -----
 
-// Dilated columns of an image are steps of their own; depthwise bytes are windows where dot products exist.
+// Dilated columns of an image are separate K steps; depthwise bytes use windows if the chip has dot products.
 // CHECK-LABEL: func.func @apart
 // CHECK: packing = #x86.packing<apart, f32, shape = [16, 1, 3, 3]
 // CHECK: packing = #x86.packing<depthwise, f32, shape = [16, 1, 3, 3], tile = 16 x 16>
@@ -133,7 +133,7 @@ func.func @apart(%x: tensor<1x1x9x9xf32>, %b: tensor<1x16x8x8xi8>) -> (tensor<1x
 
 // -----
 
-// Pairs of K lie together where bf16 meets bf16, an odd one beside zero; what is f32 or widened stays single.
+// bf16 times bf16 packs pairs of K, an odd last one with zero; f32 and widened operands pack single elements.
 // PAIRS-LABEL: func.func @bf16_pairs
 // PAIRS: top.constant dense<[1.000000e+00, 4.000000e+00, 2.000000e+00, 5.000000e+00, 3.000000e+00, 6.000000e+00, 0.000000e+00, {{.*}} 7.000000e+00, 0.000000e+00, 8.000000e+00, 0.000000e+00, 9.000000e+00, 0.000000e+00,{{.*}}> : tensor<64xbf16>
 // PAIRS: packing = #x86.packing<matrix, bf16x2, shape = [3, 3], tile = 28 x 16>
@@ -149,7 +149,7 @@ func.func @bf16_pairs(%x: tensor<4x3xbf16>, %f: tensor<4x3xf32>) -> (tensor<4x3x
 
 // -----
 
-// Rows of an image are read in pairs of columns, of which the last of an odd number is one alone.
+// Rows of an image are read in pairs of columns; the last of an odd number of columns is single.
 // PAIRS-LABEL: func.func @bf16_rows
 // PAIRS: packing = #x86.packing<taps, bf16x2, shape = [16, 3, 2, 2]
 // PAIRS: packing = #x86.packing<taps, bf16x2, shape = [16, 3, 3, 3]

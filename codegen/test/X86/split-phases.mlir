@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --x86-split-phases --split-input-file | FileCheck %s
 
-// A row of stride 2 and three taps: even results take the middle tap, odd ones the two others.
+// A row with stride 2 and three taps: even results use the middle tap, odd results the two others.
 // CHECK-LABEL: func.func @rows
 // CHECK: %[[A:.*]] = device.conv %arg0, %{{.*}} bias %{{.*}} epilogue
 // CHECK: pads = array<i64: 0, 0, 0, 0>{{.*}} (tensor<1x1x1x4xf32>, tensor<16x1x1x2xf32>, tensor<16xf32>) -> tensor<1x16x1x3xf32>
