@@ -31,13 +31,13 @@ std::string resultName(mlir::func::FuncOp function, unsigned i) {
   return name ? name.str() : "result" + std::to_string(i);
 }
 
-/// True if a tensor of `actual` type may stand where `declared` is wanted.
+/// Checks that a tensor of type `actual` is compatible with the type `declared`.
 bool fits(RankedTensorType declared, const HostTensor &actual) {
   return declared.getElementType() == actual.getElementType() &&
          succeeded(mlir::verifyCompatibleShape(declared.getShape(), actual.getShape()));
 }
 
-/// Every name in `inputs` is an argument's.
+/// Checks that every name in `inputs` is the name of an argument.
 LogicalResult checkNames(mlir::func::FuncOp function, const TensorMap &inputs) {
   llvm::SmallVector<std::string> names;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
@@ -162,7 +162,7 @@ LogicalResult Evaluator::runBlock(mlir::Block &block, Tensors &yielded) {
 }
 
 LogicalResult Evaluator::runInBlock(mlir::Operation *op) {
-  // Constants are looked up first: that may move the map's other entries.
+  // Load constants first, as loading may move the other entries of the map.
   for (mlir::Value value : op->getOperands()) {
     if (!lookupOrError(op, value)) {
       return failure();
@@ -190,8 +190,8 @@ LogicalResult Evaluator::runInBlock(mlir::Operation *op) {
 
 namespace {
 
-/// The result types of `op` for the actual operands: asks a copy of it whose operands have the
-/// actual shapes and, where small enough to matter for shapes, are constants.
+/// Infers the result types of `op` for the actual operands. Uses a copy of the op whose operands have the actual shapes
+/// and, if small enough to matter for shapes, are constants.
 LogicalResult inferActualTypes(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs,
                                llvm::SmallVectorImpl<RankedTensorType> &types) {
   mlir::OwningOpRef<mlir::ModuleOp> scratch = mlir::ModuleOp::create(op->getLoc());
@@ -213,7 +213,7 @@ bool hasDynamicType(mlir::Operation *op) {
   return llvm::any_of(op->getOperandTypes(), isDynamic) || llvm::any_of(op->getResultTypes(), isDynamic);
 }
 
-/// Checks what was computed against the declared types, which may be more exact than the inferred.
+/// Checks the results against the declared types, which may be more precise than the inferred ones.
 LogicalResult checkResults(mlir::Operation *op, llvm::ArrayRef<HostTensor> outputs) {
   for (auto [i, output] : llvm::enumerate(outputs)) {
     auto declared = llvm::cast<RankedTensorType>(op->getResult(i).getType());
@@ -246,7 +246,7 @@ LogicalResult Evaluator::runSimpleOp(mlir::Operation *op, llvm::ArrayRef<const H
       if (!type.hasStaticShape() && !llvm::isa<NonZeroOp>(op)) {
         return op->emitOpError("the shape of a result depends on too large a tensor: ") << type;
       }
-      // Only the op itself can count its results; it resizes the tensor.
+      // Only the op itself can determine the number of its results; it resizes the tensor.
       llvm::replace(shape, mlir::ShapedType::kDynamic, int64_t(0));
       outputs.emplace_back(type.getElementType(), shape);
     }

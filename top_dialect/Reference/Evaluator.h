@@ -1,7 +1,7 @@
 //===- Evaluator.h - Runs Top functions and single ops on host tensors ---===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The golden of every test: one op after the other, each evaluated by its `evaluate` member.
+// Evaluates one op after the other with its `evaluate` member; the result is the reference of every test.
 #pragma once
 
 #include "top_dialect/IR/HostTensor.h"
@@ -21,20 +21,19 @@ class LoopOp;
 /// Tensors by ONNX name.
 using TensorMap = std::map<std::string, HostTensor, std::less<>>;
 
-/// Told of every tensor that an op's `top.outputs` names, once it is computed.
+/// Called with every tensor that an op's `top.outputs` names, when it has been computed.
 using TensorCallback = std::function<void(llvm::StringRef name, const HostTensor &tensor)>;
 
-/// Not thread-safe; one run at a time. Errors are emitted as diagnostics at the function or op.
+/// Runs Top functions. Not thread-safe; one run at a time. Errors are emitted as diagnostics at the function or op.
 class Evaluator {
 public:
   explicit Evaluator(TensorCallback callback = nullptr) : callback(std::move(callback)) {}
 
-  /// Runs `function` on `inputs`, one per argument by `top.name`: all of them, no others, each of
-  /// the declared element type and shape (any size where a dim is `?`). Gives the results by
-  /// `top.name`.
+  /// Runs `function` on `inputs`, which must contain exactly one tensor per argument, by its `top.name`, with the
+  /// declared element type and shape (any size for `?` dims). Returns the results by `top.name`.
   llvm::FailureOr<TensorMap> run(mlir::func::FuncOp function, const TensorMap &inputs);
 
-  /// Evaluates one op on the values of its operands. Regions may use constants from outside.
+  /// Evaluates one op on the values of its operands. Its regions may use constants defined outside.
   llvm::LogicalResult runOp(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs,
                             llvm::SmallVectorImpl<HostTensor> &outputs);
 
@@ -43,14 +42,14 @@ private:
 
   llvm::LogicalResult runIf(IfOp op, const HostTensor &condition, Tensors &outputs);
   llvm::LogicalResult runLoop(LoopOp op, llvm::ArrayRef<const HostTensor *> inputs, Tensors &outputs);
-  /// Runs a block whose arguments have been set; `yielded` are the operands of its terminator.
+  /// Runs a block whose arguments are set. `yielded` receives the operands of its terminator.
   llvm::LogicalResult runBlock(mlir::Block &block, Tensors &yielded);
   llvm::LogicalResult runInBlock(mlir::Operation *op);
   llvm::LogicalResult runSimpleOp(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs, Tensors &outputs);
-  /// The value's tensor; constants are looked up when first asked for. Null: never computed.
+  /// Returns the value's tensor, or null if it was not computed. Constants are loaded at their first use.
   const HostTensor *lookup(mlir::Value value);
   const HostTensor *lookupOrError(mlir::Operation *user, mlir::Value value);
-  /// What may be freed after which op of `block`.
+  /// Returns, per op of `block`, the values that can be freed after it.
   const llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> &lastUses(mlir::Block &block);
 
   TensorCallback callback;

@@ -22,7 +22,7 @@ inline int64_t product(DimsRef dims) {
   return count;
 }
 
-/// Strides of a dense row-major tensor.
+/// Returns the strides of a dense row-major tensor.
 inline Dims rowMajorStrides(DimsRef shape) {
   Dims strides(shape.size(), 1);
   for (int64_t d = static_cast<int64_t>(shape.size()) - 2; d >= 0; --d) {
@@ -31,7 +31,7 @@ inline Dims rowMajorStrides(DimsRef shape) {
   return strides;
 }
 
-/// Strides that read a dense tensor of shape `from` as if broadcast (as in numpy) to `to`.
+/// Returns the strides that read a dense tensor of shape `from` as if it were broadcast (as in numpy) to `to`.
 inline Dims broadcastStrides(DimsRef from, DimsRef to) {
   Dims dense = rowMajorStrides(from);
   Dims strides(to.size(), 0);
@@ -50,7 +50,7 @@ inline int64_t dot(DimsRef a, DimsRef b) {
   return sum;
 }
 
-/// Advances `index` to the next position of `shape`; false after the last one.
+/// Advances `index` to the next position of `shape`. Returns false after the last one.
 inline bool nextIndex(llvm::MutableArrayRef<int64_t> index, DimsRef shape) {
   for (int64_t d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d) {
     if (++index[d] < shape[d]) {

@@ -1,10 +1,10 @@
-//===- Panel.cpp - The inner loop of convolution and matmul ---===//
+//===- Panel.cpp - Inner loop of convolution and matmul -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Reference/Panel.h"
 
 #include <algorithm>
 
-// Four rows at a time, so that an accumulator is loaded and stored once per four products.
+// Processes four rows at a time, so that an accumulator is loaded and stored once per four multiplications.
 #define TESSERA_MULTIPLY_PANEL(T)                                                                                      \
   int64_t k = 0;                                                                                                       \
   for (; k + 4 <= depth; k += 4) {                                                                                     \
@@ -22,7 +22,7 @@
 
 namespace tessera::top::reference {
 
-// The golden of every test should not take minutes: the vector width is chosen at run time.
+// The reference of every test should not take minutes: choose the vector width at run time.
 __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) void
 multiplyPanel(const double *__restrict row, const double *__restrict panel, int64_t depth, int64_t width,
               double *__restrict acc) {
@@ -36,7 +36,7 @@ multiplyPanel(const uint64_t *__restrict row, const uint64_t *__restrict panel, 
 }
 
 void multiplyPanel(const int64_t *row, const int64_t *panel, int64_t depth, int64_t width, int64_t *acc) {
-  // Two's complement: the wrapped product and sum do not depend on the sign.
+  // In two's complement, the wrapped product and sum do not depend on the sign.
   multiplyPanel(reinterpret_cast<const uint64_t *>(row), reinterpret_cast<const uint64_t *>(panel), depth, width,
                 reinterpret_cast<uint64_t *>(acc));
 }

@@ -1,4 +1,4 @@
-//===- Panel.h - The inner loop of convolution and matmul ---===//
+//===- Panel.h - Inner loop of convolution and matmul ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,13 +6,12 @@
 
 namespace tessera::top::reference {
 
-/// acc[p] += sum over k of row[k] * panel[k * width + p], for p < width.
-/// Integers wrap around.
+/// Computes acc[p] += sum over k of row[k] * panel[k * width + p], for p < width. Integers wrap around.
 void multiplyPanel(const double *row, const double *panel, int64_t depth, int64_t width, double *acc);
 void multiplyPanel(const int64_t *row, const int64_t *panel, int64_t depth, int64_t width, int64_t *acc);
 void multiplyPanel(const uint64_t *row, const uint64_t *panel, int64_t depth, int64_t width, uint64_t *acc);
 
-/// Columns per panel, such that a panel of `depth` rows stays in the cache.
+/// Returns the number of columns per panel such that a panel of `depth` rows stays in the cache.
 int64_t panelWidth(int64_t depth, int64_t columns);
 
 } // namespace tessera::top::reference

@@ -23,7 +23,7 @@ HostTensor makeScalar(mlir::BlockArgument argument, int64_t value) {
   return tensor;
 }
 
-/// Stacks equal-shaped tensors along a new leading dim. Without any, the shape is `yielded`'s.
+/// Stacks tensors of equal shape along a new leading dim. If there are none, uses the shape of `yielded`.
 LogicalResult stack(mlir::Operation *op, llvm::ArrayRef<HostTensor> parts, mlir::RankedTensorType yielded,
                     HostTensor &result) {
   Dims shape(parts.empty() ? yielded.getShape() : parts[0].getShape());

@@ -20,10 +20,10 @@ using llvm::success;
 
 namespace {
 
-/// The position in dim d of the input that tap `k` of output position `o` meets, if there is one.
+/// Returns the position in dim d of the input that tap `k` of output position `o` reads, if there is one.
 using TapPosition = llvm::function_ref<std::optional<int64_t>(size_t d, int64_t o, int64_t k)>;
 
-/// Linear input position per (tap, output position), -1 where the tap meets nothing.
+/// Returns the linear input position for each (tap, output position); -1 if the tap does not read any.
 std::vector<int64_t> tapTable(DimsRef input, DimsRef kernel, DimsRef output, TapPosition position) {
   std::vector<int64_t> table;
   table.reserve(product(kernel) * product(output));
@@ -41,20 +41,20 @@ std::vector<int64_t> tapTable(DimsRef input, DimsRef kernel, DimsRef output, Tap
   return table;
 }
 
-/// The activation fused into conv and matmul: y = max(y, 0), with limit > 0 also min(y, limit).
+/// Applies the activation fused into conv and matmul: y = max(y, 0) and, with limit > 0, min(y, limit).
 template <typename T>
 void activate(bool relu, double limit, std::vector<T> &values) {
   if (!relu) {
     return;
   }
   for (T &v : values) {
-    v = v <= 0 ? T(0) : v; // -0 too
+    v = v <= 0 ? T(0) : v; // also -0
     v = limit > 0 && static_cast<double>(v) > limit ? static_cast<T>(limit) : v;
   }
 }
 
-/// A convolution of either direction. `table` is tapTable's; row oc of `weights` [OC, C / groups *
-/// taps] makes output channel oc.
+/// A convolution in either direction. `table` comes from tapTable. Row oc of `weights` [OC, C / groups * taps] computes
+/// output channel oc.
 template <typename T>
 struct Convolution {
   const HostTensor &x;
@@ -108,7 +108,7 @@ std::vector<T> readBias(const HostTensor *bias, int64_t channels) {
   return bias ? read<T>(*bias) : std::vector<T>(channels, T(0));
 }
 
-/// Weights of a transposed convolution [C, OC/groups, K...] as rows [OC, C/groups * K...].
+/// Returns the weights of a transposed convolution [C, OC/groups, K...] as rows [OC, C/groups * K...].
 template <typename T>
 std::vector<T> transposedRows(const HostTensor &w, int64_t groups) {
   int64_t channels = w.getShape()[0] / groups, outChannels = w.getShape()[1];
@@ -148,7 +148,7 @@ LogicalResult ConvTransposeOp::evaluate(Inputs inputs, Outputs outputs) {
   const HostTensor &x = *inputs[0], &w = *inputs[1], *bias = operand(*this, inputs, 2);
   DimsRef input = x.getShape().drop_front(2), kernel = w.getShape().drop_front(2);
   int64_t groups = getGroups();
-  // Input i adds to output i stride - pad + k dilation: seen from the output, the i that does.
+  // Input i contributes to output i stride - pad + k dilation. Find the i that contributes to a given output.
   auto position = [&](size_t d, int64_t o, int64_t k) -> std::optional<int64_t> {
     int64_t scaled = o + getPads()[d] - k * getDilations()[d];
     int64_t i = scaled / getStrides()[d];
@@ -173,7 +173,7 @@ LogicalResult ConvTransposeOp::evaluate(Inputs inputs, Outputs outputs) {
 
 namespace {
 
-/// One matrix product a [M, K] b [K, N] -> y [M, N] with element strides per (row, column).
+/// One matrix multiplication a [M, K] b [K, N] -> y [M, N], with element strides per row and column.
 struct MatrixProduct {
   const HostTensor &a, &b;
   HostTensor &y;
@@ -200,7 +200,7 @@ struct MatrixProduct {
   }
 
 private:
-  /// panel[k][n] = b[k][n], read along whichever dim of b is contiguous.
+  /// Fills panel[k][n] = b[k][n], reading along the contiguous dim of b.
   template <typename T>
   void gatherPanel(int64_t bBegin, int64_t width, std::vector<T> &panel) const {
     panel.resize(depth * width);
@@ -264,8 +264,8 @@ namespace {
 struct Window {
   DimsRef kernel, strides, pads, dilations, input;
 
-  /// Calls `visit(linear input position)` for every tap inside the input, returns how many taps lie
-  /// inside the input and its padding.
+  /// Calls `visit(linear input position)` for every tap inside the input. Returns the number of taps inside the input
+  /// and its padding.
   template <typename Visit>
   int64_t forEachTap(DimsRef output, Visit visit) const {
     int64_t padded = 0;
@@ -288,7 +288,7 @@ struct Window {
   }
 };
 
-/// y[n, c, o...] = f(plane of (n, c), o).
+/// Computes y[n, c, o...] = f(plane of (n, c), o).
 template <typename T, typename F>
 void evaluatePool(Inputs inputs, Outputs outputs, F f) {
   DimsRef shape = inputs[0]->getShape(), output = outputs[0].getShape().drop_front(2);

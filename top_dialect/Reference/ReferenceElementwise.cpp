@@ -14,7 +14,7 @@ using llvm::success;
 
 namespace {
 
-/// y[i] = f(a[i], b[i]) after broadcasting, computed in the numbers of a's element type.
+/// Computes y[i] = f(a[i], b[i]) with broadcasting, in the number type of a's elements.
 template <typename F>
 LogicalResult evaluateBinary(Inputs inputs, Outputs outputs, F f) {
   return withNumbers(inputs[0]->getElementType(), [&](auto zero) -> LogicalResult {
@@ -29,11 +29,11 @@ LogicalResult evaluateBinary(Inputs inputs, Outputs outputs, F f) {
   });
 }
 
-/// Integers divided by zero give 0.
+/// Returns a / b. Integer division by zero gives 0.
 template <typename T>
 T quotient(T a, T b) {
   if constexpr (std::is_same_v<T, int64_t>) {
-    return b == 0 ? 0 : b == -1 ? -a : a / b; // the smallest integer / -1 would trap, -x wraps around
+    return b == 0 ? 0 : b == -1 ? -a : a / b; // the smallest integer / -1 would trap; -a wraps around
   } else if constexpr (std::is_integral_v<T>) {
     return b == 0 ? 0 : a / b;
   } else {
@@ -41,7 +41,7 @@ T quotient(T a, T b) {
   }
 }
 
-/// C's remainder: the sign of the dividend; of integers divided by zero, 0.
+/// Returns C's remainder, with the sign of the dividend. Integer division by zero gives 0.
 template <typename T>
 T truncatedRemainder(T a, T b) {
   if constexpr (std::is_same_v<T, double>) {
@@ -51,7 +51,7 @@ T truncatedRemainder(T a, T b) {
   }
 }
 
-/// Python's remainder: the sign of the divisor.
+/// Returns Python's remainder, with the sign of the divisor.
 template <typename T>
 T floorRemainder(T a, T b) {
   T r = truncatedRemainder(a, b);
@@ -122,7 +122,7 @@ LogicalResult PowOp::evaluate(Inputs inputs, Outputs outputs) {
     write(a, outputs[0]);
     return success();
   }
-  // Exact powers of integers; a negative exponent gives the truncated reciprocal.
+  // Powers of integers are exact; a negative exponent gives the truncated reciprocal.
   std::vector<int64_t> base = readBroadcast<int64_t>(*inputs[0], shape);
   std::vector<int64_t> exponent = readBroadcast<int64_t>(*inputs[1], shape);
   for (size_t i = 0; i < base.size(); ++i) {
@@ -153,7 +153,7 @@ LogicalResult BitShiftOp::evaluate(Inputs inputs, Outputs outputs) {
   std::vector<uint64_t> a = readBroadcast<uint64_t>(*inputs[0], shape);
   std::vector<uint64_t> b = readBroadcast<uint64_t>(*inputs[1], shape);
   for (size_t i = 0; i < a.size(); ++i) {
-    // C++ leaves a shift by the width or more undefined; all bits are gone then.
+    // A shift by the width or more, undefined in C++, shifts out all bits.
     uint64_t by = std::min<uint64_t>(b[i], 63);
     a[i] = !getLeft() && isSigned ? static_cast<uint64_t>(static_cast<int64_t>(a[i]) >> by)
            : b[i] >= 64           ? 0
@@ -172,7 +172,7 @@ LogicalResult PReluOp::evaluate(Inputs inputs, Outputs outputs) {
 
 namespace {
 
-/// y = f(a, b) on the bit patterns.
+/// Computes y = f(a, b) on the bit patterns.
 template <typename F>
 LogicalResult evaluateBits(Inputs inputs, Outputs outputs, F f) {
   std::vector<uint64_t> a = readBroadcast<uint64_t>(*inputs[0], outputs[0].getShape());
@@ -262,7 +262,7 @@ LogicalResult CastOp::evaluate(Inputs inputs, Outputs outputs) {
   return withNumbers(inputs[0]->getElementType(), [&](auto zero) -> LogicalResult {
     std::vector<decltype(zero)> x = read<decltype(zero)>(*inputs[0]);
     if (!std::is_same_v<decltype(zero), double> && (to.isF16() || to.isBF16())) {
-      // Integers round to f32 first, as in onnxruntime and ml_dtypes.
+      // Integers are rounded to f32 first, as in onnxruntime and ml_dtypes.
       std::vector<double> singles(x.size());
       llvm::transform(x, singles.begin(), [](auto v) { return static_cast<float>(v); });
       write(singles, outputs[0]);
@@ -288,7 +288,7 @@ LogicalResult ClipOp::evaluate(Inputs inputs, Outputs outputs) {
         v = smallerOf(largerOf(v, lo), hi);
         continue;
       }
-      // Compared in double, assigned in T: an integer within the bounds is never rounded.
+      // Compare in double, assign in T, so that an integer within the bounds is never rounded.
       if (static_cast<double>(v) < lo) {
         v = fromDouble<T>(lo);
       }
@@ -305,7 +305,7 @@ LogicalResult ReluOp::evaluate(Inputs inputs, Outputs outputs) {
   return withNumbers(inputs[0]->getElementType(), [&](auto zero) -> LogicalResult {
     std::vector<decltype(zero)> x = read<decltype(zero)>(*inputs[0]);
     for (auto &v : x) {
-      v = v <= 0 ? 0 : v; // -0 too
+      v = v <= 0 ? 0 : v; // also -0
     }
     write(x, outputs[0]);
     return success();

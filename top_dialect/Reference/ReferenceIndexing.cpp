@@ -13,7 +13,7 @@ using llvm::success;
 
 namespace {
 
-/// Counts a negative index from the end; an index outside -size..size-1 is an error at `op`.
+/// Converts a negative index, which counts from the end. Emits an error at `op` if the index is outside -size..size-1.
 template <typename Op>
 LogicalResult normaliseIndex(Op op, int64_t &index, int64_t size) {
   if (index < -size || index >= size) {
@@ -35,8 +35,8 @@ LogicalResult readIndices(Op op, const HostTensor &tensor, int64_t size, std::ve
   return success();
 }
 
-/// Index tuples [..., depth] as linear positions of the slices they select in x: each tuple indexes
-/// the dims batchDims .. batchDims + depth - 1; the leading dims are those of the tuple itself.
+/// Converts index tuples [..., depth] to linear positions of the slices that they select in x. A tuple indexes the dims
+/// batchDims .. batchDims + depth - 1; the dims before are indexed by the position of the tuple itself.
 template <typename Op>
 LogicalResult readTuples(Op op, const HostTensor &tensor, DimsRef shape, int64_t batchDims,
                          std::vector<int64_t> &positions) {
@@ -58,7 +58,7 @@ LogicalResult readTuples(Op op, const HostTensor &tensor, DimsRef shape, int64_t
   return result;
 }
 
-/// How a scattered value joins the one already there.
+/// Combines a scattered value with the existing one.
 template <typename T>
 T combine(ScatterReduction kind, T old, T update) {
   switch (kind) {
@@ -218,7 +218,7 @@ LogicalResult NonZeroOp::evaluate(Inputs inputs, Outputs outputs) {
 
 namespace {
 
-/// The terms of an equation "ab,bc->ac": one per operand, the result's last.
+/// Splits an equation "ab,bc->ac" into its terms: one per operand, then the result's.
 llvm::SmallVector<llvm::StringRef> einsumTerms(llvm::StringRef equation) {
   auto [operands, result] = equation.split("->");
   llvm::SmallVector<llvm::StringRef> terms;
@@ -227,8 +227,8 @@ llvm::SmallVector<llvm::StringRef> einsumTerms(llvm::StringRef equation) {
   return terms;
 }
 
-/// The stride of each letter in a tensor of `shape` indexed by `term`; letters that occur twice (a
-/// diagonal) add up.
+/// Returns the stride of each letter in a tensor of `shape` indexed by `term`. The strides of a repeated letter (a
+/// diagonal) are added.
 Dims letterStrides(llvm::StringRef letters, llvm::StringRef term, DimsRef shape) {
   Dims dense = rowMajorStrides(shape), strides(letters.size(), 0);
   for (size_t d = 0; d < term.size(); ++d) {
@@ -241,7 +241,7 @@ Dims letterStrides(llvm::StringRef letters, llvm::StringRef term, DimsRef shape)
 
 LogicalResult EinsumOp::evaluate(Inputs inputs, Outputs outputs) {
   llvm::SmallVector<llvm::StringRef> terms = einsumTerms(getEquation());
-  // All letters, those of the result first, with their dims.
+  // Collect all letters with their dims, those of the result first.
   std::string letters = terms.back().str();
   Dims dims(outputs[0].getShape());
   for (auto [term, input] : llvm::zip(terms, inputs)) {

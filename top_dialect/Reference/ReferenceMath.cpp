@@ -13,7 +13,7 @@ using llvm::success;
 
 namespace {
 
-/// y[i] = f(x[i]) in double.
+/// Computes y[i] = f(x[i]) in double.
 template <typename F>
 LogicalResult evaluateUnary(Inputs inputs, Outputs outputs, F f) {
   std::vector<double> x = read<double>(*inputs[0]);
@@ -26,7 +26,7 @@ LogicalResult evaluateUnary(Inputs inputs, Outputs outputs, F f) {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// ln(1 + e^x) without overflow.
+/// Returns ln(1 + e^x) without overflow.
 double softplus(double x) { return std::log1p(std::exp(-std::fabs(x))) + (x < 0 ? 0 : x); }
 
 double clamp01(double x) { return x < 0 ? 0 : x > 1 ? 1 : x; }

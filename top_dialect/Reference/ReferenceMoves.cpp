@@ -50,8 +50,7 @@ LogicalResult SliceOp::evaluate(Inputs inputs, Outputs outputs) {
 
 namespace {
 
-/// Where position `i`, counted from the first kept element of a dim of `size`, is read from;
-/// -1 = the fill value.
+/// Returns the source of position `i`, relative to the first kept element of a dim of `size`; -1 for the fill value.
 int64_t paddedSource(PadMode mode, int64_t i, int64_t size) {
   if (i >= 0 && i < size) {
     return i;
@@ -84,7 +83,7 @@ LogicalResult PadOp::evaluate(Inputs inputs, Outputs outputs) {
   moveElements(*inputs[0], outputs[0], [&](DimsRef index) {
     int64_t linear = 0;
     for (size_t d = 0; d < rank; ++d) {
-      // Negative pads cut first; what is left is then extended.
+      // Negative pads crop first; the rest is then extended.
       int64_t cutFront = std::max<int64_t>(-pads[d], 0);
       int64_t kept = shape[d] - cutFront - std::max<int64_t>(-pads[rank + d], 0);
       int64_t addFront = std::max<int64_t>(pads[d], 0);

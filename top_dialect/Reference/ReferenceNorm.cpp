@@ -17,7 +17,7 @@ using llvm::success;
 
 namespace {
 
-/// Softmax (or its logarithm) of `count` values at x, x + stride, ...
+/// Replaces `count` values at x, x + stride, ... by their softmax or its logarithm.
 void softmaxInPlace(double *x, int64_t count, int64_t stride, bool logarithm) {
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
   for (int64_t k = 0; k < count; ++k) {
@@ -32,7 +32,7 @@ void softmaxInPlace(double *x, int64_t count, int64_t stride, bool logarithm) {
   }
 }
 
-/// (x - mean) / sqrt(variance + epsilon) of `count` consecutive values; `rms` takes the mean as 0.
+/// Replaces `count` consecutive values by (x - mean) / sqrt(variance + epsilon); `rms` takes the mean as 0.
 void normalise(double *x, int64_t count, double epsilon, bool rms) {
   double mean = 0, variance = 0;
   for (int64_t i = 0; i < count && !rms; ++i) {
@@ -135,7 +135,7 @@ LogicalResult LrnOp::evaluate(Inputs inputs, Outputs outputs) {
   return success();
 }
 
-/// Rounds a row of powers, whose largest is 1, to |levels| steps, and divides them by their sum.
+/// Rounds the exponentials of a row, relative to its largest score, to |levels| steps, and divides them by their sum.
 static void roundPowers(llvm::MutableArrayRef<double> row, int64_t levels) {
   double largest = *llvm::max_element(row), sum = 0;
   for (double &power : row) {
@@ -162,7 +162,7 @@ LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
 
   Dims kBatch = broadcastStrides(k.getShape().drop_back(2), batch);
   Dims vBatch = broadcastStrides(v.getShape().drop_back(2), batch);
-  int64_t first = 0; // of all batches' queries
+  int64_t first = 0; // index over the queries of all batches
   forEachIndex(batch, [&](DimsRef index) {
     const double *keyRows = ks.data() + dot(index, kBatch) * keys * width;
     const double *valueRows = vs.data() + dot(index, vBatch) * keys * valueWidth;
@@ -178,7 +178,7 @@ LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
         scores[t] = scores[t] * factor + (mask ? masks[row * keys + t] : 0.0);
       }
       if (zeroesMaskedRows(*this) && llvm::all_of(scores, [](double score) { return score == -HUGE_VAL; })) {
-        return; // y starts at 0
+        return; // y is zero-initialised
       }
       if (getLevels() && keys) {
         roundPowers(scores, *getLevels());

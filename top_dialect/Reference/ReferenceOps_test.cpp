@@ -1,7 +1,7 @@
 //===- ReferenceOps_test.cpp - Every op against literal expectations ---===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// test/*.mlir holds the cases: a function without arguments that returns pairs (actual, expected).
+// The cases are in test/*.mlir: functions without arguments that return pairs (actual, expected).
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Reference/Evaluator.h"
@@ -40,7 +40,7 @@ protected:
   mlir::MLIRContext context;
 };
 
-/// Relative tolerance per type: one rounding of the result, after exact enough arithmetic.
+/// Returns the relative tolerance of a type: one rounding of the result after sufficiently exact arithmetic.
 double tolerance(mlir::Type type) {
   return type.isF64() ? 1e-14 : type.isF32() ? 2e-7 : type.isF16() ? 1e-3 : type.isBF16() ? 8e-3 : 0;
 }

@@ -1,4 +1,4 @@
-//===- ReferenceQuantize.cpp - quantize and dequantize, in f32 as they are defined ---===//
+//===- ReferenceQuantize.cpp - quantize and dequantize, in f32 as defined --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Reference/Support.h"

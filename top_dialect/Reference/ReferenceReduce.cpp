@@ -14,7 +14,7 @@ using llvm::success;
 
 namespace {
 
-/// The smallest (or largest) value of an element type, as T.
+/// Returns the smallest (or largest) value of an element type, as T.
 template <typename T>
 T extreme(mlir::Type type, bool largest) {
   if constexpr (std::is_same_v<T, double>) {
@@ -31,7 +31,7 @@ T extreme(mlir::Type type, bool largest) {
   }
 }
 
-/// Folds the elements of x into one accumulator per element of y: acc = f(acc, x).
+/// Reduces the elements of x to one accumulator per element of y: acc = f(acc, x).
 template <typename T, typename F>
 std::vector<T> foldAxes(const std::vector<T> &x, DimsRef shape, DimsRef reducedStrides, int64_t results, T initial,
                         F f) {
@@ -84,7 +84,7 @@ struct Reduction {
   }
   static T logarithm(T v) { return fromDouble<T>(std::log(static_cast<double>(v))); }
 
-  /// ln(sum e^x), each group shifted by its maximum so that nothing overflows.
+  /// Returns ln(sum e^x), each group shifted by its maximum to avoid overflow.
   std::vector<T> logSumExp() const {
     std::vector<T> shift = map(largest(), [](T v) { return std::isfinite(double(v)) ? v : T(0); });
     std::vector<double> sums(results, 0.0);
@@ -202,7 +202,7 @@ LogicalResult TopKOp::evaluate(Inputs inputs, Outputs outputs) {
     for (int64_t o = 0; o < view.outer; ++o) {
       for (int64_t i = 0; i < view.inner; ++i) {
         std::iota(order.begin(), order.end(), 0);
-        // NaN counts as larger than everything, so that the order is one.
+        // NaN counts as larger than all numbers, which gives a total order.
         llvm::sort(order, [&](int64_t p, int64_t q) {
           T a = x[view.at(o, p, i)], b = x[view.at(o, q, i)];
           bool less = a < b || (a == a && b != b), greater = b < a || (b == b && a != a);

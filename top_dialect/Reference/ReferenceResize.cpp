@@ -13,7 +13,7 @@ using llvm::success;
 
 namespace {
 
-/// Resizes dim `axis` of values of `shape` to taps.size().
+/// Resizes dim `axis` of values of shape `shape` to taps.size().
 std::vector<double> resizeAxis(const std::vector<double> &x, DimsRef shape, int64_t axis,
                                llvm::ArrayRef<ResizeTaps> taps) {
   AxisView view(shape, axis);

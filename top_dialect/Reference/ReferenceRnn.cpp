@@ -1,7 +1,7 @@
 //===- ReferenceRnn.cpp - Vanilla RNN, GRU and LSTM ---===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Formulas and gate orders of the ONNX operators RNN, GRU and LSTM.
+// Follows the formulas and gate orders of the ONNX operators RNN, GRU and LSTM.
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Reference/Support.h"
 
@@ -18,7 +18,7 @@ namespace {
 using Activation = double (*)(double);
 using Vector = std::vector<double>;
 
-/// The ONNX activation of that name with its default parameters, or null.
+/// Returns the ONNX activation of a given name with its default parameters, or null.
 Activation findActivation(llvm::StringRef name) {
   static const std::pair<llvm::StringRef, Activation> kActivations[] = {
       {"Affine", [](double x) { return x; }},
@@ -41,7 +41,7 @@ Activation findActivation(llvm::StringRef name) {
   return nullptr;
 }
 
-/// One direction of a recurrent op; weights as in top.rnn without the direction dim.
+/// One direction of a recurrent op. Weights are as in top.rnn without the direction dim.
 struct Cell {
   RnnKind kind;
   int64_t inputSize, hiddenSize;
@@ -50,7 +50,7 @@ struct Cell {
   Vector w, r, wBias, rBias, peephole;
   llvm::SmallVector<Activation, 3> activations;
 
-  /// One time step: updates the hidden state h and, in an LSTM, the cell state c.
+  /// Computes one time step: updates the hidden state h and, in an LSTM, the cell state c.
   void step(const double *x, Vector &h, Vector &c) const {
     switch (kind) {
     case RnnKind::rnn:
@@ -65,7 +65,7 @@ struct Cell {
 private:
   double clipped(double v) const { return clip > 0 ? std::fmin(std::fmax(v, -clip), clip) : v; }
 
-  /// Row `unit` of a gate's input product, bias included.
+  /// Returns row `unit` of a gate's input contribution, bias included.
   double fromInput(int64_t gate, int64_t unit, const double *x) const {
     int64_t row = gate * hiddenSize + unit;
     double sum = wBias[row];
@@ -124,7 +124,7 @@ private:
   }
 };
 
-/// Slice `direction` of a tensor with leading direction dim, or zeros when it is absent.
+/// Returns slice `direction` of a tensor with a leading direction dim; zeros if the tensor is absent.
 Vector directionOf(const HostTensor *tensor, int64_t direction, int64_t size) {
   Vector values(size, 0.0);
   if (tensor) {

@@ -1,8 +1,8 @@
-//===- ReferenceSuppression.cpp - Greedy choice of boxes ---===//
+//===- ReferenceSuppression.cpp - Greedy selection of boxes ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// In float and in onnxruntime's order of operations: whether two boxes overlap too much is a comparison, which another
-// rounding would turn.
+// Computes in float, in onnxruntime's order of operations: different rounding could reverse the comparison that decides
+// whether two boxes overlap too much.
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Reference/Support.h"
 
@@ -15,7 +15,7 @@ using llvm::success;
 
 namespace {
 
-/// The interval that a box covers in one dim.
+/// The interval that a box covers along one dim.
 struct Span {
   float low, high;
 };
@@ -46,7 +46,7 @@ bool overlaps(const Box &a, const Box &b, float threshold) {
   return common / both > threshold;
 }
 
-/// The chosen boxes of one batch entry and class.
+/// Returns the selected boxes of one batch entry and class.
 std::vector<int64_t> choose(llvm::ArrayRef<float> boxes, llvm::ArrayRef<float> scores, int64_t limit, float iou,
                             float least, bool center) {
   std::vector<int64_t> candidates, chosen;

@@ -1,4 +1,4 @@
-//===- ResizeTaps.cpp - Which input positions a resize weighs together ---===//
+//===- ResizeTaps.cpp - Interpolation weights of resize -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Reference/ResizeTaps.h"
 
@@ -9,14 +9,14 @@ using namespace tessera::top;
 
 namespace {
 
-/// One dim of a resize.
+/// Parameters of one dim of a resize.
 struct ResizeDim {
   mutable ResizeOp op; // generated accessors are not const
   int64_t inSize, outSize;
   double scale;
   double roiStart, roiEnd;
 
-  /// The input coordinate of output position `o`.
+  /// Returns the input coordinate of output position `o`.
   double coordinate(int64_t o) const {
     auto out = static_cast<double>(outSize), in = static_cast<double>(inSize);
     auto x = static_cast<double>(o);
@@ -30,7 +30,7 @@ struct ResizeDim {
     case ResizeCoord::asymmetric:
       return x / scale;
     case ResizeCoord::half_pixel_symmetric: {
-      // The result size was rounded: the centres of both images are kept together.
+      // The result size was rounded: align the centres of both images.
       double adjustment = out / (scale * in);
       return in / 2 * (1 - adjustment) + (x + 0.5) / scale - 0.5;
     }
@@ -57,7 +57,7 @@ struct ResizeDim {
     return x;
   }
 
-  /// The interpolation kernel at distance x.
+  /// Returns the value of the interpolation kernel at distance x.
   double kernel(double x) const {
     x = std::fabs(x);
     if (op.getMode() == ResizeMode::linear) {
@@ -75,11 +75,12 @@ struct ResizeDim {
     double x = coordinate(o);
     result.outside = op.getCoord() == ResizeCoord::tf_crop_and_resize && (x < 0 || x > static_cast<double>(inSize - 1));
     if (op.getMode() == ResizeMode::nearest) {
-      // A scale such as 1.7 is a rounded single; in single its error vanishes, so that ties are ties.
+      // A scale such as 1.7 is a rounded single. Rounding the coordinate to single removes its error, so that ties are
+      // ties.
       result.taps.push_back({clampPosition(static_cast<int64_t>(rounded(static_cast<float>(x)))), 1.0});
       return result;
     }
-    // Antialiasing widens the kernel of a reduction to cover all the input it stands for.
+    // Antialiasing widens the kernel of a reduction to cover all input positions that an output position represents.
     double stretch = op.getAntialias() ? std::min(scale, 1.0) : 1.0;
     double radius = (op.getMode() == ResizeMode::linear ? 1 : 2) / stretch;
     double sum = 0;
@@ -90,7 +91,7 @@ struct ResizeDim {
       result.taps.push_back({clampPosition(i), weight});
       sum += weight;
     }
-    // On a position of x itself its neighbours weigh nothing; without them most tables have a third fewer taps.
+    // At an exact position of x, neighbours have the weight 0. Without them, most tables have a third fewer taps.
     if (sum != 0) {
       llvm::erase_if(result.taps, [](const ResizeTap &tap) { return tap.weight == 0; });
     }

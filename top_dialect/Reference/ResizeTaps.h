@@ -1,8 +1,8 @@
-//===- ResizeTaps.h - Which input positions a resize weighs together ---===//
+//===- ResizeTaps.h - Interpolation weights of resize ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every interpolation of top.resize is separable: per dim one list of weighted input positions for each
-// output position. The reference sums over these lists, the device lowering makes tables of them.
+// Every interpolation of top.resize is separable: per dim, each output position has a list of weighted input positions.
+// The reference sums over these lists; the device lowering turns them into tables.
 #pragma once
 
 #include "top_dialect/IR/TopShapeOps.h"
@@ -11,21 +11,22 @@
 
 namespace tessera::top {
 
+/// An input position and its weight.
 struct ResizeTap {
-  int64_t position; // inside the input
+  int64_t position; // within the input
   double weight;
 };
 
-/// What one output position of one dim is made of.
+/// The weighted input positions of one output position along one dim.
 struct ResizeTaps {
   llvm::SmallVector<ResizeTap, 4> taps; // at least one
-  bool outside = false;                 // tf_crop_and_resize: beyond the input, gives the extrapolation value
+  bool outside = false;                 // tf_crop_and_resize: outside the input, the result is the extrapolation value
 };
 
-/// The taps of every output position of dim `dim`, which has `inSize` positions in x and `outSize` in y.
+/// Returns the taps of every output position of dim `dim`, whose size is `inSize` in x and `outSize` in y.
 std::vector<ResizeTaps> resizeTaps(ResizeOp op, unsigned dim, int64_t inSize, int64_t outSize);
 
-/// True for a dim that maps onto itself: same size and scale, and not cropped.
+/// Checks that a dim is copied unchanged: same size, scale 1, not cropped.
 bool keepsDim(ResizeOp op, unsigned dim, int64_t inSize, int64_t outSize);
 
 } // namespace tessera::top

@@ -8,8 +8,8 @@
 
 namespace tessera::top::reference {
 
-/// An IEEE-like 16-bit float of 1 sign, `kExponentBits` exponent and 15 - kExponentBits fraction
-/// bits. The conversion from double rounds once, to nearest even.
+/// An IEEE-like 16-bit float with 1 sign bit, `kExponentBits` exponent bits and 15 - kExponentBits fraction bits. The
+/// conversion from double rounds once, to nearest even.
 template <int kExponentBits>
 struct SmallFloat {
   static constexpr int kFractionBits = 15 - kExponentBits;
@@ -47,7 +47,7 @@ struct SmallFloat {
   }
 
 private:
-  /// Rounds to a multiple of the unit in the last place; a carry runs into the exponent by itself.
+  /// Rounds to a multiple of the unit in the last place. A carry increments the exponent automatically.
   static uint16_t encode(double magnitude) {
     int exponent = magnitude == 0 ? kMinExponent : std::max(std::ilogb(magnitude), kMinExponent);
     if (exponent > kMaxExponent) {

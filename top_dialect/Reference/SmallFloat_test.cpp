@@ -10,7 +10,7 @@ using namespace tessera::top::reference;
 
 namespace {
 
-/// What LLVM's soft float makes of `value`.
+/// Returns `value` as LLVM's software float rounds it.
 uint16_t roundedByLlvm(double value, const llvm::fltSemantics &semantics) {
   llvm::APFloat number(value);
   bool losesInfo = false;
@@ -31,7 +31,7 @@ void checkAllPatterns(const llvm::fltSemantics &semantics) {
     }
     EXPECT_EQ(value, expected.convertToDouble()) << pattern;
     EXPECT_EQ(Float(value).bits, pattern);
-    // Between two neighbours: below, at and above the middle.
+    // Test values between two neighbours: below, at and above the middle.
     if (std::isfinite(value)) {
       for (double factor : {1 + 0x1p-12, 1 + 0x1p-9, 1 + 0x1p-8, 1 - 0x1p-13, 1 + 0x1p-30}) {
         EXPECT_EQ(Float(value * factor).bits, roundedByLlvm(value * factor, semantics)) << pattern;
@@ -44,7 +44,7 @@ TEST(SmallFloat, ConvertsEveryHalf) { checkAllPatterns<Float16>(llvm::APFloat::I
 
 TEST(SmallFloat, ConvertsEveryBfloat) { checkAllPatterns<BFloat16>(llvm::APFloat::BFloat()); }
 
-/// The fast conversions on bits of f32 agree with the obvious ones, ties included.
+/// Checks that the fast conversions on bits of f32 agree with the obvious ones, ties included.
 template <typename Float>
 void checkFast(float (*widen)(uint16_t), uint16_t (*round)(float)) {
   for (unsigned pattern = 0; pattern < 0x10000; ++pattern) {
@@ -59,7 +59,7 @@ void checkFast(float (*widen)(uint16_t), uint16_t (*round)(float)) {
     }
     EXPECT_EQ(wide, value) << pattern;
     EXPECT_EQ(round(wide), pattern);
-    // Up to the next number in eighths, the middle among them.
+    // Test all eighths up to the next number, including the middle.
     for (int eighth = -7; std::isfinite(wide) && eighth < 8; ++eighth) {
       Float next;
       next.bits = static_cast<uint16_t>(pattern ^ 1);

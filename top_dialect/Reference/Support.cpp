@@ -1,4 +1,4 @@
-//===- Support.cpp - What the op evaluations share ---===//
+//===- Support.cpp - Shared helpers of op evaluation ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Reference/Support.h"
 #include "top_dialect/Reference/SmallFloat.h"
@@ -41,7 +41,7 @@ void withStorage(mlir::Type type, Body &&body) {
   case 64:
     return isUnsigned ? body(uint64_t{}) : body(int64_t{});
   default:
-    // HostTensor's constructor and the evaluator admit only the types above.
+    // HostTensor's constructor and the evaluator accept only the types above.
     llvm_unreachable("element type without a memory form");
   }
 }
@@ -49,8 +49,8 @@ void withStorage(mlir::Type type, Body &&body) {
 template <typename T>
 constexpr bool kIsSmallFloat = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
-/// C's conversion, with a result where C leaves it undefined: NaN, and a float beyond the range, becomes the smallest
-/// integer of 64 bits, or of 32 where the type has fewer; narrow types take its low bits.
+/// Converts as C does, with a defined result where C has none: NaN, and a float out of range, becomes the smallest
+/// 64-bit integer (32-bit for int32 and narrower types); narrow types take its low bits.
 template <typename To, typename From>
 To convert(From value) {
   if constexpr (kIsSmallFloat<From>) {

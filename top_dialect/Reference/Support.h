@@ -1,9 +1,8 @@
-//===- Support.h - What the op evaluations share ---===//
+//===- Support.h - Shared helpers of op evaluation ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops compute in double (float types), int64_t (signed and signless integers) or uint64_t
-// (unsigned integers and i1) whatever the storage type is; a result is rounded or wrapped once,
-// when it is written.
+// Independently of the storage type, ops compute in double (float types), int64_t (signed and signless integers) or
+// uint64_t (unsigned integers and i1). A result is rounded or wrapped once, when it is written.
 #pragma once
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -18,20 +17,20 @@ namespace tessera::top::reference {
 using Inputs = llvm::ArrayRef<const HostTensor *>;
 using Outputs = llvm::MutableArrayRef<HostTensor>;
 
-/// Copies `count` elements, from `begin` on with `stride`, to `values`, converted to T (double,
-/// int64_t or uint64_t). Floats to integer truncate.
+/// Copies `count` elements, starting at `begin` with a stride of `stride`, to `values`, converted to T (double, int64_t
+/// or uint64_t). Conversion from float to integer truncates.
 template <typename T>
 void readRange(const HostTensor &tensor, int64_t begin, int64_t stride, int64_t count, T *values);
 
-/// Stores `count` consecutive elements from `begin` on. To an i1 any non-zero value is true.
+/// Stores `count` consecutive elements starting at `begin`. Any non-zero value becomes true in an i1 tensor.
 template <typename T>
 void writeRange(HostTensor &tensor, int64_t begin, int64_t count, const T *values);
 
-/// C's conversion; where C leaves the result undefined, an integer is the smallest one. T as above.
+/// Converts as C does. If the result is undefined in C, it is the smallest integer. T is as above.
 template <typename T>
 T fromDouble(double value);
 
-/// All elements, in row-major order.
+/// Returns all elements in row-major order.
 template <typename T>
 std::vector<T> read(const HostTensor &tensor) {
   std::vector<T> values(tensor.getNumElements());
@@ -44,7 +43,7 @@ void write(const std::vector<T> &values, HostTensor &tensor) {
   writeRange(tensor, 0, tensor.getNumElements(), values.data());
 }
 
-/// The larger of two numbers, as IEEE 754 has `maximum`: NaN if one is, and +0 above -0.
+/// Returns the larger number, as `maximum` of IEEE 754: NaN if either is NaN, and +0 is larger than -0.
 template <typename T>
 T largerOf(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -55,7 +54,7 @@ T largerOf(T a, T b) {
   return a != a || a > b ? a : b;
 }
 
-/// The smaller: NaN if one is, and -0 below +0.
+/// Returns the smaller number: NaN if either is NaN, and -0 is smaller than +0.
 template <typename T>
 T smallerOf(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -66,7 +65,7 @@ T smallerOf(T a, T b) {
   return a != a || a < b ? a : b;
 }
 
-/// All elements of `tensor` broadcast to `shape`.
+/// Returns all elements of `tensor`, broadcast to `shape`.
 template <typename T>
 std::vector<T> readBroadcast(const HostTensor &tensor, DimsRef shape) {
   std::vector<T> values = read<T>(tensor);
@@ -91,14 +90,14 @@ auto withNumbers(mlir::Type elementType, Body &&body) {
   return body(int64_t{});
 }
 
-/// The operand of ODS number `position`, or null when it is optional and absent.
+/// Returns the operand with ODS number `position`, or null if it is optional and absent.
 template <typename Op>
 const HostTensor *operand(Op op, Inputs inputs, unsigned position) {
   auto [start, length] = op.getODSOperandIndexAndLength(position);
   return length ? inputs[start] : nullptr;
 }
 
-/// Element i of y is element `source(index of i)` of x (linear, row-major); -1 = left as it is.
+/// Sets element i of y to element `source(index of i)` (linear, row-major) of x; leaves it unchanged if that is -1.
 template <typename Source>
 void moveElements(const HostTensor &x, HostTensor &y, Source &&source) {
   int64_t size = elementBytes(x.getElementType());
@@ -113,7 +112,7 @@ void moveElements(const HostTensor &x, HostTensor &y, Source &&source) {
   });
 }
 
-/// Element i of y is x[base + dot(index of i, strides)], in elements.
+/// Sets element i of y to x[base + dot(index of i, strides)], in elements.
 void moveStrided(const HostTensor &x, HostTensor &y, int64_t base, DimsRef strides);
 
 /// Sets every element of y to `value`, rounded to its type.

@@ -452,7 +452,7 @@ func.func @neg_int() -> (tensor<2xi64>, tensor<2xi64>) {
   return %y, %e0 : tensor<2xi64>, tensor<2xi64>
 }
 
-// NaN has no sign.
+// The sign of NaN is NaN.
 func.func @sign() -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = top.constant dense<[-3.0, 0.0, 2.0, 0x7FC00000]> : tensor<4xf32> : tensor<4xf32>
   %y = top.sign %0 : (tensor<4xf32>) -> tensor<4xf32>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantize and dequantize: every function returns pairs (actual, expected).
 
-// Ties go to even, before the zero point is added; what is out of range saturates.
+// Ties go to even before the zero point is added; values out of range saturate.
 func.func @quantize_rounds() -> (tensor<8xi8>, tensor<8xi8>) {
   %x = top.constant dense<[0.25, 0.75, -0.25, -0.75, 1000.0, -1000.0, 0x7F800000, 0x7FC00000]> : tensor<8xf32> : tensor<8xf32>
   %s = top.constant dense<0.5> : tensor<f32> : tensor<f32>
@@ -48,7 +48,7 @@ func.func @dequantize_unsigned() -> (tensor<2xf32>, tensor<2xf32>) {
   return %y, %e0 : tensor<2xf32>, tensor<2xf32>
 }
 
-// i32 wider than f32's mantissa: rounded once, then scaled.
+// i32 values wider than f32's mantissa are rounded once, then scaled.
 func.func @dequantize_i32() -> (tensor<2xf32>, tensor<2xf32>) {
   %x = top.constant dense<[16777217, 16777219]> : tensor<2xi32> : tensor<2xi32>
   %s = top.constant dense<1.0> : tensor<f32> : tensor<f32>

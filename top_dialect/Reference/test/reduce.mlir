@@ -169,7 +169,7 @@ func.func @cumsum_int() -> (tensor<2x1xi64>, tensor<2x1xi64>) {
   return %y, %e0 : tensor<2x1xi64>, tensor<2x1xi64>
 }
 
-// Boxes 0 and 1 share 2 of 6 (no more than a third), 1 and 2 share 3 of 5; 3 has no area; 4 is 0 with its corners turned.
+// Boxes 0 and 1 share 2 of 6 (not more than a third), 1 and 2 share 3 of 5; 3 has no area; 4 is 0 with swapped corners.
 func.func @non_max_suppression() -> (tensor<1x3x5xi64>, tensor<1x3x5xi64>) {
   %b = top.constant dense<[[[0.0, 0.0, 2.0, 2.0], [0.0, 1.0, 2.0, 3.0], [0.0, 1.5, 2.0, 3.5], [0.0, 0.0, 0.0, 2.0], [2.0, 2.0, 0.0, 0.0]]]> : tensor<1x5x4xf32> : tensor<1x5x4xf32>
   %s = top.constant dense<[[[0.5, 0.25, 0.125, 0.5, 0.375], [0.25, 0.375, 0.5, 0.0, 0.25], [0.0, 0.0, 0.0, 0.0, 0.0]]]> : tensor<1x3x5xf32> : tensor<1x3x5xf32>
@@ -181,7 +181,7 @@ func.func @non_max_suppression() -> (tensor<1x3x5xi64>, tensor<1x3x5xi64>) {
   return %y, %e : tensor<1x3x5xi64>, tensor<1x3x5xi64>
 }
 
-// The same without a limit, boxes given by their centres: 1 shares a third with 0; -inf is a score, NaN is none.
+// The same without a score limit and with centres: 1 shares a third with 0; -inf is a valid score, NaN is not.
 func.func @non_max_suppression_center() -> (tensor<1x1x3xi64>, tensor<1x1x3xi64>) {
   %b = top.constant dense<[[[1.0, 1.0, 2.0, 2.0], [2.0, 1.0, 2.0, 2.0], [9.0, 9.0, 1.0, 1.0]]]> : tensor<1x3x4xf32> : tensor<1x3x4xf32>
   %s = top.constant dense<[[[0xFF800000, 1.0, 0x7FC00000]]]> : tensor<1x1x3xf32> : tensor<1x1x3xf32>
