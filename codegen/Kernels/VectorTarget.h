@@ -31,7 +31,7 @@ struct VectorTarget {
   /// Emits a read of |value| (32 bits) in |thread| (i64) of a row. Null if |shuffle| is.
   mlir::Value (*broadcast)(KernelBuilder &kb, mlir::Value value, mlir::Value thread) = nullptr;
   /// Emits a barrier for all threads of kBlockRows rows (from a multiple of kBlockRows on); afterwards each thread sees
-  /// the stores that the others made before it. Null if |shuffle| is.
+  /// the stores that other threads made before the barrier. Null if |shuffle| is.
   void (*barrier)(KernelBuilder &kb) = nullptr;
 
   unsigned vectorBytes() const { return bytes; }

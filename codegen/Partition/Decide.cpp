@@ -126,8 +126,7 @@ double secondsOf(const Problem &problem, const Decision &decision) {
   return seconds;
 }
 
-/// Returns the targets after moving the ops of a phase to target |to|, as far as they can run there; nothing if no op
-/// moves.
+/// Returns the targets after moving those ops of a phase to target |to| that can run on it; nothing if no op moves.
 std::optional<Targets> moved(const Problem &problem, const Decision &from, uint32_t phase, uint32_t to) {
   Targets target = from.target;
   bool changed = false;

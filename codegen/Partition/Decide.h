@@ -34,7 +34,7 @@ struct Problem {
   size_t targets() const { return handOver.size(); }
 };
 
-/// Assignment of ops to phases, which run one after another, each on one target. An op reads only results of its own
+/// Assignment of ops to phases, which run one after another, each on one target. An op reads only results of the same
 /// and earlier phases, so there is no cycle between phases.
 struct Decision {
   std::vector<uint32_t> target; ///< by op

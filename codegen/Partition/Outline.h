@@ -14,8 +14,7 @@ namespace tessera::partition {
 struct Outlined {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;
-  llvm::DenseMap<mlir::Operation *, mlir::Operation *> origins; ///< op of the new function -> the op that it is a copy
-                                                                ///< of
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> origins; ///< op of the new function -> original
 };
 
 Outlined outline(mlir::func::FuncOp from, llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> inputs,

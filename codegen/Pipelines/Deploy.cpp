@@ -319,7 +319,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   }
   PassManager passes(module.getContext());
   watch(passes, "lower", observeIr);
-  if (!result.quantization) { // a quantised model wants the narrow floats it has
+  if (!result.quantization) { // a quantised model keeps its 16-bit floats
     passes.addPass(top::createWidenFloatsPass());
   }
   buildLowering(passes, *options.targets.front(), requantisationOf(options), options.compile.observe);

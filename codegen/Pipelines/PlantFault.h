@@ -12,7 +12,7 @@ namespace tessera::codegen {
 /// fault detection; does nothing if it is not set. Its value is a list "key=value;...". It selects every op named `op`
 /// that has an operand computed by an op named `producer` (if given) and an op named `contains` in its region (if
 /// given). The key `do` is the fault: "crash", "refuse" (an error), "bypass" (readers of the result get an operand of
-/// its type), or "set NAME VALUE" (an attribute). Fails for "refuse" and for an unknown `do`.
+/// the same type), or "set NAME VALUE" (an attribute). Fails for "refuse" and for an unknown `do`.
 llvm::Error plantFault(mlir::func::FuncOp function);
 
 } // namespace tessera::codegen

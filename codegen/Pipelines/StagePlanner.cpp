@@ -115,7 +115,7 @@ private:
   /// subnet.
   llvm::MapVector<Copy, device::Buffer> between;
   std::vector<std::vector<std::pair<Copy, Copy>>> before; ///< copies to make before each subnet
-  /// Results without a tensor of their own: an argument, a constant, or a value that is returned twice.
+  /// Results without a separate tensor: arguments, constants, and values that are returned twice.
   std::vector<std::pair<Value, uint32_t>> repeated;
 };
 

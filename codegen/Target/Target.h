@@ -29,7 +29,7 @@ struct Refusal {
 struct Subnet {
   std::string name;
   mlir::func::FuncOp function; ///< in its own module, which compile() may change
-  bool isWhole = false;        ///< it is the whole model, and the chip is the model's chip
+  bool isWhole = false;        ///< the subnet is the whole model, on the chip that the model is compiled for
 };
 
 /// Options of a compilation. Each family reads those that concern it.
@@ -103,9 +103,9 @@ public:
   /// Returns the largest number of operands of a map on the chip; none: unlimited.
   virtual std::optional<unsigned> mostMapOperands() const { return std::nullopt; }
 
-  /// Returns every op of the function that the chip cannot run, as far as that is known before compilation; the
-  /// emission code answers. The function is a copy and may be changed. Each op in the result is an original op or one
-  /// that a pass inserted before it.
+  /// Returns the ops of the function that the chip cannot run, by the same checks as the code that emits them.
+  /// compile() may still find others. The function is a copy and may be changed. Each op in the result is an original
+  /// op or one that a pass inserted before it.
   virtual std::vector<Refusal> survey(mlir::func::FuncOp function) const = 0;
   /// Returns a rough estimate of the op's time, in seconds, as part of a subnet; it decides where ops run.
   virtual double secondsOf(mlir::Operation *op) const = 0;
