@@ -219,7 +219,7 @@ LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
   });
 }
 
-/// Returns what a copy of |source| by |piece| gives.
+/// Returns the elements of |source| that |piece| reads, in a tensor of dims |sizes|.
 static HostTensor viewOf(PieceAttr piece, const HostTensor &source, ArrayRef<int64_t> sizes) {
   HostTensor made(source.getElementType(), sizes);
   movePiece(piece, source.getBytes().data(), source.getShape(), made.getBytes().data(), sizes,

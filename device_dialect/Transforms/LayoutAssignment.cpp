@@ -23,7 +23,7 @@ bool canBlock(Value value, const LayoutPolicy &policy) {
 
 namespace {
 
-/// Layout that an op wants for one operand.
+/// Layout in which an op should read one operand.
 enum class Wanted { RowMajor, Blocked, Any };
 
 /// The decision for one op.
@@ -34,7 +34,7 @@ struct Choice {
 
 bool blocked(Value value) { return isBlocked(value.getType()); }
 
-/// Returns true if |user| can read a blocked operand without a conversion, as far as is known before its own decision.
+/// Returns true if |user| can probably read a blocked operand without a conversion; its own layout is decided later.
 bool takesBlocked(Operation *user, const LayoutPolicy &policy) {
   auto layouts = dyn_cast<LayoutInterface>(user);
   return layouts && canBlock(user->getResult(0), policy) && layouts.canWriteBlocks();

@@ -13,8 +13,9 @@ namespace tessera::device {
 
 using Dims = llvm::SmallVector<int64_t>;
 
-/// Returns the coarsest dims, none of size 1, whose products give the dims of both shapes; both must have the same
-/// number of elements. Returns nothing if they do not exist.
+/// Returns the coarsest common refinement of two shapes: every dim of |a| and of |b| is the product of consecutive
+/// returned dims, none of which is 1. Both shapes must have the same number of elements. Returns nothing if no such
+/// dims exist.
 std::optional<Dims> commonDims(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 
 /// Returns the regions, which write a tensor of dims |dims|, as regions that write the same bytes with the finer dims

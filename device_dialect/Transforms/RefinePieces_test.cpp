@@ -137,7 +137,7 @@ TEST_F(RefinePieces, DimsThatDoNotMeet) {
   Piece spread = Piece::identity(0, {3});
   spread.dstSteps = {2};
   EXPECT_FALSE(writeRefined({spread}, {6}, {2, 3}));
-  EXPECT_FALSE(readRefined({Piece::identity(0, {4})}, {6}, {4}, {2, 3})) << "4 is no multiple of 3";
+  EXPECT_FALSE(readRefined({Piece::identity(0, {4})}, {6}, {4}, {2, 3})) << "4 is not a multiple of 3";
 }
 
 } // namespace

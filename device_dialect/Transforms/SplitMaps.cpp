@@ -40,8 +40,8 @@ private:
 
   Block &block() { return map.getBody().front(); }
 
-  /// Collects the values with a tensor from which |value| is computed; constants do not count. |seen|: values already
-  /// visited.
+  /// Collects the values, among those stored in tensors, from which |value| is computed; constants do not count.
+  /// |seen|: values already visited.
   void findLeaves(Value value, Leaves &leaves, DenseSet<Value> &seen) {
     if (!seen.insert(value).second) {
       return;

@@ -223,7 +223,7 @@ class TransposedPhases {
 public:
   TransposedPhases(Lowering &lower, top::ConvTransposeOp op, const Source &source)
       : lowering(lower), op(op), source(source), strides(op.getStrides()), groups(op.getGroups()) {
-    int64_t spread = 0; // dims
+    int64_t spread = 0; // number of strided dims
     bool areEqual = true;
     for (auto [stride, size] : llvm::zip_equal(strides, Lowering::dims(op.getW()).drop_front(2))) {
       phases *= stride, spread += stride > 1, areEqual &= size % stride == 0;
