@@ -119,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"--precisions '{unknown[0]}': expected some of {', '.join(TOLERANCES)}")
     if bad := [text for text in args.gemm if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", text)]:
-        parser.error(f"--gemm '{bad[0]}': expected three sizes, as 4096x4096x1024")
+        parser.error(f"--gemm '{bad[0]}': expected three sizes, e.g. 4096x4096x1024")
     if not args.models and not args.gemm:
         parser.error("give a MODEL.onnx or --gemm")
     with tempfile.TemporaryDirectory() as work:

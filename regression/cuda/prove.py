@@ -45,12 +45,12 @@ EQUAL, WITHIN, OUTSIDE = "equal", "within", "outside"
 RIGHT = (EQUAL, WITHIN)
 Row = dict[str, Any]
 EXPLANATION = (
-    "Every model of `regression/cases`, deployed for `--chip cuda` and for `x86`, on the same random inputs; the "
-    "GPU's code on the [PTX machine](../../regression/cuda/machine/README.md) with all of its checks, which found "
-    "nothing. `equal`: every element of every output is x86's to the bit; else the largest difference by the "
-    "largest value of the output, within the tolerance of the precision ([numerics](../numerics.md)). INT8 must "
-    "be equal, unless convolutions or recurrent ops of the model stay float (marked *). `launches`: kernels of a "
-    "run in F32 and in INT8; `host`: ops that the host runs."
+    "Every model of `regression/cases` was deployed for `--chip cuda` and for `x86`, and both were run on the same "
+    "random inputs. The GPU code ran on the [PTX machine](../../regression/cuda/machine/README.md) with all of its "
+    "checks, which reported nothing. `equal`: every output is bit-equal to that of x86. A number is the largest "
+    "difference relative to the largest value of the output; it is within the tolerance of the precision "
+    "([numerics](../numerics.md)). INT8 must be equal, unless convolutions or recurrent ops of the model stay float "
+    "(marked *). `launches`: kernels of a run in F32 and in INT8. `host`: number of ops that run on the host."
 )
 
 
@@ -178,7 +178,7 @@ def page(rows: Mapping[str, Mapping[str, Row]]) -> str:
         "",
         *textwrap.wrap(EXPLANATION, 120, break_on_hyphens=False),
         "",
-        f"{run} of {len(names) * len(PRECISIONS)} have been run, and all of them are right.",
+        f"{run} of {len(names) * len(PRECISIONS)} rows have been run, and all pass.",
         "",
         f"| model | {' | '.join(PRECISIONS)} | launches | host |",
         f"|---|{'---:|' * (len(PRECISIONS) + 2)}",
@@ -189,7 +189,7 @@ def page(rows: Mapping[str, Mapping[str, Row]]) -> str:
         hosts = max((len(row["host_ops"]) for row in model.values()), default=0)
         lines.append(f"| {name} | {' | '.join(cell(model.get(each)) for each in PRECISIONS)} | {launches} | {hosts} |")
     reasons = sorted({f"- {name}: {op}" for name in rows for row in rows[name].values() for op in row["host_ops"]})
-    return "\n".join([*lines, *(["", "On the host:", "", *reasons] if reasons else [])]) + "\n"
+    return "\n".join([*lines, *(["", "Ops that run on the host:", "", *reasons] if reasons else [])]) + "\n"
 
 
 def write_page(rows: Mapping[str, Mapping[str, Row]]) -> None:
