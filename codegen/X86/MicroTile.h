@@ -102,7 +102,7 @@ private:
 /// extras...), so that LLVM allocates its registers separately.
 class TileFunctions {
 public:
-  /// Whether the sums of a tile begin with the bias, have it added last, or have none.
+  /// When a tile adds the bias: its sums begin with it, or it is added last, or there is none.
   enum class Bias { None, First, Last };
   /// |epilogue| may be empty. |offsets|: byte offset of each K group of A; empty for a constant stride.
   TileFunctions(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras, Bias bias,

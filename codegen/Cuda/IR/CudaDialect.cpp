@@ -358,7 +358,7 @@ LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights
       return refuse() << "only matmuls with cuda.gemv read that order";
     }
     RankedTensorType expected = packedType(*this, op, weights.getElementType());
-    return weights == expected ? success() : refuse() << "they are " << weights << ", expected " << expected;
+    return weights == expected ? success() : refuse() << "its weights are " << weights << ", expected " << expected;
   }
   bool blocked = device::isBlocked(op->getOperand(0).getType());
   if (getOrder() != PackedOrder::rows && (!conv || !blocked)) {
@@ -373,7 +373,7 @@ LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights
   }
   RankedTensorType expected = packedType(*this, op, weights.getElementType());
   if (weights != expected) {
-    return refuse() << "they are " << weights << ", expected " << expected;
+    return refuse() << "its weights are " << weights << ", expected " << expected;
   }
   return success();
 }

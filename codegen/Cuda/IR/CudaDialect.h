@@ -39,7 +39,7 @@ bool widensWeights(mlir::Operation *op);
 
 /// Returns true if tensor cores can compute |op|: attention of f16 or bf16 whose order of sums is not specified, with
 /// enough rows of q for a tile and up to kMostFeatures elements per row of q and v, in whole runs of 16 bytes.
-/// |element|: answers for q, k and v of that type instead of their own.
+/// If |element| is given, q, k and v are assumed to have that type.
 bool fitsTensorCores(tessera::device::AttentionOp op, mlir::Type element = {});
 inline constexpr int64_t kMostFeatures = 128;
 

@@ -113,7 +113,7 @@ func.func @tile_c6(%x: tensor<4x8xf16>, %w: tensor<8x4xf16>) -> tensor<4x4xf32> 
 
 func.func @too_short(%x: tensor<4x17xi8>) -> tensor<4x2xi32> {
   %w = top.constant dense<1> : tensor<2x17xi8> : tensor<2x17xi8>
-  // expected-error @below {{has #cuda.packing<rows, shape = [17, 2]>, but they are 'tensor<2x17xi8>', expected 'tensor<2x32xi8>'}}
+  // expected-error @below {{has #cuda.packing<rows, shape = [17, 2]>, but its weights are 'tensor<2x17xi8>', expected 'tensor<2x32xi8>'}}
   %y = device.matmul %x, %w {packing = #cuda.packing<rows, shape = [17, 2]>} : (tensor<4x17xi8>, tensor<2x17xi8>) -> tensor<4x2xi32>
   return %y : tensor<4x2xi32>
 }
