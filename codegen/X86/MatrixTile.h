@@ -30,7 +30,7 @@ struct TileWindows {
 /// Returns the bytes of the sums of a tile with |blocks| blocks of columns: [2][kWindowRows][blocks][16].
 inline int64_t matrixSumBytes(int64_t blocks) { return kMatrixTileRows * blocks * kBlockBytes; }
 
-/// Destination of the sums, in bytes: that of each window's first row, and the stride from row to row.
+/// Byte offsets to which a tile stores its sums: of the first row of each window, and from one row to the next.
 struct SumPlaces {
   llvm::SmallVector<int64_t, 2> windows;
   int64_t rowBytes;

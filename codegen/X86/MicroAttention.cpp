@@ -288,7 +288,8 @@ Value MicroAttention::expOfNegative(Value x) {
   return arith::SelectOp::create(kb.b, isTiny, kb.zero(vectorType()), arith::MulFOp::create(kb.b, power, whole));
 }
 
-/// Replaces the products at |base| by e^(score - maximum), packed from the row's begin on; stores 1 / sum to |factor|.
+/// Replaces the dot products of q and k at |base| by e^(score - maximum), packed from the row's start on; stores 1 /
+/// sum to |factor|.
 void MicroAttention::softmax(Value row, Value base, Value factor) {
   Type f32 = kb.b.getF32Type();
   Value lowest = lowestValue(kb, f32, vectorType(), false), zeros = kb.zero(vectorType());
