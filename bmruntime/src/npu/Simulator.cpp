@@ -1,5 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
 //===- Simulator.cpp - Functional simulator of the NPU ----------------------===//
-//===- Simulator.cpp - The NPU in software ----------------------------------===//
 #include "Simulator.h"
 
 namespace bmrt::npu {
