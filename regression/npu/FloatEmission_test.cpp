@@ -120,8 +120,8 @@ TEST_F(Emission, IntegerWeightsOfFloats) {
 }
 
 TEST_F(Emission, EpiloguesWithOneNumberARow) {
-  int64_t rows = 24, inner = 17, outputs = 24; // equal to the number of outputs, so that only the shape tells rows and
-                                               // columns apart
+  int64_t rows = 24, inner = 17, outputs = 24; // as many rows as outputs, so that only the shape distinguishes rows
+                                               // from columns
   std::string a = typeText({2, rows / 2, inner}, "i8"), y = typeText({2, rows / 2, outputs}, "f32");
   std::string r = typeText({2, rows / 2, 1}, "f32"), f = typeText({outputs}, "f32");
   EXPECT_EQ(check(formatv(

@@ -79,13 +79,14 @@ std::string compare(func::FuncOp function, const top::TensorMap &expected, const
   return "";
 }
 
-/// Compares results with all allowed forms of the float convolutions: their kernel rows are folded into channels or
-/// not. Each form is evaluated at most once, because that takes longer than a run.
+/// Compares results with references for all allowed forms of the float convolutions, i.e. for every choice of the
+/// convolutions whose kernel rows are folded into channels. Evaluates each form at most once, because an evaluation
+/// takes longer than a run.
 class References {
 public:
   References(func::FuncOp function, const top::TensorMap &inputs) : function(function), inputs(inputs) {}
 
-  /// Returns "" if the results are those of one form.
+  /// Returns "" if the results equal the reference for one of the forms.
   std::string compareWith(const std::vector<Bytes> &io) {
     std::string fault;
     for (uint64_t folded = 0; folded < uint64_t(1) << countFoldable(function); ++folded) {
@@ -117,12 +118,12 @@ std::string emitAgain(func::FuncOp function, const bmodel::npu::Chip &chip, cons
     return "its schedule is not emitted";
   }
   if (again->commands.size() != program.commands.size()) {
-    return "its schedule makes " + std::to_string(again->commands.size()) + " commands, not " +
+    return "its schedule produces " + std::to_string(again->commands.size()) + " commands, not " +
            std::to_string(program.commands.size());
   }
   for (size_t i = 0; i < program.commands.size(); ++i) {
     if (std::memcmp(&again->commands[i], &program.commands[i], sizeof(bmodel::npu::Descriptor)) != 0) {
-      return "its schedule makes another command " + std::to_string(i) + ":\n" + disassemble(again->commands[i]) +
+      return "its schedule produces another command " + std::to_string(i) + ":\n" + disassemble(again->commands[i]) +
              "\n" + disassemble(program.commands[i]);
     }
   }

@@ -52,8 +52,7 @@ TEST_F(Emission, MapsMakeWideIntegers) {
   }
 }
 
-/// Numbers next to those that f32 represents, midpoints of two such numbers, and numbers next to midpoints, of every
-/// size.
+/// Uses integers of every size that f32 represents, the midpoints between two of them, and the neighbours of both.
 TEST_F(Emission, WideIntegersAreRoundedOnce) {
   std::vector<int64_t> numbers = {0, 1, -1, INT64_MIN, INT64_MAX, INT64_MIN + 1};
   for (int bits = 15; bits < 63; ++bits) {

@@ -9,7 +9,7 @@ namespace bmodel::npu {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// Share of a bank's port that a DMA command gets at least, even if a compute command uses the bank all the time.
+/// Smallest rate of a DMA command, relative to its full speed, even if a compute command uses the bank all the time.
 constexpr double kLeastShare = 0.125;
 
 /// One of the two queues; at most one of its commands runs at a time.

@@ -2,10 +2,10 @@
 /*===- backend.h - Interface that a vendor implements for a chip family -----===*/
 /*
  * A back end runs the code of one family of chips. A model states the family of each of its chips (ChipDef.family). The
- * runtime looks for the back end of that name first among those that the program has registered
- * (bmrt_register_backend), then among those built in (src/Backends.cpp), and then for a library libbmrt_<family>.so
- * beside its own. That library exports `const bmrt_backend_t bmrt_backend`; it is loaded when the first model needs it
- * and is never unloaded.
+ * runtime looks for a back end of that name among those built in (src/Backends.cpp) and those that the program has
+ * registered (bmrt_register_backend). If there is none, it looks for a library libbmrt_<family>.so in its own folder.
+ * That library exports `const bmrt_backend_t bmrt_backend`; it is loaded when the first model needs it and is never
+ * unloaded.
  *
  * Opening a model. The runtime opens the chip once per model; it checks and loads the model's code for the chip once,
  * for all contexts.

@@ -297,7 +297,7 @@ import sys, threading, time, os, signal
 import numpy as np
 import tessera.runtime as rt
 net = rt.load(sys.argv[1]).net()
-x = np.full((1, 1024), np.float32(1.5e-45))  # whose first byte is 1: it runs for ever
+x = np.full((1, 1024), np.float32(1.5e-45))  # the first byte is 1, so the model never stops
 def stop():
     time.sleep(0.3)
     stop.at = time.monotonic()

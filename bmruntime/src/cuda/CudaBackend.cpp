@@ -80,7 +80,8 @@ bmrt_code_t openDevice(const bmrt_chip_t *chip, bmrt_device_t **out, bmrt_status
   }
   CUcontext context = nullptr;
   if (CUresult error = driver->cuDevicePrimaryCtxRetain(&context, device)) {
-    return BMRT_FAIL(status, UNSUPPORTED, "%.60s does not create a context: %s", name.c_str(), driver->textOf(error));
+    return BMRT_FAIL(status, UNSUPPORTED, "failed to create a context on %.60s: %s", name.c_str(),
+                     driver->textOf(error));
   }
   auto made = std::make_unique<bmrt_device_t>(
       bmrt_device_t{*driver, device, context, std::move(name), capability, nullptr, nullptr});

@@ -45,8 +45,8 @@ struct Span {
   double stalled = 0; ///< cycles lost because a command of the other queue used the same bank
 };
 
-/// Computes the spans of all commands of a verified stream. If a DMA command and a compute command that run at the same
-/// time together need one bank's port for more cycles than there are, the DMA command waits.
+/// Computes the spans of all commands of a verified stream. If a concurrent DMA and compute command together need more
+/// than the full bandwidth of a bank's port, the DMA command slows down, at most to an eighth of its speed.
 std::vector<Span> schedule(const Descriptor *commands, const Cost *costs, size_t count, const Chip &chip);
 
 } // namespace bmodel::npu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- memory_report.h - What lies where and when during a stream -----------===//
+//===- memory_report.h - Contents of the memories during a stream -----------===//
 #ifndef BMODEL_NPU_MEMORY_REPORT_H
 #define BMODEL_NPU_MEMORY_REPORT_H
 
