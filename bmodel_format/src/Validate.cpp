@@ -309,7 +309,7 @@ bool Validator::workspaces() {
     }
     if (def.memory() == MemoryKind::Device && !hasMemory(def.chip())) {
       return FAIL("workspace %" PRIu32 " is in the memory of chip %" PRIu32 " of %" PRIu32
-                  ", which has none of its own",
+                  ", which does not have its own memory",
                   i, def.chip(), count(model.chips()));
     }
   }
@@ -356,7 +356,7 @@ bool Validator::tensorMemory(const TensorDef &def) {
     return FAIL("only constants and states that are not views may name a chip for their memory");
   }
   return hasMemory(def.chip()) ||
-         FAIL("it is in the memory of chip %" PRId32 " of %" PRIu32 ", which has none of its own", def.chip(),
+         FAIL("it is in the memory of chip %" PRId32 " of %" PRIu32 ", which does not have its own memory", def.chip(),
               count(model.chips()));
 }
 

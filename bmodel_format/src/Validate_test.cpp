@@ -332,7 +332,7 @@ const Case deviceCases[] = {
         "workspace 1 is in the memory of chip 2 of 2"),
     onDevice(
         "WorkspaceOfAHost", [](AddRelu &m) { m.stage().workspaces[1]->chip = 0; },
-        "workspace 1 is in the memory of chip 0 of 2, which has none of its own"),
+        "workspace 1 is in the memory of chip 0 of 2, which does not have its own memory"),
     onDevice(
         "ConstantOfAHost", [](AddRelu &m) { m.tensor(m.w).chip = 0; },
         "tensor 'w': it is in the memory of chip 0 of 2"),

@@ -101,7 +101,8 @@ int check(const ModelStream &stream, const Chip &chip, unsigned count) {
   printf("%zu commands, %u orders alike, %u commands elsewhere; without waits %u differ\n", stream.count, count, moved,
          differ);
   if (!moved || !differ) {
-    fprintf(stderr, "the orders are no test: %s\n", moved ? "without waits all give the same" : "all are the same");
+    fprintf(stderr, "the orders test nothing: %s\n",
+            moved ? "without waits all have the same result" : "all are the same");
     return 1;
   }
   return 0;

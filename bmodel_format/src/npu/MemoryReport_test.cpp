@@ -163,7 +163,7 @@ TEST(MemoryReport, LayersNeedEachByteOfOthersOnce) {
   std::map<uint32_t, uint64_t> parted = {{0, 768 + 512}, {1, 512 + 512}}, whole = {{0, 768}, {1, 512}};
   EXPECT_EQ(leastOf({"a", "b"}), parted);
   EXPECT_EQ(leastOf({"a", "a"}), whole) << "two parts of one op";
-  EXPECT_EQ(leastOf({"", ""}), parted) << "without a name each is one of its own";
+  EXPECT_EQ(leastOf({"", ""}), parted) << "layers without a name are distinct ops";
 }
 
 TEST(MemoryReport, LinksAreWhoReadsWhoseBytes) {

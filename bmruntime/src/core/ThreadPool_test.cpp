@@ -153,7 +153,7 @@ TEST(Rest, SystemTellsOfTimeWithoutAProcessor) {
     thread.join();
   }
   if (access("/proc/thread-self/schedstat", R_OK) != 0) {
-    GTEST_SKIP() << "this system keeps no such account";
+    GTEST_SKIP() << "this system does not account for waiting times";
   }
   EXPECT_GT(total, 10000000u);
 }

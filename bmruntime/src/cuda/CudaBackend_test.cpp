@@ -259,7 +259,7 @@ TEST(CudaBackend, GivesBlocksMoreThan48KibOfSharedMemory) {
   Gpu gpu;
   Job job(gpu, 1, 96 << 10);
   uint32_t result = 0;
-  EXPECT_NE(job.run(5, result), BMRT_OK) << "the machine takes such a launch without being told";
+  EXPECT_NE(job.run(5, result), BMRT_OK) << "the machine accepts the launch although the limit was not raised";
   ASSERT_EQ(job.verify(), BMRT_OK) << job.message();
   ASSERT_EQ(job.run(5, result), BMRT_OK) << job.message();
   EXPECT_EQ(result, 6u);
