@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tessera: compile trained networks into .bmodel files and run them.
 
-`tessera.runtime` runs a .bmodel; the commands are in `tessera.cli`, and as functions in `tessera.api`: compile,
-calibrate, estimate and accuracy, also by these names here.
+`tessera.runtime` runs a .bmodel. The commands are in `tessera.cli`; `tessera.api` offers them as functions, of which
+compile, calibrate, estimate and accuracy are also available here.
 """
 __version__ = "0.1.0"
 _API = ("accuracy", "calibrate", "compile", "estimate")

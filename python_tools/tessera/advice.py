@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is odd about a compiled model, what it costs and what to try: findings with codes that stay, explained in
-docs/advice/, a page each."""
+"""Advice about a compiled model: what is unusual, what it costs, and what to try.
+
+Every finding has a stable code; docs/advice/ explains each code on a page.
+"""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
@@ -9,24 +11,24 @@ from typing import Any, Iterable, Mapping, Sequence
 TRAFFIC, HOST, INPUT, SMALL, WIDE, SAMPLES = "TA101", "TA102", "TA103", "TA104", "TA105", "TA106"
 FLOAT, WEIGHTS, LANES, SPILLED = "TA107", "TA108", "TA109", "TA110"
 CODES = (TRAFFIC, HOST, INPUT, SMALL, WIDE, SAMPLES, FLOAT, WEIGHTS, LANES, SPILLED)
-"""A code is never given another meaning."""
-MOST_TIMES_LEAST = 3.0  # a layer's traffic
-LEAST_SHARE = 0.02  # of the time of a run: what costs less is not told
-MOST_INPUT_SHARE = 0.4  # of the traffic
-MOST_LATENCY_SHARE = 0.3  # of the time
+"""Codes are never reused with another meaning."""
+MOST_TIMES_LEAST = 3.0  # a layer's traffic over its minimum
+LEAST_SHARE = 0.02  # of a run's time; cheaper findings are not reported
+MOST_INPUT_SHARE = 0.4  # of the DDR traffic
+MOST_LATENCY_SHARE = 0.3  # of a run's time
 MOST_WIDE_SHARE = 0.3  # of the multiplications
 FEWEST_SAMPLES = 16
 MOST_FLOAT_SHARE = 0.05  # of the multiplications of a quantised model
-MOST_WEIGHTS_TIME = 0.2  # of the time, waiting for weights
-MOST_SPILLED_TIME = 0.1  # of the time, waiting for intermediate results
-MOST_TIMES_PEAK = 3.0  # a layer's time in the matrix unit over that with all lanes busy
-MOST_IDLE_SHARE = 0.1  # of the time of a run, in one layer
+MOST_WEIGHTS_TIME = 0.2  # of a run's time, waiting for weights
+MOST_SPILLED_TIME = 0.1  # of a run's time, waiting for intermediate results
+MOST_TIMES_PEAK = 3.0  # a layer's time in the matrix unit over its time with all lanes busy
+MOST_IDLE_SHARE = 0.1  # of a run's time, lost in one layer
 
 
 @dataclass(frozen=True)
 class Advice:
-    """code: see docs/advice/CODE.md. layer: its name, "" for the whole model. microseconds: what it costs at most; None
-    where that is not known. command: what to try."""
+    """A finding. code: explained in docs/advice/CODE.md. layer: the layer's name, "" for the whole model. microseconds:
+    the most it can cost, None if unknown. command: what to try."""
 
     code: str
     layer: str
@@ -43,14 +45,14 @@ class Advice:
 
 
 def of_perf(told: Mapping[str, Any]) -> list[Advice]:
-    """From a report of npu_perf, the dearest first."""
+    """Returns the findings of a report by npu_perf, the most expensive first."""
     looks = (_traffic, _input, _small, _weights, _lanes, _spilled) if told.get("cycles") else ()
     found = [*_host(told), *(each for look in looks for each in look(told))]
     return sorted(found, key=lambda each: -(each.microseconds or 0))
 
 
 def _micro(told: Mapping[str, Any]) -> float:
-    """Microseconds a cycle."""
+    """Returns the microseconds per cycle."""
     return float(told["microseconds"] / told["cycles"])
 
 
@@ -59,7 +61,7 @@ def _moved(layer: Mapping[str, Any]) -> int:
 
 
 def _ops(told: Mapping[str, Any]) -> Iterable[tuple[str, list[Mapping[str, Any]]]]:
-    """Name and layers of each op: layers of one name are its parts."""
+    """Returns the name and the layers of each op; layers with the same name are parts of one op."""
     ops: dict[object, list[Mapping[str, Any]]] = {}
     for number, layer in enumerate(told["layers"]):
         ops.setdefault(layer["name"] or number, []).append(layer)
@@ -94,7 +96,8 @@ def _host(told: Mapping[str, Any]) -> Iterable[Advice]:
 
 
 def _waits(told: Mapping[str, Any], purpose: str) -> float:
-    """The share of the time in which DDR is waited for that is for such bytes, by their share of the traffic."""
+    """Returns the share of the run's time spent waiting for DDR that is due to bytes of `purpose`, in proportion to
+    their share of the traffic."""
     moved, of_it = told["ddr_moved_bytes"], told["ddr_bytes"].get(purpose, {}).get("moved", 0)
     return float(told["time_cycles"].get("ddr", 0.0) / told["cycles"] * of_it / moved) if moved else 0.0
 
@@ -118,7 +121,7 @@ def _small(told: Mapping[str, Any]) -> Iterable[Advice]:
         yield Advice(
             SMALL,
             "",
-            f"{100 * cycles / told['cycles']:.0f} % of the time commands wait for latencies: tiles are small",
+            f"{100 * cycles / told['cycles']:.0f} % of the time is latency of commands: the tiles are small",
             cycles * _micro(told),
             "a larger batch: model_transform --input_shapes",
         )
@@ -129,8 +132,8 @@ def _weights(told: Mapping[str, Any]) -> Iterable[Advice]:
         yield Advice(
             WEIGHTS,
             "",
-            f"{100 * share:.0f} % of the time it waits for weights, {told['ddr_bytes']['weights']['moved'] / 1e6:.1f} "
-            "MB a run",
+            f"{100 * share:.0f} % of the time is spent waiting for weights, "
+            f"{told['ddr_bytes']['weights']['moved'] / 1e6:.1f} MB per run",
             share * told["microseconds"],
             "weights of fewer bits (INT8 or W8 instead of 16 or 32, W4 instead of 8), or a larger batch, which reads "
             "them once",
@@ -143,8 +146,8 @@ def _spilled(told: Mapping[str, Any]) -> Iterable[Advice]:
         yield Advice(
             SPILLED,
             "",
-            f"{100 * share:.0f} % of the time it waits for results of layers that go through DDR, {moved / 1e6:.1f} "
-            "MB a run",
+            f"{100 * share:.0f} % of the time is spent waiting for intermediate results in DDR, {moved / 1e6:.1f} "
+            "MB per run",
             share * told["microseconds"],
             "a smaller batch or picture, results of fewer bits, or a chip with more local memory",
         )
@@ -166,8 +169,8 @@ def _lanes(told: Mapping[str, Any]) -> Iterable[Advice]:
 
 
 def of_quantization(told: Mapping[str, Any], perf: Mapping[str, Any] | None = None) -> list[Advice]:
-    """From what the compiler tells of precisions ('quantization' of model_deploy --json); {}: of a model without.
-    perf: a report of npu_perf, of which the cost is."""
+    """Returns the findings about precision. told: 'quantization' of model_deploy --json, {} for a model without it.
+    perf: a report of npu_perf, from which the costs are taken."""
     products = told.get("products", 0)
     return [*_wide(told, products, perf or {}), *_float(told, products, perf or {})] if products else []
 
@@ -186,7 +189,7 @@ def _wide(told: Mapping[str, Any], products: int, perf: Mapping[str, Any]) -> It
 
 
 def _float(told: Mapping[str, Any], products: int, perf: Mapping[str, Any]) -> Iterable[Advice]:
-    """Of a model that multiplies integers, too."""
+    """Reports contractions left in float in a model that also has integer ones."""
     kept = [op for op in told.get("float_ops", []) if op["products"]]
     share = sum(op["products"] for op in kept) / products
     if told.get("integer_products", 0) and share > MOST_FLOAT_SHARE:
@@ -195,29 +198,30 @@ def _float(told: Mapping[str, Any], products: int, perf: Mapping[str, Any]) -> I
         yield Advice(
             FLOAT,
             "",
-            f"{100 * share:.0f} % of the multiplications stay float, {len(kept)} ops, first of all "
+            f"{100 * share:.0f} % of the multiplications stay in float: {len(kept)} ops, the largest is "
             f"'{first['name'] or first['op']}': {first['reason']}",
             sum(spent) * _micro(perf) if spent else None,
-            "calibrate what has no range, take ops off --quantize_table, or model_deploy --target",
+            "calibrate tensors without a range, remove ops from --quantize_table, or use model_deploy --target",
         )
 
 
 def _layers(ops: Iterable[Mapping[str, Any]], perf: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Those that such ops are part of."""
+    """Returns the layers that contain any of the ops."""
     names = {node for op in ops for node in op["name"].split("+") if node}
     return [layer for layer in perf.get("layers", []) if names & set(layer["name"].split("+"))]
 
 
 def of_table(samples: int) -> list[Advice]:
-    """From how many samples a calibration table is of."""
+    """Returns the findings about the number of samples behind a calibration table."""
     if samples >= FEWEST_SAMPLES:
         return []
-    text = f"the calibration table is of {samples} samples, {FEWEST_SAMPLES} are the fewest to rely on"
+    text = f"the calibration table was made from {samples} samples; at least {FEWEST_SAMPLES} are needed to rely on it"
     return [Advice(SAMPLES, "", text, None, "run_calibration --input_num 100")]
 
 
 def lines(found: Sequence[Advice]) -> list[str]:
-    """For people, a line each code: of several layers that are odd in the same way the dearest, and how many more."""
+    """Formats the findings for people, one line per code: the most expensive finding, and the number and cost of the
+    other layers with the same code."""
     by_code: dict[str, list[Advice]] = {}
     for each in found:
         by_code.setdefault(each.code, []).append(each)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model in whatever form it is there: .bmodel (runtime), NAME_top.mlir (Top reference), .onnx (onnxruntime)."""
+"""A model in any of its forms: .bmodel (runtime), NAME_top.mlir (Top reference) or .onnx (onnxruntime)."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -20,8 +20,8 @@ Runner = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 @dataclass(frozen=True)
 class AnyModel:
-    """run: outputs by name, or every named tensor where that was asked for. assumed: inputs with open dims taken for
-    1. stage: for people, of a .bmodel with several."""
+    """A model that can run. run: returns the outputs by name, or every named tensor if that was requested. assumed:
+    inputs whose open dims are taken to be 1. stage: description of the selected stage of a .bmodel with several."""
 
     path: Path
     inputs: tuple[InputSpec, ...]
@@ -31,7 +31,7 @@ class AnyModel:
     stage: str = ""
 
     def preprocessed_like(self, other: "AnyModel") -> "AnyModel":
-        """The model with the pre-processing of another one where it has none itself, as an .onnx never has."""
+        """Returns the model with missing pre-processing taken from another model; an .onnx never carries its own."""
         known: dict[str, Preprocess | None] = {spec.name: spec.preprocess for spec in other.inputs}
         return replace(
             self,
@@ -49,8 +49,9 @@ def open_model(
     shapes: Mapping[str, Sequence[int]] | None = None,
     chip: str | None = None,
 ) -> AnyModel:
-    """Raises TesseraError where the file is no good. shapes: for dims that an .onnx leaves open, by input, else they
-    are 1; of a .bmodel with several stages they choose one, else it is the first. chip: of such a .bmodel."""
+    """Opens a model file. shapes: by input; fixes the dims that an .onnx leaves open (default 1), or selects the stage
+    of a .bmodel with several (default: the first). chip: selects a .bmodel's stage by chip. Raises TesseraError if the
+    file cannot be used."""
     path = require_file(path, "model")
     if path.suffix == ".bmodel":
         net = bmodel.open_net(path, threads, chip)

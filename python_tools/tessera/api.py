@@ -5,9 +5,9 @@
     model = tessera.compile("model.onnx", chip="x86", quantize="INT8", calibration="pictures/")
     outputs = model.run({"input": array})
 
-Each function runs its command's work in this process, without output on the screen. Keyword arguments are that
-command's flags: `max_error=0.01` is `--max_error 0.01`, `keep_aspect_ratio=True` is `--keep_aspect_ratio`, a list is
-several values. Every failure raises TesseraError with the command's message, hint and exit code.
+Each function runs its command in this process and prints nothing. Keyword arguments are the command's flags:
+`max_error=0.01` is `--max_error 0.01`, `keep_aspect_ratio=True` is `--keep_aspect_ratio`, and a list stands for several
+values. Every failure raises TesseraError with the command's message, hint and exit code.
 """
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from .files import save_npz
 from .progress import Report
 
 Samples = Union[str, Path, Iterable[Mapping[str, np.ndarray]]]
-"""A folder, list or file as --dataset takes it; or samples, each a dict of arrays by input name."""
+"""A folder, list or file as accepted by --dataset; or samples, each a dict of arrays by input name."""
 
 
 class Model:
     """A compiled model.
 
-    path: the .bmodel file. warnings: of all commands that made it. transform, calibration and deployment: what the
-    commands print with --json, {} for a command that was not needed. A model without an `output` keeps its file in a
+    path: the .bmodel file. warnings: of all commands that ran. transform, calibration and deployment: what the commands
+    print with --json, {} for a command that was not needed. A model compiled without `output` keeps its file in a
     temporary folder, which is deleted with the last reference to the model.
     """
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work in other threads that an interrupt of the main thread cannot lock up.
+"""Work in other threads that an interrupt of the main thread cannot deadlock.
 
-An interrupt (interrupts.py) is raised between any two steps of the main thread, so also inside of Python's own
-Condition and of concurrent.futures: between taking a lock and the block that gives it back. The thread that wants the
-lock next waits for ever, and whoever joins that thread too. Here interrupts wait while threads start and are joined,
-and the only lock that the main thread takes otherwise is one that nobody takes after it.
+An interrupt (interrupts.py) is raised between any two steps of the main thread, and so also inside Python's Condition
+and concurrent.futures, between taking a lock and entering the block that releases it. The next thread that wants this
+lock then waits forever, and so does every thread that joins it. Here interrupts are delayed while threads start and are
+joined, and the only other lock that the main thread takes is one that no thread takes after it.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _nothing() -> None:
 
 
 class Background(Generic[R]):
-    """What a job in another thread will return."""
+    """The future result of a job that runs in another thread."""
 
     def __init__(self, job: Callable[[], R]) -> None:
         self._job = job
@@ -42,13 +42,14 @@ class Background(Generic[R]):
     def _run(self) -> None:
         try:
             self._result = self._job()
-        except BaseException as failure:  # the one who waits gets it
+        except BaseException as failure:  # raised again by result()
             self._failure = failure
         self._ended = True
         self._running.release()
 
     def result(self) -> R:
-        """Waits; raises what the job raised. An interrupt ends the wait, not the job."""
+        """Waits for the job and returns its result; raises what the job raised. An interrupt ends the wait, not the
+        job."""
         if not self._ended:
             self._running.acquire()
         if self._failure is not None:
@@ -61,8 +62,8 @@ class Background(Generic[R]):
 
 @contextlib.contextmanager
 def running(jobs: Sequence[Callable[[], R]], stop: Callable[[], None] = _nothing) -> Iterator[list[Background[R]]]:
-    """The jobs go on during the block, each in a thread of its own, and have ended behind it. Where it fails `stop`
-    is called, which is to make them end soon."""
+    """Runs each job in a thread of its own during the block, and joins all threads at its end. If the block fails,
+    calls `stop`, which should make the jobs end soon."""
     with interrupts.held():
         started: list[Background[R]] = []
         try:
@@ -78,11 +79,11 @@ def running(jobs: Sequence[Callable[[], R]], stop: Callable[[], None] = _nothing
 
 
 def each(function: Callable[[T], R], items: Iterable[T], stop: Callable[[], None] = _nothing) -> list[R]:
-    """The function of every item, in their order, on as many threads as there are cores. Where one fails, or after an
-    interrupt, no further item is begun; `stop` is to make those under way end soon."""
+    """Returns the function's result for every item, in order, computed on as many threads as there are cores. After a
+    failure or an interrupt no further item is started, and `stop` is called to make the running ones end soon."""
     listed = list(items)
     results: dict[int, R] = {}
-    left = iter(range(len(listed)))  # its next() is one step of Python: no two threads get the same number
+    left = iter(range(len(listed)))  # next() is one step of Python: no two threads get the same index
     stopped = False
 
     def work() -> None:

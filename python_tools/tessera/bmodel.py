@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A .bmodel as the tools use it: opened through tessera.runtime, errors as TesseraError."""
+"""A .bmodel as the tools use it: opened through tessera.runtime, with errors as TesseraError."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -29,12 +29,12 @@ def _runtime():
 
 
 def can_run(chip: str) -> bool:
-    """True where this machine executes code of `chip`."""
+    """Returns true if this machine executes code for `chip`."""
     return targets().runs_here.get(chip, True)
 
 
 class Net:
-    """An opened .bmodel on a number of threads. Raises TesseraError for a file that is no good."""
+    """A .bmodel opened on a number of threads. Raises TesseraError if the file cannot be opened."""
 
     def __init__(self, path: str | Path, threads: int = 1, chip: str | None = None) -> None:
         runtime = _runtime()
@@ -48,7 +48,8 @@ class Net:
         self._look()
 
     def use(self, shapes: Mapping[str, Sequence[int]]) -> None:
-        """Goes to the stage for inputs of these shapes. Raises TesseraError that names those there are."""
+        """Selects the stage for inputs of these shapes. Raises TesseraError that lists the available shapes if none
+        fits."""
         if len(self._net.stages) > 1:
             try:
                 self._net.use(shapes)
@@ -58,17 +59,17 @@ class Net:
 
     @property
     def stage(self) -> str:
-        """For people: the stage that runs, of those there are; "" where there is one only."""
+        """Description of the selected stage; "" if there is only one."""
         stages = self._net.stages
         return f"stage {self._net.stage} of {len(stages)}, {self._net.chip}" if len(stages) > 1 else ""
 
     @property
     def number(self) -> int:
-        """Of the stage that runs, among those of the net."""
+        """Index of the selected stage in the net."""
         return int(self._net.stage)
 
     def _look(self) -> None:
-        """Takes note of the stage's inputs and outputs."""
+        """Records the stage's inputs and outputs."""
         self._tensors = {
             tensor.name: tensor for tensor in (*self._net.inputs, *self._net.outputs) if tensor.scale is not None
         }
@@ -79,8 +80,8 @@ class Net:
         self.outputs = [_spec(tensor) for tensor in self._net.outputs]
 
     def run(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Outputs by ONNX name; new arrays. Quantised inputs and outputs are the real numbers that they stand for
-        here."""
+        """Runs the model; returns the outputs by ONNX name, in new arrays. Quantised inputs and outputs are given as
+        the real numbers that they represent."""
         checked = self._integers(check_inputs(arrays, self.inputs, "the input"))
         try:
             return self._reals(self._net(checked))
@@ -88,12 +89,13 @@ class Net:
             raise told(error, "failed to run the model") from error
 
     def timed(self, arrays: Mapping[str, np.ndarray]) -> Callable[[], object]:
-        """Runs on these inputs and nothing else: checked and turned into what the model stores once, here."""
+        """Returns a function that only runs on these inputs; they are checked and converted to stored types once,
+        here."""
         stored, net = self.stored(arrays), self._net
         return lambda: net(stored)
 
     def profile(self, arrays: Mapping[str, np.ndarray], runs: int) -> Any:
-        """The time of every step over so many runs: tessera.runtime's StepProfile."""
+        """Returns the time of every step over `runs` runs, as tessera.runtime's StepProfile."""
         try:
             return self._net.profile(self.stored(arrays), runs)
         except self._error as error:
@@ -102,8 +104,8 @@ class Net:
     def run_every_tensor(
         self, arrays: Mapping[str, np.ndarray], keep: Callable[[str, np.ndarray], None] | None = None
     ) -> dict[str, np.ndarray]:
-        """Outputs and every intermediate tensor that equals an ONNX tensor, by its name. With `keep` the intermediate
-        ones are given to it instead, one by one."""
+        """Returns the outputs and every intermediate tensor that equals an ONNX tensor, by name. With `keep`,
+        intermediate tensors are passed to it one by one instead."""
         checked = self._integers(check_inputs(arrays, self.inputs, "the input"))
         try:
             outputs, tensors = self._net.run_with_dump(checked, keep)
@@ -114,19 +116,19 @@ class Net:
     def run_stored(
         self, arrays: Mapping[str, np.ndarray], keep: Callable[[str, np.ndarray], None]
     ) -> dict[str, np.ndarray]:
-        """Runs on inputs as stored() gives them; outputs, and all tensors that are given to `keep`, as the model stores
-        them."""
+        """Runs on inputs from stored(); returns the outputs and passes all tensors to `keep`, each in its stored
+        type."""
         try:
             return self._net.run_with_dump(arrays, keep, stored=True)[0]
         except self._error as error:
             raise told(error, "failed to run the model") from error
 
     def stored(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Inputs as the model takes them: quantised ones as their integers, bfloat16 as its bits."""
+        """Returns the inputs in their stored types: quantised ones as integers, bfloat16 as bit patterns."""
         return self._integers(check_inputs(arrays, self.inputs, "the input"))
 
     def _integers(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Quantised inputs as their integers, bfloat16 as its bits."""
+        """Converts quantised inputs to integers and bfloat16 to bit patterns."""
         result = {name: to_bfloat16(a) if name in self._bfloat16 else a for name, a in arrays.items()}
         for name in self._tensors.keys() & result.keys():
             tensor = self._tensors[name]
@@ -136,7 +138,7 @@ class Net:
         return result
 
     def _reals(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Quantised outputs and bfloat16 as float32."""
+        """Converts quantised outputs and bfloat16 to float32."""
         result = {name: from_bfloat16(a) if name in self._bfloat16 else a for name, a in arrays.items()}
         for name in self._tensors.keys() & result.keys():
             tensor = self._tensors[name]
@@ -147,7 +149,7 @@ class Net:
 
 
 def told(error: Exception, what: str) -> TesseraError:
-    """An error of the runtime."""
+    """Returns the TesseraError for an error of the runtime."""
     if getattr(error, "code", "") == "no memory":
         return memory.error(what=f"{what}: {error}")
     return TesseraError(f"{what}: {error}")

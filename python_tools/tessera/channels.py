@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where inside a tensor the error is: by channel, and as a picture."""
+"""The distribution of a tensor's error: by channel, and as a picture."""
 from __future__ import annotations
 
 import math
@@ -15,7 +15,7 @@ _LARGEST_SIDE = 4096  # pixels of a heat map
 
 
 def by_channel(name: str, got: np.ndarray, ref: np.ndarray, axis: int, tolerance: Tolerance) -> list[Row]:
-    """One row per channel along `axis`, named by its index, worst relative error first."""
+    """Returns one row per channel along `axis`, named by its index, the worst relative error first."""
     _check(name, got, ref, axis)
     rows = [
         compare_tensor(str(i), np.take(got, i, axis), np.take(ref, i, axis), tolerance) for i in range(ref.shape[axis])
@@ -26,17 +26,17 @@ def by_channel(name: str, got: np.ndarray, ref: np.ndarray, axis: int, tolerance
 def _check(name: str, got: np.ndarray, ref: np.ndarray, axis: int) -> None:
     if got.shape != ref.shape:
         raise TesseraError(
-            f"'{name}' has shape {list(got.shape)} against {list(ref.shape)}: no channel can be compared"
+            f"'{name}' has shape {list(got.shape)} against {list(ref.shape)}: channels cannot be compared"
         )
     if not -ref.ndim <= axis < ref.ndim:
-        raise usage_error(f"--axis {axis}: '{name}' has rank {ref.ndim}")
+        raise usage_error(f"--axis {axis} is out of range: '{name}' has rank {ref.ndim}")
 
 
 def heat_map(name: str, got: np.ndarray, ref: np.ndarray, axis: int) -> np.ndarray:
-    """RGB uint8 [h,w,3]: one tile per channel in reading order, black no error, white the largest |error| of the
-    tensor.
+    """Returns RGB uint8 [h,w,3]: one tile per channel in reading order; black is no error, white the tensor's largest
+    |error|.
 
-    A tile is the tensor without the channel's axis, its last dim as columns, all others as rows.
+    A tile shows the tensor without the channel's axis: its last dim as columns, all others as rows.
     """
     _check(name, got, ref, axis)
     error = np.nan_to_num(np.abs(got.astype(np.float64) - ref.astype(np.float64)), nan=np.inf, posinf=np.inf)
@@ -49,7 +49,7 @@ def heat_map(name: str, got: np.ndarray, ref: np.ndarray, axis: int) -> np.ndarr
     rows = -(-count // columns)
     if max(rows * (height + 1), columns * (width + 1)) > _LARGEST_SIDE:
         raise TesseraError(
-            f"the heat map of '{name}' {list(ref.shape)} would be larger than {_LARGEST_SIDE} pixels a side",
+            f"the heat map of '{name}' {list(ref.shape)} would exceed {_LARGEST_SIDE} pixels per side",
             hint="extract a part of the tensor, or choose another --axis",
         )
     picture = np.zeros((rows * (height + 1) + 1, columns * (width + 1) + 1, 3), np.uint8)
@@ -61,16 +61,16 @@ def heat_map(name: str, got: np.ndarray, ref: np.ndarray, axis: int) -> np.ndarr
 
 
 def _colours(values: np.ndarray) -> np.ndarray:
-    """0..1 to black, red, yellow, white."""
+    """Maps 0..1 to black, red, yellow, white."""
     return np.stack([np.clip(values * 3 - i, 0, 1) * 255 for i in range(3)], axis=-1).round().astype(np.uint8)
 
 
 def save_heat_map(path: str | Path, picture: np.ndarray) -> None:
-    """Writes a picture file; the kind by the name's suffix."""
+    """Writes a picture file whose format follows from the name's suffix."""
     from PIL import Image
 
     try:
-        # Looked up first: the kind goes by the name that the file will have.
+        # Looked up here, because atomic_write() writes to a temporary name.
         kind = Image.registered_extensions()[Path(path).suffix.lower()]
         with atomic_write(path) as file:
             Image.fromarray(picture).save(file, format=kind)

@@ -71,7 +71,7 @@ def test_relative_to_another_engine_the_machine_does_not_matter() -> None:
     (row,) = results.compare(*files, relative_to="openvino")
     assert row["verdict"] == "slower" and row["ratio"] == pytest.approx(1.03, abs=0.005)
     assert results.compare(*files)[0]["ratio"] > 1.1
-    with pytest.raises(TesseraError, match="--relative_to other: it was not measured"):
+    with pytest.raises(TesseraError, match="--relative_to other: this engine was not measured"):
         results.compare(*files, relative_to="other")
 
 

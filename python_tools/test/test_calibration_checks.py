@@ -116,4 +116,4 @@ def test_outputs_that_say_the_same_on_most_samples() -> None:
     assert mostly_alike({i: {"class": int(i > 2)} for i in range(5)}) == {}  # one place: more of one class
     assert mostly_alike({0: {"a": 0}}) == {}  # one sample says nothing
     assert "'a'" in checks.answers_warning(["a"]) and checks.answers_warning([]) == ""
-    assert "'a' (34 of 60) says" in checks.answers_warning(["a"], {"a": 34}, 60)
+    assert "'a' (34 of 60) gives" in checks.answers_warning(["a"], {"a": 34}, 60)

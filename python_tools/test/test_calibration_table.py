@@ -87,17 +87,17 @@ BAD = [
     (lambda d: d["tensors"][0].update(weight_terms=3), "tensor 'x': weight_terms is 3; allowed: 1, 2"),
     (lambda d: d["tensors"][0].update(threshold=1.0), "tensor 'x': scale 0.020787401 is not threshold / 127"),
     (lambda d: d["tensors"][1].update(max=3.0), "is not (max - min) / 255"),
-    (lambda d: d["tensors"][1].update(zero_point=3), "zero_point 3 does not follow from the range, -128 does"),
+    (lambda d: d["tensors"][1].update(zero_point=3), "zero_point is 3, but the range gives -128"),
     (lambda d: d["tensors"][1].update(zero_point=300), "zero_point is 300, expected a whole number from -128 to 127"),
     (lambda d: d["tensors"][1].update(symmetric="no"), "symmetric is 'no', expected true or false"),
-    (lambda d: d["tensors"].append(d["tensors"][0]), "tensor 'x' is there twice"),
+    (lambda d: d["tensors"].append(d["tensors"][0]), "tensor 'x' is listed twice"),
     (lambda d: d["tensors"].append({}), 'entry 4 of "tensors" has no name'),
     (lambda d: d.update(colour=1), 'unknown key "colour"'),
     (lambda d: d.pop("samples"), '"samples" is missing'),
     (lambda d: d.update(samples=-4), '"samples" is -4'),
-    (lambda d: d.update(version=9), "version 9, this tool reads version 1"),
-    (lambda d: d.update(format="other"), "is no calibration table"),
-    (lambda d: d.update(tensors=3), '"tensors" is no list'),
+    (lambda d: d.update(version=9), "format version 9 is not supported (expected 1)"),
+    (lambda d: d.update(format="other"), "is not a calibration table"),
+    (lambda d: d.update(tensors=3), '"tensors" is not a list'),
 ]
 
 
@@ -123,7 +123,7 @@ def test_of_another_model(table: Table) -> None:
         TesseraError, match="t.json is of another model: its model_hash is abab.*'m'.*the model's is ef"
     ):
         tables.check_model(table, "t.json", {"model_hash": "ef" * 16, "tensors": TENSORS})
-    with pytest.raises(TesseraError, match="the model has no tensor 'conv_Relu'; is it 'conv_Relu6'?"):
+    with pytest.raises(TesseraError, match="the model has no tensor 'conv_Relu'; did you mean 'conv_Relu6'?"):
         tables.check_model(table, "t.json", {"model_hash": "ab" * 16, "tensors": ["x", "conv_Relu6", "a/b:0", "y"]})
 
 
@@ -158,7 +158,7 @@ def test_tpu_mlir_table_as_it_writes_it(tmp_path: Path) -> None:
         ("x -1 0 1", ":5: 'x': threshold -1"),
         ("x 1 2 1", ":5: 'x': threshold 1, min 2, max 1"),
         ("x 1 nan 2", ":5:"),
-        ("z 1 0 1", "no line for 4 of the model's 4 tensors: 'x'"),
+        ("z 1 0 1", "lines are missing for 4 of the model's 4 tensors: 'x'"),
     ],
 )
 def test_bad_tpu_mlir_tables(tmp_path: Path, line: str, words: str) -> None:

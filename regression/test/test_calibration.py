@@ -282,7 +282,7 @@ def test_folders_without_samples(top: Path, tmp_path: Path) -> None:
     Image.new("RGB", (32, 32)).save(mixed / "a.png")
     save_npz(mixed / "b.npz", {"input": np.zeros((1, 3, 32, 32), np.float32)})
     for data, words in (
-        (empty, ("empty", "no picture")),
+        (empty, ("empty", "neither pictures")),
         (other, ("1 other file(s)", "readme.md")),
         (tmp_path / "none", ("none", "no such file")),
         (mixed, ("1 picture(s)", "1 .npz")),

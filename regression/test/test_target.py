@@ -251,7 +251,7 @@ BAD_SCORERS = [
     ("def score(model, data):\n    return float('nan')\n", "nothing can be held against it"),
     ("def score(model, data):\n    return 1.0\n", "did not run the model"),
     ("x = (\n", "SyntaxError"),
-    ("x = 1\n", "defines no function"),
+    ("x = 1\n", "does not define a function"),
 ]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each engine made ready for one model: ours and those it is measured beside."""
+"""Prepares engines for one model: Tessera's runtime and the peers it is measured against."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -16,8 +16,8 @@ PEERS = ("onnxruntime", "openvino")
 
 @dataclass(frozen=True)
 class Engine:
-    """lanes: one run each, and each for one caller at a time; callers of different lanes may run side by side. answer:
-    runs once, outputs by ONNX name as real numbers."""
+    """An engine that is ready to run. lanes: each runs the model once and serves one caller at a time; different lanes
+    may run side by side. answer: runs once and returns the outputs by ONNX name as real numbers."""
 
     lanes: list[Callable[[], object]]
     answer: Callable[[], dict[str, np.ndarray]]
@@ -25,8 +25,8 @@ class Engine:
 
 @dataclass(frozen=True)
 class Wanted:
-    """threads: of all streams together, which share them. precision: what the multiplications of a peer are to be in;
-    of a .bmodel the file tells it."""
+    """Settings of a measurement. threads: shared by all streams. precision: the type in which a peer multiplies; a
+    .bmodel has its own."""
 
     threads: int = 1
     precision: str = "f32"
@@ -59,7 +59,7 @@ def open_onnxruntime(model: str, inputs: Arrays, wanted: Wanted) -> Engine:
     def run() -> list[np.ndarray]:
         return session.run(None, feed)
 
-    return Engine([run] * wanted.streams, lambda: dict(zip(names, run())))  # a session's runs may overlap
+    return Engine([run] * wanted.streams, lambda: dict(zip(names, run())))  # runs of one session may overlap
 
 
 def open_openvino(model: str, inputs: Arrays, wanted: Wanted) -> Engine:
@@ -68,7 +68,7 @@ def open_openvino(model: str, inputs: Arrays, wanted: Wanted) -> Engine:
     core = ov.Core()
     network = core.read_model(model)
     network.reshape({name: ov.PartialShape(list(array.shape)) for name, array in inputs.items()})
-    # Told, because OpenVINO would choose bf16 by itself where the machine has it.
+    # Set explicitly: OpenVINO would choose bf16 by itself on a machine that supports it.
     compiled = core.compile_model(
         network,
         "CPU",
@@ -104,7 +104,7 @@ def installed(engine: str) -> bool:
 
 
 def version(engine: str) -> str:
-    """As installed; "" where that is not known."""
+    """Returns the installed version; "" if it is unknown."""
     from tessera import __version__
 
     if engine == OURS:

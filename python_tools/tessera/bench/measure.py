@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines measured beside each other on one model, turn by turn.
+"""Measures engines against each other on one model, in turns.
 
-Each runs in a process of its own, so that peak memory is its own; they take turns in short rounds, so that a change of
-the machine's speed meets all of them alike.
+Each engine runs in its own process, so that its peak memory is its own. The engines take turns in short rounds, so that
+changes of the machine's speed affect all of them alike.
 """
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ..files import load_npz
 from ..programs import environment
 from .engines import Wanted
 
-PACKAGES = str(Path(__file__).absolute().parents[2])  # where this package is found
+PACKAGES = str(Path(__file__).absolute().parents[2])  # the folder that contains this package
 ROUND_SECONDS = 0.25
 WARM_SECONDS = 2.0  # at most
 
 
 @dataclass
 class Result:
-    """One engine on one model and thread count; times in seconds, memory in MiB. rounds: times of each round, which
-    `times` has as one list. flows: (runs, seconds) of each round of several streams."""
+    """Measurements of one engine on one model and thread count; times in seconds, memory in MiB. rounds: the times of
+    each round; `times` concatenates them. flows: (runs, seconds) of each round with several streams."""
 
     engine: str
     prepare: float = float("nan")
@@ -49,7 +49,7 @@ class Result:
 
     @property
     def per_second(self) -> float:
-        """Runs, of several streams together."""
+        """Runs per second of all streams together."""
         seconds = sum(seconds for _, seconds in self.flows)
         return sum(runs for runs, _ in self.flows) / seconds if seconds else float("nan")
 
@@ -59,7 +59,7 @@ _START_WORKER = "import sys; del sys.path[0]; from tessera.bench.worker import m
 
 
 class Worker:
-    """An engine in a child process (worker.py); talks in JSON lines."""
+    """An engine in a child process (worker.py), driven by JSON lines."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class Worker:
         engine: str = "",
         python: str = sys.executable,
     ) -> None:
-        """engine: which it is, where the result has another name. python: what has it installed; this package needs
-        numpy only there."""
+        """engine: its name if the result is named differently. python: the interpreter that has the engine installed;
+        this package needs only numpy there."""
         self.result = result
         told = {
             "engine": engine or result.engine,
@@ -114,21 +114,21 @@ class Worker:
         return json.loads(line) if line else {"error": f"the process ended with code {self._process.wait()}"}
 
     def _order(self, order: str, seconds: float) -> dict[str, Any]:
-        """What the child answers; {} where it has failed, now or before."""
+        """Sends an order and returns the child's answer; {} if the child fails or has failed before."""
         if self.result.error:
             return {}
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps([order, seconds]) + "\n")
             self._process.stdin.flush()
-        except BrokenPipeError:  # it has ended, and _read says how
+        except BrokenPipeError:  # the child has ended; _read reports how
             pass
         answer = self._read()
         self.result.error = answer.get("error", "")
         return {} if self.result.error else answer
 
     def warm(self, limit: float) -> None:
-        """Runs until the time is steady."""
+        """Runs until the time per run is steady."""
         self.result.warm = self._order("warm", limit) if limit > 0 else {}
 
     def round(self, seconds: float) -> None:
@@ -137,7 +137,7 @@ class Worker:
             self.result.rounds.append(times)
 
     def flow(self, seconds: float) -> None:
-        """Runs all streams for about `seconds`."""
+        """Runs all streams for about `seconds`; adds the number of runs and the time."""
         if answer := self._order("flow", seconds):
             self.result.flows.append((answer["runs"], answer["seconds"]))
 
@@ -162,9 +162,9 @@ def measure(
     engines: Mapping[str, str] | None = None,
     pythons: Mapping[str, str] | None = None,
 ) -> list[Result]:
-    """Latency of all on one model, interleaved; with `streams` their throughput too, by so many runs side by side that
-    share the threads. files: the model of each result, which is of the engine of its name unless `engines` has
-    another, in this Python unless `pythons` has another."""
+    """Measures the latency of all engines on one model, interleaved; with `streams`, also the throughput of this many
+    concurrent runs, which share the threads. files: the model file of each result. engines, pythons: engine and
+    interpreter of a result, by default its name and this Python."""
     results = [Result(name) for name in files]
 
     def start(streams: int, results: Sequence[Result]) -> list[Worker]:
@@ -188,7 +188,7 @@ def measure(
     for worker in workers:
         worker.warm(warm)
     for turn in range(rounds):
-        # Each round starts with another engine, so that no one always runs on a warmer machine.
+        # Each round starts with another engine, so that none always runs on a warmer machine.
         for worker in workers[turn % len(workers) :] + workers[: turn % len(workers)]:
             worker.round(ROUND_SECONDS)
     for worker in workers:
@@ -212,7 +212,7 @@ def _measure_streams(workers: Sequence[Worker], results: Sequence[Result], round
 
 
 def machine() -> dict[str, Any]:
-    """What a figure depends on, besides the programs."""
+    """Returns the properties of the machine that influence a measurement."""
     lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of what was measured, and two of them beside each other."""
+"""Files of measured results, and their comparison."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -18,7 +18,7 @@ SETTINGS = ("threads", "streams", "pin", "precision")
 
 
 def entry(result: Result, engine: str, model: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """One engine on one model; times in microseconds, a list a round."""
+    """Returns the record of one engine on one model. Times are in microseconds, one list per round."""
     measured: dict[str, Any] = {} if result.error else statistics.summary(result.times)
     if len(result.rounds) >= statistics.FEWEST_ROUNDS:
         low, high = statistics.interval(result.rounds)
@@ -47,10 +47,10 @@ def _number(value: float) -> float | None:
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """Raises TesseraError for anything but a file of tessera bench."""
+    """Reads a result file of tessera bench. Raises TesseraError for any other file."""
     told = load_json(path, "result file", "make it with tessera bench -o FILE")
     if not isinstance(told, dict) or told.get("bench_version") != VERSION or not isinstance(told.get("results"), list):
-        raise TesseraError(f"{path} is no result file of tessera bench, version {VERSION}")
+        raise TesseraError(f"{path} is not a result file of tessera bench, version {VERSION}")
     for each in told["results"]:
         if not isinstance(each, dict) or not {"name", "kind", *SETTINGS} <= each.keys():
             raise TesseraError(f"{path}: a result lacks its name or its settings")
@@ -58,9 +58,9 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any], relative_to: str = "") -> list[dict[str, Any]]:
-    """A row an engine that both have: latency, and throughput where both measured it. relative_to: an engine of both;
-    times are taken as multiples of its times in the same round, so that a machine that changed between the files
-    does not matter. Raises TesseraError where nothing can be compared."""
+    """Returns the rows of the comparison, for each engine in both files: latency, and throughput if both files have it.
+    relative_to: an engine in both files; times are divided by its times in the same round, so that a machine that
+    changed between the files does not matter. Raises TesseraError if nothing can be compared."""
     known = {each["name"]: each for each in old["results"] if not each.get("error")}
     rows = []
     for each in new["results"]:
@@ -112,8 +112,9 @@ def _seconds(flows: Sequence[Sequence[float]]) -> np.ndarray:
 
 
 def _other(each: Mapping[str, Any], told: Mapping[str, Any], name: str, key: str) -> Mapping[str, Any]:
-    """The result of that name, which was measured in the same rounds. Raises TesseraError."""
+    """Returns the result with that name, which was measured in the same rounds. Raises TesseraError if there is
+    none."""
     found = next((other for other in told["results"] if other["name"] == name and not other.get("error")), None)
     if found is None or len(found.get(key, [])) != len(each[key]):
-        raise TesseraError(f"--relative_to {name}: it was not measured in every round of both files")
+        raise TesseraError(f"--relative_to {name}: this engine was not measured in every round of both files")
     return found

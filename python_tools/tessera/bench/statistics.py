@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be said of measured times: percentiles, and whether two series differ, with how sure that is."""
+"""Statistics of measured times: percentiles, and whether two series differ, with a confidence."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
@@ -10,13 +10,13 @@ import numpy as np
 PERCENTILES = (50, 90, 95, 99)
 RESAMPLES = 2000
 CONFIDENCE = 0.95
-LEAST_CHANGE = 0.01  # what is less is not called a difference, however sure it is
+LEAST_CHANGE = 0.01  # smaller changes are not reported as a difference, however certain
 TYPICAL = 0.25  # quantile of rounds: other work on the machine makes rounds slower, never faster
-FEWEST_ROUNDS = 4  # of which anything is said
+FEWEST_ROUNDS = 4  # needed for an interval or a verdict
 
 
 def summary(times: Sequence[float]) -> dict[str, float]:
-    """Of one run's times in seconds: milliseconds."""
+    """Returns percentiles, minimum and mean in milliseconds. times: seconds of each run."""
     if not times:
         return {}
     values = np.asarray(times) * 1e3
@@ -25,18 +25,18 @@ def summary(times: Sequence[float]) -> dict[str, float]:
 
 
 def of_rounds(rounds: Sequence[Sequence[float]]) -> np.ndarray:
-    """A value a round: its median."""
+    """Returns the median of each round."""
     return np.array([np.median(times) for times in rounds if len(times)])
 
 
 def typical(values: np.ndarray) -> float:
-    """Of a series of rounds."""
+    """Returns the typical value of a series of rounds."""
     return float(np.quantile(values, TYPICAL))
 
 
 def _resampled(values: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Typical values of series drawn from this one, in blocks of neighbours: a machine that is slow in one round is
-    slow in the next, and rounds drawn one by one would look surer than they are."""
+    """Returns the typical values of series resampled from this one in blocks of neighbouring rounds. A machine that is
+    slow in one round is slow in the next, so rounds drawn one by one would look more certain than they are."""
     count = len(values)
     block = max(1, round(count**0.5))
     starts = random.integers(0, count, (RESAMPLES, -(-count // block)))
@@ -46,7 +46,8 @@ def _resampled(values: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Difference:
-    """Of a new series from an old one. ratio: of times, new over old, within [low, high] with CONFIDENCE."""
+    """The change from an old series to a new one. ratio: new time over old; with CONFIDENCE it lies within [low,
+    high]."""
 
     ratio: float
     low: float
@@ -62,15 +63,15 @@ class Difference:
 
 
 def interval(rounds: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """In which the typical time of a round lies with CONFIDENCE, by bootstrap."""
+    """Returns the interval that contains the typical time of a round with CONFIDENCE, by bootstrap."""
     return _between(_resampled(of_rounds(rounds), np.random.default_rng(1)))
 
 
 def difference(old: np.ndarray, new: np.ndarray) -> Difference:
-    """Of a value a round. A change counts as one where the whole interval is beyond LEAST_CHANGE."""
+    """Compares two series of one value per round. They differ only if the whole interval lies beyond LEAST_CHANGE."""
     ratio = typical(new) / typical(old)
     if min(len(old), len(new)) < FEWEST_ROUNDS:
-        return Difference(ratio, 0.0, float("inf"), f"not decided: of fewer than {FEWEST_ROUNDS} rounds")
+        return Difference(ratio, 0.0, float("inf"), f"not decided: fewer than {FEWEST_ROUNDS} rounds")
     random = np.random.default_rng(1)
     low, high = _between(_resampled(new, random) / _resampled(old, random))
     verdict = "slower" if low > 1 + LEAST_CHANGE else "faster" if high < 1 / (1 + LEAST_CHANGE) else "no difference"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How near each step of a model comes to what the machine can do: its products at the measured rate of their type, or
-its bytes at the measured rate of a memory that holds so many, whichever takes longer."""
+"""How close each step of a model comes to the machine's limit: the time of its multiplications at the measured rate of
+their type, or of its bytes at the measured rate of the smallest memory level that holds them, whichever is longer."""
 from __future__ import annotations
 
 import json
@@ -16,8 +16,8 @@ from ..programs import run_program
 
 RUNS = 20
 SHOWN = 20
-# The rate that products of a stored type can have at best: F16 is widened before it is multiplied, and there is no
-# product of int16 wider than half of what int8 has.
+# The best possible rate for operands of a stored type. F16 is widened before it is multiplied, and int16 operands reach
+# at most half the rate of int8.
 PRODUCTS = {"I8": ("int8", 1.0), "U8": ("int8", 1.0), "I16": ("int8", 0.5), "U16": ("int8", 0.5), "BF16": ("bf16", 1.0)}
 
 AMX_TILE = 24  # the bit in bmodel/cpu_features.inc
@@ -25,14 +25,15 @@ AMX_TILE = 24  # the bit in bmodel/cpu_features.inc
 
 @dataclass(frozen=True)
 class Machine:
-    """products: operations a second by type; reads: (largest buffer, bytes a second), smallest first."""
+    """Measured rates. products: operations per second by type. reads: (largest buffer, bytes per second), smallest
+    first."""
 
     products: Mapping[str, float]
     reads: tuple[tuple[int, float], ...]
 
     @staticmethod
     def measured(threads: int) -> "Machine":
-        """Raises TesseraError where this build cannot measure it."""
+        """Measures this machine. Raises TesseraError if this build cannot."""
         result = run_program("bmrt_peak", str(threads))
         if result.returncode != 0:
             raise TesseraError(f"bmrt_peak: {result.stderr.strip()}")
@@ -41,11 +42,12 @@ class Machine:
         return Machine(told, reads)
 
     def bound(self, flops: int, moved: int, dtype: str, amx: bool = False) -> tuple[float, str]:
-        """Seconds, and what takes them. dtype: what the operands are stored in; amx: the code may use its tiles."""
+        """Returns the bound in seconds and what determines it. dtype: the type in which the operands are stored. amx:
+        the code may use AMX tiles."""
         name, share = PRODUCTS.get(dtype, ("f32", 1.0))
         if amx and f"amx_{name}" in self.products:
             name = f"amx_{name}"
-        if name not in self.products:  # no such instruction: it is made of others
+        if name not in self.products:  # without such an instruction f32 is used
             name, share = "f32", 1.0
         rate = share * self.products[name] if name in self.products else float("inf")
         read = next((rate for size, rate in self.reads if moved <= size), self.reads[-1][1]) if self.reads else 0
@@ -56,8 +58,8 @@ class Machine:
 def measure(
     path: Path, dump: Mapping[str, Any], inputs: Mapping[str, np.ndarray], threads: int, runs: int = RUNS
 ) -> dict[str, Any]:
-    """The machine's rates, and each step: microseconds at best over `runs`, the bound, and the share of it. dump: the
-    file's, of bmodel-dump."""
+    """Returns the machine's rates, and for each step the best time over `runs` in microseconds, the bound, and their
+    ratio. dump: the file as printed by bmodel-dump."""
     net, machine = bmodel.open_net(path, threads), Machine.measured(threads)
     net.use({name: array.shape for name, array in inputs.items()})
     stage = dump["nets"][0]["stages"][net.number]
@@ -87,7 +89,7 @@ def _uses_amx(stage: Mapping[str, Any]) -> bool:
 
 
 def _types(stage: Mapping[str, Any]) -> list[str]:
-    """Of each step the type of its first operand; "" where it is none of ours."""
+    """Returns the type of each step's first operand; "" if the step has no operands."""
     tensors = stage.get("tensors", [])
     plan = [step for subnet in stage.get("subnets", []) for step in subnet.get("plan", [])]
     reads = [[slot for slot in step["op"].get("args", []) if slot not in step.get("writes", [])] for step in plan]
@@ -95,7 +97,7 @@ def _types(stage: Mapping[str, Any]) -> list[str]:
 
 
 def table(told: Mapping[str, Any]) -> str:
-    """The steps that lose most against their bound, and the whole as its last row."""
+    """Formats the steps that lose most time against their bound; the last row is the sum over all steps."""
     steps: Sequence[Mapping[str, Any]] = told["steps"]
     first = sorted(steps, key=lambda step: step["bound_us"] - step["us"])[:SHOWN]
     rows = [("step", "op", "us", "bound us", "% of bound", "by", "node")]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One engine in a process of its own: prepares, then runs as told on stdin, a JSON line an order.
+"""Runs one engine in its own process: prepares it, then follows orders from stdin, one JSON line each.
 
-Argument: a JSON object of engine, model, inputs .npz, outputs .npz, threads, precision, streams and pin. Prints one
-JSON line after preparing (with the outputs of the first run saved), one per order, and one with the peak memory at the
-end.
+The argument is a JSON object with engine, model, inputs .npz, outputs .npz, threads, precision, streams and pin. Prints
+one JSON line after preparation (the outputs of the first run are saved), one per order, and one with the peak memory at
+the end.
 """
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
-FEWEST_RUNS = 3  # of a round, whatever it takes
-WINDOW_SECONDS = 0.1  # of warming up, over which a median is taken
-WINDOWS, STEADY = 3, 1.03  # so many in a row, the largest at most so many times the least
+FEWEST_RUNS = 3  # in a round, even if it takes longer than its time
+WINDOW_SECONDS = 0.1  # of warming up; its median is compared
+WINDOWS, STEADY = 3, 1.03  # steady: the medians of 3 windows in a row differ by at most 3 %
 
 Run = Callable[[], object]
 
 
 def timed(run: Run, seconds: float) -> list[float]:
-    """Seconds of each of some runs."""
+    """Runs repeatedly for about `seconds`; returns the seconds of each run."""
     times: list[float] = []
     end = time.perf_counter() + seconds
     while len(times) < FEWEST_RUNS or time.perf_counter() < end:
@@ -37,8 +37,8 @@ def timed(run: Run, seconds: float) -> list[float]:
 
 
 def warm(run: Run, limit: float) -> dict[str, Any]:
-    """Runs until its time is steady, for about `limit` seconds at most: caches, clocks and pages settle in their own
-    time, so no number of runs is right for all models."""
+    """Runs until the time per run is steady, for at most about `limit` seconds. Caches, clocks and pages settle at
+    their own pace, so no fixed number of runs suits all models."""
     medians: list[float] = []
     runs, begin, is_steady = 0, time.perf_counter(), False
     while not is_steady and time.perf_counter() - begin < limit:
@@ -51,7 +51,7 @@ def warm(run: Run, limit: float) -> dict[str, Any]:
 
 
 def flow(lanes: Sequence[Run], seconds: float) -> dict[str, Any]:
-    """Runs that ended while all lanes were at work, and for how long they were."""
+    """Counts the runs that ended while all lanes were busy, and returns how long that was."""
     ends: list[list[float]] = [[] for _ in lanes]
     begin = time.perf_counter()
     stop = begin + seconds
@@ -75,7 +75,7 @@ def say(**fields: object) -> None:
 
 
 def peak_mib() -> float:
-    """Peak resident memory of this process."""
+    """Returns the peak resident memory of this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return int(line.split()[1]) / 1024
@@ -100,7 +100,7 @@ def main() -> None:
         engine.lanes[0]()
         prepare = time.perf_counter() - begin
         save_npz(told["outputs"], {name: np.array(value) for name, value in engine.answer().items()})
-    except Exception as error:  # whatever the engine raises is this engine's result
+    except Exception as error:  # any failure of the engine is its result
         say(error=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
         return
     say(prepare=prepare)

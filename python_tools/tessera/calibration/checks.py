@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What quantised outputs are held against: a few calibration samples with the f32 model's outputs, in
-NAME_cali_checks.npz beside NAME_cali.json; and what is told of the error that is left.
+"""Check samples: a few calibration samples with the f32 model's outputs, in NAME_cali_checks.npz beside NAME_cali.json,
+and the warnings about a quantised model's error on them.
 
-A deployed model runs on them as it is, so the check costs no evaluation of a reference.
+The deployed model itself runs on them, so the check does not need to evaluate a reference.
 """
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .worker import Worker, digest
 
 SAMPLES = 4
 MOST_BYTES = 32 << 20
-"""Of all samples together; large ones are fewer."""
+"""Of all samples together; fewer are saved if they are large."""
 MAX_ERROR = 0.03
-"""Output error that is left without a word."""
+"""Output error up to which no warning is given."""
 
 Arrays = Mapping[str, np.ndarray]
 
 
 class Check(NamedTuple):
-    """Inputs and outputs of a sample, by name; sigmoids: outputs that a sigmoid made."""
+    """Inputs and outputs of a sample, by name. sigmoids: the outputs that are results of a sigmoid."""
 
     inputs: Arrays
     outputs: Arrays
@@ -42,7 +42,7 @@ def checks_path(table: str | Path) -> Path:
 
 
 def save(path: str | Path, dataset: Dataset, used: Collection[int], specs: Sequence[InputSpec], worker: Worker) -> None:
-    """Writes some of the samples numbered in `used` beside the table `path`; worker: has the f32 model."""
+    """Writes some of the samples numbered in `used` beside the table `path`. worker: holds the f32 model."""
     numbers = sorted(used)
     wanted = [numbers[i] for i in spread(len(numbers), SAMPLES)]
     kept: dict[str, list[np.ndarray]] = {}
@@ -65,7 +65,7 @@ def save(path: str | Path, dataset: Dataset, used: Collection[int], specs: Seque
 
 
 def load(path: str | Path, specs: Sequence[InputSpec]) -> list[Check]:
-    """What stands beside the table `path`, where it fits `specs` and is of the samples the table was made from."""
+    """Returns the check samples beside the table `path` that fit `specs` and that the table was made from."""
     beside, digests = checks_path(path), set(tables.load(path).sample_digests)
     if not beside.is_file():
         return []
@@ -81,12 +81,12 @@ def load(path: str | Path, specs: Sequence[InputSpec]) -> list[Check]:
             if digest(given, specs)[: tables.DIGEST_LENGTH] in digests:
                 found.append(Check(given, {name: array[i] for name, array in outputs.items()}, frozenset(marks)))
         return found
-    except (TesseraError, ValueError, TypeError):  # of another table, other shapes, or no such file
+    except (TesseraError, ValueError, TypeError):  # from another table, with other shapes, or unreadable
         return []
 
 
 def output_error(run: Callable[[Arrays], Arrays], checks: Sequence[Check], probabilities: Collection[str]) -> float:
-    """Relative error (output_error.py) of what `run` makes of the checks' inputs."""
+    """Returns the relative error (output_error.py) of the outputs that `run` computes from the checks' inputs."""
     found = []
     for check in checks:
         got = run(check.inputs)
@@ -96,27 +96,27 @@ def output_error(run: Callable[[Arrays], Arrays], checks: Sequence[Check], proba
 
 
 def error_warning(error: float, limit: float, what: str, table: str) -> str:
-    """Of a model `what` whose outputs are `error` off; "" where that is no more than `limit`."""
+    """Returns the warning about a model `what` whose outputs differ by `error`; "" if that is at most `limit`."""
     if error <= limit:
         return ""
     return (
-        f"{what} changes the outputs by {error:.1%} (relative, root mean square; --max_error allows {limit:.1%}): what "
-        "that costs, 'tessera accuracy' tells; run_calibration with a --max_error of your own makes less at any price, "
-        "and ops that need more than 8 bits for a target are found by model_deploy "
+        f"{what} changes the outputs by {error:.1%} (relative, root mean square; --max_error allows {limit:.1%}). "
+        "Measure the effect with 'tessera accuracy'. Lower the error with run_calibration --max_error, at any cost in "
+        "speed, or let Tessera find the ops that need more than 8 bits: model_deploy "
         f"--calibration_table {table} --target 'agree>=99' (or 'sqnr>=30', 'drop<=0.5') --data SAMPLES"
     )
 
 
 def answers_warning(names: Sequence[str], alike: Mapping[str, int] | None = None, samples: int = 0) -> str:
-    """Of outputs that say the same on most samples; "" for none. alike: by names on how many of the `samples`, where
-    that is known."""
+    """Returns the warning about outputs with the same answer on most samples; "" if there are none. alike: by name, the
+    number of `samples` that agree, if known."""
     if not names:
         return ""
     counts = {name: f" ({number} of {samples})" for name, number in (alike or {}).items()}
     told = [repr(name) + counts.get(name, "") for name in names]
     return (
-        f"output {', '.join(told)} says the same on most calibration samples: what int8 costs "
-        "where it says something else cannot be told, and may be much; calibrate with samples that hold what the model "
-        "looks for, give such to model_deploy --target 'agree>=99' --data SAMPLES, or give run_calibration a smaller "
-        "--max_error, 0.01 say, which takes more time"
+        f"output {', '.join(told)} gives the same answer on most calibration samples, so the cost "
+        "of int8 on other answers is unknown and may be high: calibrate with samples that contain what the model "
+        "looks for, pass such samples to model_deploy --target 'agree>=99' --data SAMPLES, or give run_calibration a "
+        "smaller --max_error such as 0.01, which takes more time"
     )

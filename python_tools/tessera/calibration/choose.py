@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From histograms to the table's ranges: one method for all tensors, or `auto`, per tensor the best by measurement."""
+"""Turns histograms into the table's ranges, with one method for all tensors or `auto`, which measures the best per
+tensor."""
 from __future__ import annotations
 
 import math
@@ -17,32 +18,33 @@ from .output_error import relative
 from .thresholds import METHODS, Range, asymmetric_pays, asymmetric_quant, find_range, squared_error, symmetric_quant
 from .worker import Candidate
 
-# In order of preference where two give the same range.
+# In order of preference if two methods give the same range.
 AUTO_METHODS = ("mse", "kl", "percentile9999", "aciq", "max")
 assert set(AUTO_METHODS) == set(METHODS)
 SAME_SCALE = 0.04
-"""Candidates whose scales differ by less than this share are one."""
+"""Candidates whose scales differ by less than this share count as equal."""
 SCREENED, FINALISTS = 2, 2
-"""Samples on which all options are measured; options that are measured on the others too."""
+"""Number of samples on which all options are measured; number of options that are measured on further samples too."""
 MATTERS = 0.95
-"""Share of the squares of all tensors' errors: the other tensors keep a range that is not measured against others."""
+"""Share of all squared errors: only the sources that contribute this share are measured with other ranges."""
 LOUD, WEIGHS = 0.005, 0.1
-"""Gates (gates.py) tell which errors are small: larger ones, and those with such a share of all squares, are measured
-at the outputs."""
+"""Accuracy thresholds (gates.py) show which errors are small. Errors larger than the first number, and errors with more
+than the second number's share of all squares, are measured at the outputs."""
 EXACT_ENOUGH = 0.03
-"""With an output error below this no risk is taken: no factors that other inputs may need smaller, and no clipping
-whose harm the samples do not show."""
+"""Below this output error no risk is taken: no factors that are too large for other inputs, and no clipping whose harm
+the samples do not show."""
 CLEARLY = 1.1
-"""A narrower range, which clips what the samples hardly show, has to be better than a wider one by this factor."""
+"""A narrower range clips values that the samples hardly show; its error has to be lower than a wider range's by this
+factor."""
 
 
 _Errors = dict[str, list[dict[int, np.ndarray]]]
-"""By sources, options and samples: squares (output_error.py)."""
+"""Squared errors (output_error.py) by source, option and sample."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The range of one source. error: relative error of the outputs with it, where it was measured, else None."""
+    """The range of one source. error: relative error of the outputs with this range, None if it was not measured."""
 
     method: str
     symmetric_range: Range
@@ -57,15 +59,16 @@ class Choice:
 
 
 def choice_by(method: str, values: Distribution, scheme: str, percentile: float) -> Choice:
-    """scheme: symmetric, asymmetric, or best, which takes the asymmetric range where it pays."""
+    """Finds the range by one method. scheme: symmetric, asymmetric, or best, which takes the asymmetric range if it
+    pays."""
     both = [find_range(method, values, symmetric, percentile) for symmetric in (True, False)]
     symmetric = scheme == "symmetric" or (scheme == "best" and not asymmetric_pays(*both))
     return Choice(method, both[0], both[1], symmetric)
 
 
 def candidates_for(histogram: "_calibration.Histogram", method: str, scheme: str, percentile: float) -> list[Choice]:
-    """What the method comes to; for auto the different choices of all methods, one where they hardly differ."""
-    # Here and not before: all of them together would take more memory than the histograms.
+    """Returns the method's range; for auto, the ranges of all methods without near duplicates."""
+    # The distribution is built per source: all of them together would take more memory than the histograms.
     values = Distribution.from_histogram(histogram)
     kept: list[Choice] = []
     for method in AUTO_METHODS if method == "auto" else (method,):
@@ -85,7 +88,8 @@ def _alike(a: Choice, b: Choice) -> bool:
 
 
 def cautious(histogram: "_calibration.Histogram", scheme: str, percentile: float) -> Choice:
-    """Without a measurement: the widest range that rounds and clips hardly more than the one of the least error."""
+    """Chooses without a measurement: the widest range whose rounding and clipping error is hardly more than the
+    least."""
     values = Distribution.from_histogram(histogram)
     least = choice_by("mse", values, scheme, percentile)
     allowed = CLEARLY**2 * _local_error(values, least)
@@ -113,16 +117,18 @@ def measure(
     progress: Callable[[int, int], None],
     widest: Mapping[str, Choice] | None = None,
 ) -> dict[str, Choice]:
-    """The sources of `defaults` with their output errors, measured on SCREENED of the samples `numbers`. Those that
-    carry MATTERS of all error get of the options that `find` has for them the one with the least: all options on
-    SCREENED, the FINALISTS best ones and the widest on `count` samples, of which one is that of `peaks` where the
-    source's values are largest: what clipping does is seen there or nowhere.
+    """Chooses ranges by their output errors.
 
-    The error of an option is that of these samples together, added in their order, so that it does not depend on who
-    measured which.
+    The defaults of all sources are measured on SCREENED of the samples `numbers`. For the sources that contribute
+    MATTERS of the squared error, the options from `find` are measured: all on SCREENED samples, then the best FINALISTS
+    and the widest on `count` samples. One of these is the sample of `peaks`, in which the source's values are largest:
+    the effect of clipping shows there or nowhere. The option with the least error is chosen.
 
-    widest: ranges of all values seen, where the samples do not show what the model looks for. They are taken where 8
-    bits change the outputs by less than EXACT_ENOUGH: steps are fine enough then, and what clipping does is not seen.
+    An option's error adds up its samples in their order, so it does not depend on which worker measured which.
+
+    widest: the ranges of all values seen, given if the samples do not contain what the model looks for. They are chosen
+    if 8 bits with them change the outputs by less than EXACT_ENOUGH: rounding is then harmless, while the effect of
+    clipping cannot be seen.
     """
     ordered = sorted(numbers)
     wanted = [ordered[i] for i in spread(len(ordered), count)]
@@ -165,15 +171,15 @@ def measure(
 
 
 def _together(choices: Collection[Choice]) -> float:
-    """Error of the outputs with all of them: their squares add up."""
+    """Returns the error of the outputs with all choices; their squares add up."""
     return math.hypot(*(choice.error or 0.0 for choice in choices))
 
 
 def _by_last_sample(
     left: Mapping[str, Sequence[Choice]], peaks: Mapping[str, int], others: Sequence[int], measured: set[int]
 ) -> dict[int, dict[str, Sequence[Choice]]]:
-    """By samples what is `left` to be measured on them: each source on that of its peak, or on one of `others` if that
-    is one that it was `measured` on."""
+    """Returns, per sample, the options `left` to measure on it: each source on the sample of its peak, or on one of
+    `others` if the source was already `measured` on that sample."""
     found: dict[int, dict[str, Sequence[Choice]]] = {}
     for source, choices in left.items():
         peak = peaks.get(source)
@@ -183,7 +189,7 @@ def _by_last_sample(
 
 
 def _add(errors: _Errors, more: _Errors) -> None:
-    """Of other samples."""
+    """Adds errors on other samples."""
     for source, of_options in more.items():
         for known, found in zip(errors[source], of_options):
             known.update(found)
@@ -194,7 +200,7 @@ def _others(choices: Sequence[Choice], measured: Choice) -> list[Choice]:
 
 
 def _that_matter(chosen: Mapping[str, Choice]) -> list[str]:
-    """Those of the largest errors, whose squares add up to MATTERS of all."""
+    """Returns the sources with the largest errors, whose squares add up to MATTERS of the total."""
     squares = {source: (choice.error or 0.0) ** 2 for source, choice in chosen.items()}
     left = sum(squares.values()) * (1 - MATTERS)
     found = []
@@ -206,13 +212,13 @@ def _that_matter(chosen: Mapping[str, Choice]) -> list[str]:
 
 
 def _loud(errors: Mapping[str, float], gated: Collection[str]) -> list[str]:
-    """Those of `gated` whose errors are worth to be measured at the outputs."""
+    """Returns the sources of `gated` whose errors are large enough to be measured at the outputs."""
     least = min(LOUD, math.sqrt(WEIGHS * sum(error**2 for error in errors.values())))
     return [source for source, error in errors.items() if source in gated and error > least]
 
 
 def _finalists(choices: Sequence[Choice], errors: Sequence[float]) -> list[int]:
-    """The widest of the good options, the best others, and the widest of all."""
+    """Returns the indices of the widest good option, the best other options and the widest of all."""
     widest = widest_of_the_best(choices, errors)
     others = [int(i) for i in np.argsort(errors, kind="stable") if i != widest]
     all_in = max(range(len(choices)), key=lambda i: choices[i].candidate().scale)
@@ -220,20 +226,20 @@ def _finalists(choices: Sequence[Choice], errors: Sequence[float]) -> list[int]:
 
 
 def widest_of_the_best(choices: Sequence[Choice], errors: Sequence[float]) -> int:
-    """Which of the options hardly worse than the best has the widest range: other inputs than the samples may need
-    it."""
+    """Returns the index of the widest range among the options hardly worse than the best: inputs other than the samples
+    may need it."""
     good = [i for i, error in enumerate(errors) if error <= CLEARLY * min(errors)]
     return max(good, key=lambda i: choices[i].candidate().scale)
 
 
 def _error(samples: Mapping[int, np.ndarray]) -> float:
-    """Of one option, relative, of its squares by the samples' numbers."""
+    """Returns the relative error of one option from its squares by sample number."""
     return math.sqrt(relative(samples[number] for number in sorted(samples)))
 
 
 def _errors(engine: Engine, dataset: Dataset, wanted: set[int], options: Mapping[str, Sequence[Choice]]) -> _Errors:
-    """Of every option in every sample `wanted`. Where the workers would not all have the same number of samples, each
-    sample's options are split among several of them."""
+    """Measures every option on every `wanted` sample. If the samples do not divide evenly among the workers, each
+    sample's options are split among several."""
     if not options or not wanted:
         return _unmeasured(options)
     split = engine.workers // math.gcd(engine.workers, len(wanted))
@@ -243,15 +249,15 @@ def _errors(engine: Engine, dataset: Dataset, wanted: set[int], options: Mapping
 def _errors_by_sample(
     engine: Engine, dataset: Dataset, options: Mapping[int, Mapping[str, Sequence[Choice]]]
 ) -> _Errors:
-    """Of the options that each sample has. A sample's are split only where there are more workers than samples: what
-    gates tell is measured by each of them."""
+    """Measures the options listed for each sample. A sample is split only if there are more workers than samples,
+    because each worker has to measure the accuracy thresholds again."""
     return _ask(engine, dataset, options, -(-engine.workers // max(len(options), 1)))
 
 
 def _ask(
     engine: Engine, dataset: Dataset, options: Mapping[int, Mapping[str, Sequence[Choice]]], split: int
 ) -> _Errors:
-    """By samples the options to be measured there, in `split` parts each."""
+    """Measures the options listed for each sample, in `split` parts each."""
     found = _unmeasured({source: choices for some in options.values() for source, choices in some.items()})
     for result in engine.run(_tasks(dataset, options, split)):
         for number, of_sources in result.errors.items():
@@ -270,6 +276,6 @@ def _tasks(dataset: Dataset, options: Mapping[int, Mapping[str, Sequence[Choice]
         some = [
             (s, [choice.candidate() for choice in choices]) for s, choices in options.get(sample.number, {}).items()
         ]
-        # Every so many: later tensors have less to run again.
+        # Strided, because options of later tensors have less of the network to run again.
         for i in range(min(split, len(some))):
             yield [sample], some[i::split]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All samples through the model into histograms, with a checkpoint file to go on from after an interruption."""
+"""Runs all samples through the model into histograms, with a checkpoint file to resume from after an interruption."""
 from __future__ import annotations
 
 import hashlib
@@ -25,8 +25,8 @@ LARGEST_CHUNK = 16
 
 @dataclass
 class State:
-    """What the samples taken so far have shown. Merging is order-independent: integers are added, dicts are by
-    number. answers, peaks: worker.Result."""
+    """What the samples have shown so far. Merging does not depend on the order: integers are added, and dicts are
+    indexed by sample number. answers, peaks: see worker.Result."""
 
     histograms: dict[str, "_calibration.Histogram"]
     digests: dict[int, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class State:
         add_peaks(self.peaks, result.peaks)
 
     def sample_hash(self) -> str:
-        """Of the samples used, in their order."""
+        """Returns a hash of the samples used, in their order."""
         text = "\n".join(self.digests[number] for number in sorted(self.digests))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -59,7 +59,7 @@ class State:
 
 
 class Checkpoint:
-    """The state in a file beside the table while a run goes on; removed at its end. identity: of model and samples."""
+    """The state in a file beside the table during a run; removed at its end. identity: describes model and samples."""
 
     def __init__(self, path: Path, identity: str, every: float) -> None:
         self.path, self._identity, self._every = (
@@ -70,7 +70,7 @@ class Checkpoint:
         self._last = time.monotonic()
 
     def load(self, sources: Sequence[str]) -> State | None:
-        """The saved state; None where there is none. Raises TesseraError where it is of something else."""
+        """Returns the saved state, None if there is none. Raises TesseraError if it belongs to another run."""
         if not self.path.exists():
             return None
         arrays = load_npz(self.path, "checkpoint")
@@ -78,7 +78,7 @@ class Checkpoint:
             meta = json.loads(arrays["meta"].tobytes())
             if meta["identity"] != self._identity:
                 raise TesseraError(
-                    f"{self.path} is of an interrupted run over another model or other samples",
+                    f"{self.path} belongs to an interrupted run with another model or other samples",
                     hint="run without --resume to start again",
                 )
             state = State.empty(sources)
@@ -92,7 +92,8 @@ class Checkpoint:
             return state
         except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
             raise TesseraError(
-                f"{self.path} is no checkpoint of run_calibration: {error}", hint="run without --resume to start again"
+                f"{self.path} is not a checkpoint of run_calibration: {error}",
+                hint="run without --resume to start again",
             ) from error
 
     def save_sometimes(self, state: State) -> None:
@@ -118,7 +119,8 @@ class Checkpoint:
 
 
 def chunk_size(samples: int, workers: int) -> int:
-    """Small enough that workers end together and a checkpoint is never far, large enough that merging costs little."""
+    """Returns a chunk size small enough that workers end together and a checkpoint is never far away, and large enough
+    that merging costs little."""
     return max(1, min(LARGEST_CHUNK, -(-samples // (4 * workers))))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration samples: a folder, a list file, an .npz file or a Python file that makes them."""
+"""Calibration samples: a folder, a list file, an .npz file, or a Python file that generates them."""
 from __future__ import annotations
 
 import contextlib
@@ -20,15 +20,14 @@ from ..preprocess import Preprocess, is_picture
 
 GENERATOR_FUNCTION = "samples"
 KEPT = 256 << 20
-"""Bytes of samples that are made or decoded once; of more, again for each pass over them."""
+"""Samples of up to this many bytes are generated or decoded once; larger sets are read again in every pass."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample, to be loaded where it is used. number: its place among the samples of the run.
+    """One sample, loaded when it is used. number: its position among the run's samples.
 
-    Either `files` (by input name; "" for an .npz that holds all inputs) or `arrays`; row: of an .npz that
-    holds many samples.
+    Either `files` (by input name; "" for an .npz that holds all inputs) or `arrays` is set.
     """
 
     number: int
@@ -37,8 +36,8 @@ class Sample:
     arrays: Mapping[str, np.ndarray] | None = None
 
     def load(self, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
-        """Input arrays of the model's exact types. Raises Unreadable for a file that is no good, TesseraError for
-        arrays that are not the model's inputs."""
+        """Returns the input arrays in the model's exact types. Raises Unreadable for a damaged file, TesseraError for
+        arrays that do not fit the model's inputs."""
         arrays = self.arrays
         if arrays is None:
             arrays = {}
@@ -51,7 +50,7 @@ class Sample:
 
 
 class Unreadable(Exception):
-    """A sample that can be left out: its file is damaged."""
+    """A sample that can be left out because its file is damaged."""
 
 
 def _read(name: str, file: str, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
@@ -65,7 +64,7 @@ def _read(name: str, file: str, specs: Sequence[InputSpec]) -> dict[str, np.ndar
 
 @dataclass
 class Dataset:
-    """Samples in order. identity: tells whether an interrupted run was over the same ones."""
+    """Samples in order. identity: shows whether an interrupted run used the same samples."""
 
     samples: Callable[[], Iterator[Sample]]
     count: int
@@ -75,7 +74,7 @@ class Dataset:
     _loaded: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)
 
     def load(self, sample: Sample, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
-        """Sample.load; what fits into KEPT is read once, however often it is asked for."""
+        """Returns Sample.load, reading samples only once as long as they fit into KEPT."""
         if sample.number in self._loaded:
             return self._loaded[sample.number]
         arrays = sample.load(specs)
@@ -91,7 +90,7 @@ def _bytes_of(arrays: Mapping[str, Any]) -> int:
 def readable(
     dataset: Dataset, numbers: Collection[int], specs: Sequence[InputSpec]
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Those of the samples `numbers` that can be read, in the data set's order: (number, arrays)."""
+    """Yields (number, arrays) of the samples `numbers` that can be read, in the data set's order."""
     for sample in dataset.samples():
         if sample.number in numbers:
             with contextlib.suppress(Unreadable):
@@ -99,9 +98,9 @@ def readable(
 
 
 def open_dataset(given: str, specs: Sequence[InputSpec], input_num: int) -> Dataset:
-    """The samples `--dataset` names; where there are more than input_num, that many, spread evenly over all.
+    """Opens the samples that `--dataset` names. If there are more than input_num, takes that many, evenly spread.
 
-    Raises TesseraError where there are none, or where they cannot be inputs of the model.
+    Raises TesseraError if there are none, or if they do not fit the model's inputs.
     """
     path = Path(given)
     if path.is_dir():
@@ -122,7 +121,7 @@ def open_dataset(given: str, specs: Sequence[InputSpec], input_num: int) -> Data
 
 
 def spread(count: int, wanted: int) -> list[int]:
-    """`wanted` of the numbers below `count`, evenly spaced; all of them where there are not more."""
+    """Returns `wanted` of the numbers below `count`, evenly spread; all of them if there are not more."""
     return list(range(count)) if wanted >= count else [i * count // wanted for i in range(wanted)]
 
 
@@ -134,7 +133,7 @@ def _from_files(found: Sequence[Sample], input_num: int, specs: Sequence[InputSp
 
 
 def _check_takes_pictures(found: Sequence[Sample], specs: Sequence[InputSpec]) -> None:
-    """A model that takes no picture fails here, once, rather than with every picture."""
+    """Checks once that the model takes pictures, instead of failing with every picture."""
     from PIL import Image
 
     for name in {name for sample in found for name, file in sample.files if is_picture(file)}:
@@ -146,9 +145,9 @@ def _list_folder(folder: Path, specs: Sequence[InputSpec]) -> list[Sample]:
     files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
     pictures, arrays = [p for p in files if is_picture(p)], [p for p in files if p.suffix == ".npz"]
     if not pictures and not arrays:
-        seen = f"; it holds {len(files)} other file(s), e.g. {files[0].name}" if files else ": it is empty"
+        seen = f"; found {len(files)} other file(s), e.g. {files[0].name}" if files else "; it is empty"
         raise TesseraError(
-            f"--dataset {folder}: no picture and no .npz file in the folder{seen}",
+            f"--dataset {folder}: the folder holds neither pictures nor .npz files{seen}",
             hint="pictures are found by their suffix: .jpg, .png, .bmp, ...",
         )
     if pictures and arrays:
@@ -164,7 +163,7 @@ def _one_file(file: str, specs: Sequence[InputSpec]) -> tuple[tuple[str, str], .
         return (("", file),)
     if len(specs) != 1:
         raise TesseraError(
-            f"one file ({Path(file).name}) for a model of {len(specs)} inputs",
+            f"one file ({Path(file).name}) given for a model with {len(specs)} inputs",
             hint="use .npz files with one array per input, or a list with NAME=FILE,NAME=FILE lines",
             details=["the model's inputs are: " + ", ".join(map(str, specs))],
         )
@@ -172,8 +171,8 @@ def _one_file(file: str, specs: Sequence[InputSpec]) -> tuple[tuple[str, str], .
 
 
 def _read_list(path: Path, specs: Sequence[InputSpec]) -> list[Sample]:
-    """One sample a line: FILE, or NAME=FILE,NAME=FILE, or FILE,FILE in the order of the inputs; relative to the
-    list."""
+    """Reads one sample per line: FILE, or NAME=FILE,NAME=FILE, or FILE,FILE in the order of the inputs. Paths are
+    relative to the list."""
     samples = []
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         text = line.strip()
@@ -189,7 +188,7 @@ def _read_list(path: Path, specs: Sequence[InputSpec]) -> list[Sample]:
             files = tuple((spec.name, str(path.parent / part)) for spec, part in zip(specs, parts))
         else:
             raise TesseraError(
-                f"{path}:{number}: {len(parts)} files for {len(specs)} input(s)",
+                f"{path}:{number}: the line names {len(parts)} files, the model has {len(specs)} input(s)",
                 details=["the model's inputs are: " + ", ".join(map(str, specs))],
             )
         samples.append(Sample(0, text, files))
@@ -199,11 +198,11 @@ def _read_list(path: Path, specs: Sequence[InputSpec]) -> list[Sample]:
 
 
 def _from_npz(path: Path, specs: Sequence[InputSpec], input_num: int) -> Dataset:
-    """One sample, or many along the first axis: [100,3,224,224] for an input [1,3,224,224]."""
+    """Reads one sample, or many along the first axis: [100,3,224,224] for an input [1,3,224,224]."""
     arrays = load_npz(path, "data set")
     counts = {spec.name: _rows(arrays.get(spec.name), spec) for spec in specs}
     if set(arrays) != set(counts) or len(set(counts.values())) != 1 or None in counts.values():
-        check_inputs(arrays, specs, f"--dataset {path}")  # says what is wrong with one sample
+        check_inputs(arrays, specs, f"--dataset {path}")  # reports what is wrong with one sample
         raise TesseraError(
             f"--dataset {path}: the arrays hold different numbers of samples: "
             + ", ".join(f"'{name}' {count}" for name, count in counts.items())
@@ -225,7 +224,8 @@ def _from_npz(path: Path, specs: Sequence[InputSpec], input_num: int) -> Dataset
 
 
 def _rows(array: np.ndarray | None, spec: InputSpec) -> int | None:
-    """How many samples of the input's shape the array holds; None where it is not made of those."""
+    """Returns the number of samples of the input's shape in the array; None if the array does not consist of such
+    samples."""
     if array is None or array.ndim != max(len(spec.shape), array.ndim):
         return None
     if array.shape == spec.shape:
@@ -243,7 +243,8 @@ def _rows(array: np.ndarray | None, spec: InputSpec) -> int | None:
 
 
 def _from_generator(path: Path, specs: Sequence[InputSpec], input_num: int) -> Dataset:
-    """A Python file with a function samples() that yields dicts of arrays, or arrays where there is one input."""
+    """Takes samples from a Python file with a function samples() that yields dicts of arrays, or plain arrays for a
+    model with one input."""
     function = user_function(path, "--dataset", f"{GENERATOR_FUNCTION}()", 'def samples(): yield {"input": array}')
 
     def samples() -> Iterator[Sample]:
@@ -253,7 +254,9 @@ def _from_generator(path: Path, specs: Sequence[InputSpec], input_num: int) -> D
                     return
                 if not isinstance(arrays, Mapping):
                     if len(specs) != 1:
-                        raise TesseraError(f"{path}: sample {number} is no dict, but the model has {len(specs)} inputs")
+                        raise TesseraError(
+                            f"{path}: sample {number} is not a dict, but the model has {len(specs)} inputs"
+                        )
                     arrays = {specs[0].name: np.asarray(arrays)}
                 yield Sample(number, f"{path.name}[{number}]", arrays=arrays)
         except TesseraError:
@@ -266,8 +269,8 @@ def _from_generator(path: Path, specs: Sequence[InputSpec], input_num: int) -> D
 
 
 class Remembered:
-    """What `make` yields, which is called once where all of it fits into KEPT: a generator may take its time, and
-    calibration passes over its samples a dozen times."""
+    """The samples yielded by `make`, which is called only once if they all fit into KEPT: a generator may be slow, and
+    calibration makes a dozen passes over its samples."""
 
     def __init__(self, make: Callable[[], Iterator[Sample]]) -> None:
         self._make = make
@@ -276,7 +279,7 @@ class Remembered:
         self._size, self._too_many = 0, False
 
     def samples(self) -> Iterator[Sample]:
-        """From the first on, whatever other passes have taken."""
+        """Yields all samples from the first, independently of other passes."""
         place = 0
         while not self._too_many:
             if place == len(self._seen) and not self._take():
@@ -287,7 +290,7 @@ class Remembered:
         yield from itertools.islice(self._make(), place, None)
 
     def _take(self) -> bool:
-        """One more; False where there is none."""
+        """Takes one more sample from the generator; returns False at its end."""
         self._source = self._source or self._make()
         try:
             sample = next(self._source, None)
@@ -296,7 +299,7 @@ class Remembered:
             raise
         if sample is None:
             return False
-        # The generator may fill the same array again.
+        # Copies the arrays, because the generator may fill the same array again.
         arrays = {n: a.copy() if isinstance(a, np.ndarray) else a for n, a in (sample.arrays or {}).items()}
         self._size += _bytes_of(arrays)
         if self._size > KEPT:
@@ -307,27 +310,27 @@ class Remembered:
 
 
 def user_function(path: Path, flag: str, wanted: str, example: str) -> Callable[..., Any]:
-    """The function `wanted`, "NAME(...)", of a user's Python file, which `flag` names. Raises TesseraError, where the
-    file fails too."""
+    """Returns the function `wanted`, "NAME(...)", of the user's Python file that `flag` names. Raises TesseraError if
+    the file fails or does not define it."""
     return user_function_and_names(path, flag, wanted, example)[0]
 
 
 def user_function_and_names(
     path: Path, flag: str, wanted: str, example: str
 ) -> tuple[Callable[..., Any], Mapping[str, Any]]:
-    """Returns user_function() and everything that the file defines, by name."""
+    """Returns user_function() and everything else that the file defines, by name."""
     try:
         names = runpy.run_path(str(path))
     except Exception as error:
         raise user_fault(path, error) from error
     function = names.get(wanted.partition("(")[0])
     if not callable(function):
-        raise TesseraError(f"{flag} {path}: defines no function {wanted}", hint=example)
+        raise TesseraError(f"{flag} {path}: the file does not define a function {wanted}", hint=example)
     return function, names
 
 
 def user_fault(path: Path, error: Exception) -> TesseraError:
-    """An exception in the user's own file, with the line in it."""
+    """Returns the TesseraError for an exception in the user's own file, with the failing line."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
     line = f":{frames[-1].lineno}" if frames else f":{error.lineno}" if isinstance(error, SyntaxError) else ""
     if memory.lacks(error):

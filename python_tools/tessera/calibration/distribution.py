@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The distribution of one tensor's values, as the streaming histogram saw them, in numpy's terms."""
+"""The distribution of one tensor's values, converted from the streaming histogram to numpy arrays."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ class Distribution:
 
     @staticmethod
     def from_bins(indices: np.ndarray, counts: np.ndarray, minimum: float, maximum: float) -> "Distribution":
-        """From bins by their leading bits (Histogram.h)."""
+        """Returns the distribution of bins given by their leading bits (Histogram.h)."""
         magnitude = indices & np.uint32((1 << (31 - _SHIFT)) - 1)
         sign = np.where(indices >> np.uint32(31 - _SHIFT), -1.0, 1.0)
         near = (magnitude << np.uint32(_SHIFT)).view(np.float32).astype(np.float64)
         far = ((magnitude + np.uint32(1)) << np.uint32(_SHIFT)).view(np.float32).astype(np.float64)
         near, far = np.where(magnitude == 0, 0.0, near), np.where(magnitude == 0, 0.0, far)
-        # No bin reaches beyond the extremes, which are exact (nor to infinity, as the last one would).
+        # Clips bins to the extremes, which are exact; the last bin would otherwise reach infinity.
         low = np.clip(np.where(sign > 0, near, -far), minimum, maximum)
         high = np.clip(np.where(sign > 0, far, -near), minimum, maximum)
         order = np.argsort(low + high, kind="stable")
@@ -72,8 +72,8 @@ class Distribution:
         return Distribution(low[order], high[order], self.counts[order], least, most)
 
     def quantile(self, fraction: float) -> float:
-        """The smallest x with at least `fraction` of the values at or below it; inside a bin values are taken as
-        uniform."""
+        """Returns the smallest x with at least `fraction` of the values at or below it. Values inside a bin are taken
+        as uniform."""
         cumulative = np.cumsum(self.counts)
         wanted = fraction * cumulative[-1]
         i = min(int(np.searchsorted(cumulative, wanted, side="left")), len(self.counts) - 1)
@@ -81,12 +81,12 @@ class Distribution:
         return float(self.low[i] + (self.high[i] - self.low[i]) * min(max(inside, 0.0), 1.0))
 
     def above(self, threshold: float) -> float:
-        """Share of values whose magnitude is beyond the threshold, by bin centres."""
+        """Returns the share of values whose magnitude exceeds the threshold, by bin centres."""
         return float(self.counts[np.abs(self.centres) > threshold].sum() / self.total) if self.total else 0.0
 
     def on_grid(self, edges: np.ndarray) -> np.ndarray:
-        """Counts in the intervals between ascending edges; values are uniform inside a bin, a bin without width is a
-        point and belongs to the interval that begins at or before it."""
+        """Returns the counts in the intervals between ascending edges. Values are uniform inside a bin; a bin of zero
+        width is a point and belongs to the interval that begins at or before it."""
         points = self.high <= self.low
         grid = np.histogram(self.low[points], edges, weights=self.counts[points])[0]
         wide = ~points

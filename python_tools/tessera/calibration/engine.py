@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where chunks of samples are worked on: in this process, in worker processes, or on Dask workers."""
+"""Engines that process chunks of samples: in this process, in worker processes, or on Dask workers."""
 from __future__ import annotations
 
 import socket
@@ -16,11 +16,11 @@ from .worker import Job, Question, Result, Stretch, run_chunk
 
 R = TypeVar("R")
 Task = tuple[Sequence[Sample], Optional[Question]]
-"""A chunk of samples, and what is asked on each of them; None: they are observed."""
+"""A chunk of samples and the question asked about each; with None the samples are observed."""
 
 
 class Engine:
-    """Here and now, one chunk after the other."""
+    """Processes one chunk after the other in this process."""
 
     workers = 1
 
@@ -28,31 +28,31 @@ class Engine:
         self._job = job
 
     def measure_at(self, stretches: Sequence[Stretch]) -> None:
-        """Questions are answered with the gates of `stretches` from now on."""
+        """Answers later questions with the accuracy thresholds (gates) of `stretches`."""
         self._job = replace(self._job, stretches=tuple(stretches))
 
     @property
     def gated(self) -> set[str]:
-        """Sources whose errors are measured at gates."""
+        """Returns the sources whose errors are measured at gates."""
         return {source for stretch in self._job.stretches for source, _ in stretch.members}
 
     def to_the_outputs(self, sources: Collection[str]) -> None:
-        """The errors of these are measured there from now on."""
+        """Measures the errors of these sources at the model's outputs from now on."""
         self._job = replace(self._job, loud=self._job.loud | frozenset(sources))
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """One result for each task, in whatever order they are done. Raises the first failure a worker reports."""
+        """Yields one result per task, in order of completion. Raises the first failure that a worker reports."""
         for chunk, question in tasks:
             yield _checked(run_chunk(self._job, chunk, question))
 
     def map(self, function: Callable[..., R], *items: Iterable[Any]) -> Iterator[R]:
-        """Of every item (several: of the first of each, and so on), in their order. What goes to and fro must be
-        picklable."""
+        """Yields the function's result for every item, in order; several iterables are combined as by the builtin map.
+        Arguments and results must be picklable."""
         return map(function, *items)
 
 
 class PoolEngine(Engine):
-    """On worker processes of this machine. Few chunks are under way at once, so memory does not grow with their
+    """Uses worker processes of this machine. Few chunks are under way at once, so memory does not grow with their
     number."""
 
     def __init__(self, job: Job, pool: Pool) -> None:
@@ -68,14 +68,15 @@ class PoolEngine(Engine):
 
 
 class DaskEngine(Engine):
-    """Workers of a Dask scheduler. The model travels to them; files of the data set must have the same path there."""
+    """Uses the workers of a Dask scheduler. The model is sent to them; files of the data set must have the same path
+    there."""
 
     def __init__(self, job: Job, address: str) -> None:
         try:
             from distributed import Client
         except ImportError as error:
             raise TesseraError(
-                "--distributed needs Dask, which is not installed",
+                "--distributed requires Dask, which is not installed",
                 hint="apt install python3-distributed, or pip install distributed",
             ) from error
         super().__init__(replace(job, model=Path(cast(str, job.model)).read_bytes()))
@@ -84,7 +85,7 @@ class DaskEngine(Engine):
             self._client = Client(address, timeout=60, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise TesseraError(
-                f"--distributed {address}: no Dask scheduler answers there: {error}",
+                f"--distributed {address}: cannot connect to a Dask scheduler: {error}",
                 hint="start one: dask scheduler; and workers: dask worker ADDRESS",
             ) from error
         self.workers = (
@@ -95,14 +96,14 @@ class DaskEngine(Engine):
         if self.workers == 0:
             self._client.close()
             raise TesseraError(
-                f"--distributed {address}: the scheduler has no worker", hint=f"start some: dask worker {address}"
+                f"--distributed {address}: the scheduler has zero workers", hint=f"start some: dask worker {address}"
             )
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
         job = self._client.scatter(self._job, broadcast=True, hash=False)
         pending: deque = deque()
         for chunk, question in tasks:
-            # Not pure: equal chunks of another run are other work.
+            # Not pure: equal chunks of another run are different work.
             pending.append(self._client.submit(run_chunk, job, list(chunk), question, pure=False))
             if len(pending) >= 2 * self.workers:
                 yield self._take(pending)
@@ -125,8 +126,8 @@ class DaskEngine(Engine):
 
 
 def _knock(address: str, seconds: float = 5) -> None:
-    """Raises OSError where a TCP address refuses for so long: Dask would go on asking for as long as it waits for a
-    slow network."""
+    """Raises OSError if a TCP address refuses connections for `seconds`; Dask itself would retry until its long timeout
+    for slow networks."""
     scheme, _, place = address.rpartition("://")
     host, _, port = place.rpartition(":")
     if scheme not in ("", "tcp", "tls") or not port.isdigit():
@@ -142,7 +143,7 @@ def _knock(address: str, seconds: float = 5) -> None:
 
 
 def _has_n_workers() -> bool:
-    """Newer versions of Dask list 5 workers only unless told otherwise."""
+    """Returns true if scheduler_info() needs n_workers: newer versions of Dask list only 5 workers by default."""
     import inspect
 
     from distributed import Client

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Channels of a tensor brought to like ranges, where that lowers the error of int8: their factors go into the weights
-around."""
+"""Brings the channels of a tensor to similar ranges if that lowers the error of int8. The channels' factors are folded
+into the surrounding weights."""
 from __future__ import annotations
 
 import math
@@ -26,26 +26,26 @@ from .trial import Golden, Trial, Way
 from .worker import Job, Worker, look, opened
 
 METHODS = {"cross_layer_equalization": "conv", "smooth_quant": "matmul"}
-"""Whose inputs are scaled (quant/Transforms/Equalize.h)."""
+"""The ops whose inputs are scaled (quant/Transforms/Equalize.h)."""
 SAMPLES = 12
-"""Looked at at most."""
+"""Most samples observed."""
 TRIED = 4
-"""Of these, on which int8 is tried with factors and without."""
+"""Number of these samples on which int8 is tried with and without factors."""
 LEAST_GAIN = 0.9
-"""Expected noise with factors at most this part of that without, else they are not tried."""
+"""Factors are tried only if the expected noise with them is at most this part of the noise without."""
 CLEARLY = 0.8
-"""So much smaller must the output error be: channels that the samples hardly use have less head room with factors,
-and other inputs may need it."""
+"""Factors are kept only if they reduce the output error to this part: they leave less headroom to channels that the
+samples hardly use, and other inputs may need it."""
 LEARNED = 0.75
-"""Part of the squared error of weights alone that is gone once they are chosen by the samples: what they cost in 16-bit
-activations, where nothing else costs much, shows how much that is."""
+"""Part of the weights' squared error that disappears once the weights are chosen by the samples. The weights' error is
+measured with 16-bit activations, where little else contributes."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """observed: the model with factors, None: they are left out. seen: what the samples looked at have shown of the
-    model that goes on, where they did. tensors: that are scaled. without, with_them: output errors, where they were
-    measured; failure: why they could not be."""
+    """Result of equalize(). observed: the model with factors, None if they are not used. seen: what the observed
+    samples show of the model that is used next, if they were run. tensors: number of scaled tensors. without,
+    with_them: output errors, if measured; failure: why they could not be."""
 
     observed: Observed | None
     seen: State | None = None
@@ -57,7 +57,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where factors are tried. flags: of the compiler. folder: for files that nobody needs later."""
+    """The setting in which factors are tried. flags: of the compiler. folder: for temporary files."""
 
     dataset: Dataset
     flags: tuple[str, ...]
@@ -68,11 +68,11 @@ class Bench:
 def equalize(
     observed: Observed, kinds: Sequence[str], always: bool, bench: Bench, progress: Callable[[int, int], None]
 ) -> Found:
-    """The model with factors for the inputs of `kinds` (values of METHODS) of products; unless `always` only if that
-    lowers the quantised model's output error clearly."""
+    """Returns the model with factors for the inputs of the contractions of `kinds` (values of METHODS). Unless
+    `always`, only if that clearly lowers the quantised model's output error."""
     if not (always or is_coarsened(observed)):
         return Found(None)
-    wanted = spread(sum(1 for _ in bench.dataset.samples()), SAMPLES)  # a generator does not tell before
+    wanted = spread(sum(1 for _ in bench.dataset.samples()), SAMPLES)  # a generator does not know its length before
     seen, channels = _look(observed, bench, wanted)
     progress(1, 3)
     if not channels:
@@ -95,7 +95,7 @@ def _try(
     wanted: Sequence[int],
     progress: Callable[[int, int], None],
 ) -> Found:
-    """Whether factors pay, looked at only as far as that is open."""
+    """Decides whether factors pay off, and measures only as much as the decision needs."""
     job, some = observed.job(), [wanted[i] for i in spread(len(wanted), TRIED)]
     trial = Trial(observed.model, "INT8", bench.flags, bench.folder, bench.golden)
     ways = [_plain_way(observed, seen)]
@@ -125,7 +125,7 @@ def _try(
 
 
 def will_learn(observed: Observed, dataset: Dataset) -> bool:
-    """Whether the samples will choose the weights, as they do by default: in long sums on few samples they do not."""
+    """Returns true if the samples will choose the weights, which is the default except for long sums on few samples."""
     numbers = [sample.number for sample in dataset.samples()]
     count = pick(dataset, numbers, tried(numbers))[1]
     products = read_products(observed.info["products"], observed.weights)
@@ -135,9 +135,9 @@ def will_learn(observed: Observed, dataset: Dataset) -> bool:
 def _once_learned(
     trial: Trial, job: Job, eight: Sequence[float], ways: Sequence[Way], bench: Bench, some: Sequence[int]
 ) -> Sequence[float]:
-    """Of int8 without and with factors, once the samples will have chosen the weights; of the errors `eight` of the
-    plain ways, which are returned where that makes no difference."""
-    left = math.sqrt(1 - LEARNED)  # of the error at least, however large the weights' part is
+    """Returns the output errors of int8 without and with factors as expected once the samples have chosen the weights.
+    eight: the errors before that, which are returned if the decision is already clear."""
+    left = math.sqrt(1 - LEARNED)  # at least this part of the error remains, however large the weights' part is
     if left * eight[0] > EXACT_ENOUGH and eight[1] < CLEARLY * left * eight[0]:
         return eight
     weights = replace(trial, precision="INT16").output_errors(job, bench.dataset, some, ways)
@@ -145,8 +145,8 @@ def _once_learned(
 
 
 def is_coarsened(observed: Observed) -> bool:
-    """Whether int8 rounds most weights. It holds those of a model that was quantised before as they are: factors
-    would end that."""
+    """Returns true if int8 rounds most weights. It holds the weights of a model that was quantised before exactly;
+    factors would destroy that."""
     products = read_products(observed.info["products"], observed.weights)
     return share_of([product for product in products if not is_exact(product)], products) > 0.5
 
@@ -154,8 +154,9 @@ def is_coarsened(observed: Observed) -> bool:
 def _look(
     observed: Observed, bench: Bench, wanted: Collection[int], with_channels: bool = True
 ) -> tuple[State, dict[str, np.ndarray]]:
-    """What the samples show of all tensors; and lowest, highest and mean square of the channels of what products read
-    and make, if they are wanted, not of tensors that are not finite."""
+    """Runs the `wanted` samples. Returns what they show of all tensors and, with `with_channels`, the lowest and
+    highest value and mean square of the channels of the contractions' inputs and outputs, except for tensors that are
+    not finite."""
     job, state = observed.job(), State.empty(observed.sources)
     worker = opened(job)
     channels = Channels(observed) if with_channels else None
@@ -164,7 +165,7 @@ def _look(
             try:
                 arrays = bench.dataset.load(sample, job.specs)
             except Unreadable:
-                continue  # whoever collects the samples tells of it
+                continue  # the pass that collects the samples reports unreadable ones
             state.names[sample.number] = sample.name
             look(worker, job, sample.number, arrays, state)
             if channels:
@@ -174,7 +175,7 @@ def _look(
 
 
 class Channels:
-    """Lowest, highest and mean square of the channels of what products read and make."""
+    """Lowest and highest value and mean square of each channel of the contractions' inputs and outputs."""
 
     def __init__(self, observed: Observed) -> None:
         shapes, sources = observed.shape_of, observed.source_of
@@ -187,7 +188,7 @@ class Channels:
         self._seen = 0
 
     def add(self, worker: Worker) -> None:
-        """What the last run left."""
+        """Adds the tensors of the worker's last run."""
         found = self._found
         self._seen += 1
         for name, (source, shape, axis) in self._places.items():
@@ -199,7 +200,7 @@ class Channels:
             found[f"{name}:power"] = found.get(f"{name}:power", np.float32(0)) + square
 
     def found(self) -> dict[str, np.ndarray]:
-        """Not of tensors that are not finite."""
+        """Returns the statistics, except for tensors that are not finite."""
         found = self._found
         kept = [
             name
@@ -231,7 +232,7 @@ def _compile(
 
 
 def _plain_way(observed: Observed, seen: State) -> Way:
-    """Ranges without trials."""
+    """Returns the ranges by the default method, without trials."""
     histograms = {source: seen.histograms[source] for source in observed.integers}
     choices = {
         source: choice_by("mse", Distribution.from_histogram(histogram), "best", DEFAULT_PERCENTILE)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the error of a tensor is measured: not at the outputs, but at a tensor some way behind by which all of it has
-to pass.
+"""Measures the error of a tensor not at the outputs, but at a gate: a tensor further on through which all of the error
+has to pass.
 
-What reaches the outputs from there is measured for all tensors before such a gate together, once. So to measure a
-tensor costs a few ops and not the rest of the network.
+How an error at a gate affects the outputs is measured once for all tensors before it. Measuring a tensor then runs a
+few ops instead of the rest of the network.
 """
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .observed import Observed
 from .worker import Stretch
 
 AHEAD, LEAST = 24, 6
-"""An error goes through at least this part of the network's tensors, and so many, before it is measured: what the next
-op does not show, those behind it do."""
+"""An error passes through at least this part of the network's tensors, and at least this number, before it is measured,
+so that effects which the next op hides still show."""
 TOGETHER = 4
-"""Gates whose errors run on to the last of them."""
+"""Number of consecutive gates whose errors are propagated to the last of them."""
 WORTH = 2
-"""So many times as far away have the outputs to be at least as the gate."""
+"""Use the gate only if the outputs are at least this many times as far away."""
 
 
 def stretches(observed: Observed, defaults: Mapping[str, Choice]) -> tuple[Stretch, ...]:
-    """The sources of `defaults` that have gates, by these."""
+    """Groups the sources of `defaults` that have gates by gate."""
     chains = _chains(observed)
     places = {source: place for place, source in reversed(list(enumerate(_sources(observed))))}
     count, found = len(observed.info["tensors"]), dict[str, list[str]]()
@@ -40,8 +40,8 @@ def stretches(observed: Observed, defaults: Mapping[str, Choice]) -> tuple[Stret
 
 
 def _beyond(gates: Sequence[str], chains: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """For gates, in order, another one behind, by which what reaches the outputs is known of them: one in TOGETHER, and
-    those without such a one, are measured there."""
+    """Returns for each gate, in order, the later gate at which its effect on the outputs is measured: one in TOGETHER
+    gates, and gates without such a successor, are measured at the outputs themselves ("")."""
     found: dict[str, str] = {}
     for i, gate in enumerate(gates):
         last = (i // TOGETHER + 1) * TOGETHER - 1
@@ -51,8 +51,8 @@ def _beyond(gates: Sequence[str], chains: Mapping[str, Sequence[str]]) -> dict[s
 
 
 def _gate(chain: Sequence[str], current: str, places: Mapping[str, int], place: int, count: int) -> str:
-    """The gate for a source at `place`: the one before it while it is far enough away, else the farthest one that is
-    hardly farther than need be. Empty where the outputs are not much farther."""
+    """Returns the gate for a source at `place`: the `current` one as long as it is far enough ahead, else the farthest
+    one that is not much farther than necessary. Empty if the outputs are not much farther."""
     ahead = max(count / AHEAD, LEAST)
     near, far = place + ahead, place + 2 * ahead
     if current in chain and places[current] >= near:
@@ -64,13 +64,13 @@ def _gate(chain: Sequence[str], current: str, places: Mapping[str, int], place: 
 
 
 def _sources(observed: Observed) -> list[str]:
-    """Of all tensors, in the order of the program."""
+    """Returns the sources of all tensors, in program order."""
     return [str(tensor["source"]) for tensor in observed.info["tensors"]]
 
 
 def _chains(observed: Observed) -> dict[str, list[str]]:
-    """By sources their gates' sources, from the nearest on; of a source that several tensors share those that all of
-    them have."""
+    """Returns the gates' sources for each source, from the nearest. A source shared by several tensors has the gates
+    that all of them have."""
     source_of = observed.source_of
     gate_of = {tensor["name"]: tensor.get("gate", "") for tensor in observed.info["tensors"]}
     found: dict[str, list[str]] = {}

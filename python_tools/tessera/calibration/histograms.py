@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calibration saw of each tensor, for people: a histogram, and the range that each method would take."""
+"""What calibration saw of each tensor, for display: a histogram and the range chosen by each method."""
 from __future__ import annotations
 
 import json
@@ -26,7 +26,7 @@ BINS = 64
 def as_json(
     observed: "Observed", histograms: Mapping[str, "_calibration.Histogram"], choices: Mapping[str, "Choice"]
 ) -> str:
-    """An entry for each source that has a range, under the name of its first tensor."""
+    """Returns an entry for each source with a range, under the name of its first tensor."""
     names: dict[str, list[str]] = {}
     for tensor in observed.info["tensors"]:
         names.setdefault(tensor["source"], []).append(tensor["name"])
@@ -61,15 +61,15 @@ def _entry(histogram: "_calibration.Histogram", choice: "Choice") -> dict[str, A
 
 
 def _clipped(values: Distribution, low: float, high: float) -> float:
-    """Share of the values beyond the range, by bin centres."""
+    """Returns the share of the values outside the range, by bin centres."""
     beyond = (values.centres < low) | (values.centres > high)
     return float(values.counts[beyond].sum() / values.total) if values.total else 0.0
 
 
 def load(path: str | Path) -> list[dict[str, Any]]:
-    """The entries of a file. Raises TesseraError for any other file."""
+    """Reads the entries of a file. Raises TesseraError for any other file."""
     told = load_json(path, "--histograms file", "make it with run_calibration --histograms FILE")
     if not isinstance(told, dict) or (told.get("format"), told.get("version")) != (FORMAT, VERSION):
-        raise TesseraError(f"{path} is not what run_calibration --histograms writes")
+        raise TesseraError(f"{path} was not written by run_calibration --histograms")
     entries: list[dict[str, Any]] = told["tensors"]
     return entries

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights chosen with the samples: the model runs once more, each op's inputs are summed up, its weights rounded by
-that."""
+"""Chooses weights with the samples: runs the model once more, accumulates statistics of each op's inputs, and rounds
+its weights by them."""
 from __future__ import annotations
 
 import contextlib
@@ -23,17 +23,17 @@ from .table import Table, load
 from .worker import Job, opened
 
 SAMPLES = 16
-"""Looked at at most: with the positions of each there are enough rows."""
+"""Most samples used; with all positions of each there are enough rows."""
 TRIALS = 16
-"""Samples on which output errors are compared."""
+"""Number of samples on which output errors are compared."""
 WORTH_ROUNDING = 0.1
 """Least share of the weights for which auto looks for better roundings."""
 BUDGET = 128 << 20
-"""Bytes of statistics at a time; with more the samples run several times."""
+"""Bytes of statistics at a time; beyond that the samples run several times."""
 
 
 def read_products(entries: Sequence[Mapping[str, object]], weights: Path) -> list[Product]:
-    """The compiler's list with the weights it wrote."""
+    """Returns the contractions of the compiler's list with the weights that the compiler wrote."""
     arrays = safetensors_io.load(weights)
     return [Product.make(entry, arrays[str(entry["name"])]) for entry in entries]
 
@@ -41,8 +41,8 @@ def read_products(entries: Sequence[Mapping[str, object]], weights: Path) -> lis
 def to_round(
     products: Sequence[Product], shape_of: Mapping[str, tuple[int, ...]], count: int, precision: str
 ) -> list[Product]:
-    """Those on whose roundings `count` samples have a say. Transposed convolutions have no integers as weights
-    alone."""
+    """Returns the contractions whose weights `count` samples can round. In weight-only precisions transposed
+    convolutions do not have integer weights."""
     return [
         p
         for p in products
@@ -53,12 +53,12 @@ def to_round(
 
 
 def share_of(some: Sequence[Product], products: Sequence[Product]) -> float:
-    """Of the weights."""
+    """Returns the share of the weights that belong to `some`."""
     return sum(p.weight.size for p in some) / max(sum(p.weight.size for p in products), 1)
 
 
 def is_worth_it(to_round: Sequence[Product], products: Sequence[Product]) -> bool:
-    """Whether auto looks for roundings of these: of enough of the weights."""
+    """Returns true if auto looks for roundings: `to_round` has a large enough share of the weights."""
     return share_of(to_round, products) >= WORTH_ROUNDING
 
 
@@ -75,9 +75,12 @@ def learn(
     precision: str,
     progress: Callable[[int, int], None],
 ) -> list[dict[str, Rounded]]:
-    """For each of `ways`, sets of methods, the weights by the products' names. samples: `count` of them. rounded:
-    those of the products that to_round() gave. precision: W8 and W4 have integers as weights alone. Left out are
-    products whose input has no range, and those whose weights need no choice if their bias is not asked for."""
+    """Chooses weights; returns them by the contractions' names, for each of `ways` (sets of methods).
+
+    samples: yields `count` samples. rounded: the result of to_round(). precision: W8 and W4 quantise weights only.
+    Contractions are left out if their input has no range, or if their weights need no choice and no bias correction is
+    wanted.
+    """
     alone = precision != "INT8"
     second = {product.name for product in rounded}
     batches = _batches(
@@ -103,10 +106,10 @@ def learn(
                 x = worker.array(source).reshape(shape_of[product.input])
                 statistics[product.name].add(x, sample.number, None if alone else choices[source].candidate())
 
-            each(add, batch)  # what takes long holds no interpreter lock
+            each(add, batch)  # the expensive part releases the interpreter lock
             done += 1
             progress(done, (count + 1) * len(batches))
-        clean = [product for product in batch if statistics[product.name].is_finite]  # others are rounded by themselves
+        clean = [product for product in batch if statistics[product.name].is_finite]  # the compiler rounds the rest
 
         def choose(product: Product) -> list[Rounded]:
             mine = statistics[product.name]
@@ -138,7 +141,8 @@ def _batches(products: Sequence[Product]) -> list[list[Product]]:
 def pick(
     dataset: Dataset, numbers: Sequence[int], apart: Collection[int]
 ) -> tuple[Callable[[], Iterator[Sample]], int]:
-    """At most SAMPLES of the samples `numbers`, spread over them; not those `apart` where enough others are left."""
+    """Picks at most SAMPLES of the samples `numbers`, evenly spread; avoids the samples `apart` if enough others
+    remain. Returns a function that yields them, and their number."""
     others = [number for number in sorted(numbers) if number not in apart]
     pool = others if len(others) >= 2 * len(apart) else sorted(numbers)
     wanted = {pool[i] for i in spread(len(pool), SAMPLES)}
@@ -146,7 +150,7 @@ def pick(
 
 
 def keep(samples: Iterator[Sample], specs: Sequence[InputSpec]) -> list[Sample]:
-    """The readable ones, loaded: the model runs on them more than once, and a generator may take its time."""
+    """Returns the readable samples, loaded: the model runs on them more than once, and a generator may be slow."""
     kept = []
     for sample in samples:
         with contextlib.suppress(Unreadable):
@@ -155,14 +159,14 @@ def keep(samples: Iterator[Sample], specs: Sequence[InputSpec]) -> list[Sample]:
 
 
 def tried(numbers: Sequence[int]) -> set[int]:
-    """The samples on which output errors are compared."""
+    """Returns the samples on which output errors are compared."""
     ordered = sorted(numbers)
     return {ordered[i] for i in spread(len(ordered), TRIALS)}
 
 
 def save(path: Path, table: Table, weights: Mapping[str, Rounded], factors: Mapping[str, np.ndarray]) -> Table:
-    """Writes a table and, beside it, the file with weights and factors that it names, where there are any; returns
-    the table. Both are new."""
+    """Writes a new table and, if there are any, its weights and factors in the file beside it; returns the table with
+    that file's hash."""
     arrays: dict[str, np.ndarray] = {f"{name}:factors": values for name, values in factors.items()}
     for name, rounded in weights.items():
         suffix = "4wide" if rounded.wide else str(rounded.bits or "")
@@ -179,8 +183,8 @@ def save(path: Path, table: Table, weights: Mapping[str, Rounded], factors: Mapp
 
 
 def check_beside(path: Path) -> None:
-    """Raises TesseraError where the file beside table `path`, which a new table may replace or remove, is not that of
-    the one there."""
+    """Checks that a file beside the table `path`, which a new table may replace or remove, belongs to the table there
+    now. Raises TesseraError otherwise."""
     beside = path.with_suffix(".safetensors")
     if not beside.exists():
         return
@@ -190,6 +194,6 @@ def check_beside(path: Path) -> None:
         known = ""
     if known != hashlib.sha256(beside.read_bytes()).hexdigest():
         raise TesseraError(
-            f"failed to write {path}: its weights would go to {beside}, which is there and does not belong to it",
+            f"failed to write {path}: its weights would overwrite {beside}, which belongs to another table",
             hint="choose another name for -o, or move that file",
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model compiled so that all its tensors can be seen."""
+"""The model compiled so that all its tensors can be observed."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -16,8 +16,9 @@ from .worker import Job
 
 @dataclass(frozen=True)
 class Observed:
-    """info: what the compiler tells of it; weights: file of the constants that convolutions and matmuls multiply with.
-    factors: by tensors, what their channels were divided by, and so those of what reads them (equalization.py)."""
+    """A compiled model with visible tensors. info: the compiler's description. weights: file of the constants that
+    convolutions and matmuls multiply with. factors: by tensor, the divisors of its channels, with which the readers'
+    weights are multiplied (equalization.py)."""
 
     model: TopModel
     bmodel: Path
@@ -28,7 +29,7 @@ class Observed:
 
     @staticmethod
     def compile(model: TopModel, folder: Path, report: Report, flags: Sequence[str]) -> "Observed":
-        """Into `folder`; flags: of tessera-compile."""
+        """Compiles the model into `folder`. flags: of tessera-compile."""
         folder.mkdir(exist_ok=True)
         bmodel, weights = folder / "observed.bmodel", folder / "weights.safetensors"
         info = top_model.deploy(
@@ -37,12 +38,12 @@ class Observed:
         return Observed(model, bmodel, weights, info, tuple(flags))
 
     def compile_again(self, bmodel: Path, weights: Path) -> None:
-        """With f32 `weights` in place of those that have such names."""
+        """Compiles with f32 `weights` in place of the weights with these names."""
         extra = ["--observe", "--replaced-weights", str(weights), *self.flags]
         top_model.deploy(self.model, bmodel, Report(1, quiet=True), chip="x86", quantize="F32", extra=extra)
 
     def job(self) -> Job:
-        """For workers that look at it."""
+        """Returns the job for workers that run this model."""
         return Job(
             f"{self.info['model_hash']} {self.bmodel}",
             str(self.bmodel),
@@ -55,23 +56,23 @@ class Observed:
 
     @property
     def logits(self) -> tuple[tuple[str, str], ...]:
-        """Outputs that a sigmoid made and the sources of what it read."""
+        """Outputs that are results of a sigmoid, with the sources of the sigmoid's input."""
         sources = self.source_of
         return tuple((output, sources[name]) for output, name in self.info["logits"].items() if sources.get(name))
 
     @property
     def sources(self) -> list[str]:
-        """Names of the tensors that there are in memory; others share theirs."""
+        """Names of the tensors with storage of their own; other tensors share it."""
         return list(dict.fromkeys(str(t["source"]) for t in self.info["tensors"] if t["source"]))
 
     @property
     def integers(self) -> set[str]:
-        """Sources whose tensors int8 may hold in integers; ranges of others are not used."""
+        """Sources whose tensors int8 may store as integers; the ranges of others are not used."""
         return {str(t["source"]) for t in self.info["tensors"] if t["source"] and t["integer"]}
 
     @property
     def source_of(self) -> dict[str, str]:
-        """Where the values of each tensor are."""
+        """Source of each tensor, i.e. the name of the tensor that holds its values."""
         return {t["name"]: t["source"] for t in self.info["tensors"]}
 
     @property

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a model's outputs are from those of the f32 model, over several samples together.
+"""The error of a model's outputs against the f32 model, over several samples together.
 
-Norms are summed over all samples before they are divided: an answer that is empty in most samples (no text, no face:
-values near zero) is judged by those where there is something, not by relative errors of nothing. Norms and not their
-squares, so that one sample gone astray does not outweigh all others.
+Norms are summed over all samples before they are divided, so an answer that is empty in most samples (no text, no face:
+values near zero) is judged by the samples that have one, not by relative errors of near-zero values. Summing norms
+rather than their squares keeps one outlier from outweighing all other samples.
 
-Probabilities p count as log(p / (1 - p)), what the sigmoid or softmax saw: there every sample tells how exact the
-network is, also one whose answer is beyond doubt. Those of a softmax below 1e-9 say nothing. Those of a sigmoid do as
-long as f32 has them: a picture without text has no others. Above 1 - 1e-7 f32 does not tell them apart.
+Probabilities p count as log(p / (1 - p)), the input of the sigmoid or softmax: there every sample shows how exact the
+network is, even one with a certain answer. Softmax results below 1e-9 carry no information. Results of a sigmoid do as
+long as f32 can represent them, as in a picture without text, which has no larger ones. Above 1 - 1e-7 f32 cannot
+distinguish them.
 """
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ def squares(
     probabilities: Collection[str] = (),
     sigmoids: Collection[str] = (),
 ) -> np.ndarray:
-    """Of one sample, float64 [float outputs, 4]: sum of |got - golden|^2, sum of |golden|^2, what to subtract a mean
-    by: sum and number of the values of golden, 0 and 1 where zero is the answer that says nothing.
+    """Returns the sums of one sample, float64 [float outputs, 4]: sum of |got - golden|^2, sum of |golden|^2, and sum
+    and number of the values of golden from which the mean to subtract follows (0 and 1 if no mean is subtracted).
 
-    Values that are not finite in either are left out. probabilities: names of outputs; sigmoids: of these, those that
-    a sigmoid made.
+    Values that are not finite in either are left out. probabilities: names of outputs that are probabilities; sigmoids:
+    those of them that are results of a sigmoid.
     """
     return squares_between(judged(golden, probabilities, sigmoids), judged(got, probabilities, sigmoids), probabilities)
 
@@ -38,7 +39,7 @@ def squares(
 def judged(
     outputs: Mapping[str, np.ndarray], probabilities: Collection[str], sigmoids: Collection[str] = ()
 ) -> dict[str, np.ndarray]:
-    """The float outputs as errors are measured of them."""
+    """Returns the float outputs as compared: probabilities as logits."""
     return {
         name: _logit(array.astype(np.float64), name in sigmoids) if name in probabilities else array
         for name, array in outputs.items()
@@ -49,7 +50,7 @@ def judged(
 def squares_between(
     golden: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray], probabilities: Collection[str]
 ) -> np.ndarray:
-    """squares() of what judged() makes of the outputs."""
+    """Returns squares() of outputs that judged() has converted."""
     found = []
     for name, want in golden.items():
         have = got[name]
@@ -65,7 +66,7 @@ def squares_between(
 
 
 def _mean(want: np.ndarray, have: np.ndarray) -> tuple[float, int] | None:
-    """Sum and number of the values of `want`; None where some in either are not finite."""
+    """Returns the sum and number of the values of `want`; None if any value of either is not finite."""
     total = want.sum(dtype=np.float64)
     return (total, want.size) if np.isfinite(total + have.sum(dtype=np.float64)) else None
 
@@ -76,8 +77,8 @@ def _logit(p: np.ndarray, of_sigmoid: bool) -> np.ndarray:
 
 
 def relative(samples: Iterable[np.ndarray]) -> float:
-    """The square of |got - golden| / |golden|, both added over the samples in their order; the mean over the outputs.
-    Of probabilities the divisor is how much they vary."""
+    """Returns the square of |got - golden| / |golden|, with both norms summed over the samples in order; the mean over
+    the outputs. For probabilities the divisor is their standard deviation times the square root of their number."""
     noise, power, total, count = np.stack(list(samples)).transpose(2, 0, 1)
     power = np.maximum(power - np.square(total) / np.maximum(count, 1), 0)
     noise, power = np.sqrt(noise).sum(0), np.sqrt(power).sum(0)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worker processes on this machine, each at the other end of a pipe.
 
-The parent has one thread and no locks: it sends a worker its next task once the answer to the last one is there, so
-no pipe is ever written to from both ends, and waits for pipes alone. A worker that ends, whatever ended it, is the
-end of its pipe. (Of concurrent.futures' pool the thread that distributes the work can wait for ever: for the rest of
-an answer whose worker was killed, for a queue that nobody reads any more, for a lock that an interrupt left behind.)
+The parent has one thread and no locks. It sends a worker the next task only after the answer to the last one, so no
+pipe is ever written from both ends, and it waits only for pipes. If a worker ends for whatever reason, its pipe reports
+the end. (The distributing thread of concurrent.futures' pool can wait forever: for the rest of an answer whose worker
+was killed, for a queue that nobody reads any more, or for a lock that an interrupt left locked.)
 """
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ R = TypeVar("R")
 
 @contextlib.contextmanager
 def _without_sigint() -> Iterator[None]:
-    """What starts in this block never gets SIGINT: a terminal sends it to all processes, and the parent ends its
-    workers, which would print a stack trace each, most of them while they still load. To the parent itself it comes
-    after the block.
-    """
-    resource_tracker.ensure_running()  # multiprocessing starts it with the first process and unblocks SIGINT behind it
+    """Starts processes in this block with SIGINT blocked. A terminal sends SIGINT to all processes; workers would each
+    print a stack trace, most of them while still loading, although the parent ends them anyway. The parent receives a
+    pending SIGINT after the block."""
+    resource_tracker.ensure_running()  # multiprocessing would start it with the first process and then unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -39,9 +38,9 @@ def _without_sigint() -> Iterator[None]:
 
 
 def _serve(tasks: Connection, parent: int) -> None:
-    """In the worker: answers until the parent closes the pipe; ends with it where it is killed."""
+    """Runs in the worker: answers tasks until the parent closes the pipe, and ends with a killed parent."""
     end_with_parent(parent)
-    import tessera.runtime  # noqa: F401: what takes longest to load
+    import tessera.runtime  # noqa: F401: the slowest import
 
     try:
         while True:
@@ -59,23 +58,24 @@ def _serve(tasks: Connection, parent: int) -> None:
 
 @contextlib.contextmanager
 def _told_of_its_end() -> Iterator[None]:
-    """Of a worker: within an answer the end of a pipe is a plain OSError."""
+    """Converts the end of a worker's pipe to TesseraError; within an answer this end is a plain OSError."""
     try:
         yield
     except (EOFError, OSError) as error:
         raise TesseraError(
-            "a worker process was ended from outside, most likely for lack of memory",
+            "a worker process was killed, most likely because memory ran out",
             ExitCode.OUT_OF_MEMORY,
-            hint="use fewer --workers, then --resume",
+            hint="use fewer --workers, and continue with --resume",
         ) from error
 
 
 class Pool:
-    """They load what they need while the caller does something else. After a failed run it can only be closed."""
+    """Worker processes, which load their modules while the caller does other work. After a failed run the pool can only
+    be closed."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        # Fork would copy the threads' locks of whatever library is loaded here.
+        # With fork a worker would inherit the locked locks of threads in loaded libraries.
         context = multiprocessing.get_context("spawn")
         self._processes: dict[Connection, multiprocessing.process.BaseProcess] = {}
         with interrupts.held(), _without_sigint():
@@ -83,13 +83,13 @@ class Pool:
                 ours, theirs = context.Pipe()
                 process = context.Process(target=_serve, args=(theirs, os.getpid()), daemon=True)
                 process.start()
-                theirs.close()  # the worker alone has it now: its end is the pipe's
+                theirs.close()  # only the worker holds its end now, so the pipe ends with the worker
                 self._processes[ours] = process
 
     def run(self, function: Callable[..., R], tasks: Iterable[tuple]) -> Iterator[tuple[int, R]]:
-        """The function of each task's arguments, in whatever order they are done; with the task's number. What goes
-        to and fro must be picklable. Raises what the function raised; TesseraError where a worker has ended. The next
-        task is taken beforehand, so workers need not wait while it is made."""
+        """Yields (number, result) of the function for each task's arguments, in order of completion. Arguments and
+        results must be picklable. Raises what the function raised, and TesseraError if a worker ended. The next task is
+        prepared ahead, so workers do not wait for it."""
         left = enumerate(tasks)
         under_way: dict[Connection, int] = {}
         free, upcoming = list(self._processes), next(left, None)
@@ -111,7 +111,7 @@ class Pool:
                 yield number, answer
 
     def map(self, function: Callable[..., R], tasks: Iterable[tuple]) -> Iterator[R]:
-        """The same in the tasks' order."""
+        """Yields the results of run() in the tasks' order."""
         early: dict[int, R] = {}
         wanted = 0
         for number, answer in self.run(function, tasks):
@@ -121,7 +121,7 @@ class Pool:
                 wanted += 1
 
     def close(self) -> None:
-        """Workers have nothing to put away: they are ended wherever they are."""
+        """Kills all workers at once; they have nothing to clean up."""
         with interrupts.held():
             for pipe, process in self._processes.items():
                 pipe.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What convolutions and matmuls read on the samples: means and second moments of their inputs, streamed."""
+"""Statistics of the inputs of convolutions and matmuls on the samples: means and second moments, streamed."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -12,16 +12,14 @@ from tessera import _calibration
 from .worker import Candidate
 
 ROWS = {"conv": 256, "matmul": 512, "conv_transpose": 256}
-"""Output positions of one op that are looked at in one sample, evenly spread. Neighbours in a picture are much
-alike."""
+"""Most output positions used per op and sample, evenly spread. Neighbouring positions in a picture are much alike."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """A convolution or matmul as the compiler describes it. weight: [OC, C / groups, K...], or [K, N] ([N, K] with
-    trans_b), or [C, OC, K...] of a transposed convolution, whose windows do not overlap. bits, group: of its weights in
-    W4; so many of the C / groups or K share a scale. wide: W4 was told to keep 8 bits.
-    """
+    """A convolution or matmul as described by the compiler. weight: [OC, C / groups, K...] of a convolution, [K, N] of
+    a matmul ([N, K] with trans_b), [C, OC, K...] of a transposed convolution without overlapping windows. bits, group:
+    of the weights in W4; `group` of the C / groups or K share a scale. wide: keeps 8 bits in W4."""
 
     name: str
     input: str
@@ -43,13 +41,13 @@ class Product:
 
     @property
     def matrix(self) -> np.ndarray:
-        """float64 [groups, OC / groups, K]: one row an output channel, as the op's inputs lie in `rows`; of transposed
-        convolutions one a tap of each output channel."""
+        """Weights as float64 [groups, OC / groups, K]: one row per output channel, in the order of the input rows; for
+        a transposed convolution one row per tap and output channel."""
         return self._matrix_of(self.weight.astype(np.float64))
 
     @property
     def as_it_lies(self) -> np.ndarray:
-        """The same as a view of the weight, in its type."""
+        """The weights as `matrix`, but as a view in their own type."""
         return self._matrix_of(self.weight)
 
     def _matrix_of(self, w: np.ndarray) -> np.ndarray:
@@ -61,11 +59,12 @@ class Product:
 
     @property
     def sharing(self) -> int:
-        """Rows of the matrix that have one scale: those of an output channel."""
+        """Number of matrix rows that share a scale, i.e. rows of one output channel."""
         return self.weight[0, 0].size if self.kind == "conv_transpose" else 1
 
     def restored(self, integers: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """What integers [as the weight lies] with scales [output channels, runs of weights] stand for."""
+        """Returns the weights represented by integers [in the layout of the weight] and scales [output channels,
+        weights per run]."""
         matrix = self._matrix_of(integers).astype(np.float32)
         run = (
             -(-matrix.shape[2] // scales.shape[1])
@@ -76,7 +75,7 @@ class Product:
         return self.like_weight(matrix * steps)
 
     def like_weight(self, matrix: np.ndarray) -> np.ndarray:
-        """The other way round."""
+        """Converts a matrix back to the layout of the weight."""
         if self.kind == "matmul":
             return np.ascontiguousarray(matrix[0] if self.trans_b else matrix[0].T)
         if self.kind == "conv_transpose":
@@ -85,20 +84,20 @@ class Product:
 
     @property
     def reduced(self) -> int:
-        """Channels that one output element sums over: C / groups, or K."""
+        """Number of channels that one output element sums over: C / groups, or K."""
         return self.weight.shape[1 if self.kind == "conv" or self.trans_b else 0]
 
     @property
     def depth(self) -> int:
-        """K: products that one output element sums up."""
+        """K: number of multiplications summed into one output element."""
         return self.reduced * (self.weight[0, 0].size if self.kind == "conv" else 1)
 
     def rows(self, shape: tuple[int, ...]) -> int:
-        """Looked at in one sample whose input has such a shape."""
+        """Returns the number of positions used in one sample with this input shape."""
         return min(self.patches(shape).positions, ROWS[self.kind])
 
     def patches(self, shape: tuple[int, ...]) -> "_calibration.Patches":
-        """The rows that the op multiplies with its weights, of an input of such a shape."""
+        """Returns the rows that the op multiplies with its weights, for this input shape."""
         if self.kind == "matmul":
             return _calibration.Patches((int(np.prod(shape[:-1])), shape[-1]), 1, (), (), (), ())
         if self.kind == "conv_transpose":
@@ -108,15 +107,15 @@ class Product:
 
 
 def _positions(count: int, rows: int, shift: int) -> list[int]:
-    """`rows` of the numbers below `count`, evenly spread, others for other shifts."""
+    """Returns `rows` of the numbers below `count`, evenly spread; each shift selects different ones."""
     if count == rows:
         return list(range(count))
     return np.sort((np.arange(rows) * count // rows + shift * 7919) % count).tolist()
 
 
 class Statistics:
-    """Of what one op reads, over all samples; the size does not depend on their number. second: whether moments are
-    wanted."""
+    """Statistics of one op's input over all samples; their size does not depend on the number of samples. second:
+    collects second moments too."""
 
     def __init__(self, product: Product, second: bool = True) -> None:
         self._product = product
@@ -126,8 +125,7 @@ class Statistics:
         self._moments = _calibration.Moments(product.groups, self._k, second)
 
     def add(self, x: np.ndarray, shift: int, way: Candidate | None) -> None:
-        """x: the op's input in one sample. shift: turns which of the output positions are looked at. way: how it is
-        quantised."""
+        """Adds a sample. x: the op's input. shift: varies the selected output positions. way: the quantisation of x."""
         patches = self._product.patches(x.shape)
         self._finite = self._finite and bool(np.isfinite(x).all())
         self._moments.add(
@@ -139,22 +137,22 @@ class Statistics:
 
     @property
     def count(self) -> int:
-        """Rows of each group."""
+        """Number of rows of each group."""
         return self._moments.count
 
     @property
     def exact(self) -> np.ndarray:
-        """Means of the rows [groups, K], each value clipped to what the integers reach."""
+        """Means of the rows [groups, K], with each value clipped to the range of the integers."""
         return self._mean(self._moments.exact)
 
     @property
     def rounded(self) -> np.ndarray:
-        """Means once the input is quantised [groups, K]."""
+        """Means of the quantised input [groups, K]."""
         return self._mean(self._moments.rounded)
 
     @property
     def moments(self) -> np.ndarray:
-        """float32 [groups, K, K]: means of products of the quantised ones, where they are wanted."""
+        """Second moments of the quantised input, float32 [groups, K, K]; only if they were requested."""
         sums = np.frombuffer(self._moments.products(), np.float32).reshape(-1, self._k, self._k)
         return sums * np.float32(1 / max(self.count, 1))
 
@@ -163,18 +161,18 @@ class Statistics:
 
     @property
     def is_finite(self) -> bool:
-        """Whether there were samples, without NaN, infinity and numbers whose squares are no float32."""
+        """True if there were samples, and none with NaN, infinity or numbers whose squares overflow float32."""
         return self.count > 0 and self._finite and (not self.second or _has_sum(self.moments))
 
 
 def _has_sum(moments: np.ndarray) -> bool:
-    """Whether the sum of each group's squares is a number, by which those of products are, too."""
+    """Returns true if the sum of squares of each group is finite, which bounds all other moments."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.einsum("gkk->g", moments)).all())
 
 
 class Lack:
-    """How what one op reads differs from what it should, with regard to what it reads; over all samples."""
+    """Cross moments of an op's input error (wanted minus actual input) with its actual input, over all samples."""
 
     def __init__(self, product: Product) -> None:
         self._product = product
@@ -182,7 +180,7 @@ class Lack:
         self._moments = _calibration.CrossMoments(product.groups, self._k, self._k)
 
     def add(self, x: np.ndarray, wanted: np.ndarray, shift: int) -> None:
-        """x: the op's input in one sample; wanted: what it should be. shift: as for Statistics."""
+        """Adds a sample. x: the op's input. wanted: what the input should be. shift: as for Statistics."""
         patches = self._product.patches(x.shape)
         lack = np.ascontiguousarray(wanted - x, np.float32)
         self._finite = self._finite and bool(np.isfinite(lack).all())
@@ -196,7 +194,7 @@ class Lack:
 
     @property
     def moments(self) -> np.ndarray:
-        """float32 [groups, K, K]: means of products of what is lacking and of what is read."""
+        """float32 [groups, K, K]: means of input error times input."""
         sums = np.frombuffer(self._moments.products(), np.float32).reshape(-1, self._k, self._k)
         return sums * np.float32(1 / max(self._moments.count, 1))
 
@@ -206,5 +204,5 @@ class Lack:
 
 
 def bytes_of(product: Product) -> int:
-    """What its statistics take."""
+    """Returns the size of the contraction's statistics in bytes."""
     return product.groups * product.depth**2 * 4

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mends the error that int8 leaves above what is allowed, by its gain for its cost: 16 bits for a tensor, f32
-where 16 bits are not enough, a second product of integers for what rounding left over of an op's weights.
+"""Repairs the output error of int8 above the allowed error, by gain per cost: 16 bits for a tensor, f32 if 16 bits are
+not enough, or a residual weight expansion, i.e. a second integer contraction for the rounding error of an op's weights.
 
-What 8 bits of each tensor do to the outputs was measured, what the rounded weights of each op do is measured here, and
-their squares add up. So the remedies that gain most for what they cost are taken until the error expected is small
-enough, and the quantised model says whether it is. Weights chosen by the samples make up for some of what rounding
-their inputs does, which those of two terms do not: so it says whether 16 bits alone are better, or do.
+The effect of 8 bits per tensor on the outputs was measured before, the effect of each op's rounded weights is measured
+here, and squared errors add up. Remedies with the best gain per cost are taken until the expected error is small
+enough; then the quantised model is run to check. Weights chosen by the samples also compensate for rounded inputs,
+which expanded weights do not; the quantised model therefore decides whether 16 bits alone are better or suffice.
 """
 from __future__ import annotations
 
@@ -26,27 +26,29 @@ from .trial import Tried, Trial, Way
 from .worker import Candidate, Stretch, opened
 
 EXTRA = 0.05
-"""Share of the multiplications that may be made dearer for it, and of the weights, which grow with them: more is bought
-only where somebody asks for an error, and where the samples do not show what the model looks for."""
+"""Share of the multiplications and of the weights (which grow with them) that repairs may add. Larger costs are
+accepted only if the user sets an error, or if the samples do not contain what the model looks for."""
 CARRIES = 0.5
-"""A remedy that takes away so much is worth whatever it costs."""
+"""A remedy that removes this share of the squared error is worth any cost."""
 ROUNDS = 3
 ELEMENT = 32
-"""Storing an element in 16 bits costs about as much as so many multiplications (quant/Transforms/Forms.cpp)."""
+"""Storing an element in 16 bits costs about as much as this many multiplications (quant/Transforms/Forms.cpp)."""
 FLOAT = 3
-"""Multiplications of int8 that one of f32 costs beyond the one that it replaces, and bytes of an element or weight."""
+"""A multiplication in f32 costs this many int8 multiplications beyond the one it replaces; an element or weight costs
+this many more bytes."""
 STUBBORN = 0.1
-"""A tensor whose 16 bits alone leave more than this share of the allowed squared error needs f32: its values span more
-than integers do, as powers do that a logarithm reads."""
+"""A tensor that leaves more than this share of the allowed squared error with 16 bits alone needs f32: its values span
+more than integers can hold, e.g. powers that a logarithm reads."""
 LOOKED_AT = 2
-"""Samples on which the rounded weights of each op, and the 16 bits of each tensor, are measured."""
+"""Number of samples on which the rounded weights of each op and the 16 bits of each tensor are measured."""
 
 
 @dataclass(frozen=True)
 class Repaired:
-    """table: with int16, float32 and two terms where they are worth it. before, after: output errors; floor: that of
-    all tensors in 16 bits, before. tensors: that got 16 bits; floats: that stay f32; split: that products of two terms
-    make. time_before, time: of the multiplications on `chip`, relative to f32's."""
+    """Result of repair(). table: with int16, float32 and expanded weights where they pay. before, after: output
+    errors. floor: the error before with all tensors in 16 bits. tensors: those that got 16 bits. floats: those that
+    stay f32. split: results of ops with expanded weights. time_before, time: of the multiplications on `chip`,
+    relative to f32."""
 
     table: Table
     before: float
@@ -73,9 +75,12 @@ def repair(
     stretches: Sequence[Stretch] = (),
     speed: Speed | None = None,
 ) -> Repaired:
-    """The table of `way`, changed where its model's output error is above `max_error`: for EXTRA, or `at_any_price`.
-    known: what the model does, where that was tried. stretches: where errors are measured (gates.py). speed: returns
-    tensors to f32 if their repaired readers are no faster than in f32."""
+    """Returns the table of `way`, repaired if its model's output error exceeds `max_error`, at a cost of EXTRA at most
+    unless `at_any_price`.
+
+    known: the result of running this model, if available. stretches: where errors are measured (gates.py). speed:
+    returns tensors to f32 if their repaired readers are no faster than in f32.
+    """
     bench = Bench(trial, observed, dataset, numbers, products, way, stretches)
     now = known or bench.tried(way.table)
     if now.error <= max_error:
@@ -88,7 +93,7 @@ def repair(
         stubborn = {name: square for name, square in squares.items() if square > STUBBORN * max_error**2}
         of_weights = math.sqrt(max(floor**2 - sum(stubborn.values()), 0.0))
     budget = costs.budget(math.inf if at_any_price or table.same_answers else EXTRA)
-    splits = True  # what was no better once is not with more 16 bits
+    splits = True  # an expansion that was no better stays no better with more 16-bit tensors
     for _ in range(ROUNDS):
         wide = _for_tensors(table, now, costs, now.error**2 - of_weights**2, stubborn)
         found = _better(bench, table, _worth(wide, now.error**2, max_error**2, budget), None)
@@ -119,7 +124,7 @@ def repair(
 
 @dataclass(frozen=True)
 class Bench:
-    """Where the way's model is tried with other tables; the fields are those of repair()."""
+    """Runs the way's model with other tables; the fields are those of repair()."""
 
     trial: Trial
     observed: Observed
@@ -134,8 +139,8 @@ class Bench:
         return trial.run(self.observed.job(), self.dataset, self.numbers, [replace(self.way, table=table)])[0]
 
     def wide_squares(self, all_wide: Tried) -> dict[str, float]:
-        """Returns by tensors the squares of the outputs' relative errors with one of them in 16 bits and all else in
-        float. all_wide: the model with all of them in 16 bits."""
+        """Returns, by tensor, the square of the outputs' relative error with this tensor in 16 bits and all others in
+        float. all_wide: the model with all tensors in 16 bits."""
         job, source_of = self.observed.job(), self.observed.source_of
         forms = {
             source_of[n]: Candidate(s, 0, -most, most) for n, (s, most) in all_wide.wide.items() if source_of.get(n)
@@ -153,8 +158,8 @@ class Bench:
 
     @cached_property
     def weight_squares(self) -> dict[str, float]:
-        """By the products' names the squares of the outputs' relative errors with the weights of one rounded and all
-        else in float."""
+        """Squares of the outputs' relative errors with the weights of one contraction rounded and everything else in
+        float, by the contraction's name."""
         job, source_of = self.observed.job(), self.observed.source_of
         worker, (rounded,) = opened(job), self.trial.open(job, [self.way])
         assert rounded.worker
@@ -169,7 +174,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a remedy, beyond what there is: multiplications, weights, and elements of 16 bits."""
+    """Additional cost of a remedy: multiplications, weights, and elements in 16 bits."""
 
     elements: float
     products: float = 0.0
@@ -185,7 +190,7 @@ class Cost:
         return Cost(self.elements * times, self.products * times, self.weights * times)
 
     def within(self, budget: "Cost") -> bool:
-        """Returns whether the multiplications and weights are within those of `budget`; none always are."""
+        """Returns true if the multiplications and weights are within those of `budget`; zero always is."""
         return self.products <= max(budget.products, 0.0) and self.weights <= max(budget.weights, 0.0)
 
     @property
@@ -194,8 +199,8 @@ class Cost:
 
 
 class Costs:
-    """By tensors: `wide`, of 16 bits, and FLOAT times that, of f32; `split`, of a second product for the op that makes
-    one. Its result is one more to be stored in 16 bits and read again: that counts as multiplications."""
+    """Costs by tensor. wide: of 16 bits; f32 costs FLOAT times as much. split: of a second contraction for the op that
+    computes the tensor; its result has to be stored in 16 bits and read again, which counts as multiplications."""
 
     def __init__(self, observed: Observed, products: Sequence[Product]) -> None:
         sizes = {name: float(np.prod(shape)) for name, shape in observed.shape_of.items()}
@@ -213,14 +218,15 @@ class Costs:
                 self.wide[product.input] += alone
 
     def budget(self, share: float) -> Cost:
-        """Of all multiplications and weights; at least one of each: what costs nothing is to be had."""
+        """Returns a share of all multiplications and weights, counting at least one of each so that free remedies
+        fit."""
         return Cost(math.inf, share * max(self._all.products, 1.0), share * max(self._all.weights, 1.0))
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """dtype: int16 or float32 for the tensors `names`; else a second product for the op that makes the one of `names`.
-    square: what it takes away from that of the outputs' relative error."""
+    """A repair. dtype: int16 or float32 for the tensors `names`; if empty, a second contraction for the op that
+    computes the tensor in `names`. square: the part of the outputs' squared relative error that it removes."""
 
     names: tuple[str, ...]
     square: float
@@ -239,11 +245,13 @@ class Remedy:
 def _for_tensors(
     table: Table, now: Tried, costs: Costs, all_squares: float, stubborn: Mapping[str, float]
 ) -> list[Remedy]:
-    """16 bits for tensors in 8, and f32 for those that are `stubborn`, which have the squares with 16 bits.
+    """Returns remedies for tensors: 16 bits for 8-bit tensors, f32 for the `stubborn` ones, whose remaining squares
+    with 16 bits are given.
 
-    Tensors that become integers together, as concat and what moves values have them, are one remedy: their forms are
-    equal. What happens to have the same makes it look dearer than it is. all_squares: of what they do together; their
-    errors add up to it only roughly, so their shares count."""
+    Tensors that share a quantisation, e.g. through concat and data movement, form one remedy; they are recognised by
+    equal scale and zero point. Accidental equality only makes the remedy look more expensive. all_squares: the effect
+    of all of them together; their errors add up to it only roughly, so their shares are used.
+    """
     errors = {entry.name: (entry.error or 0.0) ** 2 for entry in table.tensors}
     wide = {name: form for name, form in now.wide.items() if name in stubborn}
     groups: dict[tuple[bool, float, int], list[str]] = {}
@@ -266,7 +274,8 @@ def _for_tensors(
 
 
 def _second_products(table: Table, squares: Mapping[str, float], costs: Costs, all_squares: float) -> list[Remedy]:
-    """For the ops that have none. squares: of what their weights do, by what they make; all_squares: together."""
+    """Returns remedies for the ops without expanded weights. squares: the effect of their weights, by result;
+    all_squares: together."""
     left = [e.name for e in table.tensors if e.weight_terms != 2 and squares.get(e.name) and e.name in costs.split]
     share = all_squares / (sum(squares[name] for name in left) or 1.0)
     return [Remedy((name,), squares[name] * share, costs.split[name]) for name in left]
@@ -274,7 +283,7 @@ def _second_products(table: Table, squares: Mapping[str, float], costs: Costs, a
 
 @dataclass(frozen=True)
 class Chosen:
-    """left: of the budget."""
+    """Selected remedies. left: the remaining budget."""
 
     remedies: tuple[Remedy, ...]
     left: Cost
@@ -286,7 +295,7 @@ class Chosen:
 
 
 def _better(bench: Bench, table: Table, chosen: Chosen, than: "Step | None") -> "Step | None":
-    """What `chosen` makes of the table, where it is something and errs less than `than`, if there is such."""
+    """Applies `chosen` to the table; returns the step if its error is lower than that of `than`, else `than`."""
     if not chosen.remedies or (than and chosen == than[0]):
         return than
     found = bench.tried(chosen.apply(table))
@@ -297,12 +306,13 @@ Step = tuple[Chosen, Tried]
 
 
 def _worth(remedies: Sequence[Remedy], left: float, wanted: float, budget: Cost) -> Chosen:
-    """What to take so that of the square `left` no more than `wanted` is, for at most `budget` but for what CARRIES."""
+    """Picks remedies that bring the squared error `left` down to at most `wanted`. They cost at most `budget`, except
+    those that remove a share of CARRIES."""
     chosen, all_squares = list[Remedy](), left
     for remedy in sorted((r for r in remedies if r.square > 0), key=lambda r: -r.square / max(r.cost.all, 1.0)):
         if left <= wanted:
             break
-        overdrawn = not Cost(0.0).within(budget)  # of what is left once one was bought something always carries half
+        overdrawn = not Cost(0.0).within(budget)  # else some remaining remedy always removes half of the rest
         if not remedy.cost.within(budget) and (overdrawn or remedy.square / all_squares < CARRIES):
             continue
         chosen.append(remedy)
@@ -312,7 +322,7 @@ def _worth(remedies: Sequence[Remedy], left: float, wanted: float, budget: Cost)
 
 
 def told(found: Repaired) -> str:
-    """Of what was done, for the user; "" where nothing was."""
+    """Describes the repairs to the user; "" if there are none."""
     if not (found.tensors or found.floats or found.split) or math.isclose(found.before, found.after):
         return ""
     done = [f"{len(found.tensors)} tensors in 16 bits"] if found.tensors else []

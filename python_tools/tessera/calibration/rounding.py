@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights to int8 with regard to what they are multiplied with: scale search, rounding with error feedback, bias
-correction.
+"""Rounds weights to int8 by what they are multiplied with: scale search, rounding with error feedback, bias correction.
 
-All work on a matrix [groups, OC / groups, K] and the second moments H [groups, K, K] of its inputs: the squared error
-that a weight error e causes in the output is e H e'.
+All functions work on a matrix [groups, OC / groups, K] and the second moments H [groups, K, K] of its inputs: a weight
+error e causes the squared output error e H e'.
 """
 from __future__ import annotations
 
@@ -17,37 +16,37 @@ from tessera import _calibration
 from .products import Lack, Product, Statistics
 
 METHODS = ("gptq", "clip_weights", "bias_correction")
-"""gptq: each column's rounding error is made up for by the columns not rounded yet (Frantar et al. 2022).
-clip_weights: per channel the scale with the least output error. bias_correction: the mean error of each output
-channel goes into its bias."""
+"""gptq: each column's rounding error is compensated by the columns not yet rounded (Frantar et al. 2022). clip_weights:
+per channel the scale with the least output error. bias_correction: the mean error of each output channel is corrected
+in its bias."""
 ALONE = {"W8": ("gptq",), "W4": ("gptq", "in_order", "keep_wide")}
-"""Of weights alone. in_order: for what the ops before make with their weights rounded (sequence.py); keep_wide: those
-that are most sensitive for their size keep 8 bits."""
+"""Methods for weight-only precisions. in_order: rounds for the results of earlier ops with rounded weights
+(sequence.py). keep_wide: the ops that are most sensitive for their size keep 8 bits."""
 LARGEST_K = 2400
-"""Longer sums keep the default rounding: the inverse of their moments would take longer than all the rest."""
+"""Longer sums keep the default rounding: inverting their moments would take longer than everything else."""
 LEAST_ROWS = 2
-"""With fewer rows than this for each of K moments hold for the samples alone: only the bias is corrected by them. A
-classifier on a pooled picture has one row a sample."""
+"""With fewer rows than this per each of K, the moments describe only the samples, and only the bias is corrected by
+them. A classifier on a pooled picture has one row per sample."""
 LIMIT = 127
 DAMPING = 0.01
 TOWARDS = 0.5
-"""So much of what the inputs lack is made up for by the weights: all of it would be made up for on the samples
-alone."""
+"""Share of the inputs' error that the weights compensate. Compensating all of it would overfit the samples."""
 SHARES = (1.0, 0.95, 0.9, 0.8, 0.7)
 GROUP_SHARES = tuple(0.4 + 0.05 * i for i in range(15))
 CLEARLY = 0.97
 SUMS = 5.0
 ON_GRID = 1e-3
 AT_ONCE = 8
-"""Channels of a group that are looked at for being on the grid: mostly the first ones are not."""
+"""Channels of a group that are checked at once for being on the grid; usually the first ones already are not."""
 
 
 @dataclass(frozen=True)
 class Rounded:
-    """integers: as the op's weight lies; scales, bias: one per output channel; bias is added to the op's, None:
-    nothing is; input_bias: of it, what is to be added with exact weights too.
-    bits: of weights alone, which have scales [output channels, groups]; 0 where the inputs are integers too. wide: as
-    of the product. loss: mean squared error of the outputs, where it is known."""
+    """Rounded weights of a contraction. integers: in the layout of the op's weight. scales, bias: one per output
+    channel. bias is added to the op's (None: nothing); input_bias: the part of it that applies with exact weights too.
+    bits: of weight-only precisions, whose scales are [output channels, groups]; 0 if the inputs are integers too. wide:
+    as in Product. loss: mean squared error of the outputs, if known.
+    """
 
     integers: np.ndarray
     scales: np.ndarray
@@ -59,8 +58,7 @@ class Rounded:
 
 
 def is_exact(product: Product) -> bool:
-    """Whether int8 holds the weights as they are, as those of a model that was quantised before: nothing is to be
-    chosen."""
+    """Returns true if int8 holds the weights exactly, as in a model that was quantised before."""
     matrix, at_once = product.as_it_lies, -(-AT_ONCE // product.sharing) * product.sharing
     blocks = (matrix[:, i : i + at_once].astype(np.float64) for i in range(0, matrix.shape[1], at_once))
     return all(_on_grid(block, product.sharing) for block in blocks)
@@ -72,12 +70,13 @@ def _on_grid(weights: np.ndarray, sharing: int) -> bool:
 
 
 def may_round(product: Product, rows: int, four_bits: bool = False) -> bool:
-    """Whether so many rows have a say on the roundings of the weights."""
+    """Returns true if this number of rows suffices to choose the roundings of the weights."""
     return product.depth <= LARGEST_K and rows >= LEAST_ROWS * product.depth and (four_bits or not is_exact(product))
 
 
 def round_weights(product: Product, statistics: Statistics, methods: Collection[str]) -> Rounded:
-    """By `methods`; without second moments the bias alone, with roundings as the compiler does them by itself."""
+    """Rounds by `methods`; without second moments only the bias is corrected, and weights are rounded as the compiler
+    does by default."""
     weights = product.matrix
     methods = set(methods) & (set(METHODS) if statistics.second else {"bias_correction"})
     scales = _largest_scales(weights, product.sharing)
@@ -95,14 +94,15 @@ def round_weights(product: Product, statistics: Statistics, methods: Collection[
 
 
 def _by_channels(product: Product, rows: np.ndarray) -> np.ndarray:
-    """Means of [groups, rows], float32 one for each output channel."""
+    """Returns means of [groups, rows], one float32 per output channel."""
     return rows.reshape(-1, product.sharing).mean(axis=1).astype(np.float32)
 
 
 def round_alone(product: Product, statistics: Statistics, four_bits: bool, lack: Lack | None = None) -> Rounded:
-    """The weights alone, their inputs float: 8 bits and a scale a channel or, with `four_bits`, what the compiler
-    wants of W4.
-    lack: of inputs that are not what they should be."""
+    """Rounds the weights alone, with float inputs: to 8 bits with a scale per channel or, with `four_bits`, as the
+    compiler wants W4.
+    lack: the error of the inputs, to be compensated.
+    """
     weights, taps = product.matrix.astype(np.float32), product.depth // product.reduced
     bits, group = (product.bits, product.group) if four_bits else (8, product.reduced)
     moments, run = statistics.moments, group * taps
@@ -122,7 +122,7 @@ def round_alone(product: Product, statistics: Statistics, four_bits: bool, lack:
 
 
 def _solve(moments: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """X of X H = right, [groups, rows, K], with H [groups, K, K] damped."""
+    """Solves X H = right for X [groups, rows, K], with H [groups, K, K] damped."""
     solution = _calibration.solve_groups(moments, _damping(moments), np.ascontiguousarray(right, np.float32))
     return np.frombuffer(solution, np.float32).reshape(right.shape)
 
@@ -132,10 +132,9 @@ def _damping(moments: np.ndarray) -> np.ndarray:
 
 
 def _group_scales(weights: np.ndarray, power: np.ndarray, bits: int, run: int) -> np.ndarray:
-    """[groups, rows, K / run]: the scale of each run of weights with the least squared error, an input's `power`
-    [groups, K] being what an error of its weight costs. A negative scale makes the largest weight the lowest integer,
-    of which there is one more.
-    """
+    """Returns [groups, rows, K / run]: the scale of each run of weights with the least squared error; an input's
+    `power` [groups, K] weighs the error of its weight. A negative scale maps the largest weight to the lowest integer,
+    which has the larger magnitude."""
     groups, rows, k = weights.shape
     fill = -k % run
     w = np.pad(weights, [(0, 0), (0, 0), (0, fill)]).reshape(groups, rows, -1, run)
@@ -155,18 +154,16 @@ def _group_scales(weights: np.ndarray, power: np.ndarray, bits: int, run: int) -
 def _by_moments(
     product: Product, weights: np.ndarray, scales: np.ndarray, statistics: Statistics, methods: Collection[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scales and integers with the least error of the outputs."""
+    """Returns the scales and integers with the least output error."""
     moments = statistics.moments
-    # The mean's share is the bias's, but where the taps of a transposed convolution have one together.
+    # The bias takes the mean's share, except for a transposed convolution, whose taps share one bias.
     if "bias_correction" in methods and product.sharing == 1:
         mean = statistics.rounded.astype(np.float32)
         moments -= mean[:, :, None] * mean[:, None, :]
         variances = np.einsum("gkk->gk", moments)
-        np.maximum(
-            variances, 0, out=variances
-        )  # of inputs that hardly change only the rounding of the difference is left
+        np.maximum(variances, 0, out=variances)  # for inputs that hardly change, only rounding errors remain
     ways = np.stack([scales * np.float32(share) for share in (SHARES if "clip_weights" in methods else SHARES[:1])])
-    if "gptq" in methods and len(ways) > 1:  # which costs too much to be done for all of them
+    if "gptq" in methods and len(ways) > 1:  # gptq is too expensive for every scale
         ways = np.stack([scales, _promising(weights, ways[1:], np.einsum("gkk->gk", moments), product.sharing)])
     if "gptq" in methods:
         integers, losses = round_groups(weights, moments, ways[..., None], -LIMIT, LIMIT, clip_first=False)
@@ -178,8 +175,8 @@ def _by_moments(
 
 
 def _promising(weights: np.ndarray, ways: np.ndarray, power: np.ndarray, sharing: int) -> np.ndarray:
-    """Per channel the scale of `ways` with the least error of rounding to the nearest, an input's `power` [groups, K]
-    being what an error of its weight costs: what one is better for, feedback of errors is better with."""
+    """Returns per channel the scale of `ways` with the least error of rounding to nearest; an input's `power` [groups,
+    K] weighs the error of its weight. The best scale for rounding to nearest is also best with error feedback."""
     w, cost = weights.astype(np.float32), power.astype(np.float32)[:, None]
     best, least = ways[0], np.full(ways[0].shape, np.inf, np.float32)
     for scale in ways:
@@ -194,8 +191,8 @@ def _promising(weights: np.ndarray, ways: np.ndarray, power: np.ndarray, sharing
 
 
 def _by_themselves(product: Product, weights: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """To the nearest, but so that sums of kernels stay: an error of theirs shifts a whole region of the output, and
-    the next ops add that up, while what changes along a region evens out."""
+    """Rounds to nearest while preserving the sums of kernels: an error of the sum shifts a whole region of the output
+    and accumulates over the next ops, whereas errors that vary within a region average out."""
     taps = product.weight[0, 0].size if product.kind == "conv" else 1
     if taps == 1 or is_exact(product):
         return np.clip(np.rint(weights / scales[..., None]), -LIMIT, LIMIT).astype(np.int8)
@@ -206,13 +203,14 @@ def _by_themselves(product: Product, weights: np.ndarray, scales: np.ndarray) ->
 
 
 def _largest_scales(weights: np.ndarray, sharing: int) -> np.ndarray:
-    """float32 [groups, rows], equal in runs of `sharing` rows. A channel of zeros is exact in any scale."""
+    """Returns float32 [groups, rows], equal in runs of `sharing` rows. A channel of zeros is exact in any scale."""
     largest = _together(np.abs(weights).max(axis=2), sharing, np.max)
     return np.where(largest > 0, np.maximum(largest / LIMIT, np.finfo(np.float32).tiny), 1.0).astype(np.float32)
 
 
 def _together(values: np.ndarray, sharing: int, of: Callable[..., np.ndarray]) -> np.ndarray:
-    """[..., rows] with what is `of` each run of `sharing` rows, which have one scale, in all of them."""
+    """Returns [..., rows] in which each run of `sharing` rows, which share one scale, holds the run's value of the
+    reduction `of`."""
     if sharing == 1:
         return values
     runs = of(values.reshape(*values.shape[:-1], -1, sharing), axis=-1)
@@ -228,8 +226,8 @@ def round_groups(
     clip_first: bool,
     run: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """weights [groups, rows, K] in every one of the scales `ways` [ways, groups, rows, steps], each for `run` weights
-    (0: all). Returns integers [ways, groups, rows, K] and their errors [ways, groups, rows]."""
+    """Rounds weights [groups, rows, K] with each of the scales `ways` [ways, groups, rows, steps], of which each covers
+    `run` weights (0: all). Returns integers [ways, groups, rows, K] and their errors [ways, groups, rows]."""
     integers, losses = _calibration.round_groups(
         np.ascontiguousarray(weights, np.float32),
         moments,
@@ -245,8 +243,8 @@ def round_groups(
 
 
 def _best(ways: np.ndarray, integers: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Per channel the scale, and its integers, with the least error; the first one unless another is clearly better:
-    the samples are not all there is."""
+    """Returns per channel the scale with the least error, and its integers. The first scale wins unless another is
+    clearly better, because the samples are not the whole distribution."""
     chosen, least = np.zeros(losses.shape[1:], int), losses[0]
     for way in range(1, len(ways)):
         better = losses[way] < CLEARLY * least

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of a calibration table's samples, in NAME_cali_sample.npz beside NAME_cali.json: what checks of the quantised
-model run on.
+"""One sample of a calibration table, in NAME_cali_sample.npz beside NAME_cali.json, for checks of the quantised model.
 
-A quantised model clips what lies outside of the ranges that its table saw, and what is random is not what the network
-was made for: checks on either tell of errors that real data does not have.
+A quantised model clips values outside its table's ranges, and a network is not made for random input: checks on either
+would report errors that do not occur with real data.
 """
 from __future__ import annotations
 
@@ -27,15 +26,15 @@ def sample_path(table: str | Path) -> Path:
 
 
 def save(path: str | Path, dataset: Dataset, used: Mapping[int, str], specs: Sequence[InputSpec]) -> None:
-    """Writes the first of the samples numbered in `used` beside the table `path`; nothing where it is large, and no
-    older one stays."""
+    """Writes the first of the samples numbered in `used` beside the table `path`. A large sample is not written; an
+    older file is removed."""
     beside = sample_path(path)
     first = min(used)
     for sample in dataset.samples():
         if sample.number == first:
             try:
                 arrays = sample.load(specs)
-            except (Unreadable, TesseraError):  # it was readable a moment ago; the table is good without it
+            except (Unreadable, TesseraError):  # readable a moment ago; the table is complete without it
                 break
             if sum(array.nbytes for array in arrays.values()) <= MOST_BYTES:
                 save_npz(beside, arrays)
@@ -45,14 +44,14 @@ def save(path: str | Path, dataset: Dataset, used: Mapping[int, str], specs: Seq
 
 
 def default_input(path: str | Path, specs: Sequence[InputSpec]) -> tuple[dict[str, np.ndarray], str]:
-    """Inputs for a check where none are given, and what they are: the table's sample, where it fits `specs` and is
-    one of those the table was made from; else random ones in the ranges that the table has."""
+    """Returns inputs for a check without given inputs, and a description of them: the table's sample if it fits `specs`
+    and belongs to the table, else random inputs in the table's ranges."""
     table = tables.load(path)
     beside = sample_path(path)
     if beside.is_file():
         try:
             arrays = check_inputs(load_npz(beside), specs, str(beside))
-        except TesseraError:  # of other shapes, say: the table serves them too
+        except TesseraError:  # e.g. other shapes, which the table also serves
             arrays = None
         if arrays is not None and digest(arrays, specs)[: tables.DIGEST_LENGTH] in table.sample_digests:
             return arrays, f"{beside.name}, a calibration sample"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights alone, rounded one after the other: what an op reads is what the ops before it make with their weights
-rounded already.
+"""Weight-only rounding in the order of the ops, so that each op is rounded for the results of earlier ops with rounded
+weights.
 
-Each stage of ops is rounded with the moments of these inputs, towards the weights that would make of them what the
-float model makes of its own (with second moments H of the rounded model's inputs x' and C = (x - x') x'' they are W +
-W C / H).
+Each stage of ops uses the moments of these inputs, and rounds towards the weights that would map them to the results of
+the float model: with the second moments H of the rounded model's inputs x' and C = (x - x') x'', these weights are W +
+W C / H.
 """
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from .rounding import Rounded, round_alone
 from .worker import Job, Worker, opened
 
 STAGES = 24
-"""At most, unless statistics of one would take more than BUDGET: each is a model to be compiled and run on all
+"""Most stages, unless the statistics of a stage would exceed BUDGET. Each stage compiles a model and runs all
 samples."""
 BUDGET = 64 << 20
 """Bytes of second moments at a time."""
 WIDE_SHARE = 0.1
-"""Of the weights; so many W4 may keep in 8 bits."""
+"""Share of the weights that W4 may keep in 8 bits."""
 NOISE_SAMPLES = 2
 
 
 def stages_of(products: Sequence[Product]) -> list[list[Product]]:
-    """In the order of the model; ops that read the same tensor are together."""
+    """Splits the contractions into stages in the order of the model; ops that read the same tensor stay together."""
     together: list[list[Product]] = []
     for product in products:
         if together and together[-1][0].input == product.input:
@@ -57,8 +57,8 @@ def round_in_order(
     products: Sequence[Product],
     progress: Callable[[int, int], None],
 ) -> dict[str, Rounded]:
-    """The weights of `products` in integers, by name. observed: the float model that `job` runs. Left out are
-    products that read NaN or infinity on the samples."""
+    """Returns the integer weights of `products` by name. observed: the float model that `job` runs. Contractions that
+    read NaN or infinity on the samples are left out."""
     exact, found = opened(job), {}
     weights: dict[str, Any] = {}
     stages = stages_of(products)
@@ -80,7 +80,7 @@ def round_in_order(
 
 
 def _with_weights(job: Job, observed: Observed, weights: Mapping[str, np.ndarray]) -> Worker:
-    """The model with some weights rounded."""
+    """Returns a worker for the model with some weights rounded."""
     bmodel = observed.bmodel.with_name("rounded.bmodel")
     safetensors_io.save(bmodel.with_suffix(".safetensors"), weights)
     observed.compile_again(bmodel, bmodel.with_suffix(".safetensors"))
@@ -95,7 +95,7 @@ def _observe(
     samples: Callable[[], Iterator[Sample]],
     stage: Sequence[Product],
 ) -> dict[str, tuple[Statistics, Lack]]:
-    """What the ops read in the model so far, and how it differs from what they should."""
+    """Returns the statistics of the ops' inputs in the model so far, and of their difference from the float model's."""
     statistics = {product.name: (Statistics(product), Lack(product)) for product in stage}
     for sample in samples():
         try:
@@ -125,8 +125,8 @@ def most_sensitive(
     products: Sequence[Product],
     rounded: Mapping[str, Rounded],
 ) -> list[Product]:
-    """Those whose rounding to 4 bits does most to the outputs for the bytes that it saves, together at most
-    WIDE_SHARE of all weights. Their errors are put into the float model as noise of the same power."""
+    """Returns the contractions whose rounding to 4 bits affects the outputs most per byte saved, with at most
+    WIDE_SHARE of all weights. Their errors are simulated in the float model as noise of the same power."""
     worker = opened(job)
     squares: dict[str, Any] = {}
     sources = {
@@ -152,6 +152,6 @@ def most_sensitive(
 
 
 def widened(products: Sequence[Product], wide: Sequence[Product]) -> list[Product]:
-    """With 8 bits, a scale a channel, for those that are in `wide` too."""
+    """Returns the contractions, with 8 bits and a scale per channel for those in `wide`."""
     names = {product.name for product in wide}
     return [replace(p, bits=8, group=p.reduced, wide=True) if p.name in names else p for p in products]

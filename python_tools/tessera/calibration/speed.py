@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the multiplications of a table's model cost on a chip, and which ops would be no slower in f32.
+"""The time of a table's multiplications on a chip, and the ops that would be no slower in f32.
 
-Repairs add up: an op that reads int16 and has a second product may take longer than f32 does, which is exact. Costs are
-those of the chip's arithmetic (`Target::rates`); x86 multiplies f32 of 3x3 convolutions by Winograd's algorithm.
+Repairs accumulate: an op that reads int16 and has expanded weights may take longer than f32, which is exact. Costs come
+from the chip's arithmetic (`Target::rates`); x86 multiplies f32 of 3x3 convolutions by Winograd's algorithm.
 """
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from .trial import Tried
 DEFAULT_CHIP = "x86-avx512vnni"
 """A named level, so that the table does not depend on the machine that calibrates."""
 LEAST_CHANNELS = 16
-"""Of both sides of a convolution from which Winograd's algorithm pays."""
+"""Least channels on both sides of a convolution for which Winograd's algorithm pays."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """chip: its name. rates: multiplications a nanosecond by type. sizes: elements of each tensor."""
+    """Costs on one chip. chip: its name. rates: multiplications per nanosecond by type. sizes: elements of each
+    tensor."""
 
     chip: str
     rates: Mapping[str, float]
@@ -39,14 +40,14 @@ class Speed:
         return Speed(chip, rates, known, sizes)
 
     def in_float(self, product: Product) -> float:
-        """Returns the nanoseconds of the product in f32."""
+        """Returns the nanoseconds of the contraction in f32."""
         rate = self.rates["F32"]
         if _takes_winograd(product):
             rate = max(rate, self.rates.get("WINOGRAD", 0.0))
         return self._count(product) / rate
 
     def in_table(self, product: Product, table: "Forms") -> float:
-        """Returns the nanoseconds of the product as the table has it."""
+        """Returns the nanoseconds of the contraction in the precision of the table."""
         if product.input in table.wide:
             rate = self.rates["INT16"]
         elif product.input in table.narrow:
@@ -56,14 +57,14 @@ class Speed:
         return self._count(product) * (2 if product.name in table.split else 1) / rate
 
     def share_of_float(self, table: Table, tried: Tried) -> float:
-        """Returns the time of all products relative to f32's."""
+        """Returns the time of all contractions relative to f32."""
         forms = Forms.of(table, tried)
         floats = sum(map(self.in_float, self.products))
         return sum(self.in_table(product, forms) for product in self.products) / floats if floats else 1.0
 
     def prefer_float(self, table: Table, tried: Tried) -> Table:
-        """Returns the table with f32 for tensors whose readers together are no slower in it. Only tensors in 16 bits,
-        and those whose readers have second products, are considered: 8 bits are what the user asks for."""
+        """Returns the table with f32 for tensors whose readers together are no slower in it. Only tensors in 16 bits
+        and tensors whose readers have expanded weights are considered, because the user asked for 8 bits."""
         forms = Forms.of(table, tried)
         chosen: set[str] = set()
         for names in forms.groups():
@@ -83,7 +84,8 @@ class Speed:
 
 @dataclass(frozen=True)
 class Forms:
-    """The tensors that a table's model holds in 8 and in 16 bits, by form, and the ops with a second product."""
+    """The tensors that a table's model stores in 8 and in 16 bits, with their quantisation, and the ops with expanded
+    weights."""
 
     narrow: Mapping[str, tuple[float, int]]
     wide: Mapping[str, tuple[float, int]]
@@ -95,7 +97,7 @@ class Forms:
         return Forms(tried.narrow, tried.wide, split)
 
     def groups(self) -> list[list[str]]:
-        """Returns tensors that have one form, as those that are only moved have to."""
+        """Returns groups of tensors with the same quantisation, which data movement enforces."""
         found: dict[tuple[bool, float, int], list[str]] = {}
         for forms in (self.narrow, self.wide):
             for name, form in forms.items():

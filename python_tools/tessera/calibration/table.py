@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calibration table NAME_cali.json: how it is written, read, and checked after somebody edited it.
+"""The calibration table NAME_cali.json: written, read, and checked after manual edits.
 
     {"format": "tessera-calibration", "version": 1, "model": "m", "model_hash": "...", "method": "auto",
      "samples": 100, "sample_hash": "...", "tool": "tessera 0.1.0",
      "tensors": [
       {"name": "x", "threshold": 2.6, "min": -2.1, "max": 2.6, "symmetric": true, "scale": 0.02, "zero_point": 0, ...},
 
-threshold is the magnitude that symmetric quantisation keeps (scale = threshold / 127), [min, max] the range
-that asymmetric quantisation keeps (scale = (max - min) / 255). To change one, delete scale and zero_point in
-its line: they are derived. largest is the magnitude of all values seen: what int16 keeps. error, where it was measured,
-is the relative error of the outputs with this tensor alone in int8: deploy gives tensors of large error int16, and
-those whose error is deleted not. dtype int16 asks for 16 bits, whatever the error; float32 keeps the tensor, and the
-products that read it, in f32. weight_terms 2 asks for a second
-product of integers, for what rounding left over of the weights of the convolution or matmul that makes the tensor.
+threshold is the magnitude that symmetric quantisation keeps (scale = threshold / 127); [min, max] is the range that
+asymmetric quantisation keeps (scale = (max - min) / 255). To change one of them, delete scale and zero_point in its
+line; they are derived. largest is the largest magnitude seen, which int16 keeps. error, if measured, is the relative
+error of the outputs with only this tensor in int8: deploy gives int16 to tensors with a large error, and not to tensors
+whose error was deleted. dtype int16 requests 16 bits whatever the error; float32 keeps the tensor, and the contractions
+that read it, in f32. weight_terms 2 requests a second integer contraction for the rounding error of the weights of the
+convolution or matmul that computes the tensor.
 """
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class Entry:
         error: float | None = None,
         largest: float | None = None,
     ) -> "Entry":
-        """With the scale and zero point that follow. Numbers are rounded to float32, as the quantised model uses
-        them."""
+        """Returns an entry with derived scale and zero point. Numbers are rounded to float32, as the quantised model
+        uses them."""
         threshold, low, high = _single(threshold), _single(low), _single(high)
         scale, zero_point = symmetric_quant(threshold) if symmetric else asymmetric_quant(low, high)
         return Entry(
@@ -94,14 +94,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Table:
-    """model_hash, sample_hash: of the Top module and of the samples, so that a table is not used for another model.
-    network: of the network, whatever the shapes of its inputs: the table serves them all; "" where that is not known.
-    sample_digests: of each sample, shortened, so that it can be told whether a model is scored on them; may be missing.
-    tensors_hash: of the lines as they were written: where it is another one, somebody has edited the table.
-    weights_hash: SHA-256 of the file beside the table (its name with .safetensors) with weights chosen by the
-    samples; "" without one.
-    max_error: output error that is left without a word; output_error: that of the INT8 model made with this table, on
-    the samples; same_answers: outputs that say the same on most samples. Told where they are known.
+    """A calibration table.
+
+    model_hash, sample_hash: of the Top module and of the samples, so that a table is not used for another model.
+    network: hash of the network independent of its input shapes, all of which the table serves; "" if unknown.
+    sample_digests: shortened digest of each sample, which shows whether a model is scored on its calibration samples;
+    may be missing. tensors_hash: of the lines as written, which reveals manual edits. weights_hash: SHA-256 of the file
+    beside the table (its name with .safetensors) with weights chosen by the samples; "" without one. max_error: output
+    error up to which no warning is given. output_error: error of the INT8 model made with this table, on the samples,
+    if known. same_answers: outputs with the same answer on most samples.
     """
 
     model: str
@@ -120,7 +121,7 @@ class Table:
     same_answers: tuple[str, ...] = ()
 
     def save(self, path: str | Path) -> None:
-        """One tensor a line, so that tables can be compared with diff."""
+        """Writes one tensor per line, so that tables can be compared with diff."""
         head = {
             "format": FORMAT,
             "version": VERSION,
@@ -145,7 +146,7 @@ def _hash_of(entries: Sequence[Entry]) -> str:
 
 
 def may_be_edited(path: str | Path) -> bool:
-    """Whether there is a file that is not a table as run_calibration wrote it."""
+    """Returns true if the file exists and is not a table exactly as written by run_calibration."""
     try:
         table = load(path)
     except TesseraError:
@@ -156,7 +157,7 @@ def may_be_edited(path: str | Path) -> bool:
 def entries_of(
     observed: "Observed", histograms: Mapping[str, "_calibration.Histogram"], choices: Mapping[str, "Choice"]
 ) -> tuple[Entry, ...]:
-    """A line for every tensor of the model whose source has a range; histograms: of the sources."""
+    """Returns a line for every tensor of the model whose source has a range. histograms: by source."""
     entries = []
     for tensor in observed.info["tensors"]:
         if (choice := choices.get(tensor["source"])) is not None:
@@ -177,7 +178,7 @@ def entries_of(
 
 
 def _single(value: float) -> float:
-    """The shortest decimal that is the same float32; infinity for what none can hold."""
+    """Returns the shortest decimal that is the same float32; infinity for values that overflow."""
     with np.errstate(over="ignore"):
         return float(str(np.float32(value)))
 
@@ -188,14 +189,14 @@ def _line(entry: Entry) -> str:
 
 
 def load(path: str | Path) -> Table:
-    """Reads and checks a table. Raises TesseraError that names the line's tensor, the value and what is allowed."""
+    """Reads and checks a table. Raises TesseraError with the tensor's name, the value and the allowed values."""
     path = Path(path)
     document = load_json(path, "calibration table", _REDO)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise TesseraError(f'{path} is no calibration table: its "format" is not "{FORMAT}"', hint=_REDO)
+        raise TesseraError(f'{path} is not a calibration table: its "format" is not "{FORMAT}"', hint=_REDO)
     if document.get("version") != VERSION:
         raise TesseraError(
-            f"{path}: version {document.get('version')!r}, this tool reads version {VERSION}", hint=_REDO
+            f"{path}: format version {document.get('version')!r} is not supported (expected {VERSION})", hint=_REDO
         )
     allowed = {f.name: f.type for f in fields(Table)}
     _check_keys(document, {"format", "version", *allowed}, set(allowed) - set(_MAY_MISS), f"{path}")
@@ -204,19 +205,19 @@ def load(path: str | Path) -> Table:
         if not isinstance(document[key], str):
             raise TesseraError(f'{path}: "{key}" is {document[key]!r}, expected a string')
     if not _is_integer(document["samples"]) or document["samples"] < 0:
-        raise TesseraError(f"{path}: \"samples\" is {document['samples']!r}, expected a number from 0")
+        raise TesseraError(f"{path}: \"samples\" is {document['samples']!r}, expected a number that is at least 0")
     digests = document.setdefault("sample_digests", [])
     if not isinstance(digests, list) or not all(isinstance(text, str) for text in digests):
-        raise TesseraError(f'{path}: "sample_digests" is no list of strings')
+        raise TesseraError(f'{path}: "sample_digests" is not a list of strings')
     document["sample_digests"] = tuple(digests)
     _check_told(document, path)
     if not isinstance(document["tensors"], list):
-        raise TesseraError(f'{path}: "tensors" is no list')
+        raise TesseraError(f'{path}: "tensors" is not a list')
     entries = tuple(_entry(record, i, path) for i, record in enumerate(document["tensors"]))
     seen: set[str] = set()
     for entry in entries:
         if entry.name in seen:
-            raise TesseraError(f"{path}: tensor '{entry.name}' is there twice")
+            raise TesseraError(f"{path}: tensor '{entry.name}' is listed twice")
         seen.add(entry.name)
     return Table(**{key: document[key] for key in allowed if key in document and key != "tensors"}, tensors=entries)
 
@@ -225,10 +226,10 @@ def _check_told(document: dict[str, Any], path: Path) -> None:
     for key in ("max_error", "output_error"):
         value = document.get(key, 0.0)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-            raise TesseraError(f'{path}: "{key}" is {value!r}, expected a number from 0')
+            raise TesseraError(f'{path}: "{key}" is {value!r}, expected a number that is at least 0')
     names = document.get("same_answers", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise TesseraError(f'{path}: "same_answers" is no list of strings')
+        raise TesseraError(f'{path}: "same_answers" is not a list of strings')
     document["same_answers"] = tuple(names)
 
 
@@ -236,9 +237,9 @@ _REDO = "make a new one with run_calibration"
 
 
 def check_model(table: Table, path: str | Path, info: Mapping[str, Any]) -> None:
-    """Raises TesseraError unless the table is of this model (info: see top_model.describe) and names none but its
-    tensors (those without a line stay float), or is of the same network with inputs of other shapes, where some
-    tensors may not be."""
+    """Checks that the table belongs to this model (info: see top_model.describe) and names only its tensors; tensors
+    without a line stay float. A table of the same network with other input shapes may name more. Raises
+    TesseraError."""
     model_hash, tensors = str(info["model_hash"]), [str(name) for name in info["tensors"]]
     if table.model_hash != model_hash and table.network and table.network == info.get("network"):
         return
@@ -253,8 +254,8 @@ def check_model(table: Table, path: str | Path, info: Mapping[str, Any]) -> None
         if entry.name not in known:
             near = difflib.get_close_matches(entry.name, tensors, 1)
             raise TesseraError(
-                f"{path}: the model has no tensor '{entry.name}'" + (f"; is it '{near[0]}'?" if near else ""),
-                hint="names are those of the ONNX file; see tessera-compile info --tensors",
+                f"{path}: the model has no tensor '{entry.name}'" + (f"; did you mean '{near[0]}'?" if near else ""),
+                hint="use the names of the ONNX file; see tessera-compile info --tensors",
             )
 
 
@@ -296,7 +297,7 @@ def _entry(record: Any, index: int, path: Path) -> Entry:
 
 
 def _with_quant(record: dict[str, Any], where: str) -> Entry:
-    """Derives scale and zero point where they were deleted, and refuses those that contradict the range."""
+    """Derives scale and zero point if they were deleted, and rejects values that contradict the range."""
     derived = Entry.make(
         record["name"],
         record["threshold"],
@@ -315,12 +316,12 @@ def _with_quant(record: dict[str, Any], where: str) -> Entry:
     if abs(scale - derived.scale) > _TOLERANCE * derived.scale:
         raise TesseraError(
             f"{where}: scale {scale} is not {rule} = {derived.scale}",
-            hint="after changing threshold, min or max delete scale and zero_point of the line: they are derived",
+            hint="after changing threshold, min or max, delete scale and zero_point in that line; they are derived",
         )
     if abs(zero_point - derived.zero_point) > (0 if record["symmetric"] else 1):
         raise TesseraError(
-            f"{where}: zero_point {zero_point} does not follow from the range, {derived.zero_point} does",
-            hint="after changing threshold, min or max delete scale and zero_point of the line: they are derived",
+            f"{where}: zero_point is {zero_point}, but the range gives {derived.zero_point}",
+            hint="after changing threshold, min or max, delete scale and zero_point in that line; they are derived",
         )
     return replace(
         derived, scale=scale, zero_point=zero_point, dtype=record["dtype"], weight_terms=record.get("weight_terms")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a distribution to the range that int8 shall cover, by every method.
+"""Methods that derive the range of int8 from a distribution.
 
-A method gives a pair (low, high) with low <= 0 <= high: values beyond are clipped. Symmetric ranges are
-(-T, T) and have 255 levels, scale T / 127; asymmetric ones have 256, scale (high - low) / 255, and a zero
-point. All are deterministic functions of the distribution.
+A method returns a pair (low, high) with low <= 0 <= high; values beyond are clipped. Symmetric ranges are (-T, T) and
+have 255 levels, scale T / 127; asymmetric ones have 256 levels, scale (high - low) / 255, and a zero point. All methods
+are deterministic functions of the distribution.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .distribution import Distribution
 METHODS = ("max", "percentile9999", "kl", "mse", "aciq")
 DEFAULT_PERCENTILE = 99.99
 THRESHOLD_OF_ZEROS = 1e-8
-"""For tensors that are zero everywhere: a scale must be positive."""
+"""For tensors that are zero everywhere, because a scale must be positive."""
 SMALLEST_THRESHOLD = 1e-34
 """A scale must be a normal number. Tensors that reach less than 1e-25 stay float (quant/Transforms/Decisions.cpp)."""
 
@@ -34,7 +34,7 @@ class Range:
 
     @property
     def threshold(self) -> float:
-        """Of symmetric quantisation."""
+        """The threshold of symmetric quantisation."""
         return _positive(max(-self.low, self.high))
 
 
@@ -43,24 +43,24 @@ def _positive(extent: float) -> float:
 
 
 def symmetric_quant(threshold: float) -> tuple[float, int]:
-    """(scale, zero point)."""
+    """Returns (scale, zero point)."""
     return float(np.float32(threshold / 127)), 0
 
 
 def asymmetric_quant(low: float, high: float) -> tuple[float, int]:
-    """(scale, zero point) of int8 [-128, 127] so that zero is exact."""
+    """Returns (scale, zero point) of int8 [-128, 127] with an exact zero."""
     low, high = min(low, 0.0), max(high, 0.0)
     scale = float(np.float32(_positive(high - low) / 255))
     return scale, int(min(127, max(-128, np.rint(-128 - low / scale))))
 
 
 def asymmetric_pays(symmetric: Range, asymmetric: Range) -> bool:
-    """True where the asymmetric step is less than 3/4 of the symmetric one, as after ReLU, sigmoid or SiLU."""
+    """Returns true if the asymmetric step is less than 3/4 of the symmetric one, as after ReLU, sigmoid or SiLU."""
     return (asymmetric.high - asymmetric.low) / 255 < 0.75 * symmetric.threshold / 127
 
 
 def find_range(method: str, values: Distribution, symmetric: bool, percentile: float = DEFAULT_PERCENTILE) -> Range:
-    """The range by one of METHODS or 'percentile'. An empty or all-zero distribution gives (0, 0)."""
+    """Finds the range by one of METHODS or 'percentile'. An empty or all-zero distribution gives (0, 0)."""
     if values.total == 0 or max(-values.minimum, values.maximum) < SMALLEST_THRESHOLD:
         return max_range(values, symmetric)  # histograms count subnormal numbers as zeros
     find = _FINDERS.get(method)
@@ -73,7 +73,7 @@ def find_range(method: str, values: Distribution, symmetric: bool, percentile: f
 
 
 def max_range(values: Distribution, symmetric: bool) -> Range:
-    """Everything seen."""
+    """Returns the range of all values."""
     if symmetric:
         most = values.magnitudes.maximum
         return Range(-most, most)
@@ -81,7 +81,8 @@ def max_range(values: Distribution, symmetric: bool) -> Range:
 
 
 def percentile_range(values: Distribution, symmetric: bool, percentile: float) -> Range:
-    """`percentile` % of the values: of the magnitudes, or with half of the rest cut from either tail."""
+    """Returns the range with `percentile` % of the values: of the magnitudes if symmetric, else with half of the rest
+    cut from each tail."""
     fraction = percentile / 100
     if symmetric:
         most = values.magnitudes.quantile(fraction)
@@ -101,12 +102,12 @@ _MSE_FINE = 2.0 ** np.linspace(-0.25, 0.25, 9)
 
 
 def mse_range(values: Distribution, symmetric: bool) -> Range:
-    """The range with the least mean squared rounding and clipping error, searched over shrunk ranges.
+    """Returns the range with the least mean squared rounding and clipping error, searched over shrunk ranges.
 
-    The error is summed exactly over the bins' centres plus the spread inside a bin, which no range changes. See
-    e.g. Sakr et al., "Optimal Clipping and Magnitude-aware Differentiation" (ICML 2022), for the optimum's
-    fixed-point form; a search needs no assumption about the shape of the rounding error. An asymmetric range
-    shrinks on either side in turn.
+    The error is summed exactly over the bins' centres; the spread inside a bin is left out, since no range changes it.
+    See e.g. Sakr et al., "Optimal Clipping and Magnitude-aware Differentiation" (ICML 2022), for the optimum's
+    fixed-point form; a search needs no assumption about the shape of the rounding error. The two sides of an asymmetric
+    range are shrunk in turn.
     """
     full = max_range(values, symmetric)
     if symmetric:
@@ -126,7 +127,7 @@ def mse_range(values: Distribution, symmetric: bool) -> Range:
 
 
 def _search(error: Callable[[np.ndarray], np.ndarray], most: float) -> float:
-    """The minimum over (0, most]: on a coarse geometric grid, then on a fine one around the best."""
+    """Finds the minimum over (0, most]: on a coarse geometric grid, then on a fine one around the best."""
     coarse = most * _MSE_COARSE
     best = coarse[int(np.argmin(error(coarse)))]
     fine = np.minimum(best * _MSE_FINE, most)
@@ -134,12 +135,13 @@ def _search(error: Callable[[np.ndarray], np.ndarray], most: float) -> float:
 
 
 def _squared_error(values: Distribution, low: np.ndarray, high: np.ndarray, steps: int) -> np.ndarray:
-    """Summed squared error of rounding to the multiples of (high - low) / steps within [low, high], for each range."""
+    """Returns, for each range, the summed squared error of rounding to the multiples of (high - low) / steps within
+    [low, high]."""
     return np.array(_calibration.squared_errors(values.centres, values.counts, low.tolist(), high.tolist(), steps))
 
 
 def squared_error(values: Distribution, found: Range, symmetric: bool) -> float:
-    """Of rounding and clipping all values to such a range, summed up."""
+    """Returns the summed squared error of rounding and clipping all values to the range."""
     if symmetric:
         return float(_squared_error(values.magnitudes, np.zeros(1), np.array([found.threshold]), 127)[0])
     return float(_squared_error(values, np.array([found.low]), np.array([found.high]), 255)[0])
@@ -152,12 +154,12 @@ _KL_STRIDE = 32
 
 
 def kl_range(values: Distribution, symmetric: bool) -> Range:
-    """The range whose quantised histogram loses least information.
+    """Returns the range whose quantised histogram loses the least information.
 
-    Migacz, "8-bit Inference with TensorRT" (GTC 2017): 2048 linear bins; for each candidate the reference is the
-    histogram with the clipped values added to its last bin, the other one is it merged to the number of levels and
-    spread again over its non-empty bins; the least KL(reference || other) wins. Exact zeros are left out: they are
-    exact under every range. A range on both sides of zero that is not symmetric shrinks in proportion.
+    Migacz, "8-bit Inference with TensorRT" (GTC 2017): 2048 linear bins; for each candidate, the reference is the
+    histogram with the clipped values added to its last bin, and the other distribution is the reference merged to the
+    number of levels and spread again over its non-empty bins. The least KL(reference || other) wins. Exact zeros are
+    left out because they are exact under every range. An asymmetric range on both sides of zero shrinks in proportion.
     """
     full = max_range(values, symmetric)
     if symmetric or not full.low < 0 < full.high:
@@ -165,7 +167,7 @@ def kl_range(values: Distribution, symmetric: bool) -> Range:
         levels = 128 if symmetric else 256
         share = _kl_share(values.magnitudes, most, levels)
         return Range(full.low * share, full.high * share)
-    # The longer side, with its share of the levels, decides on the common factor.
+    # The longer side, with its share of the levels, determines the common factor.
     positive = full.high >= -full.low
     most = full.high if positive else -full.low
     levels = int(256 * most / (full.high - full.low))
@@ -186,7 +188,7 @@ def _one_side(values: Distribution, positive: bool) -> Distribution:
 
 
 def _kl_share(magnitudes: Distribution, most: float, levels: int) -> float:
-    """The part of (0, most] to keep."""
+    """Returns the part of (0, most] to keep."""
     histogram = magnitudes.on_grid(np.linspace(0.0, most, _KL_BINS + 1))
     zeros = magnitudes.counts[magnitudes.high == 0].sum()
     histogram[0] = max(0.0, histogram[0] - zeros)
@@ -202,18 +204,18 @@ def _kl_share(magnitudes: Distribution, most: float, levels: int) -> float:
 
 
 def aciq_range(values: Distribution, symmetric: bool) -> Range:
-    """The optimum for a Gaussian or Laplace distribution of the same spread, whichever fits the values better.
+    """Returns the optimum for a Gaussian or Laplace distribution of the same spread, whichever fits the values better.
 
-    Banner et al., "Post training 4-bit quantization of convolutional networks" (NeurIPS 2019): minimises rounding
-    error step^2 / 12 plus the clipped tail's expected squared error. Laplace with mean deviation b: alpha / b = x with
-    x e^x = 3 * 4^bits (bits 8: 9.897, 9: 11.163); Gauss: alpha = 3.924 sigma for 8 bits. The fit is judged by E|x -
-    m| / sigma, 1/sqrt(2) for Laplace and sqrt(2/pi) for Gauss. A tensor on one side of zero is a folded distribution;
-    an asymmetric range then has one bit more for it.
+    Banner et al., "Post training 4-bit quantization of convolutional networks" (NeurIPS 2019): minimises rounding error
+    step^2 / 12 plus the clipped tail's expected squared error. Laplace with mean deviation b: alpha / b = x with x e^x
+    = 3 * 4^bits (bits 8: 9.897, 9: 11.163); Gauss: alpha = 3.924 sigma for 8 bits. The fit is judged by E|x - m| /
+    sigma, 1/sqrt(2) for Laplace and sqrt(2/pi) for Gauss. A tensor on one side of zero is a folded distribution, for
+    which an asymmetric range has one more bit.
     """
     full = max_range(values, symmetric)
     one_sided = not full.low < 0 < full.high or values.minimum >= 0 or values.maximum <= 0
     if symmetric or one_sided:
-        # Exact zeros are rounded exactly under every range and are left out, as are those ReLU makes.
+        # Exact zeros, such as those from ReLU, are rounded exactly under every range and are left out.
         x, weights, mean = *_without_zeros(values.magnitudes), 0.0
         bits = 8 if symmetric else 9
     else:
@@ -235,7 +237,7 @@ def _without_zeros(values: Distribution) -> tuple[np.ndarray, np.ndarray]:
 
 
 def laplace_factor(bits: int) -> float:
-    """alpha / b: the root of x e^x = 3 * 4^bits, by Newton's method on x + log x."""
+    """Returns alpha / b: the root of x e^x = 3 * 4^bits, by Newton's method on x + log x."""
     target = math.log(3) + bits * math.log(4)
     x = target
     for _ in range(50):
@@ -244,7 +246,7 @@ def laplace_factor(bits: int) -> float:
 
 
 def gauss_factor(bits: int) -> float:
-    """alpha / sigma: where the derivative of a^2 / (3 * 4^bits) + 2 [(1 + a^2) Q(a) - a phi(a)] is zero, by
+    """Returns alpha / sigma: the zero of the derivative of a^2 / (3 * 4^bits) + 2 [(1 + a^2) Q(a) - a phi(a)], by
     bisection."""
 
     def derivative(a: float) -> float:

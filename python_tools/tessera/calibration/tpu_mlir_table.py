@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tpu-mlir's calibration table: text, `name threshold min max` a line, comments begin with #."""
+"""tpu-mlir's calibration table: text with `name threshold min max` per line and comments that begin with #."""
 from __future__ import annotations
 
 import math
@@ -15,7 +15,7 @@ UNKNOWN_SAMPLES = ""
 
 
 def export_text(table: Table, path: str | Path) -> None:
-    """Writes `table`. A name with white space has no form there: TesseraError."""
+    """Writes `table`. Raises TesseraError for a name with white space, which the format cannot represent."""
     lines = [
         f"# work_mode:{table.method} of {table.tool}",
         f"# sample number: {table.samples}",
@@ -25,7 +25,7 @@ def export_text(table: Table, path: str | Path) -> None:
     for entry in table.tensors:
         if len(entry.name.split()) != 1 or entry.name.startswith("#"):
             raise TesseraError(
-                f"tensor '{entry.name}': a name with white space or a leading # cannot stand in tpu-mlir's table",
+                f"tensor '{entry.name}': tpu-mlir's table cannot hold a name with white space or a leading #",
                 hint="rename the tensor in the ONNX file",
             )
         lines.append(f"{entry.name} {entry.threshold:.7g} {entry.min:.7g} {entry.max:.7g}")
@@ -36,10 +36,10 @@ def export_text(table: Table, path: str | Path) -> None:
 
 
 def import_text(path: str | Path, model: str, model_hash: str, tensors: Sequence[str]) -> tuple[Table, list[str]]:
-    """Reads a table for the model; returns it and what had to be left aside, one sentence each.
+    """Reads a table for the model; returns it and notes about ignored parts, one sentence each.
 
-    tpu-mlir names a tensor after its ONNX name, with "_OpType" behind it ("conv1_Relu"): both are understood. Raises
-    TesseraError for a line it cannot read and where a tensor of the model has no line.
+    tpu-mlir names a tensor after its ONNX name, with or without "_OpType" appended ("conv1_Relu"); both are accepted.
+    Raises TesseraError for an unreadable line and if a tensor of the model does not have a line.
     """
     path = require_file(path, "tpu-mlir calibration table")
     known, found, notes = set(tensors), {}, []
@@ -54,7 +54,7 @@ def import_text(path: str | Path, model: str, model_hash: str, tensors: Sequence
         if not line:
             continue
         if section in _OTHER_SECTIONS:
-            notes.append(f"{path}: section {section} was left aside")
+            notes.append(f"{path}: section {section} was ignored")
             continue
         words = line.split()
         name = _match(words[0], known)
@@ -69,12 +69,12 @@ def import_text(path: str | Path, model: str, model_hash: str, tensors: Sequence
     missing = [name for name in tensors if name not in found]
     if missing:
         raise TesseraError(
-            f"{path}: no line for {len(missing)} of the model's {len(tensors)} tensors: "
+            f"{path}: lines are missing for {len(missing)} of the model's {len(tensors)} tensors: "
             + ", ".join(f"'{name}'" for name in missing[:5]),
-            details=[f"it has {len(unknown)} names that the model has not, e.g. '{unknown[0]}'"] if unknown else [],
+            details=[f"the table has {len(unknown)} unknown names, e.g. '{unknown[0]}'"] if unknown else [],
         )
     if unknown:
-        notes.append(f"{path}: {len(unknown)} name(s) that the model has not were left aside, e.g. '{unknown[0]}'")
+        notes.append(f"{path}: ignored {len(unknown)} name(s) that are not in the model, e.g. '{unknown[0]}'")
     entries = tuple(Entry.make(name, *found[name], name not in asymmetric, "imported") for name in tensors)
     return Table(model, model_hash, "tpu-mlir", 0, UNKNOWN_SAMPLES, entries), list(dict.fromkeys(notes))
 
@@ -94,6 +94,6 @@ def _numbers(words: list[str], path: Path, number: int) -> tuple[float, float, f
     if not all(map(math.isfinite, (threshold, low, high))) or threshold <= 0 or low > high:
         raise TesseraError(
             f"{path}:{number}: '{words[0]}': threshold {threshold:g}, min {low:g}, max {high:g}: "
-            "the threshold must be positive and min not above max"
+            "the threshold must be positive, and min must not exceed max"
         )
     return threshold, low, high

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quantised model in several ways, and how far their outputs are from those of the f32 model.
+"""Runs the quantised model in several variants and measures the output errors against the f32 model.
 
-INT8 and INT16 are not compiled, which takes longer than all samples: the f32 model is, with the rounded weights (its
-kernels are there), and its tensors are rounded as it runs. The sums are those of floats, and attention's powers are
-not rounded; otherwise it computes what the compiled one does.
+INT8 and INT16 models are simulated, because compiling them takes longer than running all samples: the f32 model, whose
+kernels are already compiled, runs with the rounded weights, and its tensors are rounded as it runs. Sums are computed
+in float and attention's powers are not rounded; otherwise the results equal those of the compiled model.
 """
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from .worker import Form, Job, Worker, opened
 
 SIMULATED = ("INT8", "INT16")
 KEPT = 256 << 20
-"""Bytes of f32 outputs that are not computed again."""
+"""Bytes of f32 outputs that are kept instead of computed again."""
 Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
 class Way:
-    """A table, with weights by the products' names and factors by those of tensors."""
+    """A variant of the quantised model: a table, weights by the contractions' names, and factors by tensor."""
 
     table: Table
     weights: Mapping[str, Rounded]
@@ -44,8 +44,8 @@ class Way:
 
 @dataclass(frozen=True)
 class Tried:
-    """error: relative, of the outputs. Of models that are simulated, narrow: scale and zero point of tensors in 8 bits;
-    wide: scale and greatest integer of tensors in 16 bits."""
+    """Result of a run. error: relative error of the outputs. Of simulated models, narrow: scale and zero point of
+    tensors in 8 bits; wide: scale and greatest integer of tensors in 16 bits."""
 
     error: float
     narrow: Mapping[str, tuple[float, int]]
@@ -53,8 +53,8 @@ class Tried:
 
 
 class Simulated:
-    """Models that are open to be simulated, by what the compiler calls their contents: most tables round the weights
-    alike, and such models differ in the forms of tensors alone."""
+    """Open models for simulation, by the compiler's hash of their contents. Most tables round the weights alike, so
+    their models differ only in the quantisation of tensors."""
 
     MOST = 3
 
@@ -62,19 +62,19 @@ class Simulated:
         self._open: dict[str, tuple[Worker, Mapping[str, str]]] = {}
 
     def snapshot(self) -> "dict[str, tuple[Worker, Mapping[str, str]]]":
-        """Which there are, each with the sources of its tensors; for one thread, whatever others do to them."""
+        """Returns the open models, each with the sources of its tensors, as a copy that other threads do not change."""
         return dict(self._open)
 
     def used(self, contents: str, model: "tuple[Worker, Mapping[str, str]]") -> None:
-        """The MOST used last stay."""
+        """Keeps the MOST recently used models."""
         self._open[contents] = self._open.pop(contents, model)
         for oldest in list(self._open)[: -self.MOST]:
             self._open.pop(oldest, None)
 
 
 class Golden:
-    """What trials of one model have in common: the f32 model's outputs as they are judged, by samples, for it runs on
-    each once where there is room for them; and the simulated models."""
+    """Shared state of the trials of one model: the f32 model's judged outputs by sample, so that it runs once on each
+    as far as memory allows, and the simulated models."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -83,7 +83,7 @@ class Golden:
         self._size = 0
 
     def of(self, number: int, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Of sample `number`, whose inputs are `arrays`."""
+        """Returns the judged outputs of sample `number`, whose inputs are `arrays`."""
         if number in self._known:
             return self._known[number]
         worker = opened(self._job)
@@ -93,7 +93,7 @@ class Golden:
         return outputs
 
     def remember(self, number: int, outputs: dict[str, np.ndarray]) -> None:
-        """What somebody who ran the model found."""
+        """Stores the judged outputs that another run of the model has computed."""
         size = sum(array.nbytes for array in outputs.values())
         if self._size + size <= KEPT:
             self._known[number] = outputs
@@ -102,8 +102,8 @@ class Golden:
 
 @dataclass
 class Opened:
-    """A way's model. narrow, wide: as of Tried. worker: that has it open, of models that are simulated. squares: of its
-    outputs (output_error.py), by the samples it ran on."""
+    """A variant's open model. narrow, wide: as in Tried. worker: holds a simulated model open. squares: of its outputs
+    (output_error.py), by sample."""
 
     run: Run
     narrow: Mapping[str, tuple[float, int]]
@@ -114,8 +114,8 @@ class Opened:
 
 @dataclass(frozen=True)
 class Trial:
-    """precision, flags: as for the compiler. folder: for files that nobody needs later. golden: what errors are
-    measured against, where somebody has it."""
+    """Runs variants of one model. precision, flags: as for the compiler. folder: for temporary files. golden: shared
+    f32 outputs, if there are any."""
 
     model: TopModel
     precision: str
@@ -124,21 +124,21 @@ class Trial:
     golden: Golden | None = None
 
     def output_errors(self, job: Job, dataset: Dataset, numbers: Collection[int], ways: Sequence[Way]) -> list[float]:
-        """Relative errors of the outputs against f32 on the samples `numbers`, one for each way."""
+        """Returns the relative errors of the outputs against f32 on the samples `numbers`, one per variant."""
         return [tried.error for tried in self.run(job, dataset, numbers, ways)]
 
     def run(self, job: Job, dataset: Dataset, numbers: Collection[int], ways: Sequence[Way]) -> list[Tried]:
-        """The same, and what was decided."""
+        """Returns errors and quantisation of all variants on the samples `numbers`."""
         return self.measure(job, self.open(job, ways), dataset, numbers)
 
     def open(self, job: Job, ways: Sequence[Way]) -> list[Opened]:
-        """The ways' models, to be measured on more and more samples."""
+        """Opens the variants' models, which can then be measured on more and more samples."""
         open_one = self._simulate if self._simulated else self._open
         names = [f"trial{i}" for i in range(len(ways))]
         return side_by_side([partial(open_one, job, name, way) for name, way in zip(names, ways)])
 
     def measure(self, job: Job, models: Sequence[Opened], dataset: Dataset, numbers: Collection[int]) -> list[Tried]:
-        """Each one's error on the samples `numbers`; it runs on those that it has not run on yet."""
+        """Returns each model's error on the samples `numbers`; runs it only on new samples."""
         golden = self.golden if self._simulated and self.golden else None
         golden = golden or Golden(job if self._simulated else replace(job, logits=()))
         left = {n for n in numbers if any(n not in one.squares for one in models)}
@@ -155,7 +155,7 @@ class Trial:
         return self.precision in SIMULATED
 
     def _deploy(self, name: str, way: Way, *flags: str) -> tuple[Path, dict]:
-        """The .bmodel and what the compiler tells of it."""
+        """Returns the .bmodel and the compiler's result."""
         path = self.folder / f"{name}.json"
         save(path, way.table, way.weights, way.factors)
         bmodel = path.with_suffix(".bmodel")
@@ -175,7 +175,7 @@ class Trial:
             worker, sources = known[told["contents"]]
         else:
             sources = {tensor["name"]: tensor["source"] for tensor in told["tensors"]}
-            # Of the same path there may be an older one.
+            # The key has to be unique: an older model may have the same path.
             worker = Worker(replace(job, key=f"{job.key} {name} {self.precision}", model=str(bmodel)))
         simulated.used(told["contents"], (worker, sources))
         forms = {

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether weights chosen by the samples are worth it: they are learned, compiled, and tried on the model beside those
-without."""
+"""Decides whether weights chosen by the samples pay off: chooses them, and compares the model with and without them."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
@@ -20,14 +19,15 @@ from .trial import Golden, Trial, Tried, Way
 from .worker import Job
 
 FIRST, CLEARLY_WORSE = 4, 1.3
-"""What errs so much more than the best way on the first half of the samples, so many at least, is not the best."""
+"""A variant whose error exceeds the best one's by this factor on the first half of the samples, and at least on the
+first 4, is not measured further."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What weights are to be chosen for. numbers: of the samples that there are. methods: of rounding.METHODS; auto:
-    as many of them as lower the measured output error, maybe none. precision: as for model_deploy. flags: of
-    tessera-compile. folder: for files that nobody needs later."""
+    """A request to choose weights. numbers: of the available samples. methods: of rounding.METHODS. auto: use only
+    methods that lower the measured output error, possibly none. precision: as for model_deploy. flags: of
+    tessera-compile. folder: for temporary files."""
 
     job: Job
     observed: Observed
@@ -42,21 +42,21 @@ class Request:
 
     @property
     def ways(self) -> list[tuple[str, ...]]:
-        """Sets of methods to be tried."""
+        """Sets of methods to try."""
         if not self.auto or self.precision == "W8":
             return [self.methods]
         if self.precision == "W4":
             return [("gptq",), self.methods]
-        # Means of samples unlike what will come do harm.
+        # Means of samples unlike the later inputs would do harm.
         return [self.methods, tuple(method for method in self.methods if method != "bias_correction")]
 
 
 @dataclass(frozen=True)
 class Found:
-    """weights: by the products' names; left_out: why they are empty. methods: those tried that did best, if any were,
-    of how many ops and by how many samples; without, with_them: the output errors. wide: ops that are to keep 8 bits
-    in W4, and their share of the weights. failure: why they could not be tried. tried: what the table makes with
-    these weights, where it was measured."""
+    """Chosen weights, by the contractions' names. left_out: why there are none. methods: the best of the sets that were
+    tried, with the number of ops and samples; without, with_them: the output errors. wide: ops that should keep 8 bits
+    in W4, and their share of the weights. failure: why no variant could run. tried: the measured result of the table
+    with these weights."""
 
     weights: dict[str, Rounded] = field(default_factory=dict)
     left_out: str = ""
@@ -74,13 +74,14 @@ class Found:
 def choose(
     request: Request, choices: Mapping[str, Choice], table: Table, progress: Callable[[int, int], None]
 ) -> Found:
-    """Weights by the samples, for the ranges `choices` that `table` holds; with auto only those that are worth it."""
+    """Chooses weights by the samples for the ranges `choices`, which `table` holds; with auto only if they lower the
+    error."""
     tried = learn.tried(request.numbers)
     samples, count = learn.pick(request.dataset, request.numbers, tried)
     products = learn.read_products(request.observed.info["products"], request.observed.weights)
     to_round = learn.to_round(products, request.observed.shape_of, count, request.precision)
     if request.auto and not learn.is_worth_it(to_round, products):
-        why = "left out: int8 holds them as they are, or there are too few samples for them"
+        why = "left out: int8 holds them exactly, or there are too few samples"
         return Found(left_out=why, tried=_alone(request, table, tried))
     kept = learn.keep(samples(), request.job.specs)
     learned = _learn(request, lambda: iter(kept), count, products, to_round, choices, progress)
@@ -120,7 +121,8 @@ def choose(
 
 
 def _try(trial: Trial, request: Request, numbers: Collection[int], ways: Sequence[Way]) -> list[Tried]:
-    """The ways on the samples `numbers`; those that are clearly not the best on the first of them, on these."""
+    """Measures the variants on the samples `numbers`. Variants that are clearly not the best on the first of them are
+    measured on these only."""
     ordered = sorted(numbers)
     first = [ordered[i] for i in spread(len(ordered), max(FIRST, len(ordered) // 2))]
     models = trial.open(request.job, ways)
@@ -133,13 +135,13 @@ def _try(trial: Trial, request: Request, numbers: Collection[int], ways: Sequenc
 
 
 def _alone(request: Request, table: Table, tried: Collection[int]) -> Tried | None:
-    """The model with weights rounded by themselves; not where these alone are integers: nobody asks."""
+    """Measures the model with default rounding; None for weight-only precisions, which do not need it."""
     if request.precision != "INT8":
         return None
     trial = Trial(request.observed.model, request.precision, request.flags, request.folder, request.golden)
     try:
         return trial.run(request.job, request.dataset, tried, [Way(table, {}, request.observed.factors)])[0]
-    except TesseraError:  # whoever deploys it is told why
+    except TesseraError:  # the reason is reported at deployment
         return None
 
 
@@ -152,7 +154,7 @@ def _learn(
     choices: Mapping[str, Choice],
     progress: Callable[[int, int], None],
 ) -> list[dict[str, Rounded]]:
-    """For each of the request's ways the weights by the products' names."""
+    """Returns the weights by the contractions' names, for each of the request's ways."""
     observed, ways = request.observed, request.ways
     at_once = partial(
         learn.learn,

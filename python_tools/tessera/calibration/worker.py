@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one worker process does with samples: run the model, add its tensors to histograms, try out ranges.
+"""The work of one process on samples: runs the model, adds its tensors to histograms, and tries ranges.
 
-Results depend on the samples alone, not on which worker takes which: histograms are merged by adding
-integers, and errors are kept per sample.
+Results depend only on the samples, not on which worker processes which: histograms are merged by adding integers, and
+errors are kept per sample.
 """
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from .output_error import judged, squares_between
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs to know. model: path of the .bmodel, or its bytes for a worker that may not see the path.
-    probabilities: outputs, see output_error.py; logits: of some of them, the sources of what their sigmoids read;
-    fixed: outputs that no op computes, which are not judged.
-    stretches: where errors are measured; loud: sources whose errors are measured at the outputs all the same."""
+    """Everything a worker needs. model: path of the .bmodel, or its bytes for a worker without access to the path.
+    probabilities: outputs that are probabilities, see output_error.py. logits: for some of these, the sources of their
+    sigmoids' inputs. fixed: outputs that no op computes, which are not judged. stretches: where errors are measured.
+    loud: sources whose errors are always measured at the outputs."""
 
     key: str
     model: "str | bytes"
@@ -44,7 +44,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to quantise one source."""
+    """A quantisation of one source."""
 
     scale: float
     zero_point: int
@@ -54,9 +54,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Stretch:
-    """gate: its source (gates.py). members: the sources before it whose errors are measured there, each with its usual
-    way. beyond: the gate of a later stretch, to which errors run on to see what they do there; empty: to the
-    outputs."""
+    """The sources before a gate. gate: the gate's source (gates.py). members: the sources whose errors are measured
+    there, each with its default quantisation. beyond: the gate of a later stretch at which this gate's effect is
+    measured; empty: at the outputs."""
 
     gate: str
     members: tuple[tuple[str, Candidate], ...]
@@ -78,8 +78,9 @@ Peak = tuple[float, int]
 
 @dataclass
 class Result:
-    """Of one chunk of samples. errors[sample][source]: squares (output_error.py) of its candidates. answers: by sample
-    and output, see answers_of. peaks: of each source the largest magnitude and the sample that has it."""
+    """Result for one chunk of samples. errors[sample][source]: squares (output_error.py) per candidate. answers: by
+    sample and output, see Worker.answers. peaks: of each source the largest magnitude and the sample that contains
+    it."""
 
     histograms: dict[str, "_calibration.Histogram"] = field(default_factory=dict)
     digests: dict[int, str] = field(default_factory=dict)
@@ -92,15 +93,14 @@ class Result:
 
 
 Question = Sequence[tuple[str, Sequence[Candidate]]]
-"""Candidates of sources, whose output errors are to be measured."""
+"""Candidates of sources whose output errors are to be measured."""
 
 MOST_OPEN = 2
 _open_workers: dict[tuple, "Worker"] = {}
 
 
 def opened(job: Job) -> "Worker":
-    """The model as it is open in this process already, where one of the last questions was of it: its memory is
-    there."""
+    """Returns a worker with the model open, reusing one of this process's most recent workers and its memory."""
     key = job.key, job.probabilities, job.logits
     worker = _open_workers.pop(key, None)
     while not worker and len(_open_workers) >= MOST_OPEN:
@@ -112,7 +112,7 @@ def opened(job: Job) -> "Worker":
 def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" = None) -> Result:
     """Observes the samples, or answers the question on them.
 
-    A TesseraError travels in the result: exceptions with fields of their own do not survive every transport.
+    A TesseraError is returned in the result, because exceptions with extra fields do not survive every transport.
     """
     result = Result()
     try:
@@ -139,7 +139,7 @@ def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" =
 
 
 class Seen(Protocol):
-    """What samples have shown; the fields are those of Result."""
+    """Accumulated observations; the fields are those of Result."""
 
     histograms: "dict[str, _calibration.Histogram]"
     digests: dict[int, str]
@@ -148,7 +148,7 @@ class Seen(Protocol):
 
 
 def look(worker: "Worker", job: Job, number: int, arrays: Mapping[str, np.ndarray], seen: Seen) -> None:
-    """Runs the model on sample `number` and adds what that shows to `seen`."""
+    """Runs the model on sample `number` and adds the observations to `seen`."""
     seen.digests[number] = digest(arrays, job.specs)
     worker.observe(arrays, number, seen.histograms)
     add_peaks(seen.peaks, peaks_of(seen.histograms, number))
@@ -156,13 +156,14 @@ def look(worker: "Worker", job: Job, number: int, arrays: Mapping[str, np.ndarra
 
 
 def peaks_of(histograms: Mapping[str, "_calibration.Histogram"], number: int) -> dict[str, Peak]:
-    """Of what histograms have seen up to sample `number`; where an earlier one had as much, add_peaks() keeps that."""
+    """Returns the peaks of histograms after sample `number`. If an earlier sample had the same peak, add_peaks() keeps
+    that one."""
     summaries = {source: histogram.summary() for source, histogram in histograms.items()}
     return {source: (max(-s["min"], s["max"]), number) for source, s in summaries.items() if s["finite"]}
 
 
 def add_peaks(peaks: dict[str, Peak], more: Mapping[str, Peak]) -> None:
-    """Larger magnitudes take the place of smaller ones, first samples that of later ones with the same."""
+    """Merges peaks: larger magnitudes win, and the first of several samples with the same magnitude."""
     for source, (magnitude, number) in more.items():
         largest, first = peaks.get(source, (-1.0, number))
         if (magnitude, -number) > (largest, -first):
@@ -170,7 +171,7 @@ def add_peaks(peaks: dict[str, Peak], more: Mapping[str, Peak]) -> None:
 
 
 def digest(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec]) -> str:
-    """Of what the model saw: the same picture from a file or an array is the same sample."""
+    """Returns a hash of the model's inputs: the same picture from a file or an array is the same sample."""
     state = hashlib.blake2b(digest_size=16)
     for spec in specs:
         state.update(arrays[spec.name].tobytes())
@@ -178,7 +179,8 @@ def digest(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec]) -> str:
 
 
 def _needed(stretches: Sequence[Stretch], sources: Collection[str]) -> list[Stretch]:
-    """Those that tell of some of the `sources`, and those beyond, by which their own shares are known."""
+    """Returns the stretches with any of `sources` as members, and the later stretches at which their effect is
+    measured."""
     by_gate = {stretch.gate: stretch for stretch in stretches}
     found: dict[str, Stretch] = {}
     for stretch in stretches:
@@ -191,21 +193,21 @@ def _needed(stretches: Sequence[Stretch], sources: Collection[str]) -> list[Stre
 
 @dataclass(frozen=True)
 class _Gate:
-    """wanted: what it holds in the float run; share: the outputs' squares for an error of 1."""
+    """A gate in one sample. wanted: its values in the float run. share: the outputs' squares for an error of 1."""
 
     source: str
     wanted: np.ndarray
     share: np.ndarray
 
     def squares(self, got: np.ndarray) -> np.ndarray:
-        """The outputs', with this at the gate."""
+        """Returns the outputs' squares with these values at the gate."""
         found = self.share.copy()
         found[:, 0] *= _calibration.distance(self.wanted, got)[0]
         return found
 
 
 class Worker:
-    """The model compiled for observation, opened in this process, on one thread."""
+    """The model compiled for observation, open in this process on one thread."""
 
     def __init__(self, job: Job) -> None:
         import tessera.runtime as runtime
@@ -213,7 +215,8 @@ class Worker:
         self._error = runtime.Error
         try:
             if isinstance(job.model, bytes):
-                # The mapping outlives the name: nothing is left behind, whatever ends this process.
+                # The mapping stays valid after the file is deleted, so nothing is left behind however this process
+                # ends.
                 with scratch_folder() as folder:
                     path = folder / "observed.bmodel"
                     path.write_bytes(job.model)
@@ -230,7 +233,7 @@ class Worker:
         self._shares: dict[int, dict[str, np.ndarray | None]] = {}
 
     def run(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Runs one sample; its tensors stay as they are until the next."""
+        """Runs one sample; its tensors remain valid until the next run."""
         try:
             self._probe.run(arrays)
         except self._error as error:
@@ -243,20 +246,19 @@ class Worker:
     def observe(
         self, arrays: Mapping[str, np.ndarray], number: int, histograms: dict[str, "_calibration.Histogram"]
     ) -> None:
-        """Runs one sample and adds all its tensors."""
+        """Runs one sample and adds all its tensors to the histograms."""
         self.run(arrays)
         self.add_to(histograms, number, self._sources)
 
     def add_to(self, histograms: dict[str, "_calibration.Histogram"], number: int, sources: Collection[str]) -> None:
-        """Adds these tensors, as the last run, of sample `number`, left them."""
+        """Adds the tensors of the last run, on sample `number`, to the histograms."""
         for source in sources:
             if source not in histograms:
                 histograms[source] = _calibration.Histogram()
             histograms[source].observe(np.ascontiguousarray(self.values(source), np.float32), number)
 
     def values(self, source: str) -> np.ndarray:
-        """A tensor's elements without padding, in any order, as the last run left them; to be read before the next
-        one."""
+        """Returns a tensor's elements of the last run without padding, in any order; valid until the next run."""
         if source in self._inputs:
             return self._probe.input(source)
         tensor = self._places[source]
@@ -265,19 +267,20 @@ class Worker:
         return self._probe.row_major(tensor, self._room(math.prod(tensor.shape), tensor.data.dtype))
 
     def _room(self, elements: int, dtype: np.dtype) -> np.ndarray:
-        """For a copy of a tensor, until the next one: new memory for each would cost more than the copy."""
+        """Returns a buffer for a copy of a tensor, valid until the next call; allocating one for each copy would cost
+        more than the copy."""
         size = elements * dtype.itemsize
         if self._bytes.size < size:
             self._bytes = np.empty(size, np.uint8)
         return self._bytes[:size].view(dtype)
 
     def array(self, source: str) -> np.ndarray:
-        """A tensor in its shape, row by row whatever its layout, as the last run left it."""
+        """Returns a tensor of the last run in its shape, in row-major order."""
         return self._probe.input(source) if source in self._inputs else self._probe.row_major(self._places[source])
 
     @property
     def sigmoids(self) -> frozenset[str]:
-        """The outputs that a sigmoid made."""
+        """The outputs that are results of a sigmoid."""
         return frozenset(self._logits)
 
     def outputs(self) -> dict[str, np.ndarray]:
@@ -285,15 +288,14 @@ class Worker:
         return {n: a for n, a in self._probe.outputs().items() if n not in self._fixed and a.size}
 
     def judged(self) -> dict[str, np.ndarray]:
-        """The outputs as errors are measured of them (output_error.py), as the last run left them. What a sigmoid read
-        is taken as it is."""
+        """Returns the outputs of the last run in the form in which errors are measured (output_error.py). For results
+        of a sigmoid these are the sigmoid's inputs."""
         outputs = self.outputs()
         logits = {name: self.array(source) for name, source in self._logits.items() if name in outputs}
         return {**judged({n: a for n, a in outputs.items() if n not in logits}, self._probabilities), **logits}
 
     def answers(self) -> dict[str, int | None]:
-        """Of the outputs that hold probabilities the one answer that they give (answers.py), as the last run left
-        them."""
+        """Returns, for outputs that hold probabilities, the single answer in the last run (answers.py)."""
         if not self._probabilities:
             return {}
         return {name: only_answer(array) for name, array in self.outputs().items() if name in self._probabilities}
@@ -306,12 +308,12 @@ class Worker:
         number: int = 0,
         loud: Collection[str] = (),
     ) -> dict[str, list[np.ndarray]]:
-        """The outputs' squares (output_error.py) with one tensor quantised and all others float, for every candidate
-        of each source; of those that `stretches` have a gate for, but the `loud` ones, as it tells. number: the
-        sample's.
+        """Measures the outputs' squares (output_error.py) with one tensor quantised and all others float, for every
+        candidate of each source. Sources with a gate in `stretches`, except the `loud` ones, are measured at the gate.
+        number: the sample's.
 
-        Works from the last tensor to the first: a tensor has memory of its own, so everything before it is still as the
-        float run left it, and only the steps after it run again.
+        Works from the last tensor to the first: every tensor has its own memory, so everything before it is still as in
+        the float run, and only the steps after it run again.
         """
         self.run(arrays)
         golden = self.judged()
@@ -341,9 +343,9 @@ class Worker:
         stretches: Sequence[Stretch] = (),
         number: int = 0,
     ) -> dict[str, np.ndarray]:
-        """The outputs' squares with the result of one step as `other`, the model with other weights, makes it of the
-        same input, and all else as it is; inputs: by the results' sources those of what their steps read. Works like
-        measure()."""
+        """Measures the outputs' squares with the result of one step computed by `other`, the model with other weights,
+        from the same input, and everything else unchanged. inputs: source of the step's result to source of its input.
+        Works like measure()."""
         other.run(arrays)
         self.run(arrays)
         golden = self.judged()
@@ -361,14 +363,14 @@ class Worker:
         return found
 
     def _again(self, source: str, read: str, x: np.ndarray) -> np.ndarray:
-        """What the step of `source` makes where `read` is x."""
+        """Returns the result of the step of `source` with x in place of `read`."""
         self._data(read)[:] = x
         step = self._step(source)
         self._probe.run_steps(step, step + 1)
         return self._data(source)
 
     def _squares_behind(self, source: str, gate: "_Gate | None", golden: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The outputs', now that `source` has been changed."""
+        """Returns the outputs' squares after `source` has been changed."""
         if gate:
             self._probe.run_steps(self._step(source) + 1, self._step(gate.source) + 1)
             return gate.squares(self._data(gate.source))
@@ -382,8 +384,8 @@ class Worker:
         stretches: Sequence[Stretch],
         number: int,
     ) -> dict[str, "_Gate"]:
-        """By sources the gates that tell their errors in this sample, which ran last and whose tensors are there as
-        they were after it, and are again."""
+        """Returns, by source, the gates for this sample, on which the model ran last; restores the tensors of that
+        run."""
         wanted = {stretch.gate: self._data(stretch.gate).copy() for stretch in stretches}
         shares = self._shares.setdefault(number, {})
         if any(stretch.gate not in shares for stretch in stretches):
@@ -405,9 +407,9 @@ class Worker:
         stretches: Sequence[Stretch],
         found: dict[str, np.ndarray | None],
     ) -> None:
-        """Adds to `found` of the gates that are not in it the outputs' squares for an error of 1 there, measured with
-        all tensors before the gate quantised; None for gates that no f32 error reaches."""
-        changed = self._probe.steps  # the first step whose tensors are no more as the float run left them
+        """Adds to `found` the outputs' squares for an error of 1 at each missing gate, measured with all tensors before
+        the gate quantised; None for gates that no f32 error reaches."""
+        changed = self._probe.steps  # the first step whose tensors no longer hold the values of the float run
         for stretch in sorted(stretches, key=lambda stretch: -self._step(stretch.gate)):
             members = [
                 (self._data(source), self._step(source) + 1, way)
@@ -420,7 +422,7 @@ class Worker:
             found[gate] = None
             if not members or wanted[gate].dtype != np.float32:
                 continue
-            if members[0][1] > changed:  # stretches of branches lie side by side
+            if members[0][1] > changed:  # stretches of parallel branches overlap
                 self.run(arrays)
             done = members[0][1]
             changed = done - 1
@@ -441,8 +443,7 @@ class Worker:
                 found[gate] = squares
 
     def simulate(self, arrays: Mapping[str, np.ndarray], forms: Mapping[str, Form]) -> dict[str, np.ndarray]:
-        """What is judged of the outputs with the sources rounded to their forms, each where it is made, for whatever
-        reads it."""
+        """Returns the judged outputs with the sources rounded to their forms, each as soon as it is computed."""
         if not self._places:
             self.run(arrays)
         for name in self._inputs:
@@ -462,8 +463,8 @@ class Worker:
         return self.judged()
 
     def disturb(self, arrays: Mapping[str, np.ndarray], power: Mapping[str, float]) -> dict[str, np.ndarray]:
-        """The outputs' squares (output_error.py) with noise of such a power added to one tensor and all others as
-        they are, by the tensors' sources. Those that hold no f32 are left out."""
+        """Measures the outputs' squares (output_error.py), by source, with noise of the given power added to one tensor
+        and all others unchanged. Tensors that are not f32 are left out."""
         self.run(arrays)
         golden, found, random = self.judged(), {}, np.random.default_rng(0)
         for source in sorted(power, key=lambda source: -self._step(source)):
@@ -471,14 +472,14 @@ class Worker:
             if data.dtype == np.float32:
                 saved = data.copy()
                 noise = random.normal(scale=power[source] ** 0.5, size=data.shape).astype(np.float32)
-                data += np.where(data == 0, np.float32(0), noise)  # where a rectifier or padding made zeros they stay
+                data += np.where(data == 0, np.float32(0), noise)  # zeros of a rectifier or padding remain
                 self._probe.run_steps(self._step(source) + 1)
                 found[source] = squares_between(golden, self.judged(), self._probabilities)
                 data[:] = saved
         return found
 
     def _data(self, source: str) -> np.ndarray:
-        """A tensor's elements as they lie, to be changed."""
+        """Returns a tensor's elements in memory order; they may be changed."""
         return self._probe.input(source) if source in self._inputs else self._places[source].data
 
     def _step(self, source: str) -> int:

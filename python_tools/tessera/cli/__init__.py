@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands; each module has a `main()` that a console script calls."""
-# Not signal, which makes enumerations first: until the lines below have run, Ctrl-C ends in a traceback.
+# Not the module signal, which creates enumerations first; until the lines below have run, Ctrl-C ends in a traceback.
 import _signal  # type: ignore[import]
 import os
 import sys
@@ -21,7 +21,7 @@ if (
     os.path.basename(sys.argv[0]) in ("-m", *COMMANDS)
     and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
 ):
-    # While a command still imports its modules, Ctrl-C ends it at once and in silence; numpy would turn
-    # the exception into pages about a broken installation. run_command takes over.
+    # While a command is still importing its modules, Ctrl-C ends it at once and silently; numpy would turn the
+    # exception into pages about a broken installation. run_command takes over.
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGINT])  # the launcher held it back until here
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGINT])  # the launcher blocked it until here
