@@ -30,7 +30,7 @@ from random_graphs import compiler_of_process
 CASES_PER_MODEL = 25
 DRAWS = 40  # until a change gives a graph that onnxruntime accepts
 REJECTED = (
-    "stands twice in its list",  # an axis: onnxruntime takes it once, ONNX does not define it
+    "is listed twice",  # an axis: onnxruntime takes it once, ONNX does not define it
     "the window is larger than the padded input",
     "the pad value",  # computed at run time
 )

@@ -1,4 +1,4 @@
-//===- CutGraph.cpp - Keeps what the wanted outputs need ------------------===//
+//===- CutGraph.cpp - Remove what the chosen outputs do not need ----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/CutGraph.h"
 
@@ -16,7 +16,7 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Calls |visit| for every tensor that |node| reads from the graphs around it, its sub-graphs included.
+/// Calls |visit| for every tensor of enclosing graphs that |node| or its sub-graphs read.
 void visitReads(const onnx::NodeProto &node, llvm::function_ref<void(StringRef)> visit) {
   for (const std::string &input : node.input()) {
     if (!input.empty()) {
@@ -52,7 +52,7 @@ void visitReads(const onnx::NodeProto &node, llvm::function_ref<void(StringRef)>
   }
 }
 
-/// The tensors that |outputs| depend on, themselves included.
+/// Returns the names of the tensors that |outputs| depend on, including |outputs|.
 llvm::StringSet<> findAncestors(const onnx::GraphProto &graph, llvm::ArrayRef<std::string> outputs) {
   llvm::StringMap<std::vector<int>> producers;
   for (int i = 0; i < graph.node_size(); ++i) {

@@ -1,4 +1,4 @@
-//===- CutGraph.h - Keeps what the wanted outputs need ----------*- C++ -*-===//
+//===- CutGraph.h - Remove what the chosen outputs do not need --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_TOP_IMPORT_ONNX_CUTGRAPH_H
 #define TESSERA_TOP_IMPORT_ONNX_CUTGRAPH_H
@@ -11,8 +11,8 @@
 
 namespace tessera::top::onnx_import {
 
-/// Removes every node of |graph| that no tensor in |outputs| depends on, so that an operator behind them need not be
-/// supported. Inputs stay, except those that only removed nodes read and whose type cannot be imported.
+/// Removes every node of |graph| that no tensor in |outputs| depends on, so that unsupported operators after those
+/// tensors do not matter. Inputs stay, except those whose type cannot be imported and which only removed nodes read.
 void keepAncestors(onnx::GraphProto &graph, llvm::ArrayRef<std::string> outputs);
 
 } // namespace tessera::top::onnx_import

@@ -1,4 +1,4 @@
-//===- GraphImporter.cpp - Imports the nodes of a graph in order ---===//
+//===- GraphImporter.cpp - Import of the nodes of a graph in order --------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 
@@ -61,16 +61,16 @@ const HandlerTable &handlerTable() {
   return table;
 }
 
-/// Operator, domain and opset -> the nodes that use it.
+/// Maps operator, domain and opset to the nodes that use it.
 using UnknownOperators = std::map<std::tuple<std::string, std::string, int64_t>, std::vector<std::string>>;
 
-/// Looks for operators without a handler in graphs, their sub-graphs and the functions they call.
+/// Searches graphs, their sub-graphs and called functions for operators without a handler.
 class OperatorCheck {
 public:
   OperatorCheck(const OnnxModel &model) : model(model) {}
 
-  UnknownOperators unknown; ///< in what surely runs
-  UnknownOperators maybe;   ///< in branches, which may turn out not to be taken
+  UnknownOperators unknown; ///< operators in nodes that are certain to run
+  UnknownOperators maybe;   ///< operators in branches that may turn out not to be taken
 
   llvm::Error visit(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
                     const llvm::StringMap<int64_t> &opsets, bool inBranch) {
@@ -158,7 +158,7 @@ llvm::Error checkOperators(const OnnxModel &model, llvm::ArrayRef<const onnx::Gr
   }
   UnknownOperators &unknown = check.unknown;
   if (unknown.empty()) {
-    return llvm::Error::success(); // a branch is checked when it is imported
+    return llvm::Error::success(); // branches are checked when they are imported
   }
   for (auto &[key, nodes] : check.maybe) {
     llvm::append_range(unknown[key], nodes);
@@ -174,7 +174,7 @@ llvm::Error checkOperators(const OnnxModel &model, llvm::ArrayRef<const onnx::Gr
   return unsupported(text + "\nReplace them in the model, or add them: docs/adding-an-op.md");
 }
 
-/// Gives the ONNX tensor that |value| equals another name.
+/// Changes the name of the ONNX tensor that |value| represents.
 static void renameTensor(mlir::Value value, StringRef name) {
   mlir::Operation *op = value.getDefiningOp();
   llvm::SmallVector<StringRef> names;
@@ -259,7 +259,7 @@ mlir::Value GraphImporter::materialize(const onnx::TensorProto &proto) {
   }
   std::string key = store.add(proto.name(), tensor->type.getElementType(), tensor->type.getShape(), tensor->bytes,
                               tensor->owner, tensor->isMapped);
-  store.release(key); // hashed; the next to read it is the writer
+  store.release(key); // already hashed; it is not needed again before the file is written
   return WeightOp::create(builder, loc, tensor->type, key);
 }
 
@@ -282,7 +282,7 @@ mlir::Value GraphImporter::lookup(StringRef name) {
   return parent ? parent->lookup(name) : mlir::Value();
 }
 
-/// The nodes of |function| stand in the place of |node|. Its results take the names they have outside.
+/// Imports the nodes of |function| in place of |node|. The results get their names outside the function.
 llvm::Error GraphImporter::callFunction(const onnx::FunctionProto &function, const onnx::NodeProto &node) {
   auto body = instantiate(model, function, node);
   if (!body) {
@@ -311,7 +311,7 @@ llvm::Error GraphImporter::callFunction(const onnx::FunctionProto &function, con
     mlir::Value value = inner.lookup(function.output(i));
     if (!value) {
       return fail(
-          llvm::formatv("no node of function '{0}' makes its output '{1}'", function.name(), function.output(i)));
+          llvm::formatv("no node of function '{0}' produces its output '{1}'", function.name(), function.output(i)));
     }
     bind(node.output(i), value);
     bindStorage(node.output(i), inner.storageOf(function.output(i)));
@@ -326,7 +326,7 @@ llvm::Error GraphImporter::importNode(const onnx::NodeProto &node) {
   StringRef domain = normalizeDomain(node.domain());
   int64_t opset = model.opsetOf(domain);
   if (++model.state->nodes > 4 * kMaxNodes) {
-    return fail("the model has too many nodes when its loops are written out");
+    return fail("the model has too many nodes after its loops are unrolled");
   }
   Handler handler = findHandler(domain, node.op_type(), opset);
   if (handler && domain.empty()) {
@@ -337,7 +337,7 @@ llvm::Error GraphImporter::importNode(const onnx::NodeProto &node) {
   if (!handler) {
     const onnx::FunctionProto *function = findFunction(model, node);
     if (!function) {
-      return unsupported(llvm::formatv("{0}: there is no such operator", describeNode(node)));
+      return unsupported(llvm::formatv("{0}: the operator does not exist", describeNode(node)));
     }
     llvm::Error error = callFunction(*function, node);
     return error ? prefixed(std::move(error), describeNode(node) + ": ") : llvm::Error::success();
@@ -377,12 +377,12 @@ llvm::Expected<llvm::SmallVector<mlir::Value>> GraphImporter::outputs() {
   for (const auto &output : proto.output()) {
     mlir::Value value = lookup(output.name());
     if (!value && lookupSequence(output.name())) {
-      return unsupported(
-          llvm::formatv("output '{0}' of a sub-graph is a sequence of tensors; only tensors can be", output.name()));
+      return unsupported(llvm::formatv(
+          "output '{0}' of a sub-graph is a sequence of tensors; only tensors are supported", output.name()));
     }
     if (!value) {
       return initializerError.empty()
-                 ? fail(llvm::formatv("no node, input or initializer makes the output '{0}'", output.name()))
+                 ? fail(llvm::formatv("no node, input or initializer produces the output '{0}'", output.name()))
                  : takeInitializerError();
     }
     results.push_back(value);

@@ -1,4 +1,4 @@
-//===- GraphImporter.h - Imports one ONNX graph or sub-graph ---===//
+//===- GraphImporter.h - Import of one ONNX graph or sub-graph ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace tessera::top::onnx_import {
 
-/// Names of one graph, chained to those of the enclosing graph.
+/// Imports the nodes of one graph. Holds the values of its names; unknown names are looked up in the enclosing graph.
 class GraphImporter {
 public:
   GraphImporter(const OnnxModel &model, const onnx::GraphProto &proto, mlir::OpBuilder &builder,
                 GraphImporter *parent = nullptr)
       : model(model), proto(proto), builder(builder), parent(parent), prefix(parent ? parent->prefix : "") {}
-  /// The body of a function that the node |call| of |caller| calls: no name of the caller is visible in it.
+  /// For the body of a function that the node |call| of |caller| calls: no name of the caller is visible in it.
   GraphImporter(const OnnxModel &body, const onnx::NodeProto &call, GraphImporter &caller)
       : model(body), proto(body.proto->graph()), builder(caller.builder), parent(nullptr),
         prefix(caller.nameOf(nodeName(call)) + "/") {}
@@ -25,31 +25,31 @@ public:
   const OnnxModel &model;
   const onnx::GraphProto &proto;
 
-  /// Imports all nodes at the builder's place. Inputs must have been bound.
+  /// Imports all nodes at the builder's insertion point. The inputs must have been bound before.
   llvm::Error importNodes();
-  /// Value of a name; initializers become constants when first asked for. Null: unknown.
+  /// Returns the value of a name, or null if the name is unknown. Initializers become constants on first use.
   mlir::Value lookup(llvm::StringRef name);
   bool knows(llvm::StringRef name) const;
   void bind(llvm::StringRef name, mlir::Value value) { values[name] = value; }
-  /// Sequences are lists of tensors that are known while the model is imported; no op holds one. Null: none of this
-  /// name.
+  /// Returns the tensors of a sequence, or null if there is no sequence of this name. Sequences exist only during
+  /// import, as lists of tensors; no op of the module holds one.
   const llvm::SmallVector<mlir::Value> *lookupSequence(llvm::StringRef name) const;
   void bindSequence(llvm::StringRef name, llvm::SmallVector<mlir::Value> tensors) {
     sequences[name] = std::move(tensors);
   }
-  /// Returns the storage type that the file gives a tensor, or null.
+  /// Returns the storage type of a tensor in the file, or null if it has none.
   const StorageType *storageOf(llvm::StringRef name) const;
   void bindStorage(llvm::StringRef name, const StorageType *type) { storages[name] = type; }
-  /// Values of the graph's outputs, in order.
+  /// Returns the values of the graph's outputs, in order.
   llvm::Expected<llvm::SmallVector<mlir::Value>> outputs();
 
-  /// Counts the imports of loop bodies in the whole model; false beyond a limit no real model reaches.
+  /// Counts the imports of loop bodies in the whole model. Returns false beyond a limit that no real model reaches.
   bool takeLoopImport() { return ++model.state->loopBodies <= 4096; }
 
-  /// What a node or tensor of this graph is called in the module: in the body of a function "CALL/NAME".
+  /// Returns the name of a node or tensor of this graph in the module. Inside the body of a function it is "CALL/NAME".
   std::string nameOf(llvm::StringRef name) const { return (prefix + name).str(); }
 
-  /// The tensors of the whole model whose size only a run tells.
+  /// The tensors of the whole model whose number of rows is known only at run time.
   PaddedRows &paddedRows() { return parent ? parent->paddedRows() : padded; }
 
   mlir::OpBuilder &getBuilder() { return builder; }
@@ -57,7 +57,8 @@ public:
 
 private:
   llvm::Error importNode(const onnx::NodeProto &node);
-  /// Rejects nodes that compute with tensors of a storage type; the results of those that move them have it too.
+  /// Rejects nodes that compute with tensors of a storage type. For nodes that only move elements, the results get the
+  /// storage type of the operand.
   llvm::Error passStorage(const onnx::NodeProto &node);
   llvm::Error callFunction(const onnx::FunctionProto &function, const onnx::NodeProto &node);
   mlir::Value materialize(const onnx::TensorProto &tensor);
@@ -70,16 +71,16 @@ private:
   llvm::StringMap<const StorageType *> storages;
   llvm::StringMap<const onnx::TensorProto *> initializers;
   bool indexed = false;
-  std::string prefix;           ///< of names inside a function's body
-  PaddedRows padded;            ///< of the outermost graph
-  std::string initializerError; ///< why an initializer could not be read
+  std::string prefix;           ///< for names inside the body of a function
+  PaddedRows padded;            ///< used in the outermost graph only
+  std::string initializerError; ///< why an initializer could not be read, or empty
   bool initializerUnsupported = false;
 
   void indexInitializers();
 };
 
-/// An error for every operator of |graphs| and their sub-graphs that has no handler, all at once; not for those in
-/// branches of an If alone, which may turn out not to be taken.
+/// Returns one error that lists all operators of |graphs| and their sub-graphs that have no handler. Leaves out
+/// operators that occur only in branches of an If, because the branch may turn out not to be taken.
 llvm::Error checkOperators(const OnnxModel &model, llvm::ArrayRef<const onnx::GraphProto *> graphs);
 
 } // namespace tessera::top::onnx_import

@@ -1,4 +1,4 @@
-//===- Handlers_test.cpp - The table of handlers: one for each operator and opset ---===//
+//===- Handlers_test.cpp - Tests of the handler table: one handler per operator and opset --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 

@@ -62,7 +62,7 @@ llvm::Expected<InputShapes> parseLists(StringRef text) {
   return shapes;
 }
 
-/// "1x3x224x224"; "scalar", "[]" or nothing for the shape without dims.
+/// Parses "1x3x224x224". "scalar", "[]" and "" mean the shape without dims.
 llvm::Expected<std::vector<int64_t>> parseDims(StringRef text, StringRef name, StringRef dimsText) {
   std::vector<int64_t> dims;
   if (dimsText.empty() || dimsText == "scalar" || dimsText == "[]") {
@@ -73,7 +73,7 @@ llvm::Expected<std::vector<int64_t>> parseDims(StringRef text, StringRef name, S
   for (StringRef part : parts) {
     int64_t dim;
     if (part.getAsInteger(10, dim)) {
-      return fail(text, llvm::formatv("'{0}' of '{1}' is no number", part, name));
+      return fail(text, llvm::formatv("'{0}' of '{1}' is not a number", part, name));
     }
     dims.push_back(dim);
   }

@@ -19,10 +19,10 @@ llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// Values are for switches and small tables; data belongs into the file.
+/// Values are meant for switches and small tables. Large data belongs in the file.
 constexpr size_t kMaxElements = 1 << 16;
 
-/// Splits at the commas that stand outside of brackets.
+/// Splits at the commas that are outside brackets.
 llvm::SmallVector<StringRef> splitEntries(StringRef text) {
   llvm::SmallVector<StringRef> entries;
   size_t start = 0;
@@ -38,7 +38,7 @@ llvm::SmallVector<StringRef> splitEntries(StringRef text) {
   return entries;
 }
 
-/// The elements of nested lists in order; the lists of a level must be of one length.
+/// Collects the elements of nested lists in order. All lists at one level must have the same length.
 llvm::Error flatten(const llvm::json::Value &value, size_t depth, llvm::SmallVectorImpl<int64_t> &shape,
                     std::vector<llvm::json::Value> &elements) {
   const llvm::json::Array *array = value.getAsArray();
@@ -75,7 +75,7 @@ void append(std::vector<char> &bytes, uint64_t bits, int64_t count) {
   }
 }
 
-/// Appends one element as |type| has it in memory; false where the type does not hold it.
+/// Appends one element in the memory format of |type|. Returns false if the type cannot represent it.
 bool encodeElement(const llvm::json::Value &value, mlir::Type type, std::vector<char> &bytes) {
   int64_t size = elementBytes(type);
   if (auto isTrue = value.getAsBoolean(); isTrue && type.isInteger(1)) {
@@ -127,8 +127,9 @@ llvm::Error InputValues::parse(StringRef text) {
     std::string json = valueText == "True" ? "true" : valueText == "False" ? "false" : valueText.str();
     auto parsed = llvm::json::parse(json);
     if (!parsed) {
-      return fail(llvm::formatv("input values '{0}': '{1}' of '{2}' is no number, true, false or list of those: {3}",
-                                text, valueText, name, llvm::toString(parsed.takeError())));
+      return fail(
+          llvm::formatv("input values '{0}': '{1}' of '{2}' is not a number, true, false or a list of those: {3}", text,
+                        valueText, name, llvm::toString(parsed.takeError())));
     }
     InputValue value{valueText.str(), {}, {}};
     if (llvm::Error error = flatten(*parsed, 0, value.shape, value.elements)) {
@@ -146,14 +147,14 @@ llvm::Expected<std::vector<char>> InputValue::encode(StringRef name, llvm::Small
   bool isOne = elements.size() == 1 && shape.empty() &&
                llvm::all_of(inputShape, [](int64_t dim) { return dim == 1 || mlir::ShapedType::isDynamic(dim); });
   if (!isOne && !detail::shapesAgree(shape, inputShape)) {
-    return fail(llvm::formatv("the value given for input '{0}' has the shape {1}; the model wants {2}", name,
+    return fail(llvm::formatv("the value given for input '{0}' has the shape {1}; the model expects {2}", name,
                               detail::formatShape(shape), detail::formatShape(inputShape)));
   }
   std::vector<char> bytes;
   for (const llvm::json::Value &element : elements) {
     if (!encodeElement(element, type, bytes)) {
       return fail(
-          llvm::formatv("input '{0}' is of {1}, which does not hold the value {2}", name, nameOf(type), element));
+          llvm::formatv("input '{0}' has type {1}, which cannot represent the value {2}", name, nameOf(type), element));
     }
   }
   if (isOne) {

@@ -1,4 +1,4 @@
-//===- Network.cpp - Which network a module is of ---===//
+//===- Network.cpp - Identity of the network of a module ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/Network.h"
 
@@ -31,12 +31,12 @@ bool visitNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes
   });
 }
 
-/// Of the graph and those inside it, in the order of the file; false as soon as a visit is.
+/// Visits the tensors of the graph and of its sub-graphs in file order. Returns false as soon as |visit| returns false.
 bool visitTensors(const onnx::GraphProto &graph, Visit visit) {
   return llvm::all_of(graph.initializer(), visit) && visitNodes(graph.node(), visit);
 }
 
-/// Appends the hash of the tensor's bytes where they lie beside the file; false where they cannot be read.
+/// Appends the hash of the tensor's bytes if they are external. Returns false if they cannot be read.
 bool addExternal(const onnx::TensorProto &tensor, const OnnxModel &model, mlir::MLIRContext *context,
                  std::string &hashes) {
   if (tensor.data_location() != onnx::TensorProto::EXTERNAL) {

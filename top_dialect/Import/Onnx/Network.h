@@ -1,4 +1,4 @@
-//===- Network.h - Which network a module is of ---===//
+//===- Network.h - Identity of the network of a module --------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace tessera::top::onnx_import {
 
-/// The value of kNetworkAttr: 32 hex digits over the file, the bytes of its tensors that lie beside it and the outputs
-/// and values of inputs that were chosen. Empty where such bytes cannot be read, which is no error for tensors that
-/// nothing uses.
+/// Returns the value of kNetworkAttr: a hash of 32 hex digits over the file, its external tensor data, the chosen
+/// outputs and the given input values. Returns an empty string if external data cannot be read. That is no error here,
+/// because the tensors may be unused.
 std::string identifyNetwork(const OnnxModel &model, const ImportOptions &options, mlir::MLIRContext *context);
 
 } // namespace tessera::top::onnx_import

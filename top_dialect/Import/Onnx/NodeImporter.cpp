@@ -1,4 +1,4 @@
-//===- NodeImporter.cpp - Accessors, op creation and folding for handlers ---===//
+//===- NodeImporter.cpp - Accessors, op creation and folding for handlers --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
@@ -68,8 +68,8 @@ Value NodeImporter::input(unsigned i) {
   }
   Value value = graph.lookup(node.input(i));
   if (!value && graph.lookupSequence(node.input(i))) {
-    unsupported(llvm::formatv(
-        "input {0}, '{1}', is a sequence of tensors; it can be read by operators of sequences only", i, node.input(i)));
+    unsupported(llvm::formatv("input {0}, '{1}', is a sequence of tensors; only sequence operators can read it", i,
+                              node.input(i)));
     return dummy();
   }
   if (!value) {
@@ -117,8 +117,8 @@ Ints NodeImporter::constantInts(unsigned i, StringRef what) {
   return {};
 }
 
-/// Returns the advice about |value|, which has to be constant: --input_shapes if it depends on open dims,
-/// --input_values if it depends on a small input, else to cut the network before it.
+/// Returns advice for a |value| that must be constant: use --input_shapes if it depends on open dims or --input_values
+/// if it depends on a small input, and otherwise end the network before it.
 static std::string adviceFor(Value value) {
   llvm::SetVector<Value> reached;
   reached.insert(value);
@@ -137,7 +137,7 @@ static std::string adviceFor(Value value) {
       reached.insert(op->operand_begin(), op->operand_end());
     }
   }
-  return "it depends on the data of a run; cut the network before it with --output_names and do the rest outside";
+  return "it depends on the input data; cut the network before it with --output_names and do the rest outside";
 }
 
 void NodeImporter::rejectRunTime(unsigned i, StringRef what) {
@@ -171,7 +171,7 @@ Ints NodeImporter::normalizeAxes(llvm::ArrayRef<int64_t> axes, int64_t rank) {
   for (int64_t axis : axes) {
     int64_t normal = normalizeAxis(axis, rank);
     if (llvm::is_contained(result, normal)) {
-      fail(llvm::formatv("axis {0} stands twice in its list", axis));
+      fail(llvm::formatv("axis {0} is listed twice", axis));
     }
     result.push_back(normal);
   }
@@ -192,7 +192,7 @@ const onnx::AttributeProto *NodeImporter::findAttr(StringRef name) const {
 const onnx::AttributeProto *NodeImporter::typedAttr(StringRef name, onnx::AttributeProto::AttributeType type) {
   const onnx::AttributeProto *attribute = findAttr(name);
   if (attribute && attribute->type() != type) {
-    // Files of IR version 1 leave the type out; then the field in use tells.
+    // Files of IR version 1 do not contain the type. The field that is set determines it.
     if (attribute->type() != onnx::AttributeProto::UNDEFINED) {
       fail(llvm::formatv("attribute '{0}' has type {1}, expected {2}", name,
                          onnx::AttributeProto::AttributeType_Name(attribute->type()),
@@ -302,8 +302,8 @@ bool NodeImporter::charge(int64_t bytes) {
   }
   auto gib = [](int64_t count) { return static_cast<double>(count) / (1 << 30); };
   fail(llvm::formatv(
-      "its result is constant and takes {0:F2} GiB; with the {1:F2} GiB of constants computed before it that is "
-      "more than the {2:F2} GiB that this model's may take: --memory_limit GIB allows more",
+      "its result is constant and takes {0:F2} GiB; with the {1:F2} GiB of constants computed before it, that is "
+      "more than the {2:F2} GiB allowed for this model: --memory_limit GIB allows more",
       gib(bytes), gib(state.foldedBytes), gib(limit)));
   return false;
 }
@@ -317,7 +317,8 @@ Value NodeImporter::floatConstant(mlir::Type element, llvm::ArrayRef<int64_t> sh
 
 namespace {
 
-/// Drops what means nothing to users from a verifier's text: "'top.pad' op " in front, the constraint " (C2)" behind.
+/// Removes internals from a verifier message that mean nothing to users: "'top.pad' op " at the start, and the
+/// constraint " (C2)" at the end.
 std::string withoutInternals(StringRef text) {
   if (text.starts_with("'top.")) {
     auto [op, rest] = text.split("' op ");
@@ -328,7 +329,7 @@ std::string withoutInternals(StringRef text) {
   return (isLast ? text.take_front(constraint) : text).str();
 }
 
-/// Runs |body| and collects the error diagnostics it emits.
+/// Runs |body| and collects its error diagnostics.
 bool succeedsQuietly(mlir::MLIRContext *context, std::string &message, llvm::function_ref<mlir::LogicalResult()> body) {
   mlir::ScopedDiagnosticHandler handler(context, [&](mlir::Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && message.empty()) {
@@ -339,7 +340,8 @@ bool succeedsQuietly(mlir::MLIRContext *context, std::string &message, llvm::fun
   return mlir::succeeded(body());
 }
 
-/// The value of an op of shape arithmetic all of whose elements are known though its operands are not constant.
+/// Returns the result of an op of shape arithmetic if all its elements are known although its operands are not
+/// constant.
 std::optional<Ints> foldInts(mlir::Operation *op) {
   if (op->getNumResults() != 1) {
     return std::nullopt;
@@ -360,8 +362,8 @@ std::vector<char> bytesOf(const Ints &ints) {
   return {begin, begin + ints.size() * sizeof(int64_t)};
 }
 
-/// Results are bounded. Tensors of one value may be larger: in some published models all filters are made so. Quantised
-/// weights stay integers until it is known who reads them.
+/// Limits the size of folded results. ConstantOfShape may be larger, because some published models create all filters
+/// with it. Dequantize is not folded: the weights stay integers until it is known which ops read them.
 bool mayFold(mlir::Operation *op, int64_t maxBytes) {
   if (mlir::isa<DequantizeOp>(op) || op->getNumRegions() != 0 || op->getNumOperands() == 0 ||
       !llvm::all_of(op->getOperands(), isConstant)) {
@@ -374,7 +376,7 @@ bool mayFold(mlir::Operation *op, int64_t maxBytes) {
   }
   for (mlir::Type type : op->getResultTypes()) {
     int64_t bytes = byteSize(mlir::cast<mlir::RankedTensorType>(type));
-    resultBytes += bytes < 0 ? 0 : bytes; // dims of shape arithmetic may depend on the values
+    resultBytes += bytes < 0 ? 0 : bytes; // dims of shape arithmetic may depend on values
   }
   return resultBytes <= (mlir::isa<ConstantOfShapeOp>(op) ? 4 * maxBytes : std::max(maxBytes, operandBytes));
 }
@@ -420,7 +422,7 @@ llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
       fail(std::move(error));
       return results;
     }
-    resultBytes += type.hasStaticShape() ? byteSize(type) : 0; // the others take no more than their operands
+    resultBytes += type.hasStaticShape() ? byteSize(type) : 0; // open dims: no larger than the operands
   }
   if (auto ints = foldInts(op)) {
     mlir::Value folded = createConstant(b, loc, types.front(), bytesOf(*ints), nodeName(node));
@@ -465,12 +467,12 @@ void NodeImporter::setOutput(unsigned i, Value value) {
   }
   graph.bind(node.output(i), value);
   mlir::Operation *op = value.getDefiningOp();
-  // A value that another node made (identity) keeps the name it has; constants are no layers.
+  // A value produced by another node (the case of an identity) keeps its name. Constants are not layers.
   if (!op || op->getLoc() != loc || isConstant(value)) {
     return;
   }
-  // A padded tensor is not the file's, nor are values of a type of which it stores codes, unless as an output
-  // (OnnxImport.cpp).
+  // Padded tensors and decoded values differ from the tensor in the file, so they get another name here. Outputs are
+  // converted in OnnxImport.cpp.
   const StorageType *storage = graph.storageOf(node.output(i));
   bool isDecoded = storage && storage->isFloat();
   std::string name = graph.nameOf(node.output(i)) + (graph.paddedRows().find(value) ? " (padded)"

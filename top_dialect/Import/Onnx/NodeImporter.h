@@ -1,4 +1,4 @@
-//===- NodeImporter.h - What a handler sees of the node it imports ---===//
+//===- NodeImporter.h - Access of a handler to the node it imports --------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,8 +20,8 @@ class GraphImporter;
 struct StorageType;
 using Ints = llvm::SmallVector<int64_t>;
 
-/// One node being imported. Errors stick: after the first one every accessor gives harmless values,
-/// and the importer reports it when the handler returns. So handlers read straight on.
+/// One node being imported. Errors are sticky: after the first one, all accessors return harmless placeholder values
+/// and the importer reports the error when the handler returns. Handlers therefore need no checks between calls.
 class NodeImporter {
 public:
   NodeImporter(GraphImporter &graph, const onnx::NodeProto &node, int64_t opset, mlir::OpBuilder &builder,
@@ -35,45 +35,48 @@ public:
   const mlir::Location loc;
 
   //--- errors ---
-  /// Records the first error ("what, actual versus allowed, what to do"; the node's name is added).
+  /// Records the first error. The message says what is wrong, the actual and the allowed values, and what to do; the
+  /// name of the node is added.
   void fail(const llvm::Twine &message);
-  /// The same for what is valid, but not supported.
+  /// Records an error about a valid model that Tessera does not support.
   void unsupported(const llvm::Twine &message);
   void fail(llvm::Error cause);
-  /// Puts |before| in front of the recorded error and |after| behind it.
+  /// Adds |before| and |after| to the text of the recorded error.
   void explainError(const llvm::Twine &before, const llvm::Twine &after) { error = (before + error + after).str(); }
   bool failed() const { return !error.empty(); }
   /// The recorded error.
   llvm::Error getError() const;
 
-  /// Rejects attributes that are not among |attributes| and inputs from |inputs| on, which the handler does not read.
+  /// Rejects attributes other than |attributes|, and inputs from index |inputs| on. The handler does not read them.
   void allowOnly(llvm::ArrayRef<llvm::StringRef> attributes, unsigned inputs);
 
   //--- inputs ---
   unsigned numInputs() const { return node.input_size(); }
-  /// Given and not the empty name.
+  /// Returns whether input |i| is present: its name is not empty.
   bool hasInput(unsigned i) const { return i < numInputs() && !node.input(i).empty(); }
-  /// The tensor's name, or "" where the input is absent.
+  /// Returns the tensor's name, or "" if the input is absent.
   llvm::StringRef inputName(unsigned i) const { return i < numInputs() ? llvm::StringRef(node.input(i)) : ""; }
-  /// The i-th input; an error if it is absent.
+  /// Returns the i-th input. It is an error if it is absent.
   mlir::Value input(unsigned i);
-  /// The storage type that the file gives input |i|, or null.
+  /// Returns the storage type of input |i| in the file, or null if it has none.
   const StorageType *inputStorage(unsigned i) const;
   void setOutputStorage(unsigned i, const StorageType *type);
   mlir::Value optionalInput(unsigned i) { return hasInput(i) ? input(i) : mlir::Value(); }
   mlir::SmallVector<mlir::Value> inputs();
   static llvm::ArrayRef<int64_t> shape(mlir::Value value);
   static int64_t rank(mlir::Value value) { return static_cast<int64_t>(shape(value).size()); }
-  /// The size of dim |axis|, kDynamic if open; 1 where there is no such dim, as may be after an error.
+  /// Returns the size of dim |axis|, or kDynamic if it is open. Returns 1 if there is no such dim, as can happen after
+  /// an error.
   static int64_t dim(mlir::Value value, int64_t axis) {
     return axis >= 0 && axis < rank(value) ? shape(value)[axis] : 1;
   }
   static mlir::Type elementType(mlir::Value value);
   static bool isFloat(mlir::Value value) { return llvm::isa<mlir::FloatType>(elementType(value)); }
-  /// The input as integers; an error that names what |what| is for if it is no constant.
+  /// Returns the constant input |i| as integers. Otherwise it is an error, which uses |what| to name the input's
+  /// purpose.
   Ints constantInts(unsigned i, llvm::StringRef what);
   llvm::SmallVector<double> constantDoubles(unsigned i, llvm::StringRef what);
-  /// |axis| from -rank..rank-1 made non-negative; an error outside.
+  /// Converts an |axis| in [-rank, rank) to [0, rank). Any other value is an error.
   int64_t normalizeAxis(int64_t axis, int64_t rank);
   Ints normalizeAxes(llvm::ArrayRef<int64_t> axes, int64_t rank);
 
@@ -87,14 +90,14 @@ public:
   std::string stringAttr(llvm::StringRef name, llvm::StringRef byDefault);
   llvm::SmallVector<std::string> stringsAttr(llvm::StringRef name);
   const onnx::AttributeProto *findAttr(llvm::StringRef name) const;
-  /// Attribute |name| of that type; null if absent or (an error) of another type.
+  /// Returns attribute |name|, or null if it is absent. It is an error if its type is not |type|.
   const onnx::AttributeProto *typedAttr(llvm::StringRef name, onnx::AttributeProto::AttributeType type);
-  /// Element type of an ONNX data type code.
+  /// Returns the element type of an ONNX data type code.
   mlir::Type typeOf(int64_t dataType);
 
   //--- building ---
-  /// Creates a one-result op; arguments as OpTy's builder behind the result type. Types are inferred;
-  /// if all operands are constants the value is computed at once.
+  /// Creates an op with one result. The arguments are those of OpTy's builder after the result type. The result type is
+  /// inferred, and if all operands are constants the value is computed immediately.
   template <typename OpTy, typename... Args>
   mlir::Value create(Args &&...args) {
     if (failed()) {
@@ -102,7 +105,7 @@ public:
     }
     return finish(OpTy::create(b, loc, placeholder(), std::forward<Args>(args)...).getOperation()).front();
   }
-  /// The same for several results.
+  /// Creates an op with several results in the same way.
   template <typename OpTy, typename... Args>
   llvm::SmallVector<mlir::Value> createMulti(unsigned results, Args &&...args) {
     if (failed()) {
@@ -118,28 +121,28 @@ public:
   mlir::Value transpose(mlir::Value value, llvm::ArrayRef<int64_t> perm);
   mlir::Value cast(mlir::Value value, mlir::Type element);
   mlir::Value constant(const onnx::TensorProto &tensor, llvm::StringRef hint);
-  /// |x| as a constant of these values.
-  /// Counts |bytes| of a constant that is computed here; false, with an error, where the model's would take too much
-  /// memory.
+  /// Adds |bytes| to the size of the constants computed during import. Returns false, with an error, if the constants
+  /// of the model would take too much memory.
   bool charge(int64_t bytes);
+  /// Returns a constant with the given type, shape and values.
   mlir::Value floatConstant(mlir::Type element, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<double> values);
-  /// Infers the types of a freshly made op and folds it if it may.
+  /// Infers the result types of a newly created op and folds it where possible.
   llvm::SmallVector<mlir::Value> finish(mlir::Operation *op);
 
   //--- outputs ---
   unsigned numOutputs() const { return node.output_size(); }
   bool wantsOutput(unsigned i) const { return i < numOutputs() && !node.output(i).empty(); }
-  /// Gives output i its value.
+  /// Sets the value of output |i|.
   void setOutput(unsigned i, mlir::Value value);
 
-  /// The type of results before they are inferred.
+  /// The type of results before their type is inferred.
   static mlir::RankedTensorType placeholder(mlir::OpBuilder &builder);
 
 private:
-  /// Rejects the node because input |i|, |what|, is not constant.
+  /// Rejects the node because input |i|, described by |what|, is not constant.
   void rejectRunTime(unsigned i, llvm::StringRef what);
   std::string describeResult(unsigned i) const;
-  /// The dims that a |shape| op asks for if one of them is known at run time only, else null.
+  /// Returns the dims that a |shape| op computes if one of them is known only at run time, else null.
   mlir::Value paddedShape(ShapeOp shape);
   mlir::RankedTensorType placeholder() { return placeholder(b); }
   mlir::Value dummy();
@@ -148,10 +151,10 @@ private:
   bool isUnsupported = false;
 };
 
-/// Imports one node: reads it through the NodeImporter, sets its outputs.
+/// Imports one node: reads it through the NodeImporter and sets its outputs.
 using Handler = void (*)(NodeImporter &n);
 
-/// A handler for a range of opset versions of an operator.
+/// A handler for an operator from opset |since| on.
 struct HandlerEntry {
   llvm::StringLiteral domain; ///< "" is ai.onnx
   llvm::StringLiteral name;
@@ -159,14 +162,14 @@ struct HandlerEntry {
   int64_t since = 1;
 };
 
-/// Domain and name of an operator -> its handlers, one for each opset from which another is to be used.
+/// Maps the domain and name of an operator to its handlers, one per range of opsets.
 using HandlerTable = std::map<std::pair<llvm::StringRef, llvm::StringRef>, llvm::SmallVector<HandlerEntry, 1>>;
 
-/// All entries of |families| by operator. Two that serve the same operator from the same opset on are an error: which
-/// of them were taken would be chance.
+/// Returns all entries of |families| by operator. Two entries with the same operator and the same first opset are an
+/// error, because it would be unspecified which of them is used.
 llvm::Expected<HandlerTable> makeHandlerTable(llvm::ArrayRef<llvm::ArrayRef<HandlerEntry>> families);
 
-/// The handlers of each family; the table of handlers is their sum.
+/// The handlers of each family. Together they form the handler table.
 llvm::ArrayRef<HandlerEntry> elementwiseHandlers();
 llvm::ArrayRef<HandlerEntry> convHandlers();
 llvm::ArrayRef<HandlerEntry> reduceHandlers();
@@ -193,10 +196,11 @@ llvm::ArrayRef<HandlerEntry> featureHandlers();
 llvm::ArrayRef<HandlerEntry> tfIdfHandlers();
 llvm::ArrayRef<HandlerEntry> treeHandlers();
 
-/// The handler of an operator of ai.onnx whose meaning in |opset|, below 7, is another than in opset 7; else null.
+/// Returns the handler of an ai.onnx operator whose meaning in |opset|, below 7, differs from that in opset 7, or null
+/// if the meaning is the same.
 Handler findLegacyHandler(llvm::StringRef name, int64_t opset);
 
-/// The newest handler of an operator that serves |opset|; null if there is none.
+/// Returns the newest handler of an operator that is valid for |opset|, or null if there is none.
 Handler findHandler(llvm::StringRef domain, llvm::StringRef name, int64_t opset);
 
 } // namespace tessera::top::onnx_import

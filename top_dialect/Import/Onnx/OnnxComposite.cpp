@@ -25,8 +25,8 @@ bool requireStatic(NodeImporter &n, llvm::ArrayRef<Value> values) {
 // AffineGrid, Col2Im, ReverseSequence
 //===----------------------------------------------------------------------===//
 
-/// The grid of |size| = [N, C, spatial...] in homogeneous coordinates (innermost dim first, then 1)
-/// times theta [N, spatial, spatial + 1] transposed.
+/// Multiplies the grid of |size| = [N, C, spatial...] in homogeneous coordinates (innermost dim first, then 1) by the
+/// transpose of theta [N, spatial, spatial + 1].
 void affineGrid(NodeImporter &n) {
   Value theta = n.input(0);
   Ints size = n.constantInts(1, "the size of the result");
@@ -59,7 +59,7 @@ void affineGrid(NodeImporter &n) {
   n.setOutput(0, n.reshape(y, shape));
 }
 
-/// Columns [N, C * K, L] added up into an image: a transposed convolution whose filters pick one tap each.
+/// Adds up columns [N, C * K, L] into an image: a transposed convolution whose filters each select one tap.
 void col2Im(NodeImporter &n) {
   Value x = n.input(0);
   Ints image = n.constantInts(1, "the image's size"), block = n.constantInts(2, "the block's size");
@@ -74,7 +74,7 @@ void col2Im(NodeImporter &n) {
   if (image.size() != spatial || strides.size() != spatial || dilations.size() != spatial ||
       pads.size() != 2 * spatial || shape.size() != 3 || taps <= 0 || taps > 4096 || shape[1] % taps != 0 ||
       llvm::any_of(strides, [](int64_t s) { return s <= 0; })) {
-    n.fail("image_shape, block_shape, strides, dilations, pads and the input [N, C * block, L] do not fit together");
+    n.fail("image_shape, block_shape, strides, dilations, pads and the input [N, C * block, L] do not match");
     return;
   }
   int64_t channels = shape[1] / taps, positions = 1;
@@ -83,7 +83,7 @@ void col2Im(NodeImporter &n) {
     int64_t padded = image[d] + pads[d] + pads[spatial + d], reach = dilations[d] * (block[d] - 1) + 1;
     columns.push_back((padded - reach) / strides[d] + 1);
     positions *= columns.back();
-    rest[d] = (padded - reach) % strides[d]; // behind the last block
+    rest[d] = (padded - reach) % strides[d]; // the part after the last block
     filter.push_back(block[d]);
   }
   if (positions != shape[2]) {
@@ -99,7 +99,7 @@ void col2Im(NodeImporter &n) {
                                            false, llvm::APFloat(-1.0)));
 }
 
-/// Known lengths make it a gather along the time axis, one list of positions per batch entry.
+/// As the lengths are constant, this is a gather along the time axis with one list of positions per batch entry.
 void reverseSequence(NodeImporter &n) {
   Value x = n.input(0);
   Ints lengths = n.constantInts(1, "the list of sequence lengths");
@@ -110,7 +110,7 @@ void reverseSequence(NodeImporter &n) {
   Ints shape(NodeImporter::shape(x));
   if (shape.size() < 2 || batchAxis + timeAxis != 1 || batchAxis * timeAxis != 0 ||
       static_cast<int64_t>(lengths.size()) != shape[batchAxis]) {
-    n.fail(llvm::formatv("{0} lengths, batch_axis {1} and time_axis {2} do not fit an input of rank {3}",
+    n.fail(llvm::formatv("{0} lengths, batch_axis {1} and time_axis {2} do not match an input of rank {3}",
                          lengths.size(), batchAxis, timeAxis, shape.size()));
     return;
   }
@@ -137,7 +137,8 @@ void reverseSequence(NodeImporter &n) {
 // CenterCropPad, Det
 //===----------------------------------------------------------------------===//
 
-/// The middle of each axis that is too long; zeros around it where it is too short. An odd one is cut or added behind.
+/// Crops each axis that is too long to its middle, and pads each axis that is too short with zeros on both sides. An
+/// odd element is cut or added at the end.
 void centerCropPad(NodeImporter &n) {
   Value x = n.input(0);
   Ints target = n.constantInts(1, "the shape of the result");
@@ -172,7 +173,7 @@ void centerCropPad(NodeImporter &n) {
   n.setOutput(0, adds ? n.create<PadOp>(y, pads, PadMode::constant, llvm::APFloat(0.0)) : y);
 }
 
-/// Element [row, column] of the matrices |x| [..., M, M], as [...].
+/// Returns element [row, column] of the matrices |x| [..., M, M], as [...].
 Value entry(NodeImporter &n, Value x, int64_t row, int64_t column) {
   Ints dims(NodeImporter::shape(x)), starts(dims.size(), 0), steps(dims.size(), 1), rest(dims);
   size_t rank = dims.size();
@@ -183,7 +184,8 @@ Value entry(NodeImporter &n, Value x, int64_t row, int64_t column) {
   return n.reshape(n.create<SliceOp>(x, starts, dims, steps), rest);
 }
 
-/// The determinant of rows |row|.. and |columns| of |x|, by the entries of the first of these rows (Laplace).
+/// Returns the determinant of the rows from |row| on and |columns| of |x|, by Laplace expansion along the first of
+/// these rows.
 Value determinant(NodeImporter &n, Value x, int64_t row, const Ints &columns) {
   Value sum;
   for (auto [i, column] : llvm::enumerate(columns)) {
@@ -206,7 +208,7 @@ void det(NodeImporter &n) {
     return;
   }
   if (rank < 2 || NodeImporter::dim(x, rank - 2) != size) {
-    n.fail("its input holds no square matrices");
+    n.fail("its input does not hold square matrices");
     return;
   }
   if (size < 1 || size > kLargest) {

@@ -25,7 +25,7 @@ const onnx::GraphProto *subgraph(NodeImporter &n, StringRef name) {
   return &attribute->g();
 }
 
-/// Imports the nodes of |graph| at |builder| and returns its outputs; nothing on an error.
+/// Imports the nodes of |graph| at the insertion point of |builder| and returns its outputs, or nothing on an error.
 Values importInto(NodeImporter &n, const onnx::GraphProto &graph, mlir::OpBuilder &builder,
                   llvm::ArrayRef<Value> arguments) {
   GraphImporter importer(n.graph.model, graph, builder, &n.graph);
@@ -44,8 +44,8 @@ Values importInto(NodeImporter &n, const onnx::GraphProto &graph, mlir::OpBuilde
   return *outputs;
 }
 
-/// Imports |graph| as the one block of a new region. The region is built before its op: constants of
-/// the enclosing graph that it asks for first land in front of the op, where both may use them.
+/// Imports |graph| as the only block of a new region. The region is built before its op, so constants of the enclosing
+/// graph that are first used in the region are created before the op, where both can use them.
 std::unique_ptr<mlir::Region> importRegion(NodeImporter &n, const onnx::GraphProto &graph,
                                            llvm::ArrayRef<mlir::Type> argumentTypes) {
   auto region = std::make_unique<mlir::Region>();
@@ -65,7 +65,7 @@ std::unique_ptr<mlir::Region> importRegion(NodeImporter &n, const onnx::GraphPro
 // If
 //===----------------------------------------------------------------------===//
 
-/// Runs |import| of the branch |name|. |advice| ends an error.
+/// Runs |import| for the branch |name|. |advice| is appended to errors.
 void importBranch(NodeImporter &n, const llvm::Twine &name, const llvm::Twine &advice,
                   llvm::function_ref<void()> import) {
   if (n.failed()) {
@@ -77,14 +77,14 @@ void importBranch(NodeImporter &n, const llvm::Twine &name, const llvm::Twine &a
   }
 }
 
-/// The operators of branches are looked at only now: a branch may not be taken.
+/// Checks the operators of branches when they are imported, because a branch may not be taken.
 void checkBranches(NodeImporter &n, llvm::ArrayRef<const onnx::GraphProto *> branches) {
   if (llvm::Error error = checkOperators(n.graph.model, branches)) {
     n.fail(std::move(error));
   }
 }
 
-/// What an input of the graph that decides |cond| is called, or "".
+/// Returns the name of the graph input that determines |cond|, or "".
 std::string decidingInput(Value cond) {
   llvm::SmallVector<Value> open{cond};
   for (size_t i = 0; i < open.size() && i < 64; ++i) {
@@ -115,8 +115,8 @@ void importIf(NodeImporter &n) {
     std::string advice =
         "; both branches are imported because the condition is computed at run time" +
         (input.empty() ? std::string()
-                       : llvm::formatv(": where input '{0}' always has the same value, --input_values {0}=VALUE leaves "
-                                       "the branch that is not taken out",
+                       : llvm::formatv(": if input '{0}' always has the same value, --input_values {0}=VALUE removes "
+                                       "the branch that is not taken",
                                        input)
                              .str());
     std::unique_ptr<mlir::Region> thenRegion, elseRegion;
@@ -127,17 +127,16 @@ void importIf(NodeImporter &n) {
       return;
     }
     if (thenGraph->output_size() != elseGraph->output_size()) {
-      n.fail(llvm::formatv("its branches have {0} and {1} outputs; they must have as many", thenGraph->output_size(),
-                           elseGraph->output_size()));
+      n.fail(llvm::formatv("its branches have {0} and {1} outputs; they must have the same number",
+                           thenGraph->output_size(), elseGraph->output_size()));
       return;
     }
     for (auto [i, first, second] : llvm::enumerate(thenRegion->front().getTerminator()->getOperands(),
                                                    elseRegion->front().getTerminator()->getOperands())) {
       if (NodeImporter::rank(first) != NodeImporter::rank(second)) {
-        n.unsupported(
-            llvm::formatv("its branches give output {0} the ranks {1} and {2}; a tensor whose rank is decided "
-                          "at run time is not supported{3}",
-                          i, NodeImporter::rank(first), NodeImporter::rank(second), advice));
+        n.unsupported(llvm::formatv("in its branches, output {0} has ranks {1} and {2}; a tensor whose rank is decided "
+                                    "at run time is not supported{3}",
+                                    i, NodeImporter::rank(first), NodeImporter::rank(second), advice));
         return;
       }
     }
@@ -156,8 +155,8 @@ void importIf(NodeImporter &n) {
 // Loop
 //===----------------------------------------------------------------------===//
 
-/// |a| with `?` where |b| differs; |a| itself where they are of different rank or element (the
-/// inference says so).
+/// Returns |a| with `?` for each dim that differs in |b|. Returns |a| itself if the ranks or element types differ,
+/// which shape inference reports later.
 mlir::Type widen(mlir::Type a, mlir::Type b) {
   auto first = mlir::cast<mlir::RankedTensorType>(a);
   auto second = mlir::cast<mlir::RankedTensorType>(b);
@@ -171,8 +170,8 @@ mlir::Type widen(mlir::Type a, mlir::Type b) {
   return first.clone(shape);
 }
 
-/// The body with carried types that hold for every iteration: dims that an iteration changes are
-/// opened, and the body imported again, until none changes. Each round opens at least one dim.
+/// Imports the body with carried types that are valid for every iteration: dims that an iteration changes are opened
+/// and the body is imported again, until no dim changes. Each round opens at least one dim.
 std::unique_ptr<mlir::Region> importBody(NodeImporter &n, const onnx::GraphProto &graph,
                                          llvm::SmallVector<mlir::Type> types) {
   while (true) {
@@ -196,7 +195,7 @@ std::unique_ptr<mlir::Region> importBody(NodeImporter &n, const onnx::GraphProto
   }
 }
 
-/// One iteration of |body| in line. Its tensors exist once per iteration, so their names say nothing.
+/// Imports one iteration of |body| inline. Its tensors exist once per iteration, so they get no names.
 Values importIteration(NodeImporter &n, const onnx::GraphProto &body, llvm::ArrayRef<Value> arguments) {
   mlir::Block *block = n.b.getInsertionBlock();
   mlir::Operation *before = block->empty() ? nullptr : &block->back();
@@ -208,7 +207,7 @@ Values importIteration(NodeImporter &n, const onnx::GraphProto &body, llvm::Arra
   return outputs;
 }
 
-/// The values of one scanned output, stacked along a new first dim.
+/// Stacks the values of one scanned output along a new first dim.
 Value stack(NodeImporter &n, Values slices) {
   for (Value &slice : slices) {
     Ints shape(NodeImporter::shape(slice));
@@ -218,15 +217,15 @@ Value stack(NodeImporter &n, Values slices) {
   return slices.size() == 1 ? slices.front() : n.create<ConcatOp>(slices, 0);
 }
 
-/// No unrolled loop makes more nodes than this: what is larger stays a loop.
+/// Limit on the number of nodes of an unrolled loop. Loops above it stay loops.
 constexpr int64_t kMaxUnrolledNodes = 4096;
 
 bool mayUnroll(int64_t trips, const onnx::GraphProto &body) {
   return trips > 0 && trips <= kMaxUnrolledNodes / std::max(body.node_size(), 1);
 }
 
-/// A loop whose trip count is known and whose condition stays true: its iterations one after the
-/// other. False, with nothing bound, if the condition turns out to depend on data.
+/// Unrolls a loop with a known trip count whose condition stays true. Returns false, with nothing bound, if the
+/// condition turns out to depend on data.
 bool unrollLoop(NodeImporter &n, const onnx::GraphProto &body, Value trips, Value cond, Values carried) {
   auto count = trips ? getConstantInts(trips) : std::nullopt;
   auto isTrue = [](Value value) {
@@ -263,7 +262,7 @@ bool unrollLoop(NodeImporter &n, const onnx::GraphProto &body, Value trips, Valu
   return true;
 }
 
-/// Whether a loop without a trip count goes on for ever: its condition is missing, or true and left so by |body|.
+/// Returns whether a loop without a trip count never ends: its condition is missing, or true and unchanged by |body|.
 bool isEndless(Value cond, mlir::Region &body) {
   auto isTrue = [](Value value) {
     auto known = getConstantInts(value);
@@ -302,7 +301,7 @@ void importLoop(NodeImporter &n) {
     return;
   }
   if (!trips && isEndless(cond, *region)) {
-    n.fail("it has neither a trip count nor a condition that could end it: it would never end");
+    n.fail("it has neither a trip count nor a condition that could end it: it never ends");
     return;
   }
   llvm::SmallVector<mlir::Type> results(body->output_size() - 1, NodeImporter::placeholder(n.b));
@@ -317,12 +316,12 @@ void importLoop(NodeImporter &n) {
 // Scan
 //===----------------------------------------------------------------------===//
 
-/// The slice |at| of |x| along |axis|, without that dim.
+/// Returns the slice |at| of |x| along |axis|, without that dim.
 Value sliceOf(NodeImporter &n, Value x, int64_t axis, int64_t at) {
   return n.create<GatherOp>(x, n.scalar(n.b.getI64Type(), static_cast<double>(at)), axis);
 }
 
-/// Its length is that of the scanned inputs, so it is always unrolled.
+/// Unrolls the scan. Its length is that of the scanned inputs and therefore known.
 void importScan(NodeImporter &n) {
   const onnx::GraphProto *body = subgraph(n, "body");
   int64_t scans = n.requiredInt("num_scan_inputs"), states = static_cast<int64_t>(n.numInputs()) - scans;

@@ -15,15 +15,16 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Above any window's geometry, and small enough that no formula of sizes overflows.
+/// Larger than any realistic window, and small enough that computations of sizes cannot overflow.
 constexpr int64_t kMaxEntry = int64_t(1) << 31;
 
-/// What the windowed operators share. One entry per spatial dim; pads begins then ends.
+/// The parameters that the windowed operators share, with one entry per spatial dim. The pads at all begins come first,
+/// then those at the ends.
 struct Window {
   Ints kernel, strides, pads, dilations;
 };
 
-/// Explicit pads for |autoPad|, whose output size is ceil(in / stride) (SAME_*).
+/// Computes explicit pads for |autoPad|. With SAME_*, the output size is ceil(in / stride).
 void resolveAutoPad(NodeImporter &n, Window &w, llvm::StringRef autoPad, llvm::ArrayRef<int64_t> spatial) {
   size_t rank = w.kernel.size();
   if (autoPad == "VALID") {
@@ -32,7 +33,7 @@ void resolveAutoPad(NodeImporter &n, Window &w, llvm::StringRef autoPad, llvm::A
   }
   bool upper = autoPad == "SAME_UPPER";
   if (!upper && autoPad != "SAME_LOWER") {
-    n.fail(llvm::formatv("auto_pad '{0}' is unknown; it is NOTSET, SAME_UPPER, SAME_LOWER or VALID", autoPad));
+    n.fail(llvm::formatv("auto_pad '{0}' is unknown; allowed are NOTSET, SAME_UPPER, SAME_LOWER and VALID", autoPad));
     return;
   }
   for (size_t d = 0; d < rank; ++d) {
@@ -50,19 +51,19 @@ void resolveAutoPad(NodeImporter &n, Window &w, llvm::StringRef autoPad, llvm::A
 
 bool checkEntries(NodeImporter &n, llvm::StringRef name, const Ints &values, size_t count, int64_t least) {
   if (values.size() != count) {
-    n.fail(llvm::formatv("attribute '{0}' has {1} entries; {2} are wanted", name, values.size(), count));
+    n.fail(llvm::formatv("attribute '{0}' has {1} entries; expected {2}", name, values.size(), count));
   } else if (llvm::any_of(values, [&](int64_t v) { return v < least || v > kMaxEntry; })) {
     n.fail(llvm::formatv("attribute '{0}' has an entry below {1} or above 2^31", name, least));
   }
   return !n.failed();
 }
 
-/// |kernel| empty: the attribute kernel_shape.
+/// If |kernel| is empty, uses the attribute kernel_shape.
 std::optional<Window> readWindow(NodeImporter &n, Value x, llvm::ArrayRef<int64_t> kernel) {
   Window w;
   int64_t rank = NodeImporter::rank(x) - 2;
   if (rank < 1) {
-    n.fail(llvm::formatv("its input has rank {0}; at least 3 is wanted", rank + 2));
+    n.fail(llvm::formatv("its input has rank {0}; expected at least 3", rank + 2));
     return std::nullopt;
   }
   w.kernel = n.intsAttr("kernel_shape", kernel);
@@ -80,7 +81,7 @@ std::optional<Window> readWindow(NodeImporter &n, Value x, llvm::ArrayRef<int64_
   return n.failed() ? std::nullopt : std::optional(w);
 }
 
-/// Spatial dims of a constant or computed filter, checked against kernel_shape.
+/// Reads the spatial dims of a filter, which may be computed at run time, and checks them against kernel_shape.
 std::optional<Window> readFilterWindow(NodeImporter &n, Value x, Value w) {
   if (n.failed()) {
     return std::nullopt;
@@ -140,7 +141,7 @@ namespace {
 
 void conv(NodeImporter &n) { n.setOutput(0, makeConv(n, n.input(0), n.input(1), n.optionalInput(2))); }
 
-/// com.microsoft FusedConv: conv, optional residual, activation.
+/// FusedConv of com.microsoft: convolution, optional residual, activation.
 void fusedConv(NodeImporter &n) {
   n.allowOnly({"activation", "activation_params", "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"},
               4);
@@ -151,8 +152,8 @@ void fusedConv(NodeImporter &n) {
   n.setOutput(0, makeFusedActivation(n, y, n.floatsAttr("activation_params")));
 }
 
-/// Pads that make the result `output_shape` (ONNX: the end gets the odd one unless SAME_UPPER says the begin).
-/// A result larger than the windows reach is padded at its end.
+/// Computes the pads that give a result of size `output_shape`. As in ONNX, the odd element is at the end unless
+/// auto_pad is SAME_UPPER. If the result is larger than what the windows reach, it is padded at its end.
 void padsForOutputShape(NodeImporter &n, Window &w, Ints &outputPadding, llvm::ArrayRef<int64_t> spatial) {
   size_t rank = w.kernel.size();
   Ints wanted = n.intsAttr("output_shape");
@@ -182,7 +183,7 @@ void padsForOutputShape(NodeImporter &n, Window &w, Ints &outputPadding, llvm::A
 
 void convTranspose(NodeImporter &n) {
   Value x = n.input(0), w = n.input(1);
-  // auto_pad speaks of the result here, so the window is read without it.
+  // Here auto_pad refers to the result, so the window is read without it.
   auto window = readFilterWindow(n, x, w);
   if (!window) {
     return;
@@ -238,18 +239,18 @@ void matMul(NodeImporter &n) { n.setOutput(0, makeNumpyMatMul(n, n.input(0), n.i
 
 } // namespace
 
-/// A bias [N] or [1, N] goes into the matmul, everything else is added.
+/// A bias [N] or [1, N] becomes the bias of the matmul. Any other bias is added separately.
 Value makeGemm(NodeImporter &n) {
   Value a = n.input(0), b = n.input(1), c = n.optionalInput(2);
   double alpha = n.floatAttr("alpha", 1.0), beta = n.floatAttr("beta", 1.0);
   bool transA = n.intAttr("transA", 0) != 0, transB = n.intAttr("transB", 0) != 0;
   if (NodeImporter::rank(a) != 2 || NodeImporter::rank(b) != 2) {
-    n.fail(llvm::formatv("its operands have ranks {0} and {1}; 2 is wanted", NodeImporter::rank(a),
-                         NodeImporter::rank(b)));
+    n.fail(
+        llvm::formatv("its operands have ranks {0} and {1}; expected 2", NodeImporter::rank(a), NodeImporter::rank(b)));
     return a;
   }
   if (alpha != 1.0) {
-    // On the constant operand, so that the product disappears.
+    // Scale the constant operand, so that the product is computed at import.
     Value &scaled = isConstant(a) ? a : b;
     scaled = n.create<MulOp>(scaled, n.scalarLike(scaled, alpha));
   }
@@ -273,8 +274,8 @@ namespace {
 
 void gemm(NodeImporter &n) { n.setOutput(0, makeGemm(n)); }
 
-/// |x| with -inf around it as far as the windows |w| of a result of shape |out| reach; those of ceil_mode may reach
-/// beyond the end padding.
+/// Pads |x| with -inf to the extent that the windows |w| of a result of shape |out| reach. With ceil_mode they may
+/// reach beyond the end padding.
 Value padForWindows(NodeImporter &n, Value x, const Window &w, const Ints &out) {
   Ints in(NodeImporter::shape(x));
   size_t rank = in.size();
@@ -287,8 +288,8 @@ Value padForWindows(NodeImporter &n, Value x, const Window &w, const Ints &out) 
   return n.create<PadOp>(x, pads, PadMode::constant, llvm::APFloat(-std::numeric_limits<double>::infinity()));
 }
 
-/// Of each window |w| of |x| the place in its channel of the tap that is largest, of equal ones the first, less that of
-/// the window's first tap. |taps|: of a window.
+/// For each window |w| of |x|, returns the position of its largest tap (the first of equal ones) in the channel,
+/// relative to the first tap of the window. |taps| is the number of taps of a window.
 Value largestTaps(NodeImporter &n, Value x, const Window &w, const Ints &out, int64_t taps) {
   Ints in(NodeImporter::shape(x)), steps(in.size(), 1), offsets, one(out);
   size_t spatial = in.size() - 2;
@@ -314,7 +315,7 @@ Value largestTaps(NodeImporter &n, Value x, const Window &w, const Ints &out, in
   return n.create<GatherOp>(n.intVector(offsets), tap, 0);
 }
 
-/// Places in images of the dims |in| [N, C, spatial...], counted with the first spatial dim running fastest.
+/// Converts positions in images with dims |in| [N, C, spatial...] to an order with the first spatial dim innermost.
 Value toColumnMajor(NodeImporter &n, Value place, const Ints &in) {
   auto times = [&](Value x, int64_t factor) {
     return n.create<MulOp>(x, n.scalarLike(x, static_cast<double>(factor)));
@@ -331,8 +332,8 @@ Value toColumnMajor(NodeImporter &n, Value place, const Ints &in) {
   return sum;
 }
 
-/// Where in |x| the maxima |y| of the windows |w| stand, numbered over the whole tensor: the tap that is largest,
-/// turned into a place by tables.
+/// Returns the positions in |x| of the maxima |y| of the windows |w|, numbered over the whole tensor. Finds the largest
+/// tap and converts it to a position with tables.
 Value maxPlaces(NodeImporter &n, Value x, Value y, const Window &w) {
   Ints in(NodeImporter::shape(x)), out(NodeImporter::shape(y));
   size_t spatial = in.size() - 2;
@@ -343,12 +344,12 @@ Value maxPlaces(NodeImporter &n, Value x, Value y, const Window &w) {
   }
   constexpr int64_t kMostTaps = 256;
   if (!NodeImporter::isFloat(x) || taps > kMostTaps) {
-    n.unsupported(llvm::formatv("the indices of windows of {0} numbers; supported are floats, up to {1} a window", taps,
-                                kMostTaps));
+    n.unsupported(llvm::formatv("the indices of windows of {0} numbers; supported are floats, up to {1} per window",
+                                taps, kMostTaps));
     return y;
   }
   Value place = largestTaps(n, x, w, out, taps);
-  // The window's first place, which may lie in the padding, and the channel's.
+  // The position of the first tap of the window, which may be in the padding, and that of the channel.
   for (size_t d = 0; d < spatial; ++d) {
     int64_t stride = 1;
     for (size_t e = d + 1; e < spatial; ++e) {
@@ -391,7 +392,8 @@ int64_t productOf(llvm::ArrayRef<int64_t> dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-/// Values go to the places that max pooling took them from, numbered over the whole tensor; zeros elsewhere.
+/// Writes each value to the position from which max pooling took it, numbered over the whole tensor. All other
+/// positions are zero.
 void maxUnpool(NodeImporter &n) {
   Value x = n.input(0), places = n.input(1);
   if (!n.failed() && (llvm::any_of(NodeImporter::shape(x), mlir::ShapedType::isDynamic) ||
@@ -406,7 +408,7 @@ void maxUnpool(NodeImporter &n) {
   Ints strides = n.intsAttr("strides", Ints(spatial, 1)), pads = n.intsAttr("pads", Ints(2 * spatial, 0));
   if (spatial < 1 || kernel.size() != spatial || strides.size() != spatial || pads.size() != 2 * spatial ||
       NodeImporter::shape(places) != NodeImporter::shape(x) || productOf(dims) == 0) {
-    n.fail("kernel_shape, strides, pads, the input and its indices do not fit together");
+    n.fail("kernel_shape, strides, pads, the input and its indices do not match");
     return;
   }
   Ints flat{productOf(dims)};
@@ -414,7 +416,7 @@ void maxUnpool(NodeImporter &n) {
     dims[d + 2] = (dims[d + 2] - 1) * strides[d] + kernel[d] - pads[d] - pads[spatial + d];
   }
   if (llvm::any_of(dims, [](int64_t dim) { return dim < 1; })) {
-    n.fail("its pads take the whole result away");
+    n.fail("its pads remove the whole result");
     return;
   }
   Ints whole{productOf(dims)};
@@ -430,7 +432,7 @@ void maxUnpool(NodeImporter &n) {
       fits = target[d] >= dims[d];
     }
     if (!fits) {
-      n.fail("its output_shape is smaller than what it unpools, or of another rank");
+      n.fail("its output_shape is smaller than the unpooled input or has another rank");
       return;
     }
     y = target == dims ? y : n.create<PadOp>(y, grow, PadMode::constant, llvm::APFloat(0.0));
@@ -449,7 +451,7 @@ Value makeAveragePool(NodeImporter &n, Value x) {
 
 Ints spatialAxes(NodeImporter &n, Value x) {
   if (NodeImporter::rank(x) < 3) {
-    n.fail(llvm::formatv("its input has rank {0}; at least 3 is wanted", NodeImporter::rank(x)));
+    n.fail(llvm::formatv("its input has rank {0}; expected at least 3", NodeImporter::rank(x)));
   }
   Ints axes;
   for (int64_t d = 2; d < NodeImporter::rank(x); ++d) {
@@ -462,18 +464,18 @@ namespace {
 
 void averagePool(NodeImporter &n) { n.setOutput(0, makeAveragePool(n, n.input(0))); }
 
-/// The attribute p of a p-norm.
+/// Reads the attribute p of a p-norm.
 double readNorm(NodeImporter &n) {
   int64_t p = n.intAttr("p", 2);
   if (p < 1) {
-    n.fail(llvm::formatv("attribute 'p' is {0}; a norm has 1 or more", p));
+    n.fail(llvm::formatv("attribute 'p' is {0}; it must be at least 1", p));
     return 1.0;
   }
   return static_cast<double>(p);
 }
 
-/// Pads |w| so far behind that the windows which ceil_mode adds are whole: a mean counts zeros then, not what is
-/// beyond.
+/// Increases the end pads of |w| until the additional windows of ceil_mode are complete. A mean then counts zeros
+/// instead of ignoring the positions outside.
 void padToWholeWindows(NodeImporter &n, Value x, Window &w) {
   llvm::ArrayRef<int64_t> dims = NodeImporter::shape(x).drop_front(2);
   for (auto [d, in] : llvm::enumerate(dims)) {
@@ -487,7 +489,7 @@ void padToWholeWindows(NodeImporter &n, Value x, Window &w) {
   }
 }
 
-/// (sum |x|^p)^(1/p) over windows = (window size * mean(|x|^p))^(1/p).
+/// Computes (sum |x|^p)^(1/p) over windows as (window size * mean(|x|^p))^(1/p).
 void lpPool(NodeImporter &n) {
   Value x = n.input(0);
   auto w = readWindow(n, x, {});

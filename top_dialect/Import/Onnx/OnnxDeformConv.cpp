@@ -1,7 +1,7 @@
 //===- OnnxDeformConv.cpp - Handler of DeformConv ---===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pixels that each tap reads at its own offset are gathered into columns, which a product with the filters sums up.
+// The pixels that each tap reads at its own offset are gathered into columns. A matmul multiplies them by the filters.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -62,13 +62,13 @@ private:
       fits = strides[d] > 0 && dilations[d] > 0 && space >= 0 && out[d] == space / strides[d] + 1;
     }
     if (!fits && !n.failed()) {
-      n.fail("kernel_shape, strides, dilations, pads, group, offset_group, the input, filters, offsets and mask do not "
-             "fit together");
+      n.fail("kernel_shape, strides, dilations, pads, group, offset_group, the input, filters, offsets and mask do "
+             "not match");
     }
     return !n.failed();
   }
 
-  /// The coordinate in dim |d| that each tap of each point reads, f32 [N * offset groups, taps * points].
+  /// Returns the coordinate in dim |d| that each tap of each point reads, f32 [N * offset groups, taps * points].
   Value coordinates(int64_t d) {
     llvm::SmallVector<double> places;
     for (int64_t tap = 0; tap < taps; ++tap) {
@@ -84,7 +84,7 @@ private:
     return n.create<AddOp>(own, n.floatConstant(n.b.getF32Type(), {taps * points}, places));
   }
 
-  /// The pixels before and behind a coordinate, and what each counts: 0 outside of the image.
+  /// The pixels before and after a coordinate and their weights, which are 0 outside the image.
   struct Neighbours {
     Value index[2], weight[2];
   };
@@ -104,11 +104,11 @@ private:
     return both;
   }
 
-  /// Returns the sampled columns that the filters multiply, [N, groups, channels / groups * taps, points].
+  /// Returns the sampled columns to multiply by the filters, [N, groups, channels / groups * taps, points].
   Value columns() {
     int64_t images = batch * offsetGroups, perGroup = channels / offsetGroups, width = NodeImporter::dim(x, 3),
             size = NodeImporter::dim(x, 2) * width;
-    // Channels last, so that a point's channels are one slice.
+    // Channels last, so that the channels of a point are contiguous.
     Value rows = n.transpose(n.reshape(x, {images, perGroup, size}), {0, 2, 1});
     Neighbours y = neighbours(0), across = neighbours(1);
     Value sum;

@@ -21,7 +21,7 @@ void binary(NodeImporter &n) {
   n.setOutput(0, n.create<OpTy>(n.input(0), n.input(1)));
 }
 
-/// Sum, Min, Max: any number of operands.
+/// Sum, Min and Max, with any number of operands.
 template <typename OpTy>
 Value foldLeft(NodeImporter &n) {
   Value result = n.input(0);
@@ -84,7 +84,7 @@ void gelu(NodeImporter &n) {
 }
 
 void prelu(NodeImporter &n) {
-  // Older exporters give one slope per channel as [C]; ONNX broadcasts from the right, so [C, 1, 1] is meant.
+  // Older exporters write one slope per channel as [C]. ONNX broadcasts from the right, so [C, 1, 1] is meant.
   n.setOutput(0, n.create<PReluOp>(n.input(0), n.input(1)));
 }
 
@@ -102,7 +102,7 @@ void cast(NodeImporter &n) {
 
 void castLike(NodeImporter &n) { castTo(n, NodeImporter::elementType(n.input(1)), n.inputStorage(1)); }
 
-/// Truth values take a byte.
+/// Truth values take one byte each.
 void bitCast(NodeImporter &n) {
   Value x = n.input(0);
   mlir::Type from = NodeImporter::elementType(x), to = n.typeOf(n.requiredInt("to"));
@@ -117,13 +117,13 @@ void bitCast(NodeImporter &n) {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// Clip 6: bounds are attributes.
+/// Clip 6: the bounds are attributes.
 void clipAttributes(NodeImporter &n) {
   n.setOutput(0, n.create<ClipOp>(n.input(0), llvm::APFloat(n.floatAttr("min", -kInf)),
                                   llvm::APFloat(n.floatAttr("max", kInf))));
 }
 
-/// Clip 11: bounds are inputs; constant ones become attributes.
+/// Clip 11: the bounds are inputs. Constant bounds become attributes.
 void clip(NodeImporter &n) {
   Value x = n.input(0);
   double lo = -kInf, hi = kInf;
@@ -141,7 +141,7 @@ void clip(NodeImporter &n) {
   };
   bound(1, lo, dynamicLo);
   bound(2, hi, dynamicHi);
-  // 64-bit integer bounds do not fit a double: compare as integers.
+  // 64-bit integer bounds do not fit in a double, so compare as integers.
   if (!NodeImporter::isFloat(x)) {
     x = n.hasInput(1) ? n.create<MaxOp>(x, n.input(1)) : x;
     x = n.hasInput(2) ? n.create<MinOp>(x, n.input(2)) : x;
@@ -158,7 +158,7 @@ void clip(NodeImporter &n) {
 
 void identity(NodeImporter &n) { n.setOutput(0, n.input(0)); }
 
-/// The node drops elements at random: training_mode is true and the ratio is not 0.
+/// Returns whether the node drops elements at random: training_mode is true and the ratio is not 0.
 bool dropsElements(NodeImporter &n) {
   if (!n.hasInput(2) || n.opset < 12) {
     return false;
@@ -176,7 +176,7 @@ void dropout(NodeImporter &n) {
     n.unsupported("training_mode is set; export the model for inference (model.eval())");
     return;
   }
-  // Inference: the identity; the mask keeps everything.
+  // In inference this is the identity and the mask is all true.
   n.setOutput(0, n.input(0));
   if (n.wantsOutput(1)) {
     auto type = mlir::RankedTensorType::get(NodeImporter::shape(n.input(0)), n.b.getI1Type());

@@ -17,12 +17,12 @@ llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-// Fields that came after the .proto of the protobuf classes; they are kept as unknown ones.
+// Field numbers newer than the .proto of the linked protobuf classes, which keep them as unknown fields.
 constexpr int kNodeOverload = 8;
 constexpr int kFunctionAttributeDefault = 11;
 constexpr int kFunctionOverload = 13;
 
-/// The last value of a field with text or a message in it; "" where there is none.
+/// Returns the last value of a field with a text or message, or "" if there is none.
 template <typename Message>
 std::string unknownField(const Message &message, int number) {
   const google::protobuf::UnknownFieldSet &fields = message.unknown_fields();
@@ -44,7 +44,7 @@ std::string describe(const onnx::FunctionProto &function) {
   return llvm::formatv("function '{0}' of domain '{1}'", function.name(), function.domain());
 }
 
-/// Writes the body of a function as a call of it means it.
+/// Creates the body of a function for one call.
 class Instance {
 public:
   Instance(const onnx::FunctionProto &function, const onnx::NodeProto &call) : function(function), call(call) {}
@@ -92,7 +92,7 @@ public:
       if (!attribute.ref_attr_name().empty()) {
         auto it = attributes.find(attribute.ref_attr_name());
         if (it == attributes.end()) {
-          continue; // neither given nor of a default: the operator's own default holds
+          continue; // neither given nor with a default: the default of the operator is used
         }
         std::string name = attribute.name();
         if (attribute.type() != onnx::AttributeProto::UNDEFINED &&
@@ -134,7 +134,7 @@ private:
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-/// Counts nodes with those of the functions they call.
+/// Counts nodes, including those of the functions they call.
 class CallCounter {
 public:
   explicit CallCounter(const OnnxModel &model) : model(model) {}
@@ -189,11 +189,10 @@ llvm::Error checkCalls(const OnnxModel &model) {
   if (!count) {
     return count.takeError();
   }
-  return *count <= kMaxNodes
-             ? llvm::Error::success()
-             : fail(llvm::formatv("the model has more than {0} nodes when each call of its functions is written out; "
-                                  "that is the limit",
-                                  kMaxNodes));
+  return *count <= kMaxNodes ? llvm::Error::success()
+                             : fail(llvm::formatv("the model has more than {0} nodes with all function calls inlined; "
+                                                  "that is the limit",
+                                                  kMaxNodes));
 }
 
 llvm::Expected<FunctionTable> readFunctions(const onnx::ModelProto &proto) {
@@ -220,7 +219,7 @@ llvm::Expected<llvm::StringMap<int64_t>> opsetsOf(const OnnxModel &model, const 
     opsets[normalizeDomain(entry.domain())] = entry.version();
   }
   if (opsets.lookup("") > kNewestOpset) {
-    return fail(llvm::formatv("{0} uses ONNX opset {1}; the newest that is known is {2}", describe(function),
+    return fail(llvm::formatv("{0} uses ONNX opset {1}; the newest supported opset is {2}", describe(function),
                               opsets.lookup(""), kNewestOpset));
   }
   return opsets;

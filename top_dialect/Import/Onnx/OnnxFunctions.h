@@ -1,4 +1,4 @@
-//===- OnnxFunctions.h - Model-local functions of an ONNX file ---===//
+//===- OnnxFunctions.h - Model-local functions of an ONNX file ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,25 +6,25 @@
 
 namespace tessera::top::onnx_import {
 
-/// No real model has as many nodes with its functions written out.
+/// Limit on the number of nodes after all function calls are inlined. No real model has as many.
 inline constexpr int64_t kMaxNodes = 1000000;
 
-/// The functions of |proto| by domain, name and overload. Fails where two have the same.
+/// Returns the functions of |proto| by domain, name and overload. Fails if two functions have the same key.
 llvm::Expected<FunctionTable> readFunctions(const onnx::ModelProto &proto);
 
-/// Fails where functions call themselves, or where the graph has more than kMaxNodes nodes when each call is written
-/// out: a small file can ask for 2^60.
+/// Fails if functions call themselves, or if the graph would have more than kMaxNodes nodes with all calls inlined. A
+/// small file can describe 2^60 of them.
 llvm::Error checkCalls(const OnnxModel &model);
 
-/// The function that |node| calls, or null. Whether an operator of that name is known is not asked.
+/// Returns the function that |node| calls, or null. Does not check whether there is an operator of that name.
 const onnx::FunctionProto *findFunction(const OnnxModel &model, const onnx::NodeProto &node);
 
-/// The opsets by domain that the body of |function| is written in; what it does not import is as in |model|.
+/// Returns the opsets by domain for the body of |function|. Domains that it does not import get the opset of |model|.
 llvm::Expected<llvm::StringMap<int64_t>> opsetsOf(const OnnxModel &model, const onnx::FunctionProto &function);
 
-/// The body of |function| as the graph of a model of its own: its attributes are those |call| gives (else their
-/// defaults), inputs that the call leaves out are left out by the nodes that read them. The graph's inputs and outputs
-/// have names and no types.
+/// Returns the body of |function| as the graph of a separate model. Attributes get the values given by |call|, or else
+/// their defaults. Inputs absent in the call are absent in the nodes that read them. The inputs and outputs of the
+/// graph have names but no types.
 llvm::Expected<OnnxModel> instantiate(const OnnxModel &model, const onnx::FunctionProto &function,
                                       const onnx::NodeProto &call);
 

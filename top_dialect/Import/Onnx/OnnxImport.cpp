@@ -1,4 +1,4 @@
-//===- OnnxImport.cpp - ONNX file to Top module ---===//
+//===- OnnxImport.cpp - Import of an ONNX file as a Top module ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 
@@ -37,7 +37,7 @@ llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// Returns how many proposals for open dims are tried. A trial imports the whole model, so a large one gets fewer.
+/// Returns the number of proposals for open dims to try. Each trial imports the whole model, so large models get fewer.
 size_t trialCount(const onnx::GraphProto &graph) {
   int64_t bytes = 0;
   for (const onnx::TensorProto &tensor : graph.initializer()) {
@@ -80,7 +80,7 @@ public:
 private:
   const onnx::GraphProto &graph() { return model.proto->graph(); }
 
-  /// Imports the model with batch 1 if the file leaves nothing else open; else fails with sizes to choose.
+  /// Imports the model with batch 1 if no other dim is open. Otherwise fails with a proposal of sizes.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOpen() {
     std::vector<Input> asRead = inputs;
     if (!options.inputShapes.byName.empty() || !options.inputShapes.byPosition.empty()) {
@@ -108,7 +108,7 @@ private:
     return module;
   }
 
-  /// The error for open dims, with sizes that import takes, if some are found.
+  /// Returns the error for open dims. If possible, it contains sizes with which the import succeeds.
   llvm::Error proposeSizes() {
     constexpr LikelySizes kLikely[] = {{224, 128}, {256, 512}, {640, 1024}, {512, 16000}};
     std::string refusal;
@@ -116,7 +116,7 @@ private:
     for (const LikelySizes &likely : llvm::ArrayRef(kLikely).take_front(trialCount(graph()))) {
       auto proposal = proposeShapes(inputs, likely);
       if (proposal == before) {
-        break; // of another kind
+        break; // the sizes do not depend on |likely|
       }
       before = proposal;
       ImportOptions trial(options);
@@ -191,7 +191,7 @@ private:
     return module;
   }
 
-  /// Runs |convert| as if a node named |name| did it.
+  /// Runs |convert| as if it were a node named |name|.
   llvm::Expected<mlir::Value> convert(GraphImporter &importer, StringRef name,
                                       llvm::function_ref<mlir::Value(NodeImporter &)> convert) {
     onnx::NodeProto node;
@@ -202,7 +202,7 @@ private:
     return n.failed() ? llvm::Expected<mlir::Value>(n.getError()) : value;
   }
 
-  /// Binds the values of inputs whose tensors hold codes.
+  /// Binds the values of inputs whose tensors contain codes.
   llvm::Error decodeInputs(GraphImporter &importer) {
     for (const Input &input : inputs) {
       if (!input.storage || !input.storage->isFloat()) {
@@ -218,7 +218,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Returns |value| as the output |name| holds it: the codes of a storage type.
+  /// Returns |value| in the form of the output |name|: as codes if it has a storage type.
   llvm::Expected<mlir::Value> encodeOutput(GraphImporter &importer, mlir::Value value, StringRef name) {
     const StorageType *storage = importer.storageOf(name);
     if (!storage || !storage->isFloat()) {
@@ -246,10 +246,11 @@ private:
     for (const std::string &name : names) {
       mlir::Value value = importer.lookup(name);
       if (!value && importer.lookupSequence(name)) {
-        return unsupported(llvm::formatv("output '{0}' is a sequence of tensors; only tensors can be outputs", name));
+        return unsupported(
+            llvm::formatv("output '{0}' is a sequence of tensors; only tensors are supported as outputs", name));
       }
       if (!value) {
-        return fail(llvm::formatv("no node, input or initializer makes the output '{0}'", name));
+        return fail(llvm::formatv("no node, input or initializer produces the output '{0}'", name));
       }
       auto codes = encodeOutput(importer, value, name);
       if (!codes) {
@@ -277,20 +278,20 @@ private:
     return llvm::Error::success();
   }
 
-  /// Keeps the first of equal names of outputs: exporters list a tensor as often as a network returns it.
+  /// Removes repeated names of outputs. Exporters list a tensor as often as the network returns it.
   void dropRepeated(std::vector<std::string> &names) {
     llvm::StringSet<> seen;
     llvm::erase_if(names, [&](const std::string &name) {
       bool isRepeated = !seen.insert(name).second;
       if (isRepeated) {
         model.state->warnOnce(
-            llvm::formatv("output '{0}' is listed more than once; the compiled model has it once", name));
+            llvm::formatv("output '{0}' is listed more than once; the compiled model contains it once", name));
       }
       return isRepeated;
     });
   }
 
-  /// |value| with kPadding behind its real entries, as the output |name|.
+  /// Returns |value| with kPadding after its real entries, as the output |name|.
   mlir::Value fillPadding(mlir::Value value, const Padding &padding, StringRef name) {
     auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
     mlir::Operation *op = value.getDefiningOp();
@@ -314,7 +315,7 @@ private:
     return op->getResult(0);
   }
 
-  /// The types that the file declares for its outputs must be the ones its nodes give.
+  /// Checks that the declared types of the outputs match those computed from the nodes.
   llvm::Error checkDeclaredOutputs(GraphImporter &importer) {
     for (const auto &output : graph().output()) {
       mlir::Value value = importer.lookup(output.name());
@@ -331,7 +332,7 @@ private:
         std::string actual;
         llvm::raw_string_ostream stream(actual);
         storage ? stream << storage->name : stream << NodeImporter::elementType(value);
-        return fail(llvm::formatv("the file declares output '{0}' as {1}; its nodes give {2}", output.name(),
+        return fail(llvm::formatv("the file declares output '{0}' as {1}; its nodes produce {2}", output.name(),
                                   dataTypeName(output.type().tensor_type().elem_type()), actual));
       }
     }
@@ -356,7 +357,7 @@ private:
 
 } // namespace
 
-/// The memory of this machine, or what of it this process may take.
+/// Returns the size of this machine's memory, or the limit for this process if it is lower.
 static int64_t availableMemory() {
   int64_t bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   rlimit limit{};
@@ -365,7 +366,7 @@ static int64_t availableMemory() {
   }
   if (auto group = llvm::MemoryBuffer::getFile("/sys/fs/cgroup/memory.max")) {
     int64_t max = 0;
-    if (!(*group)->getBuffer().trim().getAsInteger(10, max)) { // "max" is no limit
+    if (!(*group)->getBuffer().trim().getAsInteger(10, max)) { // "max" means no limit
       bytes = std::min(bytes, max);
     }
   }
@@ -377,8 +378,8 @@ int64_t ImportOptions::tensorLimit() const { return memoryLimit > 0 ? memoryLimi
 static void sayConversion(const onnx_import::OnnxModel &model) {
   auto opset = model.opsets.find("");
   if (opset != model.opsets.end() && opset->second < onnx_import::kFirstModernOpset) {
-    model.state->warnOnce(llvm::formatv("'{0}' is of ONNX opset {1}: converted from opset {1} to {2} while reading",
-                                        model.path, opset->second, onnx_import::kFirstModernOpset)
+    model.state->warnOnce(llvm::formatv("'{0}' uses ONNX opset {1}: converted to opset {2} during import", model.path,
+                                        opset->second, onnx_import::kFirstModernOpset)
                               .str());
   }
 }

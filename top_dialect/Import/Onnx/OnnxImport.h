@@ -1,4 +1,4 @@
-//===- OnnxImport.h - ONNX file to Top module ---===//
+//===- OnnxImport.h - Import of an ONNX file as a Top module --------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,63 +15,65 @@
 
 namespace tessera::top {
 
-/// Sizes given by the user for graph inputs; -1 leaves a dim as the file has it.
+/// Sizes of graph inputs given by the user. -1 keeps a dim as it is in the file.
 struct InputShapes {
   std::map<std::string, std::vector<int64_t>> byName;
-  std::vector<std::vector<int64_t>> byPosition; ///< for the inputs in file order; empty entries change nothing
-  /// "x=1x3x224x224,y=1x8,z=scalar" or, in the order of the file, "1x3x224x224,1x8" or "[[1,3,224,224],[1,8]]" (also
-  /// one list without the outer brackets).
+  std::vector<std::vector<int64_t>> byPosition; ///< for the inputs in file order; an empty entry changes nothing
+  /// Parses "x=1x3x224x224,y=1x8,z=scalar". Without names, the order is that of the file: "1x3x224x224,1x8" or
+  /// "[[1,3,224,224],[1,8]]". A single list needs no outer brackets.
   static llvm::Expected<InputShapes> parse(llvm::StringRef text);
 };
 
-/// A value given by the user for a graph input: numbers and booleans in nested lists of `shape`.
+/// A value given by the user for a graph input: numbers and booleans in nested lists that form `shape`.
 struct InputValue {
   std::string text;
   llvm::SmallVector<int64_t> shape;
   std::vector<llvm::json::Value> elements;
 
-  /// The bytes of the value as a tensor of |type| (HostTensor's form), and in |inputShape| its shape. Fails where the
-  /// input's shape, kDynamic where open, or type does not hold it; one number serves for any shape of one element.
+  /// Returns the value as the bytes of a tensor of |type|, in HostTensor's format, and sets |inputShape| to its shape.
+  /// Fails if |type| or the input's shape (kDynamic for open dims) cannot represent the value. A single number is valid
+  /// for any shape with one element.
   llvm::Expected<std::vector<char>> encode(llvm::StringRef name, llvm::SmallVectorImpl<int64_t> &inputShape,
                                            mlir::Type type) const;
 };
 
-/// Values given by the user for graph inputs, which so become constants.
+/// Values given by the user for graph inputs. These inputs become constants.
 struct InputValues {
   std::map<std::string, InputValue> byName;
-  /// Adds those of "sr=16000,flag=true,x=[[1,2],[3,4]]".
+  /// Adds the values of a text like "sr=16000,flag=true,x=[[1,2],[3,4]]".
   llvm::Error parse(llvm::StringRef text);
 };
 
 struct ImportOptions {
   InputShapes inputShapes;
   InputValues inputValues;
-  /// Open dims of inputs are an error, which proposes sizes; but an open batch becomes 1 if nothing else is open and no
-  /// inputShapes are given.
+  /// If set, open dims of inputs are an error, which proposes sizes. As an exception, an open batch dim becomes 1 if
+  /// nothing else is open and no inputShapes are given.
   bool requireStatic = false;
-  std::vector<std::string> outputs; ///< tensors to keep as outputs instead of the file's; empty: the file's
+  std::vector<std::string> outputs; ///< tensors that become the outputs; if empty, the file's outputs are used
   std::string modelName;            ///< default: the graph's name
-  /// Results of nodes on constants alone are computed at once up to this size (four times it for
-  /// ConstantOfShape); larger ones stay ops.
+  /// Results of nodes whose inputs are all constant are computed during import up to this size (for ConstantOfShape up
+  /// to four times this size). Larger ones stay ops.
   int64_t maxFoldBytes = int64_t(256) << 20;
-  /// Bytes that one tensor, and all constants together that are computed at once, may take. 0: the memory of this
-  /// machine for a tensor; for the constants 2 GiB and four times the file's own.
+  /// Limit in bytes for one tensor, and for all constants computed during import together. 0 means the memory of this
+  /// machine for a tensor, and 2 GiB plus four times the size of the file's constants for the computed constants.
   int64_t memoryLimit = 0;
-  /// Is told what the user should know of a model that is imported all the same.
+  /// Called with each warning about a model that is imported nevertheless.
   std::function<void(llvm::StringRef)> warn;
-  /// Is told each input that `inputValues` makes a constant, with the constant's type and bytes (as HostTensor's).
+  /// Called with each input that `inputValues` turns into a constant, with its type and its bytes in HostTensor's
+  /// format.
   std::function<void(llvm::StringRef, mlir::RankedTensorType, llvm::ArrayRef<char>)> fixed;
 
-  /// Called with each input whose open batch became 1 and with the shape that it has then.
+  /// Called with each input whose open batch dim became 1, and with the resulting shape.
   std::function<void(llvm::StringRef, llvm::ArrayRef<int64_t>)> assumed;
 
-  /// Bytes that one tensor may take.
+  /// Returns the number of bytes that one tensor may take.
   int64_t tensorLimit() const;
 };
 
-/// Imports |path| into a module with one `func.func @main`. Constants go to the context's weight
-/// store. Ops on constants alone are evaluated at once, so shape arithmetic disappears.
-/// The error says what is wrong, where by ONNX name, and what to do. Dialects top and func must be loaded.
+/// Imports |path| into a module with one `func.func @main`. Constants go to the weight store of the context. Ops whose
+/// operands are all constant are evaluated during import, so shape arithmetic disappears. An error says what is wrong,
+/// gives the ONNX name of the place, and says what to do. The dialects top and func must be loaded.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(llvm::StringRef path, const ImportOptions &options,
                                                              mlir::MLIRContext &context);
 
@@ -82,10 +84,10 @@ struct SupportedOperator {
   int64_t since; ///< oldest opset that is handled
 };
 
-/// All of them, sorted by domain and name.
+/// Returns all supported operators, sorted by domain and name.
 std::vector<SupportedOperator> supportedOperators();
 
-/// The same for the bytes of a file; `path` names it in messages and its folder may hold external data.
+/// Imports the bytes of a file. `path` names the file in messages, and its folder may contain external data.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importOnnxBytes(llvm::StringRef bytes, llvm::StringRef path, const ImportOptions &options, mlir::MLIRContext &context);
 

@@ -15,8 +15,8 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Fails where |indices| are constant and the i-th of each dims.size() of them is outside -dims[i]..dims[i]-1. What is
-/// known at run time only is clamped there (docs/numerics.md).
+/// Fails if |indices| are constant and the i-th of each dims.size() of them is outside [-dims[i], dims[i]). Indices
+/// known only at run time are clamped then (docs/numerics.md).
 void checkIndices(NodeImporter &n, Value indices, llvm::ArrayRef<int64_t> dims) {
   auto known = n.failed() || dims.empty() ? std::nullopt : getConstantInts(indices);
   if (!known) {
@@ -33,10 +33,11 @@ void checkIndices(NodeImporter &n, Value indices, llvm::ArrayRef<int64_t> dims) 
   }
 }
 
-/// Of tuples of indices, into the dims from |batch| on.
+/// Checks tuples of indices into the dims from |batch| on.
 void checkTuples(NodeImporter &n, Value x, Value indices, int64_t batch) {
   int64_t depth = NodeImporter::rank(indices) > 0 ? NodeImporter::shape(indices).back() : 0;
-  if (batch >= 0 && depth > 0 && depth <= NodeImporter::rank(x) - batch) { // else inference says what is wrong
+  if (batch >= 0 && depth > 0 && depth <= NodeImporter::rank(x) - batch) { // otherwise shape inference reports the
+                                                                           // error
     checkIndices(n, indices, NodeImporter::shape(x).slice(batch, depth));
   }
 }
@@ -66,7 +67,7 @@ ScatterReduction reduction(NodeImporter &n) {
                   .Case("max", ScatterReduction::max)
                   .Default(std::nullopt);
   if (!kind) {
-    n.fail(llvm::formatv("reduction '{0}' is unknown; it is none, add, mul, min or max", text));
+    n.fail(llvm::formatv("reduction '{0}' is unknown; allowed are none, add, mul, min and max", text));
   }
   return kind.value_or(ScatterReduction::none);
 }
@@ -88,7 +89,7 @@ void oneHot(NodeImporter &n) {
   Value indices = n.input(0);
   auto depths = n.constantDoubles(1, "the depth"); // of any numeric type
   if (depths.size() != 1 || !(depths[0] >= 1 && depths[0] < 0x1p53)) {
-    n.fail("the depth is no single positive number");
+    n.fail("the depth is not a single positive number");
     return;
   }
   int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(indices) + 1);
@@ -96,14 +97,15 @@ void oneHot(NodeImporter &n) {
               n.create<OneHotOp>(n.cast(indices, n.b.getI64Type()), n.input(2), static_cast<int64_t>(depths[0]), axis));
 }
 
-/// An equation without "...", whose dims have letters that the text does not use.
+/// An equation after replacing "..." by letters that do not occur in the text.
 struct EinsumEquation {
   llvm::SmallVector<std::string> terms; ///< of the operands
   std::string result;
-  std::string ellipsis; ///< letters of the dims that "..." stands for
+  std::string ellipsis; ///< letters of the dims that "..." represents
 };
 
-/// The letters that occur once in the terms |left|, in alphabetical order: the result where the text has none.
+/// Returns the letters that occur once in the terms |left|, in alphabetical order. This is the result if the text does
+/// not contain one.
 std::string implicitResult(llvm::StringRef left) {
   std::map<char, int> count;
   for (char c : left) {
@@ -120,7 +122,7 @@ std::string implicitResult(llvm::StringRef left) {
   return result;
 }
 
-/// Splits |text| and replaces "..." in each term by capital letters not in use, from the right.
+/// Splits |text| and replaces "..." in each term by unused capital letters, from the right.
 std::optional<EinsumEquation> explicitEquation(NodeImporter &n, llvm::StringRef text) {
   std::string equation;
   for (char c : text) {
@@ -141,7 +143,7 @@ std::optional<EinsumEquation> explicitEquation(NodeImporter &n, llvm::StringRef 
       fresh += c;
     }
   }
-  std::optional<size_t> covered; // dims behind an ellipsis
+  std::optional<size_t> covered; // number of dims of the ellipsis
   EinsumEquation result;
   for (auto [i, term] : llvm::enumerate(terms)) {
     size_t rank = NodeImporter::rank(n.input(i));
@@ -158,10 +160,9 @@ std::optional<EinsumEquation> explicitEquation(NodeImporter &n, llvm::StringRef 
       return std::nullopt;
     }
     if (ellipsis && covered.value_or(count) != count) {
-      n.fail(
-          llvm::formatv("the ellipsis of equation '{0}' stands for {1} dims in operand {2} and for {3} before it; it "
-                        "must stand for equally many",
-                        text, count, i, *covered));
+      n.fail(llvm::formatv("the ellipsis of equation '{0}' represents {1} dims in operand {2} and {3} before it; it "
+                           "must represent the same number",
+                           text, count, i, *covered));
       return std::nullopt;
     }
     covered = ellipsis ? count : covered;
@@ -177,7 +178,7 @@ std::optional<EinsumEquation> explicitEquation(NodeImporter &n, llvm::StringRef 
   return result;
 }
 
-/// The greatest size of each letter; an error for a letter that stands for two sizes other than 1.
+/// Returns the largest size of each letter. It is an error if a letter has two different sizes other than 1.
 std::map<char, int64_t> einsumSizes(NodeImporter &n, const EinsumEquation &equation, llvm::StringRef text) {
   std::map<char, int64_t> sizes;
   for (auto [i, term] : llvm::enumerate(equation.terms)) {
@@ -190,7 +191,7 @@ std::map<char, int64_t> einsumSizes(NodeImporter &n, const EinsumEquation &equat
         size_t place = equation.ellipsis.find(letter);
         std::string what = place == std::string::npos ? llvm::formatv("index '{0}'", letter).str()
                                                       : llvm::formatv("dim {0} of the ellipsis", place).str();
-        n.fail(llvm::formatv("{0} of equation '{1}' stands for {2} and for {3} (in operand {4}); sizes must be equal, "
+        n.fail(llvm::formatv("{0} of equation '{1}' has size {2} and size {3} (in operand {4}); sizes must be equal, "
                              "or 1",
                              what, text, it->second, dim, i));
         return sizes;
@@ -201,7 +202,7 @@ std::map<char, int64_t> einsumSizes(NodeImporter &n, const EinsumEquation &equat
   return sizes;
 }
 
-/// Drops from each operand the dims of size 1 whose letter has a larger size elsewhere: they broadcast.
+/// Removes from each operand the dims of size 1 whose letter has a larger size elsewhere, because they broadcast.
 llvm::SmallVector<Value> broadcastTerms(NodeImporter &n, EinsumEquation &equation, llvm::StringRef text) {
   std::map<char, int64_t> sizes = einsumSizes(n, equation, text);
   llvm::SmallVector<Value> operands = n.inputs();

@@ -1,4 +1,4 @@
-//===- OnnxInputs.cpp - The inputs of the graph, as the file and the user fix them ---===//
+//===- OnnxInputs.cpp - The inputs of the graph, with the user's sizes and values --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/OnnxInputs.h"
 
@@ -21,12 +21,12 @@ llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// Dims of a tensor; as many as a .bmodel holds (bmodel_format's Validate.cpp).
+/// Limit on the number of dims of a tensor, the same as in the .bmodel (bmodel_format's Validate.cpp).
 constexpr int64_t kMaxRank = 16;
 
 std::string format(llvm::ArrayRef<int64_t> shape) { return detail::formatShape(shape); }
 
-/// Whether dims of this dim_param are equal. Exporters also write "?", "-1" or "None" for any open dim.
+/// Returns whether dims with this dim_param are equal. Exporters also write "?", "-1" or "None" for any open dim.
 bool namesOneSize(StringRef name) {
   return !name.empty() && (llvm::isAlpha(name[0]) || name[0] == '_') && name != "None" &&
          !name.equals_insensitive("unknown");
@@ -69,7 +69,7 @@ private:
   llvm::Expected<Input> read(const onnx::ValueInfoProto &proto) {
     if (!proto.type().has_tensor_type()) {
       return unsupported(
-          llvm::formatv("input '{0}' is no tensor; sequences, maps and optionals are not supported", proto.name()));
+          llvm::formatv("input '{0}' is not a tensor; sequences, maps and optionals are not supported", proto.name()));
     }
     const auto &tensor = proto.type().tensor_type();
     auto element = elementTypeOf(tensor.elem_type(), context);
@@ -89,12 +89,12 @@ private:
     const StorageType *storage = findStorageType(tensor.elem_type());
     Input input{proto.name(), storage ? storage->boundary(context) : *element, {}, {}, {}, storage};
     for (const auto &dim : tensor.shape().dim()) {
-      // A size of 0 is an empty dim; some exporters write -1 for an open one.
+      // A size of 0 is an empty dim. Some exporters write -1 for an open dim.
       input.shape.push_back(dim.has_dim_value() && dim.dim_value() != -1 ? dim.dim_value()
                                                                          : mlir::ShapedType::kDynamic);
       input.dimNames.push_back(namesOneSize(dim.dim_param()) ? dim.dim_param() : "");
       if (dim.has_dim_value() && dim.dim_value() < -1) {
-        return fail(llvm::formatv("input '{0}' has the dim {1}", proto.name(), dim.dim_value()));
+        return fail(llvm::formatv("input '{0}' has a dim of size {1}", proto.name(), dim.dim_value()));
       }
     }
     if (!tensor.has_shape()) {
@@ -122,15 +122,16 @@ private:
     for (const auto &[name, dims] : given.byName) {
       auto it = llvm::find_if(inputs, [&](const Input &input) { return input.name == name; });
       if (it == inputs.end()) {
-        return fail(llvm::formatv("input shapes name '{0}', which is no input; the inputs are {1}", name, inputList()));
+        return fail(
+            llvm::formatv("input shapes name '{0}', which is not an input; the inputs are {1}", name, inputList()));
       }
       if (llvm::Error error = applyShape(*it, dims)) {
         return error;
       }
     }
     if (given.byPosition.size() > inputs.size()) {
-      return fail(llvm::formatv("{0} input shapes are given; the model has {1} input{2}: {3}", given.byPosition.size(),
-                                inputs.size(), inputs.size() == 1 ? "" : "s", inputList()));
+      return fail(llvm::formatv("{0} input shapes are given, but the model has {1} input{2}: {3}",
+                                given.byPosition.size(), inputs.size(), inputs.size() == 1 ? "" : "s", inputList()));
     }
     for (auto [input, dims] : llvm::zip(inputs, given.byPosition)) {
       if (!dims.empty() || input.shape.empty()) {
@@ -144,7 +145,7 @@ private:
 
   llvm::Error applyShape(Input &input, const std::vector<int64_t> &dims) {
     if (dims.size() != input.shape.size()) {
-      return fail(llvm::formatv("the shape given for input '{0}' has rank {1} ({2}); the model wants rank {3} ({4})",
+      return fail(llvm::formatv("the shape given for input '{0}' has rank {1} ({2}); the model expects rank {3} ({4})",
                                 input.name, dims.size(), format(dims), input.shape.size(), format(input.shape)));
     }
     for (size_t d = 0; d < dims.size(); ++d) {
@@ -152,9 +153,9 @@ private:
         continue;
       }
       if (dims[d] < 0 || dims[d] > int64_t(1) << 40) {
-        return fail(llvm::formatv("dim {0} of input '{1}' is given as {2}; a size is wanted", d, input.name, dims[d]));
+        return fail(llvm::formatv("dim {0} of input '{1}' is given as {2}; expected a size", d, input.name, dims[d]));
       }
-      // Old exporters wrote 0 for an open dim: who gives a size for it means that.
+      // Old exporters wrote 0 for an open dim, so a size given by the user replaces it.
       if (!mlir::ShapedType::isDynamic(input.shape[d]) && input.shape[d] != dims[d] && input.shape[d] != 0) {
         return fail(llvm::formatv(
             "dim {0} of input '{1}' is {2} in the model and cannot be {3}: only the open dims of [{4}] can be "
@@ -170,7 +171,8 @@ private:
     for (const auto &[name, value] : options.inputValues.byName) {
       auto it = llvm::find_if(inputs, [&](const Input &input) { return input.name == name; });
       if (it == inputs.end()) {
-        return fail(llvm::formatv("input values name '{0}', which is no input; the inputs are {1}", name, inputList()));
+        return fail(
+            llvm::formatv("input values name '{0}', which is not an input; the inputs are {1}", name, inputList()));
       }
       auto bytes = value.encode(name, it->shape, it->element);
       if (!bytes) {
@@ -181,7 +183,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// One name, one size, in all inputs.
+  /// Checks that each dim name has the same size in all inputs.
   llvm::Error bindDimNames() {
     llvm::StringMap<std::pair<int64_t, std::string>> sizes;
     for (const Input &input : inputs) {
@@ -191,8 +193,9 @@ private:
         }
         auto [it, added] = sizes.try_emplace(name, dim, input.name);
         if (!added && it->second.first != dim) {
-          return fail(llvm::formatv("the dim '{0}' is {1} in input '{2}' and {3} in input '{4}'; one name is one size",
-                                    name, it->second.first, it->second.second, dim, input.name));
+          return fail(llvm::formatv(
+              "the dim '{0}' is {1} in input '{2}' and {3} in input '{4}'; a name must have a single size", name,
+              it->second.first, it->second.second, dim, input.name));
         }
       }
     }
@@ -231,9 +234,9 @@ bool hasAny(StringRef text, llvm::ArrayRef<StringRef> words) {
 
 constexpr int64_t kSamples = 16000, kFrames = 8;
 
-/// Of a dim by the name it has; nothing where the name says nothing.
+/// Returns a size based on the name of a dim, or nothing if the name is unknown.
 std::optional<int64_t> sizeByName(StringRef name, const LikelySizes &likely) {
-  if (name.contains('+')) { // "past_sequence_length + 1", as transformers' exports have it
+  if (name.contains('+')) { // "past_sequence_length + 1", as in exports by transformers
     int64_t sum = 0;
     llvm::SmallVector<StringRef> terms;
     name.split(terms, '+');
@@ -284,12 +287,12 @@ int64_t proposeDim(const Input &input, size_t axis, const LikelySizes &likely) {
   }
   bool state = hasAny(input.name, {"state", "hidden", "cell"}) || input.name == "h0" || input.name == "c0";
   if (state && rank == 3 && axis == 1) {
-    return 1; // of a recurrent op: layers, batch, features
+    return 1; // for a recurrent op: layers, batch, features
   }
   return audio ? kSamples : likely.tokens;
 }
 
-/// Returns true if dim |axis| counts independent samples: by its name, else because it is the first one.
+/// Returns whether dim |axis| counts independent samples, judged by its name or by being the first dim.
 bool isBatch(const Input &input, size_t axis) {
   StringRef name = input.dimNames[axis];
   if (name.contains('+')) {
@@ -362,7 +365,7 @@ llvm::Error openDims(llvm::ArrayRef<Input> inputs, const std::map<std::string, s
                     "the sizes you need: --input_shapes {1}",
                     list, flag);
   if (!refusal.empty()) {
-    text += llvm::formatv(" (these are a guess, and import does not take them: {0})", refusal);
+    text += llvm::formatv(" (these are a guess that the import rejects: {0})", refusal);
   }
   return fail(text);
 }

@@ -1,8 +1,8 @@
 //===- OnnxIntegerProducts.cpp - Handlers of products with integer results ---===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// They become products of i32 tensors, widened from bytes and less their zero points: exact whatever the zero points
-// are, which may be computed at run time. The lowering multiplies the bytes behind them.
+// They become products of i32 tensors: 8-bit integers widened to i32 minus their zero points. This is exact for any
+// zero points, including those computed at run time. The lowering multiplies the 8-bit values directly.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OpBuilders.h"
 
@@ -14,12 +14,12 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// i32(x - zero), with a zero point for all, or one per entry of dim |axis|. |zero|: number of the input, may be
-/// absent.
+/// Returns i32(x - zero), with one zero point for all elements or one per entry of dim |axis|. |zero| is the index of
+/// an optional input.
 Value centred(NodeImporter &n, Value x, unsigned zero, int64_t axis) {
   mlir::Type element = NodeImporter::elementType(x);
   if (!element.isInteger(8) && !n.failed()) {
-    n.unsupported("its operands are no bytes; allowed are int8 and uint8");
+    n.unsupported("its operands are not int8 or uint8");
   }
   Value wide = n.cast(x, n.b.getI32Type());
   if (!n.hasInput(zero)) {
@@ -59,7 +59,7 @@ void convInteger(NodeImporter &n) {
   n.setOutput(0, makeConv(n, x, w, {}));
 }
 
-/// f32(sums) * scale + bias, as onnxruntime orders it.
+/// Returns f32(sums) * scale + bias, in the order of onnxruntime.
 void finish(NodeImporter &n, Value sums, Value scale, unsigned bias) {
   Value y = n.create<MulOp>(n.cast(sums, n.b.getF32Type()), scale);
   n.setOutput(0, n.hasInput(bias) ? n.create<AddOp>(y, n.input(bias)) : y);

@@ -1,8 +1,8 @@
-//===- OnnxLegacy.cpp - Operators of opsets before 7 ---===//
+//===- OnnxLegacy.cpp - Operators of opsets before 7 ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
-// Each is written as the operator of opset 7 that does the same, whose handler then reads it. Operators that are not
-// here have kept their meaning, or their handlers read what older files have (the lists of changes: ONNX's
-// Changelog.md).
+// Each operator is rewritten as the equivalent one of opset 7 and then passed to the handler of that opset. Operators
+// that are not listed here have the same meaning in all opsets, or their handlers also support the old form. ONNX's
+// Changelog.md lists the changes.
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -16,7 +16,7 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// The node that a legacy one is turned into.
+/// The node that replaces a legacy node.
 class Upgrade {
 public:
   explicit Upgrade(NodeImporter &n) : n(n), node(n.node) { drop("consumed_inputs"); }
@@ -55,7 +55,7 @@ public:
     }
   }
 
-  /// Makes |value| the i-th input, under a name that no file can have.
+  /// Binds |value| as the i-th input, under a name that cannot occur in a file.
   void setInput(int i, Value value) {
     std::string name = (nodeName(n.node) + StringRef("\0legacy", 7) + llvm::Twine(i)).str();
     n.graph.bind(name, value);
@@ -71,7 +71,7 @@ public:
     }
   }
 
-  /// Imports the node as the operator of opset 7.
+  /// Imports the node as an operator of opset 7.
   void run() {
     if (n.failed()) {
       return;
@@ -95,15 +95,15 @@ private:
   onnx::NodeProto node;
 };
 
-/// |value| with dims of size 1 behind its own.
+/// Returns |value| with dims of size 1 appended.
 Value withTrailingOnes(NodeImporter &n, Value value, int64_t count) {
   Ints shape(NodeImporter::shape(value));
   shape.append(count, 1);
   return n.reshape(value, shape);
 }
 
-/// Add and the like: the second operand's dims stand at `axis` of the first, or at its end; without `broadcast` the
-/// shapes are equal.
+/// Add and similar operators: the dims of the second operand are aligned at `axis` of the first, or at its end. Without
+/// `broadcast`, the shapes must be equal.
 void broadcasting(NodeImporter &n) {
   Upgrade upgrade(n);
   Value a = n.input(0), b = n.input(1);
@@ -123,7 +123,7 @@ void broadcasting(NodeImporter &n) {
     int64_t axis = n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(a));
     int64_t behind = NodeImporter::rank(a) - axis - NodeImporter::rank(b);
     if (!n.failed() && behind < 0) {
-      n.fail(llvm::formatv("the second operand of rank {0} does not fit at axis {1} of the first, of rank {2}",
+      n.fail(llvm::formatv("the second operand of rank {0} cannot be aligned at axis {1} of the first, of rank {2}",
                            NodeImporter::rank(b), axis, NodeImporter::rank(a)));
     } else if (behind > 0) {
       upgrade.setInput(1, withTrailingOnes(n, b, behind));
@@ -134,7 +134,7 @@ void broadcasting(NodeImporter &n) {
   upgrade.run();
 }
 
-/// A slope of [C] is one per channel, which is dim 1.
+/// A slope of [C] means one slope per channel (dim 1).
 void prelu(NodeImporter &n) {
   Upgrade upgrade(n);
   Value x = n.input(0), slope = n.input(1);
@@ -150,31 +150,31 @@ void gemm(NodeImporter &n) {
   upgrade.run();
 }
 
-/// BatchNormalization and Dropout: `is_test` tells inference from training, which is the default.
+/// BatchNormalization and Dropout: `is_test` selects inference. The default is training.
 void inferenceOnly(NodeImporter &n) {
   Upgrade upgrade(n);
   if (n.intAttr("is_test", 0) == 0) {
-    n.unsupported("'is_test' is not set, so it trains; export the model for inference");
+    n.unsupported("'is_test' is not set, so it is in training mode; export the model for inference");
   }
   upgrade.drop("is_test");
   upgrade.run();
 }
 
-/// `output_sequence`: whether Y is made; whoever reads it says so anyway.
+/// `output_sequence` says whether Y is produced. This is ignored, because the users of Y show it.
 void recurrent(NodeImporter &n) {
   Upgrade upgrade(n);
   upgrade.drop("output_sequence");
   upgrade.run();
 }
 
-/// Cast: the type was a word.
+/// Cast: the type is given by name.
 void cast(NodeImporter &n) {
   Upgrade upgrade(n);
   const onnx::AttributeProto *to = n.findAttr("to");
   if (to && (to->type() == onnx::AttributeProto::STRING || !to->s().empty())) {
     onnx::TensorProto::DataType type;
     if (!onnx::TensorProto::DataType_Parse(StringRef(to->s()).upper(), &type)) {
-      n.fail(llvm::formatv("attribute 'to' is '{0}', which is no type", to->s()));
+      n.fail(llvm::formatv("attribute 'to' is '{0}', which is not a type", to->s()));
     } else {
       upgrade.setInt("to", type);
     }
@@ -182,7 +182,7 @@ void cast(NodeImporter &n) {
   upgrade.run();
 }
 
-/// Reshape: the shape was an attribute.
+/// Reshape: the shape is an attribute.
 void reshape(NodeImporter &n) {
   Upgrade upgrade(n);
   if (n.numInputs() < 2) {
@@ -198,16 +198,16 @@ void pad(NodeImporter &n) {
   upgrade.run();
 }
 
-/// Tile: one axis, and how often.
+/// Tile: a single axis and its number of repeats.
 void tile(NodeImporter &n) {
   Upgrade upgrade(n);
   Value x = n.input(0);
-  auto whole = [](llvm::ArrayRef<double> values) { // they have the type of the tensor
+  auto whole = [](llvm::ArrayRef<double> values) { // values of the tensor's type
     return values.size() == 1 && std::abs(values[0]) < 0x1p53 && values[0] == std::trunc(values[0]);
   };
   auto tiles = n.constantDoubles(1, "the number of tiles"), axes = n.constantDoubles(2, "the axis");
   if (n.failed() || !whole(tiles) || !whole(axes)) {
-    n.fail("'tiles' and 'axis' are not single whole numbers");
+    n.fail("'tiles' and 'axis' are not single integers");
     return;
   }
   Ints repeats(NodeImporter::rank(x), 1);
@@ -220,7 +220,7 @@ void tile(NodeImporter &n) {
   upgrade.run();
 }
 
-/// LpPool and GlobalLpPool: p was a float.
+/// LpPool and GlobalLpPool: p is a float.
 void lpPool(NodeImporter &n) {
   Upgrade upgrade(n);
   const onnx::AttributeProto *p = n.findAttr("p");
@@ -244,7 +244,7 @@ void upsample(NodeImporter &n) {
   upgrade.run();
 }
 
-/// Selu: the defaults had fewer digits.
+/// Selu: the defaults have fewer digits.
 void selu(NodeImporter &n) {
   Upgrade upgrade(n);
   upgrade.setDefault("alpha", 1.6732F);
@@ -252,7 +252,7 @@ void selu(NodeImporter &n) {
   upgrade.run();
 }
 
-/// |handler| reads files of opsets below |until|.
+/// |handler| is used for opsets below |until|.
 struct LegacyEntry {
   StringRef name;
   Handler handler;

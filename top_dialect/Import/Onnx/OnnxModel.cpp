@@ -1,4 +1,4 @@
-//===- OnnxModel.cpp - Parsing of ONNX files and checks of their structure ---===//
+//===- OnnxModel.cpp - Parsing and structural checks of ONNX files --------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/OnnxModel.h"
 
@@ -31,7 +31,7 @@ llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// What the first bytes look like, for the message about a file that does not parse.
+/// Returns what kind of file the first bytes suggest, for the error about a file that cannot be parsed.
 StringRef guessContents(StringRef bytes) {
   if (bytes.empty()) {
     return "it is empty";
@@ -47,13 +47,13 @@ StringRef guessContents(StringRef bytes) {
   }
   bool text = llvm::all_of(bytes.take_front(256),
                            [](char c) { return c == '\n' || c == '\r' || c == '\t' || (c >= 32 && c < 127); });
-  return text ? "it is text" : "the bytes are no ONNX protobuf; it may be truncated or damaged";
+  return text ? "it is text" : "its bytes are not an ONNX protobuf; it may be truncated or damaged";
 }
 
 llvm::Error parseBytes(StringRef bytes, StringRef path, onnx::ModelProto &proto) {
   auto refuse = [&]() { return fail(llvm::formatv("'{0}' is not an ONNX model: {1}", path, guessContents(bytes))); };
   if (bytes.size() > size_t(INT_MAX)) {
-    return fail(llvm::formatv("'{0}' has {1} bytes; protobuf holds at most 2 GiB: save the weights as external data "
+    return fail(llvm::formatv("'{0}' has {1} bytes; protobuf supports at most 2 GiB: save the weights as external data "
                               "(onnx.save_model(..., save_as_external_data=True))",
                               path, bytes.size()));
   }
@@ -64,7 +64,7 @@ llvm::Error parseBytes(StringRef bytes, StringRef path, onnx::ModelProto &proto)
   if (!proto.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
     return refuse();
   }
-  // Almost any short byte string parses as some protobuf; a model has a graph and an IR version.
+  // Most short byte strings parse as some protobuf. A model has a graph and an IR version.
   if (!proto.has_graph() || proto.ir_version() <= 0) {
     return refuse();
   }
@@ -77,20 +77,20 @@ llvm::Error readOpsets(OnnxModel &model) {
   }
   if (!model.opsets.contains("")) {
     if (model.proto->ir_version() < 3) {
-      model.opsets[""] = 1; // as the specification has it for these files
+      model.opsets[""] = 1; // the default for these files in the specification
     } else if (llvm::any_of(model.proto->graph().node(),
                             [](const onnx::NodeProto &node) { return normalizeDomain(node.domain()).empty(); })) {
-      return unsupported(llvm::formatv("'{0}' names no ONNX opset, and files of its IR version {1} must: export the "
+      return unsupported(llvm::formatv("'{0}' does not name an ONNX opset, which IR version {1} requires: export the "
                                        "model again",
                                        model.path, model.proto->ir_version()));
     } else {
-      return llvm::Error::success(); // a model of other domains alone
+      return llvm::Error::success(); // a model that only uses other domains
     }
   }
   int64_t version = model.opsetOf("");
   if (version > kNewestOpset) {
     return unsupported(
-        llvm::formatv("'{0}' uses ONNX opset {1}; the newest that is known is {2}: export it for that one or update "
+        llvm::formatv("'{0}' uses ONNX opset {1}; the newest supported opset is {2}: export it for that one or update "
                       "Tessera",
                       model.path, version, kNewestOpset));
   }
@@ -155,7 +155,7 @@ llvm::Expected<OnnxModel> parseOnnxModel(StringRef bytes, StringRef path) {
 
 namespace {
 
-/// Kahn's algorithm over the nodes of one graph.
+/// Sorts the nodes of one graph with Kahn's algorithm.
 class NodeSorter {
 public:
   NodeSorter(const onnx::GraphProto &graph, llvm::function_ref<bool(StringRef)> outer) : graph(graph), outer(outer) {}
@@ -177,7 +177,7 @@ private:
         return fail(llvm::formatv("the graph has two inputs named '{0}': names must be unique", input.name()));
       }
     }
-    // An initializer may have the name of an input, whose default it then is.
+    // An initializer may have the name of an input. It is then the input's default.
     llvm::StringSet<> constants;
     for (const auto &tensor : graph.initializer()) {
       given.insert(tensor.name());
@@ -195,7 +195,7 @@ private:
           continue;
         }
         if (given.contains(output) || !producer.try_emplace(output, i).second) {
-          return fail(llvm::formatv("{0} makes the tensor '{1}', which {2} makes already: names must be unique",
+          return fail(llvm::formatv("{0} produces the tensor '{1}', which {2} already produces: names must be unique",
                                     describeNode(graph.node(i)), output,
                                     given.contains(output) ? "a graph input or initializer"
                                                            : describeNode(graph.node(producer.lookup(output)))));
@@ -205,7 +205,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// |user|: the node of this graph; |node|: it or a node in one of its sub-graphs.
+  /// |user| is the index of a node of this graph. |node| is the same node or a node in one of its sub-graphs.
   llvm::Error addUses(int user, const onnx::NodeProto &node, const llvm::StringSet<> &local, unsigned depth) {
     if (depth > 64) {
       return fail(llvm::formatv("{0}: sub-graphs are nested more than 64 deep", describeNode(node)));
@@ -219,7 +219,7 @@ private:
         users[it->second].push_back(user);
         ++pending[user];
       } else if (!given.contains(input) && !outer(input)) {
-        return fail(llvm::formatv("{0} reads the tensor '{1}', which no node, input or initializer makes",
+        return fail(llvm::formatv("{0} reads the tensor '{1}', which no node, input or initializer produces",
                                   describeNode(node), input));
       }
     }
@@ -275,7 +275,7 @@ private:
   }
 
   llvm::Expected<std::vector<const onnx::NodeProto *>> order() {
-    // A file in order (nearly all are) keeps it: ready nodes are taken by lowest index.
+    // Ready nodes are taken by lowest index, so a file that is in order, as nearly all are, keeps its order.
     std::priority_queue<int, std::vector<int>, std::greater<>> ready;
     for (int i = 0; i < graph.node_size(); ++i) {
       if (pending[i] == 0) {
@@ -300,9 +300,9 @@ private:
     return sorted;
   }
 
-  /// Walks from an unfinished node backwards along unfinished producers until one repeats.
+  /// Walks backwards from an unfinished node along unfinished producers until a node repeats.
   llvm::Error describeCycle() {
-    // Every unfinished node has an unfinished producer, or it would have become ready.
+    // Every unfinished node has an unfinished producer, otherwise it would have become ready.
     std::vector<int> waitsFor(graph.node_size(), -1);
     for (int i = 0; i < graph.node_size(); ++i) {
       for (int user : users[i]) {

@@ -1,4 +1,4 @@
-//===- OnnxModel.h - A parsed ONNX file whose structure has been checked ---===//
+//===- OnnxModel.h - A parsed ONNX file with checked structure ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,21 +17,21 @@
 
 namespace tessera::top::onnx_import {
 
-/// Newest opset of ai.onnx that is read: a newer one may give an operator we know another meaning.
+/// Newest supported opset of ai.onnx. A newer one might change the meaning of a known operator.
 inline constexpr int64_t kNewestOpset = 28;
-/// Operators of older opsets are upgraded to this one's (OnnxLegacy.cpp).
+/// Operators of older opsets are converted to their form in this opset (OnnxLegacy.cpp).
 inline constexpr int64_t kFirstModernOpset = 7;
 
-/// What is counted, and said once, for a whole file, its functions included.
+/// Counts and warnings for a whole file, including its functions.
 struct ImportState {
-  int64_t nodes = 0;       ///< imported so far, those of a function once per call
-  int64_t loopBodies = 0;  ///< imported so far
-  int64_t readBytes = 0;   ///< of the file's constants that have been used
-  int64_t foldedBytes = 0; ///< of constants that were computed
+  int64_t nodes = 0;       ///< nodes imported so far; nodes of a function count once per call
+  int64_t loopBodies = 0;  ///< loop bodies imported so far
+  int64_t readBytes = 0;   ///< size of the file's constants used so far
+  int64_t foldedBytes = 0; ///< size of the constants computed so far
   std::function<void(llvm::StringRef)> warn;
-  llvm::StringSet<> warned; ///< what has been said already
+  llvm::StringSet<> warned; ///< messages that have been given
 
-  /// Tells the user |message|, unless he was told the same before.
+  /// Passes |message| to `warn`, unless the same message was given before.
   void warnOnce(const llvm::Twine &message) {
     std::string text = message.str();
     if (warn && warned.insert(text).second) {
@@ -40,15 +40,15 @@ struct ImportState {
   }
 };
 
-/// The model-local functions of a file by domain, name and overload.
+/// Maps domain, name and overload to the model-local functions of a file.
 using FunctionTable = llvm::StringMap<const onnx::FunctionProto *>;
 
-/// The parsed file with what the importer needs to know of it as a whole; or the body of one of its functions, where a
-/// node calls it (instantiate), in the place of the file's graph.
+/// A parsed file and what the importer needs to know about it as a whole. For a function call (see instantiate), the
+/// body of the function takes the place of the file's graph.
 struct OnnxModel {
   std::shared_ptr<onnx::ModelProto> proto;
   std::string path;
-  std::string folder;              ///< where external data may lie
+  std::string folder;              ///< folder that may contain external data
   std::array<uint64_t, 2> hash{};  ///< of the file's bytes
   llvm::StringMap<int64_t> opsets; ///< by domain; "" is ai.onnx
   int64_t maxFoldBytes = 0;        ///< ImportOptions::maxFoldBytes
@@ -56,7 +56,7 @@ struct OnnxModel {
   int64_t foldLimit = 0;           ///< ImportOptions::memoryLimit
   std::shared_ptr<const FunctionTable> functions = std::make_shared<FunctionTable>();
   std::shared_ptr<ImportState> state = std::make_shared<ImportState>();
-  unsigned callDepth = 0; ///< how many functions lie around this body
+  unsigned callDepth = 0; ///< number of function calls around this body
 
   int64_t opsetOf(llvm::StringRef domain) const {
     auto it = opsets.find(domain);
@@ -64,24 +64,24 @@ struct OnnxModel {
   }
 };
 
-/// Reads and parses |path|. Says of anything that is no ONNX model what it is instead.
+/// Reads and parses |path|. If it is not an ONNX model, the error says what kind of file it is.
 llvm::Expected<OnnxModel> loadOnnxModel(llvm::StringRef path);
 
-/// The same for the bytes of the file |path|.
+/// Parses the bytes of the file |path|.
 llvm::Expected<OnnxModel> parseOnnxModel(llvm::StringRef bytes, llvm::StringRef path);
 
-/// "node 'conv1' (Conv)"; unnamed nodes are called by their first output.
+/// Returns for example "node 'conv1' (Conv)". For a node without a name, uses that of its first output.
 std::string describeNode(const onnx::NodeProto &node);
 
-/// Name of a node: its own, else that of its first output.
+/// Returns the name of a node, or of its first output if the node has none.
 std::string nodeName(const onnx::NodeProto &node);
 
-/// ai.onnx is written as "" in newer files and by name in others.
+/// Returns "" for both spellings of the default domain, "" and "ai.onnx".
 llvm::StringRef normalizeDomain(llvm::StringRef domain);
 
-/// Nodes of |graph| in an order in which every value is made before it is used. |outer| tells
-/// whether a name is visible from an enclosing graph. Fails on cycles, values nobody makes and
-/// values made twice; the message names nodes and tensors.
+/// Returns the nodes of |graph| in an order in which every value is produced before it is used. |outer| returns whether
+/// a name is visible in an enclosing graph. Fails on cycles, on values that no node produces and on values produced
+/// twice; the message names the nodes and tensors.
 llvm::Expected<std::vector<const onnx::NodeProto *>> sortNodes(const onnx::GraphProto &graph,
                                                                llvm::function_ref<bool(llvm::StringRef)> outer);
 

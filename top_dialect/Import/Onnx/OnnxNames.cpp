@@ -1,4 +1,4 @@
-//===- OnnxNames.cpp - Names of an ONNX file that no text can hold ---===//
+//===- OnnxNames.cpp - Normalisation of names that are not valid text -----===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/OnnxNames.h"
 
@@ -22,7 +22,7 @@ constexpr size_t kMaxName = 16384;
 
 bool isFine(StringRef text) { return text.size() <= kMaxName && !text.contains('\0') && llvm::json::isUTF8(text); }
 
-/// Calls |change| for every text (not: bytes) of |message| and all in it, and stores what it returns.
+/// Replaces every text in |message| and its sub-messages by the result of |change|. Fields of type bytes are unchanged.
 void changeTexts(google::protobuf::Message &message, llvm::function_ref<std::string(const std::string &)> change) {
   using Field = google::protobuf::FieldDescriptor;
   const google::protobuf::Reflection &reflection = *message.GetReflection();
@@ -75,7 +75,7 @@ std::string escape(StringRef text) {
   return result;
 }
 
-/// The beginning and the end of a text, cut between characters.
+/// Returns the beginning and the end of a text, cut between characters.
 std::string shorten(StringRef text) {
   auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
   size_t head = kMaxName / 2, tail = text.size() - kMaxName / 4;

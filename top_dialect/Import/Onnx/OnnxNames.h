@@ -1,4 +1,4 @@
-//===- OnnxNames.h - Names of an ONNX file that no text can hold ---===//
+//===- OnnxNames.h - Normalisation of names that are not valid text -------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,10 +6,9 @@
 
 namespace tessera::top::onnx_import {
 
-/// Makes every name and text of |model| valid UTF-8 without zero bytes, and at most 16,384 bytes long: bytes that are
-/// not become
-/// "\xNN", the middle of a longer one "...". Equal texts stay equal, different ones different. Everything behind the
-/// importer (messages, JSON, the .bmodel, C strings) may so rely on it.
+/// Turns all names and texts of |model| into valid UTF-8 without zero bytes, at most 16,384 bytes long. Invalid bytes
+/// become "\xNN", and the middle of a longer text becomes "...". Equal texts stay equal and different ones stay
+/// different. All later stages (messages, JSON, the .bmodel, C strings) can rely on this.
 void escapeNames(onnx::ModelProto &model);
 
 } // namespace tessera::top::onnx_import

@@ -1,8 +1,8 @@
-//===- OnnxQLinear.cpp - Handlers of operators between integers of a scale ---===//
+//===- OnnxQLinear.cpp - Handlers of operators on quantised integers ------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each becomes dequantize, the float op, quantize: the form that QDQ models have, from which the lowering makes integer
-// ops. So what an operator computes is said once, and does not depend on how the model spells it.
+// Each operator becomes dequantize, the float op and quantize. QDQ models have the same form, and the lowering turns it
+// into integer ops. This way, each operation is defined only once, and both spellings in a model give the same result.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OpBuilders.h"
 
@@ -14,12 +14,12 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Input |i| of one number, or of one per entry of dim |axis|, so that it broadcasts to rank |rank|.
+/// Returns input |i|, with one number or one per entry of dim |axis|, in a shape that broadcasts to rank |rank|.
 Value parameter(NodeImporter &n, unsigned i, int64_t rank, int64_t axis) {
   Value value = n.input(i);
   int64_t own = NodeImporter::rank(value);
   if (n.failed() || own > 1) {
-    // Batches of matrices with a scale per row or column have the rank of the matrices already.
+    // Batches of matrices with a scale per row or column already have the rank of the matrices.
     if (own != rank) {
       n.fail(llvm::formatv("its input {0} has rank {1}; 0, 1 and {2} are allowed", i, own, rank));
     }
@@ -31,20 +31,20 @@ Value parameter(NodeImporter &n, unsigned i, int64_t rank, int64_t axis) {
   }
   Ints dims(rank, 1);
   if (axis < 0 || axis >= rank) {
-    n.fail(llvm::formatv("its input {0} has {1} entries; one is wanted", i, count));
+    n.fail(llvm::formatv("its input {0} has {1} entries; expected one", i, count));
     return value;
   }
   dims[axis] = count;
   return n.reshape(value, dims);
 }
 
-/// Where an operator has a quantised operand: its integers, scale and zero point.
+/// The input indices of a quantised operand: its integers, scale and zero point.
 struct Place {
   unsigned values, scale, zero;
 };
 constexpr Place at(unsigned first) { return {first, first + 1, first + 2}; }
 
-/// The operand in f32; per-channel parameters go along |axis|.
+/// Returns the operand in f32. Per-channel parameters apply along |axis|.
 Value dequantise(NodeImporter &n, Place place, int64_t axis = -1) {
   Value x = n.input(place.values);
   int64_t rank = NodeImporter::rank(x);
@@ -54,7 +54,8 @@ Value dequantise(NodeImporter &n, Place place, int64_t axis = -1) {
   return n.create<DequantizeOp>(x, scale, zero);
 }
 
-/// The result: |y| quantised by the inputs |scale| and |zero|; without a zero point it has the type of input |like|.
+/// Sets the result to |y| quantised with the inputs |scale| and |zero|. Without a zero point it has the type of input
+/// |like|.
 void quantise(NodeImporter &n, Value y, unsigned scale, unsigned zero, unsigned like = 0) {
   int64_t rank = NodeImporter::rank(y);
   Value zeroPoint =
@@ -70,7 +71,7 @@ bool requireChannelsFirst(NodeImporter &n) {
   return !n.failed();
 }
 
-/// An i32 bias, in units of the scales of both operands.
+/// Dequantises an i32 bias whose scale is the product of the scales of both operands.
 Value dequantiseBias(NodeImporter &n, unsigned bias, unsigned scaleA, unsigned scaleB) {
   Value values = n.input(bias);
   auto flat = [&](unsigned i) {
@@ -101,14 +102,14 @@ void qLinearMatMul(NodeImporter &n) {
   quantise(n, makeNumpyMatMul(n, a, b), 6, 7);
 }
 
-/// alpha a b + c; the bias has the scale of alpha a b. Without a scale for it the result is f32.
+/// Computes alpha a b + c, where the bias has the scale of alpha a b. Without an output scale the result is f32.
 void qGemm(NodeImporter &n) {
   bool transA = n.intAttr("transA", 0) != 0, transB = n.intAttr("transB", 0) != 0;
   double alpha = n.floatAttr("alpha", 1.0);
   Value a = dequantise(n, at(0)), b = dequantise(n, at(3), transB ? 0 : 1), c;
   if (NodeImporter::rank(a) != 2 || NodeImporter::rank(b) != 2) {
-    n.fail(llvm::formatv("its operands have ranks {0} and {1}; 2 is wanted", NodeImporter::rank(a),
-                         NodeImporter::rank(b)));
+    n.fail(
+        llvm::formatv("its operands have ranks {0} and {1}; expected 2", NodeImporter::rank(a), NodeImporter::rank(b)));
   }
   if (n.failed()) {
     return;
@@ -119,7 +120,7 @@ void qGemm(NodeImporter &n) {
   }
   bool row = c && NodeImporter::dim(c, NodeImporter::rank(c) - 1) == columns &&
              (NodeImporter::rank(c) == 1 || (NodeImporter::rank(c) == 2 && NodeImporter::dim(c, 0) == 1));
-  // A dequantised row stays one: the lowering reads its integers.
+  // A dequantised row stays a row, because the lowering reads its integers.
   bool inside = row && NodeImporter::rank(c) == 1;
   Value y = n.create<MatMulOp>(a, b, inside ? c : Value(), transA, transB, false, llvm::APFloat(-1.0));
   if (c && !inside) {
@@ -170,10 +171,10 @@ void qLinearReduceMean(NodeImporter &n) {
   quantise(n, n.create<ReduceOp>(x, ReduceKind::mean, axes, n.intAttr("keepdims", 1) != 0), 3, 4);
 }
 
-/// Inputs: scale and zero point of the result, then three for each part.
+/// The inputs are the scale and zero point of the result, then three inputs per part.
 void qLinearConcat(NodeImporter &n) {
   if (n.numInputs() < 5 || n.numInputs() % 3 != 2) {
-    n.fail(llvm::formatv("it has {0} inputs; two and three per part are wanted", n.numInputs()));
+    n.fail(llvm::formatv("it has {0} inputs; expected two and three per part", n.numInputs()));
     return;
   }
   llvm::SmallVector<Value> parts;
@@ -184,7 +185,7 @@ void qLinearConcat(NodeImporter &n) {
   quantise(n, n.create<ConcatOp>(mlir::ValueRange(parts), axis), 0, 1, 2);
 }
 
-/// The attribute opset says which softmax is meant.
+/// The attribute opset selects the softmax definition.
 void qLinearSoftmax(NodeImporter &n) {
   Value x = dequantise(n, at(0));
   quantise(n, n.requiredInt("opset") < 13 ? makeFlatSoftmax(n, x, false) : makeSoftmax(n, x, false), 3, 4);

@@ -1,7 +1,7 @@
 //===- OnnxQuantize.cpp - Handlers of explicit quantisation ---===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// They become quantize and dequantize ops, the form that the quantiser writes too; nothing here decides precisions.
+// They become quantize and dequantize ops, the same form that the quantiser produces. No precision is chosen here.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OpBuilders.h"
 #include "top_dialect/Import/Onnx/StorageTypes.h"
@@ -32,7 +32,8 @@ Value repeatBlocks(NodeImporter &n, Value parameter, int64_t axis, int64_t block
 
 namespace {
 
-/// A scale or zero point in a form that broadcasts to |x|: one for all, one per entry of `axis`, or one per block.
+/// Reshapes a scale or zero point so that it broadcasts to |x|. It has one entry, one per entry of `axis`, or one per
+/// block.
 Value alignParameter(NodeImporter &n, Value parameter, Value x) {
   int64_t rank = NodeImporter::rank(x),
           count = NodeImporter::rank(parameter) == 0 ? 1 : NodeImporter::dim(parameter, 0);
@@ -94,13 +95,13 @@ void dequantizeLinear(NodeImporter &n) {
   } else {
     y = n.create<DequantizeOp>(x, f32Scale, zero);
   }
-  // In f32 whatever the type of scale is; a narrower result is rounded once.
+  // Computed in f32 for any type of the scale. A narrower result is rounded once.
   n.setOutput(0, n.cast(y, type));
 }
 
 } // namespace
 
-/// The range is widened to hold 0. Where it is 0 alone the scale is 1, as in onnxruntime.
+/// The range is widened to contain 0. If it contains only 0, the scale is 1, as in onnxruntime.
 DynamicallyQuantised makeDynamicQuantize(NodeImporter &n, Value x) {
   Ints axes;
   for (int64_t d = 0; d < NodeImporter::rank(x); ++d) {

@@ -12,7 +12,7 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Activation functions of recurrent operators with the parameters they have unless the node gives others.
+/// Activation functions of recurrent operators with the default values of their parameters.
 struct Activation {
   StringRef name;
   double alpha;
@@ -53,7 +53,7 @@ llvm::SmallVector<StringRef> defaultActivations(RnnKind kind) {
   return {};
 }
 
-/// The alpha and beta lists hold one entry for each activation that takes one, in order.
+/// The lists alpha and beta contain one entry per activation that has this parameter, in order.
 void checkParameters(NodeImporter &n, llvm::ArrayRef<StringRef> activations) {
   auto alphas = n.floatsAttr("activation_alpha");
   auto betas = n.floatsAttr("activation_beta");
@@ -101,20 +101,20 @@ RnnDirection readDirection(NodeImporter &n) {
   std::string text = n.stringAttr("direction", "forward");
   auto direction = symbolizeRnnDirection(text);
   if (!direction) {
-    n.fail(llvm::formatv("direction '{0}' is none of forward, reverse, bidirectional", text));
+    n.fail(llvm::formatv("direction '{0}' is unknown; allowed are forward, reverse and bidirectional", text));
   }
   return direction.value_or(RnnDirection::forward);
 }
 
-/// Batch-first tensors (layout = 1) become sequence-first and back.
+/// Converts batch-first tensors (layout = 1) to sequence-first and back.
 Value swapFirst(NodeImporter &n, Value value) {
   if (!value || NodeImporter::rank(value) != 3) {
-    return value; // of another rank: the inference says so
+    return value; // another rank, which shape inference reports
   }
   return n.transpose(value, {1, 0, 2});
 }
 
-/// A recurrent operator with the weights |w| and |r|; all else is as the node says.
+/// Creates a recurrent operator with the weights |w| and |r| and the other operands and attributes of the node.
 void makeRecurrent(NodeImporter &n, RnnKind kind, Value w, Value r) {
   RnnDirection direction = readDirection(n);
   int64_t directions = direction == RnnDirection::bidirectional ? 2 : 1;
@@ -127,7 +127,7 @@ void makeRecurrent(NodeImporter &n, RnnKind kind, Value w, Value r) {
   Value initialC = kind == RnnKind::lstm ? n.optionalInput(6) : Value();
   Value peephole = kind == RnnKind::lstm ? n.optionalInput(7) : Value();
   if (NodeImporter::rank(r) != 3) {
-    n.fail(llvm::formatv("input 2 (R) has rank {0}, must have 3", NodeImporter::rank(r)));
+    n.fail(llvm::formatv("input 2 (R) has rank {0}; it must have rank 3", NodeImporter::rank(r)));
     return;
   }
   int64_t hidden = n.intAttr("hidden_size", NodeImporter::shape(r)[2]);
@@ -158,11 +158,12 @@ void recurrent(NodeImporter &n) {
   makeRecurrent(n, kind, n.input(1), n.input(2));
 }
 
-/// The bytes of input |weights|, [D, K, 4 H], with their scale and zero point, [D] or [D, 4 H], as floats [D, 4 H, K].
+/// Returns the 8-bit input |weights|, [D, K, 4 H], dequantised with the inputs |scale| and |zero|, [D] or [D, 4 H], as
+/// floats [D, 4 H, K].
 Value dequantisedGates(NodeImporter &n, unsigned weights, unsigned scale, unsigned zero) {
   Value w = n.input(weights);
   if (!n.failed() && (!NodeImporter::elementType(w).isInteger(8) || NodeImporter::rank(w) != 3)) {
-    n.fail(llvm::formatv("input {0} is no tensor of bytes of rank 3", weights));
+    n.fail(llvm::formatv("input {0} is not an 8-bit tensor of rank 3", weights));
   }
   auto parameter = [&](unsigned i) {
     Value p = n.input(i);
@@ -177,8 +178,8 @@ Value dequantisedGates(NodeImporter &n, unsigned weights, unsigned scale, unsign
   return n.transpose(n.create<MulOp>(centred, parameter(scale)), {0, 2, 1});
 }
 
-/// com.microsoft: an LSTM with weights of 8 bits. onnxruntime rounds the activations to 8 bits, too, which is its way
-/// to multiply bytes and costs accuracy; they stay floats here.
+/// DynamicQuantizeLSTM of com.microsoft: an LSTM with 8-bit weights. onnxruntime also rounds the activations to 8 bits
+/// for its 8-bit products, which costs accuracy. Here they stay floats.
 void dynamicQuantizeLstm(NodeImporter &n) {
   Value w = dequantisedGates(n, 1, 8, 9), r = dequantisedGates(n, 2, 10, 11);
   makeRecurrent(n, RnnKind::lstm, w, r);

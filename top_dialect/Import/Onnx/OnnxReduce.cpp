@@ -21,7 +21,7 @@ Ints allAxes(int64_t rank) {
   return axes;
 }
 
-/// |shape| with the dims from |axis| on joined to one.
+/// Returns |shape| with the dims from |axis| on merged into one.
 Ints joinedFrom(llvm::ArrayRef<int64_t> shape, int64_t axis) {
   int64_t inner = 1;
   for (int64_t dim : shape.drop_front(axis)) {
@@ -32,8 +32,8 @@ Ints joinedFrom(llvm::ArrayRef<int64_t> shape, int64_t axis) {
   return joined;
 }
 
-/// What |kind| makes of each element of |x| alone: not the element itself where squares, magnitudes or logarithms are
-/// summed.
+/// Returns the reduction |kind| of each element of |x| alone. It differs from the element for sums of squares,
+/// magnitudes and logarithms.
 Value reduceNothing(NodeImporter &n, Value x, ReduceKind kind) {
   if (kind != ReduceKind::l1 && kind != ReduceKind::l2 && kind != ReduceKind::sum_square &&
       kind != ReduceKind::log_sum) {
@@ -48,8 +48,8 @@ Value reduceNothing(NodeImporter &n, Value x, ReduceKind kind) {
   return n.create<ReduceOp>(n.reshape(x, single), kind, Ints{int64_t(single.size()) - 1}, false);
 }
 
-/// axes are an attribute up to a version and an input later; nothing given means all, or none with
-/// noop_with_empty_axes. A scalar has none.
+/// The axes are an attribute in older opsets and an input in newer ones. Without axes, all dims are reduced, or none
+/// with noop_with_empty_axes. A scalar has no axes.
 template <ReduceKind kind>
 void reduce(NodeImporter &n) {
   Value x = n.input(0);
@@ -76,7 +76,7 @@ void cumSum(NodeImporter &n) {
   Value x = n.input(0);
   Ints axis = n.constantInts(1, "the axis");
   if (axis.size() != 1) {
-    n.fail("the axis is no single number");
+    n.fail("the axis is not a single number");
     return;
   }
   n.setOutput(0, n.create<CumSumOp>(x, n.normalizeAxis(axis[0], NodeImporter::rank(x)), n.intAttr("exclusive", 0) != 0,
@@ -96,7 +96,7 @@ void topK1(NodeImporter &n) { makeTopK(n, n.requiredInt("k"), true); }
 void topK(NodeImporter &n) {
   Ints k = n.constantInts(1, "k");
   if (k.size() != 1) {
-    n.fail("k is no single number");
+    n.fail("k is not a single number");
     return;
   }
   makeTopK(n, k[0], n.intAttr("largest", 1) != 0);
@@ -112,7 +112,7 @@ Value makeFlatSoftmax(NodeImporter &n, Value x, bool log) {
   int64_t rank = NodeImporter::rank(x), axis = n.intAttr("axis", 1);
   axis = axis == rank ? rank : n.normalizeAxis(axis, rank);
   llvm::ArrayRef<int64_t> shape = NodeImporter::shape(x);
-  // One axis that is not 1 in size: the plain form is the same and keeps the rank.
+  // If at most one axis has a size other than 1, the plain form gives the same result and keeps the rank.
   int64_t wide = -1, count = 0;
   for (int64_t d = axis; d < rank; ++d) {
     if (shape[d] != 1) {
@@ -125,7 +125,7 @@ Value makeFlatSoftmax(NodeImporter &n, Value x, bool log) {
   }
   Ints flat = joinedFrom(shape, axis), original(shape);
   if (mlir::ShapedType::isDynamic(flat.back())) {
-    n.unsupported("softmax over several dims needs them static: fix them with --input_shapes");
+    n.unsupported("softmax over several dims needs these to be static: fix them with --input_shapes");
     return x;
   }
   Value y = n.create<SoftmaxOp>(n.reshape(x, flat), axis, log);
@@ -168,12 +168,12 @@ void batchNorm(NodeImporter &n) {
     makeTrainingBatchNorm(n);
     return;
   }
-  // Outputs beyond the first are running statistics of training: unused ones are left out.
+  // Outputs after the first are running statistics for training. They are left out if unused.
   n.setOutput(0, n.create<BatchNormOp>(n.input(0), n.input(1), n.input(2), n.input(3), n.input(4),
                                        llvm::APFloat(n.floatAttr("epsilon", 1e-5))));
 }
 
-/// Creates a norm whose scale and bias (null: none) may broadcast to the dims of `x`.
+/// Creates a norm with a scale and a bias (or null) that may broadcast to the dims of `x`.
 Value makeLayerNorm(NodeImporter &n, Value x, Value scale, Value bias, int64_t axis, double epsilon, bool rms) {
   llvm::ArrayRef<int64_t> dims = NodeImporter::shape(x).drop_front(axis);
   auto fits = [&](Value v) { return !v || NodeImporter::shape(v) == dims; };
@@ -196,7 +196,7 @@ void layerNorm(NodeImporter &n) {
     for (int64_t d = axis; d < NodeImporter::rank(x); ++d) {
       axes.push_back(d);
     }
-    Value wide = n.cast(x, n.b.getF32Type()); // stash_type 1, the only one exporters write
+    Value wide = n.cast(x, n.b.getF32Type()); // stash_type 1 is the only value that exporters write
     Value mean = n.create<ReduceOp>(wide, ReduceKind::mean, axes, true);
     Value centred = n.create<SubOp>(wide, mean);
     Value variance = n.create<ReduceOp>(n.create<MulOp>(centred, centred), ReduceKind::mean, axes, true);
@@ -211,7 +211,7 @@ void rmsNorm(NodeImporter &n) {
   n.setOutput(0, makeLayerNorm(n, x, n.input(1), Value(), axis, n.floatAttr("epsilon", 1e-5), true));
 }
 
-/// com.microsoft SkipLayerNormalization: layer_norm(x + skip + bias); output 3 is the sum.
+/// SkipLayerNormalization of com.microsoft: layer_norm(x + skip + bias). Output 3 is the sum.
 template <bool rms>
 void skipLayerNorm(NodeImporter &n) {
   Value sum = n.create<AddOp>(n.input(0), n.input(1));
@@ -237,7 +237,7 @@ void groupNorm(NodeImporter &n) {
     n.fail(llvm::formatv("num_groups {0} does not divide the {1} channels", groups, channels));
     return;
   }
-  // Up to opset 20 scale and bias are per group.
+  // Up to opset 20, scale and bias are per group.
   auto perChannel = [&](Value v) {
     if (NodeImporter::rank(v) != 1 || NodeImporter::shape(v)[0] == channels) {
       return v;
@@ -268,11 +268,11 @@ void lpNorm(NodeImporter &n) {
   Value x = n.input(0);
   int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x)), p = n.intAttr("p", 2);
   if (p != 1 && p != 2) {
-    n.fail(llvm::formatv("p is {0}; 1 and 2 are defined", p));
+    n.fail(llvm::formatv("p is {0}; allowed are 1 and 2", p));
     return;
   }
   Value norm = n.create<ReduceOp>(x, p == 1 ? ReduceKind::l1 : ReduceKind::l2, Ints{axis}, true);
-  // Where the norm is 0 the result is defined as 0.
+  // If the norm is 0, the result is defined as 0.
   Value isZero = n.create<CompareOp>(norm, n.scalarLike(norm, 0.0), CompareKind::eq);
   norm = n.create<WhereOp>(isZero, n.scalarLike(norm, std::numeric_limits<double>::infinity()), norm);
   n.setOutput(0, n.create<DivOp>(x, norm));

@@ -25,7 +25,7 @@ ResizeMode modeOf(NodeImporter &n) {
                   .Case("cubic", ResizeMode::cubic)
                   .Default(std::nullopt);
   if (!mode) {
-    n.fail(llvm::formatv("mode '{0}' is unknown; it is nearest, linear or cubic", text));
+    n.fail(llvm::formatv("mode '{0}' is unknown; allowed are nearest, linear and cubic", text));
   }
   return mode.value_or(ResizeMode::nearest);
 }
@@ -53,17 +53,17 @@ struct Target {
   Doubles scales;
 };
 
-/// |dim| * |scale| as a size; an error beyond any tensor's.
+/// Returns |dim| * |scale| as a size. It is an error if the size exceeds the limit for tensors.
 int64_t scaledSize(NodeImporter &n, int64_t dim, double scale, double offset) {
   double size = std::floor(static_cast<double>(dim) * scale + offset);
   if (!(size >= 0 && size <= static_cast<double>(detail::kMaxTensorBytes))) {
-    n.fail(llvm::formatv("scale {0:e} makes {1:e} of a dim of size {2}", scale, size, dim));
+    n.fail(llvm::formatv("scale {0:e} gives the size {1:e} for a dim of size {2}", scale, size, dim));
     return 0;
   }
   return static_cast<int64_t>(size);
 }
 
-/// Sizes by scales: floor(dim * scale), as ONNX defines it.
+/// Computes sizes from scales as ONNX defines them: floor(dim * scale).
 Target targetFromScales(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Doubles &scales) {
   Target target;
   if (scales.size() != shape.size()) {
@@ -85,7 +85,7 @@ Target targetFromScales(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Do
   return target;
 }
 
-/// Sizes as given, or by keep_aspect_ratio_policy one scale for all of |axes|.
+/// Uses the given sizes, or with keep_aspect_ratio_policy a single scale for all of |axes|.
 Target targetFromSizes(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Ints &sizes,
                        llvm::ArrayRef<int64_t> axes) {
   Target target;
@@ -139,7 +139,7 @@ void emitResize(NodeImporter &n, const Target &target, ResizeMode mode, ResizeCo
                                     n.b.getDenseF64ArrayAttr(roi), n.b.getBoolAttr(antialias)));
 }
 
-/// Entries for |axes| of a list of rank entries, the others |fill|.
+/// Expands a list with one entry per axis in |axes| to all dims. The other entries are those of |fill|.
 template <typename List>
 List spread(NodeImporter &n, const List &values, llvm::ArrayRef<int64_t> axes, List all) {
   if (values.size() != axes.size()) {
@@ -152,7 +152,7 @@ List spread(NodeImporter &n, const List &values, llvm::ArrayRef<int64_t> axes, L
   return all;
 }
 
-/// Resize 11 and newer: X, roi, scales, sizes; axes since 18.
+/// Resize 11 and newer: X, roi, scales, sizes. Since 18 also axes.
 void resize(NodeImporter &n) {
   Value x = n.input(0);
   auto shape = NodeImporter::shape(x);
@@ -169,7 +169,7 @@ void resize(NodeImporter &n) {
   Target target;
   Doubles scales = n.hasInput(2) ? n.constantDoubles(2, "the list of scales") : Doubles();
   if (!scales.empty() && n.hasInput(3) && NodeImporter::shape(n.input(3)) != llvm::ArrayRef<int64_t>{0}) {
-    n.fail("scales and sizes are both given, and only one of them may be: leave the other input out");
+    n.fail("scales and sizes are both given, but only one of them is allowed: omit the other input");
   } else if (!scales.empty()) {
     target = targetFromScales(n, shape, spread(n, scales, axes, Doubles(rank, 1.0)));
   } else if (n.hasInput(3)) {
@@ -184,7 +184,7 @@ void resize(NodeImporter &n) {
     roi.assign(2 * rank, 0.0);
     std::fill(roi.begin() + rank, roi.end(), 1.0);
     if (given.size() != 2 * axes.size()) {
-      n.fail(llvm::formatv("the region of interest has {0} entries; {1} are wanted", given.size(), 2 * axes.size()));
+      n.fail(llvm::formatv("the region of interest has {0} entries; expected {1}", given.size(), 2 * axes.size()));
       return;
     }
     for (auto [i, axis] : llvm::enumerate(axes)) {
@@ -195,7 +195,7 @@ void resize(NodeImporter &n) {
   emitResize(n, target, modeOf(n), coord, roundOf(n), roi);
 }
 
-/// Upsample 7 (scales attribute), 9 and Resize 10 (scales input): coordinates are out / scale.
+/// Upsample 7 (scales as attribute), Upsample 9 and Resize 10 (scales as input): coordinates are out / scale.
 void upsample(NodeImporter &n) {
   Value x = n.input(0);
   Doubles scales = n.hasInput(1) ? n.constantDoubles(1, "the list of scales") : n.floatsAttr("scales");
@@ -210,15 +210,16 @@ void upsample(NodeImporter &n) {
 
 enum class Outside { zeros, border, reflection };
 
-/// One spatial dim of the sampled input; the lists have an entry per tap of the kernel.
+/// One spatial dim of the sampled input. The lists contain one entry per tap of the kernel.
 struct SampledDim {
   int64_t size = 0;
-  llvm::SmallVector<Value> index;  ///< where the tap reads, within the input: float, [N, points]
-  llvm::SmallVector<Value> weight; ///< [N, points]; no value: 1
+  llvm::SmallVector<Value> index;  ///< the position that the tap reads, inside the input: float, [N, points]
+  llvm::SmallVector<Value> weight; ///< [N, points]; a null value means 1
 };
 
-/// Samples x [N, C, spatial...] at the points of grid [N, points..., one coordinate per spatial dim, the
-/// last dim's first, -1..1] as gathers of all channels at once, a sum over the taps of the kernel.
+/// Samples x [N, C, spatial...] at the points of grid [N, points..., coordinates]. The coordinates are in -1..1, one
+/// per spatial dim, starting with the last dim. Each tap of the kernel is a gather of all channels, and the taps are
+/// summed up.
 class GridSampler {
 public:
   explicit GridSampler(NodeImporter &n) : n(n) {}
@@ -236,7 +237,7 @@ public:
     for (int64_t d = 0; d < spatialRank; ++d) {
       dims.push_back(sampleDim(d, shape[d + 2]));
     }
-    // Channels last, so that a point's channels are one slice.
+    // Channels last, so that the channels of a point are contiguous.
     Value rows = n.reshape(x, {shape[0], shape[1], elementsOf(shape.drop_front(2))});
     rows = n.transpose(rows, {0, 2, 1});
     addTaps(rows, dims, 0, Value(), Value());
@@ -254,7 +255,7 @@ private:
                     .Cases({"cubic", "bicubic"}, 4)
                     .Default(0);
     if (taps == 0) {
-      n.fail(llvm::formatv("mode '{0}' is unknown; it is nearest, linear or cubic", kernel));
+      n.fail(llvm::formatv("mode '{0}' is unknown; allowed are nearest, linear and cubic", kernel));
     }
     auto mode = llvm::StringSwitch<std::optional<Outside>>(padding)
                     .Case("zeros", Outside::zeros)
@@ -262,7 +263,7 @@ private:
                     .Case("reflection", Outside::reflection)
                     .Default(std::nullopt);
     if (!mode) {
-      n.fail(llvm::formatv("padding_mode '{0}' is unknown; it is zeros, border or reflection", padding));
+      n.fail(llvm::formatv("padding_mode '{0}' is unknown; allowed are zeros, border and reflection", padding));
     }
     tapCount = taps;
     outside = mode.value_or(Outside::zeros);
@@ -300,7 +301,7 @@ private:
     return n.create<ClipOp>(value, llvm::APFloat(lo), llvm::APFloat(hi));
   }
 
-  /// |v| where it lies in [low, high], else folded back into it, as often as needed: a triangular wave.
+  /// Reflects |v| at low and high as often as needed (a triangular wave), so that the result is in [low, high].
   Value reflect(Value v, double low, double high) {
     double range = high - low;
     if (range == 0) {
@@ -320,7 +321,7 @@ private:
     if (tapCount == 1) {
       at = n.create<RoundOp>(at);
     }
-    // The cubic kernel stays where the point is: addTap clamps each of its taps.
+    // The point of a cubic kernel is not clamped here; addTap clamps each of its taps.
     if (outside == Outside::border && tapCount < 4) {
       Value beyond = n.create<CompareOp>(at, clip(at, low, high), CompareKind::ne);
       at = n.create<WhereOp>(beyond, clip(at, 0.0, last), at);
@@ -336,7 +337,7 @@ private:
     return dim;
   }
 
-  /// Coordinate of spatial dim |d| as [N, points].
+  /// Returns the coordinate of spatial dim |d| as [N, points].
   Value coordinate(int64_t d) {
     auto shape = NodeImporter::shape(grid);
     int64_t points = elementsOf(shape.drop_front().drop_back());
@@ -345,7 +346,7 @@ private:
     return n.reshape(one, {shape[0], points});
   }
 
-  /// Weight of the tap that lies |offset| behind the floor of the coordinate.
+  /// Returns the weight of the tap at |offset| from the floor of the coordinate.
   Value tapWeight(Value fraction, int offset) {
     if (tapCount == 1) {
       return {};
@@ -363,7 +364,7 @@ private:
     return with<AddOp>(n.create<MulOp>(y, t), c0);
   }
 
-  /// Taps outside the input read what padding_mode says, zeros by a weight of 0.
+  /// Adds a tap. Taps outside the input read what padding_mode requires; zeros are implemented as a weight of 0.
   void addTap(SampledDim &dim, Value index, Value weight, double low, double high) {
     double last = static_cast<double>(dim.size - 1);
     if (outside == Outside::zeros) {
@@ -378,13 +379,13 @@ private:
     dim.weight.push_back(weight);
   }
 
-  /// Adds the products of the taps of dims |d| and on; |index| and |weight| are those of the dims before.
+  /// Adds the products of the taps of the dims from |d| on. |index| and |weight| are those of the preceding dims.
   void addTaps(Value rows, llvm::ArrayRef<SampledDim> dims, int64_t d, Value index, Value weight) {
     if (d == spatialRank) {
       return addGather(rows, index, weight);
     }
     for (auto [tapIndex, tapWeight] : llvm::zip_equal(dims[d].index, dims[d].weight)) {
-      // As integers: rows beyond 2^24 are no floats.
+      // Computed as integers, because f32 cannot represent all indices above 2^24.
       Value at = n.cast(tapIndex, n.b.getI64Type());
       Value flat = index ? n.create<AddOp>(with<MulOp>(index, static_cast<double>(dims[d].size)), at) : at;
       Value product = weight && tapWeight ? n.create<MulOp>(weight, tapWeight) : weight ? weight : tapWeight;

@@ -12,7 +12,7 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// The pixels before and behind the points of one spatial dim: i64 places and f32 weights, [regions, points].
+/// The pixels before and after the points of one spatial dim: i64 indices and f32 weights, [regions, points].
 struct Taps {
   Value index[2];
   Value weight[2];
@@ -43,7 +43,7 @@ public:
             width = NodeImporter::dim(x, 3);
     int64_t rows = outHeight * samples, columns = outWidth * samples;
     Taps y = taps(1, height, outHeight), across = taps(0, width, outWidth);
-    // Channels last, so that a point's channels are one slice.
+    // Channels last, so that the channels of a point are contiguous.
     Value pixels = n.reshape(n.transpose(x, {0, 2, 3, 1}), {images * height * width, channels});
     Value first = n.create<MulOp>(n.cast(batch, n.b.getI64Type()), number(batch, height * width));
     first = n.reshape(first, {regions, 1, 1});
@@ -56,7 +56,7 @@ public:
         Value weight = n.create<MulOp>(n.reshape(y.weight[i], {regions, rows, 1, 1}),
                                        n.reshape(across.weight[j], {regions, 1, columns, 1}));
         Value part = n.create<MulOp>(n.create<GatherOp>(pixels, place, 0), weight);
-        // The greatest of the weighted pixels, not of the points: as the operator is defined.
+        // The definition takes the maximum over the weighted pixels, not over the points.
         sum = !sum ? part : largest ? n.create<MaxOp>(sum, part) : n.create<AddOp>(sum, part);
       }
     }
@@ -82,12 +82,12 @@ private:
                NodeImporter::dim(rois, 1) != 4 || NodeImporter::elementType(rois) != NodeImporter::elementType(x) ||
                NodeImporter::rank(batch) != 1 || NodeImporter::dim(batch, 0) != NodeImporter::dim(rois, 0) ||
                outHeight < 1 || outWidth < 1 || samples < 0 || outHeight > 1024 || outWidth > 1024 || samples > 64) {
-      n.fail("wanted are an input of rank 4, regions [count, 4], the batch entry of each, all floats of 32 bits, and "
+      n.fail("expected an input of rank 4, regions [count, 4], the batch entry of each, all floats of 32 bits, and "
              "sizes of 1 to 1024 with a sampling_ratio of 0 to 64");
     } else if (samples == 0 && largest) {
       n.unsupported(
-          "mode 'max' with sampling_ratio 0 takes as many points as the size of each region asks for, which a "
-          "run decides; set sampling_ratio to a number");
+          "mode 'max' with sampling_ratio 0 takes a number of points that depends on the size of each region, which is "
+          "only known at run time; set sampling_ratio to a positive number");
     } else if (llvm::is_contained(NodeImporter::shape(x), 0) || llvm::is_contained(NodeImporter::shape(rois), 0)) {
       n.unsupported("an operand without elements");
     }
@@ -102,13 +102,13 @@ private:
 
   Value column(int64_t d) { return n.create<SliceOp>(rois, Ints{0, d}, Ints{regions, 1}, Ints{1, 1}); }
 
-  /// Sets the result for sampling_ratio 0: the number of points in a bin depends on the size of the region. The mean is
-  /// separable, so each bin is a product of the image with one row of weights per dim (weightsOfPixels).
+  /// Sets the result for sampling_ratio 0, where the number of points in a bin depends on the size of the region. The
+  /// mean is separable, so each bin is a product of the image with one row of weights per dim (weightsOfPixels).
   void setAdaptiveMeans(Value batch) {
     int64_t images = NodeImporter::dim(x, 0), channels = NodeImporter::dim(x, 1), height = NodeImporter::dim(x, 2),
             width = NodeImporter::dim(x, 3);
     Axis y = weightsOfPixels(1, height, outHeight), across = weightsOfPixels(0, width, outWidth);
-    // Rows of other images than the region's count as 0.
+    // Rows of images other than that of the region get weight 0.
     Value image = n.reshape(numbers(images), {1, images});
     Value own = n.create<CompareOp>(n.cast(n.reshape(batch, {regions, 1}), NodeImporter::elementType(x)), image,
                                     CompareKind::eq);
@@ -125,13 +125,14 @@ private:
     n.setOutput(0, n.transpose(n.reshape(sums, {regions, outHeight, channels, outWidth}), {0, 2, 1, 3}));
   }
 
-  /// How much each pixel of a dim counts in each bin, [regions, bins, size], and the points of a bin, [regions, 1].
+  /// The weight of each pixel of a dim in each bin, [regions, bins, size], and the number of points of a bin, [regions,
+  /// 1].
   struct Axis {
     Value weights, points;
   };
 
-  /// A point gives 1 - distance to the two pixels around it. A bin longer than a pixel has points at distances above
-  /// 0.5, so at most kNear of them are near enough to one pixel; a shorter bin has one point.
+  /// A point has weight 1 - distance for each of the two pixels around it. A bin longer than a pixel has points more
+  /// than 0.5 apart, so at most kNear of them are close enough to one pixel. A shorter bin has one point.
   Axis weightsOfPixels(int64_t d, int64_t size, int64_t bins) {
     constexpr int64_t kNear = 7;
     auto [start, length] = extent(d);
@@ -141,7 +142,7 @@ private:
     Value first = n.create<AddOp>(start, n.create<MulOp>(n.reshape(numbers(bins), {1, bins}), bin));
     first = n.reshape(first, {regions, bins, 1, 1});
     Value pixel = n.reshape(numbers(size), {1, 1, size, 1}), one = n.scalarLike(pixel, 1.0);
-    // The first point that may be near, one early for the rounding of the division.
+    // The first point that may be close enough, minus one to allow for rounding in the division.
     Value before = n.create<SubOp>(n.create<SubOp>(pixel, one), first);
     Value nearest = n.create<SubOp>(n.create<FloorOp>(n.create<DivOp>(before, step)), one);
     nearest = n.create<MaxOp>(nearest, n.scalarLike(nearest, 0.0));
@@ -156,20 +157,20 @@ private:
             n.create<MaxOp>(points, n.scalarLike(points, 0.0))};
   }
 
-  /// 0, 1, 2, ... as floats of the regions' type.
+  /// Returns 0, 1, 2, ... as floats of the regions' type.
   Value numbers(int64_t count) {
     llvm::SmallVector<double> values(count);
     std::iota(values.begin(), values.end(), 0.0);
     return n.floatConstant(NodeImporter::elementType(rois), {count}, values);
   }
 
-  /// Points more than a pixel outside of a dim of |size| pixels count as 0.
+  /// Returns whether points are inside. Points more than a pixel outside a dim of |size| pixels count as 0.
   Value isInside(Value at, int64_t size) {
     return n.create<AndOp>(n.create<CompareOp>(at, n.scalarLike(at, -1.0), CompareKind::ge),
                            n.create<CompareOp>(at, n.scalarLike(at, static_cast<double>(size)), CompareKind::le));
   }
 
-  /// Begin and length of the regions in pixels, [regions, 1]: coordinates d and d + 2 are their ends.
+  /// Returns begin and length of the regions in pixels, [regions, 1]. Coordinates d and d + 2 are the ends of a region.
   std::pair<Value, Value> extent(int64_t d) {
     Value factor = n.scalarLike(rois, scale), shift = n.scalarLike(rois, halfPixel ? 0.5 : 0.0);
     Value start = n.create<SubOp>(n.create<MulOp>(column(d), factor), shift);
@@ -178,7 +179,7 @@ private:
     return {start, halfPixel ? length : n.create<MaxOp>(length, n.scalarLike(length, 1.0))};
   }
 
-  /// Points of a dim of |size| pixels, |bins| a region.
+  /// Returns the points in a dim of |size| pixels, |bins| per region.
   Taps taps(int64_t d, int64_t size, int64_t bins) {
     auto [start, length] = extent(d);
     llvm::SmallVector<double> places;

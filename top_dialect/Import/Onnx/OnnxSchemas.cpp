@@ -1,4 +1,4 @@
-//===- OnnxSchemas.cpp - What ONNX says of the form of a node ---===//
+//===- OnnxSchemas.cpp - Check of nodes against the ONNX operator schemas --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/OnnxSchemas.h"
 
@@ -17,10 +17,10 @@ struct Schema {
   const char *name;
   int since;
   int minInputs, maxInputs, maxOutputs;
-  const char *attributes; ///< separated by blanks; null: not to be checked
+  const char *attributes; ///< separated by blanks; null means not checked
 };
 
-/// By name, each name's versions in rising order.
+/// Sorted by name, and by version for each name.
 constexpr Schema kSchemas[] = {
 #include "top_dialect/Import/Onnx/OnnxSchemas.inc"
 };
@@ -34,7 +34,7 @@ const Schema *findSchema(StringRef name, int64_t opset) {
   return found;
 }
 
-/// How many there are, names left out at the end aside.
+/// Counts the names. Empty names at the end do not count.
 int countGiven(const google::protobuf::RepeatedPtrField<std::string> &names) {
   int count = names.size();
   while (count > 0 && names.Get(count - 1).empty()) {
@@ -79,10 +79,10 @@ llvm::Error checkSchema(const onnx::NodeProto &node, int64_t opset, ImportState 
     if (!schema->attributes || hasWord(schema->attributes, attribute.name()) || attribute.name().starts_with("_")) {
       continue;
     }
-    // Once per operator and attribute: what an exporter writes it writes at every node.
+    // Warn once per operator and attribute, because an exporter writes the same attributes at every node.
     if (state.warned.insert(node.op_type() + " " + attribute.name()).second) {
       state.warnOnce(llvm::formatv("{0} has the attribute '{1}', which {2} of opset {3} does not have: other tools may "
-                                   "read it in another way",
+                                   "interpret it differently",
                                    describeNode(node), attribute.name(), node.op_type(), opset)
                          .str());
     }

@@ -1,4 +1,4 @@
-//===- OnnxSchemas.h - What ONNX says of the form of a node ---===//
+//===- OnnxSchemas.h - Check of nodes against the ONNX operator schemas ---===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,9 +6,9 @@
 
 namespace tessera::top::onnx_import {
 
-/// Whether |node|, an operator of ai.onnx, has as many inputs and outputs as it may have in |opset|. An attribute that
-/// the operator does not have there is warned about: another tool may read it in another way. Operators that ONNX does
-/// not know pass.
+/// Checks that |node|, an operator of ai.onnx, has a number of inputs and outputs that is allowed in |opset|. Warns
+/// about attributes that the operator does not have in this opset, because other tools may interpret them differently.
+/// Accepts operators that are not in ONNX.
 llvm::Error checkSchema(const onnx::NodeProto &node, int64_t opset, ImportState &state);
 
 } // namespace tessera::top::onnx_import

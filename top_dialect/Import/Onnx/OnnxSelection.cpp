@@ -1,7 +1,7 @@
-//===- OnnxSelection.cpp - Handlers of operators that pick as many elements as the data has ---===//
+//===- OnnxSelection.cpp - Handlers of operators that select a data-dependent number of elements --===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Their results get the greatest size there can be (PaddedRows.h), or the real one where the data is constant.
+// Their results have the largest possible size (PaddedRows.h), or the actual size if the data is constant.
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 #include "top_dialect/Import/Onnx/OnnxModel.h"
@@ -18,9 +18,9 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Sorting by this many keys one after the other is refused.
+/// Limit on the number of keys for sorting, because each key needs its own sort.
 constexpr int64_t kMostKeys = 64;
-/// As is picking among more elements: tables of them are part of the model.
+/// Limit on the number of elements to select from, because tables of this size become part of the model.
 constexpr int64_t kMostElements = int64_t(1) << 24;
 
 int64_t elements(Value x) {
@@ -36,7 +36,7 @@ bool requireStatic(NodeImporter &n, llvm::ArrayRef<Value> values) {
       n.unsupported("an operand without elements");
     } else if (elements(value) > kMostElements) {
       n.unsupported(
-          llvm::formatv("it picks among {0} elements; up to {1} are supported", elements(value), kMostElements));
+          llvm::formatv("it selects from {0} elements; up to {1} are supported", elements(value), kMostElements));
     }
   }
   return !n.failed();
@@ -54,12 +54,12 @@ Value widen(NodeImporter &n, Value flags) { return n.cast(flags, n.b.getI64Type(
 
 Value sum(NodeImporter &n, Value counts) { return n.create<ReduceOp>(counts, ReduceKind::sum, Ints{0}, false); }
 
-/// The running number of each set flag.
+/// Returns the number of each set flag, counted from 0.
 Value ranks(NodeImporter &n, Value ones) {
   return n.create<SubOp>(n.create<CumSumOp>(ones, 0, false, false), n.scalarLike(ones, 1));
 }
 
-/// y[places[i]] = values[i] in a vector of |size| zeros.
+/// Computes y[places[i]] = values[i] in a vector of |size| zeros.
 Value scatter(NodeImporter &n, int64_t size, Value places, Value values,
               ScatterReduction reduction = ScatterReduction::none) {
   return n.create<ScatterElementsOp>(zeros(n, size), places, values, 0, reduction);
@@ -74,7 +74,7 @@ Value sliceFront(NodeImporter &n, Value x, int64_t axis, int64_t size) {
   return n.create<SliceOp>(x, starts, sizes, steps);
 }
 
-/// The numbers of the set |flags| (i1 [size]) in order, then zeros; and how many there are.
+/// The indices of the set |flags| (i1 [size]) in order, followed by zeros, and their count.
 struct Selected {
   Value indices; ///< i64 [size]
   Value count;   ///< i64 []
@@ -83,12 +83,12 @@ struct Selected {
 Selected selectFlags(NodeImporter &n, Value flags) {
   int64_t size = NodeImporter::dim(flags, 0);
   Value ones = widen(n, flags);
-  // What is not set goes behind the end.
+  // Unset elements are written after the end.
   Value places = n.create<WhereOp>(flags, ranks(n, ones), n.scalar(n.b.getI64Type(), static_cast<double>(size)));
   return {sliceFront(n, scatter(n, size + 1, places, iota(n, size)), 0, size), sum(n, ones)};
 }
 
-/// Output |i| = |value|, of whose entries along |axis| the first |count| are real.
+/// Sets output |i| to |value|, where the first |count| entries along |axis| are real.
 void setSelected(NodeImporter &n, unsigned i, Value value, int64_t axis, Value count, bool filled = false) {
   if (n.failed() || !n.wantsOutput(i)) {
     return;
@@ -106,14 +106,14 @@ void setSelected(NodeImporter &n, unsigned i, Value value, int64_t axis, Value c
 // NonMaxSuppression
 //===----------------------------------------------------------------------===//
 
-/// Input |i| as a scalar of |element|, |byDefault| where it is absent.
+/// Returns input |i| as a scalar of type |element|, or |byDefault| if it is absent.
 Value limit(NodeImporter &n, unsigned i, mlir::Type element, double byDefault) {
   if (!n.hasInput(i)) {
     return n.scalar(element, byDefault);
   }
   Value value = n.input(i);
   if (!n.failed() && (!mlir::cast<mlir::RankedTensorType>(value.getType()).hasStaticShape() || elements(value) != 1)) {
-    n.fail(llvm::formatv("input {0} is no single number", i));
+    n.fail(llvm::formatv("input {0} is not a single number", i));
   }
   return n.cast(n.reshape(value, {}), element);
 }
@@ -154,7 +154,7 @@ void nonMaxSuppression(NodeImporter &n) {
   Value table =
       n.create<ConcatOp>(mlir::ValueRange{n.reshape(n.intVector(owners), {rows, 2}), n.reshape(numbers, {rows, 1})}, 1);
   Selected front = selectFlags(n, flags);
-  if (batch * classes > 1) { // the boxes of one class stand in front already
+  if (batch * classes > 1) { // the boxes of a single class are already at the front
     table = n.create<GatherOp>(table, front.indices, 0);
   }
   Value real = n.create<CompareOp>(n.reshape(iota(n, rows), {rows, 1}), front.count, CompareKind::lt);
@@ -181,14 +181,14 @@ void nonZero(NodeImporter &n) {
     return;
   }
   if (rank == 0) {
-    n.unsupported("the positions in a scalar");
+    n.unsupported("positions in a scalar are not supported");
     return;
   }
   Value flat = n.reshape(x, {size});
   bool isFlag = NodeImporter::elementType(x).isInteger(1);
   Value flags = isFlag ? flat : n.create<CompareOp>(flat, n.scalarLike(flat, 0), CompareKind::ne);
   Selected front = selectFlags(n, flags);
-  // Coordinate d of each element; of a vector, its number.
+  // The coordinate d of each element. For a vector this is its index.
   llvm::SmallVector<Value> coordinates;
   for (int64_t d = 0, stride = size; d < rank; ++d) {
     stride /= shape[d];
@@ -208,7 +208,7 @@ void compress(NodeImporter &n) {
     return;
   }
   if (!NodeImporter::elementType(condition).isInteger(1) || NodeImporter::rank(condition) != 1) {
-    n.fail("its condition is no vector of truth values");
+    n.fail("its condition is not a boolean vector");
     return;
   }
   bool flat = !n.hasAttr("axis");
@@ -218,11 +218,11 @@ void compress(NodeImporter &n) {
   if (n.failed()) {
     return;
   }
-  // The condition may be shorter; what it has beyond the axis must not pick anything and is left out.
+  // The condition may be shorter than the axis. If it is longer, the additional entries are ignored.
   condition = sliceFront(n, condition, 0, std::min(size, NodeImporter::dim(condition, 0)));
   Selected front = selectFlags(n, condition);
   if (auto known = getConstantInts(front.count); known && known->front() == 0) {
-    n.unsupported("its constant condition picks nothing");
+    n.unsupported("its constant condition selects no elements");
     return;
   }
   if (auto known = getConstantInts(front.count)) {
@@ -239,7 +239,7 @@ void compress(NodeImporter &n) {
 
 Value gather(NodeImporter &n, Value x, Value indices) { return n.create<GatherOp>(x, indices, 0); }
 
-/// The order that sorts the |rows| [count, keys], the first key deciding; equal rows keep theirs.
+/// Returns the order that sorts the |rows| [count, keys] by the first key, then the second, and so on. It is stable.
 Value sortRows(NodeImporter &n, Value rows) {
   int64_t count = NodeImporter::dim(rows, 0), keys = NodeImporter::dim(rows, 1);
   Value order;
@@ -252,7 +252,7 @@ Value sortRows(NodeImporter &n, Value rows) {
   return order;
 }
 
-/// Whether each row of the sorted |rows| is another one than that before it.
+/// Returns whether each row of the sorted |rows| differs from the previous row.
 Value startsGroup(NodeImporter &n, Value rows) {
   int64_t count = NodeImporter::dim(rows, 0), keys = NodeImporter::dim(rows, 1);
   Value first = n.intVector({1});
@@ -276,7 +276,7 @@ void unique(NodeImporter &n) {
   int64_t rank = NodeImporter::rank(x), axis = flat ? 0 : n.normalizeAxis(n.intAttr("axis", 0), rank);
   int64_t count = NodeImporter::dim(x, axis), keys = elements(x) / count;
   if (!n.failed() && keys > kMostKeys) {
-    n.unsupported(llvm::formatv("slices of {0} elements are compared; up to {1} are supported", keys, kMostKeys));
+    n.unsupported(llvm::formatv("slices to compare have {0} elements; up to {1} are supported", keys, kMostKeys));
   }
   if (n.failed()) {
     return;
@@ -286,7 +286,7 @@ void unique(NodeImporter &n) {
   std::rotate(perm.begin(), perm.begin() + axis, perm.begin() + axis + 1);
   Value rows = n.reshape(n.transpose(x, perm), {count, keys});
   rows = NodeImporter::elementType(rows).isInteger(1) ? n.cast(rows, n.b.getI32Type()) : rows;
-  // Groups of equal rows are numbered in sorted order; sorting is stable, so a group starts with its first row.
+  // Groups of equal rows are numbered in sorted order. The sort is stable, so a group begins with its first row.
   Value order = sortRows(n, rows), starts = startsGroup(n, gather(n, rows, order));
   Value group = ranks(n, starts), groups = sum(n, starts);
   Value end = n.scalar(n.b.getI64Type(), static_cast<double>(count));
@@ -295,7 +295,7 @@ void unique(NodeImporter &n) {
   Value inverse = scatter(n, count, order, group);
   Value sizes = scatter(n, count, group, n.intVector(Ints(count, 1)), ScatterReduction::add);
   if (n.intAttr("sorted", 1) == 0) {
-    // Numbered by their first rows instead; groups that are none come last.
+    // Number the groups by their first rows instead. Entries that are not a group come last.
     Value real = n.create<CompareOp>(iota(n, count), groups, CompareKind::lt);
     Value moved = n.createMulti<TopKOp>(2, n.create<WhereOp>(real, first, end), count, 0, false)[1];
     first = gather(n, first, moved);

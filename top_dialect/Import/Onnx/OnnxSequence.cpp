@@ -1,8 +1,8 @@
 //===- OnnxSequence.cpp - Handlers of sequences and optional values ---===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sequence is a list of values while the model is imported: its length, and where tensors stand in it, must be known
-// then. So is whether an optional value is there.
+// A sequence is a list of values that exists only during import. Its length and the indices into it must be known then.
+// The same holds for the presence of an optional value.
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -17,13 +17,13 @@ namespace {
 
 using Values = llvm::SmallVector<Value>;
 
-/// Sequences longer than this are refused.
+/// Limit on the length of a sequence.
 constexpr int64_t kLongest = 4096;
 
 Values sequence(NodeImporter &n, unsigned i) {
   const Values *found = n.hasInput(i) ? n.graph.lookupSequence(n.inputName(i)) : nullptr;
   if (!found) {
-    n.fail(llvm::formatv("input {0}, '{1}', is no sequence of tensors", i, n.inputName(i)));
+    n.fail(llvm::formatv("input {0}, '{1}', is not a sequence of tensors", i, n.inputName(i)));
   }
   return found ? *found : Values();
 }
@@ -37,7 +37,7 @@ void setSequence(NodeImporter &n, unsigned i, Values values) {
   }
 }
 
-/// Input |i| as a place in 0..last, counted from the end if negative; |byDefault| where it is absent.
+/// Returns input |i| as an index in 0..last, or |byDefault| if it is absent. Negative values count from the end.
 int64_t place(NodeImporter &n, unsigned i, int64_t last, int64_t length, int64_t byDefault) {
   if (!n.hasInput(i)) {
     return byDefault;
@@ -46,7 +46,8 @@ int64_t place(NodeImporter &n, unsigned i, int64_t last, int64_t length, int64_t
   int64_t position = given.size() == 1 ? given.front() : last + 1;
   position += position < 0 ? length : 0;
   if (!n.failed() && (given.size() != 1 || position < 0 || position > last)) {
-    n.fail(llvm::formatv("the position {0} in a sequence of {1}", given.size() == 1 ? given.front() : 0, length));
+    n.fail(llvm::formatv("the position {0} is outside a sequence of {1} tensors", given.size() == 1 ? given.front() : 0,
+                         length));
   }
   return n.failed() ? 0 : position;
 }
@@ -93,7 +94,8 @@ void sequenceLength(NodeImporter &n) {
   n.setOutput(0, n.scalar(n.b.getI64Type(), static_cast<double>(values.size())));
 }
 
-/// Pieces of given sizes, of one size, or single slices (without their dim unless keepdims is set).
+/// Splits into pieces of given sizes, of one size, or into single slices. Single slices lose the dim unless keepdims is
+/// set.
 void splitToSequence(NodeImporter &n) {
   Value x = n.input(0);
   int64_t axis = n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x)), size = NodeImporter::dim(x, axis);
@@ -104,7 +106,7 @@ void splitToSequence(NodeImporter &n) {
   }
   bool equal = single || NodeImporter::rank(n.input(1)) == 0;
   if (!n.failed() && (sizes.empty() || llvm::any_of(sizes, [&](int64_t s) { return s < (equal ? 1 : 0); }))) {
-    n.fail("its pieces need sizes");
+    n.fail("the sizes of its pieces are missing or not positive");
   }
   if (n.failed()) {
     return;
@@ -160,10 +162,10 @@ void concatFromSequence(NodeImporter &n) {
 // Optional values
 //===----------------------------------------------------------------------===//
 
-/// The same tensor or sequence.
+/// Returns the same tensor or sequence.
 void pass(NodeImporter &n) {
   if (!n.hasInput(0)) {
-    n.unsupported("an optional value that is not there");
+    n.unsupported("an optional value that is absent");
   } else if (const Values *values = n.graph.lookupSequence(n.inputName(0))) {
     setSequence(n, 0, *values);
   } else {

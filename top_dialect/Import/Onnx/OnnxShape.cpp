@@ -105,8 +105,8 @@ void eyeLike(NodeImporter &n) {
 
 //--- reshapes ---
 
-/// Reshape to |shape|, -1 where open. With several such entries the dims come from the input's own
-/// shape in order; that is right only where each open entry of the result is an open dim of the input.
+/// Reshapes to |shape|, where -1 is an open entry. With several open entries, the dims come from the input's own shape
+/// in order. This is only correct if each open entry of the result is an open dim of the input.
 Value reshapeTo(NodeImporter &n, Value x, llvm::ArrayRef<int64_t> shape) {
   if (llvm::count(shape, -1) <= 1) {
     return n.create<ReshapeOp>(x, Value(), shape);
@@ -132,7 +132,7 @@ Value reshapeTo(NodeImporter &n, Value x, llvm::ArrayRef<int64_t> shape) {
   return n.create<ReshapeOp>(x, n.create<ConcatOp>(entries, 0), shape);
 }
 
-/// The same for dims that may be kDynamic, as types have them.
+/// Reshapes to dims that may be kDynamic, as in types.
 Value reshapeOpen(NodeImporter &n, Value x, Ints dims) {
   for (int64_t &dim : dims) {
     dim = mlir::ShapedType::isDynamic(dim) ? -1 : dim;
@@ -140,7 +140,7 @@ Value reshapeOpen(NodeImporter &n, Value x, Ints dims) {
   return n.failed() ? x : reshapeTo(n, x, dims);
 }
 
-/// A target that depends on open dims: what is known of it goes into `shape`.
+/// Reshapes to a target that depends on open dims. Its known entries go to `shape`.
 void reshapeAtRunTime(NodeImporter &n, Value x, Value target) {
   auto type = mlir::cast<mlir::RankedTensorType>(target.getType());
   if (type.getRank() != 1 || !type.hasStaticShape()) {
@@ -162,12 +162,12 @@ void reshapeAtRunTime(NodeImporter &n, Value x, Value target) {
     }
     shape.push_back(dim.value_or(-1));
   }
-  // With one entry left open the others determine it.
+  // If one entry is left open, the other entries determine it.
   bool decided = llvm::count(shape, -1) <= 1;
   n.setOutput(0, n.create<ReshapeOp>(x, decided ? Value() : target, shape));
 }
 
-/// 0 copies the dim of x (unless allowzero), -1 is the rest.
+/// 0 copies the dim of x (unless allowzero is set), and -1 is the remaining size.
 void reshape(NodeImporter &n) {
   Value x = n.input(0);
   Value given = n.input(1);
@@ -177,7 +177,7 @@ void reshape(NodeImporter &n) {
   }
   bool allowZero = n.intAttr("allowzero", 0) != 0;
   if (!target && allowZero) {
-    n.constantInts(1, "the shape of allowzero = 1"); // a 0 that is only known at run time means a copy in Top
+    n.constantInts(1, "the shape of allowzero = 1"); // in Top, a 0 known only at run time means a copy
     return;
   }
   if (!target) {
@@ -286,7 +286,7 @@ void concat(NodeImporter &n) {
   n.setOutput(0, inputs.size() == 1 ? inputs[0] : n.create<ConcatOp>(inputs, axis));
 }
 
-/// Rank entries for top.slice from ONNX's lists.
+/// Converts ONNX's lists to top.slice's lists with one entry per dim.
 void makeSlice(NodeImporter &n, const Ints &starts, const Ints &ends, Ints axes, Ints steps) {
   Value x = n.input(0);
   auto shape = NodeImporter::shape(x);
@@ -315,7 +315,7 @@ void makeSlice(NodeImporter &n, const Ints &starts, const Ints &ends, Ints axes,
       return;
     }
     if (mlir::ShapedType::isDynamic(dim)) {
-      // Open dims allow only "from start to the end" and "all".
+      // Open dims support only "from start to the end" and "all".
       bool toEnd = step > 0 ? end >= (int64_t(1) << 31) - 1 : end <= -((int64_t(1) << 31) - 1);
       if (!toEnd) {
         n.unsupported(
@@ -326,7 +326,8 @@ void makeSlice(NodeImporter &n, const Ints &starts, const Ints &ends, Ints axes,
       allSteps[axis] = step;
       continue;
     }
-    // Negative positions count from the end, then clamp: backwards to an element, where numpy takes none at all.
+    // Negative positions count from the end and are then clamped. Backward slices are clamped to an element; numpy
+    // selects nothing there.
     step = std::clamp<int64_t>(step, -std::max<int64_t>(dim, 1), std::max<int64_t>(dim, 1));
     start = start < 0 ? std::max<int64_t>(start, -dim - 1) + dim : start;
     end = end < 0 ? std::max<int64_t>(end, -dim - 1) + dim : end;
@@ -362,7 +363,7 @@ void split(NodeImporter &n) {
     return;
   }
   if (sizes.empty() && parts > 0) {
-    // num_outputs: all equal but the last.
+    // num_outputs: all parts are equal except for the last.
     int64_t each = (dim + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) {
       sizes.push_back(std::clamp<int64_t>(dim - i * each, 0, each));
@@ -392,7 +393,7 @@ void split(NodeImporter &n) {
   }
 }
 
-/// |x| without what negative |pads| take away, which become 0.
+/// Crops |x| by the negative |pads|, and sets these to 0.
 Value cropped(NodeImporter &n, Value x, Ints &pads) {
   Ints starts, sizes(NodeImporter::shape(x));
   size_t rank = sizes.size();
@@ -403,7 +404,7 @@ Value cropped(NodeImporter &n, Value x, Ints &pads) {
     if (int64_t less = starts.back() + cutBy(pads[rank + d]); mlir::ShapedType::isDynamic(sizes[d])) {
       sizes[d] = -1;
       if (less > 0) {
-        n.unsupported(llvm::formatv("axis {0} is open and is cut: fix it with --input_shapes", d));
+        n.unsupported(llvm::formatv("axis {0} is open and is cropped: fix it with --input_shapes", d));
       }
     } else {
       sizes[d] = std::max<int64_t>(sizes[d] - less, 0);
@@ -424,7 +425,7 @@ void makePad(NodeImporter &n, Ints pads, const Ints &axes, double value) {
                   .Case("wrap", PadMode::wrap)
                   .Default(std::nullopt);
   if (!kind) {
-    n.fail(llvm::formatv("mode '{0}' is unknown; it is constant, reflect, edge or wrap", mode));
+    n.fail(llvm::formatv("mode '{0}' is unknown; allowed are constant, reflect, edge and wrap", mode));
     return;
   }
   if (n.failed()) {
@@ -432,7 +433,7 @@ void makePad(NodeImporter &n, Ints pads, const Ints &axes, double value) {
   }
   size_t wanted = 2 * (axes.empty() ? rank : axes.size());
   if (pads.size() != wanted) {
-    n.fail(llvm::formatv("there are {0} pads; {1} are wanted", pads.size(), wanted));
+    n.fail(llvm::formatv("there are {0} pads; expected {1}", pads.size(), wanted));
     return;
   }
   Ints all(2 * rank, 0);
@@ -441,7 +442,7 @@ void makePad(NodeImporter &n, Ints pads, const Ints &axes, double value) {
     all[axis] = pads[i];
     all[rank + axis] = pads[wanted / 2 + i];
   }
-  if (*kind == PadMode::wrap) { // around what is left
+  if (*kind == PadMode::wrap) { // wraps around the cropped tensor
     x = cropped(n, x, all);
   }
   n.setOutput(0, n.create<PadOp>(x, all, *kind, llvm::APFloat(value)));
@@ -486,7 +487,7 @@ void tile(NodeImporter &n) {
 void trilu(NodeImporter &n) {
   Ints k = n.hasInput(1) ? n.constantInts(1, "k") : Ints{0};
   if (k.size() != 1) {
-    n.fail("k is no single number");
+    n.fail("k is not a single number");
     return;
   }
   n.setOutput(0, n.create<TriluOp>(n.input(0), k[0], n.intAttr("upper", 1) != 0));
@@ -497,7 +498,7 @@ void depthToSpace(NodeImporter &n) {
               n.create<DepthToSpaceOp>(n.input(0), n.requiredInt("blocksize"), n.stringAttr("mode", "DCR") == "CRD"));
 }
 
-/// Mode CRD (opset 28): the channels of a block lie together instead of far apart.
+/// Mode CRD (opset 28): the channels of a block are contiguous.
 void spaceToDepth(NodeImporter &n) {
   Value x = n.input(0);
   int64_t block = n.requiredInt("blocksize");

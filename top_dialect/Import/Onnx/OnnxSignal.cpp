@@ -1,8 +1,8 @@
 //===- OnnxSignal.cpp - Handlers of Fourier transforms and windows ---===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A transform of N numbers is a product with the constant matrix of its roots of unity; a long one, whose N has
-// factors, is two shorter ones with a multiplication between them (Cooley and Tukey, 1965).
+// A transform of N numbers is a product with the constant matrix of its roots of unity. A long one, if N is not prime,
+// consists of two shorter ones with a multiplication between them (Cooley and Tukey, 1965).
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -16,18 +16,18 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Transforms up to this length are one product; so are longer ones without a factor.
+/// Transforms up to this length, and longer ones of prime length, are a single product.
 constexpr int64_t kDirectLength = 1024;
-/// Beyond, the matrix of a length without factors is refused.
+/// Largest supported prime length, which limits the size of the matrix.
 constexpr int64_t kLongestPrime = 4096;
-/// Longer ones are refused, and windows: their tables are part of the model.
+/// Largest supported length of transforms and windows, because their tables are part of the model.
 constexpr int64_t kLongest = int64_t(1) << 22;
 
 struct Complex {
   double re, im;
 };
 
-/// e^(2 pi i k / n), exact where it is 0, 1 or -1, and the same for angles that mirror each other.
+/// Returns e^(2 pi i k / n). The result is exact if it is 0, 1 or -1, and symmetric angles give the same values.
 Complex rootOfUnity(int64_t k, int64_t n) {
   k = ((k % n) + n) % n;
   int64_t octant = 8 * k / n;
@@ -53,14 +53,14 @@ Complex rootOfUnity(int64_t k, int64_t n) {
 
 /// A transform along one dim.
 struct Transform {
-  int64_t length;   ///< numbers that enter, behind which zeros stand up to |period|
+  int64_t length;   ///< number of inputs, padded with zeros up to |period|
   int64_t period;   ///< N
-  int64_t kept;     ///< leading results
-  bool inverse;     ///< the other sign, and a factor 1 / N
-  bool complexData; ///< pairs enter, not real numbers
+  int64_t kept;     ///< number of leading results to keep
+  bool inverse;     ///< inverts the sign of the angles and adds a factor 1 / N
+  bool complexData; ///< the inputs are complex pairs, not real numbers
 };
 
-/// [length * (2 or 1), kept * 2], real and imaginary parts beside each other.
+/// Returns the matrix [length * (2 or 1), kept * 2]. Real and imaginary parts alternate.
 Value transformMatrix(NodeImporter &n, mlir::Type element, const Transform &t, bool scaled) {
   int64_t parts = t.complexData ? 2 : 1;
   llvm::SmallVector<double> values(t.length * parts * t.kept * 2);
@@ -85,7 +85,7 @@ Value matmul(NodeImporter &n, Value a, Value b) {
   return n.create<MatMulOp>(a, b, Value(), false, false, false, llvm::APFloat(-1.0));
 }
 
-/// The factor of |length| nearest below its root; 1 for a prime.
+/// Returns the largest factor of |length| up to its square root, which is 1 for a prime.
 int64_t factorOf(int64_t length) {
   for (auto factor = static_cast<int64_t>(std::sqrt(static_cast<double>(length))); factor > 1; --factor) {
     if (length % factor == 0) {
@@ -95,7 +95,7 @@ int64_t factorOf(int64_t length) {
   return 1;
 }
 
-/// Elements [begin, end) of dim |axis|.
+/// Returns elements [begin, end) of dim |axis|.
 Value sliceAxis(NodeImporter &n, Value x, int64_t axis, int64_t begin, int64_t end) {
   Ints sizes(NodeImporter::shape(x)), starts(sizes.size(), 0), steps(sizes.size(), 1);
   if (n.failed() || (begin == 0 && end == sizes[axis])) {
@@ -106,7 +106,7 @@ Value sliceAxis(NodeImporter &n, Value x, int64_t axis, int64_t begin, int64_t e
   return n.create<SliceOp>(x, starts, sizes, steps);
 }
 
-/// |x| [rows, a, b, 2] times the roots e^(-+ 2 pi i ja jb / (a b)).
+/// Multiplies |x| [rows, a, b, 2] by the roots e^(-+ 2 pi i ja jb / (a b)).
 Value twiddle(NodeImporter &n, Value x, int64_t a, int64_t b, bool inverse) {
   llvm::SmallVector<double> re, im;
   for (int64_t i = 0; i < a; ++i) {
@@ -124,17 +124,16 @@ Value twiddle(NodeImporter &n, Value x, int64_t a, int64_t b, bool inverse) {
   return n.create<ConcatOp>(mlir::ValueRange{first, second}, 3);
 }
 
-/// Rows [rows, length, 2 or 1] to [rows, kept, 2].
+/// Transforms rows [rows, length, 2 or 1] to [rows, kept, 2].
 Value transformRows(NodeImporter &n, Value x, const Transform &t, bool scaled = true) {
   int64_t rows = NodeImporter::dim(x, 0), parts = t.complexData ? 2 : 1;
   mlir::Type element = NodeImporter::elementType(x);
   int64_t a = t.period > kDirectLength ? factorOf(t.period) : 1;
   if (a == 1) {
     if (t.period > kLongestPrime) {
-      n.unsupported(
-          llvm::formatv("a transform of {0} numbers, which has no factors; allowed are up to {1}, or a length "
-                        "with factors: pad the signal",
-                        t.period, kLongestPrime));
+      n.unsupported(llvm::formatv("a transform of {0} numbers, which is prime; allowed are up to {1}, or a length "
+                                  "with factors: pad the signal",
+                                  t.period, kLongestPrime));
     }
     if (n.failed()) {
       return x;
@@ -142,7 +141,8 @@ Value transformRows(NodeImporter &n, Value x, const Transform &t, bool scaled = 
     Value flat = n.reshape(x, {rows, t.length * parts});
     return n.reshape(matmul(n, flat, transformMatrix(n, element, t, scaled)), {rows, t.kept, 2});
   }
-  // Number b i + j goes to row i, column j; result p + a q comes from transforms of columns, then of rows.
+  // The number b i + j is at row i, column j. The result p + a q comes from transforms of the columns, then of the
+  // rows.
   int64_t b = t.period / a;
   if (t.length < t.period && !n.failed()) {
     x = n.create<PadOp>(x, Ints{0, 0, 0, 0, t.period - t.length, 0}, PadMode::constant, llvm::APFloat(0.0));
@@ -160,20 +160,20 @@ Value transformRows(NodeImporter &n, Value x, const Transform &t, bool scaled = 
   return scaled && t.inverse && !n.failed() ? n.create<MulOp>(y, n.scalarLike(y, factor)) : y;
 }
 
-/// One number from input |i|, or |byDefault| where it is absent.
+/// Returns the number in input |i|, or |byDefault| if it is absent.
 int64_t scalarInput(NodeImporter &n, unsigned i, llvm::StringRef what, int64_t byDefault) {
   if (!n.hasInput(i)) {
     return byDefault;
   }
   Ints values = n.constantInts(i, what);
   if (!n.failed() && values.size() != 1) {
-    n.fail(llvm::formatv("{0} is no single number", what));
+    n.fail(llvm::formatv("{0} is not a single number", what));
   }
   return n.failed() ? byDefault : values.front();
 }
 
-/// Whether the last dim of |x| holds pairs; an error unless it has 1 or 2 entries and |x| is a float tensor of static
-/// dims.
+/// Returns whether the last dim of |x| contains complex pairs. It is an error unless it has 1 or 2 entries and |x| is a
+/// float tensor with static dims.
 bool holdsPairs(NodeImporter &n, Value x) {
   int64_t rank = NodeImporter::rank(x), last = NodeImporter::dim(x, rank - 1);
   if (!n.failed() && llvm::any_of(NodeImporter::shape(x), mlir::ShapedType::isDynamic)) {
@@ -195,11 +195,12 @@ void makeDft(NodeImporter &n, int64_t axis) {
     n.fail(llvm::formatv("axis {0} is the last one, which holds real and imaginary parts", axis));
   }
   if (onesided && (inverse || pairs)) {
-    n.fail("onesided is for forward transforms of real numbers; it is set with inverse or complex input");
+    n.fail("onesided is only allowed for forward transforms of real numbers");
   }
   int64_t size = NodeImporter::dim(x, axis), period = scalarInput(n, 1, "dft_length", size);
   if (!n.failed() && (period < 1 || period > kLongest || size < 1)) {
-    n.fail(llvm::formatv("a transform of length {0} of a dim of {1}; 1 to {2} is allowed", period, size, kLongest));
+    n.fail(
+        llvm::formatv("a transform of length {0} of a dim of size {1}; allowed are 1 to {2}", period, size, kLongest));
   }
   if (n.failed()) {
     return;
@@ -229,8 +230,8 @@ void dft17(NodeImporter &n) { makeDft(n, n.intAttr("axis", 1)); }
 
 void dft20(NodeImporter &n) { makeDft(n, scalarInput(n, 2, "the axis", -2)); }
 
-/// Frames [batch, frames, length, parts] of |signal| [batch, L, parts], one every |step|. They are put together from
-/// strided blocks of the greatest length that divides both.
+/// Returns frames [batch, frames, length, parts] of |signal| [batch, L, parts], one every |step|. The frames are
+/// assembled from strided blocks of the largest length that divides both |length| and |step|.
 Value cutFrames(NodeImporter &n, Value signal, int64_t frames, int64_t length, int64_t step) {
   int64_t batch = NodeImporter::dim(signal, 0), parts = NodeImporter::dim(signal, 2);
   int64_t block = std::gcd(length, step), blocks = length / block, stride = step / block;
@@ -261,7 +262,7 @@ Value cutFrames(NodeImporter &n, Value signal, int64_t frames, int64_t length, i
 
 void stft(NodeImporter &n) {
   Value signal = n.input(0), window = n.optionalInput(2);
-  if (!n.failed() && NodeImporter::rank(signal) == 2) { // as PyTorch writes it, and onnxruntime takes it
+  if (!n.failed() && NodeImporter::rank(signal) == 2) { // as written by PyTorch and accepted by onnxruntime
     signal = n.reshape(signal, {NodeImporter::dim(signal, 0), NodeImporter::dim(signal, 1), 1});
   }
   bool pairs = holdsPairs(n, signal), onesided = n.intAttr("onesided", 1) != 0;
@@ -269,13 +270,12 @@ void stft(NodeImporter &n) {
   int64_t windowed = window ? NodeImporter::dim(window, 0) : 0, length = scalarInput(n, 3, "frame_length", windowed);
   if (!n.failed() && (NodeImporter::rank(signal) != 3 || (window && NodeImporter::rank(window) != 1) || step < 1 ||
                       length < 1 || length > NodeImporter::dim(signal, 1) || (window && windowed != length))) {
-    n.fail(
-        llvm::formatv("a signal of rank {0} and {1} numbers, frame_step {2}, frame_length {3} and a window of {4}; "
-                      "wanted are rank 3, a positive step, frames no longer than the signal and as long as the window",
-                      NodeImporter::rank(signal), NodeImporter::dim(signal, 1), step, length, windowed));
+    n.fail(llvm::formatv("a signal of rank {0} and {1} numbers, frame_step {2}, frame_length {3} and a window of {4}; "
+                         "expected rank 3, a positive step, frames no longer than the signal and as long as the window",
+                         NodeImporter::rank(signal), NodeImporter::dim(signal, 1), step, length, windowed));
   }
   if (onesided && pairs) {
-    n.fail("onesided is for real signals; it is set (as by default) with a complex one");
+    n.fail("onesided, which is the default, is only allowed for real signals");
   }
   if (n.failed()) {
     return;
@@ -286,7 +286,7 @@ void stft(NodeImporter &n) {
   Transform t{length, length, onesided ? length / 2 + 1 : length, false, pairs};
   mlir::Type element = NodeImporter::elementType(signal);
   if (window && getConstantDoubles(window) && length <= kDirectLength) {
-    // The matrix takes a constant window in.
+    // A constant window is multiplied into the matrix.
     Ints wide{length, parts};
     Value scale = n.create<ExpandOp>(n.reshape(window, {length, 1}), Value(), wide);
     Value matrix =
@@ -300,7 +300,7 @@ void stft(NodeImporter &n) {
   n.setOutput(0, n.reshape(transformRows(n, rows, t), {batch, frames, t.kept, 2}));
 }
 
-/// a - b cos(2 pi i / N) + c cos(4 pi i / N), N the size, or one less for symmetric windows.
+/// Computes a - b cos(2 pi i / N) + c cos(4 pi i / N), where N is the size, or one less for symmetric windows.
 void makeWindow(NodeImporter &n, double a, double b, double c) {
   int64_t size = scalarInput(n, 0, "the window's size", 0);
   bool periodic = n.intAttr("periodic", 1) != 0;
@@ -323,7 +323,7 @@ void hannWindow(NodeImporter &n) { makeWindow(n, 0.5, 0.5, 0); }
 void hammingWindow(NodeImporter &n) { makeWindow(n, 25.0 / 46.0, 21.0 / 46.0, 0); }
 void blackmanWindow(NodeImporter &n) { makeWindow(n, 0.42, 0.5, 0.08); }
 
-/// One number from the constant input |i|.
+/// Returns the number in the constant input |i|.
 double realInput(NodeImporter &n, unsigned i, llvm::StringRef what) {
   llvm::SmallVector<double> values = n.constantDoubles(i, what);
   if (!n.failed() && values.size() != 1) {
@@ -332,7 +332,7 @@ double realInput(NodeImporter &n, unsigned i, llvm::StringRef what) {
   return n.failed() ? 0 : values.front();
 }
 
-/// Triangles between points that lie equally far apart on the mel scale, [bins of the spectrum, mel bins].
+/// Returns triangles between points equally spaced on the mel scale, [bins of the spectrum, mel bins].
 void melWeightMatrix(NodeImporter &n) {
   int64_t bins = scalarInput(n, 0, "num_mel_bins", 0), length = scalarInput(n, 1, "dft_length", 0);
   int64_t rate = scalarInput(n, 2, "sample_rate", 0);

@@ -34,7 +34,7 @@ llvm::Expected<mlir::RankedTensorType> typeOf(const onnx::TensorProto &tensor, m
   llvm::SmallVector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
   for (int64_t dim : shape) {
     if (dim < 0) {
-      return fail(llvm::formatv("{0} has the dim {1}; dims of constants are sizes", describe(tensor), dim));
+      return fail(llvm::formatv("{0} has a dim of size {1}", describe(tensor), dim));
     }
   }
   auto type = mlir::RankedTensorType::get(shape, *element);
@@ -54,7 +54,7 @@ llvm::Error checkByteCount(const onnx::TensorProto &tensor, uint64_t actual, mli
       llvm::formatv("[{0:$[,]}]", llvm::make_range(type.getShape().begin(), type.getShape().end())).str(), wanted));
 }
 
-/// The value of an external_data key, or "".
+/// Returns the value of an external_data key, or "".
 StringRef externalEntry(const onnx::TensorProto &tensor, StringRef key) {
   for (const auto &entry : tensor.external_data()) {
     if (entry.key() == key) {
@@ -64,15 +64,15 @@ StringRef externalEntry(const onnx::TensorProto &tensor, StringRef key) {
   return "";
 }
 
-/// The real path of |location|, refused unless it lies in the model's folder.
+/// Returns the real path of |location|. Fails unless it is in the model's folder.
 llvm::Expected<std::string> resolveExternal(const onnx::TensorProto &tensor, StringRef location, StringRef folder) {
   auto refuse = [&]() {
-    return fail(llvm::formatv("{0}: its external data '{1}' lies outside the model's folder, which is not allowed: "
+    return fail(llvm::formatv("{0}: its external data '{1}' is outside the model's folder, which is not allowed: "
                               "put the file beside the model",
                               describe(tensor), location));
   };
   if (location.empty()) {
-    return fail(llvm::formatv("{0} is stored externally, but names no file", describe(tensor)));
+    return fail(llvm::formatv("{0} is stored externally, but does not name a file", describe(tensor)));
   }
   if (llvm::sys::path::is_absolute(location)) {
     return refuse();
@@ -105,13 +105,13 @@ llvm::Expected<OnnxTensor> readExternal(const onnx::TensorProto &tensor, mlir::R
   StringRef offsetText = externalEntry(tensor, "offset"), lengthText = externalEntry(tensor, "length");
   if ((!offsetText.empty() && offsetText.getAsInteger(10, offset)) ||
       (!lengthText.empty() && lengthText.getAsInteger(10, length))) {
-    return fail(llvm::formatv("{0}: offset '{1}' or length '{2}' of its external data is no number", describe(tensor),
-                              offsetText, lengthText));
+    return fail(llvm::formatv("{0}: offset '{1}' or length '{2}' of its external data is not a number",
+                              describe(tensor), offsetText, lengthText));
   }
   if (llvm::Error error = checkByteCount(tensor, length, type)) {
     return error;
   }
-  // Mapped, one file once per tensor: pages are shared by the kernel.
+  // Each tensor maps the file separately. The kernel shares the pages.
   auto buffer = readRegularFile(*path);
   if (!buffer) {
     return fail(
@@ -137,7 +137,7 @@ std::shared_ptr<std::vector<char>> convertField(const Field &field) {
   return bytes;
 }
 
-/// The values of the typed field that |tensor|'s data type uses (onnx.proto, TensorProto).
+/// Returns the values of the typed field for |tensor|'s data type (onnx.proto, TensorProto).
 std::shared_ptr<std::vector<char>> readField(const onnx::TensorProto &tensor) {
   using T = onnx::TensorProto;
   switch (tensor.data_type()) {
@@ -223,7 +223,7 @@ llvm::Expected<mlir::Type> elementTypeOf(int dataType, mlir::MLIRContext *contex
   }
 }
 
-/// Reads the bytes of |tensor|, of which it must have as many as |type|.
+/// Reads the bytes of |tensor|. Fails unless their number matches |type|.
 static llvm::Expected<OnnxTensor> readBytes(const onnx::TensorProto &tensor, mlir::RankedTensorType type,
                                             const OnnxModel &model) {
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {

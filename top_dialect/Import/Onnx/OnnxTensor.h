@@ -11,22 +11,22 @@
 
 namespace tessera::top::onnx_import {
 
-/// A constant of the file. `bytes` are row-major, little endian, i1 one byte; `owner` keeps them
-/// alive: the parsed model, a mapped external file, or bytes converted from typed fields.
+/// A constant of the file. `bytes` are row-major and little endian, with one byte per i1. `owner` keeps them alive; it
+/// is the parsed model, a mapped external file, or a buffer converted from typed fields.
 struct OnnxTensor {
   mlir::RankedTensorType type;
   llvm::ArrayRef<char> bytes;
   std::shared_ptr<const void> owner;
-  bool isMapped = false; ///< the bytes are a mapped file's
+  bool isMapped = false; ///< whether the bytes are those of a mapped file
 };
 
-/// Element type of a TensorProto.DataType; an error names types that have no numeric meaning here.
+/// Returns the element type of a TensorProto.DataType. For unsupported types, the error names the type.
 llvm::Expected<mlir::Type> elementTypeOf(int dataType, mlir::MLIRContext *context);
 
-/// "float", "int64", ...
+/// Returns for example "float" or "int64".
 std::string dataTypeName(int dataType);
 
-/// Reads a TensorProto: raw bytes, typed fields or external data, which must lie in the model's folder.
+/// Reads a TensorProto: raw bytes, typed fields or external data, which must be in the model's folder.
 llvm::Expected<OnnxTensor> readTensor(const onnx::TensorProto &tensor, const OnnxModel &model,
                                       mlir::MLIRContext *context);
 

@@ -1,8 +1,8 @@
-//===- OnnxTraining.cpp - Handlers of operators that training graphs hold ---===//
+//===- OnnxTraining.cpp - Handlers of operators in training graphs --------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses, and batch normalisation by the statistics of the batch: exporters write the latter where a module keeps no
-// running statistics, or normalises its own weights.
+// Losses, and batch normalisation with the statistics of the batch. Exporters write the latter for modules without
+// running statistics and for modules that normalise their own weights.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OpBuilders.h"
 
@@ -16,14 +16,14 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// [C] as [C, 1, ...] that broadcasts along the dims behind dim 1 of a tensor of |rank|.
+/// Reshapes [C] to [C, 1, ...] so that it broadcasts along the dims after dim 1 of a tensor of |rank|.
 Value perChannel(NodeImporter &n, Value v, int64_t rank) {
   Ints dims(rank - 1, 1);
   dims[0] = NodeImporter::dim(v, 0);
   return n.reshape(v, dims);
 }
 
-/// old * momentum + current * (1 - momentum), as [C].
+/// Returns old * momentum + current * (1 - momentum), as [C].
 Value runningMean(NodeImporter &n, Value old, Value current, double momentum) {
   Value first = n.create<MulOp>(old, n.scalarLike(old, momentum));
   Value next = n.cast(n.reshape(current, {NodeImporter::dim(current, 1)}), NodeImporter::elementType(old));
@@ -59,7 +59,7 @@ void makeTrainingBatchNorm(NodeImporter &n) {
   Value centred = n.create<SubOp>(exact, current);
   Value spread = n.create<ReduceOp>(n.create<MulOp>(centred, centred), ReduceKind::mean, axes, true);
   if (NodeImporter::dim(x, 0) == 1 && rank > 2 && !isConstant(x)) {
-    // The statistics of a batch of one are those of each channel. Files list the running ones, which few read.
+    // The statistics of a batch of one are those of each channel. Files list the running statistics, but few use them.
     n.setOutput(
         0, n.create<GroupNormOp>(x, n.cast(scale, element), n.cast(bias, element), channels, llvm::APFloat(epsilon)));
   } else {
@@ -82,14 +82,14 @@ namespace {
 // Losses
 //===----------------------------------------------------------------------===//
 
-/// The loss of class probabilities [N, C, D...], given by their logarithms, for |target| [N, D...].
+/// Returns the loss for class log probabilities [N, C, D...] and |target| [N, D...].
 Value negativeLogLikelihood(NodeImporter &n, Value logs, Value target, Value weight) {
   int64_t rank = NodeImporter::rank(logs);
   Ints dims(NodeImporter::shape(target)), column(dims);
   if (!n.failed() && (rank < 2 || NodeImporter::rank(target) != rank - 1 ||
                       llvm::any_of(NodeImporter::shape(logs), mlir::ShapedType::isDynamic) ||
                       llvm::any_of(dims, mlir::ShapedType::isDynamic))) {
-    n.unsupported(llvm::formatv("a target of rank {0} for an input of rank {1}; wanted is one less, with static dims",
+    n.unsupported(llvm::formatv("a target of rank {0} for an input of rank {1}; expected one less, with static dims",
                                 NodeImporter::rank(target), rank));
   }
   if (n.failed()) {
@@ -97,7 +97,7 @@ Value negativeLogLikelihood(NodeImporter &n, Value logs, Value target, Value wei
   }
   Value ignored;
   if (n.hasAttr("ignore_index")) {
-    // Such a target may be no class: 0 stands for it.
+    // An ignored target may be outside the range of classes, so it is replaced by 0.
     auto index = static_cast<double>(n.intAttr("ignore_index", 0));
     ignored = n.create<CompareOp>(target, n.scalarLike(target, index), CompareKind::eq);
     target = n.create<WhereOp>(ignored, n.scalarLike(target, 0), target);
@@ -120,7 +120,7 @@ Value negativeLogLikelihood(NodeImporter &n, Value logs, Value target, Value wei
     return n.create<ReduceOp>(loss, ReduceKind::mean, all, false);
   }
   if (reduction != "mean" && reduction != "sum") {
-    n.fail(llvm::formatv("reduction '{0}' is unknown; it is none, sum or mean", reduction));
+    n.fail(llvm::formatv("reduction '{0}' is unknown; allowed are none, sum and mean", reduction));
   }
   Value sum = n.create<ReduceOp>(loss, ReduceKind::sum, all, false);
   return reduction == "sum" ? sum : n.create<DivOp>(sum, n.create<ReduceOp>(weights, ReduceKind::sum, all, false));
@@ -142,15 +142,15 @@ void softmaxCrossEntropyLoss(NodeImporter &n) {
 // Steps of optimisers
 //===----------------------------------------------------------------------===//
 
-/// Operand |list| of tensor |i| of an optimiser, whose inputs are a rate, a count of steps, and then lists of as many
-/// tensors as it updates.
+/// Returns operand |list| of tensor |i| of an optimiser. The inputs are a rate, a step count, and then lists with one
+/// entry for each tensor to update.
 Value operandOf(NodeImporter &n, unsigned lists, unsigned list, unsigned i) {
   return n.input(2 + list * ((n.numInputs() - 2) / lists) + i);
 }
 
 unsigned countTensors(NodeImporter &n, unsigned lists) {
   if (n.numInputs() < 2 + lists || (n.numInputs() - 2) % lists != 0) {
-    n.fail(llvm::formatv("it has {0} inputs; wanted are two and {1} for each tensor", n.numInputs(), lists));
+    n.fail(llvm::formatv("it has {0} inputs; expected two and {1} for each tensor", n.numInputs(), lists));
     return 0;
   }
   return (n.numInputs() - 2) / lists;
@@ -159,12 +159,12 @@ unsigned countTensors(NodeImporter &n, unsigned lists) {
 Value scaled(NodeImporter &n, Value x, double factor) { return n.create<MulOp>(x, n.scalarLike(x, factor)); }
 Value sum(NodeImporter &n, Value a, Value b) { return n.create<AddOp>(a, b); }
 
-/// The gradient with the penalty of large weights.
+/// Returns the gradient including the penalty for large weights.
 Value regularised(NodeImporter &n, Value x, Value gradient) {
   return sum(n, scaled(n, x, n.floatAttr("norm_coefficient", 0)), gradient);
 }
 
-/// |after| once a step has been made, else |first|.
+/// Returns |after| if at least one step has been made, else |first|.
 Value afterFirstStep(NodeImporter &n, Value after, Value first) {
   Value steps = n.input(1);
   return n.create<WhereOp>(n.create<CompareOp>(steps, n.scalarLike(steps, 0), CompareKind::gt), after, first);
@@ -208,7 +208,7 @@ void momentum(NodeImporter &n) {
   unsigned count = countTensors(n, 3);
   std::string mode = n.stringAttr("mode", "");
   if (!n.failed() && mode != "standard" && mode != "nesterov") {
-    n.fail(llvm::formatv("mode '{0}' is unknown; it is standard or nesterov", mode));
+    n.fail(llvm::formatv("mode '{0}' is unknown; allowed are standard and nesterov", mode));
   }
   double alpha = n.floatAttr("alpha", 0), beta = n.floatAttr("beta", 0);
   for (unsigned i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-//===- PaddedRows.cpp - Which operators pass padded rows on ---===//
+//===- PaddedRows.cpp - Operators that pass padded rows on ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/PaddedRows.h"
 
@@ -18,7 +18,7 @@ namespace tessera::top::onnx_import {
 namespace {
 
 using Dims = llvm::ArrayRef<int64_t>;
-/// The axis of a result that has the padding of an operand; none: the op does not treat rows one by one.
+/// The padded axis of a result, or nothing if the op does not process rows independently.
 using Axis = std::optional<int64_t>;
 
 Dims shapeOf(Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape(); }
@@ -57,7 +57,7 @@ private:
   const Padding *find(Value value) const { return rows.find(value); }
   int64_t axisOf(Value value) const { return find(value)->axis; }
 
-  /// Operands broadcast: the padded ones have their rows at the same dim, the others none there.
+  /// Operands broadcast. The padded ones must have their rows in the same dim, and the others must have size 1 there.
   Axis elementwise() const {
     Axis fromEnd;
     for (Value operand : op->getOperands()) {
@@ -78,7 +78,7 @@ private:
     return rankOf(op->getResult(0)) - *fromEnd;
   }
 
-  /// The dim stays, with as many elements before it.
+  /// The dim is kept, with the same number of elements before it.
   Axis reshaped(ReshapeOp reshape) const {
     Dims from = shapeOf(reshape.getX()), to = shapeOf(reshape.getY());
     if (reshape.getDynShape() || llvm::any_of(to, mlir::ShapedType::isDynamic)) {
@@ -121,7 +121,7 @@ private:
     return rowsOfTuples ? Axis(indices->axis) : Axis();
   }
 
-  /// All parts have the same rows, beside each other.
+  /// All parts have the same padded rows, and the concatenation is along another dim.
   Axis joined(ConcatOp concat) const {
     Axis axis;
     for (Value part : concat.getInputs()) {
@@ -149,7 +149,7 @@ private:
     return reduce.getKeepDims() ? axis : axis - llvm::count_if(reduce.getAxes(), [&](int64_t d) { return d < axis; });
   }
 
-  /// An op along dim |other|, which it keeps or drops.
+  /// For an op that works along dim |other| and keeps or removes it.
   Axis without(Value x, int64_t other, bool keeps) const {
     int64_t axis = axisOf(x);
     return axis == other ? Axis() : Axis(!keeps && other < axis ? axis - 1 : axis);
@@ -161,12 +161,14 @@ private:
 
 llvm::Error refused(mlir::Operation *op, const Padding &padding) {
   return unsupported(llvm::formatv(
-      "it reads a tensor whose size along axis {0} is known at run time only: {1} gives up to so many rows, and '{2}' "
-      "would take those in that are none; cut the network before it with --output_names and do the rest outside",
+      "it reads a tensor whose size along axis {0} is only known at run time: {1} produces at most this many rows, and "
+      "'{2}' "
+      "would read the padding rows; cut the network before it with --output_names and do the rest outside",
       padding.axis, padding.source, op->getName()));
 }
 
-/// |count|, or the size of the result of |op| along |axis| if that is smaller: a prefix of the rows was taken.
+/// Returns |count|, or the size of the result of |op| along |axis| if that is smaller because only the first rows are
+/// kept.
 Value countWithin(mlir::Operation *op, int64_t axis, Value count) {
   int64_t size = shapeOf(op->getResult(0))[axis];
   if (size == shapeOf(op->getOperand(0))[axis]) {
@@ -186,7 +188,7 @@ const Padding *PaddedRows::find(Value value) const {
 }
 
 llvm::Error PaddedRows::propagate(mlir::Operation *op) {
-  // What a region yields would leave it without its padding.
+  // Values yielded by a region would lose their padding.
   llvm::SmallVector<Value> read(op->getOperands());
   for (mlir::Region &region : op->getRegions()) {
     llvm::append_range(read, region.front().getTerminator()->getOperands());

@@ -1,9 +1,9 @@
-//===- PaddedRows.h - Tensors whose size only a run tells ---*- C++ -*-===//
+//===- PaddedRows.h - Tensors whose number of rows is known only at run time --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators like NonMaxSuppression give as many rows as the data has. Tessera gives them the greatest number there can
-// be and keeps the count beside: rows behind it hold nothing of the network's. Operators that treat rows one by one
-// pass that on; others, which would mix such rows with real ones, are refused.
+// Operators like NonMaxSuppression produce a number of rows that depends on the data. Tessera allocates the largest
+// possible number and stores the actual count separately; the rows after it are padding. Operators that process rows
+// independently pass the padding on. Other operators would mix padding with real rows and are rejected.
 #pragma once
 
 #include "mlir/IR/Builders.h"
@@ -15,12 +15,12 @@
 
 namespace tessera::top::onnx_import {
 
-/// Of the entries along |axis| the first |count| are real.
+/// The first |count| entries along |axis| are real, the others are padding.
 struct Padding {
   int64_t axis;
   mlir::Value count;  ///< i64, rank 0
-  std::string source; ///< the node that made them, for messages
-  bool filled;        ///< the others hold -1 already
+  std::string source; ///< the node that produced them, for messages
+  bool filled;        ///< whether the padding entries already hold -1
 };
 
 /// The paddings of a model's tensors while it is imported.
@@ -28,7 +28,7 @@ class PaddedRows {
 public:
   const Padding *find(mlir::Value value) const;
   void mark(mlir::Value value, Padding padding) { paddings[value] = std::move(padding); }
-  /// Marks the results of |op|, which was just made; an error where it would read rows that are none.
+  /// Marks the results of |op|, which has just been created. Fails if it would read padding rows as data.
   llvm::Error propagate(mlir::Operation *op);
 
 private:

@@ -1,4 +1,4 @@
-//===- ShapeArithmetic.cpp - What is known of shapes with open dims ---===//
+//===- ShapeArithmetic.cpp - Known values of shapes with open dims --------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
 
@@ -14,7 +14,7 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Shapes are short; longer vectors are data.
+/// Shapes are short. Longer vectors are data.
 constexpr int64_t kMaxElements = 32;
 
 PartialInts dimsOf(ShapeOp op) {
@@ -68,7 +68,7 @@ std::optional<PartialInts> joined(ConcatOp op, unsigned depth) {
   return result;
 }
 
-/// Elementwise on operands of one size, or with a single element on one side.
+/// Applies an elementwise op to operands of the same size, or with a single element on one side.
 template <typename Combine>
 std::optional<PartialInts> combined(mlir::Operation *op, unsigned depth, Combine combine) {
   auto a = knownInts(op->getOperand(0), depth);

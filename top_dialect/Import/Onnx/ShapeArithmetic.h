@@ -1,4 +1,4 @@
-//===- ShapeArithmetic.h - What is known of shapes with open dims ---===//
+//===- ShapeArithmetic.h - Known values of shapes with open dims ----------===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,12 +9,12 @@
 
 namespace tessera::top::onnx_import {
 
-/// One entry per element; nothing where it depends on an open dim.
+/// One entry per element; an entry is empty if it depends on an open dim.
 using PartialInts = llvm::SmallVector<std::optional<int64_t>>;
 
-/// The elements of a small i64 value that is computed from dims by the ops exporters use for that:
-/// shape, gather, slice, concat, reshape, casts, + - * /. Nothing for any other value. Looks at most
-/// one op deep beyond constants the importer has already folded, plus a bounded chain of the above.
+/// Returns the elements of a small i64 value that is computed from dims by the ops that exporters use for this: shape,
+/// gather, slice, concat, reshape, casts, + - * /. Returns nothing for any other value. |depth| limits the length of
+/// the chain of ops that is followed.
 std::optional<PartialInts> knownInts(mlir::Value value, unsigned depth = 8);
 
 } // namespace tessera::top::onnx_import

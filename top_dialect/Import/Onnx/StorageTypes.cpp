@@ -1,4 +1,4 @@
-//===- StorageTypes.cpp - Element types that tensors of a module cannot have ---===//
+//===- StorageTypes.cpp - ONNX element types that a module has no type for --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/StorageTypes.h"
 
@@ -19,7 +19,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
 
 using S = StorageType;
-/// The codes are those of TensorProto.DataType; the protobuf classes of libonnx know none of them.
+/// The codes are those of TensorProto.DataType, which the protobuf classes of libonnx do not contain.
 constexpr StorageType kTypes[] = {
     {17, "float8e4m3fn", S::floating, 8, 3, -6, 448, false, 0x7f},
     {18, "float8e4m3fnuz", S::floating, 8, 3, -7, 240, false, 0x80, false},
@@ -50,10 +50,10 @@ double floatOf(const StorageType &type, int code) {
 
 Value scalar(NodeImporter &n, mlir::Type element, double value) { return n.scalar(element, value); }
 
-/// The parts of f32 numbers by which they are rounded: the greatest power of two that is not above the magnitude, and
-/// the distance of neighbours in the target type.
+/// The parts of f32 numbers that determine the rounding: the largest power of two not above the magnitude, and the
+/// distance between neighbouring numbers in the target type.
 struct Parts {
-  Value exponentBits; ///< i32, in place
+  Value exponentBits; ///< i32, at their position in the f32 format
   Value power;
   Value unit;
 };
@@ -75,7 +75,7 @@ Value isBeyond(NodeImporter &n, Value x, const StorageType &type) {
   return n.create<CompareOp>(n.create<AbsOp>(x), scalar(n, n.b.getF32Type(), type.largest), CompareKind::gt);
 }
 
-/// To nearest, ties to even; beyond the largest number by the attribute saturate.
+/// Rounds to nearest, ties to even. Beyond the largest number, the attribute saturate determines the result.
 Value roundFloat(NodeImporter &n, Value x, const StorageType &type) {
   mlir::Type f32 = n.b.getF32Type();
   Value bounded = clip(n, x, 4 * type.largest);
@@ -97,7 +97,7 @@ Value roundFloat(NodeImporter &n, Value x, const StorageType &type) {
   return y;
 }
 
-/// To a power of two, by the attribute round_mode.
+/// Rounds to a power of two. The attribute round_mode determines the direction.
 Value roundToPower(NodeImporter &n, Value x, const StorageType &type) {
   std::string mode = n.stringAttr("round_mode", "up");
   if (mode != "up" && mode != "down") {
@@ -114,8 +114,8 @@ Value roundToPower(NodeImporter &n, Value x, const StorageType &type) {
   return n.create<WhereOp>(n.create<IsNanOp>(x), scalar(n, f32, kNan), power);
 }
 
-/// ONNX leaves the rounding of fractions and what lies out of range open. onnxruntime rounds halves away from zero; up
-/// to opset 24 ONNX's own tests saturate, later ones wrap around.
+/// ONNX does not define the rounding of fractions or the result for values out of range. onnxruntime rounds halves away
+/// from zero. ONNX's own tests saturate up to opset 24 and wrap around in later opsets.
 Value roundInteger(NodeImporter &n, Value x, const StorageType &type) {
   mlir::Type i32 = n.b.getI32Type();
   int levels = 1 << type.bits, low = type.kind == S::signedInteger ? -levels / 2 : 0;

@@ -8,7 +8,7 @@
 
 using namespace tessera::top;
 
-// Any bytes must give a module or an error; a crash, an assertion or a leak is a finding.
+// Any input must give a module or an error. A crash, an assertion or a leak is a finding.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::func::FuncDialect, TopDialect>();
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ImportOptions options;
   options.maxFoldBytes = 1 << 20;
   options.memoryLimit = int64_t(256) << 20;
-  options.requireStatic = size % 2 == 0; // then import tries the sizes it proposes
+  options.requireStatic = size % 2 == 0; // otherwise the import tries the sizes that it proposes
   auto module = importOnnxBytes({reinterpret_cast<const char *>(data), size}, "fuzz.onnx", options, context);
   if (!module) {
     llvm::consumeError(module.takeError());

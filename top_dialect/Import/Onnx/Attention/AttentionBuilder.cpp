@@ -1,4 +1,4 @@
-//===- AttentionBuilder.cpp - What operators of attention are made of ---===//
+//===- AttentionBuilder.cpp - Shared building blocks of the attention operators --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/Attention/AttentionBuilder.h"
 
@@ -18,14 +18,14 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// |x| with a dim of size 1 inserted at |axis|.
+/// Returns |x| with a dim of size 1 inserted at |axis|.
 Value insertDim(NodeImporter &n, Value x, int64_t axis) {
   Ints shape(NodeImporter::shape(x));
   shape.insert(shape.begin() + axis, 1);
   return n.reshape(x, shape);
 }
 
-/// The numbers 0 to |count| - 1, times |factor|, as |shape|.
+/// Returns the numbers 0 to |count| - 1 in the given |shape|.
 Value iota(NodeImporter &n, int64_t count, llvm::ArrayRef<int64_t> shape) {
   Ints values(count);
   std::iota(values.begin(), values.end(), 0);
@@ -36,7 +36,8 @@ Value multiply(NodeImporter &n, Value a, Value b, bool transB) {
   return n.create<MatMulOp>(a, b, Value(), false, transB, false, llvm::APFloat(-1.0));
 }
 
-/// Queries, keys and values with a dim for the query heads that share a key head: keys and values are read unrepeated.
+/// Queries, keys and values with an extra dim for the query heads that share a key head. This avoids copies of the keys
+/// and values.
 struct Groups {
   Value q, k, v;
   int64_t heads = 0, repeats = 1;
@@ -64,7 +65,7 @@ struct Groups {
     Ints dims(NodeImporter::shape(x));
     return repeats == 1 || n.failed() ? x : n.reshape(x, {dims[0], heads, repeats, dims[2], dims[3]});
   }
-  /// A mask for [B, H, S, T].
+  /// Returns a mask for [B, H, S, T] with the extra dim.
   Value splitMask(NodeImporter &n, Value mask) const {
     int64_t axis = mask ? NodeImporter::rank(mask) - 3 : -1;
     if (axis < 0 || repeats == 1 || n.failed()) {
@@ -78,7 +79,7 @@ struct Groups {
   }
 };
 
-/// The softmax with a further score per head that takes a part of the sum.
+/// Returns the softmax with one more score per head, which contributes to the sum but has no column in the result.
 Value softmaxWithSink(NodeImporter &n, Value scores, Value sink) {
   Ints dims(NodeImporter::shape(scores));
   if (!sink || n.failed()) {
@@ -90,7 +91,7 @@ Value softmaxWithSink(NodeImporter &n, Value scores, Value sink) {
   return sliceRange(n, all, 3, 0, dims[3]);
 }
 
-/// The probabilities with the rows of 0 that ONNX defines where |bias| hides every key.
+/// Sets the rows for which |bias| hides every key to 0, as ONNX requires.
 Value zeroHiddenRows(NodeImporter &n, Value probabilities, Value bias) {
   int64_t last = NodeImporter::rank(bias) - 1;
   Value most = last < 0 ? bias : n.create<ReduceOp>(bias, ReduceKind::max, Ints{last}, true);
@@ -138,7 +139,7 @@ Value splitHeads(NodeImporter &n, Value x, int64_t heads, llvm::StringRef what) 
   }
   if (!n.failed() && (shape.size() != 3 || heads <= 0 || shape[2] % heads != 0)) {
     n.fail(
-        llvm::formatv("an input of rank {0} does not split into {1} = {2}; allowed: rank 3 with a last dim that is a "
+        llvm::formatv("an input of rank {0} cannot be split into {1} = {2}; allowed: rank 3 with a last dim that is a "
                       "multiple of it, or rank 4",
                       shape.size(), what, heads));
   }

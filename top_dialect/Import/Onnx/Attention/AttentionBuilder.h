@@ -1,4 +1,4 @@
-//===- AttentionBuilder.h - What operators of attention are made of -*- C++ -*-===//
+//===- AttentionBuilder.h - Shared building blocks of the attention operators --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,45 +6,46 @@
 
 namespace tessera::top::onnx_import {
 
-/// Fails unless all |values| that are given have static dims.
+/// Fails unless all non-null |values| have static dims.
 bool requireStaticDims(NodeImporter &n, llvm::ArrayRef<mlir::Value> values);
 
-/// [B, S, heads * E] -> [B, heads, S, E]; a tensor of rank 4 has this form already. |what| names the number of heads.
+/// Reshapes [B, S, heads * E] to [B, heads, S, E]. A tensor of rank 4 is already in this form and is returned as it is.
+/// |what| names the number of heads in errors.
 mlir::Value splitHeads(NodeImporter &n, mlir::Value x, int64_t heads, llvm::StringRef what);
-/// [B, heads, S, E] -> [B, S, heads * E].
+/// Reshapes [B, heads, S, E] to [B, S, heads * E].
 mlir::Value joinHeads(NodeImporter &n, mlir::Value x);
-/// Elements |begin| to |end| - 1 along |axis|.
+/// Returns the elements |begin| to |end| - 1 along |axis|.
 mlir::Value sliceRange(NodeImporter &n, mlir::Value x, int64_t axis, int64_t begin, int64_t end);
-/// Returns 0 where |allowed| is true, |hidden| elsewhere.
+/// Returns a mask that is 0 where |allowed| is true, and |hidden| elsewhere.
 mlir::Value maskOf(NodeImporter &n, mlir::Value allowed, mlir::Type element, double hidden);
-mlir::Value plus(NodeImporter &n, mlir::Value a, mlir::Value b); ///< either may be null
+mlir::Value plus(NodeImporter &n, mlir::Value a, mlir::Value b); ///< returns a + b; either may be null
 
-/// The keys that a query may see by their distance: query i sits at position i + offset and sees the keys from
-/// position - left to position + right, -1 for all.
+/// The keys that a query attends to, given by distance: query i is at position i + offset and attends to the keys from
+/// position - left to position + right. -1 means no limit on that side.
 struct KeyWindow {
   int64_t left = -1, right = -1;
   bool isOpen() const { return left < 0 && right < 0; }
 };
-/// The mask [queries, keys] of a window at a constant offset.
+/// Returns the mask [queries, keys] of a window at a constant offset.
 mlir::Value windowMask(NodeImporter &n, mlir::Type element, int64_t queries, int64_t keys, KeyWindow window,
                        int64_t offset);
-/// The mask [B, 1, queries, keys] of a window at |offsets| (i64 [B]) known at run time.
+/// Returns the mask [B, 1, queries, keys] of a window at |offsets| (i64 [B]) known at run time.
 mlir::Value windowMask(NodeImporter &n, mlir::Type element, int64_t queries, int64_t keys, KeyWindow window,
                        mlir::Value offsets);
-/// The mask [B, 1, 1, keys] that hides what lies at |lengths| (i64 [B]) and beyond.
+/// Returns the mask [B, 1, 1, keys] that hides the keys at index |lengths| (i64 [B]) and after it.
 mlir::Value lengthMask(NodeImporter &n, mlir::Type element, int64_t keys, mlir::Value lengths, double hidden);
 
-/// q [B, H, S, E], k [B, G, T, E] and v [B, G, T, F], G a divisor of H; the results keep these forms.
+/// Attention of q [B, H, S, E] to k [B, G, T, E] and v [B, G, T, F], where G divides H. The results keep this layout.
 struct Attention {
   enum Scores { none, products, capped, biased, probabilities };
 
   mlir::Value q, k, v;
   mlir::Value bias;         ///< added to the scores, broadcast to [B, H, S, T]; may be null
-  bool mayHideRows = false; ///< rows whose bias is -inf throughout are 0
+  bool mayHideRows = false; ///< a row of the output is 0 where the bias hides all keys (-inf)
   double scale = 1;
-  double softcap = 0;     ///< 0: none
-  mlir::Value sink;       ///< [H]: a score that takes part in the softmax and has no value; may be null
-  mlir::Type softmaxType; ///< null: at least that of q
+  double softcap = 0;     ///< 0 means none
+  mlir::Value sink;       ///< [H]: an extra score per head that takes part in the softmax but has no value; may be null
+  mlir::Type softmaxType; ///< the type in which the softmax is computed at least; null means that of q
   Scores wanted = none;
 
   /// Sets the scale to |given|, or to 1 / sqrt(E) if it is 0.
@@ -52,15 +53,15 @@ struct Attention {
 };
 struct AttentionResults {
   mlir::Value y;
-  mlir::Value scores; ///< [B, H, S, T] as Attention::wanted says
+  mlir::Value scores; ///< [B, H, S, T], at the step chosen by Attention::wanted
 };
 AttentionResults makeAttention(NodeImporter &n, const Attention &attention);
 
-/// Rotates the first |dims| (0: all) elements of the rows of |x| [B, H, S, E] by angles whose |cos| and |sin| are
-/// [B or 1, S, dims / 2].
+/// Rotates the first |dims| elements (0 means all) of the rows of |x| [B, H, S, E] by the angles whose cosines and
+/// sines are |cos| and |sin|, both [B or 1, S, dims / 2].
 mlir::Value makeRotary(NodeImporter &n, mlir::Value x, mlir::Value cos, mlir::Value sin, int64_t dims,
                        bool interleaved);
-/// The rows |positions| [B, S] of a table of angles [positions, dims / 2].
+/// Returns the rows |positions| [B, S] of a table of angles [positions, dims / 2].
 mlir::Value gatherAngles(NodeImporter &n, mlir::Value table, mlir::Value positions);
 
 } // namespace tessera::top::onnx_import

@@ -1,4 +1,4 @@
-//===- MicrosoftAttention.cpp - Handlers of onnxruntime's operators of attention ---===//
+//===- MicrosoftAttention.cpp - Handlers of onnxruntime's attention operators --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/Attention/AttentionBuilder.h"
 
@@ -14,7 +14,7 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Rejects attributes that are not honoured, unless they are 0.
+/// Rejects each attribute in |names| unless its value is 0.
 void rejectAttributes(NodeImporter &n, llvm::ArrayRef<const char *> names) {
   for (const char *name : names) {
     if (n.intAttr(name, 0) != 0) {
@@ -23,8 +23,8 @@ void rejectAttributes(NodeImporter &n, llvm::ArrayRef<const char *> names) {
   }
 }
 
-/// The additive mask [B, 1, 1 or S, T] of a mask that holds the number of real keys per batch entry (right padding),
-/// ends and starts of the real keys (left padding), or 0 for each key to hide.
+/// Returns the additive mask [B, 1, 1 or S, T] for the input |mask|. The mask is the number of real keys per batch
+/// entry (right padding), or the ends and starts of the real keys (left padding), or 0 for each key to hide.
 Value paddingMask(NodeImporter &n, Value mask, mlir::Type element, int64_t batch, int64_t queries, int64_t keys,
                   double hidden) {
   llvm::ArrayRef<int64_t> shape = NodeImporter::shape(mask);
@@ -46,13 +46,14 @@ Value paddingMask(NodeImporter &n, Value mask, mlir::Type element, int64_t batch
   if (shape == llvm::ArrayRef<int64_t>({batch, queries, keys})) {
     return maskOf(n, n.reshape(allowed, {batch, 1, queries, keys}), element, hidden);
   }
-  n.unsupported(llvm::formatv("a mask of rank {0} whose dims do not fit {1} sequences of {2} queries and {3} keys; "
-                              "supported are [{1}], [{4}], [{1}, {3}] and [{1}, {2}, {3}]",
-                              shape.size(), batch, queries, keys, 2 * batch));
+  n.unsupported(
+      llvm::formatv("a mask of rank {0} with dims that do not match {1} sequences of {2} queries and {3} keys; "
+                    "supported are [{1}], [{4}], [{1}, {3}] and [{1}, {2}, {3}]",
+                    shape.size(), batch, queries, keys, 2 * batch));
   return {};
 }
 
-/// Scores get the bias of input |bias|, the mask of input |mask|, and that of unidirectional attention.
+/// Adds the bias of input |bias|, the mask of input |mask| and the mask of unidirectional attention to the scores.
 void addMasks(NodeImporter &n, Attention &a, unsigned mask, unsigned bias, int64_t past) {
   int64_t batch = NodeImporter::dim(a.q, 0), queries = NodeImporter::dim(a.q, 2), keys = NodeImporter::dim(a.k, 2);
   mlir::Type element = NodeImporter::elementType(a.q);
@@ -64,8 +65,8 @@ void addMasks(NodeImporter &n, Attention &a, unsigned mask, unsigned bias, int64
   if (n.intAttr("unidirectional", 0) != 0 && !n.failed()) {
     if (keys != past + queries) {
       n.unsupported(
-          llvm::formatv("unidirectional attention of {0} queries to {1} new keys; supported are as many of both",
-                        queries, keys - past));
+          llvm::formatv("unidirectional attention of {0} queries to {1} new keys; supported are equal numbers", queries,
+                        keys - past));
     }
     a.bias = plus(n, a.bias, windowMask(n, element, queries, keys, KeyWindow{-1, 0}, past));
   }
@@ -88,14 +89,14 @@ bool requireStaticInputs(NodeImporter &n) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// The product with the joined weights of queries, keys and values, cut into the three.
+/// Multiplies the input by the joined weights of queries, keys and values, and splits the product into the three.
 std::array<Value, 3> project(NodeImporter &n) {
   Value x = n.input(0), w = n.input(1);
   int64_t total = NodeImporter::dim(w, 1);
   Ints sizes = n.intsAttr("qkv_hidden_sizes", {total / 3, total / 3, total / 3});
   if (!n.failed() && (NodeImporter::rank(x) != 3 || NodeImporter::rank(w) != 2 || sizes.size() != 3 ||
                       sizes[0] + sizes[1] + sizes[2] != total || sizes[0] != sizes[1])) {
-    n.fail(llvm::formatv("an input of rank {0} and weights of rank {1} with {2} columns do not fit qkv_hidden_sizes",
+    n.fail(llvm::formatv("an input of rank {0} and weights of rank {1} with {2} columns do not match qkv_hidden_sizes",
                          NodeImporter::rank(x), NodeImporter::rank(w), total));
   }
   if (n.failed()) {
@@ -128,7 +129,7 @@ void attention(NodeImporter &n) {
   if (n.hasInput(4) && !n.failed()) {
     Ints dims(NodeImporter::shape(n.input(4)));
     if (dims.size() != 5 || dims[0] != 2) {
-      n.fail(llvm::formatv("its past has rank {0}; wanted is [2, batch, heads, keys, size]", dims.size()));
+      n.fail(llvm::formatv("its past has rank {0}; expected [2, batch, heads, keys, size]", dims.size()));
       return;
     }
     dims.erase(dims.begin());
@@ -142,7 +143,7 @@ void attention(NodeImporter &n) {
   if (n.wantsOutput(1) && !n.failed()) {
     Ints dims(NodeImporter::shape(a.k));
     if (NodeImporter::shape(a.v) != llvm::ArrayRef<int64_t>(dims)) {
-      n.unsupported("its output 1, 'present', of keys and values of different sizes is not supported");
+      n.unsupported("its output 1, 'present', for keys and values of different sizes is not supported");
     }
     dims.insert(dims.begin(), 1);
     n.setOutput(1, n.create<ConcatOp>(mlir::ValueRange{n.reshape(a.k, dims), n.reshape(a.v, dims)}, 0));
@@ -153,13 +154,14 @@ void attention(NodeImporter &n) {
 // MultiHeadAttention
 //===----------------------------------------------------------------------===//
 
-/// Part |i| of a tensor [B, S, heads, parts, E] as [B, heads, S, E].
+/// Extracts part |i| of a tensor [B, S, heads, parts, E] as [B, heads, S, E].
 Value unpackHeads(NodeImporter &n, Value x, int64_t i) {
   Ints dims(NodeImporter::shape(x));
   return n.transpose(n.reshape(sliceRange(n, x, 3, i, i + 1), {dims[0], dims[1], dims[2], dims[4]}), {0, 2, 1, 3});
 }
 
-/// |x| [B, S, E] plus the entries of the joined bias from |begin| on; returns where those of the next tensor begin.
+/// Adds the entries of the joined bias from |begin| on to |x| [B, S, E]. Returns the index of the first entry for the
+/// next tensor.
 int64_t addBias(NodeImporter &n, Value &x, int64_t begin) {
   int64_t size = NodeImporter::dim(x, 2);
   if (n.hasInput(3) && !n.failed()) {
@@ -190,7 +192,7 @@ void multiHeadAttention(NodeImporter &n) {
     a.v = unpackHeads(n, k, 1);
   } else if (ranks[0] == 3 && ranks[1] == ranks[2] && (ranks[1] == 3 || ranks[1] == 4)) {
     int64_t next = addBias(n, q, 0);
-    if (ranks[1] == 3) { // keys of rank 4 are those of a cache, which have their bias
+    if (ranks[1] == 3) { // keys of rank 4 come from a cache and already contain the bias
       addBias(n, v, addBias(n, k, next));
     }
     a.q = splitHeads(n, q, heads, "num_heads");
@@ -204,7 +206,7 @@ void multiHeadAttention(NodeImporter &n) {
     return;
   }
   if (n.hasInput(6) != n.hasInput(7)) {
-    n.fail("past_key and past_value stand together");
+    n.fail("past_key and past_value must be given together");
   } else if (n.hasInput(6) && !n.failed()) {
     appendPast(n, a, n.input(6), n.input(7));
   }
@@ -219,7 +221,7 @@ void multiHeadAttention(NodeImporter &n) {
 // GroupQueryAttention
 //===----------------------------------------------------------------------===//
 
-/// Keys and values in a cache that each call extends. The number of tokens that a batch entry has is known at run time.
+/// Keys and values are in a cache that each call extends. The number of tokens of a batch entry is known at run time.
 class GroupQuery {
 public:
   explicit GroupQuery(NodeImporter &n) : n(n) {}
@@ -274,10 +276,10 @@ private:
       }
     }
     if (n.hasInput(14) != n.hasInput(15)) {
-      n.fail("q_norm_weight and k_norm_weight stand together");
+      n.fail("q_norm_weight and k_norm_weight must be given together");
     }
     if (n.hasInput(3) != n.hasInput(4)) {
-      n.fail("past_key and past_value stand together");
+      n.fail("past_key and past_value must be given together");
     }
   }
 
@@ -285,7 +287,8 @@ private:
     Value q = n.input(0), k = n.optionalInput(1), v = n.optionalInput(2);
     int64_t width = NodeImporter::dim(q, 2);
     if (NodeImporter::rank(q) != 3 || heads < 1 || keyHeads < 1 || !k != !v) {
-      n.fail("query must have rank 3, num_heads and kv_num_heads must be positive, and key and value stand together");
+      n.fail("query must have rank 3, num_heads and kv_num_heads must be positive, and key and value must be given "
+             "together");
       return false;
     }
     batch = NodeImporter::dim(q, 0);
@@ -313,7 +316,7 @@ private:
     a.k = norm(a.k, 15, n.floatAttr("k_norm_epsilon", shared));
   }
 
-  /// start of the batch entry + 0, 1, ..., as [B, |count|].
+  /// Returns |first| + 0, 1, ... for each batch entry, as [B, |count|].
   Value positionsFrom(Value first, int64_t count) {
     Ints numbers(count);
     std::iota(numbers.begin(), numbers.end(), 0);
@@ -332,7 +335,7 @@ private:
     a.k = makeRotary(n, a.k, cos, sin, dims, interleaved);
   }
 
-  /// The rows of |past| with those of |rows| from the place |starts| of each batch entry on, and zeros behind.
+  /// Returns |past| with |rows| written from index |starts| of each batch entry on, and zeros after them.
   Value extend(Value past, Value rows) {
     int64_t count = NodeImporter::dim(rows, 2), old = past ? NodeImporter::dim(past, 2) : 0;
     int64_t size = std::max(old, tokens);
@@ -344,7 +347,7 @@ private:
     places = n.create<ExpandOp>(places, Value(), Ints(NodeImporter::shape(rows)));
     Value extended = n.create<ScatterElementsOp>(cache, places, rows, 2, ScatterReduction::none);
     if (batch == 1 && size == tokens) {
-      return extended; // no room behind the tokens
+      return extended; // the cache has no space after the tokens
     }
     Ints numbers(size);
     std::iota(numbers.begin(), numbers.end(), 0);
@@ -377,7 +380,7 @@ private:
     }
   }
 
-  /// |x| with |more| entries of 0 behind the last dim.
+  /// Returns |x| with |more| zeros appended in the last dim.
   Value pad3(Value x, int64_t more) {
     Ints pads(8, 0);
     pads[7] = more;
@@ -386,7 +389,7 @@ private:
 
   NodeImporter &n;
   Attention a;
-  Value starts, ends; ///< the numbers of tokens that each batch entry has before and after, i64 [B]
+  Value starts, ends; ///< the number of tokens of each batch entry before and after the call, i64 [B]
   int64_t heads = 0, keyHeads = 0, batch = 0, tokens = 0;
 };
 
@@ -416,7 +419,7 @@ void rotaryEmbedding(NodeImporter &n) {
     return;
   }
   int64_t batch = NodeImporter::dim(x, 0), count = NodeImporter::dim(x, 2);
-  if (NodeImporter::rank(positions) == 1 && NodeImporter::dim(positions, 0) == 1) { // the first one
+  if (NodeImporter::rank(positions) == 1 && NodeImporter::dim(positions, 0) == 1) { // of the first token
     Ints numbers(count);
     std::iota(numbers.begin(), numbers.end(), 0);
     positions = n.create<AddOp>(n.cast(positions, n.b.getI64Type()), n.intVector(numbers));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// The mask that is added to the scores; a mask of fewer keys hides the rest.
+/// Returns the mask to add to the scores. Keys beyond the length of the mask are hidden.
 Value additiveMask(NodeImporter &n, Value mask, mlir::Type element, int64_t keys) {
   mask = NodeImporter::elementType(mask).isInteger(1) ? maskOf(n, mask, element, -kInf) : n.cast(mask, element);
   int64_t rank = NodeImporter::rank(mask), given = NodeImporter::dim(mask, rank - 1);
@@ -29,7 +29,7 @@ Value additiveMask(NodeImporter &n, Value mask, mlir::Type element, int64_t keys
   return mask;
 }
 
-/// The attributes is_causal, left_window_size and right_window_size.
+/// Reads the attributes is_causal, left_window_size and right_window_size.
 KeyWindow readWindow(NodeImporter &n) {
   KeyWindow window{n.intAttr("left_window_size", -1), n.intAttr("right_window_size", -1)};
   if (window.left < -1 || window.right < -1) {
@@ -40,7 +40,7 @@ KeyWindow readWindow(NodeImporter &n) {
   return window;
 }
 
-/// The type that the softmax is to be computed in, if it is another than AttentionOp takes.
+/// Returns the type in which the softmax must be computed if AttentionOp does not use it, else null.
 mlir::Type readSoftmaxType(NodeImporter &n, mlir::Type element) {
   int64_t given = n.intAttr("softmax_precision", 0);
   mlir::Type type = given != 0 ? n.typeOf(given) : mlir::Type();
@@ -63,7 +63,7 @@ void attention(NodeImporter &n) {
   a.v = splitHeads(n, n.input(2), keyHeads, "kv_num_heads");
   Value past = given[4], lengths = given[6];
   if ((past && !given[5]) || (!past && given[5]) || (past && lengths)) {
-    n.fail("past_key and past_value stand together, and without nonpad_kv_seqlen");
+    n.fail("past_key and past_value must be given together and without nonpad_kv_seqlen");
   }
   if (past) {
     a.k = n.create<ConcatOp>(mlir::ValueRange{past, a.k}, 2);
@@ -87,7 +87,7 @@ void attention(NodeImporter &n) {
   } else if (!window.isOpen()) {
     int64_t offset = past ? NodeImporter::dim(past, 2) : 0;
     a.bias = plus(n, a.bias, windowMask(n, element, queries, keys, window, offset));
-    a.mayHideRows |= window.left >= 0; // keys that are too few for the last queries
+    a.mayHideRows |= window.left >= 0; // the last queries may have no keys in their window
   }
   a.setScale(n.floatAttr("scale", 0));
   a.softcap = n.floatAttr("softcap", 0);
@@ -119,7 +119,7 @@ void rotaryEmbedding(NodeImporter &n) {
   n.setOutput(0, isFlat ? joinHeads(n, y) : y);
 }
 
-/// The rows of an update go to the places write_indices[batch] + row of a cache, in circular mode modulo its size.
+/// Writes the rows of an update to index write_indices[batch] + row of a cache, modulo its size in circular mode.
 void tensorScatter(NodeImporter &n) {
   Value cache = n.input(0), update = n.input(1), starts = n.optionalInput(2);
   if (!requireStaticDims(n, {cache, update, starts})) {
@@ -130,7 +130,7 @@ void tensorScatter(NodeImporter &n) {
   Ints dims(NodeImporter::shape(cache)), rows(NodeImporter::shape(update));
   if (!n.failed() && (axis == 0 || (mode != "linear" && mode != "circular") || rows.size() != dims.size() ||
                       rows[axis] > dims[axis])) {
-    n.fail(llvm::formatv("axis {0}, mode '{1}' and an update of {2} rows do not fit a cache of rank {3}", axis, mode,
+    n.fail(llvm::formatv("axis {0}, mode '{1}' and an update of {2} rows do not match a cache of rank {3}", axis, mode,
                          rows.size() == dims.size() ? rows[axis] : 0, rank));
   }
   if (n.failed()) {

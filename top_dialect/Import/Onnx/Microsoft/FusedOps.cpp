@@ -1,4 +1,4 @@
-//===- FusedOps.cpp - Handlers of operators that onnxruntime's optimiser writes ---===//
+//===- FusedOps.cpp - Handlers of operators that onnxruntime's optimiser creates --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OpBuilders.h"
@@ -13,11 +13,12 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// |x| with its last two dims swapped if |swap|, after its first dim went behind the other batch dims if |rotate|.
+/// Returns |x| with its first dim moved after the other batch dims if |rotate|, and then with its last two dims swapped
+/// if |swap|.
 Value arrange(NodeImporter &n, Value x, bool swap, bool rotate) {
   int64_t rank = NodeImporter::rank(x);
   if (n.failed() || rank < 2) {
-    return x; // vectors stay as they are
+    return x; // vectors are unchanged
   }
   Ints perm(rank);
   std::iota(perm.begin(), perm.end(), 0);
@@ -52,7 +53,7 @@ void fusedGemm(NodeImporter &n) {
   n.setOutput(0, makeFusedActivation(n, makeGemm(n), params));
 }
 
-/// The number of leading ones in each row of the mask [B, S], i32.
+/// Returns the number of leading ones in each row of the mask [B, S] as i32.
 Value countReal(NodeImporter &n, Value mask) {
   Value isHidden = n.create<CompareOp>(mask, n.scalarLike(mask, 0), CompareKind::eq);
   Value before = n.create<CumSumOp>(n.cast(isHidden, n.b.getI32Type()), 1, false, false);
@@ -60,7 +61,7 @@ Value countReal(NodeImporter &n, Value mask) {
   return n.create<ReduceOp>(n.cast(isLeading, n.b.getI32Type()), ReduceKind::sum, Ints{1}, false);
 }
 
-/// The sum of up to three rows of tables, normalised.
+/// Adds rows of up to three tables and normalises the sum.
 void embedLayerNorm(NodeImporter &n) {
   n.allowOnly({"epsilon", "mask_index_type"}, 9);
   Value ids = n.input(0);
@@ -69,7 +70,7 @@ void embedLayerNorm(NodeImporter &n) {
     n.unsupported("its input_ids need rank 2 and static dims: fix them with --input_shapes");
   }
   if (!n.failed() && n.hasInput(1) != n.hasInput(4)) {
-    n.fail("segment_ids and segment_embedding stand together");
+    n.fail("segment_ids and segment_embedding must be given together");
   }
   if (n.failed()) {
     return;

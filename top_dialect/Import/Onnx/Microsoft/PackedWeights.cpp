@@ -1,7 +1,7 @@
-//===- PackedWeights.cpp - Handlers of onnxruntime's operators with weights of a few bits ---===//
+//===- PackedWeights.cpp - Handlers of onnxruntime's operators with packed weights --===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The weights are unpacked while the model is imported; scales and zero points stand for blocks of them.
+// The weights are unpacked during import. Scales and zero points apply to blocks of weights.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OpBuilders.h"
 #include "top_dialect/Import/Onnx/StorageTypes.h"
@@ -14,7 +14,8 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// The numbers that the constant bytes |packed| [..., bytes] hold, the first in the lowest bits: u8 [..., count].
+/// Unpacks the numbers in the constant bytes |packed| [..., bytes] to u8 [..., count]. The first number is in the
+/// lowest bits.
 Value unpackBits(NodeImporter &n, Value packed, int64_t bits, int64_t count) {
   auto data = getConstantData(packed);
   Ints shape(NodeImporter::shape(packed));
@@ -47,13 +48,13 @@ bool checkBits(NodeImporter &n, int64_t bits) {
   return !n.failed();
 }
 
-/// (q - zero) * scale, in the type of |scale|.
+/// Returns (q - zero) * scale in the type of |scale|.
 Value dequantise(NodeImporter &n, Value q, Value zero, Value scale) {
   mlir::Type element = NodeImporter::elementType(scale);
   return n.create<MulOp>(n.create<SubOp>(n.cast(q, element), n.cast(zero, element)), scale);
 }
 
-/// A times the transpose of weights [N, K], of which each block of block_size along K has a scale.
+/// Multiplies A by the transpose of weights [N, K]. Each block of block_size weights along K has a scale.
 void matMulNBits(NodeImporter &n) {
   n.allowOnly({"K", "N", "accuracy_level", "bits", "block_size", "weight_prepacked"}, 6);
   int64_t k = n.requiredInt("K"), columns = n.requiredInt("N"), block = n.requiredInt("block_size"),
@@ -78,7 +79,7 @@ void matMulNBits(NodeImporter &n) {
       isPlain = (*order)[i] == i / block;
     }
     if (!isPlain) {
-      n.unsupported("g_idx (input 4) that puts weights into other blocks than their own is not supported");
+      n.unsupported("g_idx (input 4) that assigns weights to blocks in another order is not supported");
     }
   }
   Value zero = n.scalarLike(scales, static_cast<double>(1 << (bits - 1)));
@@ -97,7 +98,7 @@ void matMulNBits(NodeImporter &n) {
   n.setOutput(0, n.hasInput(5) ? n.create<AddOp>(y, n.input(5)) : y);
 }
 
-/// Gathers rows of integers with their scales, and multiplies them then.
+/// Gathers rows of integers and their scales, and multiplies the gathered rows.
 void gatherBlockQuantized(NodeImporter &n) {
   n.allowOnly({"bits", "block_size", "gather_axis", "quantize_axis"}, 4);
   Value data = n.input(0), indices = n.input(1), scales = n.input(2), zeros = n.optionalInput(3);

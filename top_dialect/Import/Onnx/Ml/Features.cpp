@@ -1,4 +1,4 @@
-//===- Features.cpp - Handlers of ai.onnx.ml that prepare features ---===//
+//===- Features.cpp - Handlers of ai.onnx.ml operators that prepare features --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
@@ -13,7 +13,7 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Comparisons of elements with keys beyond this number are rejected: they are made all at once.
+/// Limit on the number of comparisons of elements with keys, because all of them are made in a single op.
 constexpr int64_t kMostComparisons = int64_t(1) << 26;
 
 Value toFloat(NodeImporter &n, Value x) { return n.cast(x, n.b.getF32Type()); }
@@ -22,7 +22,7 @@ Value floatVector(NodeImporter &n, llvm::ArrayRef<double> values) {
   return n.floatConstant(n.b.getF32Type(), {static_cast<int64_t>(values.size())}, values);
 }
 
-/// The attribute |name|: one number, or one per column of |x|.
+/// Returns the attribute |name|, which has one number or one per column of |x|.
 Value perColumn(NodeImporter &n, llvm::StringRef name, Value x) {
   llvm::SmallVector<double> values = n.floatsAttr(name);
   auto count = static_cast<int64_t>(values.size()), columns = NodeImporter::dim(x, NodeImporter::rank(x) - 1);
@@ -45,7 +45,7 @@ void scaler(NodeImporter &n) {
   n.setOutput(0, n.hasAttr("scale") ? n.create<MulOp>(y, perColumn(n, "scale", x)) : y);
 }
 
-/// Rows divided by their largest element, or by their L1 or L2 norm; rows whose divisor is 0 stay.
+/// Divides rows by their largest element, or by their L1 or L2 norm. Rows with a divisor of 0 are unchanged.
 void normalizer(NodeImporter &n) {
   Value x = toFloat(n, n.input(0));
   int64_t rank = NodeImporter::rank(x);
@@ -67,7 +67,7 @@ void normalizer(NodeImporter &n) {
   n.setOutput(0, n.create<DivOp>(x, n.create<WhereOp>(isZero, n.scalarLike(x, 1), divisor)));
 }
 
-/// Columns of |x| by number. A vector counts as one row.
+/// Selects columns of |x| by index. A vector counts as one row.
 void arrayFeatureExtractor(NodeImporter &n) {
   Value x = n.input(0), columns = n.input(1);
   Ints dims(NodeImporter::shape(columns));
@@ -82,7 +82,7 @@ void arrayFeatureExtractor(NodeImporter &n) {
   n.setOutput(0, n.create<GatherOp>(x, n.reshape(columns, {count}), NodeImporter::rank(x) - 1));
 }
 
-/// The inputs as floats beside each other.
+/// Concatenates the inputs, converted to floats.
 void featureVectorizer(NodeImporter &n) {
   Ints widths = n.intsAttr("inputdimensions");
   llvm::SmallVector<Value> parts;
@@ -90,7 +90,7 @@ void featureVectorizer(NodeImporter &n) {
     x = NodeImporter::rank(x) == 1 ? n.reshape(x, {NodeImporter::dim(x, 0), 1}) : x;
     int64_t width = NodeImporter::dim(x, 1);
     if (!n.failed() && (NodeImporter::rank(x) != 2 || (i < widths.size() && widths[i] != width))) {
-      n.fail(llvm::formatv("input {0} has rank {1} and {2} columns; inputdimensions wants {3}", i,
+      n.fail(llvm::formatv("input {0} has rank {1} and {2} columns; inputdimensions requires {3}", i,
                            NodeImporter::rank(x), width, i < widths.size() ? widths[i] : width));
     }
     parts.push_back(toFloat(n, x));
@@ -117,7 +117,7 @@ void imputer(NodeImporter &n) {
   n.setOutput(0, n.create<WhereOp>(isMissing, n.floatConstant(NodeImporter::elementType(x), {count}, values), x));
 }
 
-/// Which of the constant |keys| [K] each element of |x| equals, as i1 of one dim more.
+/// Compares each element of |x| with each of the constant |keys| [K]. The i1 result has one more dim.
 Value matchKeys(NodeImporter &n, Value x, Value keys) {
   Ints dims(NodeImporter::shape(x));
   int64_t comparisons = NodeImporter::dim(keys, 0);
@@ -148,7 +148,7 @@ void oneHotEncoder(NodeImporter &n) {
   n.setOutput(0, toFloat(n, matchKeys(n, x, n.intVector(categories))));
 }
 
-/// The keys or values of a LabelEncoder, from the attribute of one of three types; null without any.
+/// Returns the keys or values of a LabelEncoder from an attribute of one of three types, or null if there is none.
 Value readList(NodeImporter &n, const std::string &what) {
   if (const onnx::AttributeProto *tensor = n.findAttr(what + "_tensor")) {
     if (tensor->t().data_type() == onnx::TensorProto::STRING) {
@@ -173,7 +173,7 @@ Value readList(NodeImporter &n, const std::string &what) {
 void labelEncoder(NodeImporter &n) {
   Value x = n.input(0), keys = readList(n, "keys"), values = readList(n, "values");
   if (!n.failed() && (n.hasAttr("classes_strings") || !keys || !values)) {
-    n.unsupported("it has no keys and values that are numbers");
+    n.unsupported("it has no numeric keys and values");
   }
   if (n.failed()) {
     return;
@@ -187,7 +187,7 @@ void labelEncoder(NodeImporter &n) {
   }
   if (NodeImporter::elementType(x) != NodeImporter::elementType(keys) ||
       NodeImporter::shape(keys) != NodeImporter::shape(values) || NodeImporter::elementType(fallback) != type) {
-    n.fail("its input has another type than the keys, or keys, values and default do not fit together");
+    n.fail("its input has another type than the keys, or keys, values and default do not match");
   }
   Value match = n.cast(matchKeys(n, x, keys), n.b.getI32Type());
   int64_t last = NodeImporter::rank(x);

@@ -10,14 +10,15 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// The n-grams of one length, beside each other in the pool.
+/// The n-grams of one length. They are contiguous in the pool.
 struct Pool {
   int64_t length;
   llvm::ArrayRef<int64_t> items;
   int64_t count() const { return static_cast<int64_t>(items.size()) / length; }
 };
 
-/// How often each n-gram of |pool| stands in the rows of |x| [B, C], its items |step| apart: f32 [B, count].
+/// Counts how often each n-gram of |pool| occurs in the rows of |x| [B, C] with its items |step| apart, as f32 [B,
+/// count].
 Value countMatches(NodeImporter &n, Value x, const Pool &pool, int64_t step) {
   int64_t batch = NodeImporter::dim(x, 0), starts = NodeImporter::dim(x, 1) - (pool.length - 1) * step;
   if (starts < 1) {
@@ -36,7 +37,8 @@ Value countMatches(NodeImporter &n, Value x, const Pool &pool, int64_t step) {
   return n.create<ReduceOp>(n.cast(matches, n.b.getF32Type()), ReduceKind::sum, Ints{1}, false);
 }
 
-/// The pools of the lengths 1, 2, ... by the attributes ngram_counts, where each begins, and pool_int64s.
+/// Returns the pools for the lengths 1, 2, ... from the attributes ngram_counts, which holds the begin of each, and
+/// pool_int64s.
 llvm::SmallVector<Pool> readPools(NodeImporter &n, const Ints &items) {
   Ints begins = n.intsAttr("ngram_counts");
   begins.push_back(static_cast<int64_t>(items.size()));
@@ -53,13 +55,13 @@ llvm::SmallVector<Pool> readPools(NodeImporter &n, const Ints &items) {
   return pools;
 }
 
-/// The weights of n-grams as those of the columns that they count in.
+/// Returns the weights by output column instead of by n-gram.
 Value weightsByColumn(NodeImporter &n, llvm::ArrayRef<double> weights, const Ints &columns, int64_t width) {
   llvm::SmallVector<double> byColumn(width, 0.0);
   std::vector<bool> isTaken(width, false);
   for (size_t i = 0; i < columns.size() && i < weights.size(); ++i) {
     if (isTaken[columns[i]]) {
-      n.unsupported(llvm::formatv("several n-grams with weights count in column {0}", columns[i]));
+      n.unsupported(llvm::formatv("several n-grams with weights have the same column {0}", columns[i]));
     }
     isTaken[columns[i]] = true;
     byColumn[columns[i]] = weights[i];
@@ -70,12 +72,12 @@ Value weightsByColumn(NodeImporter &n, llvm::ArrayRef<double> weights, const Int
   return n.floatConstant(n.b.getF32Type(), {width}, byColumn);
 }
 
-/// Lengths of n-grams that count, and the most items skipped between two items of one.
+/// Range of lengths of the n-grams that count, and the largest number of items skipped between two items of an n-gram.
 struct GramLimits {
   int64_t least, most, skips;
 };
 
-/// Returns how often the n-grams of each column occur in the rows of |x|, [rows, width] in f32; null if none counts.
+/// Returns how often the n-grams of each column occur in the rows of |x|, as f32 [rows, width], or null if none counts.
 Value countsByColumn(NodeImporter &n, Value x, llvm::ArrayRef<Pool> pools, llvm::ArrayRef<int64_t> columns,
                      GramLimits limits, int64_t width) {
   int64_t first = 0;

@@ -1,8 +1,8 @@
-//===- TreeEnsemble.cpp - Decision trees as tables that a walk gathers from ---===//
+//===- TreeEnsemble.cpp - Decision trees as tables read with Gather -------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// All trees are walked at once: a step gathers what the current nodes [B, trees] compare, and moves on to one of their
-// children. There are as many steps as the deepest tree has branches.
+// All trees are evaluated at the same time: each step gathers the comparisons of the current nodes [B, trees] and moves
+// to one of their children. The number of steps is the depth of the deepest tree.
 #include "top_dialect/Import/Onnx/Ml/TreeEnsemble.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -38,7 +38,7 @@ CompareKind kindOf(Branch branch) {
   }
 }
 
-/// One walk through all trees.
+/// One evaluation of all trees.
 class Walk {
 public:
   Walk(NodeImporter &n, const Forest &forest, Value x) : n(n), forest(forest), x(x) {
@@ -56,7 +56,7 @@ public:
     }
   }
 
-  /// The leaves [B, trees] that the rows of x end in.
+  /// Returns the leaves [B, trees] that the rows of x reach.
   Value run() {
     Ints dims{NodeImporter::dim(x, 0), static_cast<int64_t>(forest.roots.size())};
     Value at = n.create<ExpandOp>(n.reshape(table(n, forest.roots), {1, dims[1]}), Value(), dims);
@@ -102,12 +102,12 @@ double neutral(Aggregate aggregate) {
   return aggregate == Aggregate::min ? infinity : aggregate == Aggregate::max ? -infinity : 0.0;
 }
 
-/// The largest finite number replaces infinities, of targets without any weight, by 0.
+/// Replaces infinities by 0. They occur for targets without any weight.
 Value dropInfinities(NodeImporter &n, Value scores) {
   return n.create<WhereOp>(n.create<IsInfOp>(scores, true, true), n.scalarLike(scores, 0), scores);
 }
 
-/// Which targets a leaf that a row reaches has a weight for, i1 [B, targets].
+/// Returns for which targets a leaf reached by a row has a weight, as i1 [B, targets].
 Value findKnown(NodeImporter &n, const Forest &forest, Value leaves) {
   Ints flags(forest.hasWeight.begin(), forest.hasWeight.end());
   Value flagTable = n.reshape(table(n, flags), {forest.size(), forest.targets});
@@ -218,7 +218,7 @@ Value postTransform(NodeImporter &n, Value scores, llvm::StringRef name) {
   if (name == "SOFTMAX") {
     return n.create<SoftmaxOp>(scores, 1, false);
   }
-  if (name == "SOFTMAX_ZERO") { // scores of 0 stay, and take no part
+  if (name == "SOFTMAX_ZERO") { // scores of 0 are unchanged and do not take part
     Value isZero = n.create<CompareOp>(n.create<AbsOp>(scores), n.scalarLike(scores, 1e-7), CompareKind::le);
     Value hidden = n.create<WhereOp>(isZero, n.scalarLike(scores, -std::numeric_limits<double>::infinity()), scores);
     return n.create<WhereOp>(isZero, n.scalarLike(scores, 0), n.create<SoftmaxOp>(hidden, 1, false));

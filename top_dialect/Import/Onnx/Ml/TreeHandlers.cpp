@@ -1,4 +1,4 @@
-//===- TreeHandlers.cpp - Handlers of TreeEnsemble and its two predecessors ---===//
+//===- TreeHandlers.cpp - Handlers of TreeEnsemble and its two predecessors --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/Ml/TreeEnsemble.h"
 
@@ -13,7 +13,7 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Where TreeEnsembleClassifier and Regressor say what their leaves weigh.
+/// Names of the attributes with the weights of the leaves in TreeEnsembleClassifier and TreeEnsembleRegressor.
 struct WeightNames {
   const char *trees, *nodes, *targets, *weights;
 };
@@ -30,7 +30,7 @@ std::optional<Branch> branchOf(llvm::StringRef mode) {
       .Default(std::nullopt);
 }
 
-/// The attribute |name|, or the one of doubles that may stand in its place.
+/// Returns the attribute |name|, or the attribute with doubles that may replace it.
 llvm::SmallVector<double> doublesAttr(NodeImporter &n, const std::string &name) {
   if (const onnx::AttributeProto *tensor = n.findAttr(name + "_as_tensor")) {
     auto values = getConstantDoubles(n.constant(tensor->t(), name));
@@ -41,7 +41,7 @@ llvm::SmallVector<double> doublesAttr(NodeImporter &n, const std::string &name) 
 
 using NodeIds = std::map<std::pair<int64_t, int64_t>, int64_t>;
 
-/// The nodes by the attributes nodes_*; fills |ids|.
+/// Reads the nodes from the attributes nodes_* and fills |ids|.
 void readNodes(NodeImporter &n, Forest &forest, NodeIds &ids) {
   Ints trees = n.intsAttr("nodes_treeids"), nodes = n.intsAttr("nodes_nodeids"),
        features = n.intsAttr("nodes_featureids"), yes = n.intsAttr("nodes_truenodeids"),
@@ -52,8 +52,8 @@ void readNodes(NodeImporter &n, Forest &forest, NodeIds &ids) {
   for (size_t size :
        {nodes.size(), features.size(), yes.size(), no.size(), missing.size(), modes.size(), splits.size()}) {
     if (!n.failed() && (size != trees.size() || size == 0)) {
-      n.fail(llvm::formatv("its lists of nodes have {0} and {1} entries; they must have as many, one or more", size,
-                           trees.size()));
+      n.fail(llvm::formatv("its lists of nodes have {0} and {1} entries; they must have the same number, at least one",
+                           size, trees.size()));
     }
   }
   if (n.failed()) {
@@ -62,13 +62,13 @@ void readNodes(NodeImporter &n, Forest &forest, NodeIds &ids) {
   for (size_t i = 0; i < trees.size(); ++i) {
     auto branch = branchOf(modes[i]);
     if (!branch || !ids.try_emplace({trees[i], nodes[i]}, forest.size()).second) {
-      n.fail(llvm::formatv("node {0} of tree {1} stands twice, or its mode '{2}' is unknown", nodes[i], trees[i],
+      n.fail(llvm::formatv("node {0} of tree {1} is listed twice, or its mode '{2}' is unknown", nodes[i], trees[i],
                            modes[i]));
       return;
     }
     forest.add(*branch, *branch == Branch::leaf ? 0 : features[i], splits[i], missing[i] != 0);
     if (i == 0 || trees[i] != trees[i - 1]) {
-      forest.roots.push_back(static_cast<int64_t>(i)); // a tree starts with its root
+      forest.roots.push_back(static_cast<int64_t>(i)); // the first node of a tree is its root
     }
   }
   for (size_t i = 0; i < trees.size(); ++i) {
@@ -77,7 +77,7 @@ void readNodes(NodeImporter &n, Forest &forest, NodeIds &ids) {
       continue;
     }
     if (whenTrue == ids.end() || whenFalse == ids.end()) {
-      n.fail(llvm::formatv("node {0} of tree {1} has a child that is not there", nodes[i], trees[i]));
+      n.fail(llvm::formatv("node {0} of tree {1} has a child that does not exist", nodes[i], trees[i]));
       return;
     }
     forest.whenTrue[i] = whenTrue->second;
@@ -95,7 +95,7 @@ void readWeights(NodeImporter &n, Forest &forest, const NodeIds &ids, const Weig
   for (size_t i = 0; i < trees.size() && !n.failed(); ++i) {
     auto node = ids.find({trees[i], nodes[i]});
     if (node == ids.end() || targets[i] < 0 || targets[i] >= forest.targets) {
-      n.fail(llvm::formatv("a weight belongs to node {0} of tree {1} and target {2} of {3}, which are not there",
+      n.fail(llvm::formatv("a weight belongs to node {0} of tree {1} and target {2} of {3}, which do not exist",
                            nodes[i], trees[i], targets[i], forest.targets));
       return;
     }
@@ -131,24 +131,23 @@ void treeEnsembleRegressor(NodeImporter &n) {
   }
   std::string transform = n.stringAttr("post_transform", "NONE");
   if (forest.targets == 1 && transform != "NONE") {
-    n.unsupported(
-        llvm::formatv("post_transform '{0}' of one target, which onnxruntime does not apply: append an operator "
-                      "that does",
-                      transform));
+    n.unsupported(llvm::formatv("post_transform '{0}' of one target, which onnxruntime ignores: append an operator "
+                                "that does",
+                                transform));
   }
   auto [scores, isKnown] = evaluateForest(n, forest, treeInput(n));
-  if (isKnown) { // not even its base, as onnxruntime has it
+  if (isKnown) { // targets without weights do not even get their base value, as in onnxruntime
     scores = n.create<WhereOp>(isKnown, scores, n.scalarLike(scores, 0));
   }
   n.setOutput(0, n.cast(postTransform(n, scores, transform), n.b.getF32Type()));
 }
 
-/// The label of each row: the class of the largest score.
+/// Returns the label of each row: the class with the largest score.
 Value labelOf(NodeImporter &n, Value scores, const Ints &labels) {
   return n.create<GatherOp>(n.intVector(labels), n.create<ArgReduceOp>(scores, 1, false, false, false), 0);
 }
 
-/// Two classes of which the leaves weigh one only: the other one's score follows from it.
+/// For two classes with weights for only one of them. The score of the other one is computed from it.
 void setBinary(NodeImporter &n, Value score, const Ints &labels, bool isProbability, llvm::StringRef transform) {
   Value one = n.scalarLike(score, 1), limit = n.scalarLike(score, isProbability ? 0.5 : 0.0);
   Value isSecond = n.create<CompareOp>(score, limit, CompareKind::gt);
@@ -160,7 +159,7 @@ void setBinary(NodeImporter &n, Value score, const Ints &labels, bool isProbabil
     first = n.create<SigmoidOp>(first);
     second = n.create<SigmoidOp>(second);
   } else if (transform != "NONE") {
-    n.unsupported(llvm::formatv("post_transform '{0}' of two classes of which one has weights; supported are NONE and "
+    n.unsupported(llvm::formatv("post_transform '{0}' of two classes with weights for one; supported are NONE and "
                                 "LOGISTIC",
                                 transform));
   }
@@ -183,7 +182,8 @@ void treeEnsembleClassifier(NodeImporter &n) {
                                 labels.size(), base.size()));
   }
   if (!n.failed() && labels.size() == 2 && (!isBinary || classes[0] != 0)) {
-    n.unsupported("of two classes others than the first alone have weights; write the weights of the first class only");
+    n.unsupported(
+        "with two classes, only weights of the first class are supported; write the weights of that class only");
   }
   readNodes(n, forest, ids);
   if (!n.failed()) {
@@ -243,11 +243,11 @@ struct TreeLists {
 
 constexpr int kMember = 6;
 
-/// Nodes and leaves of |lists|. A membership becomes a comparison with each member, one after the other.
+/// Adds the nodes and leaves of |lists|. A membership test becomes a chain of comparisons, one per member.
 void buildForest(NodeImporter &n, Forest &forest, const TreeLists &lists) {
   constexpr Branch kBranches[] = {Branch::leq, Branch::lt, Branch::gte, Branch::gt, Branch::eq, Branch::neq};
   size_t count = lists.features.size(), member = 0;
-  llvm::SmallVector<Ints> chains(count); // the nodes that stand for each entry
+  llvm::SmallVector<Ints> chains(count); // the nodes that represent each entry
   for (size_t i = 0; i < count; ++i) {
     auto mode = static_cast<int64_t>(lists.modes[i]);
     bool isMissingTrue = lists.missing[i] != 0;
@@ -262,9 +262,9 @@ void buildForest(NodeImporter &n, Forest &forest, const TreeLists &lists) {
     for (; member < lists.members.size() && lists.members[member] == lists.members[member]; ++member) {
       chains[i].push_back(forest.add(Branch::eq, lists.features[i], lists.members[member], isMissingTrue));
     }
-    ++member; // a NaN ends a list
+    ++member; // a NaN ends a list of members
     if (chains[i].empty()) {
-      n.fail(llvm::formatv("node {0} asks for a member of an empty list", i));
+      n.fail(llvm::formatv("node {0} tests membership of an empty list", i));
       return;
     }
   }
@@ -294,7 +294,7 @@ void buildForest(NodeImporter &n, Forest &forest, const TreeLists &lists) {
     }
   }
   for (int64_t root : lists.roots) {
-    // A tree of one leaf has a node both of whose children are that leaf.
+    // A tree with a single leaf has one node whose children are both that leaf.
     forest.roots.push_back(place(root, false));
   }
 }
