@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a program as a user who may not read everything: as_nobody.py PROGRAM ARGUMENT..."""
+"""Run a program as a user without permission to read all files: as_nobody.py PROGRAM ARGUMENT..."""
 import os
 import shutil
 import sys
 
-# Opened before the rights are given up: the program's own folder may be closed to others.
+# Opened before giving up the rights, because the user may not be allowed to enter the program's folder.
 program = os.open(shutil.which(sys.argv[1]), os.O_RDONLY)
 if os.geteuid() == 0:
     os.setgroups([])

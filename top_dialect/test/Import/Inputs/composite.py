@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention of opset 23 and loops that are unrolled, against numpy: composite.py make|check FOLDER."""
+"""Check attention of opset 23 and unrolled loops against numpy: composite.py make|check FOLDER."""
 import pathlib
 import sys
 
@@ -35,14 +35,14 @@ def attention(q, k, v, mask, scale):
 
 
 def expected(a):
-    """The definitions, in the order of the outputs."""
+    """Return the outputs according to the definitions, in order."""
     k, v = np.concatenate([a["past_k"], a["k"]], 2), np.concatenate([a["past_v"], a["v"]], 2)
     causal = np.where(np.arange(5)[None] <= np.arange(3)[:, None] + 2, 0.0, -np.inf)
     result = {"cached": attention(a["q"], k, v, causal, 8**-0.5), "present": k}
     heads = lambda x: x.swapaxes(1, 2).reshape(2, 3, -1)
     visible = np.where(np.arange(3) != 1, 0.0, -np.inf)
     result["flat"] = heads(attention(a["q"], a["k"], a["v"], visible, 0.3))
-    # Left padding: the causal mask leaves the first query no key.
+    # Left padding: with the causal mask, the first query has no key.
     padded = np.where(np.arange(3) > 0, causal[:, 2:], -np.inf)
     result["padded"] = attention(a["q"], a["k"], a["v"], padded, 8**-0.5)
     sums = np.cumsum(a["x"][::-1], 0) + a["s"]

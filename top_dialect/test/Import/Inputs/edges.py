@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""edges.py FOLDER: models of one operator at the edges of what ONNX defines for it."""
+"""Make models with one operator each in corner cases of its definition: edges.py FOLDER."""
 import sys
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model-local functions: functions.py make FOLDER | check FOLDER (beside numpy) | bad FOLDER."""
+"""Check model-local functions against numpy: functions.py make FOLDER | check FOLDER | bad FOLDER."""
 import pathlib
 import sys
 
@@ -13,7 +13,7 @@ LIB = "my.lib"
 
 
 def function(name, inputs, outputs, nodes, attributes=(), opset=13, defaults=(), domain=LIB):
-    """defaults: attributes with a default. onnx 1.12 has no field for them; it keeps what it does not know."""
+    """Make a function. onnx 1.12 has no field for the default attributes, but keeps unknown fields."""
     made = helper.make_function(
         domain,
         name,
@@ -31,7 +31,7 @@ def function(name, inputs, outputs, nodes, attributes=(), opset=13, defaults=(),
 
 
 def reference(node, name, attribute, kind):
-    """Makes attribute `name` of the node the function's `attribute`."""
+    """Set attribute `name` of the node to the function's `attribute`."""
     entry = node.attribute.add()
     entry.name, entry.ref_attr_name, entry.type = name, attribute, kind
     return node
@@ -52,7 +52,7 @@ def good():
         [number, models.node("Mul", ["x", "t"], ["y"], "mul")],
         defaults=[helper.make_attribute("factor", 3.0)],
     )
-    # A call within a call; the inner names are those of the function around it.
+    # A nested call. The inner names are those of the function around it.
     both = function(
         "Both",
         ["x"],
@@ -64,7 +64,7 @@ def good():
     )
     # Softmax of opset 11 flattens.
     flat = function("Flat", ["x"], ["y"], [models.node("Softmax", ["x"], ["y"], "softmax", axis=1)], opset=11)
-    # An input that calls may leave out.
+    # An input that calls may omit.
     bound = function("Bound", ["x", "low"], ["y"], [models.node("Clip", ["x", "low"], ["y"], "clip")])
     # An attribute inside a sub-graph, and an output that is an input.
     inner = reference(models.node("Constant", [], ["c"]), "value_float", "add", AttributeProto.FLOAT)
@@ -117,7 +117,7 @@ def recursive():
 
 
 def doubling():
-    """2^40 nodes in all."""
+    """Make a model with 2^40 nodes after inlining."""
     functions = [function("F0", ["x"], ["y"], [models.node("Neg", ["x"], ["y"])])]
     for i in range(40):
         functions.append(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GridSample in all its modes against a naive one: grid_sample.py make|check FOLDER."""
+"""Check GridSample in all its modes against a simple implementation: grid_sample.py make|check FOLDER."""
 import itertools
 import math
 import pathlib
@@ -41,7 +41,7 @@ def folded(v, low, high):
 
 
 def taps(mode, at):
-    """(pixel, weight) of the kernel around |at|."""
+    """Return (pixel, weight) for each tap of the kernel around `at`."""
     if mode == "nearest":
         return [(at, 1.0)]
     base = math.floor(at)
@@ -55,7 +55,7 @@ def taps(mode, at):
 
 
 def taps_of_dim(mode, padding, align, g, size):
-    """(pixel in the input, weight) along one dim for the coordinate |g| in -1..1."""
+    """Return (pixel in the input, weight) along one dim for the coordinate `g` in -1..1."""
     low, high = (0, size - 1) if align else (-0.5, size - 0.5)
     at = low + (g + 1) / 2 * (high - low)
     at = float(np.rint(at)) if mode == "nearest" else at

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of opsets before 7, whose meaning is another: legacy.py make FOLDER | check FOLDER (beside numpy)."""
+"""Check operators whose meaning changed in opset 7 against numpy: legacy.py make FOLDER | check FOLDER."""
 import pathlib
 import sys
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that ask for too much, or choose by what an input is: limits.py FOLDER; or limits.py edit MODULE, which
-makes a name no UTF-8."""
+"""Make models that exceed limits or select a branch by an input: limits.py FOLDER.
+limits.py edit MODULE replaces a name by invalid UTF-8."""
 import pathlib
 import sys
 
@@ -14,7 +14,7 @@ node, tensor, constant = models.node, models.tensor, models.constant
 
 
 def concat_bomb():
-    """34 doublings of 1 KiB are 16 TiB; each result goes into the next node."""
+    """Make a chain of 34 doublings, which turn 1 KiB into 16 TiB."""
     nodes = [node("Concat", [f"k{i}", f"k{i}"], [f"k{i + 1}"], f"double{i}", axis=0) for i in range(34)]
     return models.model(
         [*nodes, node("Add", ["x", "k34"], ["y"])],
@@ -25,7 +25,7 @@ def concat_bomb():
 
 
 def two_concat_bomb():
-    """The same of two different constants each time."""
+    """Make the same chain with two different constants at each step."""
     nodes = []
     for i in range(34):
         nodes += [
@@ -41,7 +41,7 @@ def two_concat_bomb():
 
 
 def many_tiles():
-    """1,000 constants of 4 MiB."""
+    """Make 1,000 constants of 4 MiB each."""
     nodes = [node("Tile", ["k", "n"], [f"t{i}"], f"tile{i}") for i in range(1000)]
     return models.model(
         [*nodes, node("Sum", ["x", *(f"t{i}" for i in range(1000))], ["y"])],
@@ -134,8 +134,8 @@ def branch(name, nodes):
 
 
 def rates():
-    """Two rates, as in a voice detector: the branch for the other one fits other sizes only, and has an operator
-    nobody knows."""
+    """Make a model with two sample rates, as in a voice detector. The branch for the other rate needs other sizes and
+    contains an unknown operator."""
     fits = branch("fits", [node("Reshape", ["x", "good"], ["t"], "as_frames")])
     never = branch("never", [node("Wobble", ["x"], ["w"], "wobble"), node("Reshape", ["x", "bad"], ["e"], "as_others")])
     return models.model(
@@ -150,7 +150,7 @@ def rates():
 
 
 def sizes():
-    """The same without the unknown operator."""
+    """Make the same model without the unknown operator."""
     made = rates()
     never = next(attribute.g for attribute in made.graph.node[1].attribute if attribute.name == "else_branch")
     del never.node[0]
@@ -158,7 +158,7 @@ def sizes():
 
 
 def ranks():
-    """Branches of rank 1 and 2."""
+    """Make a model whose branches have rank 1 and 2."""
     return models.model(
         [
             node(
@@ -176,7 +176,7 @@ def ranks():
 
 
 def typed():
-    """An input of each kind that a value may be given for."""
+    """Make a model with one input of each kind that can be given a value."""
     nodes = [node("Cast", [name], [name + "_f"], to=F32) for name in ("i", "b", "v")]
     return models.model(
         [*nodes, node("Sum", ["x", "f", "i_f", "b_f", "v_f"], ["y"])],
@@ -219,17 +219,17 @@ def open_input(name, shape):
 
 
 def open_samples():
-    """The only dim, and so not the batch."""
+    """Make a model with a single open dim, which is therefore not the batch."""
     return open_input("samples", [None])
 
 
 def open_length():
-    """The first dim, with a name that says it is not the batch."""
+    """Make a model whose first dim is open and has a name that shows that it is not the batch."""
     return open_input("x", ["sequence_length", 4])
 
 
 def bad_names():
-    """Names that are no UTF-8: bytes of equal length are put into the file's."""
+    """Make a model with names that are not UTF-8 by replacing bytes in the file."""
     made = models.model(
         [
             node("Neg", ["xxA"], ["xxB"], "nnA"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the small ONNX files of the importer's tests: models.py NAME FILE, or all FOLDER for the bad ones."""
+"""Make the small ONNX files for the importer tests: models.py NAME FILE, or models.py all FOLDER for the bad ones."""
 import pathlib
 import sys
 
@@ -27,11 +27,11 @@ def node(kind, inputs, outputs, name="", **attributes):
     return helper.make_node(kind, inputs, outputs, name=name, **attributes)
 
 
-# --- models that import ---------------------------------------------------------------
+# --- valid models ---------------------------------------------------------------------
 
 
 def conv():
-    """Names, an initializer that is also an input, a bias, a constant that is used twice."""
+    """Names, an initializer that is also an input, a bias, and a constant that is used twice."""
     w = constant("w", np.arange(16 * 3 * 3 * 3, dtype=np.float32).reshape(16, 3, 3, 3))
     twin = constant("twin", np.arange(16 * 3 * 3 * 3, dtype=np.float32).reshape(16, 3, 3, 3))
     b = constant("b", np.ones(16, np.float32))
@@ -49,7 +49,7 @@ def conv():
 
 
 def unsupported_end():
-    """A supported node in front of operators that nothing imports, one of them in a branch, which reads a string."""
+    """A supported node before unsupported operators. One of these is in a branch and reads a string."""
     then, other = (
         helper.make_graph([node("Blend", [name, "words"], [f"{name}_b"])], name, [], [tensor(f"{name}_b", None)])
         for name in ("c", "x")
@@ -123,7 +123,7 @@ def if_run_time():
 
 
 def loop():
-    """A carried value that grows: its dim opens. One scanned value."""
+    """A carried value that grows, so that its dim becomes open, and a scanned value."""
     body = helper.make_graph(
         [
             node("Concat", ["carried", "one"], ["next"], "grow", axis=0),
@@ -143,14 +143,14 @@ def loop():
 
 
 def endless_loop():
-    """Neither a count nor a condition."""
+    """A loop with neither a trip count nor a condition."""
     made = loop()
     made.graph.node[0].input[0] = ""
     return made
 
 
 def always_true_loop():
-    """A condition that is true and stays so."""
+    """A loop whose condition stays true."""
     made = endless_loop()
     made.graph.node[0].input[1] = "going"
     made.graph.initializer.append(constant("going", np.array(True)))
@@ -168,7 +168,7 @@ def lstm():
 
 
 def typed_fields():
-    """Constants of all element types, in typed fields and raw."""
+    """Constants of all element types, in typed fields and as raw bytes."""
     cases = [
         ("f16", TensorProto.FLOAT16, [1.0, -2.0]),
         ("f64", TensorProto.DOUBLE, [1.5, 2.5]),
@@ -195,7 +195,7 @@ def chain(count=20000):
 
 
 def wide(count=20000):
-    """Nodes that nothing joins but their input, which so has as many uses; each is an output's only way."""
+    """Many nodes that share only their input. Each of them produces one output."""
     nodes = [node("Mul", ["x", f"w{i}"], [f"p{i}"], f"n{i}") for i in range(count)]
     nodes.append(node("Sum", [f"p{i}" for i in range(count)], ["y"], "sum"))
     return model(
@@ -207,7 +207,7 @@ def wide(count=20000):
 
 
 def fan_out(count=20000):
-    """One tensor with as many uses, in nodes that are all equal but for a constant of one concat."""
+    """One tensor with many uses in nodes that are all equal except for a constant of one concat."""
     nodes = [node("Relu", ["x"], ["r"], "source")]
     nodes += [node("Slice", ["r", f"b{i % 8}", f"e{i % 8}", "axes"], [f"s{i}"], f"n{i}") for i in range(count)]
     nodes.append(node("Concat", [f"s{i}" for i in range(count)], ["y"], "join", axis=1))
@@ -216,7 +216,7 @@ def fan_out(count=20000):
 
 
 def mixed(count=5000):
-    """A chain of concat, slice, add and transposes that cancel, with a skip into every link."""
+    """A chain of concat, slice, add and transposes that cancel, with a skip connection to each link."""
     nodes = []
     for i in range(count):
         at, then = f"t{i}", f"t{i + 1}"
@@ -241,7 +241,7 @@ def mixed(count=5000):
 
 
 def space_to_depth():
-    """Channels 0, 1 of 2x2 blocks: CRD keeps a channel's block together, DCR the channels of a place."""
+    """Channels 0 and 1 of 2x2 blocks. CRD keeps the block of a channel together, DCR the channels of a position."""
     x = constant("x", np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2))
     return model(
         [
@@ -255,7 +255,7 @@ def space_to_depth():
     )
 
 
-# --- models that do not -----------------------------------------------------------------
+# --- invalid models -------------------------------------------------------------------
 
 
 def cyclic():
@@ -391,7 +391,7 @@ def subgraph_output():
 
 
 def no_operands(kind, **attributes):
-    """The node's operands are missing; what the handler computes from them must not be read."""
+    """A node without operands. The handler must not use values computed from them."""
     return model([node(kind, [], ["y"], "bare", **attributes)], [tensor("x", [4])], [tensor("y", None)])
 
 
@@ -446,7 +446,7 @@ def grid_batch():
 
 
 def two_targets():
-    """Resize by scales and by sizes."""
+    """Resize with both scales and sizes."""
     return model(
         [node("Resize", ["x", "", "scales", "sizes"], ["y"], "resize")],
         [tensor("x", [1, 1, 2, 2])],
@@ -456,7 +456,7 @@ def two_targets():
 
 
 def full_output_shape():
-    """ConvTranspose whose output_shape has batch and channels."""
+    """ConvTranspose whose output_shape contains batch and channels."""
     return model(
         [node("ConvTranspose", ["x", "w"], ["y"], "up", output_shape=[1, 1, 4, 4], strides=[2, 2])],
         [tensor("x", [1, 1, 2, 2])],
@@ -487,7 +487,7 @@ def index_sizes():
 
 
 def largest_of_any_number():
-    """RoiAlign of as many points as the size of each region asks for."""
+    """RoiAlign whose number of points depends on the size of each region."""
     return model(
         [node("RoiAlign", ["x", "regions", "image"], ["y"], "align", mode="max")],
         [tensor("x", [1, 1, 8, 8]), tensor("regions", [2, 4]), tensor("image", [2], I64)],
@@ -548,7 +548,7 @@ def external_no_number():
     return external(offset="many")
 
 
-# --- files that are no models ---------------------------------------------------------------
+# --- files that are not models --------------------------------------------------------
 
 
 def truncated():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes models no exporter would write: mutate.py FOLDER COUNT SEED.
+"""Make models that no exporter would write: mutate.py FOLDER COUNT SEED.
 
-Every operator gets operands and attributes drawn from edge cases, and good models of models.py get one
-field changed; two thirds of them are written once more with some bytes altered. The importer must refuse
-or import each of them, and never crash.
+Operators get random operands and attributes from a list of edge cases, and valid models of models.py get one
+field changed. Two thirds of the models are also written with some bytes changed. The importer must reject
+or import each model without crashing.
 """
 import pathlib
 import random
@@ -172,7 +172,7 @@ def random_attributes(rng):
             if rng.random() < 0.2:
                 made[name] = value()
     if rng.random() < 0.03:
-        made["axis"] = 1.5  # a float where an integer belongs
+        made["axis"] = 1.5  # a float instead of an integer
     return made
 
 
@@ -231,7 +231,7 @@ GOOD = [
 
 
 def changed_function(rng, made):
-    """A node of a function reads, is called or takes an attribute in another way."""
+    """Change an input, the name or an attribute of a node in a function."""
     node = rng.choice(rng.choice(made.functions).node)
     kind = rng.randrange(4)
     if kind == 0 and node.input:
@@ -272,7 +272,7 @@ def changed_model(rng):
 
 
 def altered(rng, data):
-    """Some bytes are others, are left out or stand there twice."""
+    """Replace, remove or duplicate some bytes."""
     data = bytearray(data)
     for _ in range(rng.randrange(1, 4)):
         at, size = rng.randrange(len(data)), rng.randrange(1, 9)

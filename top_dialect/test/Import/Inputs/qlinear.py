@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators between integers of a scale, and products with integer results, against numpy: qlinear.py make|check
+"""Check quantised operators and products with integer results against numpy: qlinear.py make|check
 FOLDER."""
 import pathlib
 import sys
@@ -21,7 +21,7 @@ TYPES = {
 
 
 class Model:
-    """Nodes on graph inputs and constants, and what numpy says each output is."""
+    """Nodes on graph inputs and constants, and the expected value of each output."""
 
     def __init__(self):
         self.nodes, self.constants, self.inputs, self.expected = [], [], {}, {}
@@ -32,7 +32,7 @@ class Model:
         return name
 
     def quantised(self, shape, dtype, scale, zero, constant=False):
-        """Operand names and the real values."""
+        """Return the names of a quantised operand and its real values."""
         limits = np.iinfo(dtype)
         values = RNG.integers(limits.min, limits.max + 1, shape).astype(dtype)
         scale, zero = np.asarray(scale, np.float32), np.asarray(zero, dtype)
@@ -49,14 +49,14 @@ class Model:
         self.expected[output] = result
 
     def result(self, real, dtype, scale, zero):
-        """Scale and zero point of a result, and its integers."""
+        """Add scale and zero point of a result, and return their names and the expected integers."""
         limits = np.iinfo(dtype)
         integers = np.clip(np.rint(real / np.float32(scale)) + zero, limits.min, limits.max).astype(dtype)
         return [self.constant(np.float32(scale)), self.constant(np.asarray(zero, dtype))], integers
 
 
 def convolve(x, w, pad):
-    """Stride 1, one group."""
+    """Compute a convolution with stride 1 and one group."""
     x = np.pad(x, [(0, 0), (0, 0), (pad, pad), (pad, pad)])
     windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))
     return np.einsum("nchwij,ocij->nohw", windows, w)
@@ -116,7 +116,7 @@ def add_means(m):
 
 
 def add_integer_results(m):
-    """Sums beyond 2^24, which single precision does not hold."""
+    """Add products whose sums exceed 2^24 and are not exact in single precision."""
     a, b = RNG.integers(200, 256, (3, 1100)).astype(np.uint8), RNG.integers(200, 256, (1100, 4)).astype(np.uint8)
     m.inputs["a"] = a
     wide = a.astype(np.int32) @ b.astype(np.int32)

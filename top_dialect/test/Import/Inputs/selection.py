@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators with results of a size known at run time, and those made of others, against numpy:
+"""Check operators whose result size is only known at run time, and composed operators, against numpy:
 
 selection.py make FOLDER; selection.py check padded|exact FOLDER; selection.py refuse FOLDER TOOL."""
 import json
@@ -135,7 +135,7 @@ def lstm(x):
 
 
 def max_pool(x, kernel=(3, 2), strides=(2, 1), pads=(1, 0, 1, 1)):
-    """Maxima of windows and their places in x."""
+    """Return the maxima of windows and their positions in x."""
     numbers = np.pad(np.arange(x.size).reshape(x.shape), ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])))
     x = np.pad(x, ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])), constant_values=-np.inf)
     out = [(x.shape[d + 2] - kernel[d]) // strides[d] + 1 for d in (0, 1)]
@@ -218,7 +218,7 @@ CONSTANTS = {
 
 
 def padded():
-    """Nodes and, by output, what is wanted and the axis that is padded."""
+    """Return the nodes and, for each output, the expected value and the padded axis."""
     a = inputs()
     rows = suppress(a["boxes"], a["scores"], OUTPUT_BOXES, 0.4, -0.5)
     y, first, inverse, counts = unique(a["row"])
@@ -259,7 +259,7 @@ def padded():
 
 
 class Wanted:
-    """Nodes, and what is wanted of their outputs, as padded() gives them; none is padded."""
+    """Nodes and their expected outputs in the format of padded(), without padded axes."""
 
     def __init__(self):
         self.nodes, self.outputs = [], {}
@@ -411,14 +411,14 @@ def check(which, folder):
     print(len(wanted), "outputs agree")
 
 
-# --- what is refused --------------------------------------------------------------------
+# --- rejected models --------------------------------------------------------------------
 
 
 FLAG = value("flag", BOOL, [])
 
 
 def refused_with_branches(nms, boxes, most):
-    """Boxes of an unknown number in branches, and boxes of another rank."""
+    """Return models with an unknown number of boxes in branches, and with boxes of a wrong rank."""
     branch = lambda name: helper.make_graph([node("Identity", ["kept"], [name])], name, [], [value(name, I64, None)])
     return {
         "branch": (
@@ -439,7 +439,7 @@ def refused_with_branches(nms, boxes, most):
 
 
 def refused_behind_nms():
-    """What may not follow boxes whose number is known at run time."""
+    """Return models with nodes that may not read a number of boxes only known at run time."""
     nms = [node("NonMaxSuppression", ["boxes", "scores", "most"], ["kept"], "nms")]
     after = lambda kind, operands, **a: nms + [node(kind, operands, ["y"], "after", **a)]
     boxes = [value("boxes", F32, [1, 6, 4]), value("scores", F32, [1, 1, 6])]
@@ -491,7 +491,7 @@ def refused_behind_nms():
 
 
 def refused_forms():
-    """Transforms, sequences and lists in forms that are not supported."""
+    """Return models with unsupported forms of transforms, sequences and lists."""
     listed = lambda name: helper.make_graph(
         [node("SequenceConstruct", ["x"], [name])], name, [], [helper.make_tensor_sequence_value_info(name, F32, None)]
     )
@@ -536,7 +536,7 @@ def refused_forms():
 
 
 def refusals():
-    """Name -> nodes, inputs, output, constants, opset."""
+    """Return a map from name to nodes, inputs, output, constants and opset."""
     return {**refused_behind_nms(), **refused_forms()}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversions of stored types against numpy: stored_types.py make|check FOLDER [FILE]."""
+"""Check conversions of stored types against numpy: stored_types.py make|check FOLDER [FILE]."""
 import pathlib
 import sys
 
@@ -21,7 +21,7 @@ F32 = TensorProto.FLOAT
 
 
 def magnitudes(name):
-    """The finite magnitudes by code."""
+    """Return the finite magnitudes by code."""
     _, _, mantissa, least, largest, *_ = FLOATS[name]
     step, values = 2.0 ** (least - mantissa), [0.0]
     while values[-1] < largest:
@@ -32,7 +32,7 @@ def magnitudes(name):
 
 
 def numbers(name):
-    """Every number of the type, what lies between two, and what lies beyond."""
+    """Return all numbers of the type, midpoints between them, and values out of range."""
     values = magnitudes(name)
     middle = (values[1:] + values[:-1]) / 2
     near = [np.nextafter(m.astype(np.float32), np.float32(s)) for m in (middle,) for s in (0, np.inf)]
@@ -49,7 +49,7 @@ def round_to(name, x, saturate):
     low, high = values[above - 1], values[above]
     is_even = (above - 1) % 2 == 0
     y = np.where((size - low < high - size) | ((size - low == high - size) & is_even), low, high)
-    # Numbers beyond the largest round to it up to half a step more.
+    # Values above the largest number round to it up to half a step.
     step = values[-1] - values[-2]
     odd = (len(values) - 1) % 2 == 1
     over = (size > largest + step / 2) | (odd & (size == largest + step / 2))
