@@ -56,8 +56,9 @@ llvm::Error tessera::top::loadWeights(ModuleOp module, StringRef mlirPath) {
     return llvm::Error::success();
   }
   if (!name || name.getValue().empty() || llvm::sys::path::filename(name.getValue()) != name.getValue()) {
-    return fail("module '{0}' has top.weight ops, but no top.weight_file attribute with the name of a file beside it",
-                mlirPath);
+    return fail(
+        "module '{0}' has top.weight ops, but no top.weight_file attribute with the name of a file in its folder",
+        mlirPath);
   }
   auto hash = module->getAttrOfType<StringAttr>(TopDialect::kWeightHashAttr);
   if (!hash || hash.getValue().empty()) {
@@ -66,7 +67,8 @@ llvm::Error tessera::top::loadWeights(ModuleOp module, StringRef mlirPath) {
   SmallString<128> path = llvm::sys::path::parent_path(mlirPath);
   llvm::sys::path::append(path, name.getValue());
   if (!llvm::sys::fs::exists(path)) {
-    return fail("weight file '{0}' is missing: it must lie beside '{1}' (model_transform writes both)", path, mlirPath);
+    return fail("weight file '{0}' is missing: it must be in the folder of '{1}' (model_transform writes both)", path,
+                mlirPath);
   }
   if (llvm::Error error = store.open(path, hash.getValue())) {
     return error;
@@ -96,7 +98,7 @@ static llvm::Error checkTexts(ModuleOp module, StringRef mlirPath) {
   });
   return bad.data() == nullptr
              ? llvm::Error::success()
-             : fail("'{0}' holds the name '{1}', which is not UTF-8 text", mlirPath, llvm::json::fixUTF8(bad));
+             : fail("'{0}' contains the name '{1}', which is not UTF-8 text", mlirPath, llvm::json::fixUTF8(bad));
 }
 
 llvm::Expected<OwningOpRef<ModuleOp>> tessera::top::readModule(StringRef mlirPath, MLIRContext &context) {
@@ -153,7 +155,7 @@ static llvm::Expected<PendingFile> pendingText(ModuleOp module, StringRef path) 
       path, [&](llvm::raw_ostream &os) { module->print(os, OpPrintingFlags().enableDebugInfo()), os << "\n"; });
 }
 
-/// Writes the module's weights to a pending file beside `mlirPath` and sets the attributes that refer to it.
+/// Writes the module's weights to a pending file next to `mlirPath` and sets the attributes that refer to it.
 static llvm::Expected<SavedWeights> pendingWeights(ModuleOp module, StringRef mlirPath) {
   WeightStore &store = module.getContext()->getOrLoadDialect<TopDialect>()->getWeightStore();
   std::string path = weightPathFor(mlirPath);

@@ -12,8 +12,8 @@ namespace tessera::top {
 /// Returns the path of the weight file of a module file: "dir/m_weights.safetensors" for "dir/m_top.mlir".
 std::string weightPathFor(llvm::StringRef mlirPath);
 
-/// Parses a module and maps its weight file, which must be beside it, into the context's store. Checks the file's hash,
-/// and the type and byte count of every `top.weight`.
+/// Parses a module and maps its weight file, which must be in the same folder, into the context's store. Checks the
+/// file's hash, and the type and byte count of every `top.weight`.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> readModule(llvm::StringRef mlirPath, mlir::MLIRContext &context);
 
 /// Maps the weight file of a parsed module, with the checks of readModule.

@@ -13,7 +13,7 @@
 
 namespace tessera::top {
 
-/// A temporary file beside |path|, which replaces |path| when it is kept. Otherwise it is removed, even if a signal
+/// A temporary file next to |path|, which replaces |path| when it is kept. Otherwise it is removed, even if a signal
 /// ends the process.
 class PendingFile {
 public:

@@ -22,7 +22,7 @@ LogicalResult ConstantOp::verify() {
   }
   if (int64_t bytes = byteSize(type); bytes > kMaxInlineBytes) { // constant_c2
     return emitOpError() << "has " << bytes << " bytes, but at most " << kMaxInlineBytes
-                         << " may stand in the module: use top.weight (C2)";
+                         << " may be stored in the module: use top.weight (C2)";
   }
   return success();
 }

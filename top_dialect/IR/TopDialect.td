@@ -18,7 +18,7 @@ def Top_Dialect : Dialect {
     - location: `NameLoc` with the ONNX node name, or a `FusedLoc` of several after fusion;
     - `top.outputs = ["t", ...]`: result i equals the ONNX tensor of that name ("" for none).
 
-    Module attributes: `top.weight_file` (file name, beside the .mlir), `top.weight_hash`
+    Module attributes: `top.weight_file` (file name, in the folder of the .mlir), `top.weight_hash`
     (XXH3-128 of that file, hex), `top.model_name`, `top.producer`.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
@@ -35,7 +35,7 @@ def Top_Dialect : Dialect {
     WeightStore &getWeightStore() { return *weightStore; }
 
   private:
-    // Each family registers its ops beside its generated definitions, so that a family compiles alone.
+    // Each family registers its ops next to its generated definitions, so that it can be compiled alone.
     void registerConstOps();
     void registerElementwiseOps();
     void registerConvOps();

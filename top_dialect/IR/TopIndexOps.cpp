@@ -193,7 +193,7 @@ LogicalResult EinsumOp::inferShapes(Types &types) {
     for (auto [letter, dim] : llvm::zip(term, shapeOf(input))) {
       auto [it, isNew] = sizes.insert({letter, dim});
       if (!llvm::isAlpha(letter) || !dimsAgree(it->second, dim)) { // einsum_c2
-        return emitOpError() << "index '" << letter << "' stands for sizes " << formatShape({it->second}) << " and "
+        return emitOpError() << "index '" << letter << "' has sizes " << formatShape({it->second}) << " and "
                              << formatShape({dim}) << " (C2)";
       }
       it->second = mergeDims(it->second, dim);

@@ -47,7 +47,7 @@ LogicalResult ReshapeOp::inferShapes(Types &types) {
   for (auto [i, dim] : llvm::enumerate(shape)) {
     if (dim < -1 || (dim == -1 && unknown >= 0 && isKnown)) { // reshape_c2
       return emitOpError() << "shape " << formatShape(shape)
-                           << " must hold sizes and at most one -1 where there is no dynShape (C2)";
+                           << " must hold sizes and at most one -1 if there is no dynShape (C2)";
     }
     if (dim == -1) {
       unknown = static_cast<int64_t>(i);
@@ -64,8 +64,8 @@ LogicalResult ReshapeOp::inferShapes(Types &types) {
   if (!isDynamic(count)) { // reshape_c1
     bool fits = unknown < 0 ? count == known : several || (known != 0 && count % known == 0);
     if (!fits) {
-      return emitOpError() << "cannot make " << formatShape(wanted) << " of the " << count << " elements of "
-                           << formatShape(shapeOf(getX())) << " (C1)";
+      return emitOpError() << "cannot reshape the " << count << " elements of " << formatShape(shapeOf(getX()))
+                           << " to " << formatShape(wanted) << " (C1)";
     }
     if (unknown >= 0 && !several) {
       shape[unknown] = count / known;

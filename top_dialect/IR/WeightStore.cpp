@@ -328,7 +328,7 @@ llvm::Expected<SavedWeights> WeightStore::save(StringRef path, ArrayRef<StringRe
       return fail("the weight store has no tensor '{0}'", key);
     }
     if (safetensorsName(view->elementType).empty()) {
-      return fail("weight '{0}' has element type {1}, which a weight file cannot hold", key, view->elementType);
+      return fail("weight '{0}' has element type {1}, which a weight file cannot contain", key, view->elementType);
     }
     tensors.emplace_back(key, *view);
   }

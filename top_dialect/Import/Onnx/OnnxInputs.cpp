@@ -384,7 +384,7 @@ llvm::Error checkTensorSize(mlir::RankedTensorType type, const llvm::Twine &what
   if (bytes > limit) {
     return fail(llvm::formatv(
         "{0} of {1} elements takes {2:F1} GiB; the limit is {3:F1} GiB, the memory of this machine "
-        "unless --memory_limit says otherwise",
+        "unless --memory_limit is given",
         what.str(), shape, static_cast<double>(bytes) / (1 << 30), static_cast<double>(limit) / (1 << 30)));
   }
   return llvm::Error::success();

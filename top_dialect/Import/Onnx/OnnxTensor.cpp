@@ -68,7 +68,7 @@ StringRef externalEntry(const onnx::TensorProto &tensor, StringRef key) {
 llvm::Expected<std::string> resolveExternal(const onnx::TensorProto &tensor, StringRef location, StringRef folder) {
   auto refuse = [&]() {
     return fail(llvm::formatv("{0}: its external data '{1}' is outside the model's folder, which is not allowed: "
-                              "put the file beside the model",
+                              "put the file into the model's folder",
                               describe(tensor), location));
   };
   if (location.empty()) {

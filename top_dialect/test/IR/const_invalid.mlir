@@ -9,7 +9,7 @@ func.func @constant_c1() {
 // -----
 
 func.func @constant_c2() {
-  // expected-error @below {{has 1028 bytes, but at most 1024 may stand in the module: use top.weight (C2)}}
+  // expected-error @below {{has 1028 bytes, but at most 1024 may be stored in the module: use top.weight (C2)}}
   %0 = top.constant dense<1.0> : tensor<257xf32> : tensor<257xf32>
   return
 }

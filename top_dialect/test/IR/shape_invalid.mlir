@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s -verify-diagnostics -split-input-file
 
 func.func @reshape_c1(%a: tensor<2x3xf32>) {
-  // expected-error @below {{cannot make 4x-1 of the 6 elements of 2x3 (C1)}}
+  // expected-error @below {{cannot reshape the 6 elements of 2x3 to 4x-1 (C1)}}
   %0 = top.reshape %a {shape = array<i64: 4, -1>} : (tensor<2x3xf32>) -> tensor<4x1xf32>
   return
 }
@@ -361,7 +361,7 @@ func.func @einsum_c1(%a: tensor<2x3xf32>) {
 // -----
 
 func.func @einsum_c2(%a: tensor<2x3xf32>, %b: tensor<4x5xf32>) {
-  // expected-error @below {{index 'j' stands for sizes 3 and 4 (C2)}}
+  // expected-error @below {{index 'j' has sizes 3 and 4 (C2)}}
   %0 = top.einsum %a, %b {equation = "ij,jk->ik"} : (tensor<2x3xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>
   return
 }

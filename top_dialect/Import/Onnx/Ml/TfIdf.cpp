@@ -46,7 +46,7 @@ llvm::SmallVector<Pool> readPools(NodeImporter &n, const Ints &items) {
   for (size_t i = 0; i + 1 < begins.size(); ++i) {
     auto length = static_cast<int64_t>(i) + 1;
     if (begins[i] < 0 || begins[i] > begins[i + 1] || (begins[i + 1] - begins[i]) % length != 0) {
-      n.fail(llvm::formatv("attribute 'ngram_counts' gives the {0}-grams the items {1} to {2} of {3}", length,
+      n.fail(llvm::formatv("attribute 'ngram_counts' assigns items {1} to {2} of {3} to the {0}-grams", length,
                            begins[i], begins[i + 1] - 1, items.size()));
       return {};
     }
