@@ -16,6 +16,8 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "advice").glob("*.md")),
+    *sorted((ROOT / "docs" / "concepts").glob("*.md")),
+    *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
     *sorted(ROOT.glob("[a-z]*/README.md")),
     *sorted(ROOT.glob("[a-z]*/[a-z]*/README.md")),
 ]
@@ -99,8 +101,18 @@ def test_a_block_that_holds_passes(tmp_path: Path) -> None:
     assert Block(page, 1, "json", "{}").kind == "data"
 
 
-def test_the_quick_start_can_be_followed_by_hand() -> None:
-    """Its commands need no file that a reader does not see being made."""
-    page = ROOT / "docs" / "quickstart.md"
-    hidden = [block.line for block in blocks_of(page) if {"prepare", "with", "prints"} & set(block.told)]
-    assert not hidden, f"blocks with hidden preparation begin at lines {hidden}"
+def test_the_quick_start_and_tutorials_can_be_followed_by_hand() -> None:
+    """Checks that their commands need no file that a hidden command makes."""
+    pages = [ROOT / "docs" / "quickstart.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+    assert len(pages) > 6
+    hidden = [
+        f"{page.name}:{block.line}"
+        for page in pages
+        for block in blocks_of(page)
+        if {"prepare", "with", "prints"} & set(block.told)
+    ]
+    assert not hidden, f"blocks with hidden preparation: {hidden}"
+
+
+def test_the_quick_start_fits_one_screen() -> None:
+    assert len((ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8").splitlines()) <= 60
