@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Contract_test.cpp - Launches that violate kernel contracts ---------===//
 //
-// Each case alters the tables of a file and writes it with valid hashes, as an attacker could. The code is unaltered,
-// and its contracts state how it must be called.
+// Each case alters the tables of a model, as an attacker could, and writes it with valid hashes. The runtime must
+// reject the file as corrupt, because the contracts of the unaltered kernel code state how each kernel must be called.
 //
 //===----------------------------------------------------------------------===//
 #include "Fixture.h"

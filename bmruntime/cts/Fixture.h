@@ -22,7 +22,8 @@ inline const std::vector<char> &contractCode() {
   return code;
 }
 
-/// Computes y = relu(x + w), then loops over "add" as long as the first byte of x is not 0; for x = 1 it never stops.
+/// Computes y = relu(x + w), then repeats the kernel "add" while the first byte of x is not 0. The loop does not change
+/// x: it runs either not at all or forever.
 struct Endless : bmodel::test::AddRelu {
   Endless() : AddRelu(kernelCode(), 1024) {
     using namespace bmodel;

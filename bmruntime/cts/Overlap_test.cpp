@@ -96,7 +96,8 @@ bmrt_backend_t describeFamily(const char *family) {
   return made;
 }
 
-/// A model with streams of "left" and "right" between x and y, in workspace 0.
+/// A model without steps, to which tests add streams for the chips "left" and "right" and sums on the host. The
+/// intermediate tensors a, b and sum lie in workspace 0.
 struct TwoChips : bmodel::test::AddRelu {
   TwoChips() : AddRelu(contractCode(), 1024) {
     static const bmrt_backend_t left = describeFamily("left"), right = describeFamily("right");

@@ -485,7 +485,8 @@ SmallVector<Value> ProductEmitter::indicesOf(Value row) {
   SmallVector<Value> indices(shape.size(), kb.constant(0));
   bool isConv = isa<device::ConvOp>(op);
   size_t column = isConv ? 1 : shape.size() - 1;
-  // The dims of a batch that is not joined come before the rows.
+  // If the batch dims are not folded into the rows of the matmul, they are the outer dims of the result, indexed by
+  // `batch`.
   size_t outerDims = isConv || product.rows != shape[shape.size() - 2] ? 0 : shape.size() - 2;
   Value rest = row;
   for (size_t dim = shape.size(); dim-- > outerDims;) {

@@ -20,7 +20,8 @@ namespace tessera::npu {
 using bmodel::npu::Type;
 namespace {
 
-/// Largest allowed slowdown of a direct store: results stored in short runs of bytes take longer.
+/// Largest allowed ratio of the store time in the layout of the copy to the store time in the producer's own layout. A
+/// direct store may write shorter runs of bytes, which take longer.
 constexpr double kMostSlowed = 1.25;
 /// Share of local memory below which a value stays there until it is copied.
 constexpr double kMostKept = 0.5;

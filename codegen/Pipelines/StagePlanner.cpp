@@ -50,7 +50,8 @@ void visitSlots(bmodel::StepDefT &step, llvm::function_ref<void(uint32_t &)> vis
   }
 }
 
-/// Memories are numbered by the chip that owns them; this number is the host's memory, which all other chips share.
+/// Number of the host's memory, which is also the memory of every chip without memory of its own. A chip's own memory
+/// has the number of the chip.
 constexpr int32_t kHostMemory = -1;
 /// A value in a memory.
 using Copy = std::pair<Value, int32_t>;

@@ -192,8 +192,8 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   setApart();
 }
 
-/// Decides whether to copy the rows of A apart. With a stride of whole pages, all rows of a tile share the same L1
-/// sets, which leaves no room for B. The copy pays off if enough columns read it.
+/// Decides whether to copy A to a buffer with a padded row stride. If the stride of A is a multiple of the page size,
+/// all rows of a tile map to the same L1 sets, which leaves no room for B. The copy pays off if enough columns read it.
 void MatMul::setApart() {
   constexpr int64_t kPage = 4096, kFewRows = 5, kFewColumns = 192;
   apart = !op.getTransA() && !chunk && rowBytes % kPage == 0 && rows->size > kFewRows && n >= kFewColumns;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temporary folders: of the living they stay, of the dead they go; outputs appear together or not at all."""
+"""Tests that temporary folders of running processes are kept and those of dead processes are removed, and that the
+outputs of a command appear together or not at all."""
 from __future__ import annotations
 
 import multiprocessing

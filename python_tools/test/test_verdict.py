@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is excused outside the tolerance, and what never: networks of a few numpy ops, right and with a fault put in."""
+"""Tests which deviations beyond the tolerance the verdict excuses, on networks of a few numpy ops with and without an
+injected fault."""
 from __future__ import annotations
 
 from typing import Callable, Mapping

@@ -72,7 +72,7 @@ def _import(
                 model = freeze(model, name, inputs.pop(name))
         except StageError as error:
             name = re.search(r"tensor '([^']*)'\) is computed at run time; it must be constant", str(error))
-            # A tensor that the model computes depends on inputs: on those that hold integers, as a shape does.
+            # Make the tensor constant if it is an input; otherwise it is computed from the inputs that look like shapes.
             frozen = [name[1]] if name and name[1] in inputs else _shapes(inputs) if name else []
             if not error.refused or not frozen:
                 raise

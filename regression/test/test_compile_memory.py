@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""To make and deploy a model takes its weights in memory once: no more than a tenth above what they take as f32."""
+"""Tests that import and deployment hold the weights in memory only once: the peak is at most 1.1 times their size as
+f32."""
 from __future__ import annotations
 
 import os

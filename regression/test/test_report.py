@@ -245,7 +245,7 @@ def test_a_browser_draws_all_tabs(made: Made, tmp_path: Path) -> None:
 
 @needs_browser
 def test_times_are_not_mixed_nor_left_out(made: Made, tmp_path: Path) -> None:
-    """A timeline says what the host takes, and no difference is taken of an estimate and a measurement."""
+    """The timeline states the host's time, and an estimate is never subtracted from a measurement."""
     data = json.loads(json.dumps(made.data))
     own = data[0]["stages"][0]["perf"]["microseconds"]
     data[0]["stages"][0]["perf"]["host"] = {"microseconds": 3 * own, "hand_over_microseconds": own}

@@ -61,7 +61,7 @@ def awaken(module) -> None:
 
 
 def export(network: registry.Network, exporter: str, folder: Path) -> None:
-    """Raises whatever building or exporting raises."""
+    """Builds the network and exports it to `folder`/model.onnx. Passes on all exceptions of torch and the exporter."""
     import torch
 
     torch.manual_seed(seed_of(network.name))

@@ -45,9 +45,9 @@ struct Job {
   }
 };
 
-/// Replaces subnormal weights by zero. No result is large enough to show the difference, but a multiply-add with a
-/// subnormal operand takes a hundred times as long, and folded batch norms of dead channels have many. Returns true if
-/// there was one.
+/// Replaces subnormal weights by zero. Their contribution to a sum is too small to matter, but a multiply-add with a
+/// subnormal operand takes a hundred times as long. Folded batch norms of dead channels contain many of them. Returns
+/// true if any weight was subnormal.
 bool flushSubnormals(MutableArrayRef<float> values) {
   bool any = false;
   for (float &value : values) {
