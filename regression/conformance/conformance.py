@@ -72,7 +72,7 @@ def _import(
                 model = freeze(model, name, inputs.pop(name))
         except StageError as error:
             name = re.search(r"tensor '([^']*)'\) is computed at run time; it must be constant", str(error))
-            # Make the tensor constant if it is an input; otherwise it is computed from the inputs that look like shapes.
+            # Make the tensor constant if it is an input; otherwise it depends on the inputs that look like shapes.
             frozen = [name[1]] if name and name[1] in inputs else _shapes(inputs) if name else []
             if not error.refused or not frozen:
                 raise
