@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the ONNX backend tests through every engine and says of each: passed, refused, or failed.
+"""Runs the ONNX backend tests through every engine and reports each test as passed, rejected or failed.
 
     build/bin/tessera-python regression/conformance/conformance.py [--filter GLOB] [--engines a,b] [--update]
 
@@ -46,7 +46,7 @@ class Outcome:
 
 
 def _shapes(inputs: dict[str, np.ndarray]) -> list[str]:
-    """The inputs that may say what an operator does: scalars, and vectors as shapes and axes are."""
+    """Returns the inputs that may control what an operator does: scalars, and vectors like shapes and axes."""
     return [n for n, array in inputs.items() if array.ndim == 0 or (array.ndim == 1 and array.dtype == np.int64)]
 
 
@@ -141,7 +141,7 @@ def run_all(tests: Iterable[BackendTest], engines: Sequence[str], jobs: int) -> 
 
 
 def reason(outcome: Outcome) -> str:
-    """What a refusal is about, without the names of nodes and tensors."""
+    """Returns the reason of a rejection, without the names of nodes and tensors."""
     operators = re.findall(r"  (\w+) \(domain", outcome.message)
     if operators:
         return "operator " + ", ".join(operators)
@@ -176,7 +176,7 @@ def read_table(path: Path) -> dict[str, tuple[str, str]]:
 
 
 def _refusals(outcomes: dict[str, dict[str, Outcome]]) -> dict[tuple[str, str], list[str]]:
-    """(engine or "all", reason) -> tests. What is refused at import or by one x86 is so by all of that kind."""
+    """Returns {(engines, reason): tests}. `engines` is "all" for a rejection at import, "x86" for one at deployment."""
     groups: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
     for name, by_engine in outcomes.items():
         refused = next((o for o in by_engine.values() if o.kind == REFUSAL), None)

@@ -168,7 +168,7 @@ def singles(block: int) -> Array:
 
 
 def doubles(block: int) -> Array:
-    """Those of singles(), and f64 of every exponent and sign."""
+    """Returns the values of singles() as f64, and f64 values of every exponent and both signs."""
     generator = np.random.default_rng(block)
     bits = _mantissas(generator, block, 2047, 52) | (np.arange(2047, dtype=np.uint64) << 52)
     turns = generator.integers(1, 1 << 22, 16) * (np.pi / 2)
@@ -274,8 +274,8 @@ TYPES = {"F64": (53, -1022, 1024), "F32": (24, -126, 128), "BF16": (8, -126, 128
 
 @dataclasses.dataclass
 class Errors:
-    """Of one function: the largest error in ulp and its argument, the largest result that became 0 though it is none,
-    and the arguments of results of another kind: NaN, an infinity or a zero of another sign."""
+    """Errors of one function: the largest in ulp and its argument, the largest exact result that was flushed to 0, and
+    the arguments whose results are of another kind: NaN, an infinity, or a zero of the wrong sign."""
 
     worst: float
     at: float
@@ -342,7 +342,7 @@ COLUMNS: dict[str, tuple[tuple[str, ...], str]] = {
 def measure(
     compiler: Compiler, column: str, blocks: int, names: Iterable[str] = FUNCTIONS, chips: Sequence[str] = ()
 ) -> dict[str, list[Errors]]:
-    """Of each function, what each chip makes of it: all chips of a column, or those of `chips`."""
+    """Measures each function on all chips of a column, or on those of `chips`. Returns one Errors per chip."""
     all_chips, precision = COLUMNS[column]
     given = arguments(precision, blocks)
     exact = {name: definition_of(name, given) for name in names}
@@ -359,7 +359,7 @@ def measure(
 
 
 def bound_of(worst: float) -> float:
-    """What the table says of an error: two digits, rounded upwards."""
+    """Returns the error as the table states it: two digits, rounded up."""
     step = 10.0 ** (math.floor(math.log10(worst)) - 1) if worst >= 1 else 0.01
     return round(math.ceil(worst / step) * step, 2)
 

@@ -366,7 +366,7 @@ def check(compiler: Compiler, cases: Sequence[Case], chip: str, precision: str, 
 
 
 def run_group(cases: Sequence[Case], chip: str, precision: str) -> list[str]:
-    """What is wrong with the cases, one line each."""
+    """Returns the faults of the cases, one line each."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             check(compiler_of_process(), cases, chip, precision, Path(folder))

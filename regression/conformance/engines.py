@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can run an imported ONNX model: the Top reference evaluator, or x86 code in a .bmodel."""
+"""Engines that run an imported ONNX model: the Top reference evaluator, and x86 code in a .bmodel."""
 from __future__ import annotations
 
 import json
@@ -100,8 +100,8 @@ class Compiler:
 
 
 def in_child(stage: str, work: Callable[[], object]) -> object:
-    """The result of `work` done in a forked child, so that a crash there is an error here. The caller has no
-    threads."""
+    """Returns the result of `work`, which runs in a forked child so that a crash there becomes an error here. The
+    caller must not have threads."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may stand between an op and the quantisation of its result, and scales that put a value at a tie.
+"""Chains of ops between an op and the quantisation of its result, and scales that put a value at a rounding tie.
 
 An epilogue program is a short chain of elementwise functions and operations with a second operand: a residual of the
 same shape, of one value per channel, or broadcast along some dims. Engines fuse such chains into the op before them, in
@@ -139,7 +139,8 @@ def _beside(net: QuantisedNetwork, shape: tuple[int, ...]) -> str:
 
 
 def draw_epilogue(net: QuantisedNetwork, value: str, shape: tuple[int, ...]) -> str:
-    """A program behind `value`, which is no value of the network yet: functions (f) and second operands (+)."""
+    """Appends a random epilogue program to `value`, which is not a value of the network yet: functions (f) and
+    operations with a second operand (+)."""
     r = net.rng
     for step in r.choice(["f", "f", "ff", "+", "+f", "+f", "+f", "f+", "+f+", "f+f"]):
         if step == "f":
@@ -154,8 +155,8 @@ def draw_epilogue(net: QuantisedNetwork, value: str, shape: tuple[int, ...]) -> 
 
 
 def tie_scale(values: np.ndarray, low: int, high: int, rng: random.Random) -> float | None:
-    """A scale by which one of the float32 `values`, divided, lies as near as floats allow to the middle of two integers
-    from low to high; None where there is no such value."""
+    """Returns a scale for which one of the float32 `values`, divided by it, is as close as possible to the middle of
+    two integers from low to high; None if there is no such value."""
     numbers = values[np.isfinite(values) & (values != 0)].reshape(-1)
     if low >= 0:
         numbers = numbers[numbers > 0]

@@ -101,7 +101,8 @@ def draw(name: str, seed: int) -> Drawn:
 
 
 def fault_of(drawn: Drawn, got: Values, prefix: str) -> str:
-    """What is wrong with the outputs of a case; "" where onnxruntime is as far off in single precision."""
+    """Returns the fault of a case's outputs; "" if there is none, or if onnxruntime has the same error in single
+    precision."""
     fault = _fault_of(drawn, got, prefix)
     exact = run_onnxruntime(widened(drawn.case)) if fault else None
     if not exact:
@@ -139,7 +140,7 @@ def _run(cases: dict[str, Case], isa: str, folder: Path) -> Values:
 
 
 def check(drawn: dict[str, Drawn], isa: str, keep: Path | None) -> Iterator[str]:
-    """What is wrong with cases that share a model; alone, where one of them does not get through."""
+    """Yields the faults of cases that share a model. If the model fails as a whole, each case runs alone."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         try:

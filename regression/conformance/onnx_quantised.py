@@ -40,7 +40,8 @@ class CutModel:
     inputs: dict[str, np.ndarray]
 
     def operator(self, output: str) -> str:
-        """What computes an output: the float op behind a QuantizeLinear, or the node itself."""
+        """Returns the type of the op that computes an output: the float op in front of a QuantizeLinear, or the node
+        itself."""
         makers = {name: node for node in self.model.graph.node for name in node.output}
         node = makers[output]
         before = makers.get(node.input[0]) if node.op_type == "QuantizeLinear" else None

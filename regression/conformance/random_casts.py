@@ -56,8 +56,9 @@ def round_bf16(values: np.ndarray) -> np.ndarray:
 
 
 def to_integer(values: np.ndarray, name: str) -> np.ndarray:
-    """Floats cut to integers. What the type, or 32 bits where it is narrower, cannot hold becomes the smallest integer
-    of 32 or 64 bits; narrower and unsigned types have the low bits."""
+    """Truncates floats to integers of type `name`. The conversion has 64 bits for 64-bit types and uint32, otherwise
+    32: a value out of its range becomes the smallest integer of that width, of which the other types keep the low
+    bits."""
     kind = np.dtype(name)
     bits = 64 if kind in (np.int64, np.uint64, np.uint32) else 32
     with np.errstate(all="ignore"):
@@ -223,7 +224,7 @@ class Chain:
 
 
 def stored(values: np.ndarray, kind: str) -> np.ndarray:
-    """What an output holds: narrow types are rounded."""
+    """Returns the values as an output of type `kind` holds them: rounded to a narrow type."""
     with np.errstate(all="ignore"):
         return round_bf16(values) if kind == BF16 else values.astype(np.float16) if kind == "float16" else values
 
@@ -271,7 +272,7 @@ def _check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
 
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
-    """What is wrong with the network of a seed, "" if nothing is."""
+    """Returns the fault of the network of a seed, or ""."""
     return random_graphs.run_in_folder(_check, "casts", seed, isa, keep)
 
 

@@ -785,7 +785,7 @@ FAMILIES: dict[str, Callable[[Rng], Case]] = {
 
 
 def expected(case: Case, model: onnx.ModelProto) -> list[np.ndarray] | str:
-    """What onnxruntime gives, or the message with which it rejects the case."""
+    """Returns onnxruntime's outputs, or the message with which it rejects the case."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()

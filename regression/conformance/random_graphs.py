@@ -114,7 +114,7 @@ def far_conv(net: Network) -> bool:
 
 
 def open_conv(net: Network) -> bool:
-    """Its weights, and now and then its bias, are no constants."""
+    """Adds a convolution whose weights, and sometimes its bias, are not constant."""
     x = net.pick_image()
     if not x:
         return False
@@ -154,7 +154,7 @@ def volume_window(r: random.Random, sizes: Shape) -> tuple[dict[str, list[int]],
 
 
 def volume_conv_of(net: Network, x: str) -> str:
-    """A convolution of the volumes `x`, "" where none fits."""
+    """Adds a convolution of the volumes `x` and returns its result; "" if none fits."""
     r = net.rng
     n, c, *sizes = net.values[x]
     window = volume_window(r, tuple(sizes))
@@ -173,7 +173,7 @@ WINDOW_KEYS = ("kernel_shape", "strides", "dilations", "pads")
 
 
 def _holds_elements(size: int, positions: int, kernel: int, stride: int, dilation: int, before: int) -> bool:
-    """Whether every window over a dim reads an element, not padding alone."""
+    """Returns true if every window along a dim reads at least one element, not only padding."""
     starts = (position * stride - before for position in range(positions))
     return all(any(0 <= start + tap * dilation < size for tap in range(kernel)) for start in starts)
 
@@ -626,7 +626,7 @@ def grow(net: Network, ops: Sequence[Callable[[Network], bool]], lengths: tuple[
 
 
 def choose_outputs(net: Network, seed: int, names: Iterable[str]) -> list[str]:
-    """Of `names` those that nothing reads, and now and then one that something reads as well."""
+    """Returns the values of `names` that nothing reads, and sometimes one that is read as well."""
     used = {name for node in net.nodes for name in node.input}
     return [name for name in names if name not in used or random.Random(f"{seed}{name}").random() < 0.15]
 
@@ -705,7 +705,8 @@ def shortest_fault(
     isa: str,
     keep: Path | None,
 ) -> str:
-    """What is wrong with the shortest beginning of the network of a seed that fails; `fault` is that of the whole."""
+    """Returns the fault of the shortest failing prefix of the network of a seed; `fault` is that of the whole
+    network."""
     for steps in range(1, 9):
         try:
             check(compiler_of_process(), seed, steps, isa, keep and keep / f"seed{seed}")
@@ -720,7 +721,7 @@ def shortest_fault(
 
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
-    """What is wrong with the network of a seed; "" if nothing is."""
+    """Returns the fault of the network of a seed, or ""."""
     try:
         _check(compiler_of_process(), seed, None, isa, None)
         return ""
@@ -765,7 +766,7 @@ def parse_arguments(description: str | None, variants: Sequence[str]) -> argpars
 def run_in_folder(
     check: Callable[[Compiler, int, str, Path], object], name: str, seed: int, isa: str, keep: Path | None
 ) -> str:
-    """What `check` finds wrong with the network of a seed, in a folder `name`_SEED of its own; "" if nothing is."""
+    """Returns the fault that `check` finds in the network of a seed, in a folder `name`_SEED; "" if there is none."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = (keep or Path(temporary)) / f"{name}_{seed}"
         folder.mkdir(parents=True, exist_ok=True)

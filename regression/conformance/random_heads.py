@@ -134,7 +134,7 @@ check = functools.partial(random_quantized.check, make=make_network)
 
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
-    """What is wrong with the network of a seed, "" if nothing is."""
+    """Returns the fault of the network of a seed, or ""."""
     return random_quantized.run_seed(seed, isa, keep, make_network)[0]
 
 

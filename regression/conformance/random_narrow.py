@@ -77,7 +77,7 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
 
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
-    """What is wrong with the network of a seed, "" if nothing is."""
+    """Returns the fault of the network of a seed, or ""."""
     try:
         _check(random_graphs.compiler_of_process(), seed, None, isa, None)
     except StageError as fault:

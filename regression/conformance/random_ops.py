@@ -106,8 +106,9 @@ def image(net: OpCases) -> Shape:
 
 
 def image_of_fewer_channels(net: OpCases) -> Shape:
-    """Of so few, where activations may have 16 bits, that all taps of 5x5 windows sum exactly in 32: of more the
-    compiler leaves a float product, which sums in an order of each engine's own."""
+    """Returns the shape of an image. If activations may have 16 bits, it has at most 20 channels, so that all taps of a
+    5x5 window sum exactly in 32 bits. With more channels the compiler keeps a float convolution, whose order of
+    summation differs between engines."""
     n, c, h, w = image(net)
     return (n, min(c, 20) if net.words else c, h, w)
 

@@ -193,8 +193,8 @@ class QuantisedNetwork(random_graphs.Network):
         return results
 
     def second_term(self, op: str, x: str, weight: TensorProto, first: str, attributes: dict) -> str:
-        """What such weights leave to a second product of the same input, added to the first one's result: as the
-        quantiser makes it of weights in two terms, but with i16 that may saturate."""
+        """Applies the op to the same input with a small random residual of the weight, and adds the result to `first`:
+        like the quantiser's weights in two terms, but with an i16 result that may saturate."""
         rest = onnx.numpy_helper.to_array(weight) * np.float32(self.rng.uniform(0.5, 2) / 254)
         name = self.constant(rest.astype(np.float32))
         second = self.raw(op, [x, self.quantise_weights(op, name, attributes)[0]], **attributes)[0]
@@ -552,8 +552,8 @@ def check(
 
 
 def run_seed(seed: int, isa: str, keep: Path | None = None, make: MakeNetwork = make_network) -> tuple[str, int, int]:
-    """What is wrong with the network that `make` has for a seed ("" if nothing is), elements compared, and those far
-    from the simulation."""
+    """Returns the fault of the network that `make` builds for a seed (or ""), the number of elements compared, and the
+    number of elements far from the simulation."""
     check_one = functools.partial(check, make=make)
     try:
         return ("", *check_one(random_graphs.compiler_of_process(), seed, None, isa, None))

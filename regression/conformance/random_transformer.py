@@ -104,7 +104,7 @@ def check(compiler: Compiler, seed: int, chip: str, folder: Path, make: type[Tra
 
 
 def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
-    """What is wrong with the network of a seed, "" if nothing is."""
+    """Returns the fault of the network of a seed, or ""."""
     return random_graphs.run_in_folder(check, "transformer", seed, chip, keep)
 
 

@@ -108,7 +108,7 @@ class WindowNet(TransformerNet):
 
 
 def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
-    """What is wrong with the network of a seed, "" if nothing is."""
+    """Returns the fault of the network of a seed, or ""."""
 
     def check(compiler: random_transformer.Compiler, seed: int, chip: str, folder: Path) -> None:
         random_transformer.check(compiler, seed, chip, folder, WindowNet)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every ONNX backend test on the reference and on x86, with TESSERA_NPU_SURVEY=all on an NPU and its host: it passes,
-or it is refused as refused.txt says.
+"""Runs every ONNX backend test on the reference and on x86 and, with TESSERA_NPU_SURVEY=all, on an NPU and its host. A
+test passes, or is rejected as refused.txt lists.
 
 A refusal that is not in the table fails, and so does one in the table that passes: the table stays true.
 """

@@ -43,7 +43,7 @@ def test_a_wrong_element_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def is_rewritten(node: onnx.NodeProto, constants: set[str]) -> bool:
-    """Whether x86 computes a node by other ops: on volumes, or a convolution with computed weights."""
+    """Returns true if x86 computes a node with other ops: a 3-D window, or a convolution with computed weights."""
     kernel = next((each.ints for each in node.attribute if each.name == "kernel_shape"), ())
     return len(kernel) == 3 or (node.op_type == "Conv" and node.input[1] not in constants)
 

@@ -86,7 +86,7 @@ class Commands:
         return step
 
     def _inputs(self) -> Path:
-        """The file of inputs: that of the case, else what model_transform drew."""
+        """Returns the file of inputs: that of the case if present, otherwise the one that model_transform drew."""
         given = self._case.folder / "input.npz"
         return given if given.exists() else self._folder / "m_in_f32.npz"
 
@@ -150,7 +150,7 @@ def outcome(case: FieldCase, fault: str) -> tuple[str, str]:
 
 
 def check(case: FieldCase, limit: float, keep: Path | None) -> str:
-    """What is wrong with the case, or ""."""
+    """Returns the fault of the case, or ""."""
     with tempfile.TemporaryDirectory(prefix="tessera-case-") as scratch:
         folder = keep / case.name if keep else Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ Calibrate = Callable[[Path, Path, bool], str]
 
 
 class Checker:
-    """One case; `results` has what is wrong with each check, "" where nothing is."""
+    """Checks one case. `results` maps each check to its fault, or to ""."""
 
     def __init__(self, case: FieldCase, compiler: Compiler, folder: Path, calibrate: Calibrate) -> None:
         self._case, self._compiler, self._folder, self._calibrate = case, compiler, folder, calibrate

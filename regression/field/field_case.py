@@ -83,7 +83,7 @@ class FieldCase:
         return float(values[0]) if values else 0.0
 
     def arrays(self, name: str) -> dict[str, np.ndarray] | None:
-        """The arrays of input.npz or expected.npz; None where the case has no such file."""
+        """Returns the arrays of input.npz or expected.npz; None if the case does not have the file."""
         path = self.folder / f"{name}.npz"
         if not path.exists():
             return None
@@ -153,7 +153,8 @@ def expected_failures() -> dict[tuple[str, str], str]:
 
 
 def unexpected(case: FieldCase, results: dict[str, str]) -> list[str]:
-    """Lines about results that the list does not foresee. results: by check, what is wrong ("" where nothing is)."""
+    """Returns a line for each result that the list of expected failures does not foresee. results: the fault by check,
+    or ""."""
     listed, lines = expected_failures(), []
     for check, fault in results.items():
         reason = listed.get((case.name, check))

@@ -72,7 +72,8 @@ def _close(got: np.ndarray, want: np.ndarray, limit: np.ndarray | float) -> np.n
 
 
 def unlike(got: Arrays, wanted: Arrays) -> str:
-    """The first float output whose direction is not that of F32, or ""."""
+    """Returns a message about the first float output whose direction differs from the expected one (a cosine below
+    ALIKE), or ""."""
     for name, want in wanted.items():
         if want.dtype.kind != "f" or not want.size or name not in got:
             continue
@@ -85,7 +86,7 @@ def unlike(got: Arrays, wanted: Arrays) -> str:
 
 
 def different_bits(got: Arrays, wanted: Arrays) -> str:
-    """The first output whose bits differ, or "". NaN equals NaN."""
+    """Returns a message about the first output whose bits differ, or "". NaN equals NaN."""
     for name, want in wanted.items():
         other = got[name]
         same = (other == want) | ((other != other) & (want != want))

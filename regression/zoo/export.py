@@ -99,7 +99,8 @@ def export(network: registry.Network, exporter: str, folder: Path) -> None:
 
 
 def must_run(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Raises where onnxruntime cannot run the file: an exporter's fault then, and nothing to judge Tessera by."""
+    """Raises if onnxruntime cannot run the file: that is a fault of the exporter, and there is nothing to compare
+    Tessera with."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -107,7 +108,7 @@ def must_run(path: Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 def one(name: str, exporter: str, networks: dict[str, registry.Network], root: Path) -> str:
-    """Exports into a folder of its own; what went wrong, or nothing."""
+    """Exports one network into the folder NAME.EXPORTER of `root`. Returns the error, or ""."""
     folder = root / f"{name}.{exporter}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -24,8 +24,7 @@ VERDICTS = ("right", "wrong, told", "refused", "too long", "exit 70", "silent")
 
 @dataclass
 class Step:
-    """exit: the command's code, negative for a signal, 124 where it took too long. document: what it said with
-    --json."""
+    """Result of a command. exit: its exit code, negative for a signal, 124 on timeout. document: the JSON of --json."""
 
     exit: int
     seconds: float
@@ -36,8 +35,8 @@ class Step:
 
 @dataclass
 class Result:
-    """What became of a network from one exporter. equal: "equal", "said" (not, and the tools say so), "differs", or
-    "" where it was not asked."""
+    """Verdict about a network from one exporter. equal: whether int8 on x86 and on the NPU gives the same bits:
+    "equal", "said" (different, and the tools report it), "differs", or "" if not compared."""
 
     network: str
     exporter: str
@@ -72,7 +71,7 @@ class Tools:
         }
 
     def run(self, folder: Path, name: str, *arguments: object) -> Step:
-        """A command in `folder`; its JSON is parsed where it prints one."""
+        """Runs a command in `folder`, and parses its output if it is JSON."""
         start = time.monotonic()
         with (folder / "stdout").open("wb+") as out, (folder / "stderr").open("wb+") as err:
             process = subprocess.Popen(
@@ -112,7 +111,7 @@ class Tools:
 
 
 def _reproduced(folder: Path) -> list[str]:
-    """What the compiler said before it failed, from the newest reproducer."""
+    """Returns the compiler's error messages from the newest reproducer."""
     files = sorted(folder.glob("tessera-reproducer-*/stdout.jsonl"), key=lambda path: path.stat().st_mtime)
     events = map(_json, files[-1].read_text(errors="replace").splitlines()) if files else ()
     return [str(event["message"]) for event in events if event.get("event") == "error"]

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a network's compiled models on samples and compares: a process of its own, so that a crash is one network's.
+"""Runs the compiled models of a network on samples and compares the outputs. This is a separate process, so that a
+crash affects one network only.
 
     outcome.py onnx=FILE f32=FILE int8=FILE npu=FILE SAMPLE.npz [SAMPLE.npz ..]
 
-Any of the four may be left out. padded=yes: the command told that outputs have the greatest size there can be. Prints
-  one JSON object: reference_f32   agreement of f32 with onnxruntime, worst output of all samples f32_int8
-  agreement of int8 with f32 (with onnxruntime where there is no f32) different       elements of all outputs in which
-  int8 and npu differ; elements: how many there are
+Any of the four may be left out. padded=yes: the command reported that outputs have the largest possible size. Prints a
+JSON object:
+  reference_f32: agreement of f32 with onnxruntime, of the worst output of all samples
+  f32_int8: agreement of int8 with f32, or with onnxruntime if there is no f32 model
+  different: number of elements of all outputs in which int8 and npu differ
+  elements: number of elements of all outputs
 """
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def leading(got: Arrays, wanted: Arrays) -> dict[str, np.ndarray]:
 
 
 def worst(got: Arrays, wanted: Arrays) -> float:
-    """Of all outputs; a missing one is -1."""
+    """Returns the lowest agreement of any output; -1 if an output is missing."""
     return min((agreement(got[name], wanted[name]) if name in got else -1.0 for name in wanted), default=-1.0)
 
 

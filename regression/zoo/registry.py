@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the zoo's networks are made of: a description each, without torch; building one imports it."""
+"""Descriptions of the zoo's networks. They do not need torch; building a network imports it."""
 from __future__ import annotations
 
 import importlib
@@ -65,7 +65,7 @@ class Network:
 
 
 def resolve(text: str) -> Any:
-    """The object that "module:name" tells."""
+    """Returns the object with the name "module:name"."""
     module, _, name = text.partition(":")
     return getattr(importlib.import_module(module), name)
 
@@ -148,7 +148,7 @@ def all_networks() -> list[Network]:
 
 
 def full_size_networks() -> list[Network]:
-    """What ./dev bench measures; too large for ./dev zoo to judge."""
+    """Returns the networks that ./dev bench measures; they are too large for ./dev zoo to judge."""
     from networks import full_size
 
     return _named_once(full_size.NETWORKS)

@@ -82,7 +82,7 @@ def short(reason: str) -> str:
 
 
 def totals(rows: Sequence[Row]) -> list[str]:
-    """What the rows come to, each a line."""
+    """Returns the lines that summarise the rows."""
     verdicts, equal = Counter(row.verdict for row in rows), Counter(row.cells[5] for row in rows)
     networks, asked = len({row.cells[0] for row in rows}), len(rows) - equal[NOT_ASKED]
     lines = [

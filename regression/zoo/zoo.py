@@ -111,7 +111,7 @@ def export_all(pairs: Iterable[tuple[Network, str]], again: bool, jobs: int) -> 
 
 
 def fingerprint() -> str:
-    """Of the programs that are judged."""
+    """Returns a hash of the programs under test."""
     digest = hashlib.sha256()
     python = sorted((ROOT / "python_tools" / "tessera").rglob("*.py"))
     for path in [

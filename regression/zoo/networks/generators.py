@@ -501,7 +501,7 @@ class Siamese(nn.Module):
 
 
 class Deformable(nn.Module):
-    """Deformable convolution written with grid samples, one a tap, so that every exporter can tell of it."""
+    """Deformable convolution written with one grid sample per tap, so that every exporter can express it."""
 
     def __init__(self) -> None:
         super().__init__()
