@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the tools share: the commands of this build, run as a user runs them."""
+"""Helpers of the tools' tests, which run the commands of this build as a user runs them."""
 from __future__ import annotations
 
 import os

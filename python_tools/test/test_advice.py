@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each code of advice is provoked, and has its place in docs/advice.md."""
+"""Tests that each advice code is produced for a suitable model and is listed in docs/advice.md."""
 from __future__ import annotations
 
 import copy
@@ -116,7 +116,8 @@ def test_a_model_that_its_host_runs_alone() -> None:
 
 
 def test_every_code_has_its_page() -> None:
-    """And every page is of a code, is linked to from the index and the site, and tells what the others tell."""
+    """Every code has a page and every page a code. The index and the site link to each page, and all pages have the
+    same sections."""
     pages = {page.stem: page.read_text() for page in (DOCS / "advice").glob("*.md")}
     assert sorted(pages) == sorted(advice.CODES)
     index, site = (DOCS / "advice.md").read_text(), (DOCS / "site" / "mkdocs.yml").read_text()

@@ -176,7 +176,7 @@ def _blocks_sigint() -> bool:
 
 
 def test_workers_end_with_the_parent() -> None:
-    """Killed, it cannot tell them."""
+    """The parent is killed, so it cannot stop its workers: they must end by themselves."""
     script = (
         "from tessera.calibration.pool import Pool; import os, sys\nif __name__ == '__main__':\n"
         "    pool = Pool(2); pids = list(pool.map(eval, [('__import__(\"os\").getpid()',)] * 6))\n"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of measured times: percentiles, which differences are seen and which are not, files that are refused."""
+"""Tests the statistics of measured times: percentiles, which differences are detected and which are not, and which
+files are rejected."""
 from __future__ import annotations
 
 import copy

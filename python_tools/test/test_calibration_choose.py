@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of several ranges is taken: where it matters all are measured on few samples, the best two on all."""
+"""Tests the choice among several ranges. If the choice matters, all are measured on few samples, and the best two on
+all samples."""
 from __future__ import annotations
 
 import math
@@ -51,7 +52,8 @@ class Measuring:
 
 
 def measure(engine, samples, numbers, count, options, progress, peaks={}, widest=None):
-    """With the first of the options as the range that stays where nothing is measured."""
+    """Calls choose.measure(). The default range of a tensor, which applies if nothing is measured, is its first
+    option."""
     defaults = {source: choices[0] for source, choices in options.items()}
 
     def find(some):
@@ -104,7 +106,7 @@ def test_few_samples(count: int) -> None:
 
 
 def test_nothing_to_choose() -> None:
-    """What its 8 bits cost is told all the same."""
+    """The error of 8 bits is reported even if a tensor has only one range."""
     engine = Measuring({i: 0.9 for i in range(3)})
     chosen = measure(engine, dataset(3), range(3), 3, {"a": [option("only", 1.0)]}, lambda done, count: None)
     assert chosen["a"].method == "only" and chosen["a"].error == pytest.approx(math.sqrt(0.1), rel=1e-3)
@@ -145,7 +147,7 @@ def test_largest_values_are_of_the_same_sample_in_any_order() -> None:
 
 
 def test_ranges_that_hardly_matter_are_not_compared() -> None:
-    """Of 20 tensors one carries nearly all of the error: only its other range is measured."""
+    """One of 20 tensors causes nearly all of the error, so only the alternative range of this tensor is measured."""
     engine = Measuring({i: 1.0 for i in range(4)})
     options = {str(i): [option("near", 1.0 + i / 1e5), option("far", 2.0 + i / 1e5)] for i in range(19)}
     options["bad"] = [option("worst", 9.0), option("better", 3.0)]

@@ -110,8 +110,8 @@ def test_what_is_widened_together_is_paid_together(repaired) -> None:
 
 
 def test_what_weights_leave_over_gets_second_products(repaired) -> None:
-    """Of 16 bits there is nothing to be had: only of the op whose weights do harm, at the price of its
-    multiplications."""
+    """16 bits would not help: only the op whose weights cause the error gets a second matmul, which costs as many
+    multiplications as the first."""
     table = table_of({"a": 0.001, "b": 0.001, "a'": 0.0, "b'": 0.0})
     found = repaired({"a'": 0.1, "b'": 0.001}, table, {"a": 400, "b": 600})
     assert (found.tensors, found.split) == ((), ("a'",)) and found.floor > 0.1 > 0.03 > found.after
@@ -128,7 +128,7 @@ def test_where_16_bits_are_enough_there_is_no_second_product(repaired) -> None:
 
 
 def test_the_better_remedies_are_kept_where_none_is_enough(repaired) -> None:
-    """Where both are within what may be spent, 16 bits take less away than those with a second product."""
+    """Both remedies are within the budget, but 16 bits reduce the error less than a second matmul."""
     table = table_of({"a": 0.02, "b": 0.1, "a'": 0.0, "b'": 0.0})
     found = repaired({"a'": 0.1}, table, {"a": 100, "b": 9900}, max_error=0.01)
     assert found.split == ("a'",) and found.after < found.before

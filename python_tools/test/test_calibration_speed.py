@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the multiplications of a table cost, and which ops are no slower in f32."""
+"""Tests the cost of the multiplications of a table, and which ops are not slower in f32."""
 from __future__ import annotations
 
 from dataclasses import replace

@@ -46,7 +46,8 @@ def convolve(x: np.ndarray, w: np.ndarray, groups: int, strides: tuple, pads: tu
     ],
 )
 def test_moments_are_those_of_the_convolution(shape, weight, groups, strides, pads, dilations) -> None:
-    """Of inputs that int8 holds: the sums of what the op makes, and of its squares."""
+    """For inputs that int8 represents exactly, the collected moments give the mean of the op's results and of their
+    squares."""
     generator = np.random.default_rng(0)
     x, w = generator.integers(-100, 100, size=shape) / 64, generator.normal(size=weight)
     product = Product("y", "x", "conv", w, groups, strides, pads, dilations)
@@ -164,8 +165,8 @@ def layer() -> tuple[Product, np.ndarray]:
 
 
 def output_error(product: Product, x: np.ndarray, methods: tuple[str, ...]) -> tuple[float, float]:
-    """Of the outputs over all samples: the mean square that the weights cause, and the largest mean that weights and
-    input cause."""
+    """Returns two errors of the outputs over all samples: the mean square due to the weights, and the largest mean due
+    to weights and input."""
     rounded = round_weights(product, statistics(product, x), methods)
     flat = x.reshape(-1, x.shape[-1])
     quantised, weight = flat.astype(np.float32), product.weight.T.astype(np.float64)

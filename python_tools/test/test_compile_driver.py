@@ -83,7 +83,8 @@ def test_crash_saves_a_reproducer(compiler, tmp_path: Path, end: str) -> None:
 
 
 def test_an_internal_error_is_shown_and_saved(compiler, tmp_path: Path) -> None:
-    """What the compiler says of itself reaches the user, and the reproducer holds all files that its command names."""
+    """The message of an internal error reaches the user, and the reproducer contains all files that its command
+    names."""
     message = "internal error: command 7 (map): operand a begins in another lane than the result"
     compiler(f"""echo '{{"event":"error","code":70,"message":"{message}"}}'; exit 70""")
     (tmp_path / "a").mkdir()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the flags of all commands have in common: --version, either spelling, and that the documentation spells them
-as they are."""
+"""Tests the flags of all commands: --version, both spellings of a flag, and that every flag in the documentation exists
+in this spelling."""
 from __future__ import annotations
 
 import os
@@ -89,7 +89,7 @@ def test_either_spelling(words: list[str], other: list[str], code: int, tmp_path
 
 
 def documented() -> list[tuple[str, str, str]]:
-    """Command, flag and where it stands, of every line of code in the documentation that runs one of ours."""
+    """Returns (command, flag, location) for every line of code in the documentation that runs a command of Tessera."""
     found = []
     pages = [
         ROOT / "README.md",
@@ -117,7 +117,7 @@ def documented() -> list[tuple[str, str, str]]:
 
 
 def flags_of(name: str, known: dict[str, set[str]]) -> set[str]:
-    """Of the command and its verbs."""
+    """Returns the flags of the command `name` and of its subcommands."""
     if name not in known:
         text = help_of(name)
         for verb in re.findall(r"^\s{2,4}([a-z_]+)\s{2,}", text, re.M):

@@ -9,7 +9,7 @@ from tessera.calibration.output_error import relative, squares
 
 
 def test_samples_without_an_answer_do_not_count() -> None:
-    """Where a map is empty its values are noise, and their relative error means nothing."""
+    """The values of an empty map are noise, so its relative error does not count."""
     full, empty = np.full(10, 0.5, np.float32), np.full(10, 1e-9, np.float32)
     found = relative([squares({"y": full}, {"y": full * 1.1}), squares({"y": empty}, {"y": empty * 5})])
     assert found == pytest.approx(0.01, rel=1e-5)
@@ -29,7 +29,8 @@ def test_values_that_are_not_finite_are_left_out() -> None:
 
 
 def test_probabilities_count_as_what_made_them() -> None:
-    """A class beyond doubt tells as much as one in doubt; what f32 does not tell apart counts for nothing."""
+    """A class with a probability near 1 counts as much as an uncertain one. Probabilities that f32 cannot distinguish
+    do not count."""
     sure, open_ = np.array([0.999, 0.001, 1e-9], np.float32), np.array([0.5, 0.4, 0.1], np.float32)
     lower = relative([squares({"y": sure}, {"y": np.array([0.998, 0.002, 1e-7], np.float32)}, {"y"})])
     assert lower > 1e-3 > relative([squares({"y": sure}, {"y": np.array([0.998, 0.002, 1e-7], np.float32)})])

@@ -120,7 +120,8 @@ def test_a_dumb_terminal_gets_the_lines_of_a_log(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_compilers_events_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the child beside the step that waits for it, and of one on another thread where none is in front."""
+    """The events of a compiler are shown beside the step that waits for it, also if another thread runs the
+    compiler."""
     program = tmp_path / "tessera-compile"
     program.write_text(
         "#!/bin/sh\n"

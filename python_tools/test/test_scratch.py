@@ -17,7 +17,7 @@ from tessera.scratch import remove_abandoned, scratch_folder, without_scratch
 
 
 def abandon(folder: Path) -> Path:
-    """What a process leaves in `folder` that is killed while it works there."""
+    """Returns the temporary folder that a process leaves in `folder` if it is killed while it works there."""
     child = os.fork()
     if child == 0:
         with scratch_folder(folder) as path:

@@ -57,7 +57,7 @@ def test_default_inputs_divide_and_pick_too() -> None:
 def faults(
     op: str, right: Callable[[Array], Array], engine: Callable[[Array], Array], x: Array, also: str = ""
 ) -> list[wide_check.Fault]:
-    """Those of an engine that computes y from x by one op, or by two."""
+    """Returns the faults of an engine that computes y from x with one op, or with two."""
     cones = {"y": Cone([op, also] if also else [op], ["x"])}
 
     def evaluate(tensors: Mapping[str, Array], only: Collection[str]) -> tuple[dict[str, Array], dict[str, Cone]]:

@@ -50,7 +50,7 @@ DROP_TARGET, COSINE_TARGET = "drop<=0.5", "cos>=0.9995"
 
 @dataclass(frozen=True)
 class Built:
-    """note: what the command says of the quantisation; told: all that it says."""
+    """A compiled model. note: a summary of its quantisation; told: the whole JSON output of the command."""
 
     bmodel: Path
     note: str
@@ -105,7 +105,7 @@ class Build:
 
     @property
     def inputs(self) -> tuple[InputSpec, ...]:
-        """What the model takes, with the sizes of the case."""
+        """Returns the inputs of the model, with the sizes of the case."""
         return top_model.open_top(self._mlir, Report(1, quiet=True)).inputs
 
     def _calibrated(self, precision: str) -> Path:
@@ -127,8 +127,8 @@ class Build:
         return table
 
     def _search(self) -> list[str]:
-        """What --target asks for: points of a task or of a judge, or for what no folder holds the cosine of the
-        outputs."""
+        """Returns the flags that set the target of the search: the score of a task or of a judge, or the cosine of the
+        outputs if there is no labelled data."""
         told, threads = self.case.quantised, ["--threads", "2"]
         data = data_path(told["data"]) if not isinstance(told["data"], list) else self.samples
         if told["judge"] in TASKS and not isinstance(told["data"], list):

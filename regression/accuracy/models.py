@@ -73,7 +73,7 @@ def fastest(run: Callable[[], object]) -> float:
 
 
 def peer(model: Path) -> Any:
-    """onnxruntime's session on one thread; None where it is not installed."""
+    """Returns an onnxruntime session on one thread; None if onnxruntime is not installed."""
     if not onnx_runner.available():
         return None
     import onnxruntime
@@ -172,7 +172,7 @@ def main() -> int:
 
 
 def write(made: Row, page: Path) -> None:
-    """Puts a row into the page; rows of models that are no case any more go."""
+    """Writes a row into the page, and removes the rows of models that are no longer cases."""
     there = parse(page.read_text(encoding="utf-8")) if page.exists() else {}
     known = {case.name for case in all_cases()}
     rows = {name: row for name, row in {**there, made.name: made}.items() if name in known}

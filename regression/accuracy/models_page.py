@@ -50,7 +50,7 @@ def render(rows: Mapping[str, Row], npus: Sequence[str]) -> str:
 
 
 def anchor(name: str) -> str:
-    """Of a title, as GitHub and mkdocs make it."""
+    """Returns the anchor that GitHub and mkdocs give to a title."""
     return re.sub(r"[^\w-]", "", name.lower())
 
 

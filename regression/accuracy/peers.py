@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same model as onnxruntime's static quantisation and NNCF quantise it, each as its documentation recommends.
+"""Quantises a model with onnxruntime's static quantisation and with NNCF, each as its documentation recommends.
 
 onnxruntime: quant_pre_process, then quantize_static to QDQ, weights int8 per channel, activations of 8 bits, other
 settings at their defaults, calibrated by MinMax, Entropy or Percentile. NNCF: quantize() of the OpenVINO model with
@@ -28,7 +28,7 @@ Shapes = Mapping[str, Sequence[int]]
 
 
 def available() -> dict[str, str]:
-    """Column -> why it is left out, "" where it can be had."""
+    """Returns for each column why it is left out, or "" if it is available."""
     has = {name: importlib.util.find_spec(name) is not None for name in ("onnxruntime", "onnx", "nncf", "openvino")}
     ort = "" if has["onnxruntime"] and has["onnx"] else "onnxruntime is not installed"
     nncf = "" if has["nncf"] and has["openvino"] else "nncf is not installed: .venv/bin/python -m pip install nncf"

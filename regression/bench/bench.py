@@ -87,8 +87,8 @@ def table_rows(
 def bench_model(
     preparation: Preparation, onnx: Path, precision: str, args: argparse.Namespace
 ) -> Iterator[tuple[int, list[Result], dict[str, str]]]:
-    """What is measured at each thread count, and how each engine's answer is. Raises TesseraError for a model that
-    cannot be deployed."""
+    """Yields, for each thread count, the results of all engines and how far each output agrees with f32. Raises
+    TesseraError for a model that cannot be deployed."""
     made = preparation.prepare(precision)
     answer = answer_in_f32(onnx, made.inputs, made.inputs.parent)
     for threads in map(int, args.threads.split(",")):
@@ -120,7 +120,7 @@ def figures_of(model: str, precision: str, threads: int, result: Result) -> dict
 
 
 def ratio_of(results: list[Result]) -> float | None:
-    """Tessera's time to that of the best peer; None where either is missing."""
+    """Returns Tessera's time divided by that of the best peer; None if either is missing."""
     times = {r.engine: r.median for r in results if r.times}
     peers = [time for engine, time in times.items() if engine != "tessera"]
     return times["tessera"] / min(peers) if peers and "tessera" in times else None

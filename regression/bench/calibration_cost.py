@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What quantising costs: CPU seconds of run_calibration and of NNCF, on the same models and samples.
+"""Measures the cost of quantising: CPU seconds of run_calibration and of NNCF, on the same models and samples.
 
 User and system time of the command with all its processes, imports included. NNCF runs where TESSERA_PEERS_PYTHON has
 it. Models as for ./dev bench; kernels that earlier runs compiled are not used.
@@ -30,7 +30,7 @@ BECOME_REAPER = 36
 
 
 def cpu_seconds(command: Sequence[str | Path], log: Path) -> float | None:
-    """Of a command and all processes that it started; None where it failed."""
+    """Returns the CPU seconds of a command and all processes that it started; None if it failed."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with log.open("wb") as file:
         failed = subprocess.run(command, stdout=file, stderr=file).returncode

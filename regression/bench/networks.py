@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ./dev bench measures: files, folders of files, or the networks of the zoo at full size, exported when needed."""
+"""Finds the models for ./dev bench: files, folders of files, or the networks of the zoo at full size, exported when
+needed."""
 from __future__ import annotations
 
 import json

@@ -126,7 +126,7 @@ def table(results: list[Timed]) -> str:
 
 
 def sweep(cases: list[Case], rounds: int, jobs: int) -> tuple[list[Timed], list[str]]:
-    """What was measured, and why what was not."""
+    """Measures the cases. Returns the times, and a message for each case that could not be measured."""
     results, failures = [], []
     with tempfile.TemporaryDirectory(prefix="tessera-ops-") as text:
         compilers = [Compiler() for _ in range(jobs)]

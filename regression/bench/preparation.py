@@ -31,7 +31,7 @@ PACKAGE = Path(top_model.__file__).parent
 
 
 def peers_python() -> str:
-    """Where the peers are installed."""
+    """Returns the Python interpreter in which the peers are installed."""
     return os.environ.get("TESSERA_PEERS_PYTHON", sys.executable)
 
 
@@ -43,7 +43,7 @@ def installed(module: str) -> bool:
 
 @dataclass(frozen=True)
 class Prepared:
-    """files: of each engine; told: why an engine has none."""
+    """The prepared input and models. files: by engine; told: by engine without a file, the reason."""
 
     inputs: Path
     files: dict[str, Path]
@@ -51,8 +51,8 @@ class Prepared:
 
 
 class Preparation:
-    """Of one model, in `folder`. Quantised files are kept in `cache` from run to run, by what they were made from and
-    by."""
+    """Prepares one model for all engines, in `folder`. Quantised files are kept in `cache` from run to run; their key
+    is the files and the tool that they were made from."""
 
     def __init__(self, model: Measured, folder: Path, cache: Path, chip: str, samples: int) -> None:
         self._model, self._folder, self._cache, self._chip, self._samples = model, folder, cache, chip, samples

@@ -38,7 +38,7 @@ def store(ratios: Ratios, machine: str, peers: str, path: Path = STORED) -> None
 
 
 def worse(now: Ratios, before: Ratios, factor: float = WORSE) -> list[str]:
-    """What has become slower beside its best peer, in words."""
+    """Returns a line for each model that has become slower relative to its best peer."""
     found = []
     for precision, of_threads in now.items():
         for threads, of_models in of_threads.items():

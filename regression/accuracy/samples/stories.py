@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration samples of the language model: texts it tells itself, token by token by the odds it gives them."""
+"""Produces calibration samples for the language model: texts that the model generates token by token, drawn from its
+own probabilities."""
 import os
 from pathlib import Path
 
