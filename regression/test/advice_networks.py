@@ -22,7 +22,8 @@ def weight(name: str, *shape: int) -> TensorProto:
 
 
 def convolutions(count: int, channels: int, first: int) -> tuple[list[NodeProto], list[TensorProto], str]:
-    """Of 3 x 3 with Relu behind each, from 'x' with `first` channels; their weights and the last one's result."""
+    """Returns `count` 3x3 convolutions, each followed by Relu, starting from 'x' with `first` channels: the nodes, the
+    weights, and the name of the last result."""
     nodes, weights, last = [], [], "x"
     for i in range(count):
         conv = node("Conv", [last, f"w{i}"], [f"c{i}"], f"conv{i}", pads=[1] * 4)
@@ -33,13 +34,14 @@ def convolutions(count: int, channels: int, first: int) -> tuple[list[NodeProto]
 
 
 def transposed(path: Path) -> None:
-    """The last layer of a network for segmentation: from 28 x 28 to the picture's 224 x 224."""
+    """Writes the last layer of a segmentation network: a transposed convolution from 28 x 28 to the 224 x 224 of the
+    picture."""
     up = node("ConvTranspose", ["x", "w"], ["y"], "up", strides=[8, 8], pads=[4] * 4)
     save(path, [up], [tensor("x", [1, 64, 28, 28])], [tensor("y", [1, 21, 224, 224])], [weight("w", 64, 21, 16, 16)])
 
 
 def upsampled(path: Path) -> None:
-    """The same by a convolution and interpolation."""
+    """Writes a network that computes the same shapes as `transposed` with a convolution and linear interpolation."""
     scales = numpy_helper.from_array(np.array([1, 1, 8, 8], np.float32), "s")
     nodes = [node("Conv", ["x", "w"], ["c"], "head"), node("Resize", ["c", "", "s"], ["y"], "up", mode="linear")]
     weights = [weight("w", 21, 64, 1, 1), scales]
@@ -88,7 +90,7 @@ def narrow(path: Path) -> None:
 
 
 def skipping(path: Path) -> None:
-    """What the first convolution makes is read again behind three more."""
+    """Writes four convolutions; the result of the first is read again after the fourth."""
     nodes, weights, last = convolutions(4, 32, 3)
     nodes += [node("Add", ["r0", last], ["s"], "skip"), node("GlobalAveragePool", ["s"], ["y"], "pool")]
     save(path, nodes, [tensor("x", [1, 3, "h", "w"])], [tensor("y", [1, 32, 1, 1])], weights)

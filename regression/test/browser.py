@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chromium without a screen, where it is installed, driven through the WebDriver protocol."""
+"""Drives a headless Chromium, if it is installed, through the WebDriver protocol."""
 from __future__ import annotations
 
 import base64
@@ -45,11 +45,11 @@ class Driver:
         self.command("Emulation.setEmulatedMedia", features=media)
 
     def command(self, name: str, **given: object) -> Any:
-        """Of the DevTools protocol."""
+        """Runs a command of the DevTools protocol."""
         return self.ask("/goog/cdp/execute", cmd=name, params=given)
 
     def picture(self, path: Path) -> None:
-        """What is seen, as a PNG."""
+        """Saves a screenshot as PNG."""
         told = self.command("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(told["data"]))
 

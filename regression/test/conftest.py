@@ -146,8 +146,8 @@ def samples(specs: list[dict], seed: int) -> dict[str, np.ndarray]:
 
 
 def calibrate(top: Path, folder: Path, *flags: object) -> tuple[Path, list[dict]]:
-    """table.json in `folder`, of the ranges of two samples of noise (data/0.npz and 1.npz), and what the inputs are,
-    which inputs.json tells, too."""
+    """Calibrates with two samples of noise. Writes table.json, inputs.json and data/{0,1}.npz into `folder`; returns
+    the path of the table and the input specs."""
     specs = inputs_of(top)
     (folder / "inputs.json").write_text(json.dumps(specs))
     (folder / "data").mkdir()

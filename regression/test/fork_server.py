@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs commands of build/bin that are Python modules as forks of a process that has numpy and the standard library's
-modules.
+"""Runs the Python commands of build/bin as forks of a process that has already imported numpy and the standard
+library's modules.
 
-Half of a short command's time is the start of Python and the import of those. Each run still imports all of Tessera's
-modules by itself, in a process of its own, with the environment, folder, arguments and signals that the launcher in
+Starting Python and importing these modules takes half of a short command's time. Each run still imports all of
+Tessera's modules itself, in its own process, with the environment, folder, arguments and signals that the launcher in
 build/bin gives it. What depends on the launcher and on the interpreter's start is tested by commands that are started
 as users start them: those of test_interrupts.py, test_wheel.py, test_docs.py and test_limits.py, and all of them with
 TESSERA_TEST_EXEC=1.
@@ -60,7 +60,7 @@ class ForkServer:
         self._process.communicate()
 
     def suits(self) -> bool:
-        """Whether the interpreter has started in the environment of now."""
+        """Returns true if the interpreter started with the PYTHON* variables of the current environment."""
         return self._start == {key: value for key, value in os.environ.items() if key.startswith("PYTHON")}
 
     def run(self, name: str, arguments: Sequence[str], cwd: str, timeout: float) -> subprocess.CompletedProcess[str]:

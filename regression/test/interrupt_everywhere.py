@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command again and again in a copy of this process and interrupts it at another of its steps each time.
+"""Runs a command repeatedly, each time in a fork of this process, and interrupts each run at a different step.
 
   interrupt_everywhere.py SIGNAL POINTS FOLDER COMMAND ARGUMENTS...
 
-A step is a call or a return, of Python or C: there the interpreter looks for signals. POINTS of them are taken,
-evenly. In the arguments {out} is a folder that is empty at the start of each run. Prints a line for each run that
-left something there although it was interrupted, or other than a whole run leaves although it was not, left a
-temporary folder, printed a stack trace or had another exit code than 0, 130 or the signal's; ends with 1 where there
-was one, or where no run was interrupted.
+A step is a call or a return of a Python or C function, where the interpreter checks for signals. POINTS evenly spaced
+steps are used. In the arguments, {out} stands for a folder that is empty at the start of each run. Prints a line for
+each run that
+- was interrupted but left files in {out}, or was not interrupted but left other files than a complete run,
+- left a temporary folder or printed a stack trace, or
+- had an exit code other than 0, 130 or the signal's.
+The exit code is 1 if there was such a run, or if no run was interrupted.
 """
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ class Run:
         self._steps = folder / "steps"
 
     def run(self, at: int) -> int:
-        """Its exit code; interrupted at step `at`, which 0 is not."""
+        """Runs the command and interrupts it at step `at`; 0: not at all. Returns its exit code."""
         for path in (self.out, self.temporary):
             shutil.rmtree(path, ignore_errors=True)
             path.mkdir()

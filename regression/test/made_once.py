@@ -26,7 +26,7 @@ def _state(path: Path) -> str:
 
 @functools.cache
 def _tools() -> str:
-    """What this build's commands are made of."""
+    """Returns the state of all files that the commands of this build depend on."""
     files = [
         *(BUILD / "python").rglob("*.py"),
         *(BUILD / "python").rglob("*.so"),
@@ -37,8 +37,8 @@ def _tools() -> str:
 
 
 def made_once(folder: Path, sources: list[Path], arguments: object, make: Callable[[Path], None]) -> None:
-    """Fills `folder`, which is there, with the files that `make` leaves in an empty folder. They depend on nothing
-    but the contents of `sources` and `arguments`, which repr() tells apart."""
+    """Fills the existing `folder` with the files that `make` writes into an empty folder; other runs reuse them. The
+    files must depend only on the contents of `sources`, on repr(`arguments`) and on the build."""
     text = "\n".join(
         [_tools(), *(_state(path.resolve()) for path in sources), repr(arguments), os.environ.get("TESSERA_DATA", "")]
     )

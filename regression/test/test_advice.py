@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each code of advice, told of a real model that is odd in that way."""
+"""Tests each advice code on a real model that has the reported property."""
 from __future__ import annotations
 
 import json
@@ -38,7 +38,7 @@ def transposed(folder: Path) -> Path:
 
 
 def test_a_transposed_convolution_moves_many_times_the_least(tmp_path: Path) -> None:
-    """What it spreads goes through DDR, and is read again by each tile; the slower DDR is, the more it costs."""
+    """The spread input goes through DDR, and each tile reads it again. The slower the DDR is, the more this costs."""
     top, costs = transposed(tmp_path), []
     for change in ([], ["--chip_set", "memories.ddr.gbps=4"]):
         words = ["--mlir", top, "--chip", "npu-base", "--quantize", "F16", "--model", tmp_path / "up.bmodel", *change]
@@ -57,7 +57,7 @@ def test_a_transposed_convolution_moves_many_times_the_least(tmp_path: Path) -> 
 
 
 def test_a_model_that_its_host_runs_alone(tmp_path: Path) -> None:
-    """npu-edge computes with no f16: also the report tells of it, which has no command to draw."""
+    """npu-edge does not support f16. The report states this, too, although the model has no NPU command to draw."""
     top = transposed(tmp_path)
     words = ["--mlir", top, "--chip", "npu-edge", "--quantize", "F16", "--model", tmp_path / "m.bmodel"]
     told = json.loads(check(run_tool("model_deploy", *words, "--skip_validation", "--json")))

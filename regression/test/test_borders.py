@@ -126,7 +126,7 @@ def test_json_of_users(content: str, files: Path, tmp_path: Path) -> None:
 
 
 def test_arrays_of_users(files: Path, tmp_path: Path) -> None:
-    """What looks like .npz, .npy or safetensors and is none."""
+    """Rejects files that look like .npz, .npy or safetensors, but are not."""
     header = ("[" * 100_000).encode()
     for name, content in {
         "a.safetensors": len(header).to_bytes(8, "little") + header,
@@ -144,7 +144,7 @@ def test_arrays_of_users(files: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_names_that_are_no_utf8(name: str, files: Path, tmp_path: Path) -> None:
-    """Of files: read, written and told of, with or without JSON."""
+    """File names that are not UTF-8 are read, written and reported, with and without --json."""
     for path in files.iterdir():
         if path.name.startswith("m_") or path.is_dir() or path.name == "cali.json":
             (tmp_path / path.name).symlink_to(path)

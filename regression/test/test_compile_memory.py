@@ -33,7 +33,7 @@ def run(folder: Path, name: str, *arguments: object) -> Peak:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, Peak]]:
-    """A model whose weights are 200 MB, and one of as many ops that has next to none; each transformed."""
+    """Transforms two models: one with 200 MB of weights, and one with as many ops but almost no weights."""
     models = []
     for name, shape in (("small", SMALL), ("tiny", TINY)):
         folder = tmp_path_factory.mktemp(name)
@@ -43,7 +43,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, Peak]]:
 
 
 def check_ratio(small: Peak, tiny: Peak) -> None:
-    """What the programs take themselves is what they take for the tiny model."""
+    """Checks the ratio of the memory of the weights to their size. The tiny model shows the memory of the programs
+    alone."""
     ratio = (small.bytes - tiny.bytes) / (SMALL.parameters * 4)
     print(f"{ratio:.2f} of the weights")
     assert ratio <= ALLOWED, f"{small.bytes >> 20} MiB, of which {tiny.bytes >> 20} for the programs"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models on NVIDIA's GPUs: x86's answers in f32, its bits where they are integers; every failure of a driver told.
+"""Tests models on NVIDIA GPUs: f32 outputs agree with x86, integer outputs are bit-equal to x86, and every failure of
+the driver is reported.
 
 Where there is no GPU the PTX machine (regression/cuda/machine) executes the models' kernels, with all of its checks on.
 TESSERA_CUDA=all: every model, and more random networks.
@@ -70,7 +71,7 @@ def run(model: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def answers(top: Path, tmp_path: Path, *flags: str | Path) -> tuple[dict, dict]:
-    """Of x86 and of the GPU, on the same random inputs; the GPU runs all ops."""
+    """Returns the outputs of x86 and of the GPU for the same random inputs. Checks that the GPU runs all ops."""
     inputs = samples(inputs_of(top), 5)
     results = []
     for chip in ("x86", "cuda"):

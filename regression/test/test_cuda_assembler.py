@@ -33,7 +33,8 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def kernels() -> Iterator[dict[str, dict[str, Any]]]:
-    """What was found, by model and precision, then by kernel and architecture: written at the end."""
+    """Collects the resources of kernels by model and precision, then by kernel and architecture, and writes them to a
+    file at the end."""
     found: dict[str, dict[str, Any]] = {}
     yield found
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +42,7 @@ def kernels() -> Iterator[dict[str, dict[str, Any]]]:
 
 
 def assembled(ptx: Path, chip: str) -> dict[str, dict[str, int]]:
-    """What ptxas says of every kernel."""
+    """Returns the resources that ptxas reports for every kernel."""
     arch = f"sm_{chip.removeprefix('cuda-sm')}"
     told = subprocess.run(
         ["ptxas", "-v", f"-arch={arch}", ptx, "-o", ptx.with_suffix(".cubin")],

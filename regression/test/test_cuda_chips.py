@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptions of GPUs: what --chip_set changes of them, and what it refuses."""
+"""Tests GPU descriptions: what --chip_set changes, and what it rejects."""
 from __future__ import annotations
 
 import json
@@ -19,7 +19,7 @@ def case() -> Case:
 
 
 def microseconds(top: Path, output: Path, *flags: str) -> float:
-    """Of the whole model, by the partition's times."""
+    """Returns the estimated time of the whole model, as the partition reports it."""
     told = check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", "cuda", "--output", output, *flags))
     return float(json.loads(told.splitlines()[-1])["partition"]["total_microseconds"])
 

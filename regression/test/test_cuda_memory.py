@@ -60,7 +60,7 @@ class Current:
 
 
 class GpuArray:
-    """As torch's tensors on a GPU: memory of its own, lent by __dlpack__."""
+    """An array in its own GPU memory, shared through __dlpack__ like a torch tensor."""
 
     def __init__(self, machine: Machine, values: np.ndarray, offset: int = 0, device: int = 0) -> None:
         self.machine, self.shape, self.offset, self.device = machine, values.shape, offset, device
@@ -125,7 +125,7 @@ def test_an_input_on_the_gpu(machine: Machine, net: runtime.Net, x: np.ndarray, 
 
 
 def test_an_input_is_read_in_place(machine: Machine, net: runtime.Net, x: np.ndarray) -> None:
-    """What nobody has written is found by the kernel that reads it, in the caller's allocation."""
+    """The kernel reads the caller's allocation in place: the machine finds that nobody has written this memory."""
     lent = GpuArray(machine, x)
     with Current(machine) as library:
         machine.check(library.cuMemFree_v2(lent.address))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main loops of products as NVIDIA's assembler makes them, and that of a large product on a chip's tensor cores."""
+"""Tests the main loops of matmuls that NVIDIA's assembler produces, and the loop of a large matmul on tensor cores."""
 from __future__ import annotations
 
 import shutil

@@ -52,7 +52,7 @@ def import_model(folder: Path, nodes: list, x: np.ndarray, w: np.ndarray, dtype:
 
 
 def answers(folder: Path, x: np.ndarray, multiprocessors: int, *flags: str) -> list[np.ndarray]:
-    """Of x86 and of a GPU of so many multiprocessors."""
+    """Returns the outputs of x86 and of a GPU with this number of multiprocessors."""
     deploy(folder / "m_top.mlir", "x86", folder / "x86.bmodel", *(flag for flag in flags if flag != "--tf32"))
     own = ("--chip-set", f"sms={multiprocessors}", "--dump-ir", folder / "ir")
     deploy(folder / "m_top.mlir", "cuda-sm80", folder / "cuda.bmodel", *flags, *own)

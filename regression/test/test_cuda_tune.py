@@ -45,7 +45,7 @@ def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def deployed(top: Path, *flags: object, code: int = 0, **variables: str) -> Any:
-    """What model_deploy --json tells, or, where it fails, the text of the error."""
+    """Returns the output of model_deploy --json or, if it fails, the text of its error."""
     fixed = ("--mlir", top, "--quantize", "F16", "--skip_validation", "--json")
     environment = os.environ | {"BMRT_LIBCUDA": str(MACHINE), "PTX_MACHINE_CHECKS": "0"} | variables
     told = run_tool("model_deploy", *fixed, *flags, env=environment)

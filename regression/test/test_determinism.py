@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same input gives the same bytes: in another folder, on any number of jobs, kernel cache cold or warm."""
+"""Tests that equal inputs give equal bytes: in another folder, with any number of jobs, with a cold or warm kernel
+cache."""
 from __future__ import annotations
 
 import json
@@ -92,7 +93,8 @@ def test_same_bytes(case: Case, tmp_path: Path) -> None:
 
 
 def test_kernels_of_another_build_are_not_used(tmp_path: Path) -> None:
-    """Any folder of the sources may decide what a kernel reads; the compiler's build id is what tells builds apart."""
+    """Any source folder may influence a kernel, so the cache uses the build id of the compiler to distinguish
+    builds."""
     small_models.conv_relu(tmp_path / "m.onnx")
     compiler = BUILD / "bin" / "tessera-compile"
     build_id = bytes.fromhex(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages tell a reader to type is typed: every fenced block of README.md and docs/ runs, or says why not."""
+"""Runs every fenced block of README.md and docs/ as a reader would; a block that is not run must state why."""
 from __future__ import annotations
 
 import os
@@ -90,7 +90,7 @@ def test_a_block_that_holds_passes(tmp_path: Path) -> None:
     page.write_text(
         "# Title\n\n<!-- prepare: echo 5 >five -->\n\n```sh\ntest $(cat five) = 5   # made before\n```\n\n```\n$ "
         "echo 'took  4.5 us'; echo done\n"
-        "took 9.1 us\n…\n$ echo 'step ....... 3 of 7'\nstep .. 1 of 7\n```\n\n<!-- not run: it would take an hour "
+        "took 9.1 us\n…\n$ echo one \\\n    two\none two\n$ echo 'step ....... 3 of 7'\nstep .. 1 of 7\n```\n\n<!-- not run: it would take an hour "
         "-->\n```sh\nfalse\n```\n\n```\na drawing\n```\n"
     )
     blocks = list(blocks_of(page))

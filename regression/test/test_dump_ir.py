@@ -45,7 +45,8 @@ def phase_of(path: Path) -> str:
 
 
 def dumped(folder: Path, chip: str, quantize: str) -> list[Path]:
-    """Of a model whose weights fill a file, in the order in which they were written."""
+    """Deploys a model with a weights file and --dump_ir. Returns the dumped files in the order in which they were
+    written."""
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     builder = Builder(folder)
     top = builder.top(case)

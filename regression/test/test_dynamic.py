@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DYNAMIC_INT8 as users have it: no table, near f32, smaller, each row by itself; what is no such matmul is told or
-refused.
+"""Tests DYNAMIC_INT8 as users see it: it needs no table, is close to f32, gives smaller files and quantises each row by
+itself. A matmul that it cannot quantise is reported or rejected.
 
 Equal bits on every engine: test_exact_models.py (whole models) and regression/conformance/random_ops.py.
 """
@@ -151,7 +151,7 @@ def test_npus_run_all_of_it(builder: Builder, tmp_path: Path, chip: str) -> None
 
 
 def test_sums_that_npus_cannot_hold_stay_on_the_host(tmp_path: Path) -> None:
-    """Rows so long that their sums may go beyond 2^24: what takes the zero points back is refused."""
+    """The sums of long rows may exceed 2^24, so the op that subtracts the zero points runs on the host."""
     weights = np.where(np.random.default_rng(3).standard_normal((3000, 8)) < 0, -1, 1).astype(np.float32)
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],

@@ -114,7 +114,7 @@ def samples_for(top: Path, path: Path) -> Path:
 
 
 def output_error(top: Path, table: Path, folder: Path) -> float:
-    """Of int8, relative, on an input that is no sample."""
+    """Returns the relative output error of int8 on an input that is not one of the samples."""
     outputs = []
     for flags in (["F32"], ["INT8", "--calibration_table", table]):
         check(
@@ -140,7 +140,7 @@ def output_error(top: Path, table: Path, folder: Path) -> float:
 
 
 def without_errors(table: Path) -> Path:
-    """So that nothing is repaired by 16 bits instead."""
+    """Removes the errors from a table, so that no op is repaired with 16 bits instead."""
     document = json.loads(table.read_text())
     for line in document["tensors"]:
         line.pop("error", None)
@@ -177,7 +177,8 @@ def test_auto_equalises_only_where_it_pays(apart: tuple[Path, Path], tmp_path: P
 
 
 def test_scaled_tensors_are_compared_with_the_models(apart: tuple[Path, Path], tmp_path: Path) -> None:
-    """Tensors that hold their values divided by factors are told as what they stand for, whole and one by one."""
+    """Tensors that hold their values divided by factors are multiplied by these factors before they are compared,
+    both against the float model and op by op."""
     top, samples = apart
     check(calibrate(top, samples, tmp_path / "a.json", "--methods", "cross_layer_equalization"))
     assert any(name.endswith(":factors") for name in safetensors_io.load(tmp_path / "a.safetensors"))
@@ -289,7 +290,7 @@ def random_chain(seed: int) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_factors_leave_the_function(seed: int, tmp_path: Path) -> None:
-    """Of weights in groups, and of such that lie with their input channels first."""
+    """Covers grouped weights, and weights whose first dim is the input channel."""
     report = Report(1, quiet=True)
     onnx.save(random_chain(seed), tmp_path / "m.onnx")
     model, _ = top_model.import_onnx(tmp_path / "m.onnx", tmp_path / "m_top.mlir", report, model_name="m")

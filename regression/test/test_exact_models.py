@@ -46,7 +46,8 @@ INT8 = [case for case, precision in TESTED if precision == "INT8"]
 
 
 def variants(case: Case, precision: str) -> list[str]:
-    """Those that the model is compiled for; in other precisions than INT8, of which there are few, always all."""
+    """Returns the x86 variants that the model is compiled for. The few models of other precisions than INT8 get all
+    variants."""
     if IS_WHOLE or precision in MORE:
         return VARIANTS
     turn = INT8.index(case)

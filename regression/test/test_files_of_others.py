@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user has edited, and what another run has made, is never lost without a word."""
+"""Tests that files which the user has edited, or another run has written, are never lost silently."""
 from __future__ import annotations
 
 import json

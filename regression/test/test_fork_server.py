@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that are forked give what commands that are started give: output, exit code, environment, folder; each
-with modules of its own."""
+"""Tests that forked commands behave like commands started by a user: output, exit code, environment and folder, with
+their own copies of the modules."""
 from __future__ import annotations
 
 import re

@@ -22,14 +22,15 @@ CHANNELS, BLOCKS = 8, 24
 
 
 def network(path: Path) -> Path:
-    """Residual blocks one behind the other; what the first one makes is read by the last op too."""
+    """Writes a chain of residual blocks; the result of the first block is also read by the last op."""
     nodes, constants = blocks("", BLOCKS)
     nodes.append(helper.make_node("Concat", ["r0", f"x{BLOCKS}"], ["y"], axis=1))
     return saved(path, nodes, constants)
 
 
 def with_a_branch(path: Path) -> Path:
-    """Two such chains; what leaves the first one in its middle has a gate of its own, behind those of that chain."""
+    """Writes two chains of residual blocks. A branch leaves the first chain in its middle and has its own gate, after
+    the gates of that chain."""
     first, second, late = blocks("first", BLOCKS), blocks("second", BLOCKS), blocks("late", 3)
     first[0].insert(14, helper.make_node("Neg", ["firstx4"], ["latex0"]))
     nodes = [
@@ -108,7 +109,7 @@ def test_gates_lie_ahead_of_what_they_tell_of(observed: Observed) -> None:
 
 
 def test_errors_told_by_gates_are_those_of_the_outputs(observed: Observed) -> None:
-    """And what is left in memory is the float run's."""
+    """Afterwards, the memory holds the tensors of the float run."""
     defaults = choices(observed)
     question = [(source, [choice.candidate()]) for source, choice in defaults.items()]
     stretches = gates.stretches(observed, defaults)

@@ -54,7 +54,8 @@ def test_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Path) -> No
 
 
 def test_four_bit_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Path) -> None:
-    """They lower what W4 costs on samples, other precisions do not see them, and other groups are refused."""
+    """Learned weights lower the error of W4 on samples. Other precisions do not use them, and other group sizes are
+    rejected."""
     told = json.loads(
         check(calibrate(top, pictures, tmp_path / "a.json", "--quantize", "W4", "--group_size", "16", "--json"))
     )["methods"]
@@ -92,8 +93,8 @@ def test_four_bit_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Pa
 
 
 def test_four_bit_weights_in_order_and_wide(top: Path, pictures: Path, tmp_path: Path) -> None:
-    """Each of the two lowers the error that gptq leaves; what keeps 8 bits is a tenth of the weights at most, is
-    told, and deployed."""
+    """Each of the two methods lowers the error that gptq leaves. At most a tenth of the weights keeps 8 bits; these are
+    reported and deployed."""
     told = {}
     for methods in ("gptq", "gptq,in_order", "gptq,keep_wide"):
         told[methods] = json.loads(
@@ -239,8 +240,8 @@ def super_resolution(need: Callable[[str], Path], tmp_path: Path) -> Path:
 def test_weights_by_the_samples_repair_super_resolution(
     super_resolution: Path, need: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """What int8 costs there are the roundings of the weights. Its tensors lie in blocks of channels while they are
-    looked at."""
+    """The error of int8 in this model comes from the rounding of the weights. Its tensors are stored in channel blocks
+    while they are compared."""
     document = json.loads(
         check(
             calibrate(
@@ -282,7 +283,7 @@ def test_unknown_method_is_refused(top: Path, pictures: Path, tmp_path: Path) ->
 
 
 def test_tensors_are_read_row_by_row(top: Path, tmp_path: Path) -> None:
-    """What weights are learned from is each tensor in its shape; in memory many lie in blocks of channels."""
+    """The weights are learned from tensors in their logical shape, although many are stored in channel blocks."""
     array = np.random.default_rng(0).uniform(0, 255, (1, 3, 32, 32)).astype(np.float32)
     save_npz(tmp_path / "in.npz", {"input": array})
     check(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where memory or disk run out, or a command is killed: its own message and code, whole outputs or none, nothing left
-for ever."""
+"""Tests commands that run out of memory or disk, or are killed: they report it with their own message and exit code,
+write complete outputs or none, and leave no temporary files for ever."""
 from __future__ import annotations
 
 import os
@@ -37,7 +37,8 @@ def left_in(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS])
 def test_out_of_memory(name: str, files: Path, tmp_path: Path) -> None:
-    """Never told to be a fault of ours, at whatever moment the memory ends, and never half an output."""
+    """Running out of memory is never reported as a bug of Tessera, whenever it happens, and never leaves a partial
+    output."""
     for mebibytes in LIMITS:
         out = tmp_path / str(mebibytes)
         out.mkdir()

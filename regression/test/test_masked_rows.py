@@ -119,7 +119,8 @@ def test_masked_rows_of_integers_are_zero(tmp_path: Path, shape: tuple[int, ...]
 
 
 def parts(given: dict[str, np.ndarray], is_guarded: bool) -> tuple[list, list]:
-    """softmax(q k^T + mask) v of equal heads, with NaN replaced by 0 before the last product where it is guarded."""
+    """Returns the graph of softmax(q k^T + mask) v for equal heads. If `is_guarded`, NaN becomes 0 before the last
+    matmul."""
     node = helper.make_node
     nodes = [
         node("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]),

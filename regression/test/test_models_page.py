@@ -21,7 +21,7 @@ COLUMNS = 15
 
 
 def test_the_page() -> None:
-    """Of each model whose score is known the page says that one, for the float model."""
+    """For each model with a known score, the page states this score for the float model."""
     rows, cases = models_page.parse(PAGE.read_text(encoding="utf-8")), {case.name: case for case in all_cases()}
     assert len(rows) >= 15 and set(rows) <= set(cases)
     for name, row in rows.items():
@@ -42,7 +42,7 @@ def test_what_is_written_is_read() -> None:
 
 
 def test_a_row(tmp_path: Path) -> None:
-    """Of a model that nothing calibrates, twice: the row of another model stays."""
+    """Writes the row of a model without calibration data, twice. The row of another model stays."""
     page = tmp_path / "models.md"
     page.write_text(
         models_page.render({"vittrack": models_page.Row(("vittrack", *["9"] * 14), ("x",))}, ["a", "b", "c"])

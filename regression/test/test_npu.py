@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantised models on the NPU's simulator: every built-in chip gives x86's bits; what it cannot run is refused by
-name."""
+"""Tests quantised models on the NPU simulator: every built-in chip gives the bits of x86, and unsupported ops are
+rejected by name."""
 from __future__ import annotations
 
 import json

@@ -169,7 +169,8 @@ def test_strict(small: tuple[Path, Path, list[dict]], tmp_path: Path, chip: str)
 
 
 def test_a_layer_too_large_for_local_memory(tmp_path: Path) -> None:
-    """Its smallest tile has no room: it runs on the host, with the reason, and --strict refuses it by name."""
+    """The smallest tile of the layer does not fit. The layer runs on the host, with this reason, and --strict rejects
+    it by name."""
     nodes = [
         helper.make_node("Conv", ["x", "w1"], ["c"], name="first", pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c"], ["r"], name="relu"),
@@ -221,7 +222,8 @@ def test_a_layer_too_large_for_local_memory(tmp_path: Path) -> None:
 
 
 def with_the_bits_of_x86(model: Path, folder: Path) -> dict:
-    """How npu-base and its host share the model, whose output y is that of x86."""
+    """Returns the partition of the model between npu-base and its host. Checks that the output y has the bits of
+    x86."""
     top = folder / "m_top.mlir"
     check(run_tool("model_transform", "--model_name", "m", "--model_def", model, "--mlir", top, "--not_inference"))
     table, specs = calibrate(top, folder)
@@ -233,7 +235,8 @@ def with_the_bits_of_x86(model: Path, folder: Path) -> dict:
 
 
 def test_products_do_not_follow_their_epilogues(tmp_path: Path) -> None:
-    """A sine behind a convolution is fused with it; the chip has no sine, but keeps the convolution."""
+    """A sine after a convolution is fused with it. The chip does not support the sine, but still runs the
+    convolution."""
     nodes = [
         helper.make_node("Conv", ["x", "w1"], ["c"], name="first", pads=[1, 1, 1, 1]),
         helper.make_node("Sin", ["c"], ["s"], name="wave"),
@@ -325,7 +328,7 @@ def test_the_shared_library_runs_both_sides(small: tuple[Path, Path, list[dict]]
 
 
 def refusal(model: Path, folder: Path, given: dict[str, np.ndarray]) -> str:
-    """What model_runner says of a file that must not run."""
+    """Returns the error of model_runner for a file that must not run."""
     np.savez(folder / "in.npz", **given)
     result = run_tool("model_runner", "--model", model, "--input", folder / "in.npz", "--output", folder / "out.npz")
     assert result.returncode == 1 and not (folder / "out.npz").exists(), result.stderr
@@ -343,7 +346,7 @@ def test_altered_files_are_refused(small: tuple[Path, Path, list[dict]], tmp_pat
 
 
 def test_bytes_of_every_part_altered(tmp_path: Path) -> None:
-    """Of a model with one host op bits are flipped everywhere: each file is refused or gives the same answer."""
+    """Flips bits everywhere in a model with one host op: each file is rejected or gives the same output."""
     nodes = [
         helper.make_node("Conv", ["x", "w1"], ["c"], name="conv"),
         helper.make_node("ArgMax", ["c"], ["y"], name="largest", axis=1, keepdims=0),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Masks, positions and indices as exporters write them: the NPU computes them, with the bits of x86; of the rest it is
-told why it does not."""
+"""Tests masks, positions and indices as exporters write them: the NPU computes them with the bits of x86, or the tools
+report why it does not."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -74,7 +74,7 @@ def positions(g: Graph, x: str) -> str:
 
 
 def causal(g: Graph) -> str:
-    """Of sizes alone."""
+    """Builds a causal mask from sizes alone."""
     x = g.input("x", 1, LENGTH, SIZE)
     at = positions(g, x)
     sees = g("LessOrEqual", g("Unsqueeze", at, g.ints(0)), g("Unsqueeze", at, g.ints(1)))
@@ -125,7 +125,7 @@ def rows(g: Graph) -> str:
 
 
 def counted(g: Graph) -> str:
-    """Positions of ids that are no padding, as RoBERTa counts them."""
+    """Builds position ids that skip padding, as RoBERTa does."""
     ids = g.input("ids", 1, LENGTH, kind=TensorProto.INT64)
     some = g("Cast", g("Not", g("Equal", ids, g.number(1))), to=TensorProto.INT64)
     at = g("Add", g("Mul", g("CumSum", some, g.number(1)), some), g.number(1))

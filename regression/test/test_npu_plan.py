@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of the NPU: levels of effort, written, followed, edited, and refused where they do not suit the model."""
+"""Tests plans of the NPU: effort levels, and plan files that are written, followed, edited, or rejected because they do
+not suit the model."""
 from __future__ import annotations
 
 import json

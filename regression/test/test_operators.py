@@ -355,7 +355,7 @@ def test_dynamically_quantised_lstm(seed: int, compiler: Compiler, tmp_path: Pat
 
 
 def test_transform_says_what_is_padded(tmp_path: Path) -> None:
-    """The check beside onnxruntime knows padded outputs, and the user is told of them."""
+    """The check against onnxruntime handles padded outputs, and the user is informed about the padding."""
     nodes, inputs, constants, opset = detections(np.random.default_rng(0))
     path = build(nodes, inputs, constants, opset, tmp_path / "m.onnx")
     np.savez(tmp_path / "in.npz", **inputs)

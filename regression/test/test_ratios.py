@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ./dev bench does besides measuring: it finds models, draws inputs that mean something, compares ratios."""
+"""Tests the parts of ./dev bench that do not measure: finding models, drawing meaningful inputs, and comparing
+ratios."""
 from __future__ import annotations
 
 import json

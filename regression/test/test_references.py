@@ -92,7 +92,7 @@ def test_odd_names(odd: bytes, compared: bool, tmp_path: Path) -> None:
 
 
 def test_outputs_named_by_the_user_end_the_network(tmp_path: Path) -> None:
-    """What lies behind them is neither imported nor asked of onnxruntime."""
+    """Nodes after the named outputs are neither imported nor run in onnxruntime."""
     path = save(
         tmp_path / "m.onnx",
         [

@@ -321,7 +321,7 @@ def test_edges_are_those_of_the_network(made: Made) -> None:
 
 
 def network(count: int) -> list[dict]:
-    """The data of a page about a network of so many layers."""
+    """Returns the report data of a network with `count` layers."""
     layers = [
         {"name": f"layer_{i}", "nodes": [f"layer_{i}"], "on": "x86", "top": "", "op": "device.conv", "us": i % 7 + 0.5,
          "bound": "", "mac_utilisation": None, "products": 10, "moved": 100, "least": None}
@@ -363,7 +363,8 @@ def test_two_thousand_layers_are_smooth(tmp_path: Path) -> None:
 
 @needs_browser
 def test_accuracy_shows_channels_and_ranges(tmp_path: Path) -> None:
-    """Of an INT8 model on x86 with what deploy and calibration told: each number is the files'."""
+    """The accuracy tab of an INT8 model on x86 shows the numbers from the outputs of model_deploy and
+    run_calibration."""
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     builder = Builder(tmp_path)
     top = builder.top(case)

@@ -72,7 +72,7 @@ def test_weights_are_hashed_once(folder: Path) -> None:
 
 
 def test_what_was_written_is_not_hashed_again(folder: Path) -> None:
-    """Also not where it has another name since."""
+    """A file that the session has written is not hashed again, even if it was renamed."""
     with compile_session.session():
         ask("import", "--onnx", folder / "m.onnx", "--output", folder / "n_top.mlir", "--model-name", "n")
         undo = change_unseen(folder / "n_weights.safetensors")
@@ -203,7 +203,7 @@ def test_a_crash_is_one_requests(folder: Path, tmp_path: Path, whole: bool) -> N
 
 
 def test_nothing_is_left_running(folder: Path) -> None:
-    """Behind the block there is no compiler, also where a request was under way."""
+    """After the block no compiler is running, even if a request was under way."""
     with compile_session.session():
         info(folder)
         opened = compile_session._open

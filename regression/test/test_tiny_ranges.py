@@ -13,7 +13,8 @@ from small_models import save, tensor
 
 
 def scaled_conv(path: Path, magnitude: float) -> Path:
-    """A convolution of such inputs, rectified, and one that follows; the result is scaled up again where f32 can."""
+    """Writes a network for inputs of this magnitude: a convolution with Relu, a second one, and a multiplication that
+    scales the result up as far as f32 allows."""
     generator = np.random.default_rng(0)
     arrays = {
         "w": generator.standard_normal((8, 4, 3, 3)) / 6,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calibration tries on the float model is what the compiled model of integers does."""
+"""Tests that a trial of calibration on the float model gives the result of the compiled integer model."""
 from __future__ import annotations
 
 from dataclasses import replace

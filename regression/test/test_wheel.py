@@ -45,7 +45,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def environment_with(wheels: list[Path], python: str, folder: Path) -> Path:
-    """Where the commands are of a virtual environment in `folder` that has the wheels."""
+    """Creates a virtual environment with the wheels in `folder`. Returns the folder of its commands."""
     has_pip = subprocess.run([python, "-c", "import pip"], capture_output=True).returncode == 0  # is visible in it, too
     without = ["--without-pip"] if has_pip else []
     make = [python, "-m", "venv", "--system-site-packages", *without, folder]

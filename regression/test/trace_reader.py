@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a trace as strictly as Perfetto's importer would have it: it refuses what that drops or mends in silence."""
+"""Reads a trace as strictly as Perfetto's importer, but rejects events that the importer would drop or repair
+silently."""
 from __future__ import annotations
 
 import json
@@ -19,7 +20,7 @@ NAMES = {"process_name", "thread_name", "thread_sort_index"}
 
 @dataclass
 class Slice:
-    """Of a track, [begin, end) in nanoseconds."""
+    """A slice of a track: [begin, end) in nanoseconds."""
 
     name: str
     begin: int
