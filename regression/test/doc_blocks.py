@@ -125,13 +125,15 @@ def _parse(block: Block, where: str) -> None:
 
 
 def _sessions(text: str) -> Iterator[tuple[str, list[str]]]:
-    """(command, lines shown after it)."""
+    """Yields each command with the lines shown after it. A command continues on the next line after a backslash."""
     command, shown = "", []
     for line in text.splitlines():
         if line.startswith("$ "):
             if command:
                 yield command, shown
             command, shown = line[2:], []
+        elif command.endswith("\\"):
+            command += "\n" + line
         else:
             shown.append(line)
     yield command, shown
