@@ -16,7 +16,7 @@ inline const std::vector<char> &kernelCode() {
   return code;
 }
 
-/// The same kernels, with contracts.
+/// The kernels of kernelCode(), with contracts.
 inline const std::vector<char> &contractCode() {
   static const std::vector<char> code = bmodel::test::readBytes(BMRT_CTS_CONTRACTS);
   return code;

@@ -181,8 +181,8 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1).run(module, modules);
 }
 
-/// Returns the PTX of |module|. Prefixes the names of its local symbols with its own name, because the PTX of several
-/// modules will be joined.
+/// Returns the PTX of |module|. Prefixes the module's local symbols with the module's name, because the PTX of several
+/// modules is concatenated.
 llvm::Expected<std::string> textOf(llvm::Module &module, llvm::TargetMachine &machine) {
   optimize(module, machine);
   for (llvm::GlobalVariable &global : module.globals()) {

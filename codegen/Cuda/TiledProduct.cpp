@@ -356,7 +356,7 @@ SmallVector<Value> ProductEmitter::addTail(WarpProduct &multiplier, Value stage,
   return tile.getSplitK() == 1 ? add() : kb.ifElseAll(isOwn, add, sums);
 }
 
-/// Returns whether this warp's rows and columns reach into the result; null if those of every warp do.
+/// Returns a condition that is true if this warp computes any element of the result, or null if every warp does.
 Value ProductEmitter::hasResults() {
   Value has;
   auto check = [&](int64_t size, int64_t tileSize, int64_t warps, Value first, Value own) {

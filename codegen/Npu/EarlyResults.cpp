@@ -55,9 +55,9 @@ public:
   }
 
 private:
-  /// Returns the values that are results, or that a copy assembles to a result, if they are large enough. The largest
-  /// comes last, because it is moved in front of others behind the same op. |stores|: ops that only bring parts to
-  /// their results.
+  /// Returns the values that are results of the function, or that a copy assembles to a result, if they are large
+  /// enough. The largest value comes last: of several values that become ready after the same op, it is then
+  /// computed first. Adds the ops that only move parts to their results to |stores|.
   SmallVector<Value> partsOf(Operation &terminator, Ops &stores) const {
     SmallVector<Value> parts;
     stores.insert(&terminator);

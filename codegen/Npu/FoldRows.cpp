@@ -146,7 +146,8 @@ FoldPlan planFold(const Product &product, const Chip &chip) {
   if (!canFoldRows(product)) {
     return {Fold(), least.first};
   }
-  // Most rows of x are seen from as many rows of the result as the kernel has rows. The estimate ignores the others.
+  // Most rows of x contribute to as many rows of the result as the kernel has rows. The estimate assumes this for all
+  // rows.
   uint32_t rows = std::min(product.y.dim(2), llvm::divideCeil(product.x.dim(2), uint32_t(product.window.step[0])));
   auto rowCycles = [&](const TileView &x) {
     return kernel * copyCycles(everyRow(x, 0, product.window.step[0], rows, chip), chip);

@@ -32,8 +32,9 @@ struct KeptIn {
   uint32_t stream = 0;                ///< number of the stream in the model
 };
 
-/// Appends a tensor to |tensors| (SubnetProgram::tensors) and a description to |told| for each value that has a name.
-/// The description lists tensor, op, stream, region and offset (as commands name them), layers and their ONNX nodes.
+/// For each value that has a name, appends a tensor to |tensors| (SubnetProgram::tensors) and a description to the
+/// list. The description lists tensor, op, stream, region and offset (as commands name them), layers and their ONNX
+/// nodes.
 void addKept(llvm::ArrayRef<KeptValue> values, const KeptIn &program, std::vector<bmodel::TensorDefT> &tensors,
              llvm::json::Array &told);
 

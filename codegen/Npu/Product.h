@@ -11,7 +11,7 @@
 
 namespace tessera::npu {
 
-/// Whether, and how, kernel rows become input channels (im2col).
+/// The stage at which kernel rows become input channels (im2col), if at all.
 enum class FoldRows : uint8_t {
   none,
   outside, ///< while x is loaded from off-chip memory

@@ -121,8 +121,8 @@ Shape Tiler::inParts(const Shape &whole, Shape step, const Shape &granule, Build
   return step;
 }
 
-/// Builds tiles of the largest size that fits. All tiles must be built to know this, because tiles at a border, such as
-/// the first one, see less of the input than others. Returns no tiles if none fit.
+/// Builds tiles of the largest size that fits. All tiles must be built to find this size, because a tile at a border,
+/// such as the first one, reads less of the input than an inner tile. Returns no tiles if no size fits.
 std::vector<Tile> Tiler::cut(const Shape &whole, const Shape &granule, bool two, ArrayRef<unsigned> dims,
                              BuildTile build) {
   Shape step = whole;

@@ -1,8 +1,8 @@
 //===- Program.h - Relocatable program of a family --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A relocatable part of a .bmodel, like an object file of an executable: its numbers are local, and the StagePlanner,
-// the only code that writes stages, maps them to those of the file.
+// A relocatable part of a .bmodel, like an object file of an executable: its numbers, e.g. of tensors, are
+// local. The StagePlanner, the only code that writes stages, maps them to the numbers in the file.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_TARGET_PROGRAM_H
 #define TESSERA_CODEGEN_TARGET_PROGRAM_H

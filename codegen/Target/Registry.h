@@ -29,7 +29,8 @@ struct Family {
   /// True if users may describe their own chips in files. If |flags| contains chip_set, --chip-set changes built-in
   /// chips too.
   bool hasDescriptions;
-  /// Flags of model_deploy (without dashes) that its chips understand and those of other families may not.
+  /// Flags of model_deploy (without dashes) that the chips of this family support, unlike the chips of some other
+  /// family.
   llvm::ArrayRef<llvm::StringRef> flags;
   /// Creates a built-in chip or one with a description. Errors explain what is wrong with the request.
   llvm::Expected<std::unique_ptr<Target>> (*create)(const ChipRequest &request);
@@ -42,7 +43,8 @@ struct Family {
 /// Returns all families, in the order of Families.def.
 llvm::ArrayRef<const Family *> families();
 
-/// Returns the chip that runs what others cannot if the user does not name one: this machine.
+/// Returns the host chip if the user does not name one: this machine. The host runs the ops that the target chip does
+/// not support.
 std::string defaultHost();
 
 /// Returns every built-in chip, family by family.

@@ -4,7 +4,7 @@
 // The contributions of the inputs to the gates are already computed (x86-hoist-inputs), so a step multiplies the states
 // by the packed weights and applies the activations. All sequences of a batch advance together as rows of a register
 // tile, so that they share each panel of weights while it is in the cache. If one call executes several launch tiles,
-// those of one direction advance together as well; no sum depends on that.
+// the tiles of one direction also advance together. This does not change the order of any sum.
 #include "codegen/Kernels/RecurrentCell.h"
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"

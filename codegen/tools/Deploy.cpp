@@ -190,7 +190,7 @@ llvm::Expected<quant::Precision> parsePrecision(const Options &options) {
   return *precision;
 }
 
-/// Writes the weights of contractions to a file, or replaces them by those of a file, as the flags ask.
+/// Writes the weights of contractions to a file, or replaces them with the weights in a file, depending on the flags.
 llvm::Expected<llvm::json::Array> exchangeProducts(ModuleOp module, const Options &options) {
   llvm::json::Array products;
   auto function = module.lookupSymbol<func::FuncOp>("main");
@@ -251,7 +251,7 @@ private:
   codegen::PhaseObserver observer;
 };
 
-/// Prepares a model for --observe and adds to |told| what calibration needs.
+/// Prepares a model for --observe and adds the information that calibration needs to the output.
 llvm::Error Deployment::observe(ModuleOp module, llvm::json::Object &told) {
   told["model_hash"] = top::hashModule(module);
   llvm::Expected<llvm::json::Object> equalization = equalize(module, options.equalization);
@@ -268,7 +268,7 @@ llvm::Error Deployment::observe(ModuleOp module, llvm::json::Object &told) {
   return llvm::Error::success();
 }
 
-/// Adds the tensors and outputs of a model compiled with --observe to |told|.
+/// Adds the tensors and outputs of a model compiled with --observe to the output.
 void describeObserved(const codegen::DeployResult &result, llvm::json::Object &told) {
   told["tensors"] = describe(result.observed);
   llvm::json::Object logits;

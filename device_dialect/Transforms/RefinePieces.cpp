@@ -41,7 +41,9 @@ Piece splitResultDim(const Piece &piece, size_t d, int64_t low) {
   return made;
 }
 
-/// Splits dim |d| likewise for any region with steps of 1; partial |low| at its begin and end become separate regions.
+/// Splits dim |d| of the result for a region at any position, and appends the regions to |to|. Parts of a block of
+/// |low| at the begin and end of the region become separate regions. Returns false if the region has steps other
+/// than 1.
 bool splitResultDim(const Piece &piece, size_t d, int64_t low, std::vector<Piece> &to) {
   int64_t offset = piece.dstOffsets[d], size = piece.sizes[d];
   if (size == 1) {

@@ -15,7 +15,7 @@ struct LearnedWeight {
   llvm::ArrayRef<float> bias;      ///< added to the op's bias, one value per output channel; may be empty
 };
 
-/// The same for ops that compute in float and whose weights alone are integers of 8 or 4 bits.
+/// Learned weights of ops that compute in float and have integer weights of 8 or 4 bits.
 struct LearnedGroups {
   llvm::ArrayRef<int8_t> integers; ///< in the layout of the op's weight
   llvm::ArrayRef<float> scales;    ///< [output channels, groups]

@@ -66,7 +66,7 @@ const std::vector<Chip> &chips() {
   return all;
 }
 
-/// The same chips with lanes that hold few rows of a thousand numbers, or none.
+/// The chips of chips(), with lanes so small that they hold few rows of a thousand numbers, or none.
 const std::vector<Chip> &chipsOfShortLanes() {
   static const std::vector<Chip> all = [] {
     std::vector<Chip> made = chips();

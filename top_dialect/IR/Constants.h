@@ -53,7 +53,7 @@ std::optional<double> getSplatDouble(mlir::Value value);
 mlir::Value createConstant(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
                            llvm::ArrayRef<char> bytes, llvm::StringRef hint);
 
-/// The same, but takes ownership of the bytes.
+/// Creates a constant that takes ownership of the bytes.
 mlir::Value createConstant(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
                            std::vector<char> bytes, llvm::StringRef hint);
 

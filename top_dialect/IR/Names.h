@@ -30,7 +30,7 @@ void setTensorNames(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> names);
 /// of `from` if the numbers of results agree.
 void copyNames(mlir::Operation *from, mlir::Operation *to);
 
-/// The same if `to` replaces several ops and its results equal those of the last one.
+/// Copies the names for an op `to` that replaces several ops and has the results of the last one.
 void copyNames(llvm::ArrayRef<mlir::Operation *> from, mlir::Operation *to);
 
 } // namespace tessera::top

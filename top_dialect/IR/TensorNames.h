@@ -15,7 +15,8 @@ void nameEveryTensor(mlir::Operation *function);
 /// locations, the model's name and file names. Tables made from a module contain it.
 std::string hashModule(mlir::ModuleOp module);
 
-/// The same for a modified module: uses the contents of its weights instead of the hash of the weight file.
+/// Returns a hash like hashModule() for a modified module: from the contents of the weights instead of the hash of the
+/// weight file.
 std::string hashContents(mlir::ModuleOp module);
 
 /// Module attribute that identifies the network independently of the shapes of its inputs: 32 hex digits computed from

@@ -50,7 +50,8 @@ public:
   std::string add(llvm::StringRef keyHint, mlir::Type elementType, llvm::ArrayRef<int64_t> shape,
                   std::vector<char> bytes);
 
-  /// The same for bytes that `owner` keeps alive and unchanged, such as a mapped file (`isMapped`) or a parsed message.
+  /// Adds a tensor without copying: `owner` keeps the bytes alive and unchanged, e.g. a mapped file (`isMapped`) or a
+  /// parsed message.
   std::string add(llvm::StringRef keyHint, mlir::Type elementType, llvm::ArrayRef<int64_t> shape,
                   llvm::ArrayRef<char> bytes, std::shared_ptr<const void> owner, bool isMapped = false);
 

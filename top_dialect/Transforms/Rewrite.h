@@ -27,8 +27,9 @@ int64_t rewriteForward(mlir::Operation *root, Visitor visit);
 /// do not have one.
 void replaceAndErase(mlir::RewriterBase &rewriter, mlir::Operation *root, mlir::ValueRange results);
 
-/// The same for an op `by` that does the work of `root` and of the ops erased with it. It takes their node names (in a
-/// fused location, with its own unless it was created with that of `root`) and the tensor names of `root`.
+/// Replaces `root` and the ops erased with it by the op `by`, which does the work of all of them. `by` takes the tensor
+/// names of `root` and the node names of all replaced ops, in a fused location. This location also contains the
+/// previous location of `by`, unless that was the location of `root`.
 void replaceFused(mlir::RewriterBase &rewriter, mlir::Operation *root, mlir::Operation *by);
 
 /// Erases `op` if it is dead and, transitively, producers that lose their last use. Appends the locations of the erased

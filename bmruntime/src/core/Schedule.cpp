@@ -331,9 +331,9 @@ bool ScheduleBuilder::findNeeds() {
   return true;
 }
 
-/// Marks the tasks to hand over to a worker thread: those of queues, if the next task of another agent does not depend
-/// on them. Returns false if all tasks form a single chain, i.e. if there is neither such a task nor a host task that
-/// could overlap with the following task of a queue.
+/// Marks each queue task that a worker thread should execute, because the next task of another agent does not depend on
+/// it. Returns false if all tasks form a single chain, i.e. if no task, of a queue or of the host, could overlap with
+/// the next task of another agent.
 bool ScheduleBuilder::findHandOvers() {
   bool found = false;
   for (uint32_t i = 0; i < made.tasks.size(); ++i) {

@@ -34,8 +34,8 @@ Walk walkOf(device::CopyOp op, device::PieceAttr piece) {
 
 namespace {
 
-/// Returns an order of the dims in which w is the one along which the source's elements are closest, and c the largest
-/// of the others.
+/// Returns an order of the dims for a command: w is the dim with the smallest source stride, and c is the largest of
+/// the other dims.
 SmallVector<size_t> orderForLanes(const LoopNest &nest) {
   SmallVector<size_t> order(llvm::to_vector(llvm::seq<size_t>(0, nest.sizes.size())));
   if (order.empty()) {

@@ -56,7 +56,7 @@ llvm::Expected<SmallVector<TileView>> placeTargets(ArrayRef<StridedView> targets
   return made;
 }
 
-/// Places those of scale and bias that exist.
+/// Places the scale and the bias, if present.
 llvm::Expected<SmallVector<TileView>> placeParameters(device::NormOp op, int64_t rows, int64_t size,
                                                       OperandPlacer &operands) {
   SmallVector<TileView> made;

@@ -54,8 +54,8 @@ private:
   /// Returns true if the op is a GRU whose reset gate multiplies the state's bias of the candidate gate.
   bool addsBiasInside() { return op.getKind() == "gru" && op.getLinearBeforeReset(); }
 
-  /// Returns the biases of the inputs plus those of the state if |outside|, without those that the reset gate
-  /// multiplies; otherwise only the latter.
+  /// If |outside|, returns the input biases plus the state biases, except the state biases that the reset gate
+  /// multiplies. Otherwise returns only these exceptions.
   Value biases(ArrayRef<int64_t> dims, bool outside) {
     constexpr int64_t kCandidate = 2;
     SmallVector<double> both = *top::getConstantDoubles(op.getBias());

@@ -17,7 +17,8 @@ namespace tessera::x86 {
 //--- floats ---
 // T is float, or uint16_t for the bits of f16 and bf16; int8_t for depthwise weights with scales in the epilogue.
 
-/// Packs PackedOrder::blocks if |blockedInput|; otherwise taps or apart, which are the same for single elements.
+/// Packs in PackedOrder::blocks if |blockedInput|, otherwise in PackedOrder::taps. PackedOrder::apart has the same
+/// layout as taps for float weights, whose K steps hold single elements.
 template <typename T>
 void packConv(const ConvWeightDims &dims, int64_t panelBlocks, bool blockedInput, const T *weights, T *packed);
 

@@ -24,8 +24,8 @@ public:
   void begin();
   void issue(unsigned thread, const Copy &copy);
   void commit(unsigned thread);
-  /// Removes the copies of all but the last |groups| groups of |thread| and appends them to |done|; with |all|, removes
-  /// those of all groups and the uncommitted ones.
+  /// Removes the copies of all but the last |groups| groups of |thread| and appends them to |done|. With |all|, takes
+  /// the copies of all groups and also the uncommitted copies.
   void take(unsigned thread, unsigned groups, bool all, std::vector<Copy> &done);
   /// Returns true if a copy to any of the bytes is pending.
   bool isPending(uint64_t at, unsigned bytes) const;
