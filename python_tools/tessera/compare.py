@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares tensors with a reference: metrics, tolerance, verdict, table.
 
-Metrics, `e = got - ref`: cosine; relative L2 error |e|/|ref|; SQNR = 20·log10(|ref|/|e|) in dB;
-max|e|, absolute and as a fraction of the reference's range max(ref)-min(ref). `euclid` of a
-tolerance is the similarity 1 - relative L2 error. Own error: relative L2 error of what an op makes of exact operands;
-errors of different origin add up as squares, so its share is (own/whole)². NaN and infinity are counted, never left out
-silently: they must stand at the same places on both sides.
+Metrics of `e = got - ref`: cosine; relative L2 error |e|/|ref|; SQNR = 20·log10(|ref|/|e|) in dB; max|e|, absolute and
+as a fraction of the reference's range max(ref)-min(ref). `euclid` of a tolerance is the similarity 1 - relative L2
+error. Own error: relative L2 error of an op's result for exact operands; errors of independent origin add up as
+squares, so its share is (own/whole)². NaN and infinity are counted, never left out silently: they must occur at the
+same positions on both sides.
 """
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ import numpy as np
 
 from .errors import ExitCode, TesseraError, usage_error
 
-# Two units in the last place of 1.0 in float32: what functions with results in [0,1] differ by anyway.
+# Two units in the last place of 1.0 in float32: functions with results in [0,1] differ by this much anyway.
 FLOAT32_FLOOR = 2.0**-22
 CHANNEL_GROUPS, WORST = 32, 5
-MOST_BY_CHANNEL = 1 << 23  # elements; of larger tensors the errors of channels are not told
-_CHUNK = 1 << 13  # elements worked on at once: their float64 copies stay in the cache, and in memory that is used again
+MOST_BY_CHANNEL = 1 << 23  # elements; errors by channel are not reported for larger tensors
+_CHUNK = 1 << 13  # elements processed at once: their float64 copies stay in the cache and reuse the same memory
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What a tensor must reach; None: not asked for.
+    """The limits for a tensor; None: no limit.
 
-    cosine, euclid: at least; max_of_range: max|e| at most this fraction of the reference's range.
-    floor: a tensor whose max|e| is at most this passes whatever the ratios say, and is marked so:
-    functions with results in [0,1] are exact to about 1e-7 absolutely, not relatively.
+    cosine, euclid: at least this. max_of_range: max|e| is at most this fraction of the reference's range. floor: a
+    tensor whose max|e| is at most this passes whatever the ratios are, and is marked: functions with results in [0,1]
+    are exact to about 1e-7 absolutely, not relatively.
     """
 
     cosine: float | None = 0.99
@@ -42,7 +42,7 @@ class Tolerance:
 
     @staticmethod
     def parse(text: str, floor: float = 0.0) -> "Tolerance":
-        """From 'cos' or 'cos,euclid', e.g. '0.999,0.99'. Raises a usage error."""
+        """Parses 'cos' or 'cos,euclid', e.g. '0.999,0.99'. Raises a usage error."""
         try:
             values = [float(part) for part in text.split(",")]
         except ValueError:
@@ -66,25 +66,25 @@ class Tolerance:
 
 @dataclass
 class Row:
-    """The comparison of one tensor. Where shapes differ the metrics are NaN and `passed` is False."""
+    """The comparison of one tensor. If shapes differ, the metrics are NaN and `passed` is False."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
-    place: int = 0  # in the order in which the tensors were computed
+    place: int = 0  # in the order of computation
     cosine: float = math.nan
     rel_l2: float = math.nan
     sqnr_db: float = math.nan
     max_abs: float = math.nan
     max_of_range: float = math.nan
-    own_rel_l2: float = math.nan  # of what the op makes of exact operands; NaN where that is not known
+    own_rel_l2: float = math.nan  # of the op's result for exact operands; NaN if unknown
     non_finite: int = 0  # NaN or infinity on either side
-    non_finite_differs: int = 0  # of these, places where the two sides disagree
+    non_finite_differs: int = 0  # of these, positions where the two sides disagree
     passed: bool = False
-    missed: tuple[str, ...] = ()  # the metrics outside of the tolerance: "cos", "euclid", "max|e|", "NaN/inf"
-    excuse: str = ""  # why a tensor outside of the tolerance is no fault all the same
+    missed: tuple[str, ...] = ()  # the metrics outside the tolerance: "cos", "euclid", "max|e|", "NaN/inf"
+    excuse: str = ""  # why a tensor outside the tolerance is not a fault
     note: str = ""
-    channels: tuple[float, ...] = ()  # of at most CHANNEL_GROUPS groups of neighbours, the worst of each: see _channels
+    channels: tuple[float, ...] = ()  # the worst of each of at most CHANNEL_GROUPS groups of neighbours: see _channels
     worst_channels: tuple[tuple[int, float], ...] = ()
 
     @property
@@ -93,13 +93,12 @@ class Row:
 
     @property
     def shape_differs(self) -> bool:
-        """True where the two sides could not be compared element by element."""
+        """True if the two sides could not be compared element by element."""
         return math.isnan(self.cosine)
 
     @property
     def own_share(self) -> float:
-        """Of the squared error, what the op and its rounding add; the rest is inherited. NaN where that is not
-        known."""
+        """Share of the squared error that the op and its rounding add; the rest is inherited. NaN if unknown."""
         if math.isnan(self.own_rel_l2) or not self.rel_l2 > 0:
             return math.nan
         return min(1.0, (self.own_rel_l2 / self.rel_l2) ** 2)
@@ -107,17 +106,17 @@ class Row:
 
 @dataclass
 class Comparison:
-    """All rows of one comparison, worst first, and names present on one side only."""
+    """All rows of one comparison, the worst first, and the names present on only one side."""
 
     rows: list[Row]
     tolerance: Tolerance
-    missing: list[str] = field(default_factory=list)  # in the reference, not in the tensors tested
-    extra: list[str] = field(default_factory=list)  # the other way round
-    excepted: list[str] = field(default_factory=list)  # left out on the user's request
+    missing: list[str] = field(default_factory=list)  # in the reference, not in the tested tensors
+    extra: list[str] = field(default_factory=list)  # in the tested tensors, not in the reference
+    excepted: list[str] = field(default_factory=list)  # left out at the user's request
 
     @property
     def failed(self) -> list[Row]:
-        """Rows outside the tolerance for which there is no excuse."""
+        """Rows outside the tolerance without an excuse."""
         return [row for row in self.rows if not row.passed and not row.excuse]
 
     @property
@@ -126,16 +125,16 @@ class Comparison:
 
     @property
     def broken(self) -> list[Row]:
-        """Rows that no rounding explains: other shapes, or NaN and infinity at other places."""
+        """Rows that rounding cannot explain: different shapes, or NaN and infinity at different positions."""
         return [row for row in self.failed if row.non_finite_differs or row.shape_differs]
 
     @property
     def passed(self) -> bool:
-        """True where at least one tensor was compared and all passed."""
+        """True if at least one tensor was compared and all passed."""
         return bool(self.rows) and not self.failed
 
     def require_rows(self, what: str) -> None:
-        """Raises TesseraError where nothing was compared: that is never a success."""
+        """Raises TesseraError if nothing was compared, which is never a success."""
         if not self.rows:
             raise TesseraError(
                 f"{what}: nothing was compared: the two sides have no tensor name in common",
@@ -147,19 +146,19 @@ class Comparison:
             )
 
     def require_passed(self, what: str, outputs: Sequence[str] = (), reason: str = "") -> None:
-        """Raises TesseraError with exit code 3 where a tensor misses its tolerance. outputs: the network's, to report
-        which of them differ. reason: what is known of the cause."""
+        """Raises TesseraError with exit code 3 if a tensor is outside the tolerance. outputs: the network's, to report
+        which of them differ. reason: the known cause."""
         self.require_rows(what)
         if not self.failed:
             return
         worst = self.failed[0]
-        details = [f"looked into: {reason}"] if reason else []
+        details = [f"cause: {reason}"] if reason else []
         if outputs:
             affected = [f"'{row.name}' ({describe(row)})" for row in self.failed if row.name in outputs]
             details.append(
                 f"outputs outside: {', '.join(affected)}"
                 if affected
-                else "no output is outside: only tensors inside of the network differ"
+                else "no output is outside: only tensors inside the network differ"
             )
         raise TesseraError(
             f"{what}: {len(self.failed)} of {len(self.rows)} tensors are outside the tolerance "
@@ -185,7 +184,7 @@ class Comparison:
 
 
 def row_dict(row: Row) -> dict[str, object]:
-    """A row for JSON: not-a-number metrics become null, infinities strings."""
+    """Converts a row for JSON: NaN metrics become null, infinities strings."""
 
     def clean(value: object) -> object:
         if isinstance(value, float) and not math.isfinite(value):
@@ -196,7 +195,7 @@ def row_dict(row: Row) -> dict[str, object]:
 
 
 def describe(row: Row) -> str:
-    """One row in words."""
+    """Describes one row in words."""
     if row.note and math.isnan(row.cosine):
         return row.note
     text = f"cos {row.cosine:.7f}, euclid {row.euclid:.4g}, max|e| {row.max_abs:.3g}"
@@ -221,7 +220,7 @@ def compare_tensor(name: str, got: np.ndarray, ref: np.ndarray, tolerance: Toler
         _channels(row, got, ref)
     if row.non_finite:
         text = f"{row.non_finite} NaN/inf"
-        text += f", {row.non_finite_differs} not equal on both sides" if row.non_finite_differs else " on both sides"
+        text += f", {row.non_finite_differs} different on the two sides" if row.non_finite_differs else " on both sides"
         row.note = f"{row.note}; {text}" if row.note else text
     row.missed = _missed(row, tolerance)
     row.passed = not row.missed
@@ -233,7 +232,7 @@ def compare_tensor(name: str, got: np.ndarray, ref: np.ndarray, tolerance: Toler
 
 
 def _measure(row: Row, got: np.ndarray, ref: np.ndarray) -> None:
-    """Fills the metrics over all places where both sides are finite."""
+    """Computes the metrics over all positions where both sides are finite."""
     dot = got2 = ref2 = err2 = 0.0
     max_abs, low, high = 0.0, math.inf, -math.inf
     for begin in range(0, ref.size, _CHUNK):
@@ -262,14 +261,14 @@ def _measure(row: Row, got: np.ndarray, ref: np.ndarray) -> None:
     row.cosine = dot / math.sqrt(got2 * ref2) if got2 > 0 and ref2 > 0 else 0.0
     row.rel_l2 = math.sqrt(err2 / ref2) if ref2 > 0 else math.inf
     row.sqnr_db = 10 * math.log10(ref2 / err2) if ref2 > 0 else -math.inf
-    # A constant reference has no range; its magnitude is what an error is measured by then.
+    # A constant reference has no range; its errors are measured by its magnitude.
     extent = high - low if high > low else abs(high)
     row.max_of_range = max_abs / extent if extent > 0 else math.inf
 
 
 def _channels(row: Row, got: np.ndarray, ref: np.ndarray) -> None:
-    """Where among the channels the error is: each one's, relative to what a channel holds on average. Channels are the
-    dims of axis 1, of tensors of rank 3 (tokens) those of the last one."""
+    """Fills the errors of the channels, each relative to the average norm of a channel. Channels are the dims of axis
+    1; for tensors of rank 3 (tokens), of the last axis."""
     if ref.ndim < 3:
         return
     axis = 2 if ref.ndim == 3 else 1
@@ -285,7 +284,7 @@ def _channels(row: Row, got: np.ndarray, ref: np.ndarray) -> None:
 
 
 def _missed(row: Row, tolerance: Tolerance) -> tuple[str, ...]:
-    """The metrics that decide and are outside of the tolerance."""
+    """Returns the metrics that are outside the tolerance and decide the verdict."""
     if row.non_finite_differs:
         return ("NaN/inf",)
     checks = (("cos", tolerance.cosine, row.cosine), ("euclid", tolerance.euclid, row.euclid))
@@ -296,7 +295,7 @@ def _missed(row: Row, tolerance: Tolerance) -> tuple[str, ...]:
 
 
 class Comparing:
-    """A comparison of tensors as they come, one by one, so that none must be kept."""
+    """A comparison of tensors one by one as they are computed, so that none has to be kept."""
 
     def __init__(self, tolerance: Tolerance, excepts: Iterable[str] = ()) -> None:
         self._tolerance = tolerance
@@ -304,18 +303,17 @@ class Comparing:
         self._rows: dict[str, Row] = {}
 
     def add(self, name: str, got: np.ndarray, ref: np.ndarray) -> None:
-        """Compares a tensor; the last one of a name counts."""
+        """Compares a tensor; the last one with a name counts."""
         if name not in self._excepted:
             self._rows[name] = compare_tensor(name, got, ref, self._tolerance)
             self._rows[name].place = len(self._rows)
 
     def result(self, got: Collection[str], ref: Collection[str]) -> Comparison:
-        """What was added, worst first; got, ref: the names of all tensors that each side has. An `excepts` name that
-        neither has is an
-        error: a misspelt exception would hide nothing."""
+        """Returns the comparison of the added tensors, the worst first. got, ref: the names of all tensors on each
+        side. An `excepts` name that neither side has is an error, because a misspelt exception would hide nothing."""
         unknown = [name for name in self._excepted if name not in got and name not in ref]
         if unknown:
-            raise TesseraError(f"--excepts names no tensor of the comparison: {_shorten(unknown)}")
+            raise TesseraError(f"--excepts names tensors that are not compared: {_shorten(unknown)}")
         rows = sorted(
             self._rows.values(),
             key=lambda row: (
@@ -336,7 +334,8 @@ class Comparing:
 def compare(
     got: Mapping[str, np.ndarray], ref: Mapping[str, np.ndarray], tolerance: Tolerance, excepts: Iterable[str] = ()
 ) -> Comparison:
-    """Compares all tensors both sides have, except the names in `excepts`; rows come worst first."""
+    """Compares all tensors that both sides have, except the names in `excepts`; the rows are sorted, the worst
+    first."""
     comparing = Comparing(tolerance, excepts)
     for name in ref:
         if name in got:
@@ -345,7 +344,7 @@ def compare(
 
 
 def add_own_errors(comparison: Comparison, own: Mapping[str, np.ndarray], ref: Mapping[str, np.ndarray]) -> None:
-    """Fills own_rel_l2 of the rows whose tensor is in `own`: what each op makes of operands as they are in `ref`."""
+    """Fills own_rel_l2 of the rows whose tensor is in `own`: each op's result for the operands in `ref`."""
     for row in comparison.rows:
         if row.name in own and own[row.name].shape == ref[row.name].shape:
             row.own_rel_l2 = compare_tensor(row.name, own[row.name], ref[row.name], comparison.tolerance).rel_l2
@@ -356,7 +355,7 @@ OWN = "own error"
 
 
 def table_cells(row: Row, below: str = "FAIL") -> tuple[str, ...]:
-    """The cells of one row under HEADER; `below`: what a row outside the tolerance is called."""
+    """Returns the cells of one row under HEADER. `below`: status of a row outside the tolerance."""
 
     def number(value: float, form: str) -> str:
         return "-" if math.isnan(value) else "inf" if value == math.inf else format(value, form)
@@ -377,8 +376,8 @@ def table_cells(row: Row, below: str = "FAIL") -> tuple[str, ...]:
 
 
 def format_table(comparison: Comparison, limit: int | None = 15, below: str = "FAIL") -> str:
-    """Returns the rows as an aligned text table, worst first, at most `limit` rows (None: all), and below it the first
-    of several tensors outside the tolerance: the worst one often only inherits its error. `below` as in
+    """Returns the rows as an aligned text table, the worst first, at most `limit` rows (None: all). Below it stands the
+    first of several tensors outside the tolerance, since the worst one often only inherits its error. `below` as in
     table_cells."""
     rows = comparison.rows if limit is None else comparison.rows[:limit]
     lines = [HEADER, *(table_cells(row, below) for row in rows)]
@@ -405,7 +404,7 @@ def format_table(comparison: Comparison, limit: int | None = 15, below: str = "F
 
 
 def align(rows: Sequence[Sequence[str]], right: Sequence[int] = (), longest: int = 48) -> str:
-    """Rows of cells as text with aligned columns; `right`: indices of right-aligned columns."""
+    """Formats rows of cells as text with aligned columns. `right`: indices of right-aligned columns."""
 
     def cut(cell: str) -> str:
         return cell if len(cell) <= longest else "…" + cell[-(longest - 1) :]
@@ -421,7 +420,7 @@ def align(rows: Sequence[Sequence[str]], right: Sequence[int] = (), longest: int
 
 
 def to_csv(comparison: Comparison) -> str:
-    """All rows as CSV with a header line."""
+    """Formats all rows as CSV with a header line."""
     out = io.StringIO()
     names = [name for name in asdict(Row("", (), "")) if not name.endswith("channels")]
     writer = csv.DictWriter(out, [*names, "euclid"], lineterminator="\n", extrasaction="ignore")

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs tessera-compile as a child process: follows its progress, maps its end to an exit code.
+"""Runs tessera-compile as a child process, follows its progress, and maps its end to an exit code.
 
-The child prints one JSON object a line on stdout ('phase', 'progress', 'warning', 'error', 'result')
-and diagnostics on stderr. Its outputs are written into a staging folder and renamed into place after
-it ended well, so an interrupt or a crash leaves no half-written file. A crash becomes exit code 70
-with a folder that holds everything needed to run it again.
+The child prints one JSON object per line on stdout ('phase', 'progress', 'warning', 'error', 'result') and diagnostics
+on stderr. Its outputs are written into a staging folder and renamed into place after it has succeeded, so an interrupt
+or a crash leaves no partial file. A crash becomes exit code 70 with a folder that holds everything needed to repeat it.
 """
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ T = TypeVar("T")
 
 
 class CompileResult(dict):
-    """The child's 'result' object; empty where it printed none."""
+    """The child's 'result' object; empty if it printed none."""
 
 
 def run_compile(
@@ -59,8 +58,8 @@ def run_compile(
 ) -> CompileResult:
     """Runs `tessera-compile ARGUMENTS`; returns its result.
 
-    inputs: files it reads that ARGUMENTS do not name; these and the named ones are copied into the reproducer after a
-    crash. Raises TesseraError with the child's message and code; KeyboardInterrupt after the child has ended.
+    inputs: files that it reads and ARGUMENTS do not name; after a crash these and the named ones are copied into the
+    reproducer. Raises TesseraError with the child's message and code; KeyboardInterrupt after the child has ended.
     """
     command = [find_program("tessera-compile"), *arguments]
     child = _Child(command, report)
@@ -87,7 +86,7 @@ def run_compile(
 
 @contextlib.contextmanager
 def without_reproducers() -> Iterator[None]:
-    """During the block a crash saves none: for who expects crashes."""
+    """Turns off reproducers of crashes during the block, for callers that expect crashes."""
     global _saves_reproducers
     before, _saves_reproducers = _saves_reproducers, False
     try:
@@ -98,14 +97,14 @@ def without_reproducers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def beside(job: Callable[[], T]) -> Iterator[Background[T]]:
-    """The job, which runs the compiler, goes on during the block. An exception in the block ends its children."""
+    """Runs the job, which runs the compiler, during the block. An exception in the block ends its children."""
     with running([job], _stop_all_children) as (background,):
         yield background
 
 
 def side_by_side(jobs: Sequence[Callable[[], T]]) -> list[T]:
-    """What the jobs return, each of which runs the compiler; as many at once as there are cores. After an interrupt,
-    or where one fails, their children have ended before this returns."""
+    """Runs jobs that run the compiler, as many at once as there are cores, and returns their results. After an
+    interrupt or a failure, their children have ended before this returns."""
     return each(lambda job: job(), jobs, _stop_all_children)
 
 
@@ -125,7 +124,7 @@ class _Child:
         self.log: list[str] = []
         self._command = command
         self._process: subprocess.Popen[str] | Request | None = None
-        # On another thread than the main one it works beside the step that is shown.
+        # On a thread other than the main one, it runs beside the step on the screen.
         self._is_shown = threading.current_thread() is threading.main_thread()
         self.stopped = False
         self._at = At("", time.perf_counter())
@@ -133,7 +132,7 @@ class _Child:
     def _start(self) -> threading.Thread:
         """Starts the child; returns the thread that follows its stderr."""
         try:
-            with interrupts.held():  # an interrupt inside Popen would leave a child nobody ends
+            with interrupts.held():  # an interrupt inside Popen would leave a child that nobody ends
                 self._process = start(self._command[0], self._command[1:])
                 reader = threading.Thread(target=self._read_stderr, daemon=True)
                 reader.start()
@@ -148,12 +147,12 @@ class _Child:
             del self.stderr[:-_KEEP_STDERR]
 
     def run(self) -> int:
-        """Starts the child and follows it until it ends; returns its code. On an interrupt ends it first."""
+        """Starts the child and follows it until it ends; returns its code. On an interrupt, ends the child first."""
         _running.add(self)
         try:
             reader = self._start()
             assert self._process is not None and self._process.stdout is not None
-            if self.stopped:  # by another thread before there was a process
+            if self.stopped:  # by another thread, before there was a process
                 self.stop()
             for line in self._process.stdout:
                 self.log.append(line)
@@ -168,7 +167,7 @@ class _Child:
         return code
 
     def stop(self) -> None:
-        """Asks the child to end, then insists."""
+        """Asks the child to end, then forces it."""
         with interrupts.held():
             self.stopped = True
             for number, patience in ((signal.SIGINT, 3), (signal.SIGTERM, 2), (signal.SIGKILL, 5)):
@@ -183,7 +182,7 @@ class _Child:
             event = json.loads(line)
             kind = event.get("event")
         except (ValueError, AttributeError):
-            return  # kept in the log; the protocol is one JSON object a line
+            return  # kept in the log; the protocol is one JSON object per line
         event.update({key: with_tools_flags(str(event[key])) for key in ("message", "hint") if key in event})
         if kind == "warning":
             self._report.warn(str(event.get("message", "")))
@@ -195,7 +194,7 @@ class _Child:
             self._show(event)
 
     def _show(self, event: Mapping[str, Any]) -> None:
-        """Passes on how far the child is; `began` is of the phase."""
+        """Reports the child's progress. `began` is the start of the phase."""
         name = str(event.get("phase" if event["event"] == "progress" else "name", ""))
         if event["event"] == "phase":
             self._at = At(name, time.perf_counter())
@@ -208,7 +207,7 @@ class _Child:
             self._report.running.at = self._at
 
     def error(self, code: int) -> TesseraError:
-        """The child's own words as an exception."""
+        """Returns the child's error as an exception."""
         if self.errors:
             first = self.errors[0]
             details = [str(e.get("message", "")) for e in self.errors[1:]]
@@ -219,8 +218,7 @@ class _Child:
 
 
 def with_tools_flags(text: str) -> str:
-    """A message of tessera-compile with its flags as the commands spell them, which their users can type: --chip-set
-    is --chip_set there."""
+    """Rewrites the flags in a message of tessera-compile as the commands spell them: --chip-set becomes --chip_set."""
     text = re.sub(r"(?<![\w-])--[a-z]+(-[a-z]+)+", lambda flag: "--" + flag[0][2:].replace("-", "_"), text)
     return re.sub(r"(?<![\w-])--outputs\b", "--output_names", text)
 
@@ -259,9 +257,8 @@ def save_reproducer(
 
 
 def _names_in_reproducer(command: Sequence[str], inputs: Sequence[str | Path]) -> dict[str, str]:
-    """What files that a command reads are called in the reproducer: as they are, but for a number where two have one
-    name. Those are `inputs`, the files that the command line names, and the weights that lie beside a calibration
-    table."""
+    """Returns the names in the reproducer of the files that a command reads: their own names, with a number if two are
+    equal. The files are `inputs`, the files on the command line, and the weights beside a calibration table."""
     sources = [str(path) for path in inputs]
     for previous, word in zip(command, command[1:]):
         if previous not in _OUTPUT_FLAGS and not word.startswith("-") and Path(word).is_file():
@@ -278,7 +275,7 @@ def _names_in_reproducer(command: Sequence[str], inputs: Sequence[str | Path]) -
 
 
 def _relocated(command: Sequence[str], names: Mapping[str, str]) -> str:
-    """The command line with the input files and outputs named relative to the reproducer folder."""
+    """Returns the command line with input files and outputs relative to the reproducer folder."""
     words = [Path(command[0]).name]
     for previous, word in zip(command, command[1:]):
         words.append(names.get(word, Path(word).name if previous in _OUTPUT_FLAGS else word))

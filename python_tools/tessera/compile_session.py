@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One compiler for all that a command asks of it: what its requests have in common is read and hashed once.
+"""One compiler process for all requests of a command, so that shared data is read and hashed only once.
 
-`tessera-compile session` makes a process for each request, which looks like one that this process has started: it has
-its own stdout and stderr, can be sent signals, and crashes alone. Outside of `session()` each run is one program.
+`tessera-compile session` creates a process for each request, which behaves like one started by this process: it has its
+own stdout and stderr, receives signals, and crashes alone. Outside `session()` each run is a separate program.
 """
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from typing import Iterator, Sequence
 from . import interrupts
 from .programs import environment
 
-_PATIENCE = 5.0  # seconds, for the compiler to end once nobody asks any more
-_LOOK_AGAIN = 0.05  # another thread may have read the end
+_PATIENCE = 5.0  # seconds for the compiler to end after the last request
+_LOOK_AGAIN = 0.05  # seconds; another thread may have read the end
 _open: "Session | None" = None
 
 
@@ -30,12 +30,12 @@ class Session:
 
     def __init__(self) -> None:
         self._owner = os.getpid()
-        self._lock = threading.Lock()  # only taken where interrupts wait, and for moments
+        self._lock = threading.Lock()  # only taken with interrupts held, and only briefly
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, program: str, arguments: Sequence[str]) -> "Request":
-        """Makes a request; where the compiler has ended, of a new one. To be called where interrupts wait."""
+        """Sends a request, to a new compiler if the previous one has ended. Call with interrupts held."""
         with self._lock:
             pipes = [os.pipe() for _ in range(3)]
             try:
@@ -50,8 +50,8 @@ class Session:
             return Request(process, *(read for read, _ in pipes))
 
     def _send(self, program: str, arguments: Sequence[str], channels: Sequence[int]) -> "subprocess.Popen[bytes]":
-        """Gives the compiler, which it returns, a request. One that ends before it reads it says why on the same
-        channels."""
+        """Sends the compiler a request and returns the compiler. A compiler that ends before it reads the request
+        reports why on the same channels."""
         if self._process is None or self._process.poll() is not None:
             self._begin(program, *channels[:2])
         assert self._socket is not None and self._process is not None
@@ -64,16 +64,16 @@ class Session:
         self.close()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            # A session of its own: a terminal's Ctrl-C reaches its processes once, through us. It ends with its end
-            # of the socket; as a program that ends with its parent it would end with this thread, which may only make
-            # one request.
+            # Has its own session: a terminal's Ctrl-C reaches its processes once, through us. It ends when its end of
+            # the socket closes. It must not be tied to its parent's life, because that is the life of this thread,
+            # which may only make one request.
             self._process = subprocess.Popen(
                 [program, "session"], stdin=theirs.fileno(), stdout=stdout, stderr=stderr, start_new_session=True
             )
 
     def close(self) -> None:
-        """Ends the compiler, and what it still does."""
-        if self._owner != os.getpid():  # this process is a copy: the compiler is the other's
+        """Ends the compiler and its running requests."""
+        if self._owner != os.getpid():  # this process is a fork: the compiler belongs to the original
             return
         if self._socket is not None:
             self._socket.close()
@@ -88,7 +88,8 @@ class Session:
 
 
 class Request:
-    """A process that the compiler made, with what is used of subprocess.Popen. One thread waits, any may end it."""
+    """A process created by the compiler, with the subset of subprocess.Popen that is used. One thread waits, any thread
+    may end it."""
 
     def __init__(self, compiler: "subprocess.Popen[bytes]", stdout: int, stderr: int, status: int) -> None:
         self._compiler, self._status, self._told = compiler, open(status, "rb", buffering=0), b""
@@ -98,14 +99,14 @@ class Request:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit code, as of Popen; None while it runs."""
+        """Returns the exit code, as Popen does; None while the process runs."""
         with interrupts.held(), self._lock:
             while self.returncode is None and select.select([self._status], [], [], 0)[0]:
                 self._read()
             return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """The same once it has ended. Raises subprocess.TimeoutExpired."""
+        """Waits and returns the exit code. Raises subprocess.TimeoutExpired."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
             if deadline is not None and time.monotonic() > deadline:
@@ -114,7 +115,8 @@ class Request:
         return code
 
     def _read(self) -> None:
-        """What the compiler tells of it; where that ends without an exit code, it has ended with the compiler."""
+        """Reads the compiler's status messages. If they end without an exit code, the process has ended with the
+        compiler."""
         data = self._status.read(4096) or b""
         self._told += data
         if (code := self._find("exit")) is not None or not data:
@@ -133,7 +135,7 @@ class Request:
         return None
 
     def send_signal(self, number: int) -> None:
-        """To the process; where the compiler has not made it yet, to the compiler."""
+        """Sends the signal to the process, or to the compiler if it has not created the process yet."""
         if self.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -146,7 +148,7 @@ class Request:
 
 @contextlib.contextmanager
 def session() -> Iterator[None]:
-    """Runs of the compiler in the block are requests to one. To be entered where interrupts wait."""
+    """Sends runs of the compiler in the block as requests to one process. Enter with interrupts held."""
     global _open
     before, _open = _open, Session()
     try:
@@ -158,7 +160,7 @@ def session() -> Iterator[None]:
 
 
 def _is_text(words: Sequence[str]) -> bool:
-    """Whether JSON can hold them: names of files can be any bytes."""
+    """Returns true if JSON can hold the words: file names can be any bytes."""
     try:
         return bool("".join(words).encode())
     except UnicodeEncodeError:
@@ -166,10 +168,10 @@ def _is_text(words: Sequence[str]) -> bool:
 
 
 def start(program: str, arguments: Sequence[str]) -> "subprocess.Popen[str] | Request":
-    """Starts a run of the compiler. To be called where interrupts wait."""
+    """Starts a run of the compiler. Call with interrupts held."""
     if _open is not None and _is_text(arguments):
         return _open.start(program, arguments)
-    # A session of its own: a terminal's Ctrl-C reaches the child once, through us.
+    # Has its own session: a terminal's Ctrl-C reaches the child once, through us.
     return subprocess.Popen(
         [program, *arguments],
         stdin=subprocess.DEVNULL,

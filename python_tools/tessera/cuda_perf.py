@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model for a GPU costs: by the compiler's model of time, and by what its kernels executed on the PTX machine;
-for people."""
+"""The cost of a model for a GPU: by the compiler's cost model, and by what its kernels executed on the PTX machine."""
 from __future__ import annotations
 
 import csv
@@ -19,11 +18,12 @@ LAYERS_SHOWN = 8
 REPORT_VERSION = 1  # codegen/Cuda/CostReport.h: kReportVersion
 BLOB = "cuda estimate"  # and kReportBlob
 FILES = ("report.json", "layers.csv")
-SECTOR = 32  # bytes of DRAM that are moved at once
+SECTOR = 32  # bytes of DRAM moved at once
 
 
 def stages(model: Mapping[str, Any]) -> dict[int, str]:
-    """Stages with kernels for a GPU by their number in the file, and what to call them. model: of bmodel-dump."""
+    """Returns the stages with kernels for a GPU by their number in the file, with a title each. model: from
+    bmodel-dump."""
     chips = model.get("chips", [])
     every = [stage for net in model.get("nets", []) for stage in net.get("stages", [])]
     return {
@@ -36,14 +36,16 @@ def stages(model: Mapping[str, Any]) -> dict[int, str]:
 def measure(
     model: str | Path, folder: str | Path | None = None, stage: int | None = None, counts: str | Path | None = None
 ) -> dict[str, Any]:
-    """The compiler's report on a .bmodel, as docs/cuda.md describes it; with `folder` its FILES are written there.
-    stage: of all in the file, from 0; default: the first for a GPU. counts: a file that the PTX machine wrote for runs
-    of this model, joined to the report as "counted". Raises TesseraError, also for a file without a GPU's program."""
+    """Returns the compiler's report in a .bmodel (docs/cuda.md); with `folder`, writes FILES there. stage: index among
+    all in the file; default: the first for a GPU. counts: a file that the PTX machine wrote for runs of this model,
+    joined to the report as "counted". Raises TesseraError, also for a file without GPU code."""
     view = json.loads(_dump(str(model)))
     known = list(stages(view))
     blobs = [blob["segment"] for blob in view.get("blobs", []) if blob["name"] == BLOB]
     if not known or len(blobs) != len(known):
-        raise TesseraError(f"{model}: holds no estimate for a GPU", hint="make the file again with model_deploy")
+        raise TesseraError(
+            f"{model}: does not contain an estimate for a GPU", hint="compile it again with model_deploy"
+        )
     number = known[0] if stage is None else stage
     if number not in known:
         raise TesseraError(f"{model}: stage {number} is not for a GPU", ExitCode.USAGE)
@@ -52,7 +54,7 @@ def measure(
         told: dict[str, Any] = json.loads((temporary / "report.json").read_bytes())
     if told.get("report_version") != REPORT_VERSION:
         raise TesseraError(
-            f"{model}: its estimate is of version {told.get('report_version', 0)}, these tools read {REPORT_VERSION}"
+            f"{model}: its estimate has version {told.get('report_version', 0)}, expected {REPORT_VERSION}"
         )
     if counts is not None:
         chip = json.loads(next(chip["description"] for chip in view["chips"] if chip["name"] == told["chip"]))
@@ -70,25 +72,25 @@ def _dump(*arguments: str) -> str:
 
 
 def read_counts(path: str | Path) -> dict[str, Any]:
-    """By kernel, as the variable PTX_MACHINE_COUNTS lets the PTX machine write them."""
-    hint = "let the PTX machine write them: PTX_MACHINE_COUNTS=FILE"
+    """Reads the counts by kernel that the PTX machine writes if PTX_MACHINE_COUNTS is set."""
+    hint = "create them by running on the PTX machine with PTX_MACHINE_COUNTS=FILE"
     counts = load_json(path, "--counts file", hint)
     if not isinstance(counts, dict) or not all(
         isinstance(entry, dict) and {"launches", "kinds"} <= entry.keys() for entry in counts.values()
     ):
-        raise TesseraError(f"--counts {path}: no counts of the PTX machine", hint=hint)
+        raise TesseraError(f"--counts {path}: does not contain counts of the PTX machine", hint=hint)
     return counts
 
 
 def count(told: Mapping[str, Any], counts: Mapping[str, Any], chip: Mapping[str, Any]) -> dict[str, Any]:
-    """What was executed in one run, beside what is needed: of the whole and by kernel."""
+    """Returns what one run executed beside what it needs, in total and by kernel."""
     needed: dict[str, list[dict[str, Any]]] = {}
     for layer in told["layers"]:
         needed.setdefault(layer["kernel"], []).append(layer)
     missing = [kernel for kernel in needed if kernel not in counts]
     if missing:
         raise TesseraError(
-            f"the counts do not have kernel '{missing[0]}' of the model: they are of another one",
+            f"the counts do not contain kernel '{missing[0]}' of the model: they belong to another model",
             hint="run this file with PTX_MACHINE_COUNTS=FILE",
         )
     kernels = [_kernel(name, layers, counts[name], chip) for name, layers in needed.items()]
@@ -112,7 +114,7 @@ def _kernel(name: str, layers: Sequence[Mapping[str, Any]], entry: Mapping[str, 
         "warp_instructions": {kind: number / runs for kind, number in entry["kinds"].items() if number},
     }
     issued = sum(made["warp_instructions"].values())
-    # Every scheduler of the card issues in every cycle: what no arrangement of these instructions is faster than.
+    # Every scheduler of the GPU issues in every cycle: no arrangement of these instructions can be faster.
     made["issue_microseconds"] = issued / (chip["sms"] * chip["sm"]["schedulers"] * chip["clock_ghz"] * 1e3)
     return {**made, **_ratios(made)}
 
@@ -133,7 +135,7 @@ _RATIOS = ("tensor_products_ratio", "dram_ratio")
 
 
 def _ratios(made: Mapping[str, Any]) -> dict[str, Any]:
-    """Issued over needed; null where nothing is."""
+    """Returns the ratios issued over needed; null if nothing is needed."""
     return {
         "tensor_products_ratio": _over(made.get("tensor_products", 0), made.get("tensor_products_needed", 0)),
         "dram_ratio": _over(made.get("dram_bytes", 0), made.get("dram_bytes_needed", 0)),
@@ -158,7 +160,7 @@ def _write(folder: Path, told: Mapping[str, Any]) -> None:
 
 
 def tell(report: Report, told: Mapping[str, Any], folder: str | None = None) -> None:
-    """The report's main figures, the layers that take most of the time, and what was counted."""
+    """Reports the main figures, the most expensive layers, and the counts."""
     report.say(summary(told))
     shown = sorted(told["layers"], key=lambda layer: -layer["microseconds"])[:LAYERS_SHOWN]
     rows = [("layer", "us", "share", "bound by", "unit", "products", "DRAM KiB")]
@@ -176,7 +178,7 @@ def tell(report: Report, told: Mapping[str, Any], folder: str | None = None) -> 
     ]
     report.say(compare.align(rows, right=(1, 2, 5, 6)))
     if len(told["layers"]) > len(shown):
-        report.say(f"… and {len(told['layers']) - len(shown)} more layers (--json names all, --report writes them)")
+        report.say(f"… and {len(told['layers']) - len(shown)} more layers (--json lists all, --report writes them)")
     if "counted" in told:
         report.say(_counted(told["counted"]))
     if folder:
@@ -184,15 +186,15 @@ def tell(report: Report, told: Mapping[str, Any], folder: str | None = None) -> 
 
 
 def summary(told: Mapping[str, Any]) -> str:
-    """Time, what binds it, and how far it is from the roofline: two lines."""
+    """Returns two lines: time, what bounds it, and its distance from the roofline."""
     shares = sorted(told["time_microseconds"].items(), key=lambda share: -share[1])
     bound = ", ".join(f"{name} {percent(time, told['microseconds'])} %" for name, time in shares)
     least = told["dram_least_bytes"]
-    ratio = f", {told['dram_bytes'] / least:.2f} times the least" if least else ""
+    ratio = f", {told['dram_bytes'] / least:.2f} times the minimum" if least else ""
     return (
-        f"{told['chip']}: about {told['microseconds']:.1f} us a run, {_over_launches(told):.2f} times the rooflines of "
-        f"its launches, {told['roofline']['ratio']:.2f} times that of the whole; {told['launches']} launches of "
-        f"{told['kernels']} kernels\n"
+        f"{told['chip']}: about {told['microseconds']:.1f} us per run, {_over_launches(told):.2f} times the rooflines "
+        f"of its launches, {told['roofline']['ratio']:.2f} times that of the whole model; {told['launches']} launches "
+        f"of {told['kernels']} kernels\n"
         f"time: {bound or 'none'}; DRAM: {told['dram_bytes'] / 1e6:.2f} MB{ratio}"
     )
 
@@ -206,13 +208,13 @@ def _counted(counted: Mapping[str, Any]) -> str:
     kinds = sorted(counted["warp_instructions"].items(), key=lambda kind: -kind[1])
     ratio = counted["tensor_products_ratio"]
     return (
-        "counted by the PTX machine, a run:\n"
-        f"  instructions of warps: {', '.join(f'{kind} {number:.0f}' for kind, number in kinds)}; "
+        "counted by the PTX machine, per run:\n"
+        f"  warp instructions: {', '.join(f'{kind} {number:.0f}' for kind, number in kinds)}; "
         f"{counted['issue_microseconds']:.1f} us to issue\n"
-        f"  products of tensor cores: {counted['tensor_products']:.0f} issued, "
-        + (f"{ratio:.3f} times what is needed\n" if ratio else "no op uses them\n")
+        f"  tensor core multiplications: {counted['tensor_products']:.0f} issued, "
+        + (f"{ratio:.3f} times the needed ones\n" if ratio else "no op uses them\n")
         + f"  DRAM: {counted['dram_bytes'] / 1e6:.2f} MB, "
-        f"{counted['dram_ratio'] or 0:.3f} times the least of its launches\n"
+        f"{counted['dram_ratio'] or 0:.3f} times the minimum of its launches\n"
         f"  bank conflicts: {counted['bank_conflicts']:.0f} of {counted['shared_passes']:.0f} passes; "
         f"barriers: {counted['barriers']:.0f}; launches: {counted['launches']}"
     )

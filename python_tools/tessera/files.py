@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output files that are there whole or not at all, and .npz files with any tensor name."""
+"""Output files that appear completely or not at all, and .npz files with any tensor name."""
 from __future__ import annotations
 
 import contextlib
@@ -21,7 +21,7 @@ from .scratch import scratch_folder
 
 
 def require_file(path: str | Path, what: str) -> Path:
-    """`path` as a Path; TesseraError where it is no readable file. what: 'model', 'test input', …"""
+    """Returns `path` as a Path; raises TesseraError unless it is a readable file. what: 'model', 'test input', …"""
     path = Path(path)
     try:
         path.is_dir()
@@ -31,25 +31,25 @@ def require_file(path: str | Path, what: str) -> Path:
         raise TesseraError(f"failed to open {what} {path}: it is a folder")
     if not path.exists():
         raise TesseraError(f"failed to open {what} {path}: no such file")
-    if not path.is_file():  # to read a pipe may never end
-        raise TesseraError(f"failed to open {what} {path}: it is no regular file, but a pipe, device or socket")
+    if not path.is_file():  # reading a pipe may never end
+        raise TesseraError(f"failed to open {what} {path}: it is not a regular file, but a pipe, device or socket")
     if not os.access(path, os.R_OK):
         raise TesseraError(f"failed to open {what} {path}: no permission to read it")
     return path
 
 
 def _refuse_special(path: Path) -> None:
-    """Raises OSError where a file cannot become `path`: what is renamed to a device or a pipe takes its place, for all
-    programs of the system."""
+    """Raises OSError if a file cannot become `path`: renaming onto a device or a pipe would replace it for all programs
+    of the system."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "it is a folder")
     if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "it is no regular file, but a pipe, device or socket")
+        raise OSError(errno.EINVAL, "it is not a regular file, but a pipe, device or socket")
 
 
 def require_writable_folder(path: str | Path, shown: str | Path = "") -> Path:
-    """The folder that file `path` will be written to, made if missing. shown: what the user knows it by, if not by
-    `path`."""
+    """Returns the folder that file `path` will be written to, creating it if necessary. shown: the path as the user
+    knows it, if different."""
     folder = Path(path).resolve().parent
     try:
         if Path(path).exists() and not Path(path).is_dir():
@@ -61,7 +61,7 @@ def require_writable_folder(path: str | Path, shown: str | Path = "") -> Path:
     path = shown or path
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # os.access says yes to root on a read-only file system and for any mode: try it.
+        # os.access allows root everything, even on a read-only file system, so try to write.
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -74,8 +74,8 @@ def require_writable_folder(path: str | Path, shown: str | Path = "") -> Path:
 
 @contextlib.contextmanager
 def atomic_write(path: str | Path, size: int = 0) -> Iterator[IO[bytes]]:
-    """A binary file that becomes `path` when the block ends well and vanishes when it does not. size: bytes that it
-    will have at least, if that is known: where there is no room for them this is told at once."""
+    """Yields a binary file that becomes `path` if the block succeeds and vanishes otherwise. size: minimum size in
+    bytes, if known: a lack of space is then reported at once."""
     path = Path(path)
     try:
         _refuse_special(path)
@@ -97,13 +97,13 @@ def atomic_write(path: str | Path, size: int = 0) -> Iterator[IO[bytes]]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """A file of UTF-8. Raises TesseraError."""
+    """Writes a file in UTF-8. Raises TesseraError."""
     with atomic_write(path) as file:
         file.write(text.encode())
 
 
 def _reserve(file: IO[bytes], size: int) -> None:
-    """Room for so many bytes on the disk. The file keeps its size: it is cut to what is written where that is less."""
+    """Reserves disk space for this many bytes; the file's size stays 0."""
     try:
         os.posix_fallocate(file.fileno(), 0, size)
         os.ftruncate(file.fileno(), 0)
@@ -112,22 +112,22 @@ def _reserve(file: IO[bytes], size: int) -> None:
             raise
 
 
-NO_NAME = (errno.ENAMETOOLONG, errno.ELOOP)  # no file can have it, whatever it is for
+NO_NAME = (errno.ENAMETOOLONG, errno.ELOOP)  # no file can have such a name
 NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 def room_hint(path: str | Path, error: OSError | str) -> str:
-    """What to do where a file did not find room, "" where something else is wrong. error: also a message with the
+    """Returns what to do if a file did not fit; "" if something else is wrong. error: may be a message with the
     system's words."""
     if isinstance(error, OSError):
         error = os.strerror(error.errno) if error.errno in NO_ROOM else ""
     if os.strerror(errno.EFBIG) in error:
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-        return "raise the limit of a file's size" + (
+        return "raise the file size limit" + (
             f", which is {limit} bytes (ulimit -f)" if limit != resource.RLIM_INFINITY else ""
         )
     if os.strerror(errno.EDQUOT) in error:
-        return "your quota of the disk is used up: remove something, or write to another disk"
+        return "your disk quota is used up: remove something, or write to another disk"
     if os.strerror(errno.ENOSPC) not in error:
         return ""
     try:
@@ -139,25 +139,26 @@ def room_hint(path: str | Path, error: OSError | str) -> str:
 
 @contextlib.contextmanager
 def staging_folder(beside: str | Path) -> Iterator[Path]:
-    """A folder on the same file system as file `beside` for files to be renamed into place; always removed."""
+    """Yields a folder on the same file system as file `beside`, for files to be renamed into place; always removes
+    it."""
     with scratch_folder(require_writable_folder(beside)) as path:
         yield path
 
 
 def save_npz(path: str | Path, tensors: Mapping[str, np.ndarray]) -> None:
-    """Writes an uncompressed .npz; unlike numpy.savez any tensor name is allowed ('file', 'a/b', …)."""
+    """Writes an uncompressed .npz; unlike numpy.savez it accepts any tensor name ('file', 'a/b', …)."""
     size = sum(np.asanyarray(tensor).nbytes for tensor in tensors.values())
     with atomic_write(path, size) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, tensor in tensors.items():
-            # A fixed time stamp: the same tensors give the same bytes.
+            # A fixed time stamp, so that the same tensors give the same bytes.
             entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
             with archive.open(entry, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(tensor), allow_pickle=False)
 
 
 def load_json(path: str | Path, what: str, hint: str = "") -> Any:
-    """The JSON in a file that a user may have made. what: 'calibration table', … Raises TesseraError that says where
-    it is none."""
+    """Reads JSON from a file that a user may have written. what: 'calibration table', … Raises TesseraError with the
+    position of an error."""
     path = require_file(path, what)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -166,27 +167,27 @@ def load_json(path: str | Path, what: str, hint: str = "") -> Any:
             f"failed to read {what} {path}: its lists or objects are nested too deep", hint=hint
         ) from error
     except UnicodeDecodeError as error:
-        raise TesseraError(f"failed to read {what} {path}: byte {error.start} is no UTF-8", hint=hint) from error
+        raise TesseraError(f"failed to read {what} {path}: byte {error.start} is not UTF-8", hint=hint) from error
     except (ValueError, OSError) as error:
-        raise TesseraError(f"failed to read {what} {path}: it is no JSON: {error}", hint=hint) from error
+        raise TesseraError(f"failed to read {what} {path}: it is not JSON: {error}", hint=hint) from error
 
 
 def load_npz(path: str | Path, what: str = "tensor file") -> dict[str, np.ndarray]:
-    """All arrays of an .npz file by name. Raises TesseraError for anything unreadable in it."""
+    """Reads all arrays of an .npz file by name. Raises TesseraError for anything unreadable in it."""
     require_file(path, what)
     try:
         with np.load(path, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ValueError("it is no .npz archive")
+                raise ValueError("it is not an .npz archive")
             return {name: archive[name] for name in archive.files}
     except MemoryError:
         raise
-    except Exception as error:  # of zipfile, zlib and numpy: whatever it is, the file is at fault
+    except Exception as error:  # from zipfile, zlib or numpy: in any case the file is at fault
         raise TesseraError(f"failed to read {what} {path}: not a readable .npz file: {error}") from error
 
 
 def load_tensors(path: str | Path, what: str = "tensor file") -> dict[str, np.ndarray]:
-    """Arrays by name of an .npz, .safetensors or .npy file (the latter under the file's stem)."""
+    """Reads arrays by name from an .npz, .safetensors or .npy file (the latter under the file's stem)."""
     from . import safetensors_io
 
     suffix = Path(path).suffix
@@ -199,7 +200,7 @@ def load_tensors(path: str | Path, what: str = "tensor file") -> dict[str, np.nd
 
 
 def load_npy(path: str | Path, what: str = "tensor file") -> np.ndarray:
-    """The array of an .npy file."""
+    """Reads the array of an .npy file."""
     require_file(path, what)
     try:
         return np.load(path, allow_pickle=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's input tensors from what the user gives: .npz, .npy, pictures, NAME=FILE pairs, or random."""
+"""A model's input tensors from the user's data: .npz, .npy, pictures, NAME=FILE pairs, or random values."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -18,10 +18,10 @@ RANDOM_SEED = 0
 
 @dataclass(frozen=True)
 class Uses:
-    """What a network does with an input: the values that it may have.
+    """How a network uses an input, which limits its values.
 
-    index_below: it is an index into so many elements. divides: it divides integers. is_fixed: sizes, indices or
-    divisors are computed from it, so that its values are not known. reaches: the ops that depend on it.
+    index_below: the input is an index into this many elements. divides: it divides integers. is_fixed: sizes, indices
+    or divisors are computed from it, so valid values are not known. reaches: the ops that depend on it.
     """
 
     index_below: int | None = None
@@ -37,7 +37,7 @@ class Uses:
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One input of a compiled model: all dims fixed; preprocess is set for picture inputs, uses if they are known."""
+    """One input of a compiled model, with fixed dims. preprocess is set for picture inputs, uses if they are known."""
 
     name: str
     shape: tuple[int, ...]
@@ -49,14 +49,14 @@ class InputSpec:
         return f"'{self.name}' {self.dtype}{list(self.shape)}"
 
     def cast(self, array: np.ndarray) -> np.ndarray:
-        """The array in the input's type. numpy lacks bfloat16: its values are float32, rounded."""
+        """Returns the array in the input's type. numpy lacks bfloat16; such values are float32, rounded."""
         if self.dtype == "bfloat16":
             return round_bfloat16(np.asarray(array))
         return np.asarray(array, dtype=self.dtype, order="C")
 
     @property
     def array_dtype(self) -> str:
-        """The numpy type of its arrays."""
+        """The numpy type of the input's arrays."""
         return "float32" if self.dtype == "bfloat16" else self.dtype
 
     @property
@@ -65,10 +65,10 @@ class InputSpec:
 
 
 def load_inputs(given: str, specs: Sequence[InputSpec], flag: str = "--input") -> dict[str, np.ndarray]:
-    """Arrays for all inputs from the value of a flag.
+    """Returns arrays for all inputs from the value of a flag.
 
-    given: FILE or NAME=FILE[,NAME=FILE…]; FILE is .npz (arrays by input name), .npy or a picture (one
-    input). Raises TesseraError where names, shapes or types are not the model's.
+    given: FILE or NAME=FILE[,NAME=FILE…]; FILE is .npz (arrays by input name), .npy or a picture (one input). Raises
+    TesseraError if names, shapes or types do not match the model's.
     """
     parts = given.split(",")
     if all("=" in part for part in parts) and not Path(given).exists():
@@ -85,8 +85,8 @@ def load_inputs(given: str, specs: Sequence[InputSpec], flag: str = "--input") -
         require_file(given, flag)
         if len(specs) != 1:
             raise TesseraError(
-                f"{flag} {given}: one file for {len(specs)} inputs",
-                hint=f"give an .npz, or {flag} NAME=FILE,NAME=FILE",
+                f"{flag} {given}: one file given for {len(specs)} inputs",
+                hint=f"pass an .npz, or {flag} NAME=FILE,NAME=FILE",
                 details=_expected(specs),
             )
         arrays = {specs[0].name: _one_array(given, specs[0], flag)}
@@ -103,16 +103,16 @@ def _one_array(file: str, spec: InputSpec, flag: str) -> np.ndarray:
 
 
 def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], what: str) -> dict[str, np.ndarray]:
-    """The arrays in the model's order and exact types; TesseraError names everything that does not fit.
+    """Returns the arrays in the model's order and exact types; raises TesseraError that lists every mismatch.
 
-    A float64 array is taken for a float32 input and an int32 one for int64, since numpy makes those
-    by default and no value is lost that the model could see; any float for bfloat16, which numpy lacks; any other type
-    is refused.
+    A float64 array is accepted for a float32 input and an int32 one for int64, because numpy creates them by default
+    and no value visible to the model is lost; any float is accepted for bfloat16, which numpy lacks. Any other type is
+    rejected.
     """
     problems = []
     for name in arrays:
         if all(spec.name != name for spec in specs):
-            problems.append(f"'{name}' is no input of the model")
+            problems.append(f"'{name}' is not an input of the model")
     checked: dict[str, np.ndarray] = {}
     for spec in specs:
         if spec.name not in arrays:
@@ -122,9 +122,9 @@ def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], w
         if spec.dtype == "bfloat16" and array.dtype == np.dtype("V2"):  # as numpy saves ml_dtypes.bfloat16
             array = from_bfloat16(array.view(np.uint16))
         if array.shape != spec.shape:
-            problems.append(f"input '{spec.name}' has shape {list(array.shape)}, the model wants {list(spec.shape)}")
+            problems.append(f"input '{spec.name}' has shape {list(array.shape)}, the model expects {list(spec.shape)}")
         elif str(array.dtype) != spec.dtype and (str(array.dtype), spec.dtype) not in _SAFE:
-            problems.append(f"input '{spec.name}' has type {array.dtype}, the model wants {spec.dtype}")
+            problems.append(f"input '{spec.name}' has type {array.dtype}, the model expects {spec.dtype}")
         else:
             checked[spec.name] = spec.cast(array)
     if problems:
@@ -143,11 +143,11 @@ def _expected(specs: Sequence[InputSpec]) -> list[str]:
 def random_inputs(
     specs: Sequence[InputSpec], seed: int = RANDOM_SEED, ranges: Mapping[str, tuple[float, float]] | None = None
 ) -> dict[str, np.ndarray]:
-    """Seeded random arrays: the same for the same seed and inputs.
+    """Returns seeded random arrays, which are equal for equal seed and inputs.
 
-    Floats are uniform in the `ranges` of their input, else in [-1, 1), or what pixels 0..255 become under the model's
-    pre-processing; integers are 0 or 1, which is a valid index, token and mask nearly everywhere. Divisors of integers
-    are 1 or 2, and indices into one element are 0.
+    Floats are uniform in the `ranges` of their input, else in [-1, 1), or pixels 0..255 after the model's
+    pre-processing. Integers are 0 or 1, which is nearly always a valid index, token or mask. Divisors of integers are 1
+    or 2, and indices into one element are 0.
     """
     generator = np.random.default_rng(seed)
     arrays = {}

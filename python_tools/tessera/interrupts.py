@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and SIGTERM in a command: where they end the work and where they wait.
+"""Ctrl-C and SIGTERM in a command: where they end the work and where they are delayed.
 
-In `caught()` a signal becomes a KeyboardInterrupt, which Python raises in the main thread between any two of its
-steps: also between the making of a temporary folder and the line that would remove it, or between two renames that
-belong together. Such lines stand in `held()`, at whose end the interrupt is raised; `raised()` lets it through again
-for a block in between. All three change nothing in other threads, where Python raises no interrupts, nor under
-handlers that are not ours.
+In `caught()` a signal becomes a KeyboardInterrupt, which Python raises in the main thread between any two of its steps,
+and so also between creating a temporary folder and the line that would remove it, or between two renames that belong
+together. Such lines are enclosed in `held()`, which raises a pending interrupt at its end; `raised()` permits
+interrupts again for a nested block. None of the three affects other threads, in which Python raises no interrupts, or
+signals with foreign handlers.
 """
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import sys
 import threading
 from types import FrameType
 
-_holds = 0  # of `held()` blocks that the main thread is in
-_pending = 0  # the signal that waits; 0 is none
+_holds = 0  # number of `held()` blocks around the main thread's position
+_pending = 0  # the pending signal; 0 is none
 _seen = False
 _AGAIN = 0.01  # seconds
 
 
 def seen() -> bool:
-    """Whether a signal came since the beginning of `caught()`, which may have ended already."""
+    """Returns true if a signal came since the last `caught()` began, even if that has ended."""
     return _seen
 
 
@@ -30,7 +30,8 @@ def _on_main_thread() -> bool:
 
 
 def _in_hook(frame: FrameType | None) -> bool:
-    """Whether the main thread is in `_unraisable`, up to its very last step: a counter would have been set back."""
+    """Returns true if the main thread is in `_unraisable`, up to its very last step; a counter would be reset before
+    that."""
     while frame and frame.f_code is not _unraisable.__code__:
         frame = frame.f_back
     return frame is not None
@@ -39,7 +40,7 @@ def _in_hook(frame: FrameType | None) -> bool:
 def _receive(number: int, frame: FrameType | None) -> None:
     global _pending, _seen
     _seen = True
-    if _in_hook(frame):  # what is raised in there is lost as well
+    if _in_hook(frame):  # an exception raised there would be lost too
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)
     elif _holds:
         _pending = number
@@ -55,7 +56,7 @@ def _raise_pending() -> None:
 
 
 class held:
-    """Interrupts wait until the block ends, where one that came is raised."""
+    """Delays interrupts until the block ends, and raises a pending one there."""
 
     def __enter__(self) -> None:
         global _holds
@@ -72,7 +73,7 @@ class held:
 
 
 class raised:
-    """Takes one `held()` back: interrupts end this block unless a further one is around it."""
+    """Reverts one `held()`: interrupts end this block, unless a further `held()` is around it."""
 
     def __enter__(self) -> None:
         global _holds
@@ -90,12 +91,13 @@ class raised:
 
 
 class caught:
-    """SIGINT and SIGTERM are interrupts; held but in `raised()` blocks. SIGINT stays with a caller that decided about
-    it. At the end the signals are what they were before, and one that still waits is forgotten: the work is done.
+    """Turns SIGINT and SIGTERM into interrupts, held except in `raised()` blocks. SIGINT is left to a caller that
+    handles it. At the end the previous handlers are restored and a pending interrupt is dropped, because the work is
+    done.
 
-    ends_process: nothing but the process's end comes behind the block, so signals are ignored from there on: killed
-    now, a command whose outputs are there would look like one that was interrupted and left none. Not where SIGINT is
-    a caller's: it goes on.
+    ends_process: only the end of the process follows the block, so signals are ignored from then on: a command that is
+    killed after its outputs appeared would look like an interrupted one without outputs. Does not apply if SIGINT
+    belongs to a caller, whose process continues.
     """
 
     def __init__(self, ends_process: bool = False) -> None:
@@ -110,7 +112,7 @@ class caught:
             signal.SIGINT,
             signal.SIGTERM,
             signal.SIGALRM,
-        ):  # the last one is how _unraisable sends one again
+        ):  # _unraisable sends a signal again with the last one
             if number == signal.SIGTERM or signal.getsignal(number) is signal.SIG_DFL:
                 self._old[number] = signal.signal(number, _receive)
         self._hook, sys.unraisablehook = sys.unraisablehook, _unraisable
@@ -128,8 +130,8 @@ class caught:
 
 
 def _unraisable(fault: sys.UnraisableHookArgs) -> None:
-    """An interrupt that met a finaliser or a weak reference's callback would be lost there: it comes again a moment
-    later."""
+    """Sends an interrupt again a moment later if it hit a finaliser or a weak reference's callback, where it would be
+    lost."""
     if fault.exc_type is KeyboardInterrupt:
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)
     else:

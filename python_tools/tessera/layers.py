@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each layer of a model makes, looked at by itself: an observing variant of a model for an NPU, in which results
-leave the chip, runs beside the reference, layer by layer on the operands that the chip had, and the first wrong one is
-named with its commands."""
+"""Checks each layer of a model for an NPU: a variant whose results leave the chip runs beside the reference, layer by
+layer on the operands of the chip, and the first wrong layer is reported with its commands."""
 from __future__ import annotations
 
 import json
@@ -23,19 +22,19 @@ from .scratch import scratch_folder
 MODEL, REFERENCE, RECORD, INPUT = "layers.bmodel", "layers.mlir", "layers.json", "layers_input.safetensors"
 FILES = (MODEL, REFERENCE, "layers_weights.safetensors", RECORD, INPUT)
 COMMANDS_SHOWN = 6
-# What sums in another order come to, of the reference's range, where operands are the same; smaller types may round it
-# to the next number.
+# Differences by summation order on equal operands, relative to the reference's range; smaller types may round them to
+# the next number.
 ROUNDING = {"float16": compare.Tolerance(None, None, 2.0**-9), "bfloat16": compare.Tolerance(None, None, 2.0**-6)}
 FLOAT32_ROUNDING = compare.Tolerance(None, None, 1e-4)
-MOST_ADDRESSES = 1 << 24  # of a store, that are looked through
+MOST_ADDRESSES = 1 << 24  # largest number of a store's addresses that are searched
 
 Commands = Sequence[tuple[int, int, int, str]]
 
 
 @dataclass
 class Layer:
-    """What is known of a tensor that a layer makes. `own`: against what the reference makes of the same operands;
-    `whole`: against the reference's own way through the network. nodes, op, stream and layers are of NPU layers."""
+    """Findings about a tensor computed by a layer. own: comparison with the reference on the same operands. whole:
+    comparison with the reference's own run of the network. nodes, op, stream and layers are set for NPU layers."""
 
     tensor: str
     nodes: list[str]
@@ -46,11 +45,11 @@ class Layer:
     offset: int = 0
     own: compare.Row | None = None
     whole: compare.Row | None = None
-    equal: bool = False  # own: to the bit
+    equal: bool = False  # own: bit-equal
     wrong: bool = False
-    elements: int = 0  # of it that differ
-    first: tuple[int, ...] = ()  # the first of these
-    commands: list[str] = field(default_factory=list)  # of a wrong one
+    elements: int = 0  # number of elements that differ
+    first: tuple[int, ...] = ()  # index of the first of them
+    commands: list[str] = field(default_factory=list)  # of a wrong layer
 
     @property
     def where(self) -> str:
@@ -63,7 +62,7 @@ class Layer:
 
 @dataclass
 class Looked:
-    """All layers, in the order in which they ran; `unseen`: tensors of the reference that live inside others."""
+    """All layers in execution order. unseen: tensors of the reference that are inside other layers."""
 
     layers: list[Layer]
     unseen: list[str]
@@ -93,8 +92,8 @@ def write(
     quantize: str,
     flags: Sequence[str],
 ) -> None:
-    """FILES in `folder`, but for INPUT: the observing variant. made: what the compiler told of the model itself, whose
-    plan it follows, so that its commands are the model's, and stores."""
+    """Writes the FILES of the observing variant except INPUT to `folder`. made: the compiler's result for the model
+    itself, whose plan the variant follows, so that its commands are the model's plus stores."""
     with scratch_folder() as scratch:
         plan = scratch / "plan.json"
         plan.write_text(json.dumps(made["plan"]))
@@ -105,9 +104,9 @@ def write(
 
 
 def look(folder: Path, report: Report, tolerance: compare.Tolerance | None = None) -> Looked:
-    """Runs the variant in `folder`, whose FILES model_deploy wrote, and judges its layers: one whose bits are promised
-    has to have those that the reference makes of the same operands, any other one has to be within `tolerance` (else
-    ROUNDING's) of them, or differ in few elements by one step of a quantisation."""
+    """Runs the variant in `folder`, whose FILES model_deploy wrote, and judges its layers. A layer with guaranteed bits
+    must equal the reference's result on the same operands. Any other layer must be within `tolerance` of it (default:
+    ROUNDING), or differ in few elements by one quantisation step."""
     for name in FILES:
         if name != FILES[2]:
             require_file(folder / name, "file of --layers")
@@ -138,8 +137,8 @@ def look(folder: Path, report: Report, tolerance: compare.Tolerance | None = Non
 
 
 class _Operands(Mapping[str, np.ndarray]):
-    """What a run made of tensors of the reference, in their shapes: one that is seen reshaped has the same elements.
-    Each is in memory while it is looked at."""
+    """The run's versions of the reference's tensors, in the reference's shapes; a reshaped tensor has the same
+    elements. Each is in memory only while it is used."""
 
     def __init__(self, made: Mapping[str, np.ndarray], whole: Mapping[str, np.ndarray]) -> None:
         self._made, self._whole = made, whole
@@ -160,7 +159,7 @@ class _Operands(Mapping[str, np.ndarray]):
 
 
 def _run_variant(folder: Path, inputs: Mapping[str, np.ndarray]) -> tuple[safetensors_io.Spool, dict[str, np.ndarray]]:
-    """Its tensors in the order in which they were computed, and its outputs."""
+    """Returns the variant's tensors in the order of computation, and its outputs."""
     made, names = safetensors_io.Spool(), set()
 
     def take(name: str, array: np.ndarray) -> None:
@@ -172,7 +171,7 @@ def _run_variant(folder: Path, inputs: Mapping[str, np.ndarray]) -> tuple[safete
 
 
 def _evaluate(folder: Path, output: Path, report: Report, operands: Path | None = None) -> Mapping[str, np.ndarray]:
-    """What the reference makes of the device ops, by the name of the tensor."""
+    """Evaluates the device ops in the reference; returns the results by tensor name."""
     arguments = ["reference", "--mlir", str(folder / REFERENCE), "--input", str(folder / INPUT)]
     arguments += ["--output", str(output), "--all", *(["--operands", str(operands)] if operands else [])]
     run_compile(arguments, report, inputs=[folder / REFERENCE, folder / INPUT], reproducer_beside=".")
@@ -180,14 +179,15 @@ def _evaluate(folder: Path, output: Path, report: Report, operands: Path | None 
 
 
 def _bfloat16(path: Path) -> set[str]:
-    """Names of the tensors of a file that are bfloat16."""
+    """Returns the names of the bfloat16 tensors in a file."""
     with open(path, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     return {name for name, entry in header.items() if entry.get("dtype") == "BF16"}
 
 
 def _is_promised(layer: Layer, exceptions: Sequence[str] | None, dtype: np.dtype) -> bool:
-    """Whether all engines give the layer's bits, as the compiler says. Of the host's layers it is known of integers."""
+    """Returns true if the compiler guarantees the layer's bits on all engines; for layers on the host this is known
+    only for integers."""
     if exceptions is None or not (layer.layers or dtype.kind in "biu"):
         return False
     inexact = {node for name in exceptions for node in name.split("+")}
@@ -208,8 +208,8 @@ def _judge(layer: Layer, got: np.ndarray, right: np.ndarray, limit: compare.Tole
 
 
 def _commands(layer: Layer, got: np.ndarray, right: np.ndarray, numbered: Commands) -> list[str]:
-    """Those that make the elements that differ, as far as addresses tell; else the layer's. Numbers are of commands in
-    the program."""
+    """Returns the commands that compute the differing elements, as far as addresses show; else all of the layer.
+    Numbers are positions in the program."""
     mine = [each for each in numbered if each[0] == layer.stream and each[1] in layer.layers]
     if got.shape != right.shape or not mine:
         return [f"{number}: {text}" for _, _, number, text in mine]
@@ -221,19 +221,19 @@ def _commands(layer: Layer, got: np.ndarray, right: np.ndarray, numbered: Comman
             makers = [(n, t) for _, _, n, t in mine[:index] if source and f" y={source[1]}/" in t]
             found.update(makers[-1:] if makers else [])
             found[number] = text
-    if not any(not text.startswith("copy") for text in found.values()):  # a tile that begins before what is stored
+    if not any(not text.startswith("copy") for text in found.values()):  # the tile begins before the stored part
         found.update((n, t) for _, _, n, t in mine if not t.startswith(("copy", "fill")))
     return [f"{number}: {text}" for number, text in sorted(found.items())]
 
 
 def _item_bytes(array: np.ndarray, mine: Commands, region: str) -> int:
-    """Of an element outside the chip: bfloat16 comes as float32."""
+    """Returns the size of an element outside the chip; bfloat16 is returned as float32."""
     stored = next((t for *_, t in mine if re.search(rf" y={region}:\S+/bf16/", t)), None)
     return 2 if stored and array.dtype == np.float32 else array.dtype.itemsize
 
 
 def _stores(text: str, region: str, wanted: np.ndarray) -> bool:
-    """Whether a command writes one of these bytes of the region."""
+    """Returns true if a command writes one of these bytes of the region."""
     found = re.search(rf" y={region}:0x([0-9a-f]+)/l\d+/\w+/([-\d,]+) .*shape=([\d,]+)", text)
     if not found:
         return False
@@ -247,7 +247,7 @@ def _stores(text: str, region: str, wanted: np.ndarray) -> bool:
 
 
 def tell(report: Report, looked: Looked, every: bool = True) -> None:
-    """The table, and what is wrong."""
+    """Prints the table and a summary."""
     rows = [("layer", "ONNX nodes", "op", "tensor", "cos", "max|e|", "own max|e|", "status")]
     for layer in looked.layers:
         own, whole = layer.own, layer.whole
@@ -271,9 +271,9 @@ def tell(report: Report, looked: Looked, every: bool = True) -> None:
         report.say(compare.align(shown, right=(4, 5, 6)))
     states = Counter("equal" if layer.equal else "wrong" if layer.wrong else "rounding" for layer in looked.layers)
     report.say(
-        f"{len(looked.layers)} tensors of layers, each against the reference on the same operands: "
-        f"{states['equal']} equal to the bit, {states['rounding']} but for rounding, {states['wrong']} wrong; "
-        f"{len(looked.unseen)} more live inside layers"
+        f"{len(looked.layers)} layer tensors, each compared with the reference on the same operands: "
+        f"{states['equal']} bit-equal, {states['rounding']} equal up to rounding, {states['wrong']} wrong;  "
+        f"{len(looked.unseen)} more are inside layers"
     )
 
 
@@ -282,9 +282,9 @@ def _cut(text: str, longest: int = 36) -> str:
 
 
 def require_right(looked: Looked, what: str) -> None:
-    """Raises TesseraError with exit code 3 that names the first wrong layer and its commands."""
+    """Raises TesseraError with exit code 3, the first wrong layer and its commands."""
     if not looked.layers:
-        raise TesseraError(f"{what}: none of its layers can be looked at")
+        raise TesseraError(f"{what}: none of its layers is visible")
     if not looked.wrong:
         return
     layer = looked.wrong[0]
@@ -299,19 +299,17 @@ def require_right(looked: Looked, what: str) -> None:
             *(f"command {text}" for text in layer.commands[:COMMANDS_SHOWN]),
             *([f"… and {more} more"] if more > 0 else []),
         ],
-        hint="docs/isa.md tells what each command does; 'model_tool disasm' shows all of the model"
-        if layer.layers
-        else "",
+        hint="docs/isa.md describes the commands; 'model_tool disasm' lists all of the model's" if layer.layers else "",
     )
 
 
 def require_same(looked: Looked, outputs: Mapping[str, np.ndarray], what: str) -> None:
-    """Raises TesseraError where the model gives other outputs than its variant, whose layers are all right."""
+    """Raises TesseraError if the model's outputs differ from its variant's, whose layers are all correct."""
     for name, array in outputs.items():
         if not np.array_equal(array, looked.outputs[name], equal_nan=array.dtype.kind == "f"):
             raise TesseraError(
-                f"{what}: every layer is right where results leave the chip, but output '{name}' differs without that: "
-                "what stays in local memory is at fault",
+                f"{what}: every layer is correct if results leave the chip, but output '{name}' differs otherwise: "
+                "a tensor kept in local memory is wrong",
                 ExitCode.ACCURACY,
-                hint="see whether --opt 0, which keeps nothing there, differs too",
+                hint="check whether --opt 0, which keeps nothing there, differs too",
             )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command says where the system gives it no more memory, and how that is known.
+"""Errors of commands that run out of memory, and how they are recognised.
 
-The C++ programs have the same in bmodel_format/tools/Program.h.
+The C++ programs have the equivalent in bmodel_format/tools/Program.h.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HINT = (
     "raise the limit, make the model's inputs smaller, use fewer jobs, threads or workers, "
     "or a machine with more memory"
 )
-# Of libraries that have no exception of their own for it, and of the system for mappings and threads.
+# From libraries without an exception for it, and from the system for mappings and threads.
 _WORDS = (
     "bad_alloc",
     "cannot allocate memory",
@@ -30,13 +30,13 @@ _WORDS = (
 
 
 def told_in(text: str) -> bool:
-    """Whether a message of another library is about memory it did not get."""
+    """Returns true if a message of another library reports a lack of memory."""
     lower = text.lower()
     return any(word in lower for word in _WORDS)
 
 
 def lacks(fault: BaseException | None) -> bool:
-    """Whether an exception means that the system gave no memory, or is the consequence of one that does."""
+    """Returns true if an exception reports a lack of memory, or is the consequence of one that does."""
     for _ in range(10):
         if fault is None:
             return False
@@ -49,7 +49,7 @@ def lacks(fault: BaseException | None) -> bool:
 
 
 def error(doing: str = "", what: str = "") -> TesseraError:
-    """doing: the step under way. what: which memory could not be had, of whatever says it."""
+    """Returns the error for a lack of memory. doing: the current step. what: the report about the missing memory."""
     where = f" in '{doing}'" if doing else ""
     return TesseraError(
         f"out of memory{where}{': ' + what if what else ''}: the process has {describe()}",
@@ -59,7 +59,7 @@ def error(doing: str = "", what: str = "") -> TesseraError:
 
 
 def of_killed_child(program: str) -> TesseraError:
-    """A child that got SIGKILL, which nobody but the kernel sends that has no memory left, or a person."""
+    """Returns the error for a child killed by SIGKILL, which only a person or a kernel without memory sends."""
     return TesseraError(
         f"{program} was killed by SIGKILL: most likely the system was out of memory ({describe_limit()})",
         ExitCode.OUT_OF_MEMORY,
@@ -68,13 +68,13 @@ def of_killed_child(program: str) -> TesseraError:
 
 
 def describe() -> str:
-    """ "512 MiB of address space, 300 MiB of them in memory; the limit is 600 MiB (ulimit -v)"."""
+    """Returns e.g. "512 MiB of address space, 300 MiB of them in memory; the limit is 600 MiB (ulimit -v)"."""
     space, resident = _status("VmSize") >> 10, _status("VmRSS") >> 10
     return f"{space} MiB of address space, {resident} MiB of them in memory; {describe_limit()}"
 
 
 def describe_limit() -> str:
-    """The least of what keeps a process from more memory."""
+    """Describes the smallest limit on the process's memory."""
     for kind, text in (
         (resource.RLIMIT_AS, "the limit is {} MiB (ulimit -v)"),
         (resource.RLIMIT_DATA, "the limit is {} MiB of data (ulimit -d)"),
@@ -102,7 +102,7 @@ def _group_limit() -> int | None:
 
 
 def _status(key: str) -> int:
-    """KiB, of this process; 0 where it is not known."""
+    """Returns a value of this process in KiB; 0 if unknown."""
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as file:
             for line in file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model for an NPU does with its time, by the model of time that the chips' simulator has; for people."""
+"""Where a model for an NPU spends its time, by the timing model of the chips' simulator."""
 from __future__ import annotations
 
 import json
@@ -20,8 +20,8 @@ FILES = ("report.json", "layers.csv", "trace.json", "memory.json", "local.svg", 
 def measure(
     model: str | Path, chip_set: Sequence[str] = (), folder: str | Path | None = None, stage: int | None = None
 ) -> dict[str, Any]:
-    """The report on a .bmodel, as docs/isa.md describes it; with `folder` its FILES are written there. stage: of all
-    in the file, from 0; default: the first for an NPU.
+    """Returns the report on a .bmodel (docs/isa.md); with `folder`, writes FILES there. stage: index among all in the
+    file; default: the first for an NPU.
 
     chip_set: changes of the chip such as 'memories.ddr.gbps=8'. Raises TesseraError, also for a file of another chip.
     """
@@ -37,21 +37,22 @@ def measure(
     told = json.loads(_run(model, *command))
     if told.get("report_version") != REPORT_VERSION:
         raise TesseraError(
-            f"{find_program('npu-perf')} writes reports of version {told.get('report_version', 0)}, these tools read "
+            f"{find_program('npu-perf')} writes reports of version {told.get('report_version', 0)}; this package reads "
             "version "
-            f"{REPORT_VERSION}: they are of two builds",
-            hint="build all of it with ./dev build, or install the wheel again",
+            f"{REPORT_VERSION}: they belong to different builds",
+            hint="build everything with ./dev build, or reinstall the wheel",
         )
     return told
 
 
 def commands(model: str | Path, stage: int) -> list[str]:
-    """The commands of a stage's program, one a line, with the layer (ONNX nodes) behind a '#'."""
+    """Returns the commands of a stage's program, one per line, with the layer (ONNX nodes) after a '#'."""
     return _run(model, "--stage", str(stage), "--commands").splitlines()
 
 
 def numbered_commands(model: str | Path, stage: int | None = None) -> list[tuple[int, int, int, str]]:
-    """The same with numbers: of the program among the stage's, of the layer in it, of the command in it."""
+    """Returns the commands with numbers: of the program in the stage, of the layer in the program, of the command in
+    the program."""
     lines = _run(model, *([] if stage is None else ["--stage", str(stage)]), "--commands", "--numbered").splitlines()
     split = (line.split("\t", 1) for line in lines)
     return [(*map(int, numbers.split()), text) for numbers, text in split]  # type: ignore[misc]
@@ -75,7 +76,7 @@ def _run(model: str | Path, *arguments: str) -> str:
 
 
 def tell(report: Report, told: dict[str, Any], folder: str | None = None) -> None:
-    """The report's main figures and the layers that take most of the time."""
+    """Reports the main figures and the most expensive layers."""
     report.say(summary(told))
     shown = sorted(told["layers"], key=lambda layer: -layer["cycles"])[:LAYERS_SHOWN]
     micro = told["microseconds"] / told["cycles"] if told["cycles"] else 0
@@ -94,7 +95,7 @@ def tell(report: Report, told: dict[str, Any], folder: str | None = None) -> Non
     if shown:
         report.say(compare.align(rows, right=(1, 2, 4, 5)))
     if len(told["layers"]) > len(shown):
-        report.say(f"… and {len(told['layers']) - len(shown)} more layers (--json names all, --report writes them)")
+        report.say(f"… and {len(told['layers']) - len(shown)} more layers (--json lists all, --report writes them)")
     for line in advice.lines(advice.of_perf(told))[:ADVICE_SHOWN]:
         report.say(line)
     if folder:
@@ -102,13 +103,13 @@ def tell(report: Report, told: dict[str, Any], folder: str | None = None) -> Non
 
 
 def summary(told: dict[str, Any]) -> str:
-    """Time, what binds it, what it is beyond the roofline, and what the memories hold: four lines."""
+    """Returns four lines: time and what bounds it, the excess over the roofline, and the contents of the memories."""
     shares = sorted(told.get("time_cycles", {}).items(), key=lambda share: -share[1])
     bound = ", ".join(f"{name} {percent(cycles, told['cycles'])} %" for name, cycles in shares)
     if not told["layers"] and not told.get("host"):
-        return f"{told['chip']}: no commands, the outputs are inputs or constants"
+        return f"{told['chip']}: no commands; the outputs are inputs or constants"
     if not told["layers"]:
-        return f"{told['chip']}: no commands, the host runs all of it{_host(told)}"
+        return f"{told['chip']}: no commands; the host runs all ops{_host(told)}"
     least, local = told["ddr_lower_bound_bytes"], told["local_memory"]
     ratio = f", {told['ddr_moved_bytes'] / least:.2f} times the least" if least else ""
     return (
@@ -122,8 +123,8 @@ def summary(told: dict[str, Any]) -> str:
 
 
 def beyond(told: dict[str, Any]) -> str:
-    """The roofline, and by what the time is more: of what sets the roofline the time less the least, of the rest all
-    of it. A line."""
+    """Returns a line with the roofline and the causes of the time beyond it: for the unit that sets the roofline the
+    time above the minimum, for all others their whole time."""
     roofline, spent = told["roofline"], dict.fromkeys(("matrix unit", "vector unit", "ddr"), 0.0)
     for name, cycles in told.get("time_cycles", {}).items():
         part = {"multiply": "matrix unit", "output": "matrix unit", "vector": "vector unit"}.get(name, name)
@@ -148,7 +149,7 @@ def beyond(told: dict[str, Any]) -> str:
 
 
 def _host(told: dict[str, Any]) -> str:
-    """What the host does, where it does something: times by a model of it, not by cycles that a chip keeps to."""
+    """Describes the host's part, if there is one; its times come from a cost model, not from cycles."""
     host = told.get("host")
     return (
         (

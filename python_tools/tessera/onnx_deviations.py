@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that onnxruntime computes otherwise than ONNX defines them (seen in 1.32), and equal nodes that it computes
-right.
+"""Nodes that onnxruntime computes differently from the ONNX specification (seen in 1.32), and equivalent nodes that it
+computes correctly.
 
   Resize, nearest, by sizes    source pixels are found in single precision: off by one at, or next to, ties
-  Resize, tf_crop_and_resize   a dim that keeps its size is not cropped; no equal node: left out
+  Resize, tf_crop_and_resize   a dim that keeps its size is not cropped; without equivalent: left out
   Slice, backwards             an end of INT_MAX or more is taken for the beginning instead of the last element
 """
 from __future__ import annotations
@@ -19,13 +19,12 @@ from . import onnx_pieces
 Shapes = Mapping[str, Sequence[int]]
 Constants = Callable[[str], Optional[np.ndarray]]
 Changes = Optional["tuple[str, dict[str, np.ndarray], list[Any]]"]
-"""What is wrong, constants to add, and the nodes that take the place of the one at fault; none where no equal ones
-exist."""
+"""The deviation, constants to add, and the nodes that replace the faulty one; no nodes if there is no equivalent."""
 
 
 def correct(model: Any, shapes: Shapes) -> list[str]:
-    """Replaces such nodes of the top graph, or removes them with all that depends on them; returns a line about each.
-    shapes: of all tensors, by name."""
+    """Replaces such nodes of the top graph, or removes them with all nodes that depend on them; returns a line about
+    each. shapes: of all tensors, by name."""
     from onnx import numpy_helper
 
     graph = model.graph
@@ -53,7 +52,11 @@ def correct(model: Any, shapes: Shapes) -> list[str]:
             _prefix(each, constants, prefix)
         nodes += replacement
         lost.update(node.output if not replacement else ())
-        how = "it is compared as ONNX defines it" if replacement else "it and what depends on it are not compared"
+        how = (
+            "it is compared as ONNX defines it"
+            if replacement
+            else "it and the nodes that depend on it are not compared"
+        )
         lines.append(f"node '{node.name or node.output[0]}' ({node.op_type}): {text}; {how}")
     if lines:
         copies = [node.SerializeToString() for node in nodes]
@@ -111,7 +114,7 @@ _PLACES: dict[str, Callable[[int, int, int], Fraction]] = {
     "asymmetric": lambda i, dim, size: Fraction(i * dim, size),
     "align_corners": lambda i, dim, size: Fraction(i * (dim - 1), size - 1) if size > 1 else Fraction(0),
 }
-"""The place in a dim of the input that output i has, exactly."""
+"""The exact position in a dim of the input for output i."""
 _ROUNDINGS: dict[str, Callable[[Fraction], int]] = {
     "floor": math.floor,
     "ceil": math.ceil,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an .onnx file leaves open about its tensors, so that two right engines may differ."""
+"""Properties that an .onnx file leaves open about its tensors, so that two correct engines may differ."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ _ROUNDS_ACTIVATIONS = ("DynamicQuantizeLSTM",)
 
 @dataclass(frozen=True)
 class Freedom:
-    """unordered: tensors in any order along an axis, with the axis: those of TopK with sorted = 0. coarse: tensors that
-    an implementation may compute from rounded activations."""
+    """Freedom of the implementation. unordered: tensors with any order along the given axis, i.e. results of TopK with
+    sorted = 0. coarse: tensors that may be computed from rounded activations."""
 
     unordered: dict[str, int] = field(default_factory=dict)
     coarse: frozenset[str] = frozenset()
@@ -25,7 +25,7 @@ class Freedom:
 
 
 def freedom_of(path: str | Path) -> Freedom:
-    """Looks at the nodes of the outer graph; a file that cannot be read leaves nothing open."""
+    """Inspects the nodes of the outer graph; an unreadable file leaves nothing open."""
     model = load_model(Path(path))
     unordered: dict[str, int] = {}
     coarse: set[str] = set()

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs an .onnx file in onnxruntime piece by piece, so that no more of its tensors are in memory at once than a
-budget allows.
+"""Runs an .onnx file in onnxruntime piece by piece, so that the tensors in memory stay within a budget.
 
-A session gives the outputs that are asked for all at the end. So the graph is cut into pieces of consecutive nodes,
-by the sizes of the tensors that are asked for; each piece is a model of its own, whose inputs are what earlier pieces
-computed.
+A session returns all requested outputs together at the end. Therefore the graph is cut into pieces of consecutive nodes
+by the sizes of the requested tensors. Each piece is a separate model, whose inputs were computed by earlier pieces.
 """
 from __future__ import annotations
 
@@ -25,8 +23,8 @@ def run(
     threads: int = 1,
     budget: int = BUDGET,
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """The tensors named in `wanted`, which has their sizes in bytes, in the order of the nodes. Raises TesseraError;
-    NotCut before the first tensor where the model cannot be cut: without the `onnx` package, say."""
+    """Yields the tensors named in `wanted` in the order of the nodes; the values of `wanted` are sizes in bytes. Raises
+    TesseraError; raises NotCut before the first tensor if the model cannot be cut, e.g. without the `onnx` package."""
     try:
         import onnx
     except ImportError as error:
@@ -57,7 +55,7 @@ def run(
 
 
 def keep_ancestors(model: object, outputs: Sequence[str]) -> None:
-    """Removes the nodes that no tensor in `outputs` depends on, and makes these the outputs of the graph."""
+    """Removes the nodes on which no tensor in `outputs` depends, and makes `outputs` the outputs of the graph."""
     import onnx
 
     graph = model.graph  # type: ignore[attr-defined]
@@ -79,7 +77,7 @@ def keep_ancestors(model: object, outputs: Sequence[str]) -> None:
 
 
 class NotCut(Exception):
-    """The model is to be run as a whole."""
+    """The model has to run as a whole."""
 
 
 def _cut(nodes: list, wanted: Mapping[str, int], budget: int) -> list[list]:
@@ -96,7 +94,7 @@ def _cut(nodes: list, wanted: Mapping[str, int], budget: int) -> list[list]:
 
 
 def names_read(node: object) -> set[str]:
-    """What a node reads, from within its subgraphs too."""
+    """Returns the tensors that a node reads, including those read by its subgraphs."""
     names = {name for name in node.input if name}  # type: ignore[attr-defined]
     for attribute in node.attribute:  # type: ignore[attr-defined]
         for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:

@@ -12,7 +12,7 @@ from .onnx_runner import Unreadable, reason_of
 
 
 class ReferenceModel:
-    """An .onnx file in onnx.reference, which `onnx` has since 1.13. It is slow, and every tensor of a run is in memory
+    """An .onnx file in onnx.reference, which exists since onnx 1.13. It is slow, and all tensors of a run are in memory
     at once."""
 
     def __init__(self, path: str | Path) -> None:
@@ -24,7 +24,7 @@ class ReferenceModel:
         self.name = f"onnx's reference implementation {onnx.__version__}"
         try:
             self._evaluator = ReferenceEvaluator(str(path))
-        except Exception as error:  # the package raises whatever it likes
+        except Exception as error:  # the package raises arbitrary exceptions
             raise _unreadable(error, "load") from error
         self.input_names: list[str] = list(self._evaluator.input_names)
         self.output_names: list[str] = list(self._evaluator.output_names)
@@ -33,11 +33,11 @@ class ReferenceModel:
         )
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs by name."""
+        """Returns the outputs by name."""
         return dict(self.each(inputs, dict.fromkeys(self.output_names, 0)))
 
     def each(self, inputs: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Iterator[tuple[str, np.ndarray]]:
-        """The tensors named in `sizes`; types that numpy lacks come as float32."""
+        """Yields the tensors named in `sizes`; types that numpy lacks are returned as float32."""
         try:
             with np.errstate(all="ignore"):
                 values = self._evaluator.run(None, dict(inputs), intermediate=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs an .onnx file in onnxruntime, where it is installed: the answer of the framework to compare with."""
+"""Runs an .onnx file in onnxruntime, if it is installed, as the framework to compare with."""
 from __future__ import annotations
 
 import contextlib
@@ -18,12 +18,12 @@ from .errors import TesseraError
 if TYPE_CHECKING:
     import onnx
 
-# Newer packages of onnxruntime for Linux (1.32, say; its Privacy.md) report sessions and models to their maker over
-# the network, and write an identifier into the folder for temporary files, unless this is set before they are
-# imported. Who wants that sets it to 0.
+# Newer packages of onnxruntime for Linux (e.g. 1.32; see its Privacy.md) report sessions and models to their vendor
+# over the network, and write an identifier into the folder for temporary files, unless this is set before the import.
+# Users who want that set it to 0.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-_FIRST_OPSET, _CONVERTED_OPSET = 7, 13  # what onnxruntime reads; what older files are converted to
+_FIRST_OPSET, _CONVERTED_OPSET = 7, 13  # the oldest opset that onnxruntime reads; the target for converting older files
 _ELEMENT_TYPES = {
     "tensor(float)": "float32",
     "tensor(double)": "float64",
@@ -55,7 +55,7 @@ class TensorSpec:
 
 
 def available() -> bool:
-    """True where onnxruntime can be imported."""
+    """Returns true if onnxruntime can be imported."""
     return importlib.util.find_spec("onnxruntime") is not None
 
 
@@ -66,17 +66,17 @@ def version() -> str:
 
 
 class Unreadable(TesseraError):
-    """A model that an implementation of ONNX cannot load or run: its limit, which need not be a fault of the model."""
+    """A model that an implementation of ONNX cannot load or run, which need not be a fault of the model."""
 
 
 class OnnxModel:
-    """An .onnx file in onnxruntime on the CPU. Files of opsets before 7, which it does not read, are converted by the
-    `onnx` package.
+    """An .onnx file in onnxruntime on the CPU. Files with opsets before 7, which onnxruntime does not read, are
+    converted by the `onnx` package.
 
-    every_tensor: make all named float tensors outputs as well (needs the `onnx` package; where it is
-    missing, or the model has none, only the model's own outputs are there). ends: tensors to end the network at
-    instead of its outputs. shapes: of all tensors; given, nodes that onnxruntime is known to compute otherwise than
-    ONNX defines them are replaced (onnx_deviations.py), and `deviations` has a line about each.
+    every_tensor: make all named float tensors outputs as well; without the `onnx` package, or for a model without such
+    tensors, only the model's own outputs are available. ends: tensors at which the network ends instead of its outputs.
+    shapes: of all tensors; if given, nodes that onnxruntime is known to compute differently from the ONNX specification
+    are replaced (onnx_deviations.py), and `deviations` has a line about each.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class OnnxModel:
         try:
             model, self._is_changed, own_outputs, self.deviations = _prepare(Path(path), every_tensor, ends, shapes)
         except UnicodeError as error:
-            raise Unreadable(f"onnxruntime cannot be asked about {path}: {reason_of(error)}") from error
+            raise Unreadable(f"onnxruntime cannot describe {path}: {reason_of(error)}") from error
         if self.deviations and not own_outputs:
             raise Unreadable("; ".join(self.deviations))
         try:
@@ -114,19 +114,19 @@ class OnnxModel:
             self.inputs = [_spec(value) for value in self._session.get_inputs()]
             self.outputs = [_spec(value) for value in self._session.get_outputs()]
         except UnicodeError as error:
-            raise Unreadable(f"onnxruntime cannot be asked about {path}: {reason_of(error)}") from error
+            raise Unreadable(f"onnxruntime cannot describe {path}: {reason_of(error)}") from error
         self.input_names = [spec.name for spec in self.inputs]
         self.tensors = frozenset(spec.name for spec in self.outputs)
         self.output_names = [spec.name for spec in self.outputs] if own_outputs is None else own_outputs
 
     def corrected(self, shapes: Mapping[str, Sequence[int]]) -> "OnnxModel | None":
-        """The same model with nodes as ONNX defines them in place of those that onnxruntime is known to compute
-        otherwise; None if it has none."""
+        """Returns the model with replacements for the nodes that onnxruntime is known to compute differently from ONNX;
+        None if it has none."""
         model = OnnxModel(self._path, self._threads, self._every_tensor, self._optimises, self._ends, shapes)
         return model if model.deviations else None
 
     def run(self, inputs: Mapping[str, np.ndarray], names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-        """Outputs by name (all, or those in `names`)."""
+        """Returns outputs by name (all, or those in `names`)."""
         wanted = list(names) if names is not None else [spec.name for spec in self.outputs]
         try:
             values = self._session.run(wanted, dict(inputs))
@@ -135,8 +135,8 @@ class OnnxModel:
         return {name: np.asarray(value) for name, value in zip(wanted, values) if isinstance(value, np.ndarray)}
 
     def each(self, inputs: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Iterator[tuple[str, np.ndarray]]:
-        """The tensors named in `sizes`, which has their bytes; one after the other where they are many, so that only
-        those that the caller keeps stay in memory."""
+        """Yields the tensors named in `sizes`, whose values are bytes. Large sets are computed one after the other, so
+        that only tensors kept by the caller stay in memory."""
         if sum(sizes.values()) > onnx_pieces.BUDGET and not self._optimises and not self._is_changed:
             with contextlib.suppress(onnx_pieces.NotCut):
                 yield from onnx_pieces.run(self._path, inputs, sizes, self._threads)
@@ -147,8 +147,8 @@ class OnnxModel:
 def make_session(
     model: str | bytes, path: str | Path, threads: int, optimise: bool
 ) -> "onnxruntime.InferenceSession":  # type: ignore  # noqa: F821
-    """onnxruntime's session of a file, or of the bytes of a model made of the one at `path`, beside which its
-    external data lie."""
+    """Returns onnxruntime's session for a file, or for the bytes of a model derived from the file at `path`, which
+    locates its external data."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -165,7 +165,7 @@ def make_session(
 
 
 def failure_of(error: Exception, what: str) -> TesseraError:
-    """The error of a model that onnxruntime cannot load or run: Unreadable, or of too little memory."""
+    """Returns the error for a model that onnxruntime cannot load or run: Unreadable, or out of memory."""
     text = f"{what}: {reason_of(error)}"
     return memory.error(what=text) if memory.lacks(error) or memory.told_in(str(error)) else Unreadable(text)
 
@@ -180,7 +180,7 @@ _LONGEST = 400
 
 
 def reason_of(error: Exception) -> str:
-    """The first line of an error of onnxruntime or onnx, without codes and places in its sources."""
+    """Returns the first line of an error of onnxruntime or onnx, without codes and source positions."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     for noise in _NOISE:
         line = re.sub(noise, "", line)
@@ -195,10 +195,10 @@ def _spec(value: object) -> TensorSpec:
 def _prepare(
     path: Path, every_tensor: bool, ends: Sequence[str], shapes: Mapping[str, Sequence[int]] | None
 ) -> "tuple[bytes | None, bool, list[str] | None, list[str]]":
-    """The model as onnxruntime is to read it, None where it can read the file itself or nothing can be done; whether
-    its nodes are other ones than the file's; the outputs that it has of its own, none if they all depend on nodes that
-    were left out; and which nodes were corrected. every_tensor: every node output of the top graph is a graph
-    output, behind these."""
+    """Prepares a model for onnxruntime. Returns the model to read (None if onnxruntime can read the file itself, or if
+    nothing can be done), whether its nodes differ from the file's, its own outputs (empty if all depend on nodes that
+    were left out), and a line for each corrected node. every_tensor: every node output of the top graph becomes a graph
+    output after these."""
     model = load_model(path)
     if model is None:
         return None, False, None, []
@@ -219,7 +219,7 @@ def _prepare(
 
 
 def load_model(path: Path) -> "onnx.ModelProto | None":
-    """The model as the `onnx` package reads it; None where it is missing or cannot."""
+    """Returns the model as read by the `onnx` package; None if the package is missing or cannot read it."""
     try:
         import onnx
     except ImportError:
@@ -228,12 +228,12 @@ def load_model(path: Path) -> "onnx.ModelProto | None":
         return onnx.load(str(path), load_external_data=False)
     except MemoryError:
         raise
-    except Exception:  # the importer tells what is wrong with the file; here the outputs alone will do
+    except Exception:  # the importer reports what is wrong with the file; here the outputs suffice
         return None
 
 
 def _modern(model: "onnx.ModelProto", path: str | Path) -> "tuple[onnx.ModelProto, bool]":
-    """The model in an opset that onnxruntime reads, and whether it is a converted one."""
+    """Returns the model in an opset that onnxruntime reads, and whether it was converted."""
     opsets = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")] or [1]
     if opsets[0] >= _FIRST_OPSET or not any(node.domain in ("", "ai.onnx") for node in model.graph.node):
         return model, False
@@ -248,9 +248,9 @@ def _modern(model: "onnx.ModelProto", path: str | Path) -> "tuple[onnx.ModelProt
             model.ir_version = 3
             model.opset_import.add(domain="", version=1)
         converted = version_converter.convert_version(model, _CONVERTED_OPSET)
-        del converted.graph.value_info[:]  # of no type, some of them
+        del converted.graph.value_info[:]  # some of them have no type
         return converted, True
-    except Exception as error:  # the converter raises whatever it likes
+    except Exception as error:  # the converter raises arbitrary exceptions
         raise Unreadable(f"{reads}, and onnx.version_converter cannot convert it: {reason_of(error)}") from error
 
 
@@ -270,8 +270,8 @@ _EMBEDDED = 1 << 20  # bytes
 
 
 def _embed_shapes(model: "onnx.ModelProto", folder: Path) -> None:
-    """Reads the small integer tensors that lie in other files into the model: without a file of the model
-    onnxruntime's shape inference does not find them there."""
+    """Reads small integer tensors from external files into the model, because onnxruntime's shape inference does not
+    find them for a model without a file."""
     from onnx import TensorProto, external_data_helper
 
     for tensor in model.graph.initializer:

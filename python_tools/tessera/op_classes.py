@@ -15,7 +15,7 @@ ROUNDED = frozenset(
 )
 """Ops that round an exact result once or twice."""
 ROUNDING = frozenset("quantize round floor ceil cast".split())
-"""Ops whose results jump where an operand passes from one step to the next."""
+"""Ops whose results jump if an operand crosses a threshold."""
 INTEGERS = frozenset("and or xor not bit_shift mod".split())
 FUNCTIONS = frozenset(
     "pow rsqrt exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid silu hard_swish mish "
@@ -26,7 +26,7 @@ RECOVERED = frozenset(
     "gelu silu mish hard_swish hard_sigmoid sigmoid softplus softmax layer_norm attention rope reduce batch_norm "
     "group_norm".split()
 )
-"""Ops that a network may hold as a formula of several nodes, which overflows or cancels where the op does not."""
+"""Ops that a network may express as a formula of several nodes, which overflows or cancels where the op does not."""
 _IEEE = MOVES | frozenset("add sub mul div neg abs sqrt reciprocal exp log return".split())
 _NO_PRODUCTS = MOVES | frozenset("add sub min max neg abs sign and or xor not bit_shift cast clip relu return".split())
 _ELEMENTWISE = MOVES | ROUNDED | INTEGERS | FUNCTIONS | {"return"}

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that a command is asked for: written aside, they appear together when it has ended well, or none of them
-does."""
+"""The output files of a command: written to temporary folders, they appear together after success, or not at all."""
 from __future__ import annotations
 
 import contextlib
@@ -15,30 +14,30 @@ from .scratch import Scratch
 
 
 class Outputs:
-    """Of one command. Files are written to the paths that `path` and `folder` give, and read there by whoever needs
-    them before the end; `publish` is the end."""
+    """The outputs of one command. Files are written to, and read from, the paths returned by `path` and `folder` until
+    `publish` moves them into place."""
 
     def __init__(self) -> None:
-        self._folders: dict[Path, Scratch] = {}  # where outputs go -> where they are until then
-        self._files: dict[Path, Path] = {}  # the same of files, in the order in which they appear
-        self._whole_folders: dict[Path, Path] = {}  # of which all files are outputs
-        self._kept: dict[Path, Path] = {}  # files that others made -> their new names
+        self._folders: dict[Path, Scratch] = {}  # final folder -> temporary folder
+        self._files: dict[Path, Path] = {}  # final file -> temporary file, in the order in which they appear
+        self._whole_folders: dict[Path, Path] = {}  # folders whose files are all outputs
+        self._kept: dict[Path, Path] = {}  # existing files of others -> their new names
         self._obsolete: list[Path] = []
-        self._made: list[Path] = []  # folders for outputs that were not there, the outer one first
+        self._made: list[Path] = []  # folders created for outputs, the outermost first
 
     def __enter__(self) -> "Outputs":
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """To be called where interrupts wait."""
+        """Removes the temporary folders. Call with interrupts held."""
         for scratch in self._folders.values():
             scratch.remove()
         for folder in reversed(self._made):
-            with contextlib.suppress(OSError):  # that something is in
+            with contextlib.suppress(OSError):  # if it is not empty
                 folder.rmdir()
 
     def path(self, wanted: str | Path) -> Path:
-        """Where to write what becomes the file `wanted`. Raises TesseraError where it cannot become one."""
+        """Returns where to write the file that becomes `wanted`. Raises TesseraError if it cannot become one."""
         final = Path(wanted).absolute()
         if final not in self._files:
             self._note_folders(final.parent)
@@ -47,7 +46,7 @@ class Outputs:
         return self._files[final]
 
     def folder(self, wanted: str | Path) -> Path:
-        """Where to write files of any names that come into the folder `wanted`."""
+        """Returns where to write files of any names that will appear in the folder `wanted`."""
         final = Path(wanted).absolute()
         self._note_folders(final)
         require_writable_folder(final / "x", shown=wanted)
@@ -57,8 +56,8 @@ class Outputs:
         return self._whole_folders[final]
 
     def keep_other(self, wanted: str | Path) -> str:
-        """For an output that may not replace what is there, once it is written: where another file has that name, it
-        keeps its contents under a new one. Returns what to warn of, "" for nothing."""
+        """Protects an existing file from an output whose name the user did not choose; call after writing the output. A
+        different existing file is renamed. Returns the warning, "" for none."""
         final = Path(wanted).absolute()
         if not final.exists() or filecmp.cmp(final, self._files[final], shallow=False):
             return ""
@@ -66,14 +65,14 @@ class Outputs:
         while (kept := final.with_name(f"{final.name}.{number}")).exists():
             number += 1
         self._kept[final] = kept
-        return f"{wanted} was there and is another one: it is now {Path(wanted).with_name(kept.name)}"
+        return f"{wanted} already existed with other contents; it was renamed to {Path(wanted).with_name(kept.name)}"
 
     def remove(self, path: str | Path) -> None:
-        """A file that is not needed once the outputs are there."""
+        """Removes a file that is not needed once the outputs are published."""
         self._obsolete.append(Path(path).absolute())
 
     def publish(self) -> None:
-        """All of them appear; to be called where interrupts wait. Raises TesseraError where one cannot."""
+        """Moves all outputs into place. Call with interrupts held. Raises TesseraError if one cannot appear."""
         moves = dict(self._files)
         for final, staged in self._whole_folders.items():
             moves.update(
@@ -96,7 +95,7 @@ class Outputs:
             path.unlink(missing_ok=True)
 
     def _note_folders(self, folder: Path) -> None:
-        """Those that are made for an output: where nothing comes into them they go again."""
+        """Records the folders created for an output; they are removed if they stay empty."""
         missing = [each for each in (folder, *folder.parents) if not os.path.lexists(each)]
         self._made += [each for each in reversed(missing) if each not in self._made]
 
@@ -108,7 +107,7 @@ class Outputs:
 
 
 def require_writable_file(path: str | Path) -> None:
-    """Raises TesseraError where `path` is a folder, or in one that cannot be written."""
+    """Raises TesseraError if `path` is a folder or lies in a folder that cannot be written."""
     if os.path.isdir(path):
-        raise TesseraError(f"failed to write {path}: it is a folder", hint=f"name a file in it: {Path(path) / 'NAME'}")
+        raise TesseraError(f"failed to write {path}: it is a folder", hint=f"pass a file in it: {Path(path) / 'NAME'}")
     require_writable_folder(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which part of a model runs on an accelerator and which on its host, and why; for people."""
+"""Describes which part of a model runs on an accelerator and which on its host, and why."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,14 +12,13 @@ OPS_SHOWN = 12
 
 
 def tell(report: Report, told: dict[str, Any], chip: str) -> None:
-    """The subnets as a table, and a reason for every op on the host. `told`: what the compiler calls "partition"."""
+    """Prints the subnets as a table, and a reason for every op on the host. told: "partition" of the compiler's
+    result."""
     subnets, ops = told["subnets"], told["host_ops"]
     if not ops:
-        report.say(
-            f"partition: {chip} runs all {sum(subnet['ops'] for subnet in subnets)} ops; nothing is left to the host"
-        )
+        report.say(f"partition: {chip} runs all {sum(subnet['ops'] for subnet in subnets)} ops; none run on the host")
         return
-    rows = [("subnet", "runs on", "ops", "MACs", "reads KiB", "leaves KiB", "us")]
+    rows = [("subnet", "runs on", "ops", "MACs", "reads KiB", "writes KiB", "us")]
     rows += [
         (
             subnet["name"],
@@ -41,16 +40,16 @@ def tell(report: Report, told: dict[str, Any], chip: str) -> None:
         )
     )
     if len(ops) > len(first):
-        report.say(f"… and {len(ops) - len(first)} more (--json names all)")
+        report.say(f"… and {len(ops) - len(first)} more (--json lists all)")
 
 
 def summary(told: dict[str, Any], chip: str) -> str:
-    """Shares and times, in two lines."""
+    """Returns shares and times in two lines."""
     family = next((subnet["device"] for subnet in told["subnets"] if subnet["device"] != "host"), None)
     products, microseconds = (told[f"{family}_{what}"] if family else 0 for what in ("products", "microseconds"))
     return (
         f"{percent(products, told['products'])} % of the multiplications run on {chip}; "
-        f"{told['transferred_bytes'] / 1024:.1f} KiB go from one side to the other\n"
+        f"{told['transferred_bytes'] / 1024:.1f} KiB are transferred between chip and host\n"
         f"{told['total_microseconds']:.0f} us a run: {chip} {microseconds:.0f}, host "
         f"{told['host_microseconds']:.0f} *, "
         f"hand-overs {told['hand_over_microseconds']:.0f} *   (* by a rough model of a small host: docs/partition.md)"

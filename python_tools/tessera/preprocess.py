@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a picture to an input tensor: declared once at model_transform, stored in the model, reused everywhere.
+"""Converts a picture to an input tensor, by settings declared at model_transform, stored in the model, and used by
+every tool.
 
-Order of the steps: decode, resize (plain, letterbox or short side), pad or centre-crop to the input's
-height and width, channel order, (x - mean) * scale, layout. Means and scales are per channel in the
-channel order of `pixel_format`; pixel values are 0..255.
+Order of the steps: decode, resize (plain, letterbox or short side), pad or centre-crop to the input's height and width,
+channel order, (x - mean) * scale, layout. Means and scales are per channel in the channel order of `pixel_format`;
+pixel values are 0..255.
 """
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from .errors import TesseraError, usage_error
 if TYPE_CHECKING:
     from PIL import Image
 
-MOST_PIXELS = 1 << 16  # of a side: no memory has room for the square of more
+MOST_PIXELS = 1 << 16  # per side; the square of more does not fit into memory
 PICTURE_SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".webp", ".gif", ".tif", ".tiff"}
 PIXEL_FORMATS = ("rgb", "bgr", "gray")
 DEFAULT_PIXEL_FORMAT = "bgr"
@@ -31,7 +32,7 @@ CHANNEL_FORMATS = ("nchw", "nhwc")
 
 
 def _check_numbers(key: str, value: Any) -> None:
-    """A record in a file may say anything."""
+    """Checks a value from a file, which may contain anything."""
     values = value if isinstance(value, (list, tuple)) else [value]
     if value is not None and not all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values):
         raise ValueError(f'"{key}" is {str(value)[:60]}, expected numbers')
@@ -41,9 +42,9 @@ def _check_numbers(key: str, value: Any) -> None:
 class Preprocess:
     """The pre-processing of one model.
 
-    resize_dims: (height, width) the picture is resized to; None: the input's own size.
-    keep_ratio_mode: letterbox fits the picture inside and pads with pad_value (pad_type normal: right
-    and bottom; center: all sides); short_side_scale fits the shorter side and centre-crops.
+    resize_dims: (height, width) to which the picture is resized; None: the input's own size. keep_ratio_mode: letterbox
+    fits the picture inside and pads with pad_value (pad_type normal: right and bottom; center: all sides);
+    short_side_scale fits the shorter side and centre-crops.
     """
 
     resize_dims: tuple[int, int] | None = None
@@ -57,12 +58,12 @@ class Preprocess:
     pad_type: str = "center"
 
     def to_json(self) -> str:
-        """One line of JSON, as stored in the model."""
+        """Returns one line of JSON, as stored in the model."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @staticmethod
     def from_json(text: str) -> "Preprocess":
-        """The reverse of to_json. Raises TesseraError for unknown keys or values."""
+        """Parses the result of to_json. Raises TesseraError for unknown keys or values."""
         try:
             return Preprocess.from_fields(json.loads(text))
         except (ValueError, RecursionError) as error:
@@ -70,7 +71,7 @@ class Preprocess:
 
     @staticmethod
     def from_fields(record: Mapping[str, Any]) -> "Preprocess":
-        """From the parsed JSON object. Raises TesseraError for unknown keys or values."""
+        """Converts a parsed JSON object. Raises TesseraError for unknown keys or values."""
         try:
             fields = dict(record)
             for key in ("mean", "scale", "pad_value", "resize_dims"):
@@ -85,13 +86,13 @@ class Preprocess:
         return made
 
     def check(self) -> None:
-        """Raises a usage error for values that contradict each other."""
+        """Raises a usage error for contradictory values."""
         channels = 1 if self.pixel_format == "gray" else 3
         for flag, values in (("--mean", self.mean), ("--scale", self.scale)):
             if len(values) not in (1, channels):
                 raise usage_error(
                     f"{flag} has {len(values)} values; pixel format {self.pixel_format} "
-                    f"has {channels} channel(s): give 1 or {channels}"
+                    f"has {channels} channel(s): pass 1 or {channels}"
                 )
         if self.resize_dims is not None and (len(self.resize_dims) != 2 or min(self.resize_dims) < 1):
             raise usage_error(f"--resize_dims {self.resize_dims}: expected height,width, both at least 1")
@@ -110,7 +111,7 @@ class Preprocess:
                 raise usage_error(f"{flag} '{value}': expected one of {', '.join(allowed)}")
 
     def describe(self) -> str:
-        """The chain in words, for the screen."""
+        """Describes the steps in words."""
         steps = []
         if self.resize_dims:
             mode = f" ({self.keep_ratio_mode})" if self.keep_aspect_ratio else ""
@@ -121,10 +122,10 @@ class Preprocess:
         return " -> ".join([*steps, self.channel_format])
 
     def apply(self, picture: "str | Path | Image.Image", shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
-        """The picture as a tensor of `shape` ([1,C,H,W] or [1,H,W,C] by channel_format); float32, or uint8 where the
-        model takes pixels and does the rest itself.
+        """Returns the picture as a tensor of `shape` ([1,C,H,W] or [1,H,W,C] by channel_format): float32, or uint8 if
+        the model takes pixels and does the rest itself.
 
-        Raises TesseraError where the picture cannot be read or `shape` is no picture's.
+        Raises TesseraError if the picture cannot be read or `shape` is not the shape of a picture.
         """
         height, width = self._input_size(shape)
         image = _eight_bits(read_upright(picture)).convert("L" if self.pixel_format == "gray" else "RGB")
@@ -139,8 +140,8 @@ class Preprocess:
         return np.ascontiguousarray(_pixels(values[None]) if dtype == "uint8" else values[None], dtype=dtype)
 
     def finish(self, pixels: np.ndarray, given: "Preprocess") -> np.ndarray:
-        """What this pre-processing makes of pixels [N,...] that have the order and layout of `given`: the float32
-        input of the model that `given` is what is left of."""
+        """Applies the remaining steps to pixels [N,...] with the order and layout of `given`, which is the part of this
+        pre-processing outside the model; returns the float32 input."""
         values = pixels.astype(np.float32)
         if given.channel_format == "nchw":
             values = values.transpose(0, 2, 3, 1)
@@ -157,14 +158,14 @@ class Preprocess:
         axis = 1 if self.channel_format == "nchw" else 3
         if len(shape) != 4 or shape[0] != 1 or shape[axis] != channels:
             raise TesseraError(
-                f"failed to make the input from a picture: the input is {list(shape)}, "
+                f"failed to convert a picture to the input: the input is {list(shape)}, "
                 f"a {self.pixel_format} picture gives {form}",
-                hint="give the input as .npz, or set --pixel_format / --channel_format at model_transform",
+                hint="pass the input as .npz, or set --pixel_format / --channel_format at model_transform",
             )
         return (shape[2], shape[3]) if self.channel_format == "nchw" else (shape[1], shape[2])
 
     def _place(self, image: "Image.Image", height: int, width: int) -> np.ndarray:
-        """The picture brought to height x width, as float32 [H,W,C] in RGB or gray, 0..255."""
+        """Resizes the picture to height x width; returns float32 [H,W,C] in RGB or gray, 0..255."""
         resize_h, resize_w = self.resize_dims or (height, width)
         if not self.keep_aspect_ratio:
             pixels = _resize(image, resize_h, resize_w)
@@ -198,8 +199,9 @@ def _short(values: tuple[float, ...]) -> str:
 
 
 def read_upright(picture: "str | Path | Image.Image") -> "Image.Image":
-    """Reads a picture and turns it as its EXIF orientation says: cameras store what the sensor saw and note how it was
-    held, and viewers, OpenCV and annotators show it upright. Raises TesseraError if it cannot be read."""
+    """Reads a picture and rotates it according to its EXIF orientation: cameras store the sensor's view and note how
+    they were held, and viewers, OpenCV and annotators show the picture upright. Raises TesseraError if it cannot be
+    read."""
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError as error:
@@ -217,7 +219,8 @@ def read_upright(picture: "str | Path | Image.Image") -> "Image.Image":
 
 
 def _eight_bits(image: "Image.Image") -> "Image.Image":
-    """A picture of 16 bits a pixel in 8; Pillow's own conversion would clip all values above 255 to white."""
+    """Converts a picture with 16 bits per pixel to 8; Pillow's own conversion would clip all values above 255 to
+    white."""
     from PIL import Image
 
     if not image.mode.startswith("I"):
@@ -227,7 +230,7 @@ def _eight_bits(image: "Image.Image") -> "Image.Image":
 
 
 def _resize(image: "Image.Image", height: int, width: int) -> np.ndarray:
-    """Bilinear, antialiased when shrinking; float32 [H,W,C]."""
+    """Resizes bilinearly, antialiased when shrinking; returns float32 [H,W,C]."""
     from PIL import Image
 
     if (image.height, image.width) != (height, width):
@@ -237,12 +240,12 @@ def _resize(image: "Image.Image", height: int, width: int) -> np.ndarray:
 
 
 def is_picture(path: str | Path) -> bool:
-    """True where the file's name says it is a picture."""
+    """Returns true if the file's suffix is that of a picture."""
     return Path(path).suffix.lower() in PICTURE_SUFFIXES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The pre-processing flags of model_transform."""
+    """Adds the pre-processing flags of model_transform."""
     group = parser.add_argument_group(
         "pre-processing, stored in the model and reused by every tool; y = (x - mean) * scale"
     )
@@ -259,7 +262,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--pixel_format",
         choices=PIXEL_FORMATS,
-        help=f"channel order (default: {DEFAULT_PIXEL_FORMAT}, with a warning where pictures are read)",
+        help=f"channel order (default: {DEFAULT_PIXEL_FORMAT}, with a warning if pictures are read)",
     )
     group.add_argument(
         "--channel_format", choices=CHANNEL_FORMATS, default="nchw", help="layout (default: %(default)s)"
@@ -274,7 +277,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def from_arguments(args: argparse.Namespace) -> Preprocess | None:
-    """What the flags say; None where none of them was given."""
+    """Returns the pre-processing set by the flags; None if no flag was given."""
     made = Preprocess(
         resize_dims=_numbers("--resize_dims", args.resize_dims, int) if args.resize_dims else None,  # type: ignore
         keep_aspect_ratio=args.keep_aspect_ratio,
@@ -291,13 +294,13 @@ def from_arguments(args: argparse.Namespace) -> Preprocess | None:
 
 
 def default_order_warning(args: argparse.Namespace, picture: str | None) -> str:
-    """Returns a warning if pictures are read in the default channel order that nobody asked for; "" otherwise.
+    """Returns a warning if pictures are read in the default channel order without a request for it; "" otherwise.
     picture: the file of --input or --test_input, if there is one."""
     if args.pixel_format or (from_arguments(args) is None and not (picture and is_picture(picture))):
         return ""
     return (
         f"pictures are read as {DEFAULT_PIXEL_FORMAT}, the default: most ONNX networks were trained on rgb; "
-        "--pixel_format rgb, or bgr, settles it"
+        "pass --pixel_format rgb or bgr"
     )
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C++ programs as children of a command: found, started so that they end when it ends, and how they ended."""
+"""The C++ programs as children of a command: finding them, tying their life to this process, and interpreting how they
+ended."""
 from __future__ import annotations
 
 import ctypes
@@ -19,7 +20,7 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def find_program(name: str) -> str:
-    """Path of a program of this build or installation. Raises TesseraError where it is missing."""
+    """Returns the path of a program of this build or installation. Raises TesseraError if it is missing."""
     package = Path(__file__).absolute().parent
     for folder in (package / "bin", package.parent.parent / "bin"):
         if (folder / name).is_file():
@@ -33,22 +34,22 @@ def find_program(name: str) -> str:
 
 
 def environment() -> Mapping[str, str]:
-    """For a program of ours: it ends when this process ends, even where that is killed
-    (bmodel_format/tools/Program.h). It also ends with the thread that starts it, which therefore has to wait for
-    it."""
+    """Returns the environment for a C++ program that makes it end when this process ends, even if that is killed
+    (bmodel_format/tools/Program.h). The program also ends with the thread that starts it, which therefore has to wait
+    for it."""
     return {**os.environ, "TESSERA_PARENT": str(os.getpid())}
 
 
 def end_with_parent(parent: int) -> None:
-    """The same for a Python process that `parent` has just started: to be called first."""
+    """Ties a Python process to `parent`, which has just started it; call this first."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before
+    if os.getppid() != parent:  # the parent ended before
         os._exit(128 + signal.SIGKILL)
 
 
 def run_program(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Runs one that prints its answer, to its end: exit codes 0, 1, 2 and 4 are for the caller. Raises TesseraError
-    for all else."""
+    """Runs a program that prints its answer, to its end. Exit codes 0, 1, 2 and 4 are returned to the caller; raises
+    TesseraError for all others."""
     try:
         result = subprocess.run(
             [find_program(name), *arguments], capture_output=True, text=True, errors="replace", env=environment()

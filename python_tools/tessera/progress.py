@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command shows while it works: numbered timed steps, then Warnings and Next steps.
+"""The screen output of a running command: numbered timed steps, then Warnings and Next steps.
 
-Plain lines where the output is no terminal, and one every ten seconds of a step that takes long; on a terminal the
-running step is shown with how far it is and what is left, with a bar where `rich` is installed.
+If the output is not a terminal, each step is a plain line, with a further line every ten seconds for long steps. On a
+terminal the running step shows its progress and the time left, with a bar if `rich` is installed.
 """
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from . import interrupts
 _NAME_WIDTH = 34
 LOG_EVERY = 10.0  # seconds
 _SCREEN_EVERY = 0.5
-_LEAST_DONE = 0.02  # share of the work; with less done the time left cannot be estimated
-_AGREEMENT = 2.0  # of two estimates of the time left, as a ratio; with less agreement none is shown
+_LEAST_DONE = 0.02  # share of the work; below this the time left cannot be estimated
+_AGREEMENT = 2.0  # ratio of two estimates of the time left, above which none is shown
 
 
 @dataclass(frozen=True)
 class At:
-    """How far work is. what: it, for people. done of total, in round `part` of `parts`; total 0: not known. began: of
-    the round, as of time.perf_counter()."""
+    """Progress of a piece of work. what: its description. done of total, in round `part` of `parts`; total 0: unknown.
+    began: start of the round, from time.perf_counter()."""
 
     what: str
     began: float
@@ -41,7 +41,7 @@ class At:
         return (self.part - 1 + min(self.done / self.total, 1.0)) / self.parts if self.total > 0 else 0.0
 
     def text(self) -> str:
-        """ "kernels: 12 of 40"."""
+        """Returns e.g. "kernels: 12 of 40"."""
         text = self.what
         if self.total > 0:
             text += f"{': ' if text else ''}{self.done} of {self.total}"
@@ -51,10 +51,10 @@ class At:
 
 
 class Remaining:
-    """Estimates the time left of work from how far it was at earlier looks.
+    """Estimates the remaining time from earlier progress.
 
-    Units of work differ: the last kernels may take a hundred times as long as the first. So there are two estimates,
-    from the pace so far and from that of the latter half of what is done, and no answer while they disagree.
+    Units of work differ: the last kernels may take a hundred times as long as the first. Therefore there are two
+    estimates, from the overall pace and from the pace of the latter half, and no answer while they disagree.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Remaining:
         self._looks: list[tuple[float, float]] = []  # time, fraction
 
     def look(self, at: At, now: float) -> float | None:
-        """Records how far work is at `now` (as of time.perf_counter()); returns the seconds left, or None."""
+        """Records the progress at `now` (from time.perf_counter()); returns the seconds left, or None."""
         if at.began != self._began:
             self._began, self._looks = at.began, []
         self._looks.append((now, at.fraction))
@@ -87,25 +87,25 @@ class Step:
         self.at: At | None = None
 
     def progress(self, done: int, total: int, what: str = "") -> None:
-        """Tells how far the step is."""
+        """Records the step's progress."""
         began = self.at.began if self.at and self.at.what == what else time.perf_counter()
         self.at = At(what, began, done, total)
 
 
 class _Ticker:
-    """Calls a function again and again, in a thread of its own, until it is stopped."""
+    """Calls a function periodically in its own thread until stopped."""
 
     def __init__(self, show: Callable[[], None], every: float) -> None:
         self._show, self._every, self._ended = show, every, threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         try:
             self._thread.start()
-        except (RuntimeError, MemoryError):  # no memory for it: then nothing is shown
+        except (RuntimeError, MemoryError):  # without memory for a thread nothing is shown
             self._ended.set()
 
     def _run(self) -> None:
         while not self._ended.wait(self._every):
-            with contextlib.suppress(Exception):  # the command is told of a closed output by its own lines
+            with contextlib.suppress(Exception):  # the command's own lines report a closed output
                 self._show()
 
     def stop(self) -> None:
@@ -115,11 +115,11 @@ class _Ticker:
 
 
 class _Screen:
-    """The line of a step that is under way."""
+    """The screen line of the running step."""
 
     def __init__(self, report: "Report", step: Step) -> None:
         self._report, self._step = report, step
-        self._bar: Any = None  # rich's, where there is one
+        self._bar: Any = None  # rich's, if installed
         self._remaining = Remaining()
         self._is_plain = False
         with interrupts.held():
@@ -142,7 +142,7 @@ class _Screen:
             print(f"{head} {seconds:7.0f} s so far{': ' + text if text else ''}", file=self._report.stream, flush=True)
             return
         if self._bar is None and not self._is_plain:
-            # The bar repeats the step's name, which stands in this line already.
+            # The bar repeats the step's name, which this line already contains.
             print("\r\033[K", end="", file=self._report.stream, flush=True)
             self._bar = _make_bar(self._report.stream, head)
             self._is_plain = self._bar is None
@@ -176,23 +176,22 @@ def _make_bar(stream: IO[str], head: str):
 
 
 def command(*words: object) -> str:
-    """As a shell reads it, whatever characters file names have."""
+    """Returns the command quoted for a shell, whatever characters file names contain."""
     return shlex.join(map(str, words))
 
 
 class Report:
     """Collects a command's steps, warnings and results, and prints them as they come.
 
-    total: number of steps announced in '[1/5]'; stream: where the text goes (None: nowhere). running: the step that
-    is under way;
-    behind: how far work is that goes on beside it, for steps that wait for that.
+    total: number of steps announced in '[1/5]'. stream: where the text goes (default: stdout). running: the current
+    step. behind: progress of work that continues beside it, for steps that wait for that work.
     """
 
     def __init__(self, total: int, stream: IO[str] | None = None, quiet: bool = False) -> None:
         self.total = total
         self.stream = stream if stream is not None else sys.stdout
         self.quiet = quiet
-        # A dumb terminal has no way to write a line anew.
+        # A dumb terminal cannot rewrite a line.
         self.terminal = not quiet and self.stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
         self.warnings: list[str] = []
         self.steps: list[dict[str, object]] = []
@@ -206,22 +205,22 @@ class Report:
         return f"[{step.place}] {name}"
 
     def say(self, text: str = "") -> None:
-        """One or more lines of human text."""
+        """Prints one or more lines of text."""
         if not self.quiet:
             print(text, file=self.stream, flush=True)
 
     def warn(self, text: str) -> None:
-        """Kept for the Warnings block at the end."""
+        """Adds a warning to the Warnings block at the end."""
         if text not in self.warnings:
             self.warnings.append(text)
 
     def step(self, name: str) -> "contextlib.AbstractContextManager[Step]":
-        """Times the block as the next of the announced steps; prints its line when it ends, also when it fails."""
+        """Times the block as the next announced step; prints its line when it ends, even if it fails."""
         self._announced += 1
         return self._timed(Step(self, f"{self._announced}/{self.total}", name))
 
     def extra_step(self, name: str) -> "contextlib.AbstractContextManager[Step]":
-        """Times a step that only the results of earlier ones ask for. It is marked + and has no number, so that the
+        """Times a step that is only needed because of earlier results. It is marked + and has no number, so that the
         announced total stays right."""
         return self._timed(Step(self, "+", name))
 
@@ -248,7 +247,7 @@ class Report:
             self.say(f"{self.head(step)} {seconds:7.2f} s   {tail}".rstrip())
 
     def finish(self, next_steps: list[str]) -> None:
-        """The last block of a command. next_steps: commands (see command()), to be copied into a shell."""
+        """Prints the last block of a command. next_steps: commands (see command()) to copy into a shell."""
         self.say(f"total {time.perf_counter() - self._began:.2f} s")
         self.say("== Warnings ==")
         for text in self.warnings or ["none"]:

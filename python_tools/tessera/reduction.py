@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest part of an ONNX graph, and the plainest inputs, that still show a failure: cut from the end, from the
-beginning, then by delta debugging (Zeller's ddmin). Nodes and tensors keep their names."""
+"""Reduces an ONNX graph and its inputs to the smallest and simplest part that still shows a failure: cuts from the end
+and from the beginning, then delta debugging (Zeller's ddmin). Nodes and tensors keep their names."""
 from __future__ import annotations
 
 import time
@@ -17,10 +17,10 @@ from .onnx_runner import OnnxModel
 if TYPE_CHECKING:
     import onnx
 
-LONGEST_SHAPE = 64  # elements: integers of one dim are sizes and axes, which a compiler wants to know
-LARGEST_FILE = (1 << 31) - (1 << 20)  # bytes; of protobuf, with some for the nodes
-ASKED_AGAIN = 3  # of what was found: a check may answer by chance
-MOST_VALUE_CHECKS = 24  # of an input
+LONGEST_SHAPE = 64  # elements: integers with one dim are sizes and axes, which a compiler has to know
+LARGEST_FILE = (1 << 31) - (1 << 20)  # bytes; protobuf's limit, with a margin for the nodes
+ASKED_AGAIN = 3  # number of repeated checks of the result: a check may answer by chance
+MOST_VALUE_CHECKS = 24  # per input
 
 Shows = Callable[["Candidate"], bool]
 
@@ -35,8 +35,8 @@ class Candidate:
 
 @dataclass
 class Network:
-    """An ONNX model and what its tensors are on one input. Nodes are told by their place in the file, which is an order
-    in which they can run."""
+    """An ONNX model and the values of its tensors on one input. Nodes are identified by their position in the file,
+    which is an order in which they can run."""
 
     model: "onnx.ModelProto"
     values: dict[str, np.ndarray]
@@ -45,17 +45,17 @@ class Network:
 
     @staticmethod
     def open(path: Path, inputs: Mapping[str, np.ndarray]) -> "Network":
-        """Runs the file in onnxruntime. Raises TesseraError where that cannot be, also for want of a package."""
+        """Runs the file in onnxruntime. Raises TesseraError if that fails or a package is missing."""
         try:
             import onnx
         except ImportError as error:
-            raise TesseraError("reducing a model needs the onnx package", hint="pip install onnx") from error
+            raise TesseraError("reducing a model requires the onnx package", hint="pip install onnx") from error
         model = onnx.load(str(path))
         if sum(each.ByteSize() for each in model.graph.initializer) > LARGEST_FILE:
             raise TesseraError(
                 f"{path} has more than {LARGEST_FILE >> 20} MiB of constants: a part is written as one .onnx, which "
-                "holds no more",
-                hint="make it smaller first: fewer layers of the same kind",
+                "cannot hold more",
+                hint="make the model smaller first, with fewer layers of the same kind",
             )
         values = OnnxModel(path, every_tensor=True, optimise=False).run(inputs)
         network = Network(model, {**inputs, **values}, [names_read(node) for node in model.graph.node])
@@ -67,8 +67,9 @@ class Network:
         return network
 
     def part(self, nodes: Sequence[int], outputs: Sequence[str] | None = None) -> Candidate | None:
-        """The model of these nodes, which reads what others make as inputs or, where that is known before a run,
-        constants. outputs: default: what no other of the nodes reads. None where a tensor has no known value."""
+        """Returns the model of these nodes. Tensors computed by other nodes become inputs, or constants if they are
+        known before a run. outputs: default: the results that no other of the nodes reads. None if the value of a
+        tensor is not known."""
         import onnx
         from onnx import helper, numpy_helper
 
@@ -107,21 +108,22 @@ class Network:
 
 
 class Reducer:
-    """Asks `shows` of parts of a network."""
+    """Calls `shows` for parts of a network."""
 
     def __init__(self, network: Network, shows: Shows, seconds: float) -> None:
         self._network, self._shows = network, shows
         self._end = time.monotonic() + seconds
         self._known: dict[tuple[int, ...], bool] = {}
         self.checks = 0
-        self.is_stable = True  # what was found shows the failure whenever it is asked
+        self.is_stable = True  # the result shows the failure every time it is checked
 
     @property
     def out_of_time(self) -> bool:
         return time.monotonic() > self._end
 
     def run(self) -> Candidate | None:
-        """The smallest part that shows the failure; None where the whole does not. Out of time: the smallest yet."""
+        """Returns the smallest part that shows the failure; None if the whole does not. Out of time, returns the
+        smallest so far."""
         nodes = list(range(len(self._network.model.graph.node)))
         if not self._is_shown_by(nodes):
             return None
@@ -145,7 +147,7 @@ class Reducer:
         return self._known[key]
 
     def _least(self, most: int, nodes_of: Callable[[int], Sequence[int]]) -> int:
-        """A count that shows it, of which half of the counts below do not: the least where more nodes show no less."""
+        """Returns a count that shows the failure, by bisection: the least one if larger counts always show it too."""
         low, high = 0, most
         while low + 1 < high:
             middle = (low + high) // 2
@@ -156,7 +158,7 @@ class Reducer:
         return high
 
     def _ddmin(self, nodes: list[int]) -> list[int]:
-        """No node of what is left can go by itself."""
+        """Removes nodes until none of the rest can be removed alone."""
         chunk = max(1, len(nodes) // 2)
         while len(nodes) > 1:
             begin = 0
@@ -173,7 +175,7 @@ class Reducer:
         return nodes
 
     def _one_output(self, nodes: Sequence[int]) -> Candidate:
-        """The part with one output only, where one shows it."""
+        """Keeps a single output if one alone shows the failure."""
         found = self._network.part(nodes)
         assert found is not None
         names = [each.name for each in found.model.graph.output]
@@ -184,7 +186,7 @@ class Reducer:
         return found
 
     def _plainer(self, candidate: Candidate) -> None:
-        """Inputs of zeros, of ones, or as few others than zero as a few checks find."""
+        """Simplifies inputs to zeros, ones, or as few nonzero elements as a few checks find."""
         for name, value in list(candidate.inputs.items()):
             if not any(self._try(candidate, name, plain) for plain in (np.zeros_like(value), np.ones_like(value))):
                 self._fewer_elements(candidate, name)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a candidate of a reduction shows the failure that is looked for: of the compiler, of its answers, or of a
-command of the user's."""
+"""Decides whether a candidate of a reduction shows the failure: of the compiler, of its results, or of a user's
+command."""
 from __future__ import annotations
 
 import re
@@ -23,9 +23,9 @@ from .reduction import Candidate
 from .targets import targets
 
 MODES = ("x86-vs-ort", "npu-vs-reference", "deploy-fails")
-RANGE = (-1.0, 4.0)  # of tensors that the compiler made
-LONGEST = (10.0, 10.0)  # seconds that a command may take, and times what the one before took
-NOT_RUN = (126, 127)  # what a shell ends with where the command cannot be run
+RANGE = (-1.0, 4.0)  # of tensors without recorded values
+LONGEST = (10.0, 10.0)  # seconds, and multiple of the previous run's time, that a command may take
+NOT_RUN = (126, 127)  # exit codes of a shell if it cannot run the command
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Compiled:
         return top_model.import_onnx(path, folder / "m_top.mlir", report, model_name="m")[0]
 
     def flags(self, model: top_model.TopModel, folder: Path, report: Report) -> list[str]:
-        """Those of the calibration table, where the precision wants one."""
+        """Returns the flag for the calibration table, if the precision needs one."""
         if not targets().precision(self.quantize).needs_table:
             return []
         info, entries = top_model.describe(model.path, report), []
@@ -56,7 +56,7 @@ class Compiled:
         return ["--calibration-table", str(path)]
 
     def deploy(self, candidate: Candidate, folder: Path, report: Report) -> tuple[top_model.TopModel, dict, list[str]]:
-        """The model in Top, what the compiler told, and its flags; folder/m.bmodel."""
+        """Compiles to folder/m.bmodel; returns the Top model, the compiler's result, and its flags."""
         model = self.top(candidate, folder, report)
         flags = self.flags(model, folder, report)
         told = top_model.deploy(model, folder / "m.bmodel", report, chip=self.chip, quantize=self.quantize, extra=flags)
@@ -64,12 +64,12 @@ class Compiled:
 
 
 class CannotTell(Exception):
-    """A candidate that cannot be judged, with the reason; it does not show the failure."""
+    """A candidate that cannot be judged, with the reason; it counts as not showing the failure."""
 
 
 class Check:
-    """Called with a candidate: whether it shows the failure. `seen`: the failure of the last one that did.
-    `not_judged`: why the last one that could not be judged could not."""
+    """Returns true if a candidate shows the failure. seen: the last failure shown. not_judged: the reason why the last
+    such candidate could not be judged."""
 
     def __init__(self, failure: Callable[[Candidate, Path], str]) -> None:
         self._failure = failure
@@ -90,7 +90,7 @@ class Check:
 
 
 def _kind(said: str) -> str:
-    """A message without names and numbers, which differ from one candidate to the next."""
+    """Returns a message without names and numbers, which differ between candidates."""
     return re.sub(r"'[^']*'|\d+", "_", said.splitlines()[0])
 
 
@@ -100,15 +100,15 @@ def of_mode(mode: str, how: Compiled, report: Report) -> Check:
 
 
 def of_command(command: str, seconds: float) -> Check:
-    """A command that fails (its exit code is not 0) shows it. It is given the model and the inputs: as {model} and
-    {inputs}, or behind its arguments. A run much longer than the first one is ended and shows nothing; the first one
-    has `seconds`. Raises TesseraError for what is no command."""
+    """Returns the check by a user's command, which shows the failure by failing (exit code not 0). It gets the model
+    and the inputs as {model} and {inputs}, or after its arguments. A run much longer than the first one is ended and
+    shows nothing; the first one is limited to `seconds`. Raises TesseraError if `command` is not a command."""
     try:
         given_words = shlex.split(command)
     except ValueError as error:
         raise usage_error(f"--check {command}: {error}") from error
     if not given_words:
-        raise usage_error("--check names no command")
+        raise usage_error("--check: the command is empty")
     limit = [seconds]
 
     def failure(candidate: Candidate, folder: Path) -> str:
@@ -124,11 +124,11 @@ def of_command(command: str, seconds: float) -> Check:
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=limit[0]
             ).returncode
         except subprocess.TimeoutExpired as error:
-            raise CannotTell(f"the command had not ended after {limit[0]:.0f} seconds: {command}") from error
+            raise CannotTell(f"the command did not end within {limit[0]:.0f} seconds: {command}") from error
         except OSError as error:
             raise TesseraError(f"--check {words[0]}: {error.strerror}", ExitCode.USAGE) from error
         if code in NOT_RUN:
-            raise TesseraError(f"--check {command}: the command was not run (exit code {code})", ExitCode.USAGE)
+            raise TesseraError(f"--check {command}: the command could not be run (exit code {code})", ExitCode.USAGE)
         limit[0] = min(limit[0], LONGEST[0] + LONGEST[1] * (time.monotonic() - begin))
         return f"the command fails: {command}" if code else ""
 
@@ -160,14 +160,14 @@ def _against_onnxruntime(candidate: Candidate, folder: Path, how: Compiled, repo
         raise CannotTell(error.message) from error
     compared = compare.compare(got, expected, tolerances.parse(None, how.quantize))
     wrong = [row for row in compared.rows if not row.passed]
-    return f"'{wrong[0].name}' is not onnxruntime's: {compare.describe(wrong[0])}".split(":")[0] if wrong else ""
+    return f"'{wrong[0].name}' differs from onnxruntime: {compare.describe(wrong[0])}".split(":")[0] if wrong else ""
 
 
 def _against_reference(candidate: Candidate, folder: Path, how: Compiled, report: Report) -> str:
-    """Of each layer, on the operands that the chip had."""
+    """Compares each layer with the reference on the chip's operands."""
     try:
         model, told, flags = how.deploy(candidate, folder, report)
-        if "plan" not in told:  # no layer runs there
+        if "plan" not in told:  # no layer runs on the NPU
             return ""
         net = bmodel.open_net(folder / "m.bmodel")
         stored = net.stored(candidate.inputs)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes safetensors files with numpy alone; the exchange format with tessera-compile.
+"""Reads and writes safetensors files with numpy only; the format for exchange with tessera-compile.
 
-A file is: 8 bytes little-endian length of the header, the header (JSON: name -> dtype, shape,
-data_offsets), then the tensors' bytes, row-major, little-endian.
+A file consists of 8 bytes with the little-endian length of the header, the header (JSON: name -> dtype, shape,
+data_offsets), and the tensors' bytes, row-major and little-endian.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MAX_HEADER = 100 << 20
 
 
 def to_bfloat16(array: np.ndarray) -> np.ndarray:
-    """The bit patterns (uint16) of float32 values rounded to nearest even; NaN stays NaN."""
+    """Returns the bit patterns (uint16) of float32 values rounded to nearest even; NaN stays NaN."""
     values = np.asarray(array, "<f4").reshape(-1)
     bits = values.view("<u4").astype(np.uint64)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
@@ -45,32 +45,34 @@ def to_bfloat16(array: np.ndarray) -> np.ndarray:
 
 
 def from_bfloat16(bits: np.ndarray) -> np.ndarray:
-    """The float32 values of bit patterns (uint16)."""
-    # Shifting a 0-d array by a Python int would give a scalar of 64 bits.
+    """Returns the float32 values of bit patterns (uint16)."""
+    # Shifting a 0-d array by a Python int would give a 64-bit scalar.
     return np.asarray(np.asarray(bits).astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def round_bfloat16(array: np.ndarray) -> np.ndarray:
-    """The nearest bfloat16 numbers, as float32."""
+    """Returns the nearest bfloat16 numbers, as float32."""
     with np.errstate(over="ignore"):
         return from_bfloat16(to_bfloat16(np.asarray(array, np.float32)))
 
 
 def save(path: str | Path, tensors: Mapping[str, np.ndarray], bfloat16: Collection[str] = ()) -> None:
-    """Writes `tensors` to `path`, all or nothing; those named in `bfloat16`, given as float32, as that type.
+    """Writes `tensors` to `path` atomically; tensors named in `bfloat16`, given as float32, are written in that type.
 
-    Raises TesseraError for a dtype the format lacks.
+    Raises TesseraError for a dtype that the format lacks.
     """
     header: dict[str, object] = {}
     offset = 0
     for name in tensors:
-        array = tensors[name]  # made when it is asked for, perhaps: twice is cheaper than all at once
+        array = tensors[name]  # possibly computed on access: twice is cheaper than all at once
         code = _CODES.get(array.dtype.newbyteorder("<")) or _CODES.get(array.dtype)
         size = array.nbytes
         if name in bfloat16:
             size, code = 2 * array.size, "BF16"
         if code is None:
-            raise TesseraError(f"failed to write tensor '{name}' to {path}: safetensors has no type {array.dtype}")
+            raise TesseraError(
+                f"failed to write tensor '{name}' to {path}: safetensors does not support type {array.dtype}"
+            )
         header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [offset, offset + size]}
         offset += size
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -84,8 +86,8 @@ def save(path: str | Path, tensors: Mapping[str, np.ndarray], bfloat16: Collecti
 
 
 class MappedTensors(Mapping[str, np.ndarray]):
-    """The tensors of a file: mapped into memory when one is asked for, and no longer than the array is held. The file
-    may be removed meanwhile. Raises TesseraError where it is not well-formed."""
+    """The tensors of a file, mapped into memory on access and only as long as the array is held. The file may be
+    removed meanwhile. Raises TesseraError if the file is not well-formed."""
 
     def __init__(self, path: str | Path) -> None:
         checked = load(path)
@@ -117,16 +119,16 @@ class MappedTensors(Mapping[str, np.ndarray]):
         return len(self._tensors)
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of each tensor."""
+        """Returns the bytes of each tensor."""
         return {
             name: int(np.prod(entry[1], dtype=np.int64)) * entry[0].itemsize for name, entry in self._tensors.items()
         }
 
 
 def load(path: str | Path) -> dict[str, np.ndarray]:
-    """Maps `path` into memory; returns read-only arrays by name (bf16 comes as float32).
+    """Maps `path` into memory; returns read-only arrays by name (bf16 is returned as float32).
 
-    Raises TesseraError where the file is not a well-formed safetensors file.
+    Raises TesseraError if the file is not a well-formed safetensors file.
     """
 
     def bad(why: str) -> TesseraError:
@@ -153,7 +155,7 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
 
 
 class Spool(Mapping[str, np.ndarray]):
-    """Tensors put aside in a temporary file, each in memory only while it is looked at. To be closed."""
+    """Tensors stored in a temporary file, each in memory only while it is used. Has to be closed."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()
@@ -189,5 +191,5 @@ def _tensor(name: str, entry: Mapping[str, Any], data: memoryview) -> np.ndarray
         return from_bfloat16(np.frombuffer(data[begin:end], "<u2")).reshape(shape)
     if code not in _DTYPES:
         raise ValueError(f"tensor '{name}' has the unknown type {code}")
-    # Bytes in front of it, of smaller types, may leave a tensor at any address.
+    # Smaller types before a tensor may leave it at an unaligned address.
     return np.require(np.frombuffer(data[begin:end], _DTYPES[code]), requirements="A").reshape(shape)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temporary folders that do not outlive the process: removed at the end of their block, or, where it was killed, by
-the next one.
+"""Temporary folders that do not outlive the process: removed at the end of their block or, if the process was killed,
+by the next process.
 
-Each holds a locked file while it is in use. The kernel gives the lock back when its process ends, whatever ends it: a
-folder with such a file that can be locked belongs to nobody. A folder without one is not ours to remove.
+Each contains a locked file while it is in use. The kernel releases the lock when the process ends for whatever reason,
+so a folder with an unlocked file of this kind is abandoned. A folder without such a file does not belong to Tessera and
+is not removed.
 """
 from __future__ import annotations
 
@@ -19,18 +20,18 @@ from typing import Iterator
 
 from . import interrupts
 
-_OWNER = ".owner"  # what is written into it is for people
+_OWNER = ".owner"  # its contents are for people
 _BESIDE, _TEMPORARY = ".tessera-", "tessera-"
-_NAME = re.compile(r"\.?tessera-[a-z0-9_]{8}")  # what mkdtemp makes of the two
+_NAME = re.compile(r"\.?tessera-[a-z0-9_]{8}")  # the names that mkdtemp generates with the two prefixes
 _INSIDE = re.compile(r"/\.tessera-[a-z0-9_]{8}(?=/)")
 _in_use: set[Path] = set()  # by this process
-_cleaned: set[Path] = set()  # folders that were looked through
+_cleaned: set[Path] = set()  # folders that were searched for abandoned ones
 
 
 @contextlib.contextmanager
 def scratch_folder(beside: Path | None = None) -> Iterator[Path]:
-    """A folder in `beside` (default: where the system keeps temporary files), removed at the end also by an
-    interrupt."""
+    """Yields a folder in `beside` (default: the system's folder for temporary files), which is removed at the end, even
+    by an interrupt."""
     with interrupts.held():
         scratch = Scratch(beside)
         try:
@@ -41,7 +42,7 @@ def scratch_folder(beside: Path | None = None) -> Iterator[Path]:
 
 
 class Scratch:
-    """The same without a block: to be made and removed where interrupts wait."""
+    """A scratch folder without a block. Create and remove it with interrupts held."""
 
     def __init__(self, beside: Path | None = None) -> None:
         around = beside or Path(tempfile.gettempdir())
@@ -58,7 +59,7 @@ class Scratch:
 
 
 def remove_abandoned(around: Path) -> None:
-    """Removes what killed processes have left in a folder."""
+    """Removes the folders that killed processes have left."""
     try:
         with os.scandir(around) as entries:
             found = [
@@ -81,7 +82,8 @@ def remove_abandoned(around: Path) -> None:
 
 
 def lasting_folder(path: Path) -> Path:
-    """The folder `path`, or the one it is in, if that stays; else the one that holds the scratch folder around it."""
+    """Returns the folder `path`, or the one that contains it, if it is permanent; else the folder that contains the
+    outermost scratch folder around it."""
     path = path.resolve()
     around = [folder for folder in (path, *path.parents) if folder in _in_use]
     if around:
@@ -90,19 +92,19 @@ def lasting_folder(path: Path) -> Path:
 
 
 def without_scratch(text: str) -> str:
-    """A message about a file in a folder that is beside the user's: about that one."""
+    """Removes scratch folders from a message, so that it names the user's file."""
     return _INSIDE.sub("", text)
 
 
 def _make(around: Path, prefix: str) -> tuple[Path, int]:
-    """A new folder and the descriptor that holds its lock."""
+    """Returns a new folder and the descriptor that holds its lock."""
     while True:
         path = Path(tempfile.mkdtemp(dir=around, prefix=prefix)).resolve()
         lock = -1
         try:
             lock = os.open(path / _OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            with contextlib.suppress(OSError):  # a file system without locks: then nobody can take it for abandoned
-                fcntl.flock(lock, fcntl.LOCK_EX)  # who removes abandoned folders may hold it at this moment
+            with contextlib.suppress(OSError):  # without locks on this file system, nobody can take it for abandoned
+                fcntl.flock(lock, fcntl.LOCK_EX)  # a process that removes abandoned folders may hold it right now
             if _is_same(path / _OWNER, lock):
                 with contextlib.suppress(OSError):
                     os.write(lock, f"{os.getpid()} on {os.uname().nodename}\n".encode())
@@ -114,7 +116,7 @@ def _make(around: Path, prefix: str) -> tuple[Path, int]:
             if lock >= 0:
                 os.close(lock)
             raise
-        if lock >= 0:  # it was taken for abandoned before it was locked
+        if lock >= 0:  # another process took the folder for abandoned before it was locked
             os.close(lock)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several .bmodel files of one network, for other shapes or chips, as one that stores equal constants once."""
+"""Combines several .bmodel files of one network, for different shapes or chips, to one that stores equal constants
+once."""
 from __future__ import annotations
 
 import json
@@ -11,14 +12,14 @@ from .files import staging_folder
 from .programs import run_program
 from .progress import Report
 
-LEAST_SHARED = 0.5  # of the constants, where two stages of one network are for one chip
+LEAST_SHARED = 0.5  # of the constants, for two stages of one network on one chip
 
 
 def combine(
     files: Sequence[Path], output: Path, report: Report, names: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """Writes `output`, whole or not at all. Returns for each file its name (default: its path), constant_bytes and
-    new_bytes: what no file before it has. Raises TesseraError where the files do not go together."""
+    """Writes `output` atomically. Returns for each file its name (default: its path), constant_bytes, and new_bytes,
+    which no earlier file contains. Raises TesseraError if the files do not fit together."""
     names = names or [str(path) for path in files]
     with staging_folder(output) as staging:
         staged = staging / output.name
@@ -41,15 +42,15 @@ def combine(
             report.warn(
                 f"{entry['file']} has only {entry['constant_bytes'] - entry['new_bytes']} of its "
                 f"{entry['constant_bytes']} bytes of "
-                "constants in common with the files before it: is it the same network, with the same weights and "
-                "tables?"
+                "constants in common with the previous files: check that it is the same network, with the same "
+                "weights and tables"
             )
     return told
 
 
 def parse_shapes(text: str, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """ "x=1x3x224x224,y=1x8" (of one input also "1x3x224x224") as shapes by name. Raises TesseraError where it does
-    not name the inputs."""
+    """Parses "x=1x3x224x224,y=1x8" (for a single input also "1x3x224x224") to shapes by name. Raises TesseraError
+    unless it names exactly the inputs."""
     shapes: dict[str, tuple[int, ...]] = {}
     for part in text.split(","):
         name, equals, dims = part.rpartition("=")

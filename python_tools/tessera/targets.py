@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chips, precisions, and what goes with what, as the compiler tells them (`tessera-compile targets`)."""
+"""Chips, precisions and their valid combinations, as listed by the compiler (`tessera-compile targets`)."""
 from __future__ import annotations
 
 import functools
@@ -16,8 +16,8 @@ from .progress import Report
 
 @dataclass(frozen=True)
 class Precision:
-    """activations: the type that results are held in. activation_bits, weight_bits: of an element. needs_table: of
-    ranges, from run_calibration."""
+    """A precision. activations: the type in which results are stored. activation_bits, weight_bits: per element.
+    needs_table: requires ranges from run_calibration."""
 
     name: str
     activations: str
@@ -28,9 +28,9 @@ class Precision:
 
 @dataclass(frozen=True)
 class Targets:
-    """families: of each chip. chip_files: families of which a .json file may describe a chip. spellings: precisions by
-    all names. flags: those of model_deploy that are for some families only. planned_precisions: refused as not there
-    yet. rates: of each chip, multiplications a nanosecond by type."""
+    """The compiler's capabilities. families: by chip. chip_files: families whose chips a .json file may describe.
+    spellings: precisions by all their names. flags: families for which flags of model_deploy are valid, if restricted.
+    planned_precisions: rejected as not supported yet. rates: multiplications per nanosecond by chip and type."""
 
     families: Mapping[str, str]
     chip_files: tuple[str, ...]
@@ -48,26 +48,27 @@ class Targets:
         return [chip for chip, known in self.families.items() if known == family]
 
     def family(self, chip: str) -> str:
-        """Of a chip or of the description of one in a file; "" where it is neither."""
+        """Returns the family of a chip or of a chip description file; "" if it is neither."""
         if chip in self.families or Path(chip).suffix != ".json":
             return self.families.get(chip, "")
         try:
             named = json.loads(Path(chip).read_text(encoding="utf-8"))["family"]
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             named = None
-        # What is wrong with a description the compiler tells.
+        # The compiler reports what is wrong with a description.
         return str(named) if named in self.chip_files else self.chip_files[0]
 
     def is_npu(self, chip: str) -> bool:
         return self.family(chip) == "npu"
 
     def require_chip(self, chip: str) -> None:
-        """Raises TesseraError (exit code 2) for one that is none."""
+        """Raises TesseraError (exit code 2) for an unknown chip."""
         if not self.family(chip):
             raise usage_error(f"--chip '{chip}': expected one of {', '.join(self.families)}")
 
     def precision(self, name: str) -> Precision:
-        """By any of its names. Raises TesseraError for a planned one (exit code 4), and for one that is none (2)."""
+        """Returns the precision with this name or alias. Raises TesseraError for a planned one (exit code 4) and for an
+        unknown one (2)."""
         if name.upper() not in self.spellings:
             raise _refused("--quantize", name, self.planned_precisions, [known.name for known in self.precisions])
         return self.spellings[name.upper()]
@@ -76,14 +77,14 @@ class Targets:
 def _refused(flag: str, value: str, planned: tuple[str, ...], known: list[str]) -> TesseraError:
     if value in planned:
         return TesseraError(
-            f"{flag} {value} is not supported yet", ExitCode.UNSUPPORTED, hint=f"today there is: {', '.join(known)}"
+            f"{flag} {value} is not supported yet", ExitCode.UNSUPPORTED, hint=f"supported: {', '.join(known)}"
         )
     return usage_error(f"{flag} '{value}': expected one of {', '.join(known)}")
 
 
 @functools.lru_cache(maxsize=1)
 def targets() -> Targets:
-    """Asked once a process. Raises TesseraError where the compiler cannot be run."""
+    """Returns the compiler's capabilities, queried once per process. Raises TesseraError if the compiler cannot run."""
     told = run_compile(["targets"], Report(1, io.StringIO(), quiet=True))
     spellings = {}
     for entry in told["precisions"]:
@@ -102,7 +103,7 @@ def targets() -> Targets:
 
 
 class Names:
-    """A list of names in the help of a flag: the compiler is asked where the help is shown."""
+    """A list of names in a flag's help, queried from the compiler when the help is shown."""
 
     def __init__(self, family: str = "") -> None:
         self._family = family

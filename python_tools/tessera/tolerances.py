@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tolerances that checks use unless told otherwise: one table for all commands, explained in docs/numerics.md."""
+"""The default tolerances of checks: one table for all commands, explained in docs/numerics.md."""
 from __future__ import annotations
 
 from .compare import FLOAT32_FLOOR, Tolerance
@@ -17,12 +17,12 @@ DEFAULT = {
 }
 """Least similarity of every tensor by precision."""
 LEAST_OUTPUT_COSINE = 0.5
-"""A quantised model with an output below this, over all samples that it was checked on, is broken, not coarse."""
+"""A quantised model with an output below this, over all samples of the check, is broken rather than coarse."""
 
 
 def of_float_model(narrow: str) -> Tolerance:
-    """Returns the tolerance of a model that is not quantised. narrow: the narrowest type of its floats: what is rounded
-    to 16 bits differs by that much between engines."""
+    """Returns the tolerance of a model that is not quantised. narrow: the narrowest type of its floats; values rounded
+    to 16 bits differ by the corresponding tolerance between engines."""
     return DEFAULT[{"f16": "F16", "bf16": "BF16"}.get(narrow, "F32")]
 
 
@@ -32,7 +32,7 @@ ALL = ", ".join(f"{precision} {tolerance.cosine:g},{tolerance.euclid:g}" for pre
 
 
 def parse(text: str | None, precision: str = "F32") -> Tolerance:
-    """From --tolerance: 'cos', 'cos,euclid' or the name of a precision; None: the default of `precision`. Raises a
+    """Parses --tolerance: 'cos', 'cos,euclid' or the name of a precision; None: the default of `precision`. Raises a
     usage error."""
     if text is None:
         return DEFAULT[precision]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A NAME_top.mlir with its weights: made from ONNX, asked for its inputs, evaluated by the reference."""
+"""A NAME_top.mlir with its weights: imported from ONNX, queried for its inputs, evaluated by the reference."""
 from __future__ import annotations
 
 import base64
@@ -22,10 +22,10 @@ from .safetensors_io import round_bfloat16
 
 @dataclass(frozen=True)
 class TopModel:
-    """inputs, outputs: in the order of the ONNX file, all dims fixed. probabilities: outputs that a sigmoid or
-    softmax makes.
-    narrow: the types of tensors of float16 and bfloat16, which a target computes in float32.
-    padded_axes: outputs whose size along that axis is known at run time only; they have the greatest one (`pad`)."""
+    """A Top model. inputs, outputs: in the order of the ONNX file, with fixed dims. probabilities: outputs that are
+    results of a sigmoid or softmax. narrow: types of float16 and bfloat16 tensors, which a target computes in float32.
+    padded_axes: outputs whose size along this axis is known only at run time; they have the largest possible size
+    (`pad`)."""
 
     path: Path
     inputs: tuple[InputSpec, ...]
@@ -40,36 +40,36 @@ class TopModel:
 
     @property
     def quantises(self) -> bool:
-        """True where an op of the network rounds to integers of a quantisation."""
+        """True if an op of the network quantises to integers."""
         return "top.quantize" in self.path.read_text(encoding="utf-8", errors="replace")
 
     @property
     def narrow_floats(self) -> str:
-        """The narrowest type of 16 bits that a tensor of the network has: "bf16", "f16", or "" for none."""
+        """The narrowest 16-bit float type of the network's tensors: "bf16", "f16", or "" for none."""
         found = set(re.findall(r"tensor<[\dx]*(bf16|f16)>", self.path.read_text(encoding="utf-8", errors="replace")))
         return "bf16" if "bf16" in found else "f16" if found else ""
 
 
 def rounded(model: TopModel, name: str, array: np.ndarray) -> np.ndarray:
-    """A tensor as the network declares it: what a target keeps in float32 in the type of the ONNX file, of which
-    bfloat16 stays float32."""
+    """Returns a tensor rounded to the type that the network declares for it; bfloat16 values are returned as
+    float32."""
     kind = model.narrow.get(name) if array.dtype == np.float32 else None
     with np.errstate(over="ignore"):
         return array if kind is None else round_bfloat16(array) if kind == "bfloat16" else array.astype(kind)
 
 
-PADDING = -1  # behind the real entries of a padded output; 0 where the type has no such number
+PADDING = -1  # after the real entries of a padded output; 0 if the type cannot hold it
 
 
 def pad(array: np.ndarray, axis: int, size: int) -> np.ndarray:
-    """The array with as many entries along `axis` as Tessera's outputs have (unchanged where it has more)."""
+    """Returns the array padded along `axis` to the size of Tessera's outputs; unchanged if it is larger."""
     widths = [(0, max(0, size - array.shape[axis]) if d == axis else 0) for d in range(array.ndim)]
     holds_it = array.dtype.kind in "if"
     return np.pad(array, widths, constant_values=PADDING if holds_it else 0)
 
 
 def pad_output(model: TopModel, name: str, array: np.ndarray) -> np.ndarray:
-    """A framework's output as the model has it: padded alike."""
+    """Returns a framework's output padded like the model's."""
     axis = model.padded_axes.get(name)
     return (
         array
@@ -79,18 +79,18 @@ def pad_output(model: TopModel, name: str, array: np.ndarray) -> np.ndarray:
 
 
 def pad_outputs(model: TopModel, outputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """All outputs of a framework as the model has them."""
+    """Returns all outputs of a framework padded like the model's."""
     return {name: pad_output(model, name, array) for name, array in outputs.items()}
 
 
 def weights_path(mlir: str | Path) -> Path:
-    """The weights file that belongs to NAME_top.mlir: NAME_weights.safetensors beside it."""
+    """Returns the weights file of NAME_top.mlir: NAME_weights.safetensors beside it."""
     mlir = Path(mlir)
     return mlir.with_name(mlir.stem.removesuffix("_top") + "_weights.safetensors")
 
 
 def names_weights(mlir: Path) -> bool:
-    """Whether `mlir` is a module that names the weights file which belongs to it."""
+    """Returns true if `mlir` is a module that refers to its own weights file."""
     try:
         return f'top.weight_file = "{weights_path(mlir).name}"'.encode(errors="surrogateescape") in mlir.read_bytes()
     except OSError:
@@ -98,13 +98,13 @@ def names_weights(mlir: Path) -> bool:
 
 
 def check_weights_free(mlir: Path) -> None:
-    """Raises TesseraError where the weights of `mlir` would replace those of another module: NAME.mlir and
-    NAME_top.mlir have one file."""
+    """Raises TesseraError if the weights of `mlir` would replace those of another module: NAME.mlir and NAME_top.mlir
+    share one file name."""
     name = mlir.stem.removesuffix("_top")
     for other in (mlir.with_name(f"{name}.mlir"), mlir.with_name(f"{name}_top.mlir")):
         if other != mlir and names_weights(other):
             raise TesseraError(
-                f"failed to write {mlir}: its weights would replace {weights_path(mlir)}, which {other} needs",
+                f"failed to write {mlir}: its weights would replace {weights_path(mlir)}, which {other} uses",
                 hint="choose another name for --mlir, or remove the other model",
             )
 
@@ -121,10 +121,10 @@ def import_onnx(
     input_values: Sequence[str] = (),
     memory_limit: float | None = None,
 ) -> tuple[TopModel, dict]:
-    """ONNX to `mlir` and its weights, both there or neither. Returns the model and the importer's result.
+    """Imports ONNX to `mlir` and its weights atomically. Returns the model and the importer's result.
 
-    input_values: "NAME=VALUE", inputs that become constants (see fixed_inputs). memory_limit: in GiB, of a tensor and
-    of all constants that are computed.
+    input_values: "NAME=VALUE", inputs that become constants (see fixed_inputs). memory_limit: in GiB, for each tensor
+    and for all computed constants together.
     """
     require_file(model_def, "model")
     with staging_folder(mlir) as staging:
@@ -146,23 +146,26 @@ def import_onnx(
         result = run_compile(arguments, report, inputs=[model_def], reproducer_beside=mlir)
         model = _from_result(mlir, result)
         with interrupts.held():
-            # The weights first: the .mlir that names them must never stand alone, not even where the process is killed.
+            # The weights come first: the .mlir that names them must never exist without them, even if the process is
+            # killed.
             if weights_path(staged).exists():
                 weights_path(staged).replace(weights_path(mlir))
             staged.replace(mlir)
     if assumed := assumed_shapes(result):
         chosen = ",".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in assumed.items())
-        report.say(f"the file leaves the batch open, so it is 1; --input_shapes chooses another: {chosen}")
+        report.say(
+            f"the file leaves the batch size open, so it becomes 1; choose another one with --input_shapes: {chosen}"
+        )
     return model, result
 
 
 def assumed_shapes(result: Mapping[str, Any]) -> dict[str, list[int]]:
-    """The shapes of the inputs whose open batch became 1, from the importer's result."""
+    """Returns the shapes of the inputs whose open batch became 1, from the importer's result."""
     return {str(entry["name"]): list(entry["shape"]) for entry in result.get("assumed", [])}
 
 
 def fixed_inputs(result: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The inputs that the importer made constants, with their values, from its result."""
+    """Returns the inputs that the importer turned into constants, with their values, from its result."""
     return {
         str(entry["name"]): np.frombuffer(base64.b64decode(entry["base64"]), entry["dtype"]).reshape(entry["shape"])
         for entry in result.get("fixed", [])
@@ -170,26 +173,26 @@ def fixed_inputs(result: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def open_top(mlir: str | Path, report: Report) -> TopModel:
-    """Reads the inputs and outputs of a NAME_top.mlir. Raises TesseraError where it or its weights are bad."""
+    """Reads the inputs and outputs of a NAME_top.mlir. Raises TesseraError if the module or its weights are invalid."""
     path = require_file(mlir, "model")
     return _from_result(path, run_compile(["info", "--mlir", str(path)], report, inputs=[path]))
 
 
 def open_described(mlir: str | Path, report: Report) -> tuple[TopModel, dict]:
-    """open_top and describe, at once."""
+    """Combines open_top and describe."""
     info = describe(mlir, report)
     return _from_result(Path(mlir), info), info
 
 
 def describe(mlir: str | Path, report: Report) -> dict:
-    """What tessera-compile tells of a NAME_top.mlir: inputs, outputs, model_hash, model_name, and all float tensors'
-    names."""
+    """Returns tessera-compile's description of a NAME_top.mlir: inputs, outputs, model_hash, model_name, and the names
+    of all float tensors."""
     path = require_file(mlir, "model")
     return run_compile(["info", "--mlir", str(path), "--tensors"], report, inputs=[path])
 
 
 def _from_result(path: Path, result: Mapping[str, Any]) -> TopModel:
-    """From what tessera-compile tells of a module. Raises TesseraError where an input's size is open."""
+    """Converts tessera-compile's description of a module. Raises TesseraError if the size of an input is open."""
     inputs, outputs = result["inputs"], result["outputs"]
     model = TopModel(
         path,
@@ -203,7 +206,7 @@ def _from_result(path: Path, result: Mapping[str, Any]) -> TopModel:
     if open_dims:
         raise TesseraError(
             "the model does not fix the sizes of its inputs (-1 is open): " + ", ".join(map(str, open_dims)),
-            hint="make it again by model_transform, which asks for --input_shapes",
+            hint="import it again with model_transform and --input_shapes",
         )
     return model
 
@@ -222,8 +225,8 @@ def _spec(entry: Mapping[str, Any]) -> InputSpec:
 def evaluate(
     model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, every_tensor: bool = False
 ) -> safetensors_io.MappedTensors:
-    """The reference evaluator's outputs by ONNX name; with every_tensor all named tensors. In memory is what is being
-    looked at."""
+    """Returns the reference evaluator's outputs by ONNX name; with every_tensor, all named tensors. Tensors are in
+    memory only while they are used."""
     return _evaluate(model, inputs, report, ["--all"] if every_tensor else [])
 
 
@@ -234,8 +237,8 @@ def evaluate_isolated(
     tables: Sequence[str],
     report: Report,
 ) -> safetensors_io.MappedTensors:
-    """What every op of the model, quantised by `tables` (flags of tessera-compile), makes of operands as they are in
-    `reference`, by the name of the tensor: its own error, without what it inherits."""
+    """Returns, by tensor name, the result of every op of the model, quantised by `tables` (flags of tessera-compile),
+    for the operands in `reference`: its own error without inherited errors."""
     with scratch_folder() as folder:
         wanted = folder / "wanted.safetensors"
         safetensors_io.save(wanted, Floats(reference))
@@ -243,7 +246,7 @@ def evaluate_isolated(
 
 
 class Floats(Mapping[str, np.ndarray]):
-    """The float32 tensors of others, looked at one by one."""
+    """The float32 tensors of a mapping, accessed one by one."""
 
     def __init__(self, tensors: Mapping[str, np.ndarray]) -> None:
         self._tensors = tensors
@@ -264,7 +267,7 @@ UNLIMITED = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Cone:
-    """What a tensor is computed from: the names of the ops, and of the tensors that these read."""
+    """The origin of a tensor: the names of the ops that compute it, and of the tensors that they read."""
 
     ops: Sequence[str]
     reads: Sequence[str]
@@ -278,11 +281,11 @@ def evaluate_each(
     budget: int = UNLIMITED,
     only: Collection[str] = (),
 ) -> tuple[safetensors_io.MappedTensors, dict[str, Cone]]:
-    """Evaluates every tensor that `operands` names from these alone: so no difference is inherited from one op to the
-    next. What lies between and is not given is evaluated, too.
+    """Evaluates every tensor named in `operands` from the given tensors only, so that differences are not inherited
+    between ops. Intermediate tensors that are not given are evaluated too.
 
     Returns the tensors and their cones. budget: elements and multiplications to spend, on the cheapest tensors first;
-    the others are left out. only: these tensors, if there are any.
+    the rest is left out. only: evaluate just these tensors, if any.
     """
     cones: dict[str, Cone] = {}
     with scratch_folder() as folder:
@@ -301,7 +304,7 @@ def _evaluate(
     flags: Sequence[str],
     cones: dict[str, Cone] | None = None,
 ) -> safetensors_io.MappedTensors:
-    """The tensors that tessera-compile writes; cones: filled from its result."""
+    """Runs tessera-compile reference and returns the tensors. cones: filled from its result."""
     with scratch_folder() as folder:
         in_file, out_file = folder / "in.safetensors", folder / "out.safetensors"
         safetensors_io.save(in_file, inputs, bfloat16=[spec.name for spec in model.inputs if spec.dtype == "bfloat16"])
@@ -319,8 +322,7 @@ def _evaluate(
 def deploy(
     model: TopModel, bmodel: Path, report: Report, *, chip: str, quantize: str, extra: Sequence[str] = ()
 ) -> dict:
-    """Compiles to `bmodel`, whole or not at all. Returns the compiler's result; where that is `known` there is no
-    `bmodel`."""
+    """Compiles to `bmodel` atomically. Returns the compiler's result; if it is `known`, no `bmodel` is written."""
     with staging_folder(bmodel) as staging:
         staged = staging / bmodel.name
         result = run_compile(

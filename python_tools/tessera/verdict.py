@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check's comparison means: which tensors outside the tolerance are no fault, and when a quantised model is
-none to use.
+"""Judges a check's comparison: which tensors outside the tolerance are not a fault, and when a quantised model is not
+usable.
 
-Both definitions stand in docs/numerics.md.
+Both definitions are documented in docs/numerics.md.
 """
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .compare import Comparison, Row, Tolerance, compare_tensor, describe
 
 Tensors = Mapping[str, np.ndarray]
 Moved = Mapping[str, "tuple[np.ndarray, np.ndarray]"]
-"""Tensors by name, before and after inputs were rounded differently."""
+"""Tensors by name, before and after the inputs were rounded differently."""
 
 PERTURBATION = 2.0**-23
-"""By how much operands are moved, relative to each: a unit in the last place."""
+"""Relative distance by which operands are moved: a unit in the last place."""
 PERTURBATIONS = 3
 TIMES_NOISE = 4.0
-"""An element's error up to so many times the largest that the perturbations make of it is rounding ..."""
+"""An element's error up to this multiple of the largest effect of the perturbations is rounding ..."""
 UNCOVERED = 0.5
-"""... and what goes beyond that is chance, up to this share of those largest, as norms."""
+"""... and errors beyond that are chance, up to this share of the largest effects, as norms."""
 FEW = 0.01
-"""The share of a tensor that may be off by one step of its quantisation; two elements in any case."""
+"""Share of a tensor's elements that may be off by one quantisation step; two elements are always allowed."""
 
 
 def unusable(samples: Sequence[tuple[Tensors, Tensors]]) -> str:
@@ -63,8 +63,8 @@ def output_cosines(samples: Sequence[tuple[Tensors, Tensors]]) -> dict[str, floa
 
 
 class Perturbed(Mapping[str, np.ndarray]):
-    """Tensors with every float moved up or down by PERTURBATION of itself; computed when asked for, equally each
-    time."""
+    """Tensors with every float moved up or down by PERTURBATION of itself; computed on access, with the same result
+    each time."""
 
     def __init__(self, tensors: Tensors, seed: int = 0) -> None:
         self._tensors = tensors
@@ -88,11 +88,11 @@ class Perturbed(Mapping[str, np.ndarray]):
 
 @dataclass(frozen=True)
 class Judge:
-    """What the second look at a comparison needs.
+    """Data for the second look at a comparison.
 
-    evaluate: computes tensors, these or all, from such tensors as operands of their ops. outputs: the network's.
-    quantises: the network rounds to integers. freedom: what the network leaves open. rerun: outputs of one engine, and
-    the same where its inputs are moved by a unit in the last place; called only if an output is outside.
+    evaluate: computes the named tensors (or all) from the given tensors as operands of their ops. outputs: the
+    network's. quantises: the network rounds to integers. freedom: what the network leaves open. rerun: returns outputs
+    of one engine, and the same with inputs moved by a unit in the last place; called only if an output is outside.
     """
 
     evaluate: Callable[[Tensors, Collection[str]], Tensors]
@@ -102,13 +102,13 @@ class Judge:
     rerun: Callable[[], Sequence[Moved]] = tuple
 
     def excuse(self, comparison: Comparison, engines: Sequence[Tensors]) -> str:
-        """Sets `excuse` of the rows outside the tolerance where no op is at fault; returns what is, "" where nothing
-        is. engines: tensors of each engine that was compared with the evaluator, or with one another.
+        """Sets `excuse` of the rows outside the tolerance if no op is at fault; returns the fault, "" if there is none.
+        engines: tensors of each engine that was compared with the evaluator or with another engine.
 
-        Nothing is excused unless every op of every engine is right by itself: within the tolerance, or off by no more
-        than rounding explains. Then what is outside is inherited rounding. It excuses inner tensors, and
-        outputs that rounding moves as far: those of a network that rounds to integers, within the tolerance of INT8,
-        and those that `rerun` moves as far.
+        Nothing is excused unless every single op of every engine is correct: within the tolerance, or off by no more
+        than rounding explains. Then differences are inherited rounding. Inner tensors are excused, and outputs that
+        rounding moves as far: within the tolerance of INT8 for a network that rounds to integers, and outputs that
+        `rerun` moves as far.
         """
         for row in comparison.failed:
             if row.shape_differs:
@@ -117,7 +117,7 @@ class Judge:
         for tensors in engines:
             alone = self.evaluate(tensors, ())
             suspects = []
-            # The worst first; then what the engine has beyond the comparison.
+            # The worst first, then tensors of the engine that were not compared.
             names = dict.fromkeys([row.name for row in comparison.rows] + list(alone))
             for name in names:
                 if name not in tensors or name not in alone or name in comparison.excepted:
@@ -132,25 +132,25 @@ class Judge:
                 return wrong
         unseen = [row for row in comparison.failed if all(row.name not in tensors for tensors in engines)]
         if unseen:
-            return f"'{unseen[0].name}' cannot be evaluated by itself"
+            return f"'{unseen[0].name}' cannot be evaluated separately"
         self._excuse_inherited(comparison, "an order that the model leaves open" if reordered else "")
         return f"output '{comparison.failed[0].name}' is outside" if comparison.failed else ""
 
     def _in_order(self, name: str, got: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """The two in an order that can be compared, and whether it was another one."""
+        """Returns both tensors in a comparable order, and whether it was changed."""
         axis = self.freedom.unordered.get(name)
         if axis is None or np.array_equal(got, right, equal_nan=got.dtype.kind == "f"):
             return got, right, False
         return np.sort(got, axis), np.sort(right, axis), True
 
     def _wrong_by_itself(self, names: Sequence[str], tensors: Tensors, alone: Tensors, tolerance: Tolerance) -> str:
-        """What is wrong with the first of the tensors that rounding does not explain; "" where there is none."""
+        """Describes the first of the tensors whose error rounding does not explain; "" if there is none."""
         noise = [self.evaluate(Perturbed(tensors, seed), names) for seed in range(PERTURBATIONS)] if names else []
         for name in names:
             got, right, _ = self._in_order(name, tensors[name], alone[name])
             if got.shape != right.shape or not _below_noise(got, right, [each[name] for each in noise]):
                 row = compare_tensor(name, got, right, tolerance)
-                return f"'{name}' is wrong by itself, with the operands that it had: {describe(row)}"
+                return f"'{name}' is wrong, computed from its actual operands: {describe(row)}"
         return ""
 
     def _excuse_inherited(self, comparison: Comparison, reason: str) -> None:
@@ -167,8 +167,8 @@ class Judge:
 
 
 def _moves_as_far(row: Row, moved: tuple[np.ndarray, np.ndarray]) -> bool:
-    """Returns true if rounding alone moves the tensor by at least a quarter as far as `row` is off. moved: the tensor
-    as the reference gives it, and as it gives it after the inputs were rounded differently."""
+    """Returns true if rounding alone moves the tensor by at least a quarter of the error of `row`. moved: the
+    reference's tensor, and the same after the inputs were rounded differently."""
     before, after = moved
     other = compare_tensor(row.name, after, before, Tolerance(None, None))
     if row.non_finite_differs:
@@ -186,8 +186,8 @@ def _is_right(name: str, got: np.ndarray, right: np.ndarray, tolerance: Toleranc
 
 
 def one_step(got: np.ndarray, right: np.ndarray) -> bool:
-    """True where a few elements differ, by one step of a quantisation: of integers 1, of floats the one difference
-    that there is, if both sides are multiples of it."""
+    """Returns true if a few elements differ by one quantisation step: by 1 for integers; for floats by one constant
+    difference of which both sides are multiples."""
     if got.dtype.kind not in "iuf" or right.dtype.kind not in "iuf":
         return False
     differs = got != right
@@ -206,11 +206,11 @@ def one_step(got: np.ndarray, right: np.ndarray) -> bool:
 
 
 def _below_noise(got: np.ndarray, right: np.ndarray, perturbed: Sequence[np.ndarray]) -> bool:
-    """True where the error is what operands rounded a little differently make, element by element."""
+    """Returns true if the error is explained, element by element, by slightly different rounding of the operands."""
     if got.dtype.kind not in "iuf" or any(each.shape != right.shape for each in perturbed):
         return False
     finite = np.isfinite(right) & np.isfinite(got) & np.logical_and.reduce([np.isfinite(each) for each in perturbed])
-    # Where rounding decides whether there is infinity or NaN, either is right.
+    # If rounding decides whether the result is infinity or NaN, both are correct.
     matches = [_equal(got[~finite], each[~finite]) for each in (right, *perturbed)]
     if not np.logical_or.reduce(matches).all():
         return False
@@ -222,5 +222,5 @@ def _below_noise(got: np.ndarray, right: np.ndarray, perturbed: Sequence[np.ndar
 
 
 def _equal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Element by element; NaN equals NaN."""
+    """Compares element by element; NaN equals NaN."""
     return (a == b) | ((a != a) & (b != b))

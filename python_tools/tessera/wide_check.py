@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares an engine with the Top reference on inputs of any magnitude, each op by itself, element by element.
+"""Compares an engine with the Top reference on inputs of any magnitude, op by op and element by element.
 
-On such inputs a network as a whole says little: rounding grows, and one large element hides the others. So every op is
-evaluated on the operands that the engine had, and the error that is allowed follows from what the op computes.
+On such inputs the network as a whole says little: rounding grows, and one large element hides the others. Therefore
+every op is evaluated on the engine's operands, and the allowed error follows from what the op computes.
 """
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .top_model import Cone
 from .verdict import PERTURBATIONS, Perturbed, Tensors, one_step
 
 BUDGET = 15_000_000
-"""Elements and multiplications that the reference may spend: less than a second."""
+"""Elements and multiplications that the reference may spend: takes less than a second."""
 SMALLEST = 2.0**-126
-"""Results below may be flushed to zero."""
+"""Results below this may be flushed to zero."""
 _ULP = 2.0**-23
 _NOISE = 8.0
-"""An error up to this multiple of what operands make that are moved by a unit in the last place is rounding."""
+"""An error up to this multiple of the effect of moving operands by a unit in the last place is rounding."""
 _CHANCE = 0.01
-"""The share of a tensor's elements that may be further off: the perturbations are random."""
+"""Share of a tensor's elements that may be further off, because the perturbations are random."""
 
 Evaluate = Callable[[Tensors, Collection[str]], "tuple[Tensors, Mapping[str, Cone]]"]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A tensor that is wrong where its op had the engine's operands."""
+    """A tensor that is wrong although its op had the engine's operands."""
 
     name: str
     ops: tuple[str, ...]
@@ -44,7 +44,7 @@ class Fault:
         place = f" at {list(self.place)}" if self.place else ""
         ops = ", ".join(self.ops) or "a tensor"
         return (
-            f"'{self.name}' ({ops}): {self.wrong} of {self.size} elements are wrong, {self.got:.9g}{place}, right "
+            f"'{self.name}' ({ops}): {self.wrong} of {self.size} elements are wrong, {self.got:.9g}{place}, correct: "
             f"{self.right:.9g}"
         )
 
@@ -56,9 +56,9 @@ class Outcome:
 
 
 def find_faults(tensors: Tensors, evaluate: Evaluate, formulas: bool, excepts: Collection[str] = ()) -> Outcome:
-    """Evaluates each op on `tensors`, an engine's, and compares what it gives with the engine's result.
+    """Evaluates each op on the engine's `tensors` and compares the result with the engine's.
 
-    formulas: the engine may compute an op of the model by the formula that the model's file has.
+    formulas: the engine may compute an op of the model by the formula in the model's file.
     """
     right, cones = evaluate(tensors, ())
     names = [name for name in cones if name in tensors and name in right and name not in excepts]
@@ -93,20 +93,20 @@ def _may_be_noise(ops: Sequence[str], formulas: bool) -> bool:
 
 
 def _wrong(got: np.ndarray, right: np.ndarray, ops: Sequence[str], formulas: bool) -> np.ndarray | None:
-    """Returns which elements differ by more than the ops allow; None where the two cannot be compared."""
+    """Returns which elements differ by more than the ops allow; None if the two cannot be compared."""
     if got.shape != right.shape or got.dtype.kind not in "iufb":
         return None
     if right.dtype.kind != "f":
         return _wrong_integers(got, right, ops)
     computing = _computing(ops)
     relative, absolute = _allowed(computing, right, formulas)
-    # Beyond the largest number the last step may differ.
+    # Beyond the largest number, the last step may differ.
     limit = float(np.finfo(right.dtype).max)
     a, b = (np.clip(array.astype(np.float64), -limit, limit) for array in (got, right))
     with np.errstate(invalid="ignore"):
         close = (np.abs(a - b) <= relative * np.abs(b) + absolute) | (np.isnan(a) & np.isnan(b))
     if not op_classes.are_elementwise(computing) or (formulas and set(computing) & op_classes.RECOVERED):
-        close |= ~np.isfinite(got) | ~np.isfinite(right)  # by another order of a sum
+        close |= ~np.isfinite(got) | ~np.isfinite(right)  # another order of a sum
     return ~close
 
 
@@ -115,7 +115,7 @@ def _wrong_integers(got: np.ndarray, right: np.ndarray, ops: Sequence[str]) -> n
         return None
     different = got != right
     if "cast" in ops and right.dtype.kind in "iu":
-        info = np.iinfo(right.dtype)  # numbers beyond the type have no defined result
+        info = np.iinfo(right.dtype)  # numbers beyond the type do not have a defined result
         ends = [info.min, info.max, 0]
         different &= ~(np.isin(got, ends) | np.isin(right, ends))
     return different
@@ -136,7 +136,7 @@ def _allowed(ops: Sequence[str], right: np.ndarray, formulas: bool) -> tuple[flo
 
 
 def _moved(right: np.ndarray, perturbed: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Returns how far each element was moved at most, NaN where it became or was NaN."""
+    """Returns the largest movement of each element; NaN if the element is or became NaN."""
     if any(each.shape != right.shape for each in perturbed):
         return None
     with np.errstate(invalid="ignore", over="ignore"):
@@ -147,7 +147,7 @@ def _is_noise(got: np.ndarray, right: np.ndarray, wrong: np.ndarray, moved: np.n
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(got.astype(np.float64) - right)
         beyond = wrong & ~(error <= _NOISE * moved) & ~np.isnan(moved)
-    # An element in the middle between two steps may stay on one side in all runs.
+    # An element midway between two steps may stay on one side in all runs.
     chance = max(_CHANCE, float(np.mean(moved > 0)) / 2) if op_classes.ROUNDING.intersection(ops) else _CHANCE
     return int(beyond.sum()) <= max(2, chance * right.size)
 

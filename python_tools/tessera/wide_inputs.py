@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test inputs that reach where uniform numbers of [-1, 1) do not: large, tiny and special values, and integers over
-their range."""
+"""Test inputs beyond uniform numbers of [-1, 1): large, tiny and special values, and integers over their whole
+range."""
 from __future__ import annotations
 
 from typing import Mapping, Sequence
@@ -16,14 +16,14 @@ _HALVES = (0.5, 1.5, 2.5, 1.0, 2.0, 88.0, 104.0)
 
 
 def wide_inputs(specs: Sequence[InputSpec], seed: int = SEED) -> dict[str, np.ndarray]:
-    """Returns seeded arrays for all inputs; an input whose allowed values are not known gets the default's."""
+    """Returns seeded arrays for all inputs; an input whose allowed values are unknown gets the default values."""
     generator = np.random.default_rng(seed)
     usual = random_inputs(specs, seed)
     return {spec.name: _widened(generator, spec, usual[spec.name]) for spec in specs}
 
 
 def are_wide(specs: Sequence[InputSpec], arrays: Mapping[str, np.ndarray]) -> bool:
-    """Returns true if an input has other values than it may have by default."""
+    """Returns true if an input has values other than the default ones."""
     usual = random_inputs(specs, SEED)
     return any(not np.array_equal(arrays[spec.name], usual[spec.name], equal_nan=False) for spec in specs)
 
@@ -44,8 +44,8 @@ def _widened(generator: np.random.Generator, spec: InputSpec, usual: np.ndarray)
 
 
 def _floats(generator: np.random.Generator, usual: np.ndarray, reaches: frozenset[str]) -> np.ndarray:
-    """A third of the elements stay as they are, the others have any magnitude, or are 0. Elements of networks without
-    sums may be as large and as small as the type allows; one infinite element of a sum would hide all others."""
+    """Keeps a third of the elements and gives the others any magnitude, or 0. In networks without sums, elements may be
+    as large and as small as the type allows; in a sum, one infinite element would hide all others."""
     isolated = op_classes.are_elementwise(reaches)
     shape, limit = usual.shape, float(np.finfo(usual.dtype).max)
     signs = generator.choice([-1.0, 1.0], shape)
@@ -61,8 +61,8 @@ def _floats(generator: np.random.Generator, usual: np.ndarray, reaches: frozense
 
 
 def _integers(generator: np.random.Generator, usual: np.ndarray, reaches: frozenset[str], divides: bool) -> np.ndarray:
-    """Small numbers, numbers over the whole range, and both ends of it; where products might leave the type, over the
-    square root of the range. Divisors are not zero. The lowest number is left out, since its quotient by -1 does not
+    """Returns small numbers, numbers over the whole range, and both ends of it; over the square root of the range if
+    products might overflow. Divisors are not zero. The lowest number is left out, because its quotient by -1 does not
     exist."""
     info, shape = np.iinfo(usual.dtype), usual.shape
     low, high = int(info.min) + (info.min < 0), int(info.max)

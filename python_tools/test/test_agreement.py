@@ -46,7 +46,7 @@ def test_cosines_of_outputs_that_are_all_alike() -> None:
     generator = np.random.default_rng(0)
     rows = [{"y": (100 + generator.normal(size=(1, 50))).astype(np.float32)} for _ in range(6)]
     figures = compare(rows, rows[1:] + rows[:1])
-    assert figures["cos"] > 0.9998 and "hardly tells" in why_cosine_misleads(figures, 0.9998)
+    assert figures["cos"] > 0.9998 and "hardly distinguishes" in why_cosine_misleads(figures, 0.9998)
     apart = [{"y": generator.normal(size=(1, 50)).astype(np.float32)} for _ in range(6)]
     assert why_cosine_misleads(compare(apart, apart), 0.999) == ""
     assert "answers are not" in why_cosine_misleads({"cos": 0.9999, "cos_others": 0.1, "agree": 90.0}, 0.999)

@@ -113,7 +113,7 @@ def test_bad_edits(table: Table, tmp_path: Path, change: Callable[[dict], object
 
 def test_no_json_and_no_file(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text('{"format": ')
-    for name, words in (("t.json", "is no JSON"), ("none.json", "no such file")):
+    for name, words in (("t.json", "is not JSON"), ("none.json", "no such file")):
         with pytest.raises(TesseraError, match=words):
             tables.load(tmp_path / name)
 

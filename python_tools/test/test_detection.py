@@ -94,7 +94,7 @@ def decode(outputs):
     assert detection.score(model, data, detection_heads.users(file))["mAP"] == pytest.approx(1.0)
     for text, message in (
         ("def decode(outputs):\n  return outputs['nope']\n", "mine.py:2: KeyError"),
-        ("x = 1\n", "defines no function decode"),
+        ("x = 1\n", "does not define a function decode"),
         ("def decode(outputs):\n  return [[1, 2, 3]], [1], [0]\n", r"returned shapes \[1, 3\]"),
         ("def (\n", "mine.py:1: SyntaxError"),
     ):

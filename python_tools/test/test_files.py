@@ -101,11 +101,11 @@ def test_pipes_and_devices_are_not_replaced(tmp_path: Path, through: str) -> Non
     if through:
         (tmp_path / through).symlink_to(pipe)
     wanted = tmp_path / (through or "pipe")
-    with Outputs() as outputs, pytest.raises(TesseraError, match="no regular file, but a pipe"):
+    with Outputs() as outputs, pytest.raises(TesseraError, match="not a regular file, but a pipe"):
         outputs.path(wanted)
-    with pytest.raises(TesseraError, match="no regular file, but a pipe"):
+    with pytest.raises(TesseraError, match="not a regular file, but a pipe"):
         save_npz(wanted, TENSORS)
-    with pytest.raises(TesseraError, match="no regular file, but a pipe"), staging_folder(wanted):
+    with pytest.raises(TesseraError, match="not a regular file, but a pipe"), staging_folder(wanted):
         pass
     assert pipe.is_fifo() and len(list(tmp_path.iterdir())) == 1 + bool(through)
 

@@ -40,10 +40,10 @@ def test_harmless_types_are_converted() -> None:
 
 
 def test_everything_wrong_is_named_at_once() -> None:
-    with pytest.raises(TesseraError, match="'y' is no input") as caught:
+    with pytest.raises(TesseraError, match="'y' is not an input") as caught:
         check_inputs({"y": np.zeros(1), "x": np.zeros((1, 3, 4), np.float32)}, [X, IDS], "test")
     text = "\n".join(caught.value.details)
-    assert "[1, 3, 4], the model wants [1, 3, 4, 4]" in text and "'ids' int64[1, 8] is missing" in text
+    assert "[1, 3, 4], the model expects [1, 3, 4, 4]" in text and "'ids' int64[1, 8] is missing" in text
 
 
 def test_files(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_files(tmp_path: Path) -> None:
     assert load_inputs(str(tmp_path / "in.npz"), [X, IDS])["ids"].sum() == 8
     assert load_inputs(f"x={tmp_path}/x.npy,ids={tmp_path}/ids.npy", [X, IDS])["x"].sum() == 48
     assert load_inputs(str(tmp_path / "x.npy"), [X])["x"].sum() == 48
-    with pytest.raises(TesseraError, match="one file for 2 inputs"):
+    with pytest.raises(TesseraError, match="one file given for 2 inputs"):
         load_inputs(str(tmp_path / "x.npy"), [X, IDS])
     with pytest.raises(TesseraError, match="no input 'z'"):
         load_inputs(f"z={tmp_path}/x.npy", [X])
@@ -68,5 +68,5 @@ def test_bfloat16_is_float32_of_fewer_bits(tmp_path: Path) -> None:
     bits = np.array([0x3F80, 0xC000, 0x7F80], np.uint16)
     np.savez(tmp_path / "b.npz", b=bits.view("V2"))  # as ml_dtypes.bfloat16 is saved
     assert load_inputs(str(tmp_path / "b.npz"), [spec])["b"].tolist() == [1, -2, np.inf]
-    with pytest.raises(TesseraError, match="has type int32, the model wants bfloat16"):
+    with pytest.raises(TesseraError, match="has type int32, the model expects bfloat16"):
         check_inputs({"b": np.zeros(3, np.int32)}, [spec], "x")

@@ -140,13 +140,13 @@ def test_targets(text: str, metric: str, limit: float) -> None:
         ("cos", "expected one of"),
         ("", "expected one of"),
         ("cos>=0.9 drop<=1", "expected one of"),
-        ("cosine>=0.9", "unknown metric 'cosine'; is it 'cos'?"),
+        ("cosine>=0.9", "unknown metric 'cosine'; did you mean 'cos'?"),
         ("top1>=0.9", "unknown metric"),
         ("cos<=0.9", "compared with >="),
         ("drop>=0.5", "compared with <="),
         ("drop<0.5", "compared with <="),
-        ("cos>=much", "'much' is no number"),
-        ("drop<=nan", "no number"),
+        ("cos>=much", "'much' is not a number"),
+        ("drop<=nan", "not a number"),
         ("cos>=1.2", "at most 1"),
         ("cos>=0", "above 0"),
         ("agree>=101", "at most 100"),
@@ -198,5 +198,5 @@ def test_qtable_reads_what_it_wrote(tmp_path: Path) -> None:
     qtable.save(tmp_path / "e.json", "m", [])
     assert qtable.load(tmp_path / "e.json") == []
     (tmp_path / "bad.json").write_text("[]")
-    with pytest.raises(TesseraError, match="no quantise table"):
+    with pytest.raises(TesseraError, match="not a quantise table"):
         qtable.load(tmp_path / "bad.json")

@@ -104,7 +104,7 @@ def test_a_large_drop_is_never_silent(bmodel: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "code, text",
     [
-        ("x = 1\n", "defines no function score()"),
+        ("x = 1\n", "does not define a function score()"),
         ("def score(model, data):\n    return 1 / 0\n", "ZeroDivisionError"),
         ("def score(model, data):\n    return 'good'\n", "returned 'good'"),
         ("def score(model, data):\n    return {}\n", "returned {}"),
@@ -125,11 +125,11 @@ def test_bad_scorer_is_told(bmodel: Path, tmp_path: Path, code: str, text: str) 
         ("classification", "labels.csv", "file,index\na.png,dog\n", "labels.csv:2"),
         ("classification", "labels.csv", "file,index\n", "has no rows"),
         ("classification", "labels.csv", "file,index\na.png,1\n", "a.png"),
-        ("detection", "annotations.json", "[1]", "is no COCO annotation file"),
+        ("detection", "annotations.json", "[1]", "not a COCO annotation file"),
         ("segmentation", "annotations.json", '{"images": [], "annotations": [], "categories": []}', "no photo"),
         ("super_resolution", None, None, "is not [1,1,h,w]"),
         ("language", None, None, "0 *.bin and 0 *.txt"),
-        ("tracking", "pairs.csv", "template,search\n", "wanted: template, search"),
+        ("tracking", "pairs.csv", "template,search\n", "expected: template, search"),
         ("agreement", None, None, "it is empty"),
     ],
 )

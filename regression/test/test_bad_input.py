@@ -208,11 +208,11 @@ def test_old_opset_is_converted(tmp_path: Path) -> None:
 def test_pipes_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.onnx")
     os.mkfifo(tmp_path / "pipe.npz")
-    assert_refused(transform(tmp_path / "pipe.onnx"), 1, "pipe.onnx", "no regular file")
+    assert_refused(transform(tmp_path / "pipe.onnx"), 1, "pipe.onnx", "not a regular file")
     assert_refused(
         transform(small_models.conv_relu(tmp_path / "m.onnx"), "--test_input", tmp_path / "pipe.npz"),
         1,
-        "no regular file",
+        "not a regular file",
     )
 
 
@@ -480,9 +480,9 @@ def test_devices_and_pipes_stay(good: Path, flags: list[str]) -> None:
     [
         (["explain", "m.bmodel", " "], 2, "LAYER"),
         (["explain", "m.onnx", "conv"], 1, "not a bmodel file"),
-        (["report", "m_top.mlir"], 1, "this is about compiled models: model_transform and model_deploy"),
-        (["report", "m.bmodel", "--accuracy", "table.json"], 1, "table.json: not what model_deploy"),
-        (["report", "m.bmodel", "--accuracy", "told.json"], 1, "told.json: not what model_deploy"),
+        (["report", "m_top.mlir"], 1, "model_tool reads compiled models"),
+        (["report", "m.bmodel", "--accuracy", "table.json"], 1, "table.json: not the output of model_deploy"),
+        (["report", "m.bmodel", "--accuracy", "told.json"], 1, "told.json: not the output of model_deploy"),
         (["report", "m.bmodel", "-o", f"{'x' * 300}.html"], 1, "File name too long"),
         (["report", "x" * 300], 1, "File name too long"),
         (["accuracy", "m.bmodel", "m.bmodel", "--task", "agreement", "--data", "x" * 300], 1, "File name too long"),
@@ -491,9 +491,9 @@ def test_devices_and_pipes_stay(good: Path, flags: list[str]) -> None:
         (["bench", "m.bmodel", "--threads", "99999999999999999999"], 2, "99999999999999999999 is too large"),
         (["bench", "m.bmodel", "--streams", "1025"], 2, "at most 1024"),
         (["report", "m.bmodel", "--measure", "99999999999"], 2, "99999999999 is too large"),
-        (["bench", "m.bmodel", "--pin", "0-99999999999"], 2, "is not this process's to use"),
-        (["bench", "m.bmodel", "--pin", "3-1"], 2, "3-1 is no range"),
-        (["bench", "m.bmodel", "--pin", ""], 2, "expected numbers of processors"),
+        (["bench", "m.bmodel", "--pin", "0-99999999999"], 2, "may not use processor"),
+        (["bench", "m.bmodel", "--pin", "3-1"], 2, "3-1 is not a range"),
+        (["bench", "m.bmodel", "--pin", ""], 2, "expected processor numbers"),
         (["reduce", "m.onnx", "--check", "false", "--seconds", "nan"], 2, "nan is not a finite number"),
     ],
 )

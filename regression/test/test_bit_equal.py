@@ -148,7 +148,7 @@ def test_nodes_that_differ_are_named(tmp_path: Path) -> None:
             )
         )
         warnings = told[told.index("== Warnings ==") :]
-        expected = f"{EQUAL} except 2 ops whose sums stay float ('Conv_0', 'LSTM_4') and what reads them"
+        expected = f"{EQUAL} except 2 ops whose sums stay in float ('Conv_0', 'LSTM_4') and their readers"
         assert expected in " ".join(warnings.split()), warnings
         assert expected in check(run_tool("model_tool", "info", files[chip]))
     check(

@@ -330,7 +330,7 @@ def test_grey_alpha_palette_and_sixteen_bits(top: Path, tmp_path: Path) -> None:
 def test_arrays_that_are_not_the_models(top: Path, tmp_path: Path) -> None:
     good = np.zeros((1, 3, 32, 32), np.float32)
     bad = {
-        "name": ({"data": good}, ("'data' is no input", "'input'")),
+        "name": ({"data": good}, ("'data' is not an input", "'input'")),
         "shape": ({"input": good[:, :, :16]}, ("[1, 3, 16, 32]", "[1, 3, 32, 32]")),
         "type": ({"input": good.astype(np.int64)}, ("int64", "float32")),
         "more": ({"input": good, "extra": good}, ("'extra'",)),
@@ -403,7 +403,7 @@ def test_tables_of_another_model_and_edited_ones(top: Path, pictures: Path, tmp_
     whole = path.read_text()
     text = "\n".join(line for line in whole.splitlines() if '"network"' not in line)
     for old, new, words in (
-        ('"name": "input"', '"name": "inputs"', ("no tensor 'inputs'", "is it 'input'?")),
+        ('"name": "input"', '"name": "inputs"', ("no tensor 'inputs'", "did you mean 'input'?")),
         ('"model_hash": "', '"network": "", "model_hash": "0', ("of another model",)),
         ('"threshold": ', '"threshold": -', ("tensor 'input'", "is not positive")),
         ('"min": ', '"min": 1e9, "mim": ', ('unknown key "mim"',)),

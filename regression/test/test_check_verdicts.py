@@ -128,7 +128,7 @@ def test_enlarged_rounding_is_a_warning(folder: Path, name: str) -> None:
         document = json.loads(check(command(folder, name, *flags, "--json")))
         assert document["comparison"]["failed"] == 0
         asked = command(folder, name, *flags, "--tolerance", "F32").returncode
-        warned = any("every op is right by itself" in text for text in document["warnings"])
+        warned = any("every single op is correct" in text for text in document["warnings"])
         assert bool(document["comparison"]["excused"]) == warned == (asked == 3), (command, asked)
         outcomes.append(asked)
     assert 3 in outcomes, "the network does not show what is tested"
@@ -168,7 +168,7 @@ def test_a_small_fault_beside_onnxruntime_is_found(
         ["--model_def", str(folder / f"{name}.onnx"), "--mlir", "m_top.mlir", "--test_input", str(folder / "x.npz")]
     )
     text = capsys.readouterr()
-    assert code == 3 and f"{where} is wrong by itself" in text.out, text.out
+    assert code == 3 and f"{where} is wrong, computed" in text.out, text.out
 
 
 @pytest.mark.parametrize("name, where", [("norms", "'n'"), ("chain", "4'")])
@@ -199,5 +199,5 @@ def test_a_small_fault_of_the_model_is_found(folder: Path, tmp_path: Path, name:
         cwd=tmp_path,
     )
     assert (
-        result.returncode == 3 and "is wrong by itself" in result.stdout and where in result.stderr + result.stdout
+        result.returncode == 3 and "is wrong, computed" in result.stdout and where in result.stderr + result.stdout
     ), (result.stdout + result.stderr)

@@ -89,17 +89,17 @@ def test_counts_stand_beside_the_estimate(case: Case, builder: Builder, tmp_path
     for key in ("launches", "dram_bytes", "bank_conflicts", "tensor_products"):
         assert counted[key] == pytest.approx(sum(kernel[key] for kernel in counted["by_kernel"]))
     text = check(run_tool("model_tool", "perf", model, "--counts", counts, "--report", tmp_path / "r"))
-    assert "instructions of warps: " in text and "bank conflicts: " in text
+    assert "warp instructions: " in text and "bank conflicts: " in text
     assert json.loads((tmp_path / "r" / "report.json").read_text())["counted"]["launches"] == told["launches"]
 
 
 @pytest.mark.parametrize(
     "flags, code, message",
     [
-        (("--chip_set", "sms=1"), 2, "made by model_deploy, which has this flag too"),
+        (("--chip_set", "sms=1"), 2, "model_deploy computes the estimate of a GPU"),
         (("--counts", "/no/such/file"), 1, "--counts file"),
-        (("--counts", "bad.json"), 1, "no counts of the PTX machine"),
-        (("--counts", "other.json"), 1, "they are of another one"),
+        (("--counts", "bad.json"), 1, "does not contain counts of the PTX machine"),
+        (("--counts", "other.json"), 1, "they belong to another model"),
     ],
 )
 def test_bad_arguments_say_why(

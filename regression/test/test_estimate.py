@@ -56,7 +56,7 @@ def test_the_table_and_its_files(builder: Builder, tmp_path: Path) -> None:
     text = check(run_tool("tessera", "estimate", top, "--chip", "npu-pro,npu-edge", "--report", tmp_path / "r"))
     rows = [line.split() for line in text.splitlines() if line.startswith("npu-")]
     assert [row[0] for row in rows] == ["npu-pro", "npu-edge"] and float(rows[0][1]) < float(rows[1][1])
-    assert "made-up ranges" in text
+    assert "the ranges are placeholders" in text
     assert (tmp_path / "r" / "npu-pro" / "layers.csv").is_file() and (
         tmp_path / "r" / "npu-edge" / "local.svg"
     ).is_file()
@@ -98,7 +98,7 @@ def largest_along(tmp_path: Path) -> Path:
 
 def test_what_the_host_runs_is_named(tmp_path: Path) -> None:
     model = largest_along(tmp_path)
-    assert "the batch open, so it is 1" in check(run_tool("tessera", "estimate", model))
+    assert "the batch size open, so it becomes 1" in check(run_tool("tessera", "estimate", model))
     text = check(run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16"))
     assert (
         "on the host of npu-edge, npu-base, npu-pro: 'largest_2': is not supported on the NPU" in text
@@ -119,7 +119,7 @@ def test_strictly_it_is_unsupported(tmp_path: Path) -> None:
         "npu-edge, npu-base, npu-pro: --strict: the chip cannot run the whole model" in result.stdout
         and "'largest_2'" in result.stdout
     )
-    assert "x86 can: tessera run tells" in result.stderr, result.stderr
+    assert "x86 can run it: measure with tessera run" in result.stderr, result.stderr
     result = run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16", "--json", "--strict")
     told = json.loads(result.stdout)
     assert result.returncode == 4 and not any(each["supported"] for each in told["estimates"])
@@ -147,7 +147,7 @@ def test_what_x86_refuses_too_is_not_sent_there(tmp_path: Path) -> None:
     assert (
         result.returncode == 4 and "x86 cannot run it either: " in result.stderr and "'choice'" in result.stderr
     ), result.stderr
-    assert "tessera run tells" not in result.stderr
+    assert "measure with tessera run" not in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -159,10 +159,10 @@ def test_every_stage_is_looked_at(tmp_path: Path) -> None:
 def test_all_tensors_are_dumped(model: Model) -> None:
     flags = ("--input", "random", "--output", "o.npz", "--dump_all_tensors")
     shown = check(run_tool("model_runner", "--model", model.layers("INT8") / "layers.bmodel", *flags, cwd=model.folder))
-    assert re.search(r"^t10 +float32", shown, re.M) and "keeps what its layers make" not in shown
+    assert re.search(r"^t10 +float32", shown, re.M) and "stay on the NPU" not in shown
     check(model.deploy("INT8", "--skip_validation"))
     hidden = run_tool("model_runner", "--model", "m.bmodel", *flags, cwd=model.folder)
-    assert "'model_deploy --layers DIR' makes layers.bmodel" in check(hidden) + hidden.stderr
+    assert "'model_deploy --layers DIR' writes layers.bmodel" in check(hidden) + hidden.stderr
 
 
 def test_what_is_refused(model: Model, tmp_path: Path) -> None:

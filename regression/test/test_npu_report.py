@@ -105,7 +105,7 @@ def test_a_tool_of_another_build_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr(programs, "find_program", lambda name: str(old))
     monkeypatch.setattr(npu_perf, "find_program", lambda name: str(old))
     with pytest.raises(
-        TesseraError, match="npu-perf writes reports of version 0, these tools read version 1: they are of two builds"
+        TesseraError, match="npu-perf writes reports of version 0; this package reads version 1: they belong to different builds"
     ):
         npu_perf.measure("m.bmodel")
 
@@ -218,7 +218,7 @@ def test_commands_are_told_with_their_layers(deployed: tuple[Path, dict, str]) -
     only = check(run_tool("model_tool", "disasm", model, f"# {layer}")).splitlines()
     assert only and set(only) < set(lines) and any(line.startswith("conv id=") for line in only)
     result = run_tool("model_tool", "disasm", model, "no such thing")
-    assert result.returncode == 1 and "no command whose line contains 'no such thing'" in result.stderr
+    assert result.returncode == 1 and "does not contain a command whose line contains 'no such thing'" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -344,4 +344,4 @@ def test_the_simulators_time_is_no_latency(builder: Builder, tmp_path: Path) -> 
     )
     assert "tessera" not in run["latency_ms"] and 0 < run["estimated_ms"]["tessera"] < run["simulator_ms"]
     step = next(step for step in run["steps"] if step["name"] == "estimate")
-    assert "ms a run on npu-base" in step["note"] and "no latency" in step["note"]
+    assert "ms per run on npu-base" in step["note"] and "not a latency" in step["note"]

@@ -119,7 +119,7 @@ def test_an_open_batch_is_one(tmp_path: Path) -> None:
     nodes = [helper.make_node("Add", ["x", "z"], ["y"])]
     model = save(tmp_path / "m.onnx", nodes, {"x": ["n", 3], "z": ["n", 3]}, ["y"], {})
     text = check(run_tool("model_transform", "--model_def", model, "--mlir", tmp_path / "m_top.mlir", cwd=tmp_path))
-    assert "the batch open" in text and "x=1x3,z=1x3" in text
+    assert "the batch size open" in text and "x=1x3,z=1x3" in text
     _, document = transform(model)
     assert document["model"]["assumed_shapes"] == {"x": [1, 3], "z": [1, 3]}
     _, document = transform(model, "--input_shapes", "x=2x3")

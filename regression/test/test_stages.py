@@ -165,7 +165,7 @@ def test_transform_takes_several_shapes(tmp_path: Path) -> None:
         (("--input_shapes", "x=1x3x8x8", "[[1,3,8,8]]"), "the same shapes twice"),
         (
             ("--input_shapes", "x=1x3x8x8", "x=2x3x8x8", "--test_result", tmp_path / "r.npz"),
-            "--test_result is for one model",
+            "--test_result is for a single model",
         ),
         (("--input_shapes", "x=1x3x8x8", "x=2x3x8x8", "--test_input", tmp_path / "in.npz"), "has one shape"),
     ):
@@ -198,7 +198,7 @@ def test_several_models_take_no_flags_of_one(tmp_path: Path) -> None:
             flag,
             "x",
         )
-        assert result.returncode == 2 and f"{flag} is for one model; --mlir names 2" in result.stderr
+        assert result.returncode == 2 and f"{flag} is for a single model; --mlir names 2" in result.stderr
 
 
 @pytest.fixture(scope="module")

@@ -200,10 +200,10 @@ def test_unreachable_target_gives_the_best_and_exit_3(folder: Path, tmp_path: Pa
 
 
 def test_calibration_samples_as_scored_ones_are_told(folder: Path, tmp_path: Path) -> None:
-    warned = "of the 16 scored samples were calibrated with"
+    warned = "of the 16 scored samples were used for calibration"
     same = search(folder, tmp_path / "m.bmodel", "--target", "cos>=0.5", "--data", "calib.npz")
     assert f"16 {warned}" in check(same)
-    assert "were calibrated with" not in check(
+    assert "were used for calibration" not in check(
         search(folder, tmp_path / "n.bmodel", "--target", "cos>=0.5", "--data", "scored.npz")
     )
 
@@ -247,8 +247,8 @@ def test_an_interrupt_loses_nothing(folder: Path, tmp_path: Path) -> None:
 
 BAD_SCORERS = [
     ("def score(model, data):\n    return 1 / 0\n", "ZeroDivisionError"),
-    ("def score(model, data):\n    return {}\n", "not empty"),
-    ("def score(model, data):\n    return float('nan')\n", "nothing can be held against it"),
+    ("def score(model, data):\n    return {}\n", "non-empty"),
+    ("def score(model, data):\n    return float('nan')\n", "nothing can be compared with it"),
     ("def score(model, data):\n    return 1.0\n", "did not run the model"),
     ("x = (\n", "SyntaxError"),
     ("x = 1\n", "does not define a function"),
@@ -270,13 +270,13 @@ def test_bad_scorers(folder: Path, tmp_path: Path, text: str, words: str) -> Non
         (["--target", "drop<=0.5", "--data", "scored.npz"], 2, ["--task", "--scorer"]),
         (["--target", "cos>=0.9"], 2, ["--data"]),
         (["--target", "cos>=0.9", "--task", "classification", "--data", "scored.npz"], 2, ["compares outputs"]),
-        (["--data", "scored.npz"], 2, ["--data is for --target"]),
+        (["--data", "scored.npz"], 2, ["--data requires --target"]),
         (["--target", "cos>=0.9", "--data", "missing.npz"], 1, ["missing.npz", "no such file"]),
         (["--target", "drop<=1", "--task", "detection", "--data", "scored.npz"], 1, ["annotations.json"]),
         (
             ["--target", "cos>=0.9", "--data", "scored.npz", "--quantize_table", "near.py"],
             1,
-            ["near.py", "it is no JSON"],
+            ["near.py", "it is not JSON"],
         ),
     ],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera accuracy: scores models on a task and tells what the others lose against the first."""
+"""tessera accuracy: scores models on a task and reports their loss against the first one."""
 from __future__ import annotations
 
 import argparse
@@ -19,17 +19,17 @@ EPILOG = (
 """
     + "\n".join(f"  {name:17} {task.data}" for name, task in TASKS.items())
     + f"""
-  {AGREEMENT:17} samples as of run_calibration --dataset; no labels: compared with the first model
-  --scorer FILE.py  whatever the file's function {SCORER_FUNCTION}(model, data) makes of it:
-                    model.run({{name: array}}) gives
-                    the outputs by name, model.inputs their names and shapes; it returns a number, or a dict of numbers
-                    of which the first counts; higher is better. {DECLARATION} = 1.0 in the file declares the full scale
+  {AGREEMENT:17} samples as for run_calibration --dataset; needs no labels: compares with the first model
+  --scorer FILE.py  passed to the file's function {SCORER_FUNCTION}(model, data):
+                    model.run({{name: array}}) returns
+                    the outputs by name, model.inputs lists names and shapes. It returns a number, or a dict of numbers
+                    whose first one counts; higher is better. {DECLARATION} = 1.0 in the file declares the full scale
 
-A drop is counted in points: hundredths of the full scale, which is 1 for shares (top1, mAP50, mIoU, hit, cos), 100 dB
+A drop is measured in points, hundredths of the full scale, which is 1 for shares (top1, mAP50, mIoU, hit, cos), 100 dB
 for psnr, and the first model's own value for ppl. A model that loses more than a third of the first model's score is
 always reported.
 
-An .onnx takes pre-processing and open sizes from the other models.
+An .onnx model takes pre-processing and dynamic sizes from the other models.
 
 examples:
   tessera accuracy m_f32.bmodel m_int8.bmodel --task classification --data pictures/
@@ -47,14 +47,14 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         allow_abbrev=False,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Scores models on a task and tells what the others lose against the first.",
+        description="Scores models on a task and reports their loss against the first one.",
     )
     verb.add_argument(
         "models", nargs="+", metavar="MODEL", help=".bmodel, .onnx (onnxruntime) or NAME_top.mlir (slow reference)"
     )
     how = verb.add_mutually_exclusive_group(required=True)
-    how.add_argument("--task", choices=(*TASKS, AGREEMENT), help="what is scored, see below")
-    how.add_argument("--scorer", metavar="FILE.py", help="a scoring function of your own, see below")
+    how.add_argument("--task", choices=(*TASKS, AGREEMENT), help="the task, see below")
+    how.add_argument("--scorer", metavar="FILE.py", help="your own scoring function, see below")
     add_decoder(verb)
     verb.add_argument("--data", required=True, metavar="PATH", help="see below")
     verb.add_argument(
@@ -62,25 +62,25 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         type=int,
         default=100,
         metavar="N",
-        help=f"most samples of --task {AGREEMENT} (default: %(default)s)",
+        help=f"maximum number of samples for --task {AGREEMENT} (default: %(default)s)",
     )
     verb.add_argument(
         "--max_drop",
         type=float,
         metavar="POINTS",
-        help="fail (exit code 3) where a model loses more points (hundredths of the full scale, see below) than this "
+        help="fail with exit code 3 if a model loses more points (hundredths of the full scale, see below) than this "
         "against the first",
     )
-    verb.add_argument("--threads", type=int, default=1, metavar="N", help="default: %(default)s")
+    verb.add_argument("--threads", type=int, default=1, metavar="N", help="number of threads (default: %(default)s)")
     return verb
 
 
 def add_decoder(parser: argparse._ActionsContainer) -> None:
-    """The flag --decoder, here and for model_deploy --target."""
+    """Adds the flag --decoder, also used by model_deploy --target."""
     parser.add_argument(
         "--decoder",
         metavar="FILE.py",
-        help=f"--task detection: a function {DECODER_FUNCTION}(outputs) of your own; of the outputs by name it makes "
+        help=f"--task detection: your own function {DECODER_FUNCTION}(outputs), which converts outputs by name to "
         "boxes [n,4] (x1, y1, x2, y2 in pixels of the input), scores [n], classes [n] (from 0, in the order of the "
         "category ids)",
     )
@@ -88,16 +88,16 @@ def add_decoder(parser: argparse._ActionsContainer) -> None:
 
 def check_decoder(args: argparse.Namespace) -> None:
     if args.decoder and args.task != "detection":
-        raise usage_error("--decoder is for --task detection")
+        raise usage_error("--decoder requires --task detection")
 
 
 def work(context: Context) -> None:
     args, report = context.args, context.report
     check_decoder(args)
     if args.threads < 1 or args.input_num < 1:
-        raise usage_error("--threads and --input_num: at least 1")
+        raise usage_error("--threads and --input_num must be at least 1")
     if args.max_drop is not None and len(args.models) < 2:
-        raise usage_error("--max_drop needs at least two models: the others are held against the first")
+        raise usage_error("--max_drop requires at least two models; the others are compared with the first")
     report.total = len(args.models) + 1
     with report.step("open models"):
         models = open_models(context)
@@ -134,7 +134,7 @@ def work(context: Context) -> None:
 
 
 def _losses(context: Context, scorer: Scorer, rows: list[dict[str, float]], figure: str) -> list[Loss]:
-    """Returns what each model loses against the first. One model alone needs no scale."""
+    """Returns each model's loss against the first. A single model needs no scale."""
     golden = rows[0][figure]
     scale = scorer.scale_for(golden, context.report.warn) if len(rows) > 1 else scorer.scale or Scale()
     context.result["scale"] = {"figure": figure, "full": abs(golden) if scale.full is None else scale.full}
@@ -142,7 +142,8 @@ def _losses(context: Context, scorer: Scorer, rows: list[dict[str, float]], figu
 
 
 def open_models(context: Context) -> list[AnyModel]:
-    """All models; what an .onnx leaves open is taken from the first of the others that says it."""
+    """Opens all models. Dynamic dims of an .onnx are taken from the first other model that has pre-processing, else
+    from the first other model."""
     args, report = context.args, context.report
     whole = {
         path: any_model.open_model(path, report, args.threads) for path in args.models if Path(path).suffix != ".onnx"
@@ -157,8 +158,8 @@ def open_models(context: Context) -> list[AnyModel]:
     for model in models:
         if model.assumed:
             raise TesseraError(
-                f"{model.path}: input {model.assumed[0]} has open dims",
-                hint="score it beside a .bmodel of the same model, whose sizes are taken",
+                f"{model.path}: input {model.assumed[0]} has dynamic dims",
+                hint="score it together with a .bmodel of the same network, which fixes the sizes",
             )
     return [model.preprocessed_like(like) if like else model for model in models]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera bench: latency and throughput of compiled models, beside other engines, and two such measurements
-compared."""
+"""tessera bench: measures latency and throughput of compiled models and other engines, and compares two
+measurements."""
 from __future__ import annotations
 
 import argparse
@@ -35,33 +35,46 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     """Adds 'bench' to the verbs of `tessera`."""
     sub = verbs.add_parser(
         "bench",
-        help="latency and throughput, beside other engines, and two measurements compared",
+        help="measure latency and throughput, also of other engines; compare two measurements",
         allow_abbrev=False,
-        description="Measures compiled models on this machine, and other engines beside them: each in a process of its "
-        "own, turn by turn in short rounds, after warming up until times are steady. Of models for NPUs and GPUs the "
-        "estimated time is told: what a clock shows of those is a simulator.",
+        description="Measures compiled models, and other engines, on this machine: each in its own "
+        "process, taking turns in short rounds, after warming up until times are steady. For models for NPUs and GPUs "
+        "the estimated time is reported, because only a simulator runs them here.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    sub.add_argument("models", nargs="*", metavar="model", help=".bmodel files, or .onnx, which is compiled first")
     sub.add_argument(
-        "--against", default="", metavar="A,B", help=f"of {', '.join(engines.PEERS)}, those to measure too"
+        "models", nargs="*", metavar="model", help=".bmodel files, or .onnx files, which are compiled first"
     )
-    sub.add_argument("--model_def", metavar="FILE", help="the .onnx that the others run (default: the one given)")
+    sub.add_argument(
+        "--against", default="", metavar="A,B", help=f"other engines to measure: {', '.join(engines.PEERS)}"
+    )
+    sub.add_argument(
+        "--model_def", metavar="FILE", help="the .onnx that the other engines run (default: the given model)"
+    )
     sub.add_argument("--input", metavar="FILE", help=".npz, .npy, or NAME=FILE,… (default: seeded random)")
-    sub.add_argument("--chip", default="x86", help="of an .onnx: what to compile it for (default: %(default)s)")
-    sub.add_argument("--precision", default="f32", choices=("f32", "bf16"), help="of OpenVINO's multiplications")
-    sub.add_argument("--threads", type=int, default=1, metavar="N", help="of each engine (default: %(default)s)")
-    sub.add_argument("--streams", type=int, default=0, metavar="N", help="throughput of so many runs side by side, too")
-    sub.add_argument("--pin", metavar="A,B-C", help="processors to stay on")
-    sub.add_argument("--seconds", type=float, default=SECONDS, help="of measuring, each (default: %(default)s)")
+    sub.add_argument("--chip", default="x86", help="chip to compile an .onnx for (default: %(default)s)")
+    sub.add_argument("--precision", default="f32", choices=("f32", "bf16"), help="type in which OpenVINO multiplies")
+    sub.add_argument("--threads", type=int, default=1, metavar="N", help="threads per engine (default: %(default)s)")
     sub.add_argument(
-        "--warm", type=float, default=WARM_SECONDS, help="seconds of warming up at most (default: %(default)s)"
+        "--streams", type=int, default=0, metavar="N", help="also measure the throughput of N concurrent runs"
     )
-    sub.add_argument("--ops", action="store_true", help="also each op, with its share of what the machine could do")
-    sub.add_argument("-o", "--output", metavar="FILE", help="write all figures, for --compare")
-    sub.add_argument("--compare", nargs=2, metavar=("OLD", "NEW"), help="two such files: what changed, and how sure")
-    sub.add_argument("--relative_to", default="", metavar="NAME", help="compare times as multiples of this engine's")
+    sub.add_argument("--pin", metavar="A,B-C", help="processors to run on")
+    sub.add_argument("--seconds", type=float, default=SECONDS, help="measuring time per engine (default: %(default)s)")
+    sub.add_argument(
+        "--warm", type=float, default=WARM_SECONDS, help="maximum seconds of warming up (default: %(default)s)"
+    )
+    sub.add_argument("--ops", action="store_true", help="also report each op, with its share of the machine's limit")
+    sub.add_argument("-o", "--output", metavar="FILE", help="write all results to FILE, for --compare")
+    sub.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("OLD", "NEW"),
+        help="compare two result files: what changed, with confidence intervals",
+    )
+    sub.add_argument(
+        "--relative_to", default="", metavar="NAME", help="with --compare: divide times by those of this engine"
+    )
     from_onnx.add_flags(sub)
     return sub
 
@@ -72,7 +85,7 @@ def work(context: Context) -> None:
     args = context.args
     check_arguments(args)
     if args.output:
-        context.outputs.path(args.output)  # one that cannot be written is told of before minutes of measuring
+        context.outputs.path(args.output)  # fails on an unwritable path now, not after minutes of measuring
     context.report.total = sum(each.endswith(".onnx") for each in args.models) + 1 + args.ops
     with scratch_folder() as folder:
         models = prepare(context, folder)
@@ -89,43 +102,43 @@ def work(context: Context) -> None:
 def work_compare(context: Context) -> None:
     args = context.args
     if args.models:
-        raise usage_error("--compare takes two result files, and no models beside them")
+        raise usage_error("--compare takes two result files and no models")
     old, new = map(results.read, args.compare)
     rows = results.compare(old, new, args.relative_to)
     context.result["comparison"] = rows
     hardware = [told["machine"]["processor"] for told in (old, new)]
     if hardware[0] != hardware[1]:
-        context.report.warn(f"the files are of two machines: {hardware[0]} and {hardware[1]}")
+        context.report.warn(f"the files were measured on different machines: {hardware[0]} and {hardware[1]}")
     for row in rows:
         text = statistics.Difference(*(row[key] for key in ("ratio", "low", "high", "verdict"))).text()
         context.report.say(f"{row['name']}, {row['what']}: {text}")
 
 
 def check_arguments(args: argparse.Namespace) -> None:
-    """Raises TesseraError with exit code 2."""
+    """Checks the arguments. Raises TesseraError with exit code 2."""
     if not args.models:
-        raise usage_error("give a model, or --compare OLD NEW")
+        raise usage_error("pass a model, or --compare OLD NEW")
     if args.relative_to:
-        raise usage_error("--relative_to belongs to --compare")
+        raise usage_error("--relative_to requires --compare")
     for flag, least in (("threads", 1), ("streams", 0), ("seconds", 0), ("warm", 0)):
         if getattr(args, flag) < least:
-            raise usage_error(f"--{flag} {getattr(args, flag)}: at least {least}")
+            raise usage_error(f"--{flag} {getattr(args, flag)}: must be at least {least}")
     if args.streams > MOST_STREAMS:
-        raise usage_error(f"--streams {args.streams}: at most {MOST_STREAMS}, each has a network in memory")
+        raise usage_error(f"--streams {args.streams}: at most {MOST_STREAMS}, because each holds a network in memory")
     for name in peers(args):
         if name not in engines.PEERS:
             raise usage_error(f"--against {name}: expected {', '.join(engines.PEERS)}")
         if not engines.installed(name):
-            raise usage_error(f"--against {name}: it is not installed (pip install {name})")
+            raise usage_error(f"--against {name}: not installed (pip install {name})")
     onnx = [each for each in args.models if each.endswith(".onnx")]
     if peers(args) and not args.model_def and len(onnx) != 1:
-        raise usage_error("--against: say with --model_def which .onnx the others are to run")
+        raise usage_error("--against requires --model_def, the .onnx that the other engines run")
     if any(each.endswith(".onnx") for each in args.models):
         from_onnx.check_flags(args)
     if peers(args) and not args.model_def and (args.output_names or args.input_values):
         raise usage_error(
-            "--output_names and --input_values change what Tessera runs: give the others such a network by "
-            "--model_def"
+            "--output_names and --input_values change the network that Tessera runs: pass the same network to the "
+            "other engines with --model_def"
         )
     processors(args.pin)
 
@@ -135,26 +148,26 @@ def peers(args: argparse.Namespace) -> list[str]:
 
 
 def processors(text: str | None) -> list[int]:
-    """Of --pin. Raises TesseraError."""
+    """Returns the processors of --pin. Raises TesseraError."""
     found: list[int] = []
     usable = os.sched_getaffinity(0)
     for part in [] if text is None else text.split(","):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or not (last if dash else first).isdecimal():
-            raise usage_error(f"--pin {text}: expected numbers of processors, such as 0,2-3")
+            raise usage_error(f"--pin {text}: expected processor numbers, such as 0,2-3")
         low, high = int(first), int(last if dash else first)
         if high < low:
-            raise usage_error(f"--pin {text}: {part} is no range: the first is the larger")
+            raise usage_error(f"--pin {text}: {part} is not a range: its first number is larger than its last")
         missing = next((each for each in range(low, high + 1) if each not in usable), None)
         if missing is not None:
-            raise usage_error(f"--pin {text}: processor {missing} is not this process's to use")
+            raise usage_error(f"--pin {text}: this process may not use processor {missing}")
         found += range(low, high + 1)
     return found
 
 
 @dataclass(frozen=True)
 class Model:
-    """One to measure. estimated: its time in milliseconds where it is for a chip that this machine is not."""
+    """A model to measure. estimated: its time in milliseconds if it is for a chip that this machine is not."""
 
     name: str
     path: Path
@@ -167,7 +180,7 @@ def prepare(context: Context, folder: Path) -> list[Model]:
     args, made = context.args, []
     names = [Path(each).name for each in args.models]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise usage_error(f"two models are called {twice[0]}: their results could not be told apart")
+        raise usage_error(f"two models have the file name {twice[0]}: their results could not be distinguished")
     for given, name in zip(args.models, names):
         path = require_file(given, "model")
         if path.suffix == ".onnx":
@@ -186,7 +199,7 @@ def compile_onnx(context: Context, path: Path, folder: Path) -> Path:
 
 
 def look(path: Path, name: str, given: str | None) -> Model:
-    """What it takes, and whether it is to be measured at all."""
+    """Opens a model; estimates its time instead of measuring it if it is for another chip."""
     net, dump = bmodel.open_net(path), read_model(path)
     arrays = inputs.load_inputs(given, net.inputs) if given else inputs.random_inputs(net.inputs)
     net.use({key: array.shape for key, array in arrays.items()})
@@ -214,8 +227,8 @@ def bench(context: Context, models: Sequence[Model], folder: Path) -> dict[str, 
     if files:
         if not args.input:
             context.report.warn(
-                "inputs are seeded random numbers: times hold for all data, but the answers' distance says little of "
-                "yours; --input takes a sample"
+                "the inputs are seeded random numbers: times hold for all data, but the difference between the "
+                "engines' outputs says little about your data; pass a sample with --input"
             )
         save_npz(folder / "in.npz", dict(models[0].inputs))
         rounds = max(statistics.FEWEST_ROUNDS, round(args.seconds / ROUND_SECONDS))
@@ -240,7 +253,7 @@ def bench(context: Context, models: Sequence[Model], folder: Path) -> dict[str, 
 
 @contextlib.contextmanager
 def pinned(processors: Sequence[int]) -> Iterator[None]:
-    """This process on those processors; none: wherever it is."""
+    """Runs the block on these processors; on all of the process's if there are none."""
     before = os.sched_getaffinity(0)
     if processors:
         os.sched_setaffinity(0, processors)
@@ -264,7 +277,7 @@ def estimate_entry(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answer(result: Result, every: Sequence[Result]) -> str:
-    """How an engine's outputs are beside those of the last one, in words; "" of that one."""
+    """Describes the distance between an engine's outputs and those of the last one; "" for the last one itself."""
     other = every[-1]
     if result is other or not result.outputs or not other.outputs:
         return ""
@@ -275,11 +288,11 @@ def answer(result: Result, every: Sequence[Result]) -> str:
 
 
 def tell(context: Context, told: Mapping[str, Any]) -> None:
-    """The table: latencies, throughput, preparing and memory."""
+    """Prints the table of latencies, throughput, preparation and memory."""
     best = min((each["p50_ms"] for each in told["results"] if each["engine"] in engines.PEERS and "p50_ms" in each),
                default=None)  # fmt: skip
     rows: list[tuple[str, ...]] = [
-        ("", "p50 ms", "p90", "p99", "min", "vs best other", "runs/s", "prepare ms", "peak MiB", "")
+        ("", "p50 ms", "p90", "p99", "min", "vs best peer", "runs/s", "prepare ms", "peak MiB", "")
     ]
     for each in told["results"]:
         if each["error"]:

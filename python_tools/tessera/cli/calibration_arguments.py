@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user may ask run_calibration for."""
+"""The flags of run_calibration."""
 from __future__ import annotations
 
 import argparse
@@ -18,11 +18,11 @@ from ..targets import targets
 from .common import Parser
 
 NAME = "run_calibration"
-PURPOSE = "runs sample data through the compiled f32 model and writes the table of ranges for int8"
+PURPOSE = "Runs sample data through the compiled f32 model and writes the table of ranges for int8."
 TUNED = 4
 EPILOG = """--dataset is one of
-  DIR        pictures (pre-processed as model_transform was told), or .npz files with one array per input
-  LIST.txt   one sample a line: FILE, or NAME=FILE,NAME=FILE; paths relative to the list
+  DIR        pictures (pre-processed as set in model_transform), or .npz files with one array per input
+  LIST.txt   one sample per line: FILE, or NAME=FILE,NAME=FILE; paths relative to the list
   FILE.npz   one array per input, samples along the first axis
   FILE.py    defines samples(), a generator of dicts of arrays
 
@@ -43,13 +43,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         type=int,
         default=100,
         metavar="N",
-        help="most samples to use, spread over all there are (default: %(default)s)",
+        help="maximum number of samples, evenly spread over all (default: %(default)s)",
     )
     parser.add_argument(
         "--cali_method",
         choices=("auto", *METHODS, "percentile"),
         default="auto",
-        help="auto: per tensor the method with the least measured output error (default: %(default)s)",
+        help="auto chooses per tensor the method with the least measured output error (default: %(default)s)",
     )
     parser.add_argument(
         "--percentile",
@@ -67,108 +67,103 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--histograms",
         metavar="FILE",
-        help="also write what was seen of each tensor and the range of every method, for tessera report",
+        help="also write each tensor's histogram and the range of every method, for tessera report",
     )
     return parser.add_common().parse_args(argv)
 
 
 def _add_weights(parser: Parser) -> None:
-    """How weights and channels are chosen, and the kind of ranges."""
+    """Adds flags for channel scaling, for the choice of weights, and for the kind of ranges."""
     parser.add_argument(
         "--methods",
         default="auto",
         metavar="A,B",
-        help="how channels are scaled and weights chosen by the samples: of "
+        help="methods that scale channels and choose weights by the samples: any of "
         f"{', '.join((*EQUALIZATION, *WEIGHT_METHODS))} (for W4 "
-        f"of {', '.join(ALONE['W4'])}, for W8 {', '.join(ALONE['W8'])}); none: weights are rounded by themselves; "
-        "auto: those that lower the measured output error (default: %(default)s)",
+        f"{', '.join(ALONE['W4'])}, for W8 {', '.join(ALONE['W8'])}); none: default rounding of weights; "
+        "auto: the methods that lower the measured output error (default: %(default)s)",
     )
     parser.add_argument(
         "--quantize",
         choices=("INT8", "W8", "W4"),
         default="INT8",
         type=str.upper,
-        help="precision that weights are chosen for, as for model_deploy (default: %(default)s)",
+        help="precision for which weights are chosen, as for model_deploy (default: %(default)s)",
     )
     parser.add_argument(
         "--max_error",
         type=float,
         metavar="SHARE",
-        help="relative error of the quantised model's outputs that is to be reached, with 16 bits and second products "
-        f"of integers at whatever they cost; more is warned of (default: {MAX_ERROR}, for a twentieth of the "
-        "multiplications)",
+        help="allowed relative error of the quantised model's outputs, reached with 16 bits and residual weights at "
+        f"any cost; a larger error is a warning (default: {MAX_ERROR}, for at most a twentieth more multiplications)",
     )
     parser.add_argument(
         "--chip",
         default=DEFAULT_CHIP,
         metavar="NAME",
-        help="chip whose arithmetic says what 16 bits, second products and f32 cost; the table serves all chips "
-        "(default: %(default)s)",
+        help="chip whose arithmetic determines the cost of 16 bits, residual weights and f32; the table serves all "
+        "chips (default: %(default)s)",
     )
     parser.add_argument("--group_size", type=int, metavar="N", help="W4: as for model_deploy (default: 32)")
     scheme = parser.add_mutually_exclusive_group()
     scheme.add_argument("--symmetric", action="store_true", help="zero point 0 for all tensors")
     scheme.add_argument(
-        "--asymmetric", action="store_true", help="a zero point for all tensors (default for both: where it pays)"
+        "--asymmetric", action="store_true", help="a zero point for all tensors (default without both: where it pays)"
     )
 
 
 def _add_running(parser: Parser) -> None:
-    """How the work is spread and taken up again."""
+    """Adds flags that distribute and resume the work."""
     parser.add_argument(
         "--tune_num",
         type=int,
         metavar="N",
-        help=f"samples on which auto measures (default: {TUNED}, or a quarter of all where that is less)",
+        help=f"number of samples on which auto measures (default: {TUNED}, at most a quarter of all)",
     )
     parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
     parser.add_argument("--distributed", metavar="ADDRESS", help="use the workers of a Dask scheduler instead")
-    parser.add_argument(
-        "--resume", action="store_true", help="go on where an interrupted run with the same arguments was"
-    )
+    parser.add_argument("--resume", action="store_true", help="continue an interrupted run with the same arguments")
     parser.add_argument("--checkpoint_every", type=float, default=5.0, metavar="SECONDS", help="(default: %(default)s)")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
 
 
 def _add_table_tools(parser: Parser) -> None:
-    """What is done with tables that are there."""
+    """Adds flags that work on existing tables."""
     other = parser.add_argument_group("instead of calibrating").add_mutually_exclusive_group()
-    other.add_argument(
-        "--check_table", metavar="FILE", help="tell whether a table, e.g. an edited one, is good for the model"
-    )
-    other.add_argument("--import_table", metavar="FILE", help="make the table from a tpu-mlir text table")
-    other.add_argument("--export_table", metavar="FILE", help="write a table as tpu-mlir's text")
+    other.add_argument("--check_table", metavar="FILE", help="check that a table, e.g. an edited one, fits the model")
+    other.add_argument("--import_table", metavar="FILE", help="convert a tpu-mlir text table")
+    other.add_argument("--export_table", metavar="FILE", help="convert a table to tpu-mlir's text format")
 
 
 def check_usage(args: argparse.Namespace) -> None:
     if args.check_table:
         return
     if not args.output:
-        raise usage_error("-o FILE is missing: where to write the table")
+        raise usage_error("-o FILE is missing: pass the file to write the table to")
     if args.import_table or args.export_table:
         return
     if not args.dataset:
-        raise usage_error("--dataset is missing: the samples to calibrate with")
+        raise usage_error("--dataset is missing: pass the samples to calibrate with")
     for flag, value in (("--input_num", args.input_num), ("--tune_num", args.tune_num), ("--workers", args.workers)):
         if value is not None and value < 1:
-            raise usage_error(f"{flag} {value}: at least 1")
+            raise usage_error(f"{flag} {value}: must be at least 1")
     if not 50 < args.percentile <= 100:
-        raise usage_error(f"--percentile {args.percentile:g}: above 50 and at most 100")
+        raise usage_error(f"--percentile {args.percentile:g}: must be above 50 and at most 100")
     if args.group_size is not None and (args.quantize != "W4" or args.group_size < 16 or args.group_size % 16):
-        raise usage_error(f"--group_size {args.group_size}: is for --quantize W4, a multiple of 16")
+        raise usage_error(f"--group_size {args.group_size}: must be a multiple of 16, and requires --quantize W4")
     args.at_any_price = args.max_error is not None
     args.max_error = MAX_ERROR if args.max_error is None else args.max_error
     if args.chip != DEFAULT_CHIP and args.chip not in targets().rates:
         raise usage_error(f"--chip '{args.chip}': expected one of {', '.join(targets().rates)}")
     if not 0 < args.max_error < math.inf:
-        raise usage_error(f"--max_error {args.max_error:g}: a share above 0, 0.05 say")
+        raise usage_error(f"--max_error {args.max_error:g}: must be a share above 0, such as 0.05")
     if args.distributed and args.workers:
-        raise usage_error("--workers contradicts --distributed, whose workers are the scheduler's")
+        raise usage_error("--workers and --distributed exclude each other: a Dask scheduler has its own workers")
 
 
 def chosen_methods(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What --methods names: for choosing weights, and the kinds of products whose inputs are equalised; auto as all
-    of the precision's. Raises TesseraError for what there is not."""
+    """Returns the methods that choose weights and the kinds of contractions whose inputs are equalised, from --methods;
+    auto stands for all methods of the precision. Raises TesseraError for unknown names."""
     scaling = EQUALIZATION if args.quantize == "INT8" else {}
     allowed = (*scaling, *ALONE.get(args.quantize, WEIGHT_METHODS))
     names = {"none": (), "auto": allowed}.get(args.methods, tuple(args.methods.split(",")))
@@ -176,7 +171,8 @@ def chosen_methods(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str
         if name not in allowed:
             near = difflib.get_close_matches(name, allowed, 1)
             raise usage_error(
-                f"--methods: there is no '{name}' for {args.quantize}" + (f"; is it '{near[0]}'?" if near else ""),
+                f"--methods: unknown method '{name}' for {args.quantize}"
+                + (f"; did you mean '{near[0]}'?" if near else ""),
                 hint=f"allowed: auto, none, or a list of {', '.join(allowed)}",
             )
     return tuple(name for name in names if name not in scaling), tuple(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every command does the same way: flags, errors, exit codes, outputs, --json, interrupts, closed pipes."""
+"""Common parts of all commands: flags, errors, exit codes, outputs, --json, interrupts, closed pipes."""
 from __future__ import annotations
 
 import argparse
@@ -24,12 +24,12 @@ from ..progress import Report
 from ..scratch import without_scratch
 
 
-MOST = 2**31 - 1  # of what a flag counts
+MOST = 2**31 - 1  # limit of integer flags
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with our exit code for wrong flags, no guessing of abbreviated ones, '-' as good as '_' in their
-    names, and --version. Parsers of verbs are of the same class."""
+    """An argument parser with Tessera's exit code for wrong flags, without abbreviations, with '-' and '_' equivalent
+    in flag names, and with --version. Parsers of verbs use the same class."""
 
     def __init__(self, prog: str, description: str = "", epilog: str = "", **more: Any) -> None:
         more = {"formatter_class": argparse.RawDescriptionHelpFormatter, **more, "allow_abbrev": False}
@@ -43,8 +43,7 @@ class Parser(argparse.ArgumentParser):
         return self
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Of flags that this parser has under the other spelling the name is changed; --a-b and --a_b are the same
-        flag."""
+        """Changes each flag to the spelling that this parser knows; --a-b and --a_b are the same flag."""
         names = {name.replace("-", "_"): name for name in self._option_string_actions if name.startswith("--")}
         words, is_flag = [], True
         for word in sys.argv[1:] if args is None else args:
@@ -56,18 +55,19 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(words, namespace)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """No number of a flag is infinite or no number at all: comparisons with one, and so what a flag may be, would
-        hold or not without a sense. None counts more than the programs behind the commands can."""
+        """Rejects infinite and NaN numbers, which would make comparisons meaningless, and integers that the programs
+        behind the commands cannot hold."""
         value = super()._get_values(action, arg_strings)  # type: ignore[misc]
         if action.type is float and isinstance(value, float) and not math.isfinite(value):
             raise argparse.ArgumentError(action, f"{arg_strings[0]} is not a finite number")
         if action.type is int and isinstance(value, int) and abs(value) > MOST:
-            raise argparse.ArgumentError(action, f"{arg_strings[0]} is too large, {MOST} is the most there can be")
+            raise argparse.ArgumentError(action, f"{arg_strings[0]} is too large; the maximum is {MOST}")
         return value
 
 
 class _Changes(argparse.Action):
-    """FIELD=VALUE[,FIELD=VALUE…], any number of times, as a list. A value may hold commas itself: a list of words."""
+    """Collects FIELD=VALUE[,FIELD=VALUE…], given any number of times, into a list. A value may hold commas (a
+    list of words)."""
 
     def __call__(self, parser, namespace, values, option_string=None):  # type: ignore[no-untyped-def]
         changes = re.split(r",(?=[A-Za-z_][\w.]*=)", values)
@@ -75,21 +75,21 @@ class _Changes(argparse.Action):
 
 
 def add_chip_set(parser: argparse.ArgumentParser, text: str) -> None:
-    """The flag --chip_set; text: what the changes are for."""
+    """Adds the flag --chip_set. text: the purpose of the changes."""
     parser.add_argument(
         "--chip_set",
         "--chip-set",
         action=_Changes,
         default=[],
         metavar="FIELD=VALUE[,…]",
-        help=f"{text}: lanes=16,memories.ddr.gbps=8, say; may be given several times; docs/generated/npu-chips.md "
+        help=f"{text}, e.g. lanes=16,memories.ddr.gbps=8; may be given several times; docs/generated/npu-chips.md "
         "lists the fields",
     )
 
 
 @dataclass
 class Context:
-    """What a command works with: its arguments, its report on the screen and its JSON result."""
+    """The state of a running command: its arguments, its report on the screen and its JSON result."""
 
     name: str
     args: argparse.Namespace
@@ -110,18 +110,17 @@ def run_command(
     steps: int = 1,
     argv: Sequence[str] | None = None,
 ) -> int:
-    """Parses, works, turns every outcome into an exit code and, with --json, into one JSON object.
+    """Parses the flags, does the work, and turns every outcome into an exit code and, with --json, one JSON object.
 
-    `work` returns an exit code (None: 0) or raises TesseraError. Anything else it raises is a fault
-    of ours: exit code 70 with the stack trace saved in a file, not on the screen. The outputs appear where the code
-    is 0 or 3.
+    `work` returns an exit code (None: 0) or raises TesseraError. Any other exception is a fault in Tessera: exit code
+    70, with the stack trace saved in a file instead of printed. The outputs appear if the code is 0 or 3.
     """
     try:
         _open_streams()
         args = parse(argv)
     except SystemExit as end:  # argparse: 0 after --help, 2 after a wrong flag
         return _flushed(int(end.code or 0))
-    except OSError as fault:  # of --help
+    except OSError as fault:  # from --help
         print_error(name, lacked_descriptor(fault) or _no_stdout(fault))
         return _flushed(ExitCode.ERROR)
     context = Context.make(name, args, steps)
@@ -136,7 +135,7 @@ def run_command(
             sys.stdout.flush()
     except BrokenPipeError:
         pass
-    except OSError as fault:  # the disk is full, say; the outputs are there all the same
+    except OSError as fault:  # e.g. the disk is full; the outputs exist all the same
         code = ExitCode.ERROR
         print_error(name, _no_stdout(fault))
     return _flushed(code)
@@ -160,7 +159,7 @@ def _no_stdout(fault: OSError) -> TesseraError:
 
 
 def _takes_no_more(fault: OSError) -> bool:
-    """Whether `fault`, which names no file, is that of stdout: a further line ends likewise then."""
+    """Returns true if `fault`, which names no file, came from stdout: printing again then fails in the same way."""
     try:
         print(flush=True)
     except OSError as again:
@@ -169,7 +168,8 @@ def _takes_no_more(fault: OSError) -> bool:
 
 
 def _open_streams() -> None:
-    """Closed streams lead nowhere: the next file that is opened would take a stream's place, and messages go there."""
+    """Opens closed standard streams on /dev/null; the next opened file would otherwise take a stream's descriptor and
+    receive messages."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
@@ -177,11 +177,12 @@ def _open_streams() -> None:
     sys.stdout = sys.stdout or open(1, "w", closefd=False)
     sys.stderr = sys.stderr or open(2, "w", closefd=False)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore # names of files and tensors may be no UTF-8
+        stream.reconfigure(errors="backslashreplace")  # type: ignore # names of files and tensors may not be UTF-8
 
 
 def _flushed(code: int) -> int:
-    """The code, once all is written that can be; so that the interpreter's end has nothing to complain of."""
+    """Flushes the streams as far as possible and returns the code, so that the interpreter does not report errors at
+    exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -191,7 +192,7 @@ def _flushed(code: int) -> int:
 
 
 def _outcome(context: Context, work: Callable[[Context], int | None]) -> tuple[ExitCode, TesseraError | None]:
-    """How the work ended."""
+    """Does the work and returns its exit code and error."""
     try:
         with interrupts.raised():
             _check_folder()
@@ -206,7 +207,7 @@ def _outcome(context: Context, work: Callable[[Context], int | None]) -> tuple[E
 
 
 def _published(context: Context, code: ExitCode, error: TesseraError | None) -> tuple[ExitCode, TesseraError | None]:
-    """The same where the outputs have appeared, if they are to."""
+    """Publishes the outputs if the code allows it; returns the code and error afterwards."""
     if code not in (ExitCode.OK, ExitCode.ACCURACY):
         return code, error
     try:
@@ -218,7 +219,7 @@ def _published(context: Context, code: ExitCode, error: TesseraError | None) -> 
 
 
 def _explain(context: Context, fault: BaseException) -> TesseraError:
-    # What fails after an interrupt fails because of it: Python's own locks, for one, end in a RuntimeError.
+    # A failure after an interrupt is caused by it; Python's own locks, for example, raise RuntimeError.
     if isinstance(fault, KeyboardInterrupt) or interrupts.seen():
         return TesseraError("interrupted; no output file was written", ExitCode.INTERRUPTED)
     if isinstance(fault, TesseraError):
@@ -233,23 +234,23 @@ def _explain(context: Context, fault: BaseException) -> TesseraError:
     if isinstance(fault, OSError) and fault.errno in NO_ROOM:
         where = fault.filename or tempfile.gettempdir()
         return TesseraError(f"failed to write {where}: {fault.strerror}", hint=room_hint(where, fault))
-    if isinstance(fault, FileNotFoundError) and "temporary directory" in str(fault):  # of tempfile, which names none
-        return TesseraError("no folder for temporary files can be written", hint="let TMPDIR name one that can")
+    if isinstance(fault, FileNotFoundError) and "temporary directory" in str(fault):  # from tempfile
+        return TesseraError("no writable folder for temporary files was found", hint="set TMPDIR to a writable folder")
     if isinstance(fault, OSError) and fault.errno in NO_NAME:
         return TesseraError(f"{fault.filename}: {fault.strerror}")
     if isinstance(fault, UnicodeError):
-        return TesseraError(f"a name or a text is no UTF-8: {_bytes_of(fault)}", hint="give it another name")
-    return _internal(context.name, fault)  # the last line of defence: never a stack trace on the screen
+        return TesseraError(f"a name or text is not UTF-8: {_bytes_of(fault)}", hint="rename it")
+    return _internal(context.name, fault)  # the last line of defence: never print a stack trace
 
 
 def _bytes_of(fault: UnicodeError) -> str:
-    """The text at fault, shortened, in characters that can be shown."""
+    """Returns the offending text, shortened and in printable characters."""
     return ascii(getattr(fault, "object", str(fault)))[:100]
 
 
 def _for_people(error: TesseraError) -> TesseraError:
-    """The same about the user's files, not those that stand for them until the end; with what to do where there is no
-    room."""
+    """Rewrites the error to name the user's files instead of their temporary stand-ins, and adds a hint if the disk is
+    full."""
     named = re.search(r"(?:failed to|cannot) write '?([^':]+)", error.message)
     hint = error.hint or room_hint(named.group(1) if named else ".", error.message)
     return TesseraError(
@@ -258,7 +259,7 @@ def _for_people(error: TesseraError) -> TesseraError:
 
 
 def print_error(name: str, error: TesseraError) -> None:
-    """The message, its details and what to do, on stderr."""
+    """Prints the message, its details and the hint on stderr."""
     print(f"{name}: error: {error.message}", file=sys.stderr)
     for line in error.details:
         print(f"    {line}", file=sys.stderr)
@@ -277,7 +278,7 @@ def _internal(name: str, fault: BaseException) -> TesseraError:
     try:
         with os.fdopen(handle, "w", errors="backslashreplace") as file:
             file.write(text)
-    except OSError as error:  # the disk is full, say
+    except OSError as error:  # e.g. the disk is full
         os.unlink(path)
         path = f"the command and its input (its trace could not be saved: {error.strerror})"
     return TesseraError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user may ask model_deploy for, and what of it does not go together."""
+"""The flags of model_deploy, and checks of their combinations."""
 from __future__ import annotations
 
 import argparse
@@ -12,7 +12,7 @@ from . import precision
 from .common import Parser, add_chip_set
 
 NAME = "model_deploy"
-PURPOSE = "NAME_top.mlir becomes one .bmodel for a chip, checked layer by layer against the Top reference."
+PURPOSE = "Compiles NAME_top.mlir to a .bmodel for a chip, and checks it layer by layer against the Top reference."
 TILES_TUNED = 8
 PIXELS = ("packed", "planar", "rgb_packed", "rgb_planar", "bgr_packed", "bgr_planar")
 EPILOG = """examples:
@@ -34,30 +34,33 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="FILE",
         nargs="+",
         dest="mlirs",
-        help="NAME_top.mlir from model_transform; several of one network with inputs of "
-        "other shapes become stages of one file, which holds equal weights once",
+        help="NAME_top.mlir from model_transform; several of one network with different "
+        "input shapes become stages of one file, which stores equal weights once",
     )
     chip = parser.add_argument(
         "--chip",
         "--processor",
         default="x86",
-        help="%(chips)s or the .json of another NPU; x86 is this machine's best " "(default: %(default)s)",
+        help="%(chips)s or the .json of another NPU; x86 is this machine's best variant (default: %(default)s)",
     )
     chip.chips = Names()  # type: ignore[attr-defined] # of its help
     parser.add_argument(
         "--quantize",
         default="F32",
         type=str.upper,
-        help="precision: F32, BF16, F16, INT8 or INT16 (activations; weights are int8) by a calibration table, W8 or "
-        "W4 (W8F32, W4F32): integer weights alone, or DYNAMIC_INT8: matmuls in int8, each row of their inputs "
-        "quantised as it comes (default: %(default)s)",
+        help="precision: F32, BF16, F16, INT8 or INT16 (activations; int8 weights) with a calibration table, W8 or "
+        "W4 (W8F32, W4F32): integer weights only; DYNAMIC_INT8: int8 matmuls that quantise each row of their "
+        "inputs at run time (default: %(default)s)",
     )
     parser.add_argument(
-        "--group_size", type=int, metavar="N", help="W4: products that share a scale, a multiple of 16 (default: 32)"
+        "--group_size",
+        type=int,
+        metavar="N",
+        help="W4: number of weights that share a scale, a multiple of 16 (default: 32)",
     )
     parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
-    parser.add_argument("--jobs", type=int, metavar="N", help="compile jobs at once (default: one per core)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="parallel compile jobs (default: one per core)")
     _add_planning(parser)
     _add_forms(parser)
     _add_quantisation(parser)
@@ -69,18 +72,18 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _add_planning(parser: Parser) -> None:
-    """What NPUs are told: another chip, the host's part, how much is planned."""
-    add_chip_set(parser, "for NPUs and GPUs: a chip that differs")
+    """Adds flags for NPUs and GPUs: changes of the chip, the host's part, and the effort of planning."""
+    add_chip_set(parser, "for NPUs and GPUs: change fields of the chip")
     parser.add_argument(
         "--tf32",
         action="store_true",
-        help="for GPUs: factors of f32 products are rounded to 10 bits of fraction, and tensor cores multiply them; "
+        help="for GPUs: round factors of f32 contractions to 10 bits of fraction and multiply them on tensor cores, "
         "as PyTorch does with allow_tf32",
     )
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="for NPUs: what the chip cannot run is an error (exit code 4); else the host runs it",
+        help="for NPUs: ops that the chip cannot run are an error (exit code 4) instead of running on the host",
     )
     parser.add_argument(
         "--host_chip",
@@ -91,19 +94,17 @@ def _add_planning(parser: Parser) -> None:
         "--opt",
         type=int,
         choices=range(4),
-        help="for NPUs: 0 op by op, 1 keeps tensors in local memory from op to op, 2 takes the best of several such "
+        help="for NPUs: 0 plans op by op, 1 keeps tensors in local memory between ops, 2 takes the best of several "
         "plans, 3 searches for better ones (default: 2)",
     )
     parser.add_argument(
-        "--plan",
-        metavar="FILE",
-        help="for NPUs and GPUs: follow this plan, which --plan_out wrote and you may have edited",
+        "--plan", metavar="FILE", help="for NPUs and GPUs: follow this plan, written by --plan_out and possibly edited"
     )
     parser.add_argument(
         "--plan_out",
         metavar="FILE",
-        help="for NPUs and GPUs: write the plan there: which tensors stay in local memory, and which layers run slice "
-        "by slice; or the tile of each product",
+        help="for NPUs and GPUs: write the plan to FILE: which tensors stay in local memory and which layers run slice "
+        "by slice, or the tile of each contraction",
     )
     parser.add_argument(
         "--tune",
@@ -111,21 +112,21 @@ def _add_planning(parser: Parser) -> None:
         nargs="?",
         const=TILES_TUNED,
         metavar="N",
-        help="for GPUs: measure the N tiles of each product that a model of the chip finds fastest, on this machine's "
-        f"GPU, and take the fastest ones; the cache keeps them (default N: {TILES_TUNED})",
+        help="for GPUs: for each contraction, measure on this machine's GPU the N tiles that the cost model ranks "
+        f"fastest, and use the best; results are cached (default N: {TILES_TUNED})",
     )
     parser.add_argument(
         "--report",
         metavar="DIR",
-        help=f"for NPUs: write {', '.join(npu_perf.FILES)} there: time, traffic and memories, layer by layer",
+        help=f"for NPUs: write {', '.join(npu_perf.FILES)} to DIR: time, traffic and memories of every layer",
     )
 
 
 def _add_forms(parser: Parser) -> None:
-    """Further outputs, and in which form inputs and outputs of the model are."""
+    """Adds flags for further outputs and for the types of the model's inputs and outputs."""
     parser.add_argument("--device_mlir", metavar="FILE", help="also write the device-level IR")
     parser.add_argument(
-        "--dump_ir", metavar="DIR", help="also write the IR behind every pass there, for tessera-opt to go on with"
+        "--dump_ir", metavar="DIR", help="also write the IR after every pass to DIR; tessera-opt can continue from it"
     )
     parser.add_argument(
         "--fuse_preprocess",
@@ -140,76 +141,76 @@ def _add_forms(parser: Parser) -> None:
     parser.add_argument(
         "--quant_input",
         action="store_true",
-        help="for quantised models: inputs are integers; model_tool info tells scale and zero point",
+        help="for quantised models: inputs are integers; model_tool info lists scale and zero point",
     )
     parser.add_argument("--quant_output", action="store_true", help="for quantised models: outputs are integers")
 
 
 def _add_quantisation(parser: Parser) -> None:
-    """The tables of quantised models, and how their integers are rounded."""
+    """Adds flags for the tables of quantised models and for requantisation."""
     parser.add_argument(
         "--calibration_table",
         metavar="FILE",
-        help="NAME_cali.json from run_calibration: needed for INT8 and INT16; tells F16 what it cannot hold, BF16 "
-        "what it is too coarse for",
+        help="NAME_cali.json from run_calibration, required for INT8 and INT16; for F16 it shows overflows, for BF16 "
+        "where bf16 is too coarse",
     )
-    parser.add_argument("--quantize_table", metavar="FILE", help="NAME_qtable.json, precision per op")
+    parser.add_argument("--quantize_table", metavar="FILE", help="NAME_qtable.json, the precision of each op")
     parser.add_argument(
         "--requantize",
         choices=("float", "fixed", "tflite"),
-        help="how integer sums become integers of few bits: in single precision, by a 31-bit multiplier and a "
-        "shift, or as TensorFlow Lite does (default: as the chip prefers it, most in single precision)",
+        help="how integer sums are rounded to few bits: in single precision, with a 31-bit multiplier and a "
+        "shift, or as in TensorFlow Lite (default: the chip's preference, mostly single precision)",
     )
 
 
 def _add_check(parser: Parser) -> None:
-    """The check of what was made."""
+    """Adds flags for the check of the compiled model."""
     check = parser.add_argument_group("check of the .bmodel against the Top reference, layer by layer")
     check.add_argument(
         "--test_input",
         metavar="FILE",
-        help=".npz, .npy, a picture, or NAME=FILE,… (default: a sample that run_calibration kept "
-        "beside --calibration_table, else random in the table's ranges, without a table in [-1, 1))",
+        help=".npz, .npy, a picture, or NAME=FILE,… (default: a sample that run_calibration stored "
+        "beside --calibration_table, else random values in the table's ranges, or in [-1, 1) without a table)",
     )
     check.add_argument(
-        "--test_reference", metavar="FILE", help=".npz of model_transform --test_result (default: evaluated now)"
+        "--test_reference", metavar="FILE", help=".npz from model_transform --test_result (default: evaluate now)"
     )
     check.add_argument(
         "--tolerance",
         metavar=tolerances.METAVAR,
-        help="least cosine and euclidean similarity of each tensor, or a precision, whose tolerance it is: "
-        f"{tolerances.ALL}. Given, every tensor outside is an error (exit code 3). Default: that of --quantize; then "
-        "F32 knows excuses for "
-        "rounding (docs/numerics.md), and for the others it is an error only where a float output lies below cosine "
+        help="least cosine and euclidean similarity of each tensor, or a precision to use its default: "
+        f"{tolerances.ALL}. If given, a tensor outside is an error (exit code 3). Default: that of --quantize; then "
+        "F32 excuses "
+        "rounding (docs/numerics.md), and other precisions fail only if a float output lies below cosine "
         f"{tolerances.LEAST_OUTPUT_COSINE:g} over the test input and the calibration samples kept beside the table",
     )
     check.add_argument(
         "--accept_loss",
         action="store_true",
-        help="such a quantised model is no error but a warning (as with --target, which judges by itself)",
+        help="report such an output of a quantised model as a warning (as with --target, which judges by itself)",
     )
     check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
     check.add_argument(
         "--compare_all",
         action="store_true",
-        help="show every tensor in the table, not only the worst; for NPUs also compile the model so that what its "
-        "layers make leaves the chip, and compare layer by layer: the first wrong one is named with its commands (exit "
+        help="show every tensor in the table, not only the worst; for NPUs also compile a variant whose layers' "
+        "results leave the chip, compare it layer by layer, and report the first wrong layer with its commands (exit "
         "code 3)",
     )
     check.add_argument(
         "--layers",
         metavar="DIR",
-        help=f"for NPUs: do that, show wrong layers only, and write {layers.MODEL} and what it is compared with there, "
+        help=f"for NPUs: compare layer by layer, show wrong ones, and write {layers.MODEL} and its references to DIR, "
         "for 'model_tool layers DIR' and 'model_runner --dump_all_tensors'",
     )
     check.add_argument(
-        "--threads", type=int, default=1, metavar="N", help="threads of the check (default: %(default)s)"
+        "--threads", type=int, default=1, metavar="N", help="threads for the check (default: %(default)s)"
     )
-    check.add_argument("--skip_validation", action="store_true", help="no check at all")
+    check.add_argument("--skip_validation", action="store_true", help="skip the check")
 
 
 def refuse_unsupported(args: argparse.Namespace) -> None:
-    """Names what is planned but not there (exit code 4), and what is no choice at all (exit code 2)."""
+    """Checks the flags: planned features that do not exist yet exit with code 4, impossible choices with code 2."""
     known = targets()
     known.require_chip(args.chip)
     wanted = known.precision(args.quantize)
@@ -229,25 +230,25 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
     if len(args.mlirs) > 1:
         _refuse_for_several(args)
     if args.test_reference and not args.test_input:
-        raise usage_error("--test_reference needs the --test_input it was made from")
+        raise usage_error("--test_reference requires the --test_input from which it was computed")
     if args.skip_validation and (args.test_input or args.test_reference or args.layers):
         raise usage_error("--skip_validation contradicts --test_input, --test_reference and --layers")
     if args.threads < 1:
-        raise usage_error(f"--threads {args.threads}: at least 1")
+        raise usage_error(f"--threads {args.threads}: must be at least 1")
 
 
 def _refuse_foreign(args: argparse.Namespace, known: Targets) -> None:
-    """What is for chips of another family."""
+    """Rejects flags that are for chips of another family."""
 
     def is_foreign(flag: str) -> bool:
         return known.family(args.chip) not in known.flags[flag]
 
     if args.report and is_foreign("report"):
-        raise usage_error(f"--report is for NPUs; for --chip {args.chip} bmrt_bench measures")
+        raise usage_error(f"--report is for NPUs; for --chip {args.chip}, measure with bmrt_bench")
     if args.layers and is_foreign("opt"):
-        raise usage_error(f"--layers is for NPUs; for --chip {args.chip} --compare_all shows every tensor there is")
+        raise usage_error(f"--layers is for NPUs; for --chip {args.chip}, --compare_all shows every tensor")
     if args.plan and args.opt is not None:
-        raise usage_error("--plan says all that --opt would decide: give one of them")
+        raise usage_error("--plan and --opt exclude each other: a plan contains all decisions of --opt")
     if args.chip_set and is_foreign("chip_set"):
         raise usage_error(f"--chip_set is for NPUs and GPUs; --chip {args.chip} is neither")
     if args.tf32 and is_foreign("tf32"):
@@ -255,7 +256,7 @@ def _refuse_foreign(args: argparse.Namespace, known: Targets) -> None:
     if args.tune is not None and is_foreign("tune"):
         raise usage_error(f"--tune is for GPUs; --chip {args.chip} decides nothing by measuring")
     if args.tune is not None and (args.tune < 1 or args.plan):
-        raise usage_error("--tune takes a number from 1 on, and makes a plan: --plan gives one")
+        raise usage_error("--tune takes a number that is at least 1, and excludes --plan, because it creates a plan")
     for flag, given in (
         ("--strict", args.strict or None),
         ("--host_chip", args.host_chip),
@@ -264,28 +265,28 @@ def _refuse_foreign(args: argparse.Namespace, known: Targets) -> None:
         ("--plan_out", args.plan_out),
     ):
         if given is not None and is_foreign(flag[2:]):
-            raise usage_error(f"{flag} is for NPUs; --chip {args.chip} runs everything itself")
+            raise usage_error(f"{flag} is for NPUs; --chip {args.chip} runs the whole model itself")
 
 
 def _refuse_for_f32(args: argparse.Namespace) -> None:
-    """What says how a model is quantised."""
+    """Rejects flags that only apply to quantised models."""
     for flag in ("calibration_table", "quantize_table"):
         if getattr(args, flag):
-            raise usage_error(f"--{flag} is for quantised models; --quantize F32 uses none")
+            raise usage_error(f"--{flag} is for quantised models; --quantize F32 does not use it")
     if args.quant_input or args.quant_output:
         raise usage_error("--quant_input and --quant_output are for quantised models")
     if args.requantize not in (None, "float"):
         raise usage_error(f"--requantize {args.requantize} is for quantised models; --quantize F32 has no integers")
     if args.accept_loss:
-        raise usage_error("--accept_loss is for quantised models; --quantize F32 loses nothing")
+        raise usage_error("--accept_loss is for quantised models; --quantize F32 has no loss")
 
 
 def _refuse_for_several(args: argparse.Namespace) -> None:
-    """What is about one model."""
+    """Rejects flags that apply to a single model."""
     for flag in ("device_mlir", "dump_ir", "plan", "plan_out", "tune", "target", "test_input", "test_reference"):
         if getattr(args, flag):
             raise TesseraError(
-                f"--{flag} is for one model; --mlir names {len(args.mlirs)}",
+                f"--{flag} is for a single model; --mlir names {len(args.mlirs)}",
                 ExitCode.USAGE,
-                hint="deploy each by itself, then: model_tool combine A.bmodel B.bmodel -o OUT.bmodel",
+                hint="deploy each one separately, then run: model_tool combine A.bmodel B.bmodel -o OUT.bmodel",
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera estimate: how long a model takes on NPUs and GPUs, from the ONNX file alone: no data, no chip, nothing is
+"""tessera estimate: estimates the time of a model on NPUs and GPUs from the ONNX file alone, without data, chip or
 run."""
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from . import from_onnx
 from .common import Context, Parser, add_chip_set
 
 REASONS_SHOWN = 5
-# Times depend on no values. Zero points are a matter of ranges, and with one here and there a command comes or goes;
-# a range like that of an activation is within half a per cent.
+# Times do not depend on values. Zero points follow from ranges, and some add or remove a command; a typical activation
+# range like this one is within half a per cent.
 LOW, HIGH = -1.0, 4.0
-# What calibration finds to be sensitive gets int16 activations, which take twice the time and bytes; which ops that
-# are only data tell. Deploy's time after the default calibration lay within this share of the way from all-int8 to
-# all-int16 (python_tools/RATIONALE.md).
+# Sensitive tensors found by calibration get int16 activations, which take twice the time and bytes; only data show
+# which ones. Deploy's times after default calibration lay within this share of the way from all-int8 to all-int16
+# (python_tools/RATIONALE.md).
 LIKELY = 1 / 3
 EPILOG = """examples:
   tessera estimate model.onnx
@@ -34,12 +34,12 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     """Adds 'estimate' to the verbs of `tessera`."""
     sub = verbs.add_parser(
         "estimate",
-        help="time, traffic and what is unsupported on NPUs and GPUs, without data",
+        help="estimate time and traffic on NPUs and GPUs, and list unsupported ops, without data",
         allow_abbrev=False,
-        description="Compiles a model for NPUs or GPUs and tells how long it takes on each, how much DRAM traffic it "
-        "makes and what binds it. Ranges are made up: times depend on no values, but in INT8 on how much is "
-        "sensitive and gets int16 activations, so that a range is told. What a chip "
-        "cannot run is left to its host, and named. Times of GPUs are a roofline of every launch.",
+        description="Compiles a model for NPUs or GPUs and reports how long it takes on each, how much DRAM traffic it "
+        "causes and what bounds it. Ranges are placeholders, because times do not depend on values. In INT8 they "
+        "depend on how many tensors need int16 activations, so a range is reported. Ops that a chip "
+        "cannot run are listed and run on its host. Times of GPUs are rooflines of each launch.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -48,16 +48,16 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         "--chip",
         default="all",
         metavar="A,B",
-        help="%(npus)s, the .json of another NPU, all (of these), or %(gpus)s (default: %(default)s)",
+        help="%(npus)s, the .json of another NPU, all (every NPU), or %(gpus)s (default: %(default)s)",
     )
     chip.gpus = Names("cuda")  # type: ignore[attr-defined] # of its help
     chip.npus = Names("npu")  # type: ignore[attr-defined] # of its help
     from_onnx.add_flags(sub, "INT8")
-    add_chip_set(sub, "what if the chips were different")
+    add_chip_set(sub, "estimate for changed chips")
     sub.add_argument(
         "--strict",
         action="store_true",
-        help="a chip that cannot run the whole model is unsupported; exit code 4 where none can",
+        help="treat a chip that cannot run the whole model as unsupported; exit code 4 if none can",
     )
     sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(npu_perf.FILES)} to DIR/CHIP")
     return sub
@@ -75,7 +75,7 @@ def work(context: Context) -> None:
 
 
 def chosen(text: str) -> list[str]:
-    """The chips of --chip, each once."""
+    """Returns the chips of --chip without duplicates."""
     npus = targets().chips_of("npu")
     chips = list(dict.fromkeys(npus if text == "all" else text.split(",")))
     for chip in chips:
@@ -83,13 +83,14 @@ def chosen(text: str) -> list[str]:
             raise usage_error(
                 f"--chip '{chip}': expected all, {', '.join(npus)}, the .json of another NPU or "
                 f"{', '.join(targets().chips_of('cuda'))}; "
-                "what x86 takes, bmrt_bench measures"
+                "measure x86 with bmrt_bench"
             )
     return chips
 
 
 def check_precision(name: str) -> None:
-    """Those that results are held in: weights alone change little of what is estimated."""
+    """Checks that the precision is one in which results are stored; weight-only precisions hardly change the
+    estimate."""
     allowed = [known.name for known in targets().precisions if known.activations == known.name]
     if name not in allowed:
         raise usage_error(f"--quantize '{name}': expected one of {', '.join(allowed)}")
@@ -121,12 +122,12 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
                     extra += ["--chip-set", change]
                 extra += ["--strict"] * args.strict
                 made = top_model.deploy(model, output, report, chip=chip, quantize=args.quantize, extra=extra)
-                # Changed chips stand in the file: nothing is left to change.
+                # The file contains the changed chip, so that no changes are passed here.
                 written = context.outputs.folder(Path(args.report) / Path(chip).stem) if args.report else None
                 perf = npu_perf if targets().is_npu(chip) else cuda_perf
                 told[chip] = perf.measure(output, folder=written)
                 told[chip]["partition"] = made["partition"]
-                # With samples the precision of every tensor is known.
+                # With samples, the precision of every tensor is known.
                 least, precision = made["partition"]["total_microseconds"], "" if args.dataset else args.quantize
                 told[chip]["range"] = times = time_range(model, folder, chip, precision, extra, least, report)
                 step.note = f"{span(times)} us"
@@ -148,19 +149,19 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
 
 
 def _on_x86(model: TopModel, folder: Path, report: Report) -> str:
-    """Whether x86 can run what no chip can: found out, not believed."""
+    """Tries whether x86 can run a model that no chip can, and describes the result."""
     try:
         top_model.deploy(model, folder / "x86.bmodel", report, chip="x86", quantize="F32")
     except TesseraError as error:
         return f"x86 cannot run it either: {error.message}"
-    return "x86 can: tessera run tells how it does there"
+    return "x86 can run it: measure with tessera run"
 
 
 def time_range(
     model: TopModel, folder: Path, chip: str, quantize: str, extra: Sequence[str], least: float, report: Report
 ) -> dict[str, float]:
-    """Microseconds a run: 'low', where all activations are of 8 bits, 'likely_high', 'high', where all have 16; all
-    the same unless `quantize` is INT8."""
+    """Returns microseconds per run: 'low' with all activations in 8 bits, 'high' with all in 16, and 'likely_high'
+    between them; all are equal unless `quantize` is INT8."""
     high = least
     if quantize == "INT8":
         wide = top_model.deploy(model, folder / "wide.bmodel", report, chip=chip, quantize="INT16", extra=extra)
@@ -169,13 +170,13 @@ def time_range(
 
 
 def span(times: Mapping[str, float]) -> str:
-    """'13.2' or '13.2 .. 17.1'."""
+    """Returns '13.2' or '13.2 .. 17.1'."""
     low, high = f"{times['low']:.1f}", f"{times['likely_high']:.1f}"
     return low if low == high else f"{low} .. {high}"
 
 
 def made_up_table(model: TopModel, path: Path, context: Context) -> Path:
-    """Writes a calibration table of one range for every tensor to `path`, which it returns."""
+    """Writes a calibration table with the same range for every tensor to `path`; returns the path."""
     info = top_model.describe(model.path, context.report)
     entries = tuple(tables.Entry.make(str(name), HIGH, LOW, HIGH, False, "made up") for name in info["tensors"])
     tables.Table(str(info["model_name"]), str(info["model_hash"]), "made up", 0, "", entries).save(path)
@@ -185,7 +186,8 @@ def made_up_table(model: TopModel, path: Path, context: Context) -> Path:
 def tell(
     context: Context, chips: Sequence[str], told: dict[str, dict[str, Any]], refused: dict[str, str], on_x86: str
 ) -> None:
-    """The table, and why a chip cannot run the model; raises where none can, with what x86 makes of it."""
+    """Prints the table and the reasons of unsupported chips. Raises TesseraError if no chip can run the model, with
+    x86's result."""
     report = context.report
     rows: list[tuple[str, ...]] = [
         ("chip", "us", "host", "runs/s", "of MAC peak", "x roofline", "DDR MB", "x least", "local memory", "bound by")
@@ -207,19 +209,19 @@ def tell(
     _tell_hosts({Path(chip).stem: told[chip]["partition"] for chip in chips if chip in told}, report)
     if needs_table(context.args.quantize) and not context.args.dataset:
         report.warn(
-            "made-up ranges: times depend on no values; they are those of a calibrated model of the same precisions "
-            "and say nothing of accuracy"
+            "the ranges are placeholders: times do not depend on values and equal those of a calibrated model with the "
+            "same precisions; they say nothing about accuracy"
         )
     if any(report_of["range"]["high"] > report_of["range"]["low"] for report_of in told.values()):
         every = ", ".join(f"{Path(chip).stem} {told[chip]['range']['high']:.1f}" for chip in told)
         report.warn(
-            "times run from all activations in int8 to the likely mix: which tensors are sensitive and get int16 "
-            "only data tell. The mix "
-            f"is put at a third of the way to all in int16 ({every} us); the other columns are those of int8"
+            "times range from all activations in int8 to a likely mix, as only data show which tensors need int16. "
+            "The mix "
+            f"is estimated at a third of the way to all in int16 ({every} us); the other columns are for int8"
         )
     by_reason: dict[str, list[str]] = {}
     for chip, text in refused.items():
-        # The compiler names the chip; what follows is often the same for all.
+        # The compiler's message names the chip; the rest is often the same for all chips.
         by_reason.setdefault(text.replace(f"chip '{Path(chip).stem}'", "the chip"), []).append(chip)
     for text, names in by_reason.items():
         reasons = text.split("; ")
@@ -234,7 +236,7 @@ def tell(
 
 
 def _tell_hosts(partitions: dict[str, dict[str, Any]], report: Report) -> None:
-    """What is left to the hosts of the chips, and why; chips with the same reasons together."""
+    """Prints which ops run on the chips' hosts, and why; chips with the same reasons share a line."""
     by_ops: dict[tuple[str, ...], list[str]] = {}
     for chip, told in partitions.items():
         if told["host_ops"]:

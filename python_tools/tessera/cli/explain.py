@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera explain: what became of one layer of a compiled model, and what it costs."""
+"""tessera explain: shows what became of one layer of a compiled model, and what it costs."""
 from __future__ import annotations
 
 import argparse
@@ -21,10 +21,10 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     """Adds 'explain' to the verbs of `tessera`."""
     sub = verbs.add_parser(
         "explain",
-        help="what became of a layer: where it runs, how long, what binds it, its commands",
+        help="show what became of a layer: where it runs, how long, what bounds it, its commands",
         allow_abbrev=False,
-        description="Tells of one layer of a compiled model which ONNX nodes it is made of, where it runs and why, its "
-        "time with what binds it, its traffic beside the least, and its commands. Times are estimates, of NPUs only.",
+        description="Shows for a layer of a compiled model its ONNX nodes, where it runs and why, its "
+        "time and what bounds it, its traffic and the minimum, and its commands. Times are estimates, for NPUs only.",
     )
     sub.add_argument("model", help="the .bmodel file")
     sub.add_argument("layer", metavar="LAYER", help="the name of an ONNX node or a layer, or a part of it")
@@ -34,7 +34,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
 def work(context: Context) -> None:
     path, wanted = require_file(context.args.model, "model"), context.args.layer.strip()
     if not wanted:
-        raise usage_error("LAYER: the name of an ONNX node or a layer, or a part of it; it is empty")
+        raise usage_error("LAYER is empty: pass the name of an ONNX node or a layer, or a part of it")
     told = gather(path, read_model(path), {}, None)
     found = find(told, wanted)
     context.result["layers"] = []
@@ -49,8 +49,8 @@ def work(context: Context) -> None:
 
 
 def find(told: Mapping[str, Any], wanted: str) -> list[tuple[int, int]]:
-    """(stage, layer) of those that are meant: of the very name, else with such a node, else with it in their names.
-    Raises TesseraError with names that are like it."""
+    """Returns (stage, layer) of the layers that match: by exact name, else by a node of that name, else by a part of
+    the name. Raises TesseraError with similar names."""
     every = [(n, i, layer) for n, stage in enumerate(told["stages"]) for i, layer in enumerate(stage["layers"])]
     for is_meant in (
         lambda layer: layer["name"] == wanted,
@@ -64,12 +64,12 @@ def find(told: Mapping[str, Any], wanted: str) -> list[tuple[int, int]]:
     near = difflib.get_close_matches(wanted, dict.fromkeys(names), 5, 0.3)
     raise TesseraError(
         f"{told['file']} has no layer '{wanted}'",
-        hint=f"there are {', '.join(near)}" if near else "model_tool info --steps lists them",
+        hint=f"similar names: {', '.join(near)}" if near else "model_tool info --steps lists them",
     )
 
 
 def _commands(path: Path, stage: Mapping[str, Any], number: int, index: int) -> list[str]:
-    """Of an NPU's layer."""
+    """Returns the commands of an NPU's layer."""
     if not stage["perf"] or index >= len(stage["perf"]["layers"]):
         return []
     name = stage["perf"]["layers"][index]["name"]
@@ -81,7 +81,7 @@ def _tell(context: Context, stage: Mapping[str, Any], layer: Mapping[str, Any]) 
     say(f"{_short(layer['name'].split('+'), '+')}: on {layer['on']} ({stage['name'] or 'all shapes'}), {layer['op']}")
     say(f"  ONNX nodes: {_short(layer['nodes'], ', ') or 'none'}")
     for reason in layer["reasons"]:
-        say(f"  on the host for: {reason}")
+        say(f"  on the host because: {reason}")
     if layer["us"] is not None:
         share = npu_perf.percent(layer["us"], stage["perf"]["microseconds"])
         say(
@@ -99,6 +99,6 @@ def _tell(context: Context, stage: Mapping[str, Any], layer: Mapping[str, Any]) 
 
 
 def _short(names: Sequence[str], separator: str) -> str:
-    """Returns the first names: a whole subnet of a host has hundreds."""
+    """Joins the first names; a subnet on a host has hundreds."""
     text = separator.join(names[:NODES_SHOWN])
     return text if len(names) <= NODES_SHOWN else f"{text} … and {len(names) - NODES_SHOWN} more (--json lists all)"

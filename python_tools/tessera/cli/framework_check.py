@@ -21,7 +21,8 @@ from .wide_input import check_wide_input
 
 
 class Compared(NamedTuple):
-    """shapes: of the framework's tensors. reason: what the look at single ops says of a difference."""
+    """Result of a comparison. shapes: of the framework's tensors. reason: explanation of a difference, found by
+    checking single ops."""
 
     comparison: compare.Comparison
     shapes: dict[str, tuple[int, ...]]
@@ -40,9 +41,9 @@ def compare_with_framework(
     tolerance: compare.Tolerance,
     wide_file: Path,
 ) -> None:
-    """Compares with the first of `frameworks` that can run the model; a framework's limit need not be a fault of the
-    model, so it is a warning. got: all tensors of the Top reference. arrays: the inputs, also those that were made
-    constants. wide_file: where wide inputs are kept that show a fault."""
+    """Compares with the first of `frameworks` that can run the model. A framework's limit need not be a fault of the
+    model, so it is a warning. got: all tensors of the Top reference. arrays: the inputs, including those that became
+    constants. wide_file: where wide inputs that reveal a fault are kept."""
     report = context.report
     context.result["comparison"] = None
     limits: list[str] = []
@@ -72,11 +73,11 @@ def compare_with_framework(
         _check_wide_input(context, model, got, arrays, framework, title, wide_file)
         return
     reasons = "; ".join(limits)
-    report.warn(f"not compared with the framework: {reasons}; the numbers of this model are unchecked")
+    report.warn(f"not compared with the framework: {reasons}; the results of this model are unchecked")
 
 
 def warn_of_deviations(report: Report, model: onnx_runner.OnnxModel) -> None:
-    """Names the nodes that onnxruntime is known to compute otherwise."""
+    """Reports the nodes that onnxruntime is known to compute differently."""
     for text in model.deviations:
         report.say(text)
         report.warn(text)
@@ -91,7 +92,8 @@ def _compare(
     tolerance: compare.Tolerance,
     timed: Callable[[str], ContextManager[Step]],
 ) -> Compared:
-    """Raises Unreadable where the framework cannot run the model. timed: begins the step."""
+    """Compares the tensors with those of one framework. Raises Unreadable if the framework cannot run the model. timed:
+    begins the step."""
     names_of = _names(context, model, framework)
     expected = partial(_tensors, model, arrays, got.sizes(), framework, names_of)
     comparing, names = compare.Comparing(tolerance, context.args.excepts.split(",")), []
@@ -127,7 +129,8 @@ def _compare(
 
 
 def _names(context: Context, model: TopModel, framework: Framework) -> dict[str, str]:
-    """The file's outputs are those of the model, in this order, unless the user named others."""
+    """Maps the framework's tensor names to the Top model's. The file's outputs are the model's, in this order, unless
+    the user named others."""
     return top_names([] if context.args.output_names else model.outputs, framework)
 
 
@@ -138,7 +141,8 @@ def _rerun(
     framework: Framework,
     names: Mapping[str, str],
 ) -> list[verdict.Moved]:
-    """The framework's outputs on the inputs, and on inputs moved by a unit in the last place."""
+    """Returns the framework's outputs on the inputs, each with the output on inputs moved by a unit in the last
+    place."""
     outputs = {spec.name for spec in model.outputs}
     wanted = {theirs: ours for theirs, ours in names.items() if ours in outputs}
     before = dict(_tensors(model, arrays, sizes, framework, wanted))
@@ -174,16 +178,16 @@ def _tensors(
     framework: Framework,
     names: Mapping[str, str],
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """The framework's tensors that the Top reference has too, one by one, by the Top model's names; sizes: bytes of the
-    reference's."""
+    """Yields the framework's tensors that the Top reference has too, one by one, by the Top model's names. sizes: bytes
+    of the reference's tensors."""
     wanted = {name: sizes[ours] for name, ours in names.items() if ours in sizes}
     for name, array in framework.each(feed_of(framework, model, arrays), wanted):
         yield names[name], top_model.pad_output(model, names[name], array)
 
 
 def feed_of(framework: Framework, model: TopModel, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The framework's inputs; arrays: by the Top model's names, also those that became constants. Inputs whose names
-    the importer changed are found by their place."""
+    """Returns the framework's inputs. arrays: by the Top model's names, including those that became constants. Inputs
+    that the importer renamed are matched by position."""
     feed = {name: arrays[name] for name in framework.input_names if name in arrays}
     if len(framework.input_names) == len(model.inputs):
         places = zip(framework.input_names, model.inputs)
@@ -192,8 +196,8 @@ def feed_of(framework: Framework, model: TopModel, arrays: Mapping[str, np.ndarr
 
 
 def top_names(outputs: Sequence[InputSpec], framework: Framework) -> dict[str, str]:
-    """The Top model's name of each tensor of the framework. The importer changes names that no text can hold; `outputs`
-    with such a name are found by their place."""
+    """Returns the Top model's name of each tensor of the framework. The importer renames tensors whose names text
+    cannot hold; `outputs` with such names are matched by position."""
     places = zip(framework.output_names, (spec.name for spec in outputs))
     return {
         **{name: name for name in framework.tensors},

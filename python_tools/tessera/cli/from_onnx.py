@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From an .onnx file to a compiled model, for the verbs of `tessera` that take one: import, calibration, deployment."""
+"""Import, calibration and deployment of an .onnx file, for the verbs of `tessera` that take one."""
 from __future__ import annotations
 
 import argparse
@@ -19,12 +19,12 @@ from .common import Context
 from .part import run_part
 
 TABLES_FOR = ("W8", "W4")
-"""Precisions that run_calibration makes tables of their own for; all others use INT8's."""
+"""Precisions with their own calibration tables; all others use INT8's."""
 
 
 def add_flags(parser: argparse.ArgumentParser, quantize: str = "F32") -> None:
-    """What is imported of the .onnx file, and how it is quantised; quantize: the default precision."""
-    group = parser.add_argument_group("the network of an .onnx file, and its precision")
+    """Adds the flags for import and precision. quantize: the default precision."""
+    group = parser.add_argument_group("import of an .onnx file, and precision")
     group.add_argument(
         "--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'"
     )
@@ -46,27 +46,28 @@ def add_flags(parser: argparse.ArgumentParser, quantize: str = "F32") -> None:
         "--dataset", "--data_list", metavar="DATA", help="samples to calibrate with, as for run_calibration"
     )
     group.add_argument(
-        "--input_num", type=int, default=100, metavar="N", help="most samples to use (default: %(default)s)"
+        "--input_num", type=int, default=100, metavar="N", help="maximum number of samples (default: %(default)s)"
     )
 
 
 def check_flags(args: argparse.Namespace, needs_samples: bool = True) -> None:
-    """Raises a usage error before anything is compiled. needs_samples: ranges come from --dataset alone."""
+    """Checks the flags before anything is compiled. needs_samples: a precision with a table requires --dataset."""
     wanted = targets().precision(args.quantize)
     args.quantize = wanted.name
     if needs_samples and wanted.needs_table and not args.dataset:
         raise usage_error(
-            f"--quantize {args.quantize} needs --dataset: the samples to calibrate with", QUANTISED_ALREADY
+            f"--quantize {args.quantize} needs --dataset, the samples to calibrate with", QUANTISED_ALREADY
         )
     if args.dataset and args.quantize == "F32":
-        raise usage_error("--dataset is for quantised models: add --quantize INT8, say")
+        raise usage_error("--dataset is for quantised models: add e.g. --quantize INT8")
     if args.input_num < 1:
-        raise usage_error(f"--input_num {args.input_num}: at least 1")
+        raise usage_error(f"--input_num {args.input_num}: must be at least 1")
 
 
 @dataclass(frozen=True)
 class Imported:
-    """A Top model; fixed: the inputs of the file that became constants. ends: the outputs that the user named."""
+    """An imported Top model. fixed: the inputs of the file that became constants. ends: the outputs that the user
+    named."""
 
     model: TopModel
     fixed: dict[str, np.ndarray]
@@ -74,7 +75,7 @@ class Imported:
 
 
 def import_model(context: Context, path: Path, mlir: Path, preprocess: Preprocess | None = None) -> Imported:
-    """The model of the .onnx file `path`, as the flags want it."""
+    """Imports the .onnx file `path` according to the flags."""
     args = context.args
     model, result = top_model.import_onnx(
         path,
@@ -91,7 +92,7 @@ def import_model(context: Context, path: Path, mlir: Path, preprocess: Preproces
 
 
 def calibrate(context: Context, model: TopModel, folder: Path) -> Path | None:
-    """NAME_cali.json in `folder` by run_calibration and --dataset; None without --dataset."""
+    """Writes NAME_cali.json to `folder` with run_calibration and --dataset; None without --dataset."""
     args, report = context.args, context.report
     if not args.dataset:
         return None
@@ -107,11 +108,11 @@ def calibrate(context: Context, model: TopModel, folder: Path) -> Path | None:
 def deploy(
     context: Context, model: TopModel, output: Path, chip: str, table: Path | None, more: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Compiles the model for the chip; the compiler's result."""
+    """Compiles the model for the chip; returns the compiler's result."""
     extra = [*(["--calibration-table", str(table)] if table else []), *more]
     return top_model.deploy(model, output, context.report, chip=chip, quantize=context.args.quantize, extra=extra)
 
 
 def file_name(name: str, chip: str, quantize: str) -> str:
-    """The name of a compiled model: that of the network, the chip and the precision."""
+    """Returns the file name of a compiled model: network, chip and precision."""
     return f"{name}_{Path(chip).stem if chip.endswith('.json') else chip}_{quantize.lower()}.bmodel"

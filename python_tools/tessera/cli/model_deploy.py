@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_deploy: NAME_top.mlir becomes one .bmodel for a chip, checked layer by layer against the Top reference."""
+"""model_deploy: compiles NAME_top.mlir to a .bmodel for a chip, and checks it layer by layer against the Top
+reference."""
 from __future__ import annotations
 
 import argparse
@@ -32,10 +33,10 @@ from .single_check import check_each_op
 from .wide_input import check_wide_input
 
 OPS_SHOWN = 8
-LONGEST_SECOND_RUN = 10.0  # seconds that the first run and its comparison took; a simulator may take longer
+LONGEST_SECOND_RUN = 10.0  # seconds; no second run if the first one with its comparison took longer
 NARROW = ("BF16", "F16")
 MOST_SIMULATED = 100e6
-"""Multiplications of a model up to which the simulator of an NPU runs all samples of the check, as other chips do."""
+"""Number of multiplications up to which an NPU's simulator runs all samples of the check, as other chips do."""
 
 
 def work(context: Context) -> None:
@@ -74,8 +75,8 @@ def work(context: Context) -> None:
 
 
 def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance) -> TesseraError | None:
-    """Each model by itself, checked; then all as one file. What the first missed that lies outside its tolerance: the
-    file is there all the same, as that of one model is."""
+    """Deploys and checks each model, then combines all in one file. Returns the error of the first model outside its
+    tolerance; the file is written all the same, as for a single model."""
     args, report = context.args, context.report
     told: list[dict[str, object]] = []
     missed: TesseraError | None = None
@@ -115,7 +116,7 @@ def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance)
 
 
 def _deploy(context: Context, output: Path, tolerance: compare.Tolerance) -> TesseraError | None:
-    """One model, checked; what --target missed."""
+    """Deploys and checks one model; returns the error if --target was not reached."""
     args, report = context.args, context.report
     with report.step("open Top model"):
         model = _open(args, report)
@@ -138,7 +139,7 @@ def _deploy(context: Context, output: Path, tolerance: compare.Tolerance) -> Tes
 
 
 def _open(args: argparse.Namespace, report: Report) -> TopModel:
-    """The model; with a calibration table it is looked at once, and the table checked."""
+    """Opens the model; with a calibration table, describes it once and checks the table."""
     if not args.calibration_table:
         return top_model.open_top(args.mlir, report)
     model, info = top_model.open_described(args.mlir, report)
@@ -147,7 +148,8 @@ def _open(args: argparse.Namespace, report: Report) -> TopModel:
 
 
 def _tune(context: Context, model: TopModel, folder: Path) -> dict[str, Any]:
-    """The plan of the tiles that this machine's GPU was fastest with; --plan of what follows."""
+    """Measures tiles on this machine's GPU and returns the fastest plan, which becomes --plan of the following
+    compilation."""
     args = context.args
     if not bmodel.can_run(args.chip):
         raise tune.no_device()
@@ -166,7 +168,7 @@ def _tune(context: Context, model: TopModel, folder: Path) -> dict[str, Any]:
 
 
 def _compile(context: Context, model: TopModel, output: Path, plan: Mapping[str, Any] | None = None) -> None:
-    """The .bmodel, and what there is to say of it. `plan`: a tuned one, which args.plan names."""
+    """Compiles the .bmodel and reports on it. `plan`: a tuned plan, which args.plan names."""
     args, report = context.args, context.report
     with report.step(f"compile for {args.chip}, {args.quantize}") as step:
         extra = _deploy_flags(args) + _compiler_flags(args, ("device_mlir", "plan", "dump_ir"))
@@ -205,7 +207,7 @@ def _compile(context: Context, model: TopModel, output: Path, plan: Mapping[str,
 
 
 def _deploy_flags(args: argparse.Namespace) -> list[str]:
-    """All that decides what the model is, but for a plan."""
+    """Returns all flags that determine the model, except a plan."""
     names = ("cache_dir", "jobs", "group_size", "calibration_table", "quantize_table", "requantize", "opt")
     extra = _compiler_flags(args, names)
     for change in args.chip_set:
@@ -224,8 +226,8 @@ Reference = tuple[dict[str, np.ndarray], str, Background[safetensors_io.MappedTe
 
 @contextlib.contextmanager
 def _reference_meanwhile(context: Context, model: TopModel) -> Iterator[Reference | None]:
-    """Evaluates the Top reference while the block goes on: its inputs and what will be its tensors. None where there
-    is nothing to evaluate, or where only the finished .bmodel tells what its inputs are."""
+    """Evaluates the Top reference during the block; yields its inputs, their description and the future tensors. None
+    if nothing has to be evaluated, or if the inputs are known only from the finished .bmodel."""
     args = context.args
     if args.skip_validation or args.test_reference or args.fuse_preprocess or not bmodel.can_run(args.chip):
         yield None
@@ -236,7 +238,7 @@ def _reference_meanwhile(context: Context, model: TopModel) -> Iterator[Referenc
 
 
 def _test_input(args: argparse.Namespace, specs: Sequence[inputs.InputSpec]) -> tuple[dict[str, np.ndarray], str]:
-    """The arrays, and what they are for people."""
+    """Returns the inputs of the check and their description."""
     if args.test_input:
         return inputs.load_inputs(args.test_input, specs, "--test_input"), args.test_input
     if args.calibration_table:
@@ -245,7 +247,7 @@ def _test_input(args: argparse.Namespace, specs: Sequence[inputs.InputSpec]) -> 
 
 
 def _compiler_flags(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
-    """The named arguments that were given, as tessera-compile spells them."""
+    """Returns the named arguments that were given, in tessera-compile's spelling."""
     flags: list[str] = []
     for name in names:
         if (value := getattr(args, name)) is not None:
@@ -256,7 +258,7 @@ def _compiler_flags(args: argparse.Namespace, names: Sequence[str]) -> list[str]
 
 
 def _tell_exactness(context: Context, exceptions: Sequence[str] | None) -> None:
-    """Of a quantised model: that its integers are the same everywhere, or, as a warning, what makes them differ."""
+    """Reports whether a quantised model gives the same integers everywhere; if not, warns with the reason."""
     if exceptions:
         context.report.warn(exactness.describe(exceptions))
     elif exceptions is not None:
@@ -264,7 +266,7 @@ def _tell_exactness(context: Context, exceptions: Sequence[str] | None) -> None:
 
 
 def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:
-    """What runs on integers, which ops read 16-bit ones and which stay float."""
+    """Reports what runs on integers, which ops read 16-bit integers, and which stay in float."""
     kept, wide = told["float_ops"], told["wide_ops"]
 
     def share(products: object) -> str:
@@ -278,13 +280,13 @@ def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:
     if told["weight_ops"]:
         context.report.say(f"{told['weight_ops']} ops have integer weights and compute in float")
     text = (
-        f"{told['integer_ops']} ops are quantised, {len(kept)} stay float; "  # type: ignore[arg-type]
+        f"{told['integer_ops']} ops are quantised, {len(kept)} stay in float; "  # type: ignore[arg-type]
         f"{share(told['integer_products'])} of the multiplications have int8 weights"
     )
     if wide:
         text += f", {share(told['wide_products'])} int16 activations ({len(wide)} ops)"  # type: ignore[arg-type]
     if told["split_weights"]:
-        text += f", {share(told['second_products'])} are second ones, for what rounding left over of the weights of "
+        text += f", {share(told['second_products'])} are for the residual weights of "
         text += f"{told['split_weights']} ops"
     if told["integer_ops"] or not (told["narrow_ops"] or told["weight_ops"]):
         context.report.say(text)
@@ -293,20 +295,20 @@ def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:
 
 
 def _tell_ops(context: Context, title: str, ops: Sequence[Mapping[str, object]]) -> None:
-    """Which ops and why, those with the most multiplications first."""
+    """Lists ops and reasons, those with the most multiplications first."""
     if not ops:
         return
     first = sorted(ops, key=lambda op: -op["products"])[:OPS_SHOWN]  # type: ignore[operator]
     rows = [(str(op["name"] or op["op"]), str(op["op"]), str(op["products"] or "-"), str(op["reason"])) for op in first]
     context.report.say(compare.align([(title, "op", "products", "because"), *rows], right=(2,)))
     if len(ops) > OPS_SHOWN:
-        context.report.say(f"… and {len(ops) - OPS_SHOWN} more (--json names all)")
+        context.report.say(f"… and {len(ops) - OPS_SHOWN} more (--json lists all)")
 
 
 def _check(
     context: Context, model: TopModel, output: Path, tolerance: compare.Tolerance, meanwhile: Reference | None
 ) -> None:
-    """Runs reference and .bmodel on the same input and compares all tensors both have."""
+    """Runs the reference and the .bmodel on the same input and compares all tensors that both have."""
     args = context.args
     net = bmodel.open_net(output, args.threads)
     given, what = meanwhile[:2] if meanwhile else _test_input(args, net.inputs)
@@ -316,7 +318,7 @@ def _check(
     seconds = 0.0
 
     def run_net(take: Callable[[str, np.ndarray], None]) -> None:
-        """Runs the .bmodel; its tensors are taken as they are computed, so that none but outputs stays in memory."""
+        """Runs the .bmodel; its tensors are taken as they are computed, so that only outputs stay in memory."""
         nonlocal seconds
         begin = time.perf_counter()
         outputs.update(net.run_every_tensor(given, take))
@@ -354,7 +356,7 @@ def _check(
 def _reference_tensors(
     context: Context, model: TopModel, arrays: Mapping[str, np.ndarray], meanwhile: Reference | None, what: str
 ) -> Mapping[str, np.ndarray]:
-    """All tensors of the Top reference on the arrays; what: the arrays, for people."""
+    """Returns all tensors of the Top reference on the arrays. what: description of the arrays."""
     args = context.args
     with context.report.step("Top reference") as step:
         if args.test_reference:
@@ -368,14 +370,14 @@ def _reference_tensors(
     lost = [spec.name for spec in model.outputs if spec.name not in reference]
     if lost:
         raise TesseraError(
-            f"--test_reference {args.test_reference} has no output '{lost[0]}' of the model",
-            hint="make it anew with model_transform --test_result",
+            f"--test_reference {args.test_reference} does not contain output '{lost[0]}' of the model",
+            hint="create it again with model_transform --test_result",
         )
     return reference
 
 
 def _rerun(model: TopModel, net: bmodel.Net, given: Mapping[str, np.ndarray]) -> list[verdict.Moved]:
-    """The .bmodel's outputs on the inputs, and on inputs moved by a unit in the last place."""
+    """Returns the .bmodel's outputs on the inputs, each with the output on inputs moved by a unit in the last place."""
     before = net.run(given)
     return [
         {name: (before[name], after) for name, after in net.run(dict(verdict.Perturbed(given, seed))).items()}
@@ -384,7 +386,7 @@ def _rerun(model: TopModel, net: bmodel.Net, given: Mapping[str, np.ndarray]) ->
 
 
 def _check_wide_input(context: Context, model: TopModel, net: bmodel.Net) -> None:
-    """Checks the ops of a float model whose tensors the engine shows, on inputs of any magnitude."""
+    """Checks the visible ops of a float model on inputs of any magnitude."""
     args = context.args
     if args.fuse_preprocess:
         return
@@ -408,7 +410,7 @@ def _compared(
     tolerance: compare.Tolerance,
     own: Background[safetensors_io.MappedTensors] | None,
 ) -> compare.Comparison:
-    """The tensors that `run_net` gives with those of the reference, and each op's own error where there is one."""
+    """Compares the tensors from `run_net` with the reference, and adds each op's own error if there are any."""
     args, report = context.args, context.report
     with report.step(f"run {output.name} on {args.threads} thread(s)") as step:
         comparing = compare.Comparing(tolerance, args.excepts.split(","))
@@ -422,7 +424,7 @@ def _compared(
                 )
 
         run_net(take)
-        step.note = f"{len(names)} tensors, compared as they came"
+        step.note = f"{len(names)} tensors, compared as they were computed"
     with report.step("compare") as step:
         comparison = comparing.result(names, reference)
         if own:
@@ -432,31 +434,30 @@ def _compared(
 
 
 def _note_output_error(context: Context, samples: int, error: float) -> None:
-    """NaN, of a model without outputs of floats, is null in JSON."""
+    """Records the output error; NaN, for a model without float outputs, becomes null in JSON."""
     context.result["output_error"] = {"samples": samples, "error": error if math.isfinite(error) else None}
 
 
 def _check_narrow(
     context: Context, model: TopModel, outputs: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray], what: str
 ) -> None:
-    """A warning where 16-bit floats alone change the outputs by more than is left without a word: a calibration table
-    tells what bf16 is too coarse for."""
+    """Warns if 16-bit floats alone change the outputs too much; a calibration table shows where they are too coarse."""
     quantize = context.args.quantize
     wanted = {spec.name: reference[spec.name] for spec in model.outputs if spec.name in outputs}
     error = checks.output_error(lambda _: outputs, [checks.Check({}, wanted)], model.probabilities)
     _note_output_error(context, 1, error)
     if error > checks.MAX_ERROR:
-        kept = "that bf16 is too coarse for" if quantize == "BF16" else "beyond what f16 holds"
+        kept = "for which bf16 is too coarse" if quantize == "BF16" else "beyond the range of f16"
         context.report.warn(
-            f"{quantize} changes the outputs by {error:.1%} (relative, root mean square) on one input, {what}: what "
-            "that costs, 'tessera accuracy' tells; with a --calibration_table, which run_calibration makes, results "
-            f"{kept} stay f32"
+            f"{quantize} changes the outputs by {error:.1%} (relative, root mean square) on one input, {what}. Measure "
+            "the effect with 'tessera accuracy'. With a --calibration_table from run_calibration, results "
+            f"{kept} stay in f32"
         )
 
 
 def _check_outputs(context: Context, model: TopModel, net: bmodel.Net) -> list[tuple[checks.Arrays, checks.Arrays]]:
-    """Compares the outputs on several calibration samples with f32's, which it returns with them; warns where they are
-    further off than the table allows. Models whose inputs or outputs have other types are not compared."""
+    """Compares the outputs on several calibration samples with f32's, and returns both; warns if the error exceeds the
+    table's limit. Models with other input or output types are not compared."""
     args, report = context.args, context.report
     kept = checks.load(args.calibration_table, net.inputs) if args.calibration_table else []
     products = context.result["model"].get("quantization", {}).get("products", 0)
@@ -473,7 +474,7 @@ def _check_outputs(context: Context, model: TopModel, net: bmodel.Net) -> list[t
 
     with report.step("outputs on calibration samples") as step:
         error = checks.output_error(run, kept, model.probabilities)
-        told = "integers" if math.isnan(error) else f"{error:.2%} off f32's"
+        told = "integers" if math.isnan(error) else f"{error:.2%} from f32's"
         step.note = f"{len(kept)} samples, {told}"
     _note_output_error(context, len(kept), error)
     table = tables.load(args.calibration_table)
@@ -484,7 +485,7 @@ def _check_outputs(context: Context, model: TopModel, net: bmodel.Net) -> list[t
 
 
 def _warn_by_table(context: Context) -> None:
-    """What calibration found, which holds whether or not the model can be run here."""
+    """Warns about calibration's findings, which hold whether or not the model can run here."""
     args, warn = context.args, context.report.warn
     table = tables.load(args.calibration_table)
     if text := checks.answers_warning(table.same_answers):
@@ -505,11 +506,11 @@ def _judge(
     reason: str,
 ) -> None:
     """Raises TesseraError (exit code 3) unless the model is good enough. If not `strict`, its outputs decide
-    (`samples`, as for verdict.unusable), and tensors outside the tolerance are a warning."""
+    (`samples`, as for verdict.unusable), and tensors outside the tolerance are only a warning."""
     args, report = context.args, context.report
     if comparison.missing:
         report.say(
-            f"{len(comparison.missing)} tensors of the reference live inside fused steps and are not visible one by one"
+            f"{len(comparison.missing)} tensors of the reference are inside fused steps and not visible separately"
         )
     if strict:
         comparison.require_passed(f"{args.model} against the Top reference", list(samples[0][0]), reason)
@@ -518,21 +519,21 @@ def _judge(
     broken = verdict.unusable(samples)
     if broken and not (args.accept_loss or args.target):
         raise TesseraError(
-            f"{args.model} is no use as it is: {broken}",
+            f"{args.model} is not usable: {broken}",
             ExitCode.ACCURACY,
             details=_worst_tensors(comparison),
-            hint="give --test_input data like the calibration's; find where it begins by the own errors above, keep "
-            "those ops float (--quantize_table) or search with --target; --accept_loss makes this a warning",
+            hint="pass --test_input data like the calibration's; find the first bad op by the own errors above, and "
+            "keep such ops in float (--quantize_table) or search with --target; --accept_loss makes this a warning",
         )
     if comparison.failed:
         report.warn(
-            f"{len(comparison.failed)} of {len(comparison.rows)} tensors are outside {tolerance}; what that costs is "
-            "told by 'tessera accuracy', and --tolerance makes it an error"
+            f"{len(comparison.failed)} of {len(comparison.rows)} tensors are outside {tolerance}; measure the effect "
+            "with 'tessera accuracy', or make it an error with --tolerance"
         )
 
 
 def _worst_tensors(comparison: compare.Comparison) -> list[str]:
-    """Explains a broken model by the tensor that is furthest off."""
+    """Describes the tensor that is furthest off, to explain a broken model."""
     if not comparison.failed:
         return []
     worst = comparison.failed[0]
@@ -543,7 +544,7 @@ def _worst_tensors(comparison: compare.Comparison) -> list[str]:
 
 
 def _tell_advice(context: Context, told: Mapping[str, Any], precisions: Mapping[str, Any]) -> None:
-    """What the times of a model for an NPU tell stands below them."""
+    """Reports advice about precision below the times of a model for an NPU, and records all advice."""
     table = context.args.calibration_table
     found = advice.of_quantization(precisions, told) + (advice.of_table(tables.load(table).samples) if table else [])
     for line in advice.lines(found):
@@ -552,20 +553,20 @@ def _tell_advice(context: Context, told: Mapping[str, Any], precisions: Mapping[
 
 
 def _look_at_layers(context: Context, model: TopModel, net: bmodel.Net, given: Mapping[str, np.ndarray]) -> None:
-    """Of a model for an NPU, which shows nothing but its outputs: each layer against the reference. Raises TesseraError
-    that names the first wrong one."""
+    """Checks each layer of a model for an NPU, which otherwise shows only its outputs, against the reference. Raises
+    TesseraError with the first wrong layer."""
     args, report = context.args, context.report
     if "plan" not in context.result["model"]:
-        report.say(f"no layer runs on {args.chip}: the tensors above are all that there are")
+        report.say(f"no layer runs on {args.chip}: the tensors above are complete")
         return
     with scratch_folder() as scratch:
         folder = context.outputs.folder(args.layers) if args.layers else scratch
         stored = net.stored(given)
-        with report.extra_step("compile what shows its layers") as step:
+        with report.extra_step("compile with visible layers") as step:
             layers.write(folder, model, report, context.result["model"], args.chip, args.quantize, _deploy_flags(args))
             safetensors_io.save(folder / layers.INPUT, stored)
             step.note = args.layers or ""
-        with report.extra_step("each layer by itself") as step:
+        with report.extra_step("check each layer") as step:
             tolerance = tolerances.parse(args.tolerance, args.quantize) if args.tolerance else None
             looked = layers.look(folder, report, tolerance)
             step.note = f"{len(looked.layers)} tensors, {len(looked.wrong)} wrong"
@@ -579,8 +580,7 @@ def _look_at_layers(context: Context, model: TopModel, net: bmodel.Net, given: M
 def _own_errors_meanwhile(
     context: Context, model: TopModel, arrays: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray]
 ) -> Iterator[Background[safetensors_io.MappedTensors] | None]:
-    """What each op of a quantised model makes of operands as they are in the reference, evaluated while the block
-    goes on."""
+    """Evaluates, during the block, each op of a quantised model on the reference's operands."""
     args = context.args
     if args.quantize == "F32":
         yield None
@@ -591,7 +591,7 @@ def _own_errors_meanwhile(
 
 
 def _as_top_inputs(model: TopModel, net: bmodel.Net, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The same inputs for the Top model: pixels go through the pre-processing that the .bmodel has in it."""
+    """Returns the same inputs for the Top model: pixels go through the pre-processing that the .bmodel contains."""
     result = dict(arrays)
     for wanted, given in zip(model.inputs, net.inputs):
         if given.dtype != wanted.dtype and wanted.preprocess and given.preprocess:

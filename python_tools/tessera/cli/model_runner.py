@@ -38,26 +38,26 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--dump_all_tensors",
         action="store_true",
-        help="write every named tensor, not only the outputs; of an NPU those of layers.bmodel, which "
-        "'model_deploy --layers' makes",
+        help="write every named tensor, not only the outputs; for an NPU, run layers.bmodel, which "
+        "'model_deploy --layers' writes",
     )
     parser.add_argument(
         "--input_shapes",
         metavar="SHAPES",
-        help="of a .bmodel for several shapes: x=4x3x224x224,y=4x8 chooses the stage for pictures and random "
+        help="for a .bmodel with several shapes: x=4x3x224x224,y=4x8 chooses the stage for pictures and random "
         "input (default: that of the arrays in --input, else the first)",
     )
     parser.add_argument(
         "--chip",
         metavar="CHIP",
-        help="of a .bmodel for several chips: only its stages for that one, by name or family (default: any)",
+        help="for a .bmodel with several chips: use only the stages for this one, by name or family (default: any)",
     )
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="number of threads (default: %(default)s)")
     return parser.add_common().parse_args(argv)
 
 
 def open_model(context: Context) -> any_model.AnyModel:
-    """The model; dims that an .onnx leaves open, and the stage of a .bmodel, are those of the arrays that are given."""
+    """Opens the model; the given arrays fix the dims that an .onnx leaves open and choose the stage of a .bmodel."""
     args = context.args
     takes = (
         Path(args.model).suffix in (".onnx", ".bmodel") and Path(args.input).suffix == ".npz" and not args.input_shapes
@@ -79,7 +79,7 @@ def open_model(context: Context) -> any_model.AnyModel:
 
 
 def _hides_layers(model: dict[str, Any]) -> bool:
-    """Of what bmodel-dump tells: whether an NPU runs some of it, and shows nothing but outputs."""
+    """Returns true if, by bmodel-dump's description, an NPU runs part of the model and shows only outputs."""
     shows = any(entry == {"key": "layers", "value": "kept"} for entry in model.get("properties", []))
     return not shows and any(
         subnet["kind"] == "Npu" for net in model["nets"] for stage in net["stages"] for subnet in stage["subnets"]
@@ -93,7 +93,7 @@ def work(context: Context) -> None:
     if (args.chip or args.input_shapes) and Path(args.model).suffix != ".bmodel":
         raise usage_error(f"--chip and --input_shapes are for a .bmodel, not {args.model}")
     if args.threads < 1:
-        raise usage_error(f"--threads {args.threads}: at least 1")
+        raise usage_error(f"--threads {args.threads}: must be at least 1")
     output = context.outputs.path(args.output)
     with report.step("open model") as step:
         model = open_model(context)
@@ -108,7 +108,7 @@ def work(context: Context) -> None:
     save_npz(output, results)
     if args.dump_all_tensors and Path(args.model).suffix == ".bmodel" and _hides_layers(read_model(Path(args.model))):
         report.warn(
-            f"{args.model} keeps what its layers make on the NPU; 'model_deploy --layers DIR' makes {layers.MODEL}, "
+            f"the results of {args.model}'s layers stay on the NPU; 'model_deploy --layers DIR' writes {layers.MODEL}, "
             "which computes the same and shows them"
         )
     context.result["outputs"] = {n: {"shape": list(v.shape), "dtype": str(v.dtype)} for n, v in results.items()}

@@ -21,23 +21,23 @@ from .common import Context, Parser, add_chip_set, run_command
 NAME = "model_tool"
 PURPOSE = "Inspects a .bmodel file (info, check, disasm, perf) and combines several into one (combine)."
 EPILOG = """examples:
-  model_tool info m.bmodel            what is in it: inputs, outputs, memory, steps
-  model_tool check m.bmodel           every byte against its hash; exit code 1 where one differs
-  model_tool disasm m.bmodel conv     machine code of the kernels whose name contains 'conv'
-  model_tool perf m.bmodel --report reports/    what a model for an NPU or a GPU does with its time
-  model_tool combine m_224.bmodel m_320.bmodel -o m.bmodel    one file for both sizes, weights stored once"""
+  model_tool info m.bmodel            shows inputs, outputs, memory, steps
+  model_tool check m.bmodel           checks every byte against its hash; exit code 1 if one differs
+  model_tool disasm m.bmodel conv     shows the kernels whose name contains 'conv'
+  model_tool perf m.bmodel --report reports/    reports time and traffic on an NPU or a GPU
+  model_tool combine m_224.bmodel m_320.bmodel -o m.bmodel    one file for both sizes, with weights stored once"""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, PURPOSE, EPILOG)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, text in (
-        ("info", "inputs, outputs, memory and steps"),
-        ("check", "every hash and digest of the file"),
-        ("disasm", "the machine code of the kernels, or the commands of an NPU"),
-        ("perf", "of a model for an NPU: time, what binds it, traffic, memories; nothing is run"),
-        ("layers", "what model_deploy --layers wrote: each layer against the reference, the first wrong one by name"),
-        ("combine", "files of one network for several shapes or chips become one, which holds equal constants once"),
+        ("info", "show inputs, outputs, memory and steps"),
+        ("check", "check every hash and digest of the file"),
+        ("disasm", "show the machine code of kernels, or the commands of an NPU"),
+        ("perf", "for NPUs and GPUs: report time, what bounds it, traffic and memories, without a run"),
+        ("layers", "compare each layer from model_deploy --layers with the reference; report the first wrong one"),
+        ("combine", "combine files of one network for several shapes or chips; equal constants are stored once"),
     ):
         sub = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
         if name == "combine":
@@ -45,11 +45,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
                 "models",
                 nargs="+",
                 metavar="model",
-                help="the .bmodel files; of stages for the same shapes the runtime takes the first that can run",
+                help="the .bmodel files; of stages for the same shapes, the runtime uses the first that can run",
             )
             sub.add_argument("-o", "--output", required=True, metavar="FILE", help="output, the .bmodel")
         elif name == "layers":
-            sub.add_argument("folder", metavar="DIR", help="the folder: its layers.bmodel is run on the input there")
+            sub.add_argument("folder", metavar="DIR", help="the folder, whose layers.bmodel is run on the input there")
         else:
             sub.add_argument("model", help="the .bmodel file")
         sub.add_common()
@@ -57,29 +57,29 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
             sub.add_argument("--steps", action="store_true", help="list every step")
             sub.add_argument("--tensors", action="store_true", help="list every tensor")
         if name == "perf":
-            sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(npu_perf.FILES)} there")
-            add_chip_set(sub, "for NPUs: what if the chip were faster or slower")
+            sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(npu_perf.FILES)} to DIR")
+            add_chip_set(sub, "for NPUs: report for a changed chip")
             sub.add_argument(
-                "--counts", metavar="FILE", help="for GPUs: what the PTX machine counted (PTX_MACHINE_COUNTS=FILE)"
+                "--counts", metavar="FILE", help="for GPUs: counts from the PTX machine (PTX_MACHINE_COUNTS=FILE)"
             )
         if name == "disasm":
             sub.add_argument(
                 "kernel",
                 nargs="?",
                 default="",
-                help="only kernels whose name contains this; of an NPU, only commands whose line does",
+                help="show only kernels whose name contains this; for an NPU, only commands whose line does",
             )
     return parser.parse_args(argv)
 
 
 def dump(*arguments: str) -> str:
-    """Output of bmodel-dump. Raises TesseraError with its message."""
+    """Returns the output of bmodel-dump. Raises TesseraError with its message."""
     result = run_program("bmodel-dump", *arguments)
     if result.returncode == ExitCode.ERROR:
         file = arguments[-1] if arguments[0] != "--segment" else arguments[2]
         hint = "get a fresh copy of the file, or compile it again"
         if file.endswith((".onnx", ".mlir")):
-            hint = "this is about compiled models: model_transform and model_deploy make one of it"
+            hint = "model_tool reads compiled models: compile the file with model_transform and model_deploy"
         raise TesseraError(f"{file}: {result.stderr.strip()}", hint=hint)
     if result.returncode != 0:
         raise TesseraError(
@@ -101,7 +101,7 @@ def stages(model: dict[str, Any]) -> Iterator[tuple[dict, dict]]:
 
 
 def npu_stages(model: dict[str, Any]) -> dict[int, str]:
-    """Stages for an NPU by their number in the file, and what to call them."""
+    """Returns the stages for an NPU by their number in the file, with a title each."""
     return {
         number: f"stage {number}, {stage.get('name') or 'all shapes'} on {model['chips'][stage['chip']]['name']}"
         for number, (_, stage) in enumerate(stages(model))
@@ -115,7 +115,7 @@ def shape(tensor: dict[str, Any]) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes for people."""
+    """Formats a number of bytes for people."""
     value, unit = float(count), "B"
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024 or unit == "GiB":
@@ -160,7 +160,7 @@ def info(context: Context) -> None:
         say(
             f"  constants: {size(sum(constants.values()))}"
             + (f" ({', '.join(f'{dtype} {size(count)}' for dtype, count in types)})" if types else "")
-            + (f", {size(shared)} of them those of stages above" if shared else "")
+            + (f", {size(shared)} of them shared with stages above" if shared else "")
         )
         for index, space in enumerate(stage.get("workspaces", [])):
             say(
@@ -174,7 +174,7 @@ def info(context: Context) -> None:
 
 
 def _by_type(entries: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Sums by type, the largest first."""
+    """Returns sums by type, the largest first."""
     total: dict[str, int] = {}
     for dtype, count in entries:
         total[dtype] = total.get(dtype, 0) + count
@@ -219,9 +219,9 @@ def say_subnet(context: Context, stage: dict[str, Any], subnet: dict[str, Any]) 
     )
     results = _by_type((tensors[slot]["dtype"], 1) for step in plan for slot in step.get("writes", [])[:1])
     if kernels and results:
-        context.report.say("    results of its steps: " + ", ".join(f"{count} {dtype}" for dtype, count in results))
+        context.report.say("    results of the steps: " + ", ".join(f"{count} {dtype}" for dtype, count in results))
     if needs:
-        context.report.say(f"    needs of the CPU: {needs}")
+        context.report.say(f"    required CPU features: {needs}")
     if not context.args.steps:
         return
     rows = [("step", "kernel", "tiles", "device op", "ONNX nodes")]
@@ -255,7 +255,7 @@ def check(context: Context) -> None:
         digests.append({"segment": index, "kind": segment["kind"], "bytes": segment["bytes"], "sha256": digest})
         context.report.say(f"segment {index} {segment['kind']:<9} {segment['bytes']:>12} bytes  sha256 {digest}")
     context.result["segments"] = digests
-    context.report.say(f"{path}: {path.stat().st_size} bytes, structure and all hashes are right")
+    context.report.say(f"{path}: {path.stat().st_size} bytes, structure and all hashes are correct")
 
 
 def disasm(context: Context) -> None:
@@ -265,7 +265,7 @@ def disasm(context: Context) -> None:
     shown = _tell_commands(context, path) if "Npu" in kinds else 0
     if not kinds & {"X86", "Host"}:
         if not shown:
-            raise TesseraError(f"{path} has no command whose line contains '{context.args.kernel}'")
+            raise TesseraError(f"{path} does not contain a command whose line contains '{context.args.kernel}'")
         return
     objdump = next(
         (
@@ -276,7 +276,7 @@ def disasm(context: Context) -> None:
         None,
     )
     if objdump is None:
-        raise TesseraError("disasm needs llvm-objdump or objdump", hint="apt install llvm-22 or binutils")
+        raise TesseraError("disasm requires llvm-objdump or objdump", hint="apt install llvm-22 or binutils")
     for _, stage in stages(model):
         for subnet in stage.get("subnets", []):
             if subnet["kind"] in ("X86", "Host") and subnet["code_segment"] >= 0:
@@ -284,13 +284,14 @@ def disasm(context: Context) -> None:
     if not shown:
         names = [k["symbol"] for _, s in stages(model) for n in s.get("subnets", []) for k in n.get("kernels", [])]
         raise TesseraError(
-            f"{path} has no x86 kernel whose name contains '{context.args.kernel}'",
+            f"{path} does not contain an x86 kernel whose name contains '{context.args.kernel}'",
             details=[f"it has: {', '.join(names[:20])}"],
         )
 
 
 def _tell_commands(context: Context, path: Path) -> int:
-    """Of the NPU's programs those commands whose line, layer included, contains what was asked for; how many."""
+    """Prints the commands of the NPU's programs whose line, layer included, contains the search text; returns how
+    many."""
     told = npu_stages(read_model(path))
     context.result["commands"] = []
     for number, title in told.items():
@@ -304,7 +305,7 @@ def _tell_commands(context: Context, path: Path) -> int:
 
 
 def _disassemble(context: Context, objdump: str, path: Path, subnet: dict[str, Any]) -> int:
-    """Prints the functions asked for; returns how many."""
+    """Prints the functions whose name contains the search text; returns how many."""
     with scratch_folder() as folder:
         code = folder / "code.o"
         dump("--segment", str(subnet["code_segment"]), str(path), str(code))
@@ -331,7 +332,7 @@ def perf(context: Context) -> None:
         _perf_of_gpu(context, path, cuda_perf.stages(model))
         return
     if args.counts:
-        raise usage_error(f"--counts is for GPUs; {path} has no stage for one")
+        raise usage_error(f"--counts is for GPUs; {path} does not have a stage for a GPU")
     if len(known) < 2:
         context.result["report"] = told = npu_perf.measure(
             path, args.chip_set, args.report and context.outputs.folder(args.report)
@@ -352,9 +353,9 @@ def perf(context: Context) -> None:
 def _perf_of_gpu(context: Context, path: Path, known: Mapping[int, str]) -> None:
     args = context.args
     if args.chip_set:
-        raise usage_error("--chip_set: the estimate of a GPU is made by model_deploy, which has this flag too")
+        raise usage_error("--chip_set: model_deploy computes the estimate of a GPU; pass the flag there")
     if args.counts and len(known) > 1:
-        raise usage_error(f"--counts: {path} has {len(known)} stages, whose kernels are counted together")
+        raise usage_error(f"--counts: {path} has {len(known)} stages, and their kernels are counted together")
     context.result["stages"] = []
     for number, title in known.items():
         folder = args.report and str(Path(args.report) / f"stage-{number}" if len(known) > 1 else Path(args.report))
@@ -372,7 +373,7 @@ def combine(context: Context) -> None:
     args, say = context.args, context.report.say
     output = Path(args.output)
     if len(args.models) < 2:
-        raise usage_error("combine takes two files at least")
+        raise usage_error("combine takes at least two files")
     if output.suffix != ".bmodel":
         raise usage_error(f"--output {output}: the name must end in .bmodel")
     files = [require_file(path, "model") for path in args.models]
@@ -396,8 +397,8 @@ def combine(context: Context) -> None:
     }
     say(_indent(compare.align(rows, right=(0,))))
     say(
-        f"{output}: {size(staged.stat().st_size)} of {size(before)}; {size(stored)} of {size(taken)} of constants "
-        "stored, the others are shared"
+        f"{output}: {size(staged.stat().st_size)} of {size(before)}; {size(stored)} of {size(taken)} of constants are "
+        "stored, the rest is shared"
     )
 
 

@@ -36,7 +36,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, PURPOSE, EPILOG)
     parser.add_argument("--model_def", required=True, metavar="FILE", help="the .onnx file")
     parser.add_argument(
-        "--mlir", required=True, metavar="FILE", help="output, NAME_top.mlir; the weights are put beside it"
+        "--mlir", required=True, metavar="FILE", help="output, NAME_top.mlir; the weights are written beside it"
     )
     parser.add_argument("--model_name", help="name inside the model (default: the .onnx file's name)")
     parser.add_argument(
@@ -46,24 +46,24 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default=[None],
         help="fixes dynamic dims: 1x3x224x224,1x8 or '[[1,3,224,224],[1,8]]' in input order, or "
         "x=1x3x224x224,y=1x8,z=scalar. "
-        "Several: a model each, NAME_1x3x224x224_1x8_top.mlir, which model_deploy makes one file of",
+        "Several values give one model each, NAME_1x3x224x224_1x8_top.mlir, which model_deploy combines",
     )
     parser.add_argument(
         "--input_values",
         metavar="NAME=VALUE",
         nargs="+",
         default=[],
-        help="makes inputs constants: sr=16000, flag=true, x=[1,2,3]. They are no inputs of the model any more, and "
-        "what depends on "
-        "them alone is computed now: of an If, say, only the branch that is taken is kept",
+        help="turns inputs into constants: sr=16000, flag=true, x=[1,2,3]. They are removed from the model's inputs, "
+        "and values that depend on "
+        "them alone are computed now; of an If, for example, only the branch taken is kept",
     )
     parser.add_argument(
         "--memory_limit",
         metavar="GIB",
         type=float,
-        help="GiB that a tensor, and all constants together that are computed here, may take (default: a tensor: "
+        help="limit in GiB of each tensor and of all constants computed during import (default: for a tensor, "
         "this machine's "
-        "memory; constants: 2 GiB and four times those of the file)",
+        "memory; for constants, 2 GiB plus four times those of the file)",
     )
     parser.add_argument("--output_names", metavar="A,B", help="tensors to end the network at (default: its outputs)")
     preprocess.add_arguments(parser)
@@ -75,12 +75,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     check.add_argument(
         "--tolerance",
         metavar=tolerances.METAVAR,
-        help="least cosine and euclidean similarity of each tensor, without the excuses that "
-        f"docs/numerics.md knows for rounding, or a precision, whose tolerance it is: {tolerances.ALL} (default: "
-        "F32's, with them)",
+        help="least cosine and euclidean similarity of each tensor, without the excuses for "
+        f"rounding in docs/numerics.md, or a precision to use its default: {tolerances.ALL} (default: "
+        "F32's, with excuses)",
     )
     check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
-    check.add_argument("--not_inference", "--skip_validation", dest="skip", action="store_true", help="no check at all")
+    check.add_argument("--not_inference", "--skip_validation", dest="skip", action="store_true", help="skip the check")
     return parser.add_common().parse_args(argv)
 
 
@@ -103,18 +103,19 @@ def work(context: Context) -> None:
 
 
 def _transform_each(context: Context, name: str, mlir: Path, tolerance: compare.Tolerance) -> list[str]:
-    """A model for each of the shapes."""
+    """Transforms the model once for each of the shapes."""
     args, report = context.args, context.report
     if args.test_result:
-        raise usage_error("--test_result is for one model; --input_shapes names several")
+        raise usage_error("--test_result is for a single model; --input_shapes names several")
     if args.test_input and not is_picture(args.test_input):
         raise usage_error(
-            f"--test_input {args.test_input} has one shape; --input_shapes names several: give a picture, or nothing"
+            f"--test_input {args.test_input} has one shape, but --input_shapes names several: pass a picture, or "
+            "no --test_input"
         )
     given = args.test_input
     labels = [_label(shapes) for shapes in args.input_shapes]
     if len(set(labels)) < len(labels):
-        raise usage_error("--input_shapes names the same shapes twice")
+        raise usage_error("--input_shapes lists the same shapes twice")
     report.total = (1 if args.skip else 4) * len(labels)
     stem, made = mlir.stem.removesuffix("_top"), []
     for label, shapes in zip(labels, args.input_shapes):
@@ -133,7 +134,7 @@ def _transform_each(context: Context, name: str, mlir: Path, tolerance: compare.
 
 
 def _label(shapes: str) -> str:
-    """ "x=1x3x224x224,y=1x8" or "[[1,3,224,224],[1,8]]" as a part of a file's name: "1x3x224x224_1x8"."""
+    """Converts "x=1x3x224x224,y=1x8" or "[[1,3,224,224],[1,8]]" to a part of a file name: "1x3x224x224_1x8"."""
     groups = (
         re.findall(r"\[([-\d,\s]+)\]", shapes)
         if shapes.lstrip().startswith("[")
@@ -145,12 +146,13 @@ def _label(shapes: str) -> str:
 def _transform(
     context: Context, name: str, mlir: Path, shapes: str | None, label: str, tolerance: compare.Tolerance
 ) -> list[str]:
-    """One model, checked; what to do next. label: for the file that holds the inputs used."""
+    """Transforms and checks one model; returns the proposed next commands. label: names the file that holds the inputs
+    used."""
     args, report = context.args, context.report
     model_def, weights = Path(args.model_def), weights_path(mlir)
     check_weights_free(mlir)
     with report.step("import and optimise") as step:
-        context.outputs.path(weights)  # before the .mlir that names them, which must never stand alone
+        context.outputs.path(weights)  # before the .mlir that names the weights, which must never exist without them
         model, result = top_model.import_onnx(
             model_def,
             context.outputs.path(mlir),
@@ -195,7 +197,7 @@ def _transform(
 
 
 def _warn_of_other(context: Context, path: Path) -> None:
-    """Where an output whose name nobody asked for would replace another file."""
+    """Warns if an output whose name the user did not choose would replace another file."""
     if text := context.outputs.keep_other(path):
         context.report.warn(text)
 
@@ -203,8 +205,8 @@ def _warn_of_other(context: Context, path: Path) -> None:
 def _check(
     context: Context, model: TopModel, input_path: Path, tolerance: compare.Tolerance, fixed: dict[str, np.ndarray]
 ) -> str:
-    """Runs reference and framework; returns the file that holds the inputs used: `input_path` where the user gave
-    none. fixed: what inputs of the framework alone get."""
+    """Runs the reference and the framework; returns the file that holds the inputs used, `input_path` if the user gave
+    none. fixed: inputs that only the framework has."""
     args, report = context.args, context.report
     with report.step("test input") as step:
         if args.test_input:
@@ -220,7 +222,7 @@ def _check(
             _warn_of_other(context, input_path)
     ends = [name.strip() for name in (args.output_names or "").split(",") if name.strip()]
     load = partial(onnx_runner.OnnxModel, args.model_def, every_tensor=True, optimise=False, ends=ends)
-    with running([load]) as (framework,):  # onnxruntime takes its time to load
+    with running([load]) as (framework,):  # onnxruntime is slow to load
         with report.step("Top reference") as step:
             got = top_model.evaluate(model, arrays, report, every_tensor=True)
             step.note = f"{len(got)} tensors"
@@ -234,7 +236,7 @@ def _check(
     if not onnx_runner.available():
         report.warn(
             "not compared with the framework: onnxruntime is not installed (pip install onnxruntime); "
-            "the numbers of this model are unchecked"
+            "the results of this model are unchecked"
         )
         context.result["comparison"] = None
         return input_file

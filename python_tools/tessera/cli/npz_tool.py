@@ -35,35 +35,35 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
     sub = verb(
         "compare",
-        "compare all tensors both files have; exit code 3 where one misses the tolerance",
+        "compare all tensors that both files have; exit code 3 if one is outside the tolerance",
         "target",
         "reference",
     )
     sub.add_argument(
         "--tolerance",
         metavar=tolerances.METAVAR,
-        help="least cosine and euclidean similarity of each tensor, or a precision, "
-        f"whose tolerance it is: {tolerances.ALL} (default: F32's)",
+        help="least cosine and euclidean similarity of each tensor, or a precision "
+        f"to use its default: {tolerances.ALL} (default: F32's)",
     )
     sub.add_argument("--excepts", default="", metavar="A,B", help="names to leave out")
     sub.add_argument("--save", metavar="CSV", help="write the whole table as CSV")
-    sub.add_argument("--per_channel", metavar="NAME", help="of this tensor also a table of its channels, worst first")
+    sub.add_argument("--per_channel", metavar="NAME", help="also show a table of this tensor's channels, worst first")
     sub.add_argument(
-        "--heat_map", metavar="FILE.png", help="picture of the error of --per_channel's tensor, else of the worst one"
+        "--heat_map",
+        metavar="FILE.png",
+        help="write a picture of the error of --per_channel's tensor, by default of the worst tensor",
     )
-    sub.add_argument(
-        "--axis", type=int, default=1, metavar="N", help="which dim the channels are (default: %(default)s)"
-    )
+    sub.add_argument("--axis", type=int, default=1, metavar="N", help="the dim of the channels (default: %(default)s)")
     sub.add_argument("-v", "--verbose", action="count", default=0, help="show every tensor, not only the worst")
-    sub = verb("print_diff", "the places where one tensor differs most", "target", "reference", "name")
-    sub.add_argument("--top", type=int, default=10, metavar="N", help="how many places (default: %(default)s)")
-    sub = verb("dump", "names, shapes, types and ranges; with NAME its values", "file")
+    sub = verb("print_diff", "show the positions where one tensor differs most", "target", "reference", "name")
+    sub.add_argument("--top", type=int, default=10, metavar="N", help="number of positions (default: %(default)s)")
+    sub = verb("dump", "show names, shapes, types and ranges; with NAME, its values", "file")
     sub.add_argument("name", nargs="?")
     sub.add_argument(
-        "--count", type=int, default=32, metavar="N", help="how many values (-1: all; default: %(default)s)"
+        "--count", type=int, default=32, metavar="N", help="number of values (-1: all; default: %(default)s)"
     )
-    verb("statistic", "minimum, maximum, mean, standard deviation, NaN and infinity of every tensor", "file")
-    verb("check_nan_inf", "exit code 1 where a tensor holds NaN or infinity", "file")
+    verb("statistic", "show minimum, maximum, mean, standard deviation, NaN and infinity of every tensor", "file")
+    verb("check_nan_inf", "fail with exit code 1 if a tensor holds NaN or infinity", "file")
     verb("extract", "write the named tensors to a new file", "file", "output", "names")
     verb("remove", "write all but the named tensors to a new file", "file", "output", "names")
     sub = verb("rename", "write a copy with tensors renamed: OLD=NEW,OLD=NEW", "file", "output", "renames")
@@ -74,16 +74,18 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def pick(tensors: dict[str, np.ndarray], name: str, file: str) -> np.ndarray:
-    """One tensor by name; TesseraError lists what there is instead."""
+    """Returns one tensor by name; otherwise raises TesseraError with the available names."""
     if name not in tensors:
-        raise TesseraError(f"{file} has no tensor '{name}'", details=[f"it has: {', '.join(list(tensors)[:20])}"])
+        raise TesseraError(
+            f"{file} does not contain tensor '{name}'", details=[f"it contains: {', '.join(list(tensors)[:20])}"]
+        )
     return tensors[name]
 
 
 def save(context: Context, tensors: dict[str, np.ndarray]) -> None:
     path = context.args.output
     if not tensors:
-        raise TesseraError(f"failed to write {path}: no tensor is left")
+        raise TesseraError(f"failed to write {path}: no tensors are left")
     target = context.outputs.path(path)
     if Path(path).suffix == ".safetensors":
         safetensors_io.save(target, tensors)
@@ -116,7 +118,7 @@ def compare_files(context: Context) -> None:
 def show_channels(
     context: Context, result: compare.Comparison, target: dict[str, np.ndarray], reference: dict[str, np.ndarray]
 ) -> None:
-    """The table of one tensor's channels, and the picture of its error, as the flags ask for them."""
+    """Shows the table of one tensor's channels and writes the picture of its error, as the flags request."""
     args = context.args
     if not args.per_channel and not args.heat_map:
         return
@@ -150,7 +152,7 @@ def show_channels(
 
 
 def result_max(result: compare.Comparison, name: str) -> float:
-    """max|e| of a compared tensor; NaN where it was left out."""
+    """Returns max|e| of a compared tensor; NaN if it was left out."""
     return next((row.max_abs for row in result.rows if row.name == name), float("nan"))
 
 
@@ -212,7 +214,7 @@ def check_nan_inf(context: Context) -> None:
     tensors = load_tensors(context.args.file)
     bad = [n for n, t in tensors.items() if t.dtype.kind in "fc" and not np.isfinite(t).all()]
     if not tensors:
-        raise TesseraError(f"{context.args.file} holds no tensor: nothing was checked")
+        raise TesseraError(f"{context.args.file} does not contain tensors: nothing was checked")
     context.result["non_finite"] = bad
     if bad:
         raise TesseraError(f"{len(bad)} of {len(tensors)} tensors hold NaN or infinity: {', '.join(bad[:10])}")
@@ -220,14 +222,14 @@ def check_nan_inf(context: Context) -> None:
 
 
 def edit(context: Context) -> None:
-    """extract, remove, rename, merge, to_npy."""
+    """Runs extract, remove, rename, merge or to_npy."""
     args = context.args
     if args.verb == "merge":
         merged: dict[str, np.ndarray] = {}
         for file in args.files:
             for name, tensor in load_tensors(file).items():
                 if name in merged:
-                    raise TesseraError(f"'{name}' is in more than one file; {file} is the second")
+                    raise TesseraError(f"'{name}' is in more than one file; the second is {file}")
                 merged[name] = tensor
         return save(context, merged)
     tensors = load_tensors(args.file)
@@ -246,9 +248,7 @@ def edit(context: Context) -> None:
         for old, new in pairs.items():
             pick(tensors, old, args.file)
             if not new or (new in tensors and new not in pairs):
-                raise TesseraError(
-                    f"cannot rename '{old}' to '{new}'", hint="write OLD=NEW with a new name that is free"
-                )
+                raise TesseraError(f"cannot rename '{old}' to '{new}'", hint="write OLD=NEW with an unused new name")
         save(context, {pairs.get(n, n): t for n, t in tensors.items()})
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command as a part of another one, or of a program: its work without its exit code and its last lines."""
+"""Runs a command as part of another command or program: its work without its exit code and final lines."""
 from __future__ import annotations
 
 import argparse
@@ -10,7 +10,7 @@ from .common import Context
 
 
 class _PartReport(Report):
-    """Leaves the last block, warnings and next steps, to the whole."""
+    """A report without the final block of warnings and next steps, which the enclosing command prints."""
 
     def finish(self, next_steps: list[str]) -> None:
         pass
@@ -23,8 +23,8 @@ def run_part(
     words: Sequence[str],
     report: Report,
 ) -> Context:
-    """Runs the command with the flags `words`; returns its context, whose outputs are published. Its warnings join
-    those of `report`. Raises TesseraError with the command's message and exit code; SystemExit for wrong flags."""
+    """Runs the command with the flags `words`, publishes its outputs, and returns its context. Its warnings are added
+    to `report`. Raises TesseraError with the command's message and exit code, and SystemExit for wrong flags."""
     part = Context(name, parse(words), _PartReport(1, report.stream, quiet=report.quiet))
     with part.outputs:
         work(part)

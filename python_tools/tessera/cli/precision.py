@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_deploy --target: the search for the cheapest precisions, as a step of model_deploy."""
+"""model_deploy --target: searches for the cheapest precisions, as a step of model_deploy."""
 from __future__ import annotations
 
 import argparse
@@ -28,10 +28,10 @@ from .accuracy import add_decoder, check_decoder
 from .common import Context, Parser
 
 LADDER = ("INT16", "F32")
-"""Types above INT8, cheapest first; what the compiler refuses is stepped over."""
+"""Types above INT8, the cheapest first; types that the compiler rejects are skipped."""
 SHOWN = 12
 FAR = 0.3
-"""Outputs that differ by more than this are told of even where the score holds."""
+"""Outputs that differ by more than this cause a warning even if the score holds."""
 
 
 def add_flags(parser: Parser) -> None:
@@ -43,52 +43,52 @@ def add_flags(parser: Parser) -> None:
     group.add_argument(
         "--target",
         metavar="CONDITION",
-        help="'cos>=0.999': mean cosine of the outputs with those of f32; 'sqnr>=30': their signal to noise ratio in "
-        "dB, of the output where it is least; 'agree>=99': percentage of equal answers (classes, boxes, places found); "
-        "'drop<=0.5': points, hundredths of the full scale, that --task or --scorer loses against f32",
+        help="'cos>=0.999': mean cosine between the outputs and f32's; 'sqnr>=30': signal to noise ratio in dB of the "
+        "worst output; 'agree>=99': percentage of equal answers (classes, boxes, places found); "
+        "'drop<=0.5': loss of --task or --scorer against f32, in points (hundredths of the full scale)",
     )
     group.add_argument(
-        "--task", choices=(*TASKS, AGREEMENT), help="what drop is measured by, see tessera accuracy --help"
+        "--task", choices=(*TASKS, AGREEMENT), help="the task that measures the drop, see tessera accuracy --help"
     )
     group.add_argument(
-        "--scorer", metavar="FILE.py", help=f"a function {SCORER_FUNCTION}(model, data) of your own instead, see there"
+        "--scorer", metavar="FILE.py", help=f"your own function {SCORER_FUNCTION}(model, data) instead, see there"
     )
     add_decoder(group)
-    group.add_argument("--data", metavar="PATH", help="what is scored; other samples than those of the calibration")
+    group.add_argument("--data", metavar="PATH", help="data to score; use other samples than for calibration")
     group.add_argument(
         "--input_num",
         type=int,
         default=100,
         metavar="N",
-        help="most samples that outputs are compared on (default: %(default)s)",
+        help="maximum number of samples on which outputs are compared (default: %(default)s)",
     )
     group.add_argument(
         "--search_table",
         metavar="FILE",
-        help="where the table goes (default: NAME_qtable.json beside --model; another file of that name is kept as "
+        help="the output table (default: NAME_qtable.json beside --model; another file of that name is kept as "
         "NAME_qtable.json.1)",
     )
 
 
 def check_usage(args: argparse.Namespace) -> None:
-    """Wrong flags fail here, before anything is compiled."""
+    """Checks the flags before anything is compiled."""
     if not args.target:
         for flag in ("task", "scorer", "decoder", "data", "search_table"):
             if getattr(args, flag):
-                raise usage_error(f"--{flag} is for --target")
+                raise usage_error(f"--{flag} requires --target")
         return
     target = Target.parse(args.target)
     check_decoder(args)
     if args.quantize != "INT8":
-        raise usage_error(f"--target starts from --quantize INT8, not {args.quantize}")
+        raise usage_error(f"--target requires --quantize INT8, not {args.quantize}")
     if target.is_agreement and (args.task or args.scorer):
-        raise usage_error(f"--target '{target.metric}…' compares outputs: --task and --scorer are for 'drop<=POINTS'")
+        raise usage_error(f"--target '{target.metric}…' compares outputs; --task and --scorer are for 'drop<=POINTS'")
     if not target.is_agreement and bool(args.task) == bool(args.scorer):
-        raise usage_error("--target 'drop…' needs one of --task NAME and --scorer FILE.py: what is lost points of?")
+        raise usage_error("--target 'drop…' requires either --task NAME or --scorer FILE.py to measure the score")
     if not args.data:
-        raise usage_error("--target needs --data: what the model is scored on (not the calibration samples)")
+        raise usage_error("--target requires --data, the samples to score (not the calibration samples)")
     if args.input_num < 1:
-        raise usage_error(f"--input_num {args.input_num}: at least 1")
+        raise usage_error(f"--input_num {args.input_num}: must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ class Scored:
 
 
 def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, TesseraError | None]:
-    """The search. Returns the file with the table, and what is to be raised at the end where the target was not
+    """Runs the search. Returns the file with the table, and the error to raise at the end if the target was not
     reached."""
     args, report = context.args, context.report
     target, output = Target.parse(args.target), _table_path(args)
     if not bmodel.can_run(args.chip):
         raise TesseraError(
             f"--target runs the model, and this machine cannot execute {args.chip} code",
-            hint="search on a machine that can, or for x86, and give its table with --quantize_table",
+            hint="search on a machine that can, or for x86, and pass the table with --quantize_table",
         )
     lines = qtable.load(args.quantize_table) if args.quantize_table else []
     begin = time.perf_counter()
@@ -151,7 +151,7 @@ def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, 
     return table, TesseraError(
         f"--target {target} was not reached: the best found is {found.verdict}",
         ExitCode.ACCURACY,
-        hint=f"it is in {output} and in {args.model}",
+        hint=f"its table is {output}, its model is {args.model}",
     )
 
 
@@ -174,20 +174,19 @@ def _score_golden(context: Context, model: TopModel, target: Target, folder: Pat
     figure = scorer.figure or next(iter(figures))
     if figure == "agree" and figure not in figures:
         raise TesseraError(
-            "--target 'agree…': no output gives answers on these samples that could be equal: neither classes, boxes "
+            "--target 'agree…': no output gives comparable answers on these samples: neither classes, boxes "
             "nor probabilities above 1/2",
             hint="compare the outputs themselves: --target 'sqnr>=30'",
         )
     check_figures(figures, figure, "--target")
     if not recorder.digests:
-        raise TesseraError(
-            "--target: scoring did not run the model once", hint="score(model, data) must call model.run"
-        )
+        raise TesseraError("--target: the scorer did not run the model", hint="score(model, data) must call model.run")
     return Scored(scorer, figures, figure, recorder)
 
 
 def _identity(context: Context, scored: Scored) -> str:
-    """Everything a measurement depends on, and nothing else: another target may use them again."""
+    """Returns everything that a measurement depends on, and nothing else, so that another target can reuse
+    measurements."""
     args = context.args
     files = [args.mlir, args.calibration_table, args.quantize_table, args.scorer]
     digests = [hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else "" for file in files]
@@ -200,13 +199,13 @@ def _warn_of_samples(context: Context, scored: Scored) -> None:
     both = sum(digest[: tables.DIGEST_LENGTH] in used for digest in dict.fromkeys(scored.recorder.digests))
     if both:
         context.report.warn(
-            f"{both} of the {len(scored.recorder.digests)} scored samples were calibrated with: the score is too good; "
-            "score other samples"
+            f"{both} of the {len(scored.recorder.digests)} scored samples were used for calibration, so the "
+            "score is too good; score other samples"
         )
 
 
 def _lines(found: Found, bench: CompiledBench) -> list[qtable.Line]:
-    """A line an op, with what was measured."""
+    """Returns a table line for each op, with its measurements."""
     lines, figure = [], found.verdict.figure
     base = bench.measure({}).error ** 0.5
     for stretch, rung in sorted(found.chosen, key=lambda entry: -entry[0].error):
@@ -286,11 +285,11 @@ def _float_share(ops: Sequence[Op]) -> float:
 
 
 def _warn_of_risk(context: Context, found: Found, bench: CompiledBench) -> None:
-    """Where the score holds by a hair, or by luck."""
+    """Warns if the score holds only narrowly or by chance."""
     warn, verdict = context.report.warn, found.verdict
     if verdict.met and verdict.target.metric == "cos":
         if text := why_cosine_misleads(verdict.figures, verdict.target.limit):
-            warn(f"the cosine is a poor guide here: {text}; --target 'sqnr>=30' or 'agree>=99' say more")
+            warn(f"the cosine is a poor measure here: {text}; --target 'sqnr>=30' or 'agree>=99' are more meaningful")
     count = int(verdict.figures.get("n", 0))
     if text := serious_warning("the model", verdict.lost, verdict.figure) if not verdict.target.is_agreement else "":
         warn(text)
@@ -298,14 +297,14 @@ def _warn_of_risk(context: Context, found: Found, bench: CompiledBench) -> None:
         one = 100 / count
         if verdict.met and verdict.value + one > verdict.target.limit:
             warn(
-                f"at risk: with {count} samples one of them is {one:.2f} points, more than the "
+                f"at risk: one of the {count} samples counts {one:.2f} points, more than the "
                 f"{verdict.target.limit - verdict.value:.2f} "
-                "left to the target; more data makes it certain"
+                "left to the target; use more data"
             )
     elif verdict.met and verdict.target.metric == "drop" and verdict.value > 0.9 * verdict.target.limit > 0:
         warn(
-            f"at risk: {verdict.value:.3f} of the allowed {verdict.target.limit:g} points are used up on the data "
-            "that the choice was made by"
+            f"at risk: {verdict.value:.3f} of the allowed {verdict.target.limit:g} points are used on the data "
+            "by which the precisions were chosen"
         )
     error = bench.measure(found.types).error ** 0.5
     if verdict.met and error > FAR:

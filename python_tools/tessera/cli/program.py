@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Console scripts of the wheel for the programs that are not Python: the process becomes the program."""
+"""Console scripts of the wheel for programs that are not Python; the process becomes the program."""
 from __future__ import annotations
 
 import os
@@ -11,7 +11,7 @@ from .common import print_error
 
 
 def become(name: str) -> int:
-    """Replaces this process by the program; returns only where it is missing."""
+    """Replaces this process by the program; returns only if the program is missing."""
     try:
         path = find_program(name)
     except TesseraError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera reduce: the smallest ONNX model and inputs that still show a failure."""
+"""tessera reduce: finds the smallest ONNX model and inputs that still show a failure."""
 from __future__ import annotations
 
 import argparse
@@ -27,10 +27,10 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     """Adds 'reduce' to the verbs of `tessera`."""
     sub = verbs.add_parser(
         "reduce",
-        help="the smallest part of a model that still shows a failure",
+        help="reduce a model to the smallest part that still shows a failure",
         allow_abbrev=False,
-        description="Cuts an ONNX model, by bisection and delta debugging, to the fewest nodes and the plainest inputs "
-        "that still show a failure; names stay. What the nodes left read is recorded from a run in onnxruntime.",
+        description="Reduces an ONNX model by bisection and delta debugging to the fewest nodes and simplest inputs "
+        "that still show a failure. Names stay; inputs of the remaining nodes are recorded from a run in onnxruntime.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -39,21 +39,23 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     shown.add_argument(
         "--check",
         metavar="CMD",
-        help="a command that fails (exit code not 0) where the failure shows; {model} and {inputs} in it are an .onnx "
-        "and an .npz file (default: its last two arguments)",
+        help="a command that fails (exit code not 0) if the failure shows; {model} and {inputs} in it stand for .onnx "
+        "and .npz file (default: its last two arguments)",
     )
     shown.add_argument(
         "--mode",
         choices=reduction_checks.MODES,
-        help="x86-vs-ort: the outputs are not onnxruntime's; npu-vs-reference: a layer is not what the reference makes "
-        "of its operands; deploy-fails: the compiler fails, with the same message",
+        help="x86-vs-ort: the outputs differ from onnxruntime's; npu-vs-reference: a layer differs from the reference "
+        "on the same operands; deploy-fails: the compiler fails with the same message",
     )
-    sub.add_argument("--chip", metavar="CHIP", help="of --mode (default: npu-base for npu-vs-reference, else x86)")
+    sub.add_argument(
+        "--chip", metavar="CHIP", help="chip for --mode (default: npu-base for npu-vs-reference, else x86)"
+    )
     sub.add_argument(
         "--quantize",
         type=str.upper,
         metavar="PRECISION",
-        help="of --mode (default: INT8 for npu-vs-reference, else F32); ranges are those of the one input",
+        help="precision for --mode (default: INT8 for npu-vs-reference, else F32); ranges come from the one input",
     )
     sub.add_argument("--input", metavar="FILE", help=".npz, .npy, or NAME=FILE,… (default: seeded random)")
     sub.add_argument("--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8")
@@ -61,13 +63,13 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         "--seconds",
         type=float,
         default=SECONDS,
-        help="then the smallest part that was found yet is written (default: %(default)g)",
+        help="time limit, after which the smallest part found so far is written (default: %(default)g)",
     )
     sub.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        help="the .onnx; the inputs go to FILE_inputs.npz (default: NAME_reduced.onnx)",
+        help="output, the .onnx; the inputs are written to FILE_inputs.npz (default: NAME_reduced.onnx)",
     )
     return sub
 
@@ -79,9 +81,9 @@ def work(context: Context) -> None:
     if output.suffix != ".onnx":
         raise usage_error(f"--output {output}: the name must end in .onnx")
     if not args.seconds > 0:
-        raise usage_error(f"--seconds {args.seconds:g}: more than 0")
+        raise usage_error(f"--seconds {args.seconds:g}: must be more than 0")
     report.total = 2
-    context.outputs.path(output)  # one that cannot be written is told of at once
+    context.outputs.path(output)  # fails at once on an unwritable path
     with scratch_folder() as folder:
         with report.step("run it in onnxruntime") as step:
             network = _open(context, path, folder)
@@ -95,42 +97,42 @@ def work(context: Context) -> None:
     if found is None:
         raise _not_shown(path, check, args.check is not None)
     if reducer.out_of_time:
-        report.warn(f"not finished within {args.seconds:g} seconds: raise --seconds for less")
+        report.warn(f"not finished within {args.seconds:g} seconds: raise --seconds to reduce further")
     if not reducer.is_stable:
-        report.warn("asked again, the check did not fail: it differs from run to run, and so does what is left")
+        report.warn("the check did not fail when repeated: it is not deterministic, and neither is the result")
     _write(context, found, output, count, check.seen, reducer.checks)
 
 
 def _not_shown(path: Path, check: reduction_checks.Check, is_command: bool) -> TesseraError:
-    """Why nothing was reduced."""
+    """Returns the error that explains why nothing was reduced."""
     if check.not_judged:
-        hint = "give it more --seconds" if is_command else "--mode deploy-fails is for what fails to compile"
+        hint = "raise --seconds" if is_command else "use --mode deploy-fails for models that fail to compile"
         return TesseraError(f"{path} cannot be judged: {check.not_judged}", hint=hint)
     return TesseraError(
         f"{path} does not show the failure on this input",
-        hint="give the input that does with --input; --mode x86-vs-ort, npu-vs-reference and deploy-fails are "
+        hint="pass an input that shows it with --input; --mode x86-vs-ort, npu-vs-reference and deploy-fails check "
         "different failures",
     )
 
 
 def _open(context: Context, path: Path, folder: Path) -> Network:
-    """The network with its values; dims that are open are fixed as --input_shapes says."""
+    """Opens the network with its values; open dims are fixed by --input_shapes."""
     args = context.args
     if not onnx_runner.available():
-        raise TesseraError("reducing a model needs onnxruntime", hint="pip install onnx onnxruntime")
+        raise TesseraError("reducing a model requires onnxruntime", hint="pip install onnx onnxruntime")
     specs, given = [], OnnxModel(path, optimise=False).inputs
     wanted = _shapes(args.input_shapes, [spec.name for spec in given])
     for spec in given:
         shape = wanted.get(spec.name, spec.shape)
         if any(dim is None for dim in shape):
-            raise TesseraError(f"the model does not fix the size of input {spec}", hint="give --input_shapes")
+            raise TesseraError(f"the model does not fix the size of input {spec}", hint="pass --input_shapes")
         specs.append(InputSpec(spec.name, tuple(int(dim or 0) for dim in shape), spec.dtype))
     values = inputs.load_inputs(args.input, specs) if args.input else inputs.random_inputs(specs)
     return Network.open(path, values)
 
 
 def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:
-    """Of --input_shapes; inputs that it does not name are as in the file."""
+    """Parses --input_shapes; inputs that it does not name keep their shape in the file."""
     shapes: dict[str, tuple[int, ...]] = {}
     for part in filter(None, (text or "").split(",")):
         name, equals, dims = part.rpartition("=")
@@ -148,7 +150,7 @@ def _check(context: Context, network: Network) -> reduction_checks.Check:
     args = context.args
     if args.check is not None:
         if args.chip or args.quantize:
-            raise usage_error("--chip and --quantize are of --mode; --check's command compiles by itself")
+            raise usage_error("--chip and --quantize require --mode; the command of --check compiles by itself")
         return reduction_checks.of_command(args.check, args.seconds)
     is_npu = args.mode == "npu-vs-reference"
     chip = args.chip or ("npu-base" if is_npu else "x86")
@@ -156,7 +158,7 @@ def _check(context: Context, network: Network) -> reduction_checks.Check:
     if chip.endswith(".json"):
         require_file(chip, "chip description")
     if is_npu and not targets().is_npu(chip):
-        raise usage_error(f"--mode npu-vs-reference: --chip '{chip}' is no NPU")
+        raise usage_error(f"--mode npu-vs-reference: --chip '{chip}' is not an NPU")
     how = reduction_checks.Compiled(chip, args.quantize or ("INT8" if is_npu else "F32"), network.values)
     targets().precision(how.quantize)
     return reduction_checks.of_mode(args.mode, how, Report(1, sys.stderr, quiet=True))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera report: one HTML file about compiled models."""
+"""tessera report: writes one HTML file about compiled models."""
 from __future__ import annotations
 
 import argparse
@@ -24,31 +24,33 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     """Adds 'report' to the verbs of `tessera`."""
     sub = verbs.add_parser(
         "report",
-        help="one HTML file about compiled models: layers, times, memory, accuracy, advice",
+        help="write one HTML file about compiled models: layers, times, memory, accuracy, advice",
         allow_abbrev=False,
-        description="Writes one HTML file that needs no network: what is in compiled models, where each layer runs and "
-        "why, how long it takes and what binds it, what the memories hold, and what is odd. Several models are "
+        description="Writes a self-contained HTML file about compiled models: their contents, where each layer runs "
+        "and why, how long it takes and what bounds it, the contents of the memories, and advice. Several models are "
         "compared.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     sub.add_argument("models", nargs="+", metavar="model", help="the .bmodel files")
-    sub.add_argument("-o", "--output", default="report.html", metavar="FILE", help="default: %(default)s")
+    sub.add_argument("-o", "--output", default="report.html", metavar="FILE", help="output (default: %(default)s)")
     sub.add_argument(
         "--accuracy",
         metavar="FILE[,…]",
-        help="what 'model_deploy --json' or 'model_tool layers --json' printed, for each model",
+        help="the output of 'model_deploy --json' or 'model_tool layers --json' for each model",
     )
     sub.add_argument(
         "--measure",
         type=int,
         default=0,
         metavar="RUNS",
-        help="time the layers of what wholly runs on x86 here: the median of RUNS runs of one thread, on zeros",
+        help="measure the layers of models that run entirely on x86: the median of RUNS runs on one thread, on zeros",
     )
-    sub.add_argument("--histograms", metavar="FILE", help="what run_calibration --histograms wrote")
+    sub.add_argument("--histograms", metavar="FILE", help="the file from run_calibration --histograms")
     sub.add_argument("--model_explorer", metavar="DIR", help="also write the graphs as JSON for Model Explorer")
-    sub.add_argument("--calibration_table", metavar="FILE", help="the table: whether it is of enough samples")
+    sub.add_argument(
+        "--calibration_table", metavar="FILE", help="the calibration table, to check its number of samples"
+    )
     return sub
 
 
@@ -58,7 +60,7 @@ def work(context: Context) -> None:
     if output.suffix not in (".html", ".htm"):
         raise usage_error(f"--output {output}: the name must end in .html")
     if args.measure < 0:
-        raise usage_error(f"--measure {args.measure}: a number of runs")
+        raise usage_error(f"--measure {args.measure}: must be a number of runs")
     given = args.accuracy.split(",") if args.accuracy else []
     if len(given) > len(args.models):
         raise usage_error(f"--accuracy: {len(given)} files for {len(args.models)} models")
@@ -70,7 +72,7 @@ def work(context: Context) -> None:
         told = read_told(given[index] if index < len(given) else None)
         made = told.get("model", {})
         if made.get("bmodel") and Path(made["bmodel"]).name != path.name:
-            report.warn(f"{given[index]} is of {made['bmodel']}, not of {path}")
+            report.warn(f"{given[index]} describes {made['bmodel']}, not {path}")
         models.append({**gather(path, read_model(path), told, samples, args.measure), "histograms": seen})
     write_text(context.outputs.path(output), page(models))
     if args.model_explorer:

@@ -73,7 +73,7 @@ def _convert(context: Context) -> None:
                 tpu_mlir_table.export_text(table, context.outputs.path(args.output))
         step.note = f"{len(table.tensors)} tensors"
         if missing := len(names) - len(table.tensors):
-            report.warn(f"{missing} of the model's {len(names)} tensors are not in the table: they stay float")
+            report.warn(f"{missing} of the model's {len(names)} tensors are not in the table and stay in float")
     context.result["table"] = {"tensors": len(table.tensors), "model_hash": table.model_hash}
     report.finish([])
 
@@ -81,7 +81,7 @@ def _convert(context: Context) -> None:
 def _calibrate(context: Context) -> None:
     args, report = context.args, context.report
     if args.quantize != "INT8" and args.cali_method == "auto":
-        args.cali_method = "mse"  # ranges are not used: not worth a measurement
+        args.cali_method = "mse"  # ranges are not used, so a measurement does not pay
     auto = args.cali_method == "auto"
     methods, kinds = chosen_methods(args)
     report.total = (5 if auto else 4) + bool(methods) + bool(kinds)
@@ -123,7 +123,7 @@ def _calibrate(context: Context) -> None:
         context.outputs.path(output.with_suffix(".safetensors"))
         table = save_table(staged, table, learned, observed.factors)
         if not table.weights_hash:
-            context.outputs.remove(output.with_suffix(".safetensors"))  # of the table before this one
+            context.outputs.remove(output.with_suffix(".safetensors"))  # of the previous table
         for partial_state in (_partial(output, False), _partial(output, True)):
             context.outputs.remove(partial_state)
         _warn_of_edited(context)
@@ -142,7 +142,7 @@ def _deploy(args: argparse.Namespace, table: Path) -> str:
 
 
 def _keep_sample(context: Context, output: Path, dataset: Dataset, state: State, observed: Observed) -> None:
-    """Beside the table; those of the table before this one do not stay."""
+    """Writes the sample and check files beside the table; removes those of the previous table."""
     staged = context.outputs.path(output)
     beside = (sample.sample_path(output), checks.checks_path(output))
     for path in beside:
@@ -158,7 +158,7 @@ def _keep_sample(context: Context, output: Path, dataset: Dataset, state: State,
 
 
 def _warn_of_edited(context: Context) -> None:
-    """A table that somebody has edited is not lost, whoever wrote over it."""
+    """Warns about a manually edited table, which is kept under another name instead of overwritten."""
     output = Path(context.args.output)
     if tables.may_be_edited(output) and (text := context.outputs.keep_other(output)):
         context.report.warn(f"{text}; it was edited")
@@ -170,7 +170,7 @@ def _compiler_flags(args: argparse.Namespace) -> list[str]:
 
 
 def _pool(args: argparse.Namespace, dataset: Dataset, at_end: contextlib.ExitStack) -> Pool | None:
-    """Where several processes of this machine are to work: they start while the model is compiled."""
+    """Starts worker processes on this machine, if several are wanted, while the model is compiled."""
     workers = min(args.workers or usable_cores(), dataset.count)
     if args.distributed or workers == 1:
         return None
@@ -196,7 +196,7 @@ def _partial(output: Path, equalized: bool) -> Path:
 def _collect(
     context: Context, engine: Engine, dataset: Dataset, observed: Observed, output: Path, seen: State | None
 ) -> State:
-    """What all samples show; seen: of some of them."""
+    """Collects what all samples show. seen: observations of some of them."""
     args, report = context.args, context.report
     factors = [array.tobytes() for array in observed.factors.values()]
     of_factors = hashlib.sha256(b"".join(factors)).hexdigest()
@@ -210,7 +210,7 @@ def _collect(
         state = collect(engine, dataset, state, checkpoint, lambda done: step.progress(done, dataset.count))
         step.note = f"{len(state.digests)} samples"
         step.note += f" of {dataset.available}" if dataset.available > dataset.count else ""
-        step.note += f", {resumed} of them before the interruption" if resumed else ""
+        step.note += f", {resumed} of them from before the interruption" if resumed else ""
     if not state.digests:
         raise TesseraError(
             f"--dataset {args.dataset}: no sample could be read",
@@ -220,7 +220,7 @@ def _collect(
 
 
 def _refuse_no_numbers(args: argparse.Namespace, state: State) -> None:
-    """Raises TesseraError where a tensor holds NaN and nothing else in every sample: there is no range to be found."""
+    """Raises TesseraError if a tensor holds only NaN in every sample, so that no range can be found."""
     for source, histogram in state.histograms.items():
         summary = histogram.summary()
         if summary["nan"] and not summary["finite"]:
@@ -228,13 +228,12 @@ def _refuse_no_numbers(args: argparse.Namespace, state: State) -> None:
             raise TesseraError(
                 f"--dataset {args.dataset}: tensor '{source}' has no finite value in any of the {len(names)} samples, "
                 f"only NaN: {_names(names)}",
-                hint="look at the samples and at how they are pre-processed; model_deploy --compare_all shows where "
-                "NaN begins",
+                hint="check the samples and their pre-processing; model_deploy --compare_all shows where " "NaN begins",
             )
 
 
 def _choose(context: Context, engine: Engine, dataset: Dataset, state: State, observed: Observed) -> dict[str, Choice]:
-    """The range of each source; auto measures those that int8 holds in integers."""
+    """Chooses the range of each source; auto measures those that int8 stores as integers."""
     args, report = context.args, context.report
     auto = args.cali_method == "auto"
     scheme = "symmetric" if args.symmetric else "asymmetric" if args.asymmetric else "best"
@@ -292,8 +291,8 @@ def _table(args: argparse.Namespace, observed: Observed, state: State, choices: 
 def _equalize(
     context: Context, observed: Observed, kinds: Sequence[str], bench: equalization.Bench
 ) -> tuple[Observed, State | None]:
-    """The model, with like ranges of channels where that is asked for or lowers the output error; and what is known of
-    its tensors by then."""
+    """Returns the model, with equalised channels if requested or if that lowers the output error, and the observations
+    of its tensors so far."""
     args, report = context.args, context.report
     with report.step("equalise channels") as step:
         found = equalization.equalize(observed, kinds, args.methods != "auto", bench, step.progress)
@@ -322,8 +321,8 @@ def _learn(
     table: tables.Table,
     golden: Golden,
 ) -> tuple[dict[str, Rounded], Tried | None]:
-    """Weights chosen by the samples, empty where auto finds them worse than weights rounded by themselves; and what
-    the model does with them, where it was tried."""
+    """Returns weights chosen by the samples, empty if auto finds them worse than default rounding, and the model's
+    result with them, if it was tried."""
     args, report = context.args, context.report
     request = weights.Request(
         observed.job(),
@@ -349,9 +348,9 @@ def _learn(
         step.note += f": {found.left_out}" if found.left_out else ""
     if found.wide:
         report.say(
-            f"{len(found.wide)} ops keep 8 bits, {found.wide_share:.1%} of the weights: those whose rounding to 4 "
-            "bits does most to "
-            f"the outputs for their size: {_names(list(found.wide))}"
+            f"{len(found.wide)} ops keep 8 bits, {found.wide_share:.1%} of the weights: rounding them to 4 "
+            "bits affects "
+            f"the outputs most for their size: {_names(list(found.wide))}"
         )
     context.result["methods"] = {
         "methods": list(found.methods),
@@ -378,10 +377,10 @@ def _repair(
     way: Way,
     known: Tried,
 ) -> tuple[tables.Table, float]:
-    """The table with 16 bits and second products where int8 leaves more than is allowed, and the output error that is
-    left then."""
+    """Returns the table with 16 bits, f32 and residual weights if int8 exceeds the allowed error, and the remaining
+    output error."""
     report = context.report
-    with report.extra_step("16 bits, f32 and second products where they pay") as step:
+    with report.extra_step("16 bits, f32 and residual weights where they pay") as step:
         products = read_products(observed.info["products"], observed.weights)
         chip = context.args.chip
         found = repair.repair(
@@ -418,7 +417,7 @@ def _names(names: list[str]) -> str:
 
 
 def _warn(context: Context, dataset: Dataset, observed: Observed, state: State, choices: dict[str, Choice]) -> None:
-    """What may make the table worse than it looks."""
+    """Warns about problems that may make the table worse than it looks."""
     _warn_of_samples(context, dataset, observed, state)
     warn = context.report.warn
     summaries = {source: histogram.summary() for source, histogram in state.histograms.items()}
@@ -427,20 +426,20 @@ def _warn(context: Context, dataset: Dataset, observed: Observed, state: State, 
             sample = state.names[summary["first_bad_sample"]]
             warn(
                 f"tensor '{source}' has {summary['nan']} NaN and {summary['infinite']} infinite values, "
-                f"first in sample {sample}; its range is that of the {summary['finite']} others"
+                f"first in sample {sample}; its range is that of the {summary['finite']} finite values"
             )
     constant = [source for source, s in summaries.items() if s["finite"] and s["min"] == s["max"]]
     if constant:
         warn(
-            f"{len(constant)} tensor(s) have the same value everywhere: {_names(constant)}; do the samples suit the "
-            "model?"
+            f"{len(constant)} tensor(s) have the same value everywhere: {_names(constant)}; check that the samples "
+            "suit the model"
         )
     clipped = [source for source, choice in choices.items() if _clipped(state, source, choice) > MANY_CLIPPED]
     if clipped:
         warn(f"{len(clipped)} tensor(s) have more than {MANY_CLIPPED:.0%} of their values clipped: {_names(clipped)}")
     lost = [t["name"] for t in observed.info["tensors"] if not t["source"] and not t["constant"]]
     if lost:
-        warn(f"{len(lost)} tensor(s) could not be observed and stay float: {_names(lost)}")
+        warn(f"{len(lost)} tensor(s) could not be observed and stay in float: {_names(lost)}")
 
 
 def _warn_of_error(context: Context, table: tables.Table, state: State) -> None:
@@ -462,9 +461,7 @@ def _warn_of_samples(context: Context, dataset: Dataset, observed: Observed, sta
             f"({first})"
         )
     if len(state.digests) < FEW_SAMPLES:
-        warn(
-            f"only {len(state.digests)} sample(s): ranges are less certain with fewer than {FEW_SAMPLES}, 100 are usual"
-        )
+        warn(f"only {len(state.digests)} sample(s): ranges are less certain below {FEW_SAMPLES} samples; 100 are usual")
     if any(s.preprocess is None and len(s.shape) == 4 for s in observed.model.inputs) and dataset.kind in (
         "folder",
         "picture",
@@ -477,7 +474,7 @@ def _warn_of_samples(context: Context, dataset: Dataset, observed: Observed, sta
 
 
 def _clipped(state: State, source: str, choice: Choice) -> float:
-    """Share of values outside the range."""
+    """Returns the share of values outside the range."""
     values = Distribution.from_histogram(state.histograms[source])
     if values.total == 0:
         return 0.0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The second look of model_transform and model_deploy at tensors outside the default tolerance: is an op wrong, or is
-it inherited rounding?"""
+"""Second check of model_transform and model_deploy for tensors outside the default tolerance: decides whether an op is
+wrong or the difference is inherited rounding."""
 from __future__ import annotations
 
 import contextlib
@@ -25,15 +25,14 @@ def check_each_op(
     freedom: Freedom = Freedom(),
     rerun: Callable[[], Sequence[verdict.Moved]] = tuple,
 ) -> str:
-    """Where tensors are outside and --tolerance was not given: evaluates every op on the operands that the engine
-    had, and those of `others`, and excuses tensors as verdict.Judge does; a warning says which. engine: runs it
-    again and gives its tensors one by one. freedom, rerun: as in verdict.Judge. Returns what is wrong, "" where
-    nothing is or it was not looked for.
-    """
+    """Checks single ops if tensors are outside the tolerance and --tolerance was not given: evaluates every op on the
+    operands of the engine and of `others`, and excuses tensors as verdict.Judge does, with a warning. engine: runs the
+    engine again and passes on its tensors one by one. freedom, rerun: as in verdict.Judge. Returns what is wrong; "" if
+    nothing is, or if no check was made."""
     args, report = context.args, context.report
     if args.tolerance is not None or not comparison.failed:
         return ""
-    with report.extra_step("each op by itself") as step:
+    with report.extra_step("check each op") as step:
         with contextlib.closing(Spool()) as spool:
             engine(spool.put)
             judge = verdict.Judge(
@@ -44,7 +43,7 @@ def check_each_op(
                 rerun,
             )
             why_not = judge.excuse(comparison, [spool, *others])
-        step.note = why_not or f"all are right: {len(comparison.excused)} tensors inherit rounding"
+        step.note = why_not or f"all ops are correct: {len(comparison.excused)} tensors inherit rounding"
     if comparison.excused and not comparison.failed:
         report.warn(_describe_excused(comparison, {spec.name for spec in model.outputs}))
     return why_not
@@ -56,7 +55,7 @@ def _describe_excused(comparison: compare.Comparison, outputs: Collection[str]) 
     text = f"outputs that differ: {', '.join(affected)}" if affected else "no output is outside"
     return (
         f"{len(comparison.excused)} of {len(comparison.rows)} tensors are outside {comparison.tolerance}, the worst is "
-        f"'{row.name}': {compare.describe(row)}; {text}; every op is right by itself: what differs is rounding that "
-        "ops behind it enlarge, or an order that the model leaves open (docs/numerics.md); "
+        f"'{row.name}': {compare.describe(row)}; {text}; every single op is correct: the difference is rounding that "
+        "later ops amplify, or an order that the model leaves open (docs/numerics.md); "
         "--tolerance makes it an error"
     )

@@ -23,7 +23,7 @@ from .common import Context, Parser, run_command
 from .framework_check import Framework, feed_of, top_names, warn_of_deviations
 
 NAME = "tessera"
-PURPOSE = "Takes an ONNX file to a verdict, scores models on tasks, estimates times on NPUs, reduces failures."
+PURPOSE = "Compiles and checks an ONNX file, scores models on tasks, estimates times on NPUs, reduces failures."
 EPILOG = """examples:
   tessera run model.onnx
   tessera run model.onnx --input_shapes x=1x3x224x224 --input cat.jpg --pixel_format rgb --threads 2
@@ -45,18 +45,18 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="compile, run, compare and measure a model",
         allow_abbrev=False,
         description="Compiles an ONNX model for this machine, runs it, compares it with onnxruntime "
-        "(or the Top reference), measures it, and says whether all is well.",
+        "(or the Top reference), measures it, and prints a verdict.",
     )
     run.add_argument("model", help="the .onnx file")
     run.add_argument("--input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
-    run.add_argument("--chip", default="x86", help="default: %(default)s")
-    run.add_argument("--threads", type=int, default=1, metavar="N", help="default: %(default)s")
+    run.add_argument("--chip", default="x86", help="chip (default: %(default)s)")
+    run.add_argument("--threads", type=int, default=1, metavar="N", help="number of threads (default: %(default)s)")
     run.add_argument(
         "--tolerance",
         metavar=tolerances.METAVAR,
         help=f"least similarity of each output: {tolerances.ALL} (default: that of --quantize)",
     )
-    run.add_argument("--output_dir", metavar="DIR", help="keep the files here (default: none is kept)")
+    run.add_argument("--output_dir", metavar="DIR", help="keep the files in DIR (default: keep none)")
     from_onnx.add_flags(run)
     preprocess.add_arguments(run)
     for verb in (run, *(each.add_verb(verbs) for each in (accuracy, bench, estimate, reduce, reports, explain))):
@@ -80,7 +80,7 @@ def work_run(context: Context) -> None:
     args = context.args
     require_file(args.model, "model")
     if args.threads < 1:
-        raise usage_error(f"--threads {args.threads}: at least 1")
+        raise usage_error(f"--threads {args.threads}: must be at least 1")
     targets().require_chip(args.chip)
     from_onnx.check_flags(args)
     if args.output_dir:
@@ -90,7 +90,7 @@ def work_run(context: Context) -> None:
 
 
 def run(context: Context, folder: Path) -> None:
-    """All steps; files go to `folder`."""
+    """Runs all steps; files are written to `folder`."""
     args, report = context.args, context.report
     name = Path(args.model).stem
     tolerance = tolerances.parse(args.tolerance, args.quantize)
@@ -124,7 +124,7 @@ def run(context: Context, folder: Path) -> None:
     report.say(compare.format_table(comparison))
     lost = [spec.name for spec in model.outputs if spec.name not in expected]
     if lost and (len(lost) == len(model.outputs) or not deviates):
-        raise TesseraError(f"output '{lost[0]}' could not be compared: {source} does not give it")
+        raise TesseraError(f"output '{lost[0]}' could not be compared: {source} does not compute it")
     verdict = "PASS" if comparison.passed else "FAIL"
     context.result["verdict"] = verdict
     report.say(f"\nverdict: {verdict}: {len(comparison.rows)} output(s) compared with {source}, {tolerance}")
@@ -135,15 +135,15 @@ def run(context: Context, folder: Path) -> None:
 
 
 def test_input(args: argparse.Namespace, model: top_model.TopModel, table: Path | None) -> dict[str, np.ndarray]:
-    """The arrays that the model is judged on: the user's, else a sample of the calibration, else random ones."""
+    """Returns the inputs on which the model is judged: the user's, else a calibration sample, else random ones."""
     if args.input:
         return inputs.load_inputs(args.input, model.inputs)
     return sample.default_input(table, model.inputs)[0] if table else inputs.random_inputs(model.inputs)
 
 
 def measure(context: Context, model: Path, ours: Callable[[], object], theirs: Callable[[], object] | None) -> None:
-    """The times of a run, ours and onnxruntime's. For an NPU it is an estimate: what could be measured is the chip's
-    simulator."""
+    """Measures the time of a run, Tessera's and onnxruntime's. For an NPU it is estimated, because only the chip's
+    simulator could be measured."""
     args, report = context.args, context.report
     with report.step("estimate" if targets().is_npu(args.chip) else "measure") as step:
         other = median_ms(theirs) if theirs else None
@@ -156,8 +156,8 @@ def measure(context: Context, model: Path, ours: Callable[[], object], theirs: C
             told, simulated = npu_perf.measure(model), median_ms(ours)
             estimated = told.get("total_microseconds", told["microseconds"]) / 1e3
             step.note = (
-                f"{estimated:.3f} ms a run on {told['chip']}{beside}; "
-                f"its simulator took {simulated:.3f} ms, which is no latency"
+                f"{estimated:.3f} ms per run on {told['chip']}{beside}; "
+                f"its simulator took {simulated:.3f} ms, which is not a latency"
             )
             context.result["estimated_ms"], context.result["simulator_ms"] = {
                 "tessera": estimated,
@@ -176,8 +176,8 @@ Outputs = Mapping[str, np.ndarray]
 def reference(
     context: Context, imported: from_onnx.Imported, arrays: Outputs
 ) -> tuple[Outputs, str, Callable[[], Outputs] | None]:
-    """(expected outputs, who computed them, a function that runs the framework once or None). A framework that cannot
-    run the model has a limit, which need not be a fault of the model."""
+    """Returns (expected outputs, their origin, a function that runs the framework once or None). A framework that
+    cannot run the model has a limit, which need not be a fault of the model."""
     args, report = context.args, context.report
     if not onnx_runner.available():
         report.warn(
@@ -204,8 +204,8 @@ def reference(
 
 
 def without_deviations(context: Context, imported: from_onnx.Imported, arrays: Outputs) -> Outputs | None:
-    """The outputs of onnxruntime with nodes as ONNX defines them where it is known to deviate; None without such
-    nodes."""
+    """Returns onnxruntime's outputs with the nodes on which it is known to deviate computed as ONNX defines them; None
+    without such nodes."""
     args = context.args
     seen = onnx_runner.OnnxModel(args.model, args.threads, every_tensor=True, optimise=False, ends=imported.ends)
     feed = feed_of(seen, imported.model, {**arrays, **imported.fixed})
@@ -222,7 +222,7 @@ def without_deviations(context: Context, imported: from_onnx.Imported, arrays: O
 
 
 def outputs_of(imported: from_onnx.Imported, framework: Framework, feed: Outputs) -> dict[str, np.ndarray]:
-    """The framework's tensors that are outputs of the Top model, as this one has them."""
+    """Returns the framework's tensors that are outputs of the Top model, in the Top model's form."""
     model = imported.model
     names = top_names([] if imported.ends else model.outputs, framework)
     wanted = {name: 0 for name, ours in names.items() if any(spec.name == ours for spec in model.outputs)}
@@ -230,7 +230,7 @@ def outputs_of(imported: from_onnx.Imported, framework: Framework, feed: Outputs
 
 
 def median_ms(once) -> float:
-    """Median time of a call in milliseconds, over at least 3 calls and about a second."""
+    """Returns the median time of a call in milliseconds, over at least 3 calls and about a second."""
     times: list[float] = []
     begin = time.perf_counter()
     while len(times) < 3 or time.perf_counter() - begin < MEASURE_SECONDS:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_deploy --tune: tiles of products by how long the GPU takes for them, as a step of model_deploy.
+"""model_deploy --tune: chooses the tiles of contractions by their time on the GPU, as a step of model_deploy.
 
-The compiler names products by their content and tells the tiles that its model of the chip finds fastest. As many
-models as a product has such tiles are compiled, each of other tiles; the GPU's events time their launches; and the plan
-of the fastest tiles is what the model is compiled by. The kernel cache keeps it for that GPU, driver and compiler, so
-that a product is measured once.
+The compiler identifies contractions by their content and lists the tiles that its cost model ranks fastest. As many
+models as a contraction has candidate tiles are compiled, each with other tiles; the GPU's events time their launches,
+and the model is compiled with the plan of the fastest tiles. The kernel cache stores the result for this GPU, driver
+and compiler, so a contraction is measured only once.
 """
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ..files import atomic_write
 from ..progress import Report
 
 RUNS = 5
-"""Of each tile; the least time counts."""
+"""Runs of each tile; the least time counts."""
 Deploy = Callable[[Path, Sequence[str]], dict[str, Any]]
-"""Compiles to that file, with those flags as well; the compiler's result."""
+"""Compiles to the file with additional flags; returns the compiler's result."""
 
 
 def tuned_plan(
@@ -33,8 +33,8 @@ def tuned_plan(
     report: Report,
     folder: Path,
 ) -> dict[str, Any]:
-    """The plan, each of its products with the microseconds of the tiles that were measured; the others the cache knew.
-    Raises TesseraError where there is no GPU to measure on."""
+    """Returns the plan; each measured contraction lists the microseconds of its tiles, the others come from the cache.
+    Raises TesseraError if there is no GPU to measure on."""
     with report.step("measure tiles on the GPU") as step:
         model = folder / "tune.bmodel"
         plan: dict[str, Any] = deploy(model, ["--candidates", str(candidates)])["plan"]
@@ -58,28 +58,28 @@ def tuned_plan(
             if tried:
                 entry["microseconds"] = {tile: round(time, 3) for tile, time in tried.items()}
             entry.pop("candidates", None)
-        step.note = f"{len(unknown)} products, {len(plan['products']) - len(unknown)} known from the cache"
+        step.note = f"{len(unknown)} contractions, {len(plan['products']) - len(unknown)} more from the cache"
     return plan
 
 
 def no_device() -> TesseraError:
     return TesseraError(
-        "--tune measures on this machine's GPU, and NVIDIA's driver tells of none that could run the model",
-        hint="BMRT_LIBCUDA=FILE names another driver than libcuda.so.1; without --tune a model of the chip chooses",
+        "--tune measures on this machine's GPU, but NVIDIA's driver reports none that can run the model",
+        hint="set BMRT_LIBCUDA=FILE for another driver than libcuda.so.1; without --tune a cost model chooses tiles",
     )
 
 
 def write_plan(plan: Mapping[str, Any], file: Path | str) -> None:
-    """As --plan takes it."""
+    """Writes the plan in the form that --plan reads."""
     with atomic_write(file) as out:
         out.write((json.dumps(plan, indent=1) + "\n").encode())
 
 
 def _by_product(layers: Sequence[Mapping[str, Any]], steps: Sequence[Any]) -> dict[str, float]:
-    """Microseconds of all launches of each product. Layers are told in the order in which they are launched."""
+    """Returns the microseconds of all launches of each contraction. Layers are listed in launch order."""
     launches = [part for step in steps for part in step.parts]
     if len(launches) != len(layers):
-        raise TesseraError(f"internal error: {len(launches)} launches were timed, of {len(layers)} layers")
+        raise TesseraError(f"internal error: {len(launches)} launches were timed for {len(layers)} layers")
     sums: dict[str, float] = defaultdict(float)
     for layer, launch in zip(layers, launches):
         if "product" in layer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of model_transform and model_deploy on a second input, of numbers of any magnitude."""
+"""Check of model_transform and model_deploy on a second input with numbers of any magnitude."""
 from __future__ import annotations
 
 import contextlib
@@ -24,17 +24,17 @@ SHOWN = 5
 def check_wide_input(
     context: Context, model: TopModel, run: Run, what: str, kept: Path, freedom: Freedom | None = None
 ) -> TesseraError | None:
-    """Runs the engine on wide inputs and checks each op; returns the error of a wrong one, None where there is none.
+    """Runs the engine on wide inputs and checks each op; returns the error of a wrong one, None if there is none.
 
-    run: runs the engine on the arrays and gives its tensors one by one. kept: where the inputs are written for a user
-    who has to look into a fault. freedom: what the file leaves open to an engine that runs the file itself.
+    run: runs the engine on the arrays and passes on its tensors one by one. kept: the file to which inputs that reveal
+    a fault are written. freedom: what the file leaves open to an engine that runs the file itself.
     """
     args, report = context.args, context.report
     arrays = wide_inputs(model.inputs)
-    # --tolerance is for the test input, and floats of 16 bits overflow.
+    # --tolerance applies to the test input, and 16-bit floats overflow.
     if args.tolerance is not None or model.narrow_floats or not are_wide(model.inputs, arrays):
         return None
-    with report.extra_step("wide input, each op by itself") as step, contextlib.closing(Spool()) as spool:
+    with report.extra_step("check each op on wide input") as step, contextlib.closing(Spool()) as spool:
         try:
             run(arrays, spool.put)
         except TesseraError as error:
@@ -55,7 +55,7 @@ def check_wide_input(
         f"{what}: {len(outcome.faults)} of {outcome.checked} tensors are wrong on inputs of any magnitude (large, "
         f"tiny, zero), {outcome.faults[0]}",
         ExitCode.ACCURACY,
-        hint=f"the inputs are in {kept}: --test_input takes them, and 'tessera reduce' finds the smallest network that "
-        "shows it; where such numbers never occur, --excepts leaves the tensor out",
+        hint=f"the inputs are in {kept}: pass them with --test_input; 'tessera reduce' finds the smallest network that "
+        "shows it; if such numbers never occur, leave the tensor out with --excepts",
         details=[str(fault) for fault in outcome.faults[1 : SHOWN + 1]],
     )

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cheapest mixed precision that meets a target: sensitivity and scores measured on the compiled quantised model."""
+"""Search for the cheapest mixed precision that meets a target, by sensitivity and scores measured on the compiled
+quantised model."""

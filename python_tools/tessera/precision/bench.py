@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the model with some types and runs it: output error on a few samples, score on all data."""
+"""Compiles the model with given types and runs it: output error on a few samples, score on all data."""
 from __future__ import annotations
 
 import math
@@ -26,14 +26,14 @@ from .search import Impossible, Measure, Types
 from .target import Target, Verdict, check_figures
 
 GUIDES = 16
-"""Samples on which output errors are measured."""
+"""Number of samples on which output errors are measured."""
 Arrays = Mapping[str, np.ndarray]
 
 
 class Recorder:
-    """The f32 model as it is scored: remembers evenly spread samples with their outputs, and digests of all.
+    """The f32 model during scoring: keeps evenly spread samples with their outputs, and digests of all samples.
 
-    Keeps at most 2 * GUIDES: when that is full, every second one goes, and from then on only half as many come.
+    Keeps at most 2 * GUIDES samples; when full, every second one is dropped and the sampling stride doubles.
     """
 
     def __init__(self, model: AnyModel) -> None:
@@ -55,14 +55,15 @@ class Recorder:
         return outputs
 
     def guides(self) -> list[tuple[Arrays, Mapping[str, np.ndarray]]]:
-        """At most GUIDES of them, evenly spread."""
+        """Returns at most GUIDES of the kept samples, evenly spread."""
         count = min(GUIDES, len(self._kept))
         return [self._kept[i * len(self._kept) // count] for i in range(count)]
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What all candidates have in common. lines: the user's, never changed. extra: further flags of the compiler."""
+    """Settings shared by all candidates. lines: the user's table lines, never changed. extra: further compiler
+    flags."""
 
     model: TopModel
     chip: str
@@ -74,7 +75,7 @@ class Setup:
 
 @dataclass
 class CompiledBench:
-    """A bench (search.py) over the real compiler and runtime."""
+    """A bench (search.py) with the real compiler and runtime."""
 
     setup: Setup
     scorer: Scorer
@@ -88,7 +89,7 @@ class CompiledBench:
     scores_taken: int = 0
     compiled: int = 0
     rates: Rates | None = None
-    """Of the chip, once something is compiled."""
+    """Rates of the chip, known once something has been compiled."""
     _ready: "tuple[dict[str, str], Path] | None" = None
     _ops: dict[str, list[Op]] = field(default_factory=dict)
 
@@ -119,12 +120,12 @@ class CompiledBench:
         return self.cost_of(self.ops(types), {})
 
     def cost_of(self, ops: Sequence[Op], types: Types) -> float:
-        """Estimated time on the chip of ops that were compiled; types: by name where they differ from the ops'."""
+        """Returns the estimated time on the chip of compiled ops. types: by name, where they differ from the ops'."""
         assert self.rates
         return total(ops, self.rates, types)
 
     def ops(self, types: Types) -> list[Op]:
-        """What the compiler made of the types."""
+        """Returns the ops as compiled with the given types."""
         key = repr(sorted(types.items()))
         if key not in self._ops:
             self._compile(types)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a search measured, in a file as it goes: an interrupted search that is started again goes on from there."""
+"""Measurements of a search, written to a file as they are made, so that an interrupted search can continue."""
 from __future__ import annotations
 
 import contextlib
@@ -12,8 +12,8 @@ from ..files import atomic_write
 
 
 class Journal:
-    """One JSON object a line. identity: of everything the measurements depend on; a file of something else starts
-    anew."""
+    """A file with one JSON object per line. identity: everything that the measurements depend on; a file with another
+    identity is started anew."""
 
     def __init__(self, path: Path, identity: str) -> None:
         self.path = path
@@ -26,7 +26,7 @@ class Journal:
         self._known = self._read()
         self.resumed = len(self._known)
         records = [{"identity": self._digest}, *({"key": key, "value": value} for key, value in self._known.items())]
-        with atomic_write(self.path) as file:  # anew: the last line may be half-written
+        with atomic_write(self.path) as file:  # rewritten, because the last line may be incomplete
             file.write("".join(json.dumps(record) + "\n" for record in records).encode())
         self._file = open(self.path, "a", encoding="utf-8")
         return self
@@ -36,7 +36,7 @@ class Journal:
         self._file.close()
 
     def get(self, kind: str, types: Mapping[str, str]) -> Any:
-        """What was measured; None if nothing."""
+        """Returns the measurement, or None."""
         return self._known.get(_key(kind, types))
 
     def put(self, kind: str, types: Mapping[str, str], value: Any) -> None:

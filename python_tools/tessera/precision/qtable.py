@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quantise table NAME_qtable.json: one line an op, with its precision and the reason; made to be edited.
+"""The quantise table NAME_qtable.json: one line per op with its precision and the reason, meant to be edited.
 
     {"format": "tessera-quantize-table", "version": 1, "model": "m", "tool": "tessera 0.1.0",
      "ops": [
       {"name": "Conv_3", "type": "F32", "reason": "..."}
      ]}
 
-The compiler reads it (quant/Transforms/QuantizeTable.h) and is the one who says whether types and names are right.
+The compiler reads it (quant/Transforms/QuantizeTable.h) and checks types and names.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Line:
 
 
 def save(path: str | Path, model: str, lines: Sequence[Line]) -> None:
-    """One op a line, so that tables can be compared with diff."""
+    """Writes one op per line, so that tables can be compared with diff."""
     head = {"format": FORMAT, "version": VERSION, "model": model, "tool": f"tessera {__version__}"}
     records = [
         {"name": line.name, "type": line.type, **({"reason": line.reason} if line.reason else {})} for line in lines
@@ -43,11 +43,11 @@ def save(path: str | Path, model: str, lines: Sequence[Line]) -> None:
 
 
 def load(path: str | Path) -> list[Line]:
-    """The lines. Raises TesseraError where the file is no such table; the compiler checks what they say."""
+    """Reads the lines. Raises TesseraError if the file is not such a table; the compiler checks the contents."""
     document = load_json(path, "quantise table")
     try:
         if document["format"] != FORMAT or document["version"] != VERSION:
             raise ValueError(f'"format" is not "{FORMAT}", or "version" not {VERSION}')
         return [Line(str(op["name"]), str(op["type"]), str(op.get("reason", ""))) for op in document["ops"]]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise TesseraError(f"{path} is no quantise table: {type(error).__name__}: {error}") from error
+        raise TesseraError(f"{path} is not a quantise table: {type(error).__name__}: {error}") from error

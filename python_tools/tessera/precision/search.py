@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search: which ops need more than 8 bits. It knows no model: a bench measures what it asks for.
+"""The search for ops that need more than 8 bits. It does not know the model; a bench measures for it.
 
-1. Halving finds where the output error comes from: one stretch of the program is in int8, everything else on the
-   ladder's last rung; the stretches that hurt most are halved until the error is accounted for. Measured so, errors
-   of stretches add up.
-2. Stretches are ordered by the error they cause for what it costs to be rid of it. Longer and longer beginnings of
-   that list are scored, on the first rung on which the whole list meets the target: a score of few samples goes up
-   and down, so that bisection alone would often end far above the shortest beginning that does.
+1. Halving finds the origin of the output error: one stretch of the program is in int8, everything else on the
+   ladder's last rung. The stretches with the largest errors are halved until the error is accounted for. Measured in
+   this way, errors of stretches add up.
+2. Stretches are ordered by the error they cause per cost of removing it. Increasing prefixes of that list are scored
+   on the first rung on which the whole list meets the target. A score over few samples fluctuates, so bisection alone
+   would often end far above the shortest prefix that meets the target.
 3. Each chosen stretch is tried on lower rungs, the most expensive first, and kept there if the target is still met.
 """
 from __future__ import annotations
@@ -22,29 +22,30 @@ Types = Mapping[str, str]
 
 FIRST_STRETCHES = 8
 MOST_STRETCHES = 64
-"""Output errors measured at most, beyond the first ones."""
+"""Most output errors measured beyond the first ones."""
 SMALL_SHARE = 0.02
-"""Stretches of less than this share of the error are not halved."""
+"""Stretches with less than this share of the error are not halved."""
 FOR_PRODUCTS = ("INT16",)
-"""Types of convolutions and matmuls alone; what follows them is decided by the quantiser."""
+"""Types only for convolutions and matmuls; the quantiser decides the following ops."""
 MOST_TRIALS = 16
-"""Scores taken at most to step down again."""
+"""Most scores taken when stepping down again."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """error: mean squared error of the outputs relative to f32's. cost: estimated time of the whole model."""
+    """A measurement. error: mean squared error of the outputs relative to f32's. cost: estimated time of the whole
+    model."""
 
     error: float
     cost: float
 
 
 class Impossible(Exception):
-    """The compiler refuses the types: not on this chip, or not for one of these ops."""
+    """The compiler rejects the types, for this chip or for one of these ops."""
 
 
 class Bench(Protocol):
-    """Compiles and runs the model with `types` of ops by name; others are what the quantiser makes of them."""
+    """Compiles and runs the model with `types` of ops by name; the quantiser decides the other ops."""
 
     def measure(self, types: Types) -> Measure:
         ...
@@ -58,8 +59,8 @@ class Bench(Protocol):
 
 @dataclass(frozen=True)
 class Stretch:
-    """Ops that change together. error: of the outputs with it alone in int8; cost: of having it on the last rung
-    instead."""
+    """Ops that change together. error: of the outputs with only this stretch in int8. cost: of running it on the last
+    rung instead."""
 
     units: tuple[tuple[Op, ...], ...]
     error: float = 0.0
@@ -79,7 +80,7 @@ class Stretch:
 
 @dataclass
 class Found:
-    """The outcome. chosen: (stretch, its rung). Where `verdict` is not met it is the best there was."""
+    """The result. chosen: (stretch, its rung). If `verdict` is not met, it is the best one found."""
 
     types: dict[str, str]
     verdict: Verdict
@@ -88,8 +89,8 @@ class Found:
 
 
 def units_of(ops: Sequence[Op]) -> list[tuple[Op, ...]]:
-    """Integer ops in program order: each convolution or matmul with what follows it; what only moves values follows
-    anyway."""
+    """Groups integer ops in program order: each convolution or matmul with the ops that follow it. Ops that only move
+    values follow anyway."""
     units: list[list[Op]] = []
     for op in ops:
         if op.type.startswith("INT") and not op.moves:
@@ -100,8 +101,8 @@ def units_of(ops: Sequence[Op]) -> list[tuple[Op, ...]]:
 
 
 class Search:
-    """One search. ladder: types above INT8, cheapest first. said: called with what is being done, and (done, of
-    about)."""
+    """One search. ladder: types above INT8, the cheapest first. said: called with the current activity, done, and the
+    expected total."""
 
     def __init__(self, bench: Bench, ladder: Sequence[str], said: Callable[[str, int, int], None]) -> None:
         self._bench, self._ladder, self._said = bench, list(ladder), said
@@ -115,13 +116,13 @@ class Search:
         rung = next((rung for rung in self._ladder if self._meets([(s, rung) for s in stretches])), None)
         if rung is not None:
             self._step_down(self._shortest(stretches, rung))
-        # All that were scored count: a cheaper one may have met the target by the way.
+        # All scored candidates count: a cheaper one may have met the target on the way.
         met = [seen for seen in self._seen if seen[0].met]
         best = min(met, key=lambda seen: seen[1]) if met else min(self._seen, key=lambda seen: (seen[0].loss, seen[1]))
         return Found(_merge(best[2]), best[0], verdict, best[2])
 
     def _localise(self, units: Sequence[tuple[Op, ...]]) -> list[Stretch]:
-        """The program in stretches, short where much of the error comes from."""
+        """Splits the program into stretches, which are short where much of the error originates."""
         whole = Stretch(tuple(units)).types(self._ladder[-1])
         best = self._bench.measure(whole)
         count = min(FIRST_STRETCHES, len(units))
@@ -147,7 +148,7 @@ class Search:
         return [stretch for _, _, stretch in heap]
 
     def _shortest(self, stretches: Sequence[Stretch], rung: str) -> list[tuple[Stretch, str]]:
-        """The shortest beginning found that meets the target; the whole does."""
+        """Returns the shortest prefix found that meets the target; the whole list does."""
         low, high = 0, len(stretches)
         for length in _growing(high):
             self._said("score", length, high)
@@ -164,7 +165,8 @@ class Search:
         return [(s, rung) for s in stretches[:high]]
 
     def _step_down(self, chosen: list[tuple[Stretch, str]]) -> None:
-        """Tries lower rungs, INT8 first, for one stretch after the other; halves those that hold several units."""
+        """Tries lower rungs, INT8 first, for one stretch after the other; halves stretches of several units that cannot
+        step down."""
         queue = sorted(chosen, key=lambda entry: -entry[0].cost)
         trials = 0
         while queue and trials < MOST_TRIALS:
@@ -197,7 +199,7 @@ class Search:
 
 
 def _growing(end: int) -> list[int]:
-    """1, 2, 3, 4, 6, 9, 13, 19, ... below `end`."""
+    """Returns 1, 2, 3, 4, 6, 9, 13, 19, ... below `end`."""
     lengths, length = [], 1
     while length < end:
         lengths.append(length)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which layer of a report reads what which other one wrote: by the bytes that steps and commands touch, as they run."""
+"""Finds which layer of a report reads the results of which other layer, by the bytes that steps and commands touch in
+execution order."""
 from __future__ import annotations
 
 from typing import Any, Iterable, Mapping, Sequence
 
 Rows = Sequence[int]
 CALLS = {"CallSubnetDef": ("subnet",), "BranchDef": ("then_subnet", "else_subnet"), "LoopDef": ("body",)}
-"""Steps that are other subnets."""
+"""Steps that call other subnets."""
 
 
 class Memories:
-    """Who wrote which bytes last."""
+    """The last writer of each byte."""
 
     def __init__(self, tensors: Sequence[Mapping[str, Any]]) -> None:
         self._tensors = tensors
@@ -32,7 +33,7 @@ class Memories:
         self._written[place] = [*left, (begin, end, rows)]
 
     def read(self, slot: int) -> Iterable[int]:
-        """The rows that wrote these bytes; none of inputs and constants."""
+        """Yields the rows that wrote these bytes; none for inputs and constants."""
         place, begin, end = self._place(slot)
         for old_begin, old_end, rows in self._written.get(place, []):
             if old_begin < end and begin < old_end:
@@ -42,8 +43,8 @@ class Memories:
 def of_stage(
     stage: Mapping[str, Any], perf: Mapping[str, Any] | None, row_of_step: Mapping[tuple[int, int], int]
 ) -> list[list[int]]:
-    """[from, to] of rows, each once. perf: of npu_perf, whose layers are the first rows; row_of_step: of steps by the
-    numbers of subnet and step."""
+    """Returns pairs [from, to] of rows, each once. perf: from npu_perf, whose layers are the first rows. row_of_step:
+    row by (subnet number, step number)."""
     layers = list(enumerate(perf["layers"])) if perf else []
     row_of_layer = {layer["layer"]: row for row, layer in layers}
     edges = {(row_of_layer[each], row) for row, layer in layers for each in layer["reads_layers"]}
@@ -71,7 +72,7 @@ def of_stage(
 
 
 def _in_order(stage: Mapping[str, Any]) -> Iterable[tuple[int, int, Mapping[str, Any]]]:
-    """Every step as it runs: those of a subnet that another one calls where it is called."""
+    """Yields every step in execution order; the steps of a called subnet are placed at the call."""
     subnets = stage.get("subnets", [])
 
     def walk(number: int) -> Iterable[tuple[int, int, Mapping[str, Any]]]:

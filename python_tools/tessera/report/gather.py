@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report tells, as one JSON-ready object a model: from the file, the estimate of its time, and what other
-commands wrote with --json."""
+"""Collects the data of a report, as one JSON-ready object per model: from the file, the estimate of its time, and what
+other commands wrote with --json."""
 from __future__ import annotations
 
 import bisect
@@ -18,14 +18,15 @@ from ..files import load_json, scratch_folder
 from . import edges
 
 
-TELLERS = ("model_deploy", "model_tool")  # commands whose --json tells of a model
+TELLERS = ("model_deploy", "model_tool")  # commands whose --json describes a model
 
 
 def gather(
     path: Path, dump: Mapping[str, Any], told: Mapping[str, Any], samples: int | None, runs: int = 0
 ) -> dict[str, Any]:
-    """dump: the file's, of bmodel-dump. told: what model_deploy or model_tool layers printed with --json, or {}. runs:
-    of what wholly runs on this machine's processor, to time each layer; 0: none."""
+    """Collects a model's data. dump: of the file, from bmodel-dump. told: output of model_deploy or model_tool layers
+    with --json, or {}. runs: number of runs that time each layer of a model that runs entirely on this machine's
+    processor; 0: none."""
     stages = [_stage(path, dump, stage, number, runs) for number, stage in enumerate(_stages(dump))]
     model, top_ops = _model(told), _top_ops(told)
     for layer in (layer for stage in stages for layer in stage["layers"]):
@@ -49,19 +50,19 @@ def gather(
 
 
 def _model(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What model_deploy tells of a model; {} for what other commands call one."""
+    """Returns model_deploy's description of a model; {} for other commands, whose "model" means something else."""
     return told["model"] if isinstance(told.get("model"), dict) else {}
 
 
 def _top_ops(told: Mapping[str, Any]) -> dict[str, str]:
-    """By ONNX node, where that is told."""
+    """Returns the Top op by ONNX node, as far as listed."""
     return {op["name"]: op["op"] for op in _model(told).get("quantization", {}).get("ops", [])}
 
 
 def _advice(
     stages: Sequence[Mapping[str, Any]], precisions: Mapping[str, Any], samples: int | None
 ) -> list[dict[str, Any]]:
-    """stage: the number of the one that it is about, or None."""
+    """Returns the advice. stage: the number of the stage concerned, or None."""
     found = [
         {**each.as_dict(), "stage": number}
         for number, stage in enumerate(stages)
@@ -83,26 +84,26 @@ def verdict(told: Mapping[str, Any]) -> str:
 
 
 def read_told(path: str | Path | None) -> dict[str, Any]:
-    """An object that a command printed with --json; {} for None. Raises TesseraError."""
+    """Reads an object that a command printed with --json; {} for None. Raises TesseraError."""
     if path is None:
         return {}
-    told = load_json(path, "--accuracy file", "make it with model_deploy --json > FILE")
+    told = load_json(path, "--accuracy file", "create it with model_deploy --json > FILE")
     try:
         if told["tool"] not in TELLERS:
             raise ValueError
-        # All that is read of it is looked at here, where the file can be named.
+        # Access everything that is used later, because here the file can be named in an error.
         verdict(told), _top_ops(told), _advice([], _model(told).get("quantization", {}), None)
         [op["name"] or op["op"] for op in _model(told).get("partition", {}).get("host_ops", [])]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TesseraError(
-            f"--accuracy {path}: not what {' or '.join(TELLERS)} prints with --json",
-            hint="make it with model_deploy --json > FILE",
+            f"--accuracy {path}: not the output of {' or '.join(TELLERS)} with --json",
+            hint="create it with model_deploy --json > FILE",
         ) from error
     return told
 
 
 def accuracy(told: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row a tensor: whole, its error with what it inherits, and own, without."""
+    """Returns a row per tensor. whole: its error including inherited errors; own: without."""
     looked = told.get("layers", {})
     rows = [
         {"name": "+".join(layer["nodes"]) or layer["tensor"], "tensor": layer["tensor"], "whole": layer["whole"],
@@ -126,7 +127,7 @@ def _stages(dump: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _stage(path: Path, dump: Mapping[str, Any], stage: Mapping[str, Any], number: int, runs: int) -> dict[str, Any]:
     tensors, subnets = stage.get("tensors", []), stage.get("subnets", [])
-    on_npu = dump["chips"][stage["chip"]].get("family") == "npu"  # also where its host runs all of it
+    on_npu = dump["chips"][stage["chip"]].get("family") == "npu"  # also if the host runs all of it
     perf, drawn = _perf(path, number) if on_npu else (None, {})
     gpu = cuda_perf.measure(path, stage=number) if number in cuda_perf.stages(dump) else None
     on_host = all(subnet["kind"] in ("X86", "Host") for subnet in subnets)
@@ -178,17 +179,17 @@ def _where(subnet: Mapping[str, Any]) -> str:
 
 
 def _written(tensors: Any, step: Mapping[str, Any]) -> list[str]:
-    """Tensors of the ONNX graph that a step makes."""
+    """Returns the tensors of the ONNX graph that a step computes."""
     return [name for slot in step.get("writes", []) for name in tensors[slot].get("onnx_names", [])]
 
 
 def _has_row(subnet: Mapping[str, Any], step: Mapping[str, Any]) -> bool:
-    """Whether a step is a layer of its own: neither a chip's program nor a call of other steps."""
+    """Returns true if a step is a layer of its own, i.e. neither a chip's program nor a call of other steps."""
     return subnet["kind"] != "Npu" and step["op_type"] not in edges.CALLS
 
 
 def _rows_of_steps(dump: Mapping[str, Any], subnets: Any, first: int) -> dict[tuple[int, int], int]:
-    """By the numbers of subnet and step, the row that _layers gives it."""
+    """Returns the row that _layers gives each step, by (subnet number, step number)."""
     with_rows = [
         (number, at)
         for number, subnet in enumerate(subnets)
@@ -203,7 +204,8 @@ def _on_gpu(dump: Mapping[str, Any], subnet: Mapping[str, Any]) -> bool:
 
 
 def _measure(path: Path, stage: Mapping[str, Any], tensors: Any, runs: int) -> list[float]:
-    """Microseconds of each step of a run on zeros by one thread, median of `runs`, in the order of the plan."""
+    """Measures each step of a run on zeros with one thread; returns the median microseconds of `runs` runs, in plan
+    order."""
     from .. import runtime
 
     net = runtime.load(path).net()
@@ -220,7 +222,7 @@ def _measure(path: Path, stage: Mapping[str, Any], tensors: Any, runs: int) -> l
 def _time(
     perf: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None, times: Sequence[float], runs: int
 ) -> dict[str, Any] | None:
-    """Of a whole run: how it is known, microseconds, and what bounds it in shares of the time."""
+    """Describes the time of a whole run: how it was determined, microseconds, and the bounds as shares of the time."""
     if perf:
         shares = {name: cycles / perf["cycles"] for name, cycles in perf["time_cycles"].items() if perf["cycles"]}
         how = "estimated" if perf["cycles"] else "estimated, by a rough model of the host"
@@ -234,8 +236,8 @@ def _time(
 def _layers(
     perf: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None, subnets: Any, tensors: Any, times: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """Of an NPU's commands or a GPU's launches as its estimate has them, behind them the steps of hosts and of other
-    chips. times: of all steps, or []."""
+    """Returns the layers of an NPU's commands or a GPU's launches from the estimate, followed by the steps of hosts and
+    other chips. times: of all steps, or []."""
     layers = []
     micro = perf["microseconds"] / perf["cycles"] if perf and perf["cycles"] else 0.0
     for layer in perf["layers"] if perf else []:
@@ -276,7 +278,7 @@ def _layers(
 
 
 def _perf(path: Path, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The estimate, and what is drawn of it: every command, local memory and DDR over time."""
+    """Returns the estimate, and data to draw: every command, local memory and DDR over time."""
     with scratch_folder() as folder:
         perf = npu_perf.measure(path, folder=folder, stage=number)
         trace = json.loads((folder / "trace.json").read_text())
@@ -285,8 +287,8 @@ def _perf(path: Path, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _commands(events: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
-    """Queue, command, layer, begin, duration, number, the row of what it waited for or -1, and what bounds it; of each
-    slice of a queue's track."""
+    """Returns for each slice of a queue's track: queue, command, layer, begin, duration, number, the row that it waited
+    for or -1, and its bound."""
     slices = [event for event in events if event["ph"] == "X" and "id" in event["args"]]
     tracks = sorted({event["tid"] for event in slices})
     starts: dict[int, list[tuple[float, int]]] = {track: [] for track in tracks}

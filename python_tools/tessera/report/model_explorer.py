@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report's graph and values of its nodes in the JSON of Model Explorer (github.com/google-ai-edge/model-explorer)."""
+"""Converts a report's graph and node values to the JSON of Model Explorer
+(github.com/google-ai-edge/model-explorer)."""
 from __future__ import annotations
 
 import json
@@ -7,12 +8,12 @@ from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 VALUES = {"time": ("us", "time, us"), "traffic": ("moved", "bytes moved"), "products": ("products", "multiplications")}
-"""What is told of nodes: the end of a file's name, the key of a layer, the name on the screen."""
+"""Values shown for nodes: suffix of the file name, key of a layer, title."""
 GRADIENT = [{"stop": 0, "bgColor": "#f4f6f9"}, {"stop": 1, "bgColor": "#f0954f"}]
 
 
 def graph_of(stage: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """One graph: a node a layer, by its number."""
+    """Returns one graph with a node per layer, identified by its number."""
     incoming: dict[int, list[int]] = {}
     for source, target in stage["edges"]:
         incoming.setdefault(target, []).append(source)
@@ -31,7 +32,7 @@ def _node(layer: Mapping[str, Any], row: int, sources: Sequence[int]) -> dict[st
     return {
         "id": str(row),
         "label": layer["name"],
-        # The folders of an ONNX name are groups that can be closed.
+        # The folders of an ONNX name become collapsible groups.
         "namespace": first.strip("/").rpartition("/")[0],
         "attrs": [{"key": key, "value": str(value)} for key, value in told.items()],
         "incomingEdges": [
@@ -44,14 +45,14 @@ def _node(layer: Mapping[str, Any], row: int, sources: Sequence[int]) -> dict[st
 
 
 def node_data(stage: Mapping[str, Any], name: str, key: str, title: str) -> dict[str, Any]:
-    """Values of the graph's nodes, with the colours from the least to the most."""
+    """Returns values of the graph's nodes, with colours from the least to the largest."""
     known = {str(row): layer[key] for row, layer in enumerate(stage["layers"]) if layer.get(key) is not None}
     results = {node: {"value": value} for node, value in known.items()}
     return {name: {"name": title, "results": results, "gradient": GRADIENT}}
 
 
 def files(models: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Text by the name of a file."""
+    """Returns the texts by file name."""
     made = {}
     for model in models:
         stem = Path(model["file"]).stem

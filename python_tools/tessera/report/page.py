@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: one HTML file that asks nobody for anything."""
+"""The page of a report: one self-contained HTML file."""
 from __future__ import annotations
 
 import html
@@ -14,12 +14,12 @@ from .script import SCRIPT
 from .style import CSS
 
 GRAPH_HERE, ACCURACY_HERE = "/* graph */", "/* accuracy */"
-# Nothing is fetched, whatever stands in a name.
+# Nothing is fetched, whatever names contain.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
 def page(models: Sequence[dict[str, Any]]) -> str:
-    """The file for what gather() gives."""
+    """Returns the HTML for the result of gather()."""
     title = ", ".join(model["name"] or model["file"] for model in models)
     data = json.dumps(_finite(models), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     script = SCRIPT.replace(GRAPH_HERE, GRAPH).replace(ACCURACY_HERE, ACCURACY)
@@ -30,14 +30,14 @@ def page(models: Sequence[dict[str, Any]]) -> str:
         f"<title>{html.escape(title)}</title>\n<style>{CSS}</style></head>\n"
         f"<body><header><h1>{html.escape(title)}</h1>"
         f"<p>{html.escape(', '.join(model['file'] for model in models))} · tessera {__version__}</p>"
-        '<p id="choice"></p></header><nav role="tablist" aria-label="what to see"></nav><main></main>\n'
+        '<p id="choice"></p></header><nav role="tablist" aria-label="views"></nav><main></main>\n'
         '<div id="picked" role="status" hidden></div>\n'
         f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script></body></html>\n'
     )
 
 
 def _finite(value: Any) -> Any:
-    """NaN and infinity as text, which JSON has no numbers for."""
+    """Replaces NaN and infinity, which JSON cannot represent, by text."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

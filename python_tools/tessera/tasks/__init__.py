@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores of real tasks (top-1, mAP, mIoU, PSNR, perplexity, ...) for anything that maps input arrays to output
+"""Scores of real tasks (top-1, mAP, mIoU, PSNR, perplexity, ...) for any model that maps input arrays to output
 arrays."""
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .scale import Scale
 
 
 class Model(Protocol):
-    """What is scored; a `tessera.bmodel.Net` is one. outputs: in the model's order; only their names count."""
+    """A model to score, e.g. `tessera.bmodel.Net`. outputs: in the model's order; only their names matter."""
 
     @property
     def inputs(self) -> Sequence[InputSpec]:
@@ -28,12 +28,12 @@ class Model(Protocol):
         ...
 
     def run(self, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Outputs by name."""
+        """Returns the outputs by name."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """module: has score(model, data: Path) -> dict of figures, of which `figure` is the one that counts.
+    """A task. module: has score(model, data: Path) -> dict of figures, of which `figure` is decisive.
 
     scale: the figure's full scale, of which a hundredth is one point. warns: score takes a function `warn`.
     """
@@ -54,7 +54,7 @@ TASKS = {
     ),
     "detection": Task(
         "detection",
-        "folder with COCO's annotations.json; the model is a YOLO, gives boxes and scores as SSD does, or has a "
+        "folder with COCO's annotations.json; the model is a YOLO, outputs boxes and scores like SSD, or has a "
         "--decoder",
         "mAP50",
     ),
@@ -68,23 +68,23 @@ TASKS = {
 
 
 def only_input(model: Model, task: str) -> InputSpec:
-    """The model's input. Raises TesseraError where it has several."""
+    """Returns the model's only input. Raises TesseraError if it has several."""
     if len(model.inputs) != 1:
         raise TesseraError(
-            f"--task {task} is for models of one input; this one has {len(model.inputs)}",
+            f"--task {task} is for models with one input; this one has {len(model.inputs)}",
             details=["its inputs are: " + ", ".join(map(str, model.inputs))],
-            hint="score it with a function of your own: --scorer FILE.py",
+            hint="score it with your own function: --scorer FILE.py",
         )
     return model.inputs[0]
 
 
 def read_picture(spec: InputSpec, picture: Path) -> np.ndarray:
-    """The picture as the input, by the model's pre-processing."""
+    """Reads the picture as the input, with the model's pre-processing."""
     return (spec.preprocess or Preprocess()).apply(picture, spec.shape, spec.dtype)
 
 
 def require_data(path: Path, task: str) -> Path:
-    """`path` where it is there. Raises TesseraError."""
+    """Returns `path` if it exists; raises TesseraError otherwise."""
     if not path.exists():
-        raise TesseraError(f"--task {task}: {path} is missing", hint=f"its data is a {TASKS[task].data}")
+        raise TesseraError(f"--task {task}: {path} is missing", hint=f"the task requires a {TASKS[task].data}")
     return path

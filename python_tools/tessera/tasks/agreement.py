@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much a model answers as another one does, on samples without labels."""
+"""Agreement of a model's outputs with another model's, on samples without labels."""
 from __future__ import annotations
 
 from typing import Iterable, Mapping, Sequence
@@ -12,17 +12,17 @@ from . import Model
 from .answers import count_same
 
 MOST_SQNR = 200.0
-"""Told of outputs that are equal."""
+"""Reported for outputs that are equal."""
 
 
 def score(model: Model, golden: Model, samples: Iterable[Mapping[str, np.ndarray]]) -> dict[str, float]:
-    """{'n', 'cos', 'rel_l2', 'sqnr', 'same_top', 'agree', 'cos_others'} over all float outputs of both.
+    """Returns {'n', 'cos', 'rel_l2', 'sqnr', 'same_top', 'agree', 'cos_others'} over all float outputs of both models.
 
-    cos, rel_l2: of all outputs of a sample together, mean over the samples. sqnr: in dB, of all samples together, of
-    the output where it is least. same_top: share of positions whose largest entry along the last axis is the same one,
-    over outputs whose last axis has more than one entry. agree: in percent, how many answers are the same
-    (answers.py), of the output where it is least; absent where no output gives answers. cos_others: of golden's
-    outputs for a sample with those for the one before, which says what a cosine is worth; absent with one sample.
+    cos, rel_l2: of all outputs of a sample together, averaged over the samples. sqnr: in dB over all samples, of the
+    worst output. same_top: share of positions with the same largest entry along the last axis, over outputs whose last
+    axis has more than one entry. agree: percentage of equal answers (answers.py) of the worst output; absent if no
+    output gives answers. cos_others: mean cosine between golden's outputs for consecutive samples, which shows how
+    meaningful a cosine is; absent with one sample.
     """
     cosines, distances, same, positions = [], [], 0, 0
     others: list[float] = []
@@ -33,7 +33,7 @@ def score(model: Model, golden: Model, samples: Iterable[Mapping[str, np.ndarray
         wanted, got = golden.run(arrays), model.run(arrays)
         names = [name for name, value in wanted.items() if name in got and value.dtype.kind == "f"]
         if not names:
-            raise TesseraError("the models have no float output of the same name: nothing can be compared")
+            raise TesseraError("the models do not have a float output of the same name, so nothing can be compared")
         a = np.concatenate([np.ravel(wanted[name]).astype(np.float64) for name in names])
         b = np.concatenate([np.ravel(got[name]).astype(np.float64) for name in names])
         cosines.append(_cosine(a, b))
@@ -50,7 +50,7 @@ def score(model: Model, golden: Model, samples: Iterable[Mapping[str, np.ndarray
         for name, counted in count_same(wanted, got, size).items():
             answers[name] = answers.get(name, np.zeros(2)) + counted
     if not cosines:
-        raise TesseraError("the data holds no sample: nothing was compared")
+        raise TesseraError("the data does not contain samples, so nothing was compared")
     agreed = [100 * float(a / b) for a, b in answers.values() if b]
     return {
         "n": len(cosines),
@@ -64,7 +64,7 @@ def score(model: Model, golden: Model, samples: Iterable[Mapping[str, np.ndarray
 
 
 def picture_size(inputs: Sequence[InputSpec]) -> tuple[int, int] | None:
-    """Height and width of what a model of one picture sees."""
+    """Returns height and width of the picture that a model with one picture input sees."""
     if len(inputs) != 1 or len(inputs[0].shape) != 4:
         return None
     shape = inputs[0].shape

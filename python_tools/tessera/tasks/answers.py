@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two models answer alike: the same class, the same boxes, the same pixels found.
+"""Compares the answers of two models: the same class, the same boxes, the same pixels found.
 
-What an output's answer is, its shape says: boxes of a detector (detection_heads.py), the largest entry along the axis
-of classes, or, of one channel of probabilities, the places above 1/2. Other outputs have none.
+The shape of an output determines its answer: boxes of a detector (detection_heads.py), the largest entry along the axis
+of classes or, for one channel of probabilities, the places above 1/2. Other outputs have no answer.
 """
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from .detection import Detections, detect, overlaps
 
 Arrays = Mapping[str, np.ndarray]
 LIKELY = 0.3
-"""Boxes of at least this score are compared."""
+"""Boxes with at least this score are compared."""
 MOSTLY, HALF = 0.75, 0.5
-"""Of the samples: of outputs with one answer, and more than so many of those with an answer at each of many places."""
+"""Share of the samples that must agree: of outputs with a single answer, and of outputs with an answer at each of many
+places."""
 SAME_BOX = 0.5
-"""Overlap from which a box of the same class is the same one."""
+"""Overlap from which two boxes of the same class count as equal."""
 
 
 def count_same(wanted: Arrays, got: Arrays, size: tuple[int, int] | None) -> dict[str, tuple[int, int]]:
-    """By output (of a detector: "boxes") what is the same and what there is: of places with one class each the same and
-    all; of boxes and places found or not found twice those of both, and those of either added. size: height and width
-    of the picture that both saw, where they saw one."""
+    """Returns (same, total) by output ("boxes" for a detector): for places with one class each, the equal ones and all;
+    for boxes and places found or not found, twice the common ones and the sum of both models'. size: height and width
+    of the picture that both models saw, if any."""
     if size and (decoder := detection_heads.recognise(wanted, *size)):
         ours, theirs = (detect(decoder(arrays)) for arrays in (got, wanted))
         return {"boxes": _same_boxes(ours, theirs)}
@@ -61,20 +62,20 @@ def _same_places(golden: np.ndarray, got: np.ndarray) -> tuple[int, int] | None:
 
 
 def class_axis(shape: tuple[int, ...]) -> int | None:
-    """Where the classes of an output are: its last axis, or that of channels where these are fewer than the columns of
-    a picture. None where there is one channel."""
+    """Returns the axis of an output's classes: its last axis, or the channels if there are fewer of them than columns
+    of a picture. None if there is one channel."""
     if len(shape) < 2:
         return None
     last = len(shape) - 1
     axes = [axis for axis in ((1, last) if len(shape) > 3 else (last,)) if shape[axis] > 1]
     if len(shape) > 3 and (shape[1] == 1 or shape[last] == 1) and min(shape[2:-1] or (1,)) > 1:
-        return None  # one channel before or behind the places
+        return None  # one channel before or after the places
     return min(axes, key=lambda axis: shape[axis]) if axes else None
 
 
 def only_answer(array: np.ndarray) -> int | None:
-    """Of an output that holds probabilities: the class that is likeliest at every place, or, of one channel, 1 where
-    all are above 1/2, 0 where none is. None where places differ."""
+    """Returns the answer of an output of probabilities if it is the same at every place: the likeliest class or, for
+    one channel, 1 if all are above 1/2 and 0 if none is. None if places differ."""
     axis = class_axis(array.shape)
     shares = axis is not None and np.allclose(array.sum(axis), 1, atol=1e-3)
     answer = np.argmax(array, axis=axis) if shares else array > 0.5
@@ -82,17 +83,19 @@ def only_answer(array: np.ndarray) -> int | None:
 
 
 def mostly_alike(answers: Mapping[int, Mapping[str, int | None]]) -> dict[str, int]:
-    """By the outputs' only_answer for each sample: those that say one and the same thing everywhere on most samples,
-    and on how many. What such samples tell of ranges and errors does not hold for inputs that have other answers.
+    """Finds outputs with one and the same answer everywhere on most samples, given only_answer by sample and output;
+    returns the number of such samples. Ranges and errors from such samples do not hold for inputs with other answers.
 
-    An output of many places, as a detector's, says nothing at all of them only where there is nothing to find: half of
-    the samples are enough. One of one place always has an answer, and samples may have one class more often."""
+    An output with many places, e.g. of a detector, gives one answer everywhere only if there is nothing to find; half
+    of the samples suffice. An output with one place always has one answer, and samples may contain one class more
+    often.
+    """
     names = dict.fromkeys(name for found in answers.values() for name in found)
     found = {}
     for name in names:
         said = [each[name] for each in answers.values() if each.get(name) is not None]
         most = max((said.count(answer) for answer in set(said)), default=0)
-        places = len(said) < len(answers)  # that differ in some sample
+        places = len(said) < len(answers)  # places differ in some sample
         if len(answers) > 1 and (most >= MOSTLY * len(answers) or places and most > HALF * len(answers)):
             found[name] = most
     return found

@@ -12,18 +12,18 @@ from ..errors import TesseraError
 from . import Model, only_input, read_picture, require_data
 
 NAME = "classification"
-SHIFTS = (-1, 1)  # of labels that count a background class where the model does not, and the other way round
+SHIFTS = (-1, 1)  # of labels that count a background class although the model does not, and vice versa
 
 
 def read_labels(folder: Path) -> list[tuple[Path, int]]:
-    """(picture, class index) for every row of labels.csv; the index is the column that ends in 'index'."""
+    """Returns (picture, class index) for every row of labels.csv; the index is the column that ends in 'index'."""
     table = require_data(folder / "labels.csv", NAME)
     with open(table, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         column = next((name for name in reader.fieldnames or [] if name.endswith("index")), None)
         if column is None or "file" not in (reader.fieldnames or []):
             raise TesseraError(
-                f"{table}: has the columns {reader.fieldnames}; wanted: file, and one that ends in 'index'"
+                f"{table}: has the columns {reader.fieldnames}; expected: file, and one that ends in 'index'"
             )
         try:
             labels = [(folder / row["file"], int(row[column])) for row in reader]
@@ -36,7 +36,7 @@ def read_labels(folder: Path) -> list[tuple[Path, int]]:
 
 def score(model: Model, data: Path, warn: Callable[[str], None] | None = None) -> dict[str, float]:
     """Returns {'n', 'top1', 'top5'} of the first output's class scores over a folder. `warn` reports labels that seem
-    to count the classes from another number than the model does."""
+    to number the classes differently from the model."""
     spec, output = only_input(model, NAME), model.outputs[0].name
     labels = read_labels(data)
     first = fifth = 0
@@ -54,8 +54,8 @@ def score(model: Model, data: Path, warn: Callable[[str], None] | None = None) -
 
 
 def _off_by_one(hits: int, shifted: dict[int, int], pictures: int, classes: int) -> str:
-    """Returns a warning if far more labels are right once they are shifted by one; "" otherwise. At least five pictures
-    have to say so, since any single one may by chance."""
+    """Returns a warning if far more labels are correct when shifted by one; "" otherwise. At least five pictures are
+    needed, because a single one may match by chance."""
     shift = max(shifted, key=lambda each: shifted[each])
     if shifted[shift] < max(5, 2 * hits + 1):
         return ""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """COCO mean average precision of a detector.
 
-Boxes are [x1, y1, x2, y2] in pixels of the original picture. The average precision follows the COCO
-evaluation: detections of a class in order of score, each matched to the free ground-truth box with
-the highest overlap, crowd boxes match any number and count for nothing, precision interpolated at
-101 recall points, mean over classes that occur, at most 100 detections a picture.
+Boxes are [x1, y1, x2, y2] in pixels of the original picture. The average precision follows the COCO evaluation: the
+detections of a class are matched in order of score to the free ground-truth box with the highest overlap; crowd boxes
+match any number and are ignored; precision is interpolated at 101 recall points and averaged over the classes that
+occur; at most 100 detections per picture count.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_DETECTIONS = 100
 
 @dataclass
 class Detections:
-    """Of one picture: boxes [n,4], scores [n], classes [n]."""
+    """Detections in one picture: boxes [n,4], scores [n], classes [n]."""
 
     boxes: np.ndarray
     scores: np.ndarray
@@ -36,7 +36,8 @@ class Detections:
 
 
 def overlaps(a: np.ndarray, b: np.ndarray, crowd: np.ndarray | None = None) -> np.ndarray:
-    """Intersection over union of every box of `a` with every box of `b`; for crowd boxes over the area of a."""
+    """Returns the intersection over union of every box of `a` with every box of `b`; for crowd boxes, over the area of
+    a."""
     top_left = np.maximum(a[:, None, :2], b[None, :, :2])
     bottom_right = np.minimum(a[:, None, 2:], b[None, :, 2:])
     inter = np.prod(np.clip(bottom_right - top_left, 0, None), axis=2)
@@ -49,7 +50,7 @@ def overlaps(a: np.ndarray, b: np.ndarray, crowd: np.ndarray | None = None) -> n
 
 
 def suppress(boxes: np.ndarray, scores: np.ndarray, threshold: float) -> list[int]:
-    """Indices that greedy non-maximum suppression keeps, best first."""
+    """Returns the indices kept by greedy non-maximum suppression, the best first."""
     order = np.argsort(-scores, kind="stable")
     keep: list[int] = []
     while order.size:
@@ -60,7 +61,7 @@ def suppress(boxes: np.ndarray, scores: np.ndarray, threshold: float) -> list[in
 
 
 def detect(found: detection_heads.Found, nms: float = 0.65) -> Detections:
-    """The best of what a decoder found, without boxes that overlap a better one of their class."""
+    """Returns the best detections of a decoder without boxes that overlap a better one of their class."""
     boxes, scores, classes = found
     keep = [
         np.flatnonzero(classes == cls)[suppress(boxes[classes == cls], scores[classes == cls], nms)]
@@ -74,8 +75,8 @@ def detect(found: detection_heads.Found, nms: float = 0.65) -> Detections:
 
 
 def to_picture(boxes: np.ndarray, spec: InputSpec, width: int, height: int) -> np.ndarray:
-    """Boxes in pixels of the input, in those of the picture that the pre-processing put there. Raises TesseraError
-    where it was cut."""
+    """Converts boxes from pixels of the input to pixels of the original picture. Raises TesseraError if the
+    pre-processing cropped it."""
     how = spec.preprocess or Preprocess()
     if not how.keep_aspect_ratio:
         return boxes * np.array([width / spec.shape[3], height / spec.shape[2]] * 2, np.float32)
@@ -83,7 +84,7 @@ def to_picture(boxes: np.ndarray, spec: InputSpec, width: int, height: int) -> n
         raise TesseraError(
             f"--task {NAME}: the pre-processing crops pictures ({how.keep_ratio_mode}), so boxes at their borders "
             "are lost",
-            hint="model_transform with --keep_ratio_mode letterbox, or without --keep_aspect_ratio",
+            hint="use model_transform with --keep_ratio_mode letterbox, or without --keep_aspect_ratio",
         )
     ratio = min(spec.shape[2] / height, spec.shape[3] / width)
     centred = how.pad_type == "center"
@@ -92,7 +93,7 @@ def to_picture(boxes: np.ndarray, spec: InputSpec, width: int, height: int) -> n
 
 
 def match(found: np.ndarray, truth: np.ndarray, crowd: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-    """For detections in order of score: (is a true positive, is to be ignored)."""
+    """Returns, for detections in order of score: (is a true positive, is ignored)."""
     hit, ignored = np.zeros(len(found), bool), np.zeros(len(found), bool)
     if not len(truth) or not len(found):
         return hit, ignored
@@ -109,7 +110,7 @@ def match(found: np.ndarray, truth: np.ndarray, crowd: np.ndarray, threshold: fl
 
 
 def average_precision(hit: np.ndarray, scores: np.ndarray, positives: int) -> float:
-    """Interpolated average precision of one class at one overlap threshold."""
+    """Returns the interpolated average precision of one class at one overlap threshold."""
     order = np.argsort(-scores, kind="mergesort")
     true = np.cumsum(hit[order])
     precision = true / np.arange(1, len(order) + 1)
@@ -119,7 +120,7 @@ def average_precision(hit: np.ndarray, scores: np.ndarray, positives: int) -> fl
 
 
 def mean_average_precision(results: dict[int, Detections], annotations: dict) -> dict[str, float]:
-    """{'mAP50', 'mAP'} of detections by picture id against COCO annotations."""
+    """Returns {'mAP50', 'mAP'} of detections by picture id against COCO annotations."""
     categories = sorted(c["id"] for c in annotations["categories"])
     truth: dict[tuple[int, int], list[dict]] = {}
     for a in annotations["annotations"]:
@@ -151,19 +152,19 @@ def mean_average_precision(results: dict[int, Detections], annotations: dict) ->
 
 
 def read_annotations(folder: Path, task: str) -> dict:
-    """COCO's annotations.json. Raises TesseraError where it is none."""
+    """Reads COCO's annotations.json. Raises TesseraError if the file is not one."""
     path = require_data(folder / "annotations.json", task)
     annotations = load_json(path, "annotations")
     try:
         annotations["images"], annotations["annotations"], annotations["categories"]
     except (ValueError, KeyError, TypeError) as error:
-        raise TesseraError(f"{path}: is no COCO annotation file: {type(error).__name__}: {error}") from error
+        raise TesseraError(f"{path}: not a COCO annotation file: {type(error).__name__}: {error}") from error
     return annotations
 
 
 def score(model: Model, data: Path, decoder: detection_heads.Decoder | None = None) -> dict[str, float]:
-    """Returns {'n', 'mAP50', 'mAP'} over the pictures of a COCO-style folder. `decoder` decodes the outputs; without
-    one, the decoder whose shapes they have (detection_heads.py)."""
+    """Returns {'n', 'mAP50', 'mAP'} over the pictures of a COCO-style folder. `decoder` decodes the outputs; by default
+    it is chosen by their shapes (detection_heads.py)."""
     spec = only_input(model, NAME)
     annotations = read_annotations(data, NAME)
     ids = tuple(sorted(int(category["id"]) for category in annotations["categories"]))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decodes a detector's outputs to boxes: the YOLO family's (yolo_heads.py), boxes with scores (SSD, torchvision,
-TensorFlow), or by a function of the user's.
+"""Decodes a detector's outputs to boxes: the YOLO family (yolo_heads.py), boxes with scores (SSD, torchvision,
+TensorFlow), or a user's function.
 
 A decoder takes the outputs by name, arrays with a batch of 1, and returns (boxes [n,4], scores [n], classes [n]): x1,
 y1, x2, y2 in pixels of the network's input, classes counted from 0 in the order of the annotations' category ids.
-Overlapping boxes are suppressed after it.
+Overlapping boxes are suppressed afterwards.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from . import yolo_heads
 from .yolo_heads import Found, by_class, cells_of
 
 DECODER_FUNCTION = "decode"
-ADVICE = f"give a decoder of your own: --decoder FILE.py with a function {DECODER_FUNCTION}(outputs)"
+ADVICE = f"write your own decoder: --decoder FILE.py with a function {DECODER_FUNCTION}(outputs)"
 
 Outputs = Mapping[str, np.ndarray]
 Decoder = Callable[[Outputs], Found]
@@ -30,7 +30,7 @@ Decoder = Callable[[Outputs], Found]
 @dataclass(frozen=True)
 class Head:
     """The facts a decoder needs: the input's size in pixels, the number of classes, and the annotations' category ids
-    in ascending order (empty if there are no annotations)."""
+    in ascending order (empty without annotations)."""
 
     height: int
     width: int
@@ -39,7 +39,7 @@ class Head:
 
 
 def choose(outputs: Outputs, head: Head) -> Decoder:
-    """Returns the decoder that the outputs' shapes fit. Raises TesseraError that lists them."""
+    """Returns the decoder that fits the outputs' shapes. Raises TesseraError that lists the shapes if none does."""
     decoder = _grid(outputs, head) or _pairs(outputs, head)
     if head.ids:
         decoder = decoder or _lists(outputs, head)
@@ -57,7 +57,7 @@ def choose(outputs: Outputs, head: Head) -> Decoder:
 
 
 def _grid(outputs: Outputs, head: Head) -> Decoder | None:
-    """The heads with a row or a column for each cell of the grids."""
+    """Recognises heads with a row or a column for each cell of the grids."""
     cells, (name, first) = cells_of(head.height, head.width), next(iter(outputs.items()))
     maps = yolo_heads.distribution_maps(outputs, head.height, head.width, head.classes) or []
     if maps:
@@ -80,10 +80,12 @@ def _grid(outputs: Outputs, head: Head) -> Decoder | None:
 
 
 def _pairs(outputs: Outputs, head: Head) -> Decoder | None:
-    """Boxes [1,n,4] beside scores [1,n,classes]."""
+    """Recognises boxes [1,n,4] with scores [1,n,classes]."""
     floats = {name: array for name, array in outputs.items() if array.ndim == 3 and array.shape[0] == 1}
     columns = {head.classes, head.classes + 1}
-    if head.ids:  # a column for every id up to the last: 91 with the background, 90 without, where COCO has 80 classes
+    if (
+        head.ids
+    ):  # a column for every id up to the last one, e.g. 91 with background or 90 without for COCO's 80 classes
         columns |= {head.ids[-1], head.ids[-1] + 1}
     for boxes, array in floats.items():
         rows = array.shape[1]
@@ -98,7 +100,8 @@ def _pairs(outputs: Outputs, head: Head) -> Decoder | None:
 
 
 def _lists(outputs: Outputs, head: Head) -> Decoder | None:
-    """Detections that the network has chosen itself: rows of six numbers, or boxes, scores and classes apart."""
+    """Recognises detections selected by the network itself: rows of six numbers, or separate boxes, scores and
+    classes."""
     name, first = next(iter(outputs.items()))
     if first.ndim == 3 and first.shape[::2] == (1, 6) and yolo_heads.is_end_to_end(first[0], head.classes):
         return lambda arrays: yolo_heads.end_to_end(arrays[name][0])
@@ -115,10 +118,10 @@ def _lists(outputs: Outputs, head: Head) -> Decoder | None:
 
 
 def recognise(outputs: Outputs, height: int, width: int) -> Decoder | None:
-    """Returns the decoder that the outputs' shapes fit if the number of classes is not known; None if they are not a
-    detector's."""
+    """Returns the decoder that fits the outputs' shapes without knowing the number of classes; None if the outputs are
+    not a detector's."""
     for scores in (array for array in outputs.values() if array.ndim == 3):
-        shares = np.allclose(scores.sum(-1), 1, atol=1e-3)  # they add up to 1: the background is one of them
+        shares = np.allclose(scores.sum(-1), 1, atol=1e-3)  # scores that add up to 1 include the background
         head = Head(height, width, scores.shape[2] - bool(shares and scores.shape[2] > 1))
         try:
             decoder = choose(outputs, head)
@@ -130,8 +133,8 @@ def recognise(outputs: Outputs, height: int, width: int) -> Decoder | None:
 
 
 def boxes_and_scores(boxes: np.ndarray, scores: np.ndarray, head: Head) -> Found:
-    """boxes [1,n,4]: x1, y1, x2, y2 as shares of the input, as SSD gives them after its priors; scores [1,n,columns]:
-    a column for each class, or for each category id, with or without the background before them."""
+    """Decodes boxes [1,n,4], x1, y1, x2, y2 as shares of the input, as output by SSD after its priors, with scores
+    [1,n,columns]: a column for each class or each category id, with or without the background first."""
     columns = scores.shape[2]
     if columns in (head.classes, head.classes + 1):
         chosen = scores[0][:, columns - head.classes :]
@@ -149,8 +152,8 @@ def boxes_and_scores(boxes: np.ndarray, scores: np.ndarray, head: Head) -> Found
 
 
 def listed(boxes: np.ndarray, scores: np.ndarray, categories: np.ndarray, head: Head) -> Found:
-    """Of n detections the boxes, the scores and the categories as the annotations' ids. Shares of the input are
-    TensorFlow's y1, x1, y2, x2; pixels are torchvision's x1, y1, x2, y2. A category without an id is left out."""
+    """Decodes n detections given as boxes, scores and category ids. Shares of the input are in TensorFlow's order y1,
+    x1, y2, x2; pixels are in torchvision's order x1, y1, x2, y2. Unknown categories are left out."""
     boxes, scores, categories = boxes.reshape(-1, 4), scores.ravel(), np.rint(categories.ravel()).astype(int)
     position = {each: index for index, each in enumerate(head.ids)}
     keep = [i for i in np.flatnonzero(scores > yolo_heads.SCORE_THRESHOLD) if int(categories[i]) in position]
@@ -166,7 +169,8 @@ def _size(head: Head) -> np.ndarray:
 
 
 def users(file: str | Path) -> Decoder:
-    """The function of a user's Python file. Raises TesseraError, where it fails too, with the line in the file."""
+    """Returns the decoder function of a user's Python file. Raises TesseraError, also with the failing line if the
+    function fails."""
     path = require_file(file, "decoder")
     function = user_function(
         path,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Language models of fixed sequence length: perplexity of a text, greedy continuation.
 
-Token ids int64 [1,length] in, logits [1,length,vocabulary] out. The network is causal: ids behind the last one known do
-not matter, zeros stand there.
+The input is token ids int64 [1,length], the output logits [1,length,vocabulary]. The network is causal, so ids after
+the last known one do not matter and are set to zero.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Tokenizer:
 
     @staticmethod
     def load(path: Path) -> "Tokenizer":
-        """File: i32 longest token, then per token f32 score, i32 bytes, bytes; little endian."""
+        """Reads a file: i32 longest token, then per token f32 score, i32 bytes, bytes; little endian."""
         data, at = path.read_bytes(), 4
         tokens: list[bytes] = []
         scores: list[float] = []
@@ -40,16 +40,16 @@ class Tokenizer:
             while at < len(data):
                 score, size = struct.unpack_from("<fi", data, at)
                 if not 0 <= size <= len(data) - at - 8:
-                    raise struct.error(f"a token of {size} bytes")
+                    raise struct.error(f"a token with {size} bytes")
                 tokens.append(data[at + 8 : at + 8 + size])
                 scores.append(score)
                 at += 8 + size
         except struct.error as error:
-            raise TesseraError(f"{path}: is no llama2.c tokenizer: {error} at byte {at}") from error
+            raise TesseraError(f"{path}: not a llama2.c tokenizer: {error} at byte {at}") from error
         return Tokenizer({token: i for i, token in reversed(list(enumerate(tokens)))}, scores, tokens)
 
     def encode(self, text: str) -> list[int]:
-        """Ids, BOS first; the pair with the best score is joined until no pair is a token."""
+        """Returns the ids, BOS first. The pair with the best score is merged until no pair is a token."""
         ids: list[int] = []
         for character in " " + text if text else "":
             raw = character.encode()
@@ -66,7 +66,7 @@ class Tokenizer:
 
 
 def greedy(run: Callable[[np.ndarray], np.ndarray], length: int, prompt: Sequence[int], count: int) -> list[int]:
-    """`count` token ids in all, starting with `prompt`; `run` maps ids to logits."""
+    """Returns `count` token ids in total, starting with `prompt`; `run` maps ids to logits."""
     ids = np.zeros((1, length), np.int64)
     known = list(prompt)
     while len(known) < min(count, length):
@@ -79,20 +79,21 @@ def _read(text: Path) -> str:
     try:
         return text.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise TesseraError(f"{text}: byte {error.start} is no UTF-8") from error
+        raise TesseraError(f"{text}: byte {error.start} is not UTF-8") from error
 
 
 def score(model: Model, data: Path) -> dict[str, float]:
-    """{'tokens', 'nll', 'ppl', 'top1'} of the texts in a folder, each part between separators from its beginning.
+    """Returns {'tokens', 'nll', 'ppl', 'top1'} of the texts in a folder, each part between separators from its
+    beginning.
 
-    nll: mean negative log-likelihood of the next token in nats; a part longer than the model's sequence is cut there.
+    nll: mean negative log-likelihood of the next token in nats; parts longer than the model's sequence are cut.
     """
     spec, output = only_input(model, NAME), model.outputs[0].name
     tokenizers, texts = sorted(require_data(data, NAME).rglob("*.bin")), sorted(data.rglob("*.txt"))
     if len(tokenizers) != 1 or not texts:
         raise TesseraError(
             f"--task {NAME}: {data} has {len(tokenizers)} *.bin and {len(texts)} *.txt",
-            hint="wanted: one tokenizer and at least one text",
+            hint="expected one tokenizer and at least one text",
         )
     tokenizer = Tokenizer.load(tokenizers[0])
     total, hits, count, length = 0.0, 0, 0, spec.shape[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The unit in which a drop of a score is counted: points, which are hundredths of the score's full scale.
+"""The unit of a score's drop: points, i.e. hundredths of the score's full scale.
 
 Every limit on a drop (`--target "drop<=0.5"`, `--max_drop 0.5`) and every drop in the output is in this unit.
 """
@@ -20,9 +20,8 @@ DECLARATION = "SCALE"
 class Scale:
     """The full scale of a figure.
 
-    full: the distance in the figure's own unit that makes 100 points; None: the f32 model's figure, so that points are
-    percent of it. lower_is_better: for figures such as perplexity. note: how the scale was found, if nobody declared
-    it.
+    full: the distance in the figure's own unit that equals 100 points; None: the f32 model's figure, so that points are
+    percent of it. lower_is_better: for figures such as perplexity. note: how an undeclared scale was determined.
     """
 
     full: float | None = 1.0
@@ -30,7 +29,7 @@ class Scale:
     note: str = ""
 
     def loss(self, golden: float, score: float) -> "Loss":
-        """Returns what `score` loses against `golden`, the f32 model's figure."""
+        """Returns the loss of `score` against `golden`, the f32 model's figure."""
         full = abs(golden) if self.full is None else self.full
         lost = score - golden if self.lower_is_better else golden - score
         return Loss(golden, score, 100 * lost / full if full else (0.0 if lost == 0 else math.copysign(math.inf, lost)))
@@ -38,7 +37,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Loss:
-    """A figure of the f32 model, that of another model, and the points that the other model loses."""
+    """A figure of the f32 model, the same figure of another model, and the loss in points."""
 
     golden: float
     score: float
@@ -46,7 +45,7 @@ class Loss:
 
     @property
     def share(self) -> float:
-        """The lost part of the f32 model's score; of a score of 0 the lost part of the full scale."""
+        """The lost part of the f32 model's score; for a score of 0, the lost part of the full scale."""
         if self.golden == 0:
             return self.points / 100
         return math.copysign(abs(self.golden - self.score) / abs(self.golden), self.points)
@@ -75,8 +74,8 @@ def assumed(golden: float) -> Scale:
     full = 1.0 if 0 < golden <= 1 else 100.0
     return Scale(
         full,
-        note=f"the scorer declares no {DECLARATION}; its f32 score is {golden:.5g}, so a full scale of {full:g} is "
-        f"assumed: a drop of {full / 100:g} is one point. Declare it in the scorer: {DECLARATION} = {full:g}",
+        note=f"the scorer does not declare {DECLARATION}; its f32 score is {golden:.5g}, so a full scale of {full:g} "
+        f"is assumed: a drop of {full / 100:g} is one point. Declare it in the scorer: {DECLARATION} = {full:g}",
     )
 
 

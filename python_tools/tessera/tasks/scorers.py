@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a task's name, or a user's Python file, to a function that scores a model."""
+"""Creates a function that scores a model, from a task's name or a user's Python file."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ SCORER_FUNCTION = "score"
 
 @dataclass(frozen=True)
 class Scorer:
-    """score: figures of a model. figure: the one that counts, "" for the first; scale: its full scale, None where a
-    user's scorer declares none."""
+    """A scoring function. score: returns the figures of a model. figure: the decisive one, "" for the first. scale: its
+    full scale, None if a user's scorer does not declare one."""
 
     score: Callable[[AnyModel], dict[str, float]]
     figure: str
@@ -45,8 +45,8 @@ def make_scorer(
     decoder: str | None = None,
     figure: str = "cos",
 ) -> Scorer:
-    """By one of `task` and `scorer` (a file). decoder: a file, for detection. golden: what agreement compares with,
-    on at most `input_num` samples; figure: of these, the one that counts."""
+    """Creates a scorer from `task` or `scorer` (a file). decoder: a file, for detection. golden: the model with which
+    agreement compares, on at most `input_num` samples. figure: the decisive figure of agreement."""
     if scorer:
         return _user_scorer(Path(scorer), data)
     if task != AGREEMENT:
@@ -95,7 +95,7 @@ def _user_scorer(path: Path, data: str) -> Scorer:
         if not numbers:
             raise TesseraError(
                 f"--scorer {path}: {SCORER_FUNCTION}() returned {result!r}",
-                hint="it must return a number, or a dict of numbers that is not empty",
+                hint="it must return a number or a non-empty dict of numbers",
             )
         return numbers
 

@@ -42,7 +42,7 @@ LEAST_SHARE = 0.02
 
 
 def paint(objects: list[dict], height: int, width: int) -> np.ndarray:
-    """[height,width] VOC class per pixel, 0: none."""
+    """Returns [height,width] with the VOC class per pixel, 0: none."""
     from PIL import Image, ImageDraw
 
     image = Image.new("L", (width, height), 0)
@@ -57,7 +57,7 @@ def paint(objects: list[dict], height: int, width: int) -> np.ndarray:
 
 
 def _run_lengths(segmentation: dict) -> np.ndarray:
-    """COCO's uncompressed run lengths: of 0 and 1 in turn, column by column."""
+    """Decodes COCO's uncompressed run lengths, which alternate between 0 and 1, column by column."""
     height, width = segmentation["size"]
     counts = segmentation["counts"]
     flat = np.repeat(np.arange(len(counts)) % 2, counts).astype(np.uint8)
@@ -65,7 +65,7 @@ def _run_lengths(segmentation: dict) -> np.ndarray:
 
 
 def enlarge(scores: np.ndarray, height: int, width: int) -> np.ndarray:
-    """[C,h,w] class scores to the class of every pixel of height x width."""
+    """Converts [C,h,w] class scores to the class of every pixel of height x width."""
     from PIL import Image
 
     planes = [
@@ -76,7 +76,7 @@ def enlarge(scores: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def score(model: Model, data: Path) -> dict[str, float]:
-    """{'n', 'classes', 'mIoU', 'pixel_acc'}; the first output is [1,21,h,w]."""
+    """Returns {'n', 'classes', 'mIoU', 'pixel_acc'}; the first output is [1,21,h,w]."""
     spec, output = only_input(model, NAME), model.outputs[0].name
     annotations = read_annotations(data, NAME)
     table = np.zeros((CLASSES, CLASSES), np.int64)
@@ -91,7 +91,7 @@ def score(model: Model, data: Path) -> dict[str, float]:
         if scores.ndim != 4 or scores.shape[1] != CLASSES:
             raise TesseraError(
                 f"--task {NAME}: output '{output}' {list(scores.shape)} is not [1,{CLASSES},h,w]",
-                hint="score it with a function of your own: --scorer FILE.py",
+                hint="score it with your own function: --scorer FILE.py",
             )
         found = enlarge(scores[0], *truth.shape)
         table += np.bincount(CLASSES * truth.ravel().astype(np.int64) + found.ravel(), minlength=CLASSES**2).reshape(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Peak signal-to-noise ratio of a network that enlarges the luminance of photos.
 
-The largest box at the photo's top left with the output's proportions is brought to the output's size, shrunk
-bicubically to the input's size, enlarged by the network and compared with what it was; values 0..1.
+The largest box at the photo's top left with the output's proportions is resized to the output's size, shrunk
+bicubically to the input's size, enlarged by the network and compared with the original; values are 0..1.
 """
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ NAME = "super_resolution"
 
 
 def psnr(got: np.ndarray, wanted: np.ndarray) -> float:
-    """In dB, of values 0..1."""
+    """Returns the ratio in dB, for values 0..1."""
     return float(-10 * np.log10(max(np.mean(np.square(got.astype(np.float64) - wanted)), 1e-20)))
 
 
 def largest_box(size: tuple[int, int], proportions: tuple[int, int]) -> tuple[int, int]:
-    """(width, height) of the largest box inside `size`."""
+    """Returns (width, height) of the largest box with these proportions inside `size`."""
     ratio = min(size[0] / proportions[0], size[1] / proportions[1])
     return round(proportions[0] * ratio), round(proportions[1] * ratio)
 
 
 def score(model: Model, data: Path) -> dict[str, float]:
-    """{'n', 'psnr', 'psnr_bicubic'}: means over the photos."""
+    """Returns {'n', 'psnr', 'psnr_bicubic'}: means over the photos."""
     from PIL import Image
 
     spec, output = only_input(model, NAME), model.outputs[0]
@@ -47,5 +47,5 @@ def score(model: Model, data: Path) -> dict[str, float]:
         ours.append(psnr(np.rint(np.clip(got.reshape(wanted.shape), 0, 1) * 255) / 255, wanted))
         bicubic.append(psnr(np.asarray(shrunk.resize(large, Image.BICUBIC), np.float64) / 255, wanted))
     if not ours:
-        raise TesseraError(f"--task {NAME}: {data} has no pictures")
+        raise TesseraError(f"--task {NAME}: {data} does not contain pictures")
     return {"n": len(ours), "psnr": float(np.mean(ours)), "psnr_bicubic": float(np.mean(bicubic))}

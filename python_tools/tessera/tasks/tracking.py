@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often a tracker's score map has its peak at the object, which is in the centre of the search picture.
+"""Accuracy of a tracker: how often its score map has the peak at the object, which is in the centre of the search
+picture.
 
-pairs.csv: columns template and search, two pictures; the first output is the score map [1,1,h,w].
+pairs.csv has the columns template and search, two pictures; the first output is the score map [1,1,h,w].
 """
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ CELLS = 1.5
 
 
 def score(model: Model, data: Path) -> dict[str, float]:
-    """{'n', 'hit'}: share of pairs whose peak is within 1.5 cells of the centre in both directions."""
+    """Returns {'n', 'hit'}: share of pairs whose peak is within 1.5 cells of the centre in both directions."""
     table = require_data(data / "pairs.csv", NAME)
     specs = {spec.name: spec for spec in model.inputs}
     if set(specs) != {"template", "search"}:
-        raise TesseraError(f"--task {NAME}: the model's inputs are {', '.join(specs)}; wanted: template, search")
+        raise TesseraError(f"--task {NAME}: the model's inputs are {', '.join(specs)}; expected: template, search")
     output, hits, count = model.outputs[0].name, 0, 0
     with open(table, newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):

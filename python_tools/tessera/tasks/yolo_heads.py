@@ -54,23 +54,23 @@ def decode_yolox(output: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def with_object_score(raw: np.ndarray) -> Found:
-    """raw [n,5+classes]: centre and size in pixels, the object's score, the classes' scores."""
+    """Decodes raw [n,5+classes]: centre and size in pixels, the object's score, the classes' scores."""
     return by_class(corners(raw[:, :2], raw[:, 2:4]), raw[:, 4:5] * raw[:, 5:])
 
 
 def without_object_score(raw: np.ndarray, classes: int) -> Found:
-    """raw [n,4+classes+more]: centre and size in pixels, the classes' scores; `more` are coefficients of masks."""
+    """Decodes raw [n,4+classes+more]: centre and size in pixels, the classes' scores; `more` are mask coefficients."""
     return by_class(corners(raw[:, :2], raw[:, 2:4]), raw[:, 4 : 4 + classes])
 
 
 def end_to_end(rows: np.ndarray) -> Found:
-    """rows [n,6]: x1, y1, x2, y2 in pixels, score, class."""
+    """Decodes rows [n,6]: x1, y1, x2, y2 in pixels, score, class."""
     rows = rows[rows[:, 4] > SCORE_THRESHOLD]
     return rows[:, :4], rows[:, 4], np.rint(rows[:, 5]).astype(int)
 
 
 def is_end_to_end(rows: np.ndarray, classes: int) -> bool:
-    """True if rows [n,6] hold scores in 0..1 and whole classes that exist."""
+    """Returns true if rows [n,6] hold scores in 0..1 and valid integer classes."""
     scores, labels = rows[:, 4], rows[:, 5]
     return bool(
         np.all((scores >= 0) & (scores <= 1)) and np.all(labels == np.rint(labels)) and np.all(labels < classes)
@@ -102,8 +102,8 @@ def distribution_maps(
 
 
 def from_distributions(maps: Sequence[np.ndarray]) -> Found:
-    """maps: for each stride [64+classes,h,w]. A distance to a side of the box is the mean of its distribution, in
-    cells from the cell's centre (Generalized Focal Loss, Li et al. 2020)."""
+    """Decodes maps, for each stride [64+classes,h,w]. A distance to a side of the box is the mean of its distribution,
+    in cells from the cell's centre (Generalized Focal Loss, Li et al. 2020)."""
     boxes, scores = [], []
     for stride, both in zip(STRIDES, maps):
         rows = both.reshape(both.shape[0], -1).T.astype(np.float32)
@@ -115,6 +115,6 @@ def from_distributions(maps: Sequence[np.ndarray]) -> Found:
         boxes.append(np.concatenate([centre - distances[:, :2], centre + distances[:, 2:]], axis=1) * stride)
         scores.append(rows[:, 4 * DISTANCES :])
     every = np.concatenate(scores)
-    if every.size and (every.min() < 0 or every.max() > 1):  # before the sigmoid
+    if every.size and (every.min() < 0 or every.max() > 1):  # scores before the sigmoid
         every = 1 / (1 + np.exp(-every))
     return by_class(np.concatenate(boxes).astype(np.float32), every)
