@@ -90,7 +90,8 @@ def test_a_block_that_holds_passes(tmp_path: Path) -> None:
     page.write_text(
         "# Title\n\n<!-- prepare: echo 5 >five -->\n\n```sh\ntest $(cat five) = 5   # made before\n```\n\n```\n$ "
         "echo 'took  4.5 us'; echo done\n"
-        "took 9.1 us\n…\n$ echo one \\\n    two\none two\n$ echo 'step ....... 3 of 7'\nstep .. 1 of 7\n```\n\n<!-- not run: it would take an hour "
+        "took 9.1 us\n…\n$ echo one \\\n    two\none two\n"
+        "$ echo 'step ....... 3 of 7'\nstep .. 1 of 7\n```\n\n<!-- not run: it would take an hour "
         "-->\n```sh\nfalse\n```\n\n```\na drawing\n```\n"
     )
     blocks = list(blocks_of(page))
