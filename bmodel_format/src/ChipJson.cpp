@@ -2,6 +2,8 @@
 //===- ChipJson.cpp - Reader of chip descriptions --------------------------===//
 #include "bmodel/chip_json.h"
 
+#include "ChipText.h"
+
 #define JSON_NOEXCEPTION
 #include "nlohmann/json.hpp"
 
@@ -13,22 +15,6 @@ namespace bmodel {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    size_t end = std::min(text.find(separator, begin), text.size());
-    parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.15g", value);
-  return text;
-}
 
 /// Maximum nesting of objects and lists; a chip description has at most 4 levels. Bounds the recursion of the functions
 /// that traverse a description.

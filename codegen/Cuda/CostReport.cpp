@@ -32,8 +32,6 @@ double clearingSeconds(func::FuncOp function, const CudaChip &chip) {
   return clears ? chip.launchMicros * 1e-6 : 0;
 }
 
-int64_t bytesOf(Value value) { return device::physicalBytes(cast<RankedTensorType>(value.getType())); }
-
 struct Sums {
   Array layers;
   double seconds = 0, compute = 0, byLaunch = 0, byBound[5] = {};
@@ -53,14 +51,14 @@ struct Sums {
       for (OpOperand &operand : op.getOpOperands()) {
         if (Value root = device::getConstantRoot(operand.get())) {
           int64_t &bytes = constants[root];
-          bytes = std::min(bytesOf(root), std::max(bytes, bytesRead(operand)));
+          bytes = std::min(device::physicalBytes(root), std::max(bytes, bytesRead(operand)));
         }
       }
     }
     must.insert_range(function.getArguments());
     must.insert_range(function.getBody().front().getTerminator()->getOperands());
     for (Value value : must) {
-      leastBytes += bytesOf(value);
+      leastBytes += device::physicalBytes(value);
     }
     for (auto [constant, bytes] : constants) {
       leastBytes += bytes;

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/CudaChip.h"
 
+#include "codegen/Target/BuiltinChips.h"
+
 #include <type_traits>
 
 namespace tessera::cuda {
 
-static const std::pair<llvm::StringRef, llvm::StringRef> kBuiltin[] = {
+static const codegen::BuiltinChip kBuiltin[] = {
 #include "CudaChips.inc"
 };
 
@@ -19,22 +21,9 @@ const std::vector<bmodel::ChipField> &chipFields() {
   return fields;
 }
 
-std::vector<std::string> builtinChips() {
-  std::vector<std::string> names;
-  for (const auto &[known, text] : kBuiltin) {
-    names.push_back(known.str());
-  }
-  return names;
-}
+std::vector<std::string> builtinChips() { return codegen::namesOf(kBuiltin); }
 
-std::optional<std::string> findBuiltinChip(llvm::StringRef name) {
-  for (const auto &[known, text] : kBuiltin) {
-    if (known == name) {
-      return text.str();
-    }
-  }
-  return std::nullopt;
-}
+std::optional<std::string> findBuiltinChip(llvm::StringRef name) { return codegen::findChip(kBuiltin, name); }
 
 /// Returns an error about fields that contradict each other, or "".
 static std::string contradiction(const CudaChip &chip) {

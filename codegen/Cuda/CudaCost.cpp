@@ -13,8 +13,6 @@ namespace {
 
 Type elementType(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
-int64_t bytesOf(Value value) { return device::physicalBytes(cast<RankedTensorType>(value.getType())); }
-
 /// Returns the multiply-adds of |op| that the tensor cores of an SM compute per cycle.
 double tensorRate(Operation *op, const CudaChip &chip) {
   Type element = elementType(op->getOperand(0));
@@ -60,7 +58,8 @@ int64_t bytesRead(OpOperand &operand) {
   Operation *op = operand.getOwner();
   bool picks =
       isa<device::GatherOp, device::GatherElementsOp, device::GatherNdOp>(op) && operand.getOperandNumber() == 0;
-  return picks ? std::min(bytesOf(operand.get()), bytesOf(op->getResult(0))) : bytesOf(operand.get());
+  return picks ? std::min(device::physicalBytes(operand.get()), device::physicalBytes(op->getResult(0)))
+               : device::physicalBytes(operand.get());
 }
 
 Cost costOf(Operation *op, const CudaChip &chip) {
@@ -69,7 +68,7 @@ Cost costOf(Operation *op, const CudaChip &chip) {
     cost.dramBytes += bytesRead(operand);
   }
   for (Value result : op->getResults()) {
-    cost.dramBytes += bytesOf(result);
+    cost.dramBytes += device::physicalBytes(result);
   }
   cost.products = cast<device::WorkInterface>(op).countProducts();
   TileAttr tile = tileOf(op);

@@ -3,6 +3,7 @@
 #include "codegen/Cuda/OperandWalk.h"
 
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include <numeric>
 
@@ -25,8 +26,6 @@ OperandWalk::Place MatrixWalk::row(BlockBuilder &b, Value batch, Value row) cons
 OperandWalk::Place MatrixWalk::unit(BlockBuilder &b, Value unit) const {
   return {b.mul(unit, unitStride), {}, b.below(unit, units)};
 }
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 WindowWalk::WindowWalk(BlockBuilder &b, Operation *op, Value group) : OperandWalk(kChunk, false) {
   auto conv = cast<device::ConvOp>(op);

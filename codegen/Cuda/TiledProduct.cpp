@@ -14,6 +14,7 @@
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -22,25 +23,15 @@ using namespace mlir;
 
 namespace tessera::cuda {
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 //===----------------------------------------------------------------------===//
 // Shape
 //===----------------------------------------------------------------------===//
-
-static int64_t productOf(ArrayRef<int64_t> sizes) {
-  int64_t product = 1;
-  for (int64_t size : sizes) {
-    product *= size;
-  }
-  return product;
-}
 
 /// Returns true if the right side is one matrix for the whole batch. The rows of all left matrices are then the rows of
 /// one matmul.
 static bool joinsBatch(device::MatMulOp op) {
   RankedTensorType a = typeOf(op.getA()), y = typeOf(op.getY());
-  bool oneMatrix = op.getPacking() || productOf(typeOf(op.getB()).getShape().drop_back(2)) == 1;
+  bool oneMatrix = op.getPacking() || ShapedType::getNumElements(typeOf(op.getB()).getShape().drop_back(2)) == 1;
   return oneMatrix && !op.getTransA() && a.getShape().drop_back(2) == y.getShape().drop_back(2);
 }
 
@@ -55,7 +46,7 @@ TiledProduct TiledProduct::of(Operation *op) {
   int64_t bytes = device::elementBytes(typeOf(op->getOperand(0)).getElementType());
   if (auto conv = dyn_cast<device::ConvOp>(op)) {
     RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
-    int64_t taps = productOf(conv.getWeightShape().drop_front(2)), channels = x.getDimSize(1);
+    int64_t taps = ShapedType::getNumElements(conv.getWeightShape().drop_front(2)), channels = x.getDimSize(1);
     auto groups = int64_t(conv.getGroups());
     channels = device::isBlocked(x) ? channelRun(conv) : channels / groups;
     product.batch = groups;
@@ -71,8 +62,8 @@ TiledProduct TiledProduct::of(Operation *op) {
     ArrayRef<int64_t> y = typeOf(matmul.getY()).getShape();
     bool joins = joinsBatch(matmul);
     product.columns = product.columnsWritten = y.back();
-    product.rows = joins ? productOf(y.drop_back()) : y[y.size() - 2];
-    product.batch = joins ? 1 : productOf(y.drop_back(2));
+    product.rows = joins ? ShapedType::getNumElements(y.drop_back()) : y[y.size() - 2];
+    product.batch = joins ? 1 : ShapedType::getNumElements(y.drop_back(2));
     product.kBytes = depthOf(matmul) * bytes;
   }
   product.kBytes = llvm::alignTo(product.kBytes, kChunk);

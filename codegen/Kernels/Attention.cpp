@@ -134,7 +134,7 @@ public:
 
   void emit() {
     SmallVector<int64_t> space(batchDims());
-    int64_t batch = product(space);
+    int64_t batch = ShapedType::getNumElements(space);
     // With few batches the rows are split too; each split has to transpose k again.
     int64_t parts = std::clamp<int64_t>(16 / std::max<int64_t>(1, batch), 1, llvm::divideCeil(queries, 4 * rowsAtOnce));
     int64_t rows = llvm::alignTo(llvm::divideCeil(queries, parts), rowsAtOnce);

@@ -32,7 +32,7 @@ public:
       : AttentionShape(shape), element(isOfIntegers() ? kb.b.getF32Type() : kb.operandType(0).getElementType()),
         type(registerType(element)), scoreSum(isOfIntegers() ? scoreSumType() : type),
         valueSum(isOfIntegers() ? valueSumType() : type), chunks(llvm::divideCeil(keys, kRowThreads)),
-        batch(product(batchDims())) {
+        batch(ShapedType::getNumElements(batchDims())) {
     while (rows < 4 && batch * llvm::divideCeil(queries, 2 * rows) * kRowThreads >= kWantedThreads) {
       rows *= 2;
     }
@@ -45,9 +45,9 @@ public:
     SmallVector<int64_t> space(batchDims());
     space.push_back(llvm::divideCeil(queries, rows));
     int64_t perThread = rows * chunks * int64_t(sizeof(float));
-    keepsScores = product(space) * kRowThreads * perThread <= kMostScoreBytes;
+    keepsScores = ShapedType::getNumElements(space) * kRowThreads * perThread <= kMostScoreBytes;
     kb.setScratchBytes(keepsScores ? perThread : 0);
-    kb.forSharedRows(product(space), [&](Value item) {
+    kb.forSharedRows(ShapedType::getNumElements(space), [&](Value item) {
       at = delinearize(kb, item, space);
       firstRow = kb.mul(at.pop_back_val(), rows);
       // Start at the scratch of the row's first thread. The scratch areas of the threads that share a row are used as

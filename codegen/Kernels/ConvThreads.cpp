@@ -32,8 +32,9 @@ public:
       : kb(kb), op(op), x(kb.operandType(0)), w(kb.operandType(1)), y(kb.resultType()),
         epilogue(kb, cast<device::EpilogueInterface>(*op)), accumulator(registerType(op.getAccumulatorType())),
         windows(windowDims(x, y, w.getShape().drop_front(2), op.getStrides(), op.getPads(), op.getDilations())),
-        positions(product(y.getShape().drop_front(2))), taps(product(w.getShape().drop_front(2))),
-        inputs(w.getDimSize(1)), outputs(y.getDimSize(1) / op.getGroups()) {
+        positions(ShapedType::getNumElements(y.getShape().drop_front(2))),
+        taps(ShapedType::getNumElements(w.getShape().drop_front(2))), inputs(w.getDimSize(1)),
+        outputs(y.getDimSize(1) / op.getGroups()) {
     choose();
   }
 
@@ -41,14 +42,14 @@ public:
     int64_t images = y.getDimSize(0), groups = op.getGroups();
     if (isShared) {
       SmallVector<int64_t> space = {images, groups, outputs, apart};
-      return kb.forSharedRows(product(space), [&](Value row) {
+      return kb.forSharedRows(ShapedType::getNumElements(space), [&](Value row) {
         SmallVector<Value> at = delinearize(kb, row, space);
         place(at[0], at[1], at[2], at[3]);
         sumInRow();
       });
     }
     SmallVector<int64_t> space = {images, groups, int64_t(llvm::divideCeil(outputs, channels)), apart};
-    kb.forTiles(product(space), [&](Value tile) {
+    kb.forTiles(ShapedType::getNumElements(space), [&](Value tile) {
       SmallVector<Value> at = delinearize(kb, tile, space);
       place(at[0], at[1], kb.mul(at[2], channels), at[3]);
       sumInThread();
@@ -101,7 +102,8 @@ private:
       Value clamped = (p + 1) * apart <= positions ? position : kb.min(position, kb.constant(positions - 1));
       own.push_back({position, delinearize(kb, clamped, sizes)});
     }
-    xBase = kb.mul(kb.add(kb.mul(image, x.getDimSize(1)), kb.mul(group, inputs)), product(x.getShape().drop_front(2)));
+    xBase = kb.mul(kb.add(kb.mul(image, x.getDimSize(1)), kb.mul(group, inputs)),
+                   ShapedType::getNumElements(x.getShape().drop_front(2)));
   }
 
   /// Returns the offset at which |pixel| reads its |tap| within a channel of x, and whether it lies inside x (null:
@@ -182,7 +184,7 @@ private:
     unsigned bits = w.getElementType().getIntOrFloatBitWidth();
     unsigned unrolled = inputs % 4 == 0 && bits >= 8 && bits <= 32 ? 4 : 1;
     bool isRun = unrolled > 1 && taps == 1;
-    int64_t plane = product(x.getShape().drop_front(2));
+    int64_t plane = ShapedType::getNumElements(x.getShape().drop_front(2));
     return kb.forLoop(kb.constant(0), kb.constant(inputs), unrolled, sums, [&](Value input, ValueRange old) {
       Values next(old), runs;
       for (int64_t c = 0; isRun && c < channels; ++c) {
@@ -212,7 +214,7 @@ private:
   void sumInRow() {
     Value channel = channelAt(0), base = kb.mul(channel, inputs * taps);
     SmallVector<int64_t> kernel(w.getShape().drop_front(2));
-    int64_t plane = product(x.getShape().drop_front(2));
+    int64_t plane = ShapedType::getNumElements(x.getShape().drop_front(2));
     Values sums = overRow(kb, inputs * taps, kRowThreads, Values(pixels, kb.zero(accumulator)),
                           [&](Value i, Value mask, ValueRange old) {
                             Value at = kb.add(i, kb.sharedLane());

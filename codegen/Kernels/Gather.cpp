@@ -62,7 +62,8 @@ struct GatherModel : KernelInterface::ExternalModel<GatherModel, device::GatherO
     }
     int64_t axis = cast<device::GatherOp>(op).getAxis();
     ArrayRef<int64_t> shape = kb.operandType(0).getShape();
-    int64_t outer = product(shape.take_front(axis)), size = shape[axis], inner = product(shape.drop_front(axis + 1));
+    int64_t outer = ShapedType::getNumElements(shape.take_front(axis)), size = shape[axis],
+            inner = ShapedType::getNumElements(shape.drop_front(axis + 1));
     int64_t indices = kb.operandType(1).getNumElements();
     forItems(kb, outer * indices, inner, 16384, [&](Value item) {
       SmallVector<Value> at = delinearize(kb, item, {outer, indices});
@@ -99,10 +100,10 @@ struct GatherNdModel : KernelInterface::ExternalModel<GatherNdModel, device::Gat
     int64_t batchDims = cast<device::GatherNdOp>(op).getBatchDims();
     RankedTensorType x = kb.operandType(0), indices = kb.operandType(1);
     int64_t tuple = indices.getShape().back();
-    int64_t inner = product(x.getShape().drop_front(batchDims + tuple));
-    int64_t batches = product(x.getShape().take_front(batchDims));
+    int64_t inner = ShapedType::getNumElements(x.getShape().drop_front(batchDims + tuple));
+    int64_t batches = ShapedType::getNumElements(x.getShape().take_front(batchDims));
     int64_t perBatch = indices.getNumElements() / std::max<int64_t>(1, tuple) / std::max<int64_t>(1, batches);
-    int64_t batchStride = product(x.getShape().drop_front(batchDims));
+    int64_t batchStride = ShapedType::getNumElements(x.getShape().drop_front(batchDims));
     Strides strides(x);
     forItems(kb, batches * perBatch, inner, 16384, [&](Value item) {
       Value batch = kb.div(item, perBatch);

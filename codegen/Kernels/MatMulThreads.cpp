@@ -41,12 +41,12 @@ public:
     SmallVector<int64_t> space(y.getShape().drop_back(2));
     space.append({int64_t(llvm::divideCeil(rows, ownRows)), columns / ownColumns});
     if (isShared) {
-      return kb.forSharedRows(product(space), [&](Value item) {
+      return kb.forSharedRows(ShapedType::getNumElements(space), [&](Value item) {
         place(delinearize(kb, item, space));
         sumInRow();
       });
     }
-    kb.forTiles(product(space), [&](Value tile) {
+    kb.forTiles(ShapedType::getNumElements(space), [&](Value tile) {
       place(delinearize(kb, tile, space));
       Value start = kb.constant(0);
       Values sums = kb.forLoop(start, kb.constant(depth), unrolled, Values(ownRows * ownColumns, kb.zero(accumulator)),
@@ -59,7 +59,7 @@ private:
   using Values = SmallVector<Value>;
 
   void choose() {
-    int64_t batch = product(y.getShape().drop_back(2));
+    int64_t batch = ShapedType::getNumElements(y.getShape().drop_back(2));
     isShared = kb.target.shuffle && !isOrdered && accumulator.getIntOrFloatBitWidth() == 32 &&
                depth >= 2 * kRowThreads && (op.getTransB() || batch * rows * columns < kFewThreads);
     auto grow = [&](int64_t &size, int64_t most, bool fits) {

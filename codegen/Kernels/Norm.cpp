@@ -23,8 +23,8 @@ public:
   NormEmitter(KernelBuilder &kb, device::NormOp op)
       : kb(kb), op(op), element(kb.operandType(0).getElementType()), type(registerType(element)) {
     ArrayRef<int64_t> shape = kb.operandType(0).getShape();
-    rows = product(shape.take_front(op.getAxis()));
-    row = product(shape.drop_front(op.getAxis()));
+    rows = ShapedType::getNumElements(shape.take_front(op.getAxis()));
+    row = ShapedType::getNumElements(shape.drop_front(op.getAxis()));
     lanes = 2 * kb.target.lanes(type.getIntOrFloatBitWidth());
     if (row < lanes) {
       lanes /= 2;

@@ -18,8 +18,8 @@ using namespace mlir;
 namespace tessera::kernels {
 
 AxisView::AxisView(RankedTensorType type, int64_t dim)
-    : outer(product(type.getShape().take_front(dim))), axis(type.getDimSize(dim)),
-      inner(product(type.getShape().drop_front(dim + 1))) {}
+    : outer(ShapedType::getNumElements(type.getShape().take_front(dim))), axis(type.getDimSize(dim)),
+      inner(ShapedType::getNumElements(type.getShape().drop_front(dim + 1))) {}
 
 Value comesBefore(KernelBuilder &kb, Type elementType, Value x, Value y, bool descending) {
   ImplicitLocOpBuilder &b = kb.b;

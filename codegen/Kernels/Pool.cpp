@@ -91,7 +91,7 @@ private:
     }
     sizes.push_back(block / lanes);
     bool interior = windows.back().interior() == std::pair<int64_t, int64_t>(0, windows.back().output);
-    forItems(kb, product(sizes), 1, 1, [&](Value item) {
+    forItems(kb, ShapedType::getNumElements(sizes), 1, 1, [&](Value item) {
       SmallVector<Value> at = delinearize(kb, item, sizes);
       Value within = kb.mul(at.pop_back_val(), lanes);
       at[1] = kb.add(kb.mul(at[1], block), within);

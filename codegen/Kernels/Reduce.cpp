@@ -134,7 +134,7 @@ private:
     SmallVector<int64_t> sizes(y.getShape());
     int64_t extent = sizes[laneDim], written = device::isBlocked(y) ? paddedChannels(y) : extent;
     sizes[laneDim] = llvm::divideCeil(written, lanes);
-    forItems(kb, product(sizes), terms() * lanes, 32768, [&](Value item) {
+    forItems(kb, ShapedType::getNumElements(sizes), terms() * lanes, 32768, [&](Value item) {
       SmallVector<Value> at = resultIndices(item, sizes, laneDim, lanes);
       Value mask = written % lanes || written != extent ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim]))
                                                         : Value();
@@ -193,18 +193,20 @@ private:
     SmallVector<int64_t> run(x.getShape().drop_front(first));
     std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
     outer.resize(x.getRank(), false);
-    forItems(kb, product(sizes), terms() * std::max<int64_t>(lanes, 1), 32768, [&](Value item) {
+    forItems(kb, ShapedType::getNumElements(sizes), terms() * std::max<int64_t>(lanes, 1), 32768, [&](Value item) {
       SmallVector<Value> at = resultIndices(item, sizes, laneDim, std::max<int64_t>(lanes, 1));
       SmallVector<Value> partial;
       for (int64_t p = 0; p < kExactLanes; ++p) {
         SmallVector<Value> indices = at;
         std::swap(reduced, outer);
         partial.push_back(overTerms(0, indices, neutral(valueType(lanes)), [&](Value old) {
-          return kb.forLoop(kb.constant(p), kb.constant(product(run)), kExactLanes, old, [&](Value i, ValueRange sums) {
-            llvm::copy(delinearize(kb, i, run), indices.begin() + first);
-            Value loaded = kb.loadElements(x.getElementType(), lanes, kb.operand(0), Strides(x).offset(kb, indices));
-            return SmallVector<Value>{combine(sums[0], term(loaded))};
-          })[0];
+          return kb.forLoop(kb.constant(p), kb.constant(ShapedType::getNumElements(run)), kExactLanes, old,
+                            [&](Value i, ValueRange sums) {
+                              llvm::copy(delinearize(kb, i, run), indices.begin() + first);
+                              Value loaded = kb.loadElements(x.getElementType(), lanes, kb.operand(0),
+                                                             Strides(x).offset(kb, indices));
+                              return SmallVector<Value>{combine(sums[0], term(loaded))};
+                            })[0];
         }));
         std::swap(reduced, outer);
       }
@@ -235,13 +237,13 @@ private:
     std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
     outer.resize(x.getRank(), false);
     unsigned lanes = kExactLanes;
-    forRows(kb, product(sizes), 1, 1, accumulator, lanes, [&](Value item) {
+    forRows(kb, ShapedType::getNumElements(sizes), 1, 1, accumulator, lanes, [&](Value item) {
       SmallVector<Value> at = resultIndices(item, sizes, 1, run), indices = at;
       Value start = neutral(valueType(run));
       std::swap(reduced, outer);
       Value sum = overTerms(0, indices, start, [&](Value old) {
-        return overRow(kb, product(row), lanes, old, [&](Value i, Value mask, ValueRange sums) {
-          Value position = kb.add(i, kb.sharedLane()), last = kb.constant(product(row) - 1);
+        return overRow(kb, ShapedType::getNumElements(row), lanes, old, [&](Value i, Value mask, ValueRange sums) {
+          Value position = kb.add(i, kb.sharedLane()), last = kb.constant(ShapedType::getNumElements(row) - 1);
           llvm::copy(delinearize(kb, mask ? kb.min(position, last) : position, row), indices.begin() + first);
           Value value = term(kb.loadRun(x.getElementType(), run, kb.operand(0), Strides(x).offset(kb, indices)));
           return SmallVector<Value>{combine(sums[0], keepActive(kb, mask, value, start))};

@@ -53,7 +53,7 @@ private:
   void emitPlanes() {
     int64_t rank = x.getRank(), rowsIn = x.getDimSize(rank - 2), rowsOut = y.getDimSize(rank - 2);
     width = y.getDimSize(rank - 1), widthIn = x.getDimSize(rank - 1);
-    int64_t planes = product(y.getShape().drop_back(2));
+    int64_t planes = ShapedType::getNumElements(y.getShape().drop_back(2));
     // With few planes the result's rows are split too; each split has to resize all rows again.
     int64_t parts =
         std::clamp<int64_t>(8 / std::max<int64_t>(1, planes), 1, std::max<int64_t>(1, rowsOut / (4 * rowsIn)));
@@ -137,7 +137,7 @@ private:
     SmallVector<int64_t> sizes(y.getShape());
     int64_t extent = sizes[laneDim];
     sizes[laneDim] = llvm::divideCeil(extent, lanes);
-    forItems(kb, product(sizes), lanes * allTaps(), 16384, [&](Value item) {
+    forItems(kb, ShapedType::getNumElements(sizes), lanes * allTaps(), 16384, [&](Value item) {
       SmallVector<Value> at = delinearize(kb, item, sizes);
       at[laneDim] = kb.mul(at[laneDim], lanes);
       mask = extent % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim])) : Value();

@@ -51,7 +51,8 @@ public:
     space.append({int64_t(llvm::divideCeil(rightRows, tile.right)), int64_t(llvm::divideCeil(leftRows, tile.left))});
     // A tile of one row is bound by memory, so it gets its own thread at less work than a compute-bound tile.
     int64_t work = tile.left * tile.right * tile.depth, workPerTile = tile.left == 1 ? 65536 : 262144;
-    forItems(kb, product(space), work, workPerTile, [&](Value item) { emitTile(delinearize(kb, item, space)); });
+    forItems(kb, ShapedType::getNumElements(space), work, workPerTile,
+             [&](Value item) { emitTile(delinearize(kb, item, space)); });
   }
 
 private:

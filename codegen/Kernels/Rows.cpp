@@ -54,14 +54,6 @@ void forRows(KernelBuilder &kb, int64_t count, int64_t workPerRow, int64_t workP
   kb.forSharedRows(count, body);
 }
 
-int64_t product(ArrayRef<int64_t> sizes) {
-  int64_t result = 1;
-  for (int64_t size : sizes) {
-    result *= size;
-  }
-  return result;
-}
-
 LogicalResult requireRowMajor(Operation *op) {
   auto isBlocked = [](Type type) { return device::isBlocked(type); };
   if (llvm::any_of(op->getOperandTypes(), isBlocked) || llvm::any_of(op->getResultTypes(), isBlocked)) {

@@ -28,9 +28,6 @@ void forItems(KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t wor
 void forRows(KernelBuilder &kb, int64_t count, int64_t workPerRow, int64_t workPerTile, mlir::Type element,
              unsigned &lanes, llvm::function_ref<void(mlir::Value row)> body);
 
-/// Returns the product of |sizes|.
-int64_t product(llvm::ArrayRef<int64_t> sizes);
-
 /// Reports an internal error if an operand or result is not row-major; the layout pass keeps this op row-major.
 llvm::LogicalResult requireRowMajor(mlir::Operation *op);
 

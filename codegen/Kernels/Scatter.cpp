@@ -71,7 +71,8 @@ private:
 
   /// Returns element |item| of the result, initially |value|, after |count| updates of slices.
   Value updatedSlice(Value item, Value value, int64_t count) {
-    int64_t tuple = kb.operandType(1).getShape().back(), inner = product(y.getShape().drop_front(tuple));
+    int64_t tuple = kb.operandType(1).getShape().back(),
+            inner = ShapedType::getNumElements(y.getShape().drop_front(tuple));
     Strides strides(y);
     Value place = kb.rem(item, inner), target = kb.sub(item, place);
     return kb.forLoop(kb.constant(0), kb.constant(count), 1, value, [&](Value k, ValueRange old) {
@@ -102,7 +103,7 @@ private:
   void scatterSlices() {
     RankedTensorType indices = kb.operandType(1);
     int64_t tuple = indices.getShape().back();
-    int64_t inner = product(y.getShape().drop_front(tuple));
+    int64_t inner = ShapedType::getNumElements(y.getShape().drop_front(tuple));
     int64_t count = indices.getNumElements() / std::max<int64_t>(1, tuple);
     Strides strides(y);
     kb.forLoop(0, count, 1, [&](Value item) {

@@ -16,6 +16,7 @@
 #include "device_dialect/Transforms/Addresses.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -36,8 +37,6 @@ constexpr int64_t kBlocks[] = {1, 2, 4, 8, 16, 32, 64};
 constexpr double kLeastGain = 1.25;
 /// Largest value of a field of a command.
 constexpr int64_t kLargestField = 255;
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Returns true if |extra| is a constant with one number per channel of y, or any value with a single number.
 bool isPerChannel(Value extra, int64_t channels) {

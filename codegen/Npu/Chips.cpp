@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Chips.h"
 
+#include "codegen/Target/BuiltinChips.h"
 #include "top_dialect/IR/RegularFile.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -10,26 +11,13 @@
 
 namespace tessera::npu {
 
-static const std::pair<llvm::StringRef, llvm::StringRef> kBuiltin[] = {
+static const codegen::BuiltinChip kBuiltin[] = {
 #include "NpuChips.inc"
 };
 
-std::vector<std::string> builtinChips() {
-  std::vector<std::string> names;
-  for (const auto &[known, text] : kBuiltin) {
-    names.push_back(known.str());
-  }
-  return names;
-}
+std::vector<std::string> builtinChips() { return codegen::namesOf(kBuiltin); }
 
-std::optional<std::string> findBuiltinChip(llvm::StringRef name) {
-  for (const auto &[known, text] : kBuiltin) {
-    if (known == name) {
-      return text.str();
-    }
-  }
-  return std::nullopt;
-}
+std::optional<std::string> findBuiltinChip(llvm::StringRef name) { return codegen::findChip(kBuiltin, name); }
 
 llvm::Expected<bmodel::npu::Chip> findChip(llvm::StringRef nameOrPath) {
   std::optional<std::string> text = findBuiltinChip(nameOrPath);

@@ -5,6 +5,7 @@
 
 #include "bmodel/npu/isa.h"
 #include "mlir/IR/Types.h"
+#include "top_dialect/IR/TensorTypes.h"
 #include "llvm/Support/Error.h"
 #include <optional>
 
@@ -12,6 +13,8 @@ namespace tessera::npu {
 
 /// Returns an error saying why an op cannot be emitted. The caller reports it at the op.
 inline llvm::Error refuse(const llvm::Twine &why) { return llvm::createStringError(why); }
+
+using tessera::typeOf; // the overload for values, which the following declaration would hide
 
 /// Returns the NPU's element type for |element|, or nothing if the NPU does not support it.
 std::optional<bmodel::npu::Type> typeOf(mlir::Type element);

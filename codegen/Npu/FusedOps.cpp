@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/RowFusionInterface.h"
 
+#include "device_dialect/Transforms/Addresses.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -10,13 +12,6 @@ namespace tessera::npu {
 
 /// Returns the layout of a value within itself.
 static StridedView itself(Value value) { return {value, 0, broadcastNest({typeOf(value).getShape()}).simplified()}; }
-
-static Value withoutReshapes(Value value) {
-  while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
-    value = reshape.getX();
-  }
-  return value;
-}
 
 std::optional<int64_t> StridedView::strideOf(int64_t step, int64_t count) const {
   if (count == 1) {
@@ -57,8 +52,8 @@ void FusedOps::readConsumers(Operation *op) {
   Value result = op->getResult(0);
   consumers.map = fusion::fusedMapOf(op);
   if (consumers.map) {
-    consumers.mapped =
-        *llvm::find_if(consumers.map.getInputs(), [&](Value input) { return withoutReshapes(input) == result; });
+    consumers.mapped = *llvm::find_if(consumers.map.getInputs(),
+                                      [&](Value input) { return device::withoutReshapes(input) == result; });
     consumers.program = llvm::cantFail(fusion::programOfMap(consumers.map));
     consumers.ops.push_back(consumers.map);
     result = consumers.map.getY();
@@ -80,7 +75,7 @@ void FusedOps::readConsumers(Operation *op) {
 }
 
 StridedView FusedOps::viewOf(Value operand) const {
-  Value value = withoutReshapes(operand);
+  Value value = device::withoutReshapes(operand);
   if (auto alias = aliases.find(value); alias != aliases.end()) {
     return alias->second;
   }
@@ -97,7 +92,7 @@ const FusedOps::FusedConsumers *FusedOps::consumersOf(Operation *op) const {
 SmallVector<Operation *> FusedOps::readThrough(Operation *op) const {
   SmallVector<Operation *> copies;
   for (Value operand : op->getOperands()) {
-    if (Operation *copy = withoutReshapes(operand).getDefiningOp(); copy && isFused(copy)) {
+    if (Operation *copy = device::withoutReshapes(operand).getDefiningOp(); copy && isFused(copy)) {
       copies.push_back(copy);
     }
   }

@@ -16,15 +16,11 @@
 #include "codegen/Npu/VectorProgram.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "top_dialect/IR/TensorTypes.h"
 #include "llvm/ADT/DenseMap.h"
 #include <array>
 
 namespace tessera::npu {
-
-/// Returns the type of a value of a device op, which is always a ranked tensor.
-inline mlir::RankedTensorType typeOf(mlir::Value tensor) {
-  return mlir::cast<mlir::RankedTensorType>(tensor.getType());
-}
 
 /// Layout of a tensor's elements, in order, within another value (or within the tensor itself).
 struct StridedView {

@@ -186,9 +186,7 @@ device::MapOp fusedMapOf(Operation *op) {
   }
   // If the map reads results of several ops, the last of these executes it, because the other results exist by then.
   bool isLast = llvm::all_of(map.getInputs(), [&](Value input) {
-    while (auto reshape = input.getDefiningOp<device::ReshapeOp>()) {
-      input = reshape.getX();
-    }
+    input = device::withoutReshapes(input);
     Operation *maker = input.getDefiningOp();
     return !maker || maker == op || device::getConstantRoot(input) || maker->isBeforeInBlock(op);
   });

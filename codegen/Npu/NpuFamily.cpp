@@ -34,8 +34,6 @@ constexpr size_t kMostPorts = 240;
 /// Seconds to hand over to another target, for an interrupt and cleaning caches.
 constexpr double kHandOver = 20e-6;
 
-int64_t bytesOf(Value value) { return device::physicalBytes(cast<RankedTensorType>(value.getType())); }
-
 /// Returns the factor by which multiplications of this op are slower than those of a dense int8 one.
 double divisorOf(Operation *op, const hw::Chip &chip) {
   mlir::Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
@@ -158,7 +156,7 @@ double NpuChip::secondsOf(Operation *op) const {
   }
   double constants = 0;
   for (Value value : op->getOperands()) {
-    constants += device::getConstantRoot(value) ? double(bytesOf(value)) : 0;
+    constants += device::getConstantRoot(value) ? double(device::physicalBytes(value)) : 0;
   }
   auto work = cast<device::WorkInterface>(op);
   double products = double(work.countProducts()), lanes = chip.lanes;

@@ -162,7 +162,7 @@ Problem Partition::makeProblem() const {
     for (Value result : op->getResults()) {
       Problem::Value value{numbers.lookup(op), {}, {}};
       for (const codegen::Target *target : chips) {
-        value.transfer.push_back(target->transferSeconds(bytesOf(result)));
+        value.transfer.push_back(target->transferSeconds(device::physicalBytes(result)));
       }
       for (Operation *user : result.getUsers()) {
         auto number = numbers.find(user);
@@ -247,7 +247,5 @@ int64_t countProducts(Operation *op) {
   auto work = dyn_cast<device::WorkInterface>(op);
   return work ? work.countProducts() : 0;
 }
-
-int64_t bytesOf(Value value) { return device::physicalBytes(cast<RankedTensorType>(value.getType())); }
 
 } // namespace tessera::partition

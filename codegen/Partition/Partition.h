@@ -78,9 +78,6 @@ private:
 /// Returns the number of multiplications of a convolution, matmul, attention or recurrent op; 0 for other ops.
 int64_t countProducts(mlir::Operation *op);
 
-/// Returns the bytes of the tensor as it is stored.
-int64_t bytesOf(mlir::Value value);
-
 } // namespace tessera::partition
 
 #endif // TESSERA_CODEGEN_PARTITION_PARTITION_H

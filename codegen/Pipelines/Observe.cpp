@@ -4,6 +4,7 @@
 
 #include "codegen/Pipelines/Prepare.h"
 #include "device_dialect/IR/DeviceMoveOps.h"
+#include "device_dialect/Transforms/Addresses.h"
 #include "quant/Transforms/Decisions.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
@@ -27,14 +28,6 @@ bool isFloat(Value value) {
 StringRef inputName(func::FuncOp function, unsigned index) {
   auto name = function.getArgAttrOfType<StringAttr>(index, top::TopDialect::kNameAttr);
   return name ? name.getValue() : StringRef();
-}
-
-/// Follows reshapes to the value that holds the bytes of |value|.
-Value rootOf(Value value) {
-  while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
-    value = reshape.getX();
-  }
-  return value;
 }
 
 /// Returns the values that INT8 would store as integers if every tensor had a range. The decision for slices depends on
@@ -232,7 +225,7 @@ void findSources(func::FuncOp function, std::vector<ObservedTensor> &observed) {
     if (it == byName.end()) {
       continue;
     }
-    Value root = rootOf(it->second);
+    Value root = device::withoutReshapes(it->second);
     tensor.isConstant = top::isConstant(root);
     StringRef name = nameOf(function, root);
     tensor.source = tensor.isConstant ? ""

@@ -96,7 +96,7 @@ private:
 
 void MicroAttention::emit() {
   SmallVector<int64_t> space(s.batchDims());
-  int64_t batch = product(space);
+  int64_t batch = ShapedType::getNumElements(space);
   // With few batches, the rows are split as well, although each part packs k again; an even number of parts suits 2 and
   // 4 threads.
   constexpr int64_t kWantedTiles = 8, kRowsWorthPacking = 64;

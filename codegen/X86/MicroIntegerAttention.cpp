@@ -117,7 +117,7 @@ void MicroIntegerAttention::layOutScratch() {
 
 void MicroIntegerAttention::emit() {
   SmallVector<int64_t> space(s.batchDims());
-  int64_t batch = product(space);
+  int64_t batch = ShapedType::getNumElements(space);
   // As in MicroAttention: with few batches the rows are split as well, although each part packs k and v again.
   constexpr int64_t kWantedTiles = 8, kRowsWorthPacking = 64;
   int64_t parts = std::clamp<int64_t>(kWantedTiles / std::max<int64_t>(1, batch), 1,

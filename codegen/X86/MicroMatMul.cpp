@@ -85,14 +85,6 @@ private:
   Value rowOf(Value piece) { return kb.add(kb.mul(piece, rows->size), kb.min(piece, kb.constant(rows->wide))); }
 };
 
-int64_t product(ArrayRef<int64_t> dims) {
-  int64_t result = 1;
-  for (int64_t dim : dims) {
-    result *= dim;
-  }
-  return result;
-}
-
 /// Returns true if AMX tiles compute a matmul of bytes whose B is an activation.
 bool packsForTiles(device::MatMulOp op, const X86Target &target) {
   auto y = cast<RankedTensorType>(op.getY().getType());
@@ -104,7 +96,9 @@ bool packsForTiles(device::MatMulOp op, const X86Target &target) {
 int64_t blocksInPlace(device::MatMulOp op, const X86Target &target) {
   constexpr int64_t kMostBlocks = 8;
   ArrayRef<int64_t> y = cast<RankedTensorType>(op.getY().getType()).getShape(), b = op.getWeightShape();
-  int64_t columns = y.back(), rows = product(b.drop_back(2)) == 1 ? product(y.drop_back()) : y[y.size() - 2];
+  int64_t columns = y.back(), rows = ShapedType::getNumElements(b.drop_back(2)) == 1
+                                         ? ShapedType::getNumElements(y.drop_back())
+                                         : y[y.size() - 2];
   bool reachable = columns < (int64_t(1) << 24); // 32-bit offsets reach from row to row
   if (op.getPacking() || op.getTransB() || !getElementTypeOrSelf(op.getB().getType()).isF32() ||
       tileKindOf(getElementTypeOrSelf(op.getA().getType())) != TileKind::F32 || columns < kBlock || !reachable) {
@@ -160,12 +154,13 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   };
   batchA = pad(a), batchB = pad(b);
   // With one matrix B for all of A, the batches are further rows of one matmul.
-  if (product(batchB) == 1 && !op.getTransA() && product(batchA) == product(batchDims) &&
+  if (ShapedType::getNumElements(batchB) == 1 && !op.getTransA() &&
+      ShapedType::getNumElements(batchA) == ShapedType::getNumElements(batchDims) &&
       llvm::none_of(extras, [](const TileExtra &extra) { return extra.kind == ExtraKind::Row || extra.perMatrix; })) {
-    m *= product(batchDims);
+    m *= ShapedType::getNumElements(batchDims);
     batchDims.clear(), batchA.clear(), batchB.clear();
   }
-  batch = product(batchDims);
+  batch = ShapedType::getNumElements(batchDims);
   aBytes = device::elementBytes(aElement), yBytes = device::elementBytes(yElement);
   widens = kind == TileKind::F32 && aBytes < 4;
   inPlace = blocksInPlace(op, targetOf(kb)) != 0;

@@ -9,9 +9,9 @@
 #include <limits>
 
 using namespace mlir;
+using tessera::typeOf;
 using namespace tessera::device;
 using verify::agree;
-using verify::tensorType;
 
 /// Returns the type of sums: f32 (i32) if the element type is narrower.
 static Type sumType(Type elementType) {
@@ -32,8 +32,8 @@ static int64_t largestOf(Type elementType) {
 /// bias; or i8/ui8/i16 x i8 + i32, summed in i32 without overflow.
 static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, bool integerWeights, int64_t steps,
                                    std::optional<int64_t> sumBound, StringRef types, StringRef overflow) {
-  Type xType = tensorType(x).getElementType(), wType = tensorType(w).getElementType();
-  Type biasType = bias ? tensorType(bias).getElementType() : Type();
+  Type xType = typeOf(x).getElementType(), wType = typeOf(w).getElementType();
+  Type biasType = bias ? typeOf(bias).getElementType() : Type();
   bool narrow = xType.isInteger(8) || (xType.isSignlessInteger(16) && wType != xType);
   bool floats = isSummedInF32(xType) && (!bias || biasType.isF32()) &&
                 (isSummedInF32(wType) || (integerWeights && wType.isSignlessInteger(8)));
@@ -74,8 +74,8 @@ static LogicalResult verifyScales(Operation *op, Value x, Value scales, int64_t 
     }
     return op->emitOpError() << "weightGroup is " << group << " without scales (" << label << ")";
   }
-  Type element = tensorType(scales).getElementType();
-  if (group < 1 || !element.isF32() || !isSummedInF32(tensorType(x).getElementType())) {
+  Type element = typeOf(scales).getElementType();
+  if (group < 1 || !element.isF32() || !isSummedInF32(typeOf(x).getElementType())) {
     return op->emitOpError() << "scales of " << element << " with weightGroup " << group
                              << ", allowed f32 with a positive weightGroup and a float first operand (" << label << ")";
   }
@@ -83,7 +83,7 @@ static LogicalResult verifyScales(Operation *op, Value x, Value scales, int64_t 
 }
 
 static LogicalResult verifyPacking(Operation *op, PackingInterface packing, Value weights) {
-  return packing ? packing.verifyWeights(op, tensorType(weights)) : success();
+  return packing ? packing.verifyWeights(op, typeOf(weights)) : success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -100,7 +100,7 @@ static LogicalResult verifyWindow(Operation *op, size_t spatial, ArrayRef<int64_
 Region &ConvOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange ConvOp::getEpilogueOperands() { return getExtras(); }
 void ConvOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
-Type ConvOp::getAccumulatorType() { return sumType(tensorType(getX()).getElementType()); }
+Type ConvOp::getAccumulatorType() { return sumType(typeOf(getX()).getElementType()); }
 
 /// Returns true for y's shape, one value per channel ([C, 1, 1] or [1, C, 1, 1]), or a single value.
 static bool fitsChannels(RankedTensorType extra, RankedTensorType y) {
@@ -118,14 +118,14 @@ static bool fitsChannels(RankedTensorType extra, RankedTensorType y) {
 }
 
 bool ConvOp::canReadExtra(Value extra) {
-  RankedTensorType type = tensorType(extra), y = tensorType(getY());
+  RankedTensorType type = typeOf(extra), y = typeOf(getY());
   // A full-size constant would have to be converted to the result's layout in every run.
   bool moves = type.getNumElements() != 1 && type.getShape() == y.getShape() && tessera::top::isConstant(extra);
   return isEpilogueElement(type.getElementType()) && fitsChannels(type, y) && !moves;
 }
 
 static LogicalResult verifyPadValue(ConvOp op) {
-  Type element = tensorType(op.getX()).getElementType();
+  Type element = typeOf(op.getX()).getElementType();
   int64_t value = op.getPadValue();
   bool isUnsigned = element.isUnsignedInteger();
   if (value == 0 || (element.isInteger(8) && value >= (isUnsigned ? 0 : -128) && value <= (isUnsigned ? 255 : 127))) {
@@ -136,11 +136,11 @@ static LogicalResult verifyPadValue(ConvOp op) {
 }
 
 ArrayRef<int64_t> ConvOp::getWeightShape() {
-  return getPacking() ? getPackingAttr().getShape() : tensorType(getW()).getShape();
+  return getPacking() ? getPackingAttr().getShape() : typeOf(getW()).getShape();
 }
 
 LogicalResult ConvOp::verify() {
-  ArrayRef<int64_t> x = tensorType(getX()).getShape(), y = tensorType(getY()).getShape();
+  ArrayRef<int64_t> x = typeOf(getX()).getShape(), y = typeOf(getY()).getShape();
   ArrayRef<int64_t> w = getWeightShape();
   if ((x.size() != 4 && x.size() != 5) || w.size() != x.size() || y.size() != x.size()) { // conv_c1
     return emitOpError() << "ranks of x, w and y are " << x.size() << ", " << w.size() << ", " << y.size()
@@ -183,7 +183,7 @@ Region &PoolOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange PoolOp::getEpilogueOperands() { return getExtras(); }
 void PoolOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
 Type PoolOp::getAccumulatorType() {
-  Type element = tensorType(getX()).getElementType();
+  Type element = typeOf(getX()).getElementType();
   return getKind() == PoolKind::max ? scalarType(element) : sumType(element);
 }
 
@@ -194,7 +194,7 @@ static bool touches(int64_t start, int64_t kernel, int64_t dilation, int64_t lo,
 }
 
 LogicalResult PoolOp::verify() {
-  ArrayRef<int64_t> x = tensorType(getX()).getShape(), y = tensorType(getY()).getShape();
+  ArrayRef<int64_t> x = typeOf(getX()).getShape(), y = typeOf(getY()).getShape();
   if ((x.size() != 4 && x.size() != 5) || y.size() != x.size()) { // pool_c1
     return emitOpError() << "ranks of x and y are " << x.size() << ", " << y.size()
                          << ", allowed both 4 or both 5 (pool_c1)";
@@ -232,11 +232,11 @@ LogicalResult PoolOp::verify() {
 Region &MatMulOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange MatMulOp::getEpilogueOperands() { return getExtras(); }
 void MatMulOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
-Type MatMulOp::getAccumulatorType() { return sumType(tensorType(getA()).getElementType()); }
+Type MatMulOp::getAccumulatorType() { return sumType(typeOf(getA()).getElementType()); }
 
 /// Returns true for y's shape, one value per column, one per row, or a single value.
 bool MatMulOp::canReadExtra(Value extra) {
-  RankedTensorType type = tensorType(extra), y = tensorType(getY());
+  RankedTensorType type = typeOf(extra), y = typeOf(getY());
   ArrayRef<int64_t> dims = type.getShape(), result = y.getShape();
   if (!isEpilogueElement(type.getElementType())) {
     return false;
@@ -250,11 +250,11 @@ bool MatMulOp::canReadExtra(Value extra) {
 }
 
 ArrayRef<int64_t> MatMulOp::getWeightShape() {
-  return getPacking() ? getPackingAttr().getShape() : tensorType(getB()).getShape();
+  return getPacking() ? getPackingAttr().getShape() : typeOf(getB()).getShape();
 }
 
 LogicalResult MatMulOp::verify() {
-  ArrayRef<int64_t> a = tensorType(getA()).getShape();
+  ArrayRef<int64_t> a = typeOf(getA()).getShape();
   ArrayRef<int64_t> b = getWeightShape();
   if (a.size() < 2 || b.size() < 2) { // matmul_c1
     return emitOpError() << "ranks of a and b are " << a.size() << ", " << b.size() << ", allowed from 2 (matmul_c1)";
@@ -293,11 +293,11 @@ LogicalResult MatMulOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult MapOp::verify() {
-  RankedTensorType y = tensorType(getY());
+  RankedTensorType y = typeOf(getY());
   SmallVector<Type> arguments;
   for (Value input : getInputs()) {
-    arguments.push_back(scalarType(tensorType(input).getElementType()));
-    if (failed(verify::broadcasts(*this, tensorType(input).getShape(), y.getShape(), "operand", "map_c1"))) {
+    arguments.push_back(scalarType(typeOf(input).getElementType()));
+    if (failed(verify::broadcasts(*this, typeOf(input).getShape(), y.getShape(), "operand", "map_c1"))) {
       return failure();
     }
   }
@@ -313,23 +313,23 @@ LogicalResult MapOp::verify() {
 
 LogicalResult LutOp::verify() {
   for (Value value : {Value(getX()), Value(getY())}) {
-    Type element = tensorType(value).getElementType();
+    Type element = typeOf(value).getElementType();
     if (!element.isInteger(8)) {
       return emitOpError() << "elements are " << element << ", allowed i8 and ui8 (lut_c1)";
     }
   }
-  Type element = tensorType(getY()).getElementType();
-  if (tensorType(getTable()).getElementType() != element) {
-    return emitOpError() << "table has elements " << tensorType(getTable()).getElementType()
-                         << ", expected the result's " << element << " (lut_c2)";
+  Type element = typeOf(getY()).getElementType();
+  if (typeOf(getTable()).getElementType() != element) {
+    return emitOpError() << "table has elements " << typeOf(getTable()).getElementType() << ", expected the result's "
+                         << element << " (lut_c2)";
   }
-  ArrayRef<int64_t> x = tensorType(getX()).getShape();
+  ArrayRef<int64_t> x = typeOf(getX()).getShape();
   SmallVector<int64_t> table = {256};
   if (x.size() == 4 && hasTablePerChannel()) {
     table.insert(table.begin(), x[1]);
   }
   return success(succeeded(verify::dims(*this, getTable(), table, "table", "lut_c2")) &&
-                 succeeded(verify::dims(*this, getY(), tensorType(getX()).getShape(), "result", "lut_c3")));
+                 succeeded(verify::dims(*this, getY(), typeOf(getX()).getShape(), "result", "lut_c3")));
 }
 
 Region &ReduceOp::getEpilogueRegion() { return getEpilogue(); }
@@ -342,11 +342,11 @@ Type ReduceOp::getAccumulatorType() {
       return yield.getValues().front().getType();
     }
   }
-  return scalarType(tensorType(getX()).getElementType());
+  return scalarType(typeOf(getX()).getElementType());
 }
 
 LogicalResult ReduceOp::verify() {
-  RankedTensorType x = tensorType(getX());
+  RankedTensorType x = typeOf(getX());
   if (failed(verify::axes(*this, getAxes(), x.getRank(), "reduce_c1"))) {
     return failure();
   }
@@ -369,7 +369,7 @@ LogicalResult ReduceOp::verify() {
 //===----------------------------------------------------------------------===//
 
 static LogicalResult verifyFloat(Operation *op, Value x, Value y, StringRef label) {
-  Type element = tensorType(x).getElementType();
+  Type element = typeOf(x).getElementType();
   if (!isa<FloatType>(element)) {
     return op->emitOpError() << "operand elements are " << element << ", allowed floats (" << label << ")";
   }
@@ -377,12 +377,12 @@ static LogicalResult verifyFloat(Operation *op, Value x, Value y, StringRef labe
 }
 
 LogicalResult SoftmaxOp::verify() {
-  return success(succeeded(verify::axis(*this, getAxis(), tensorType(getX()).getRank(), "softmax_c1")) &&
+  return success(succeeded(verify::axis(*this, getAxis(), typeOf(getX()).getRank(), "softmax_c1")) &&
                  succeeded(verifyFloat(*this, getX(), getY(), "softmax_c2")));
 }
 
 LogicalResult NormOp::verify() {
-  RankedTensorType x = tensorType(getX());
+  RankedTensorType x = typeOf(getX());
   if (failed(verify::axis(*this, getAxis(), x.getRank(), "norm_c1"))) {
     return failure();
   }
@@ -392,7 +392,7 @@ LogicalResult NormOp::verify() {
       return failure();
     }
   }
-  Type y = tensorType(getY()).getElementType();
+  Type y = typeOf(getY()).getElementType();
   if (!isa<FloatType>(x.getElementType()) || (getEpilogue().empty() && !isa<FloatType>(y))) {
     return emitOpError() << "elements of operand and result are " << x.getElementType() << " and " << y
                          << ", allowed floats (norm_c3)";
@@ -406,21 +406,21 @@ LogicalResult NormOp::verify() {
 Region &NormOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange NormOp::getEpilogueOperands() { return getOperation()->getOperands().take_front(0); }
 void NormOp::setEpilogueOperands(ValueRange operands) { assert(operands.empty() && "canReadExtra says so"); }
-Type NormOp::getAccumulatorType() { return sumType(tensorType(getX()).getElementType()); }
+Type NormOp::getAccumulatorType() { return sumType(typeOf(getX()).getElementType()); }
 bool NormOp::canReadExtra(Value) { return false; }
 
 Region &AttentionOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange AttentionOp::getEpilogueOperands() { return getOperation()->getOperands().take_front(0); }
 void AttentionOp::setEpilogueOperands(ValueRange operands) { assert(operands.empty() && "canReadExtra says so"); }
 Type AttentionOp::getAccumulatorType() {
-  return isOfIntegers() ? Float32Type::get(getContext()) : sumType(tensorType(getQ()).getElementType());
+  return isOfIntegers() ? Float32Type::get(getContext()) : sumType(typeOf(getQ()).getElementType());
 }
 bool AttentionOp::canReadExtra(Value) { return false; }
 int64_t AttentionOp::mostKeys(int64_t levels) { return std::numeric_limits<int32_t>::max() / (levels * 128); }
 int64_t AttentionOp::mostDepth() { return std::numeric_limits<int32_t>::max() / (128 * 128); }
 
 AttentionOp::View AttentionOp::view(unsigned index) {
-  RankedTensorType type = tensorType(index < 3 ? getOperand(index) : getY());
+  RankedTensorType type = typeOf(index < 3 ? getOperand(index) : getY());
   SmallVector<int64_t> dense = type.hasStaticShape() ? denseStrides(type.getShape()) : SmallVector<int64_t>();
   if (!getViews()) {
     return {SmallVector<int64_t>(type.getShape()), dense, 0};
@@ -443,7 +443,7 @@ AttentionOp::View AttentionOp::view(unsigned index) {
 /// Verifies (C5) for the view of operand |index|, or of the result (3).
 static LogicalResult verifyView(AttentionOp op, unsigned index) {
   auto piece = cast<PieceAttr>((*op.getViews())[index]);
-  RankedTensorType type = tensorType(index < 3 ? op.getOperand(index) : op.getY());
+  RankedTensorType type = typeOf(index < 3 ? op.getOperand(index) : op.getY());
   size_t rank = piece.getSizes().size(), sources = index < 3 ? size_t(type.getRank()) : rank;
   auto isZero = [](int64_t i) { return i == 0; };
   auto isOne = [](int64_t i) { return i == 1; };
@@ -473,8 +473,8 @@ static LogicalResult verifyView(AttentionOp op, unsigned index) {
 
 /// Verifies (C7) and (C8): either all or none of q, k and v are integers, and their sums fit.
 static LogicalResult verifyIntegers(AttentionOp op) {
-  auto isByte = [](Value value) { return tensorType(value).getElementType().isSignlessInteger(8); };
-  auto isF32 = [](Value value) { return tensorType(value).getElementType().isF32(); };
+  auto isByte = [](Value value) { return typeOf(value).getElementType().isSignlessInteger(8); };
+  auto isF32 = [](Value value) { return typeOf(value).getElementType().isF32(); };
   SmallVector<Value> factors = {op.getQ(), op.getK(), op.getV()};
   int64_t levels = op.getLevels().value_or(0);
   bool fits = op.getValueScale() && llvm::all_of(factors, isByte) && (!op.getMask() || isF32(op.getMask())) &&
@@ -482,8 +482,8 @@ static LogicalResult verifyIntegers(AttentionOp op) {
   bool isFloat = !op.getLevels() && !op.getValueScale() && llvm::none_of(factors, isByte);
   if (!fits && !isFloat) { // attention_c7
     return op.emitOpError()
-           << "has levels = " << levels << " and operands of " << tensorType(op.getQ()).getElementType() << ", "
-           << tensorType(op.getK()).getElementType() << ", " << tensorType(op.getV()).getElementType()
+           << "has levels = " << levels << " and operands of " << typeOf(op.getQ()).getElementType() << ", "
+           << typeOf(op.getK()).getElementType() << ", " << typeOf(op.getV()).getElementType()
            << ", allowed levels from 1 to 255 and a valueScale on i8 operands with an f32 mask and result, "
               "or neither attribute (attention_c7)";
   }
@@ -536,8 +536,7 @@ LogicalResult AttentionOp::verify() {
   result.append({q[rank - 2], v[rank - 1]});
   if (failed(verify::broadcasts(*this, ArrayRef(k).drop_back(2), batch, "k's batch", "attention_c3")) ||
       failed(verify::broadcasts(*this, ArrayRef(v).drop_back(2), batch, "v's batch", "attention_c3")) ||
-      (getMask() &&
-       failed(verify::broadcasts(*this, tensorType(getMask()).getShape(), scores, "mask", "attention_c3")))) {
+      (getMask() && failed(verify::broadcasts(*this, typeOf(getMask()).getShape(), scores, "mask", "attention_c3")))) {
     return failure();
   }
   SmallVector<int64_t> y = view(3).sizes;
@@ -576,7 +575,7 @@ LogicalResult RecurrentOp::verify() {
     return emitOpError() << getActivations().size() << " activations " << getActivations() << ", expected " << needed
                          << " of ONNX's names (recurrent_c3)";
   }
-  ArrayRef<int64_t> x = tensorType(getX()).getShape();
+  ArrayRef<int64_t> x = typeOf(getX()).getShape();
   if (x.size() != 3) { // recurrent_c1
     return emitOpError() << "x has rank " << x.size() << ", allowed 3 (recurrent_c1)";
   }

@@ -8,21 +8,21 @@
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
+using tessera::typeOf;
 using namespace tessera::device;
 using verify::agree;
-using verify::tensorType;
 
 //===----------------------------------------------------------------------===//
 // copy, reshape
 //===----------------------------------------------------------------------===//
 
 static LogicalResult verifyPieceRanks(CopyOp op, PieceAttr piece, size_t index) {
-  size_t rank = tensorType(op.getY()).getRank();
+  size_t rank = typeOf(op.getY()).getRank();
   if (piece.getSource() < 0 || piece.getSource() >= static_cast<int64_t>(op.getSources().size())) {
     return op.emitOpError() << "piece " << index << " reads source " << piece.getSource() << " of "
                             << op.getSources().size() << " (copy_c2)";
   }
-  int64_t sourceRank = tensorType(op.getSources()[piece.getSource()]).getRank();
+  int64_t sourceRank = typeOf(op.getSources()[piece.getSource()]).getRank();
   bool fits = piece.getSizes().size() == rank && piece.getDstOffsets().size() == rank &&
               piece.getDstSteps().size() == rank && piece.getSrcDims().size() == rank &&
               piece.getSrcSteps().size() == rank && piece.getSrcOffsets().size() == static_cast<size_t>(sourceRank);
@@ -42,8 +42,8 @@ static LogicalResult verifyPieceRanks(CopyOp op, PieceAttr piece, size_t index) 
 }
 
 static LogicalResult verifyPieceBounds(CopyOp op, PieceAttr piece, size_t index) {
-  ArrayRef<int64_t> y = tensorType(op.getY()).getShape();
-  ArrayRef<int64_t> x = tensorType(op.getSources()[piece.getSource()]).getShape();
+  ArrayRef<int64_t> y = typeOf(op.getY()).getShape();
+  ArrayRef<int64_t> x = typeOf(op.getSources()[piece.getSource()]).getShape();
   SmallVector<Range> ranges = sourceRanges(piece, x.size());
   for (size_t s = 0; s < x.size(); ++s) {
     if (ranges[s].first < 0 || (!ShapedType::isDynamic(x[s]) && ranges[s].last >= x[s])) { // copy_c3
@@ -63,10 +63,10 @@ static LogicalResult verifyPieceBounds(CopyOp op, PieceAttr piece, size_t index)
 }
 
 LogicalResult CopyOp::verify() {
-  RankedTensorType y = tensorType(getY());
+  RankedTensorType y = typeOf(getY());
   for (Value source : getSources()) {
-    if (tensorType(source).getElementType() != y.getElementType()) { // copy_c1
-      return emitOpError() << "source elements are " << tensorType(source).getElementType() << ", result elements "
+    if (typeOf(source).getElementType() != y.getElementType()) { // copy_c1
+      return emitOpError() << "source elements are " << typeOf(source).getElementType() << ", result elements "
                            << y.getElementType() << " (copy_c1)";
     }
   }
@@ -93,7 +93,7 @@ LogicalResult CopyOp::verify() {
 }
 
 LogicalResult ReshapeOp::verify() {
-  RankedTensorType x = tensorType(getX()), y = tensorType(getY());
+  RankedTensorType x = typeOf(getX()), y = typeOf(getY());
   if (x.getElementType() != y.getElementType()) { // reshape_c2
     return emitOpError() << "operand elements are " << x.getElementType() << ", result elements " << y.getElementType()
                          << " (reshape_c2)";
@@ -115,19 +115,19 @@ LogicalResult ReshapeOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult GatherOp::verify() {
-  ArrayRef<int64_t> x = tensorType(getX()).getShape();
+  ArrayRef<int64_t> x = typeOf(getX()).getShape();
   if (failed(verify::axis(*this, getAxis(), x.size(), "gather_c1")) ||
       failed(verify::indexType(*this, getIndices(), "gather_c2"))) {
     return failure();
   }
   SmallVector<int64_t> expected(x.take_front(getAxis()));
-  llvm::append_range(expected, tensorType(getIndices()).getShape());
+  llvm::append_range(expected, typeOf(getIndices()).getShape());
   llvm::append_range(expected, x.drop_front(getAxis() + 1));
   return verify::dims(*this, getY(), expected, "result", "gather_c3");
 }
 
 LogicalResult GatherElementsOp::verify() {
-  RankedTensorType x = tensorType(getX()), indices = tensorType(getIndices());
+  RankedTensorType x = typeOf(getX()), indices = typeOf(getIndices());
   if (failed(verify::axis(*this, getAxis(), x.getRank(), "gather_elements_c1")) ||
       failed(verify::indexType(*this, getIndices(), "gather_elements_c2"))) {
     return failure();
@@ -140,8 +140,8 @@ LogicalResult GatherElementsOp::verify() {
 }
 
 LogicalResult GatherNdOp::verify() {
-  ArrayRef<int64_t> x = tensorType(getX()).getShape();
-  ArrayRef<int64_t> indices = tensorType(getIndices()).getShape();
+  ArrayRef<int64_t> x = typeOf(getX()).getShape();
+  ArrayRef<int64_t> indices = typeOf(getIndices()).getShape();
   int64_t batch = getBatchDims();
   if (batch < 0 || batch >= static_cast<int64_t>(x.size()) ||
       batch >= static_cast<int64_t>(indices.size())) { // gather_nd_c1
@@ -162,8 +162,8 @@ LogicalResult GatherNdOp::verify() {
 }
 
 LogicalResult ScatterOp::verify() {
-  ArrayRef<int64_t> x = tensorType(getX()).getShape();
-  ArrayRef<int64_t> indices = tensorType(getIndices()).getShape();
+  ArrayRef<int64_t> x = typeOf(getX()).getShape();
+  ArrayRef<int64_t> indices = typeOf(getIndices()).getShape();
   if (!getNd() && failed(verify::axis(*this, getAxis(), x.size(), "scatter_c1"))) {
     return failure();
   }
@@ -210,7 +210,7 @@ static LogicalResult verifyResizeIndices(ResizeOp op, Value table, int64_t dim) 
 }
 
 LogicalResult ResizeOp::verify() {
-  RankedTensorType x = tensorType(getX()), y = tensorType(getY());
+  RankedTensorType x = typeOf(getX()), y = typeOf(getY());
   if (failed(verify::axes(*this, getAxes(), x.getRank(), "resize_c3"))) {
     return failure();
   }
@@ -223,19 +223,19 @@ LogicalResult ResizeOp::verify() {
     Value index = getTables()[2 * i], weight = getTables()[2 * i + 1];
     expected[axis] = y.getDimSize(axis);
     for (Value table : {index, weight}) {
-      ArrayRef<int64_t> dims = tensorType(table).getShape();
+      ArrayRef<int64_t> dims = typeOf(table).getShape();
       if (dims.size() != 2 || !agree(dims[0], y.getDimSize(axis)) || dims[1] < 1 ||
-          dims != tensorType(index).getShape()) { // resize_c1
+          dims != typeOf(index).getShape()) { // resize_c1
         return emitOpError() << "a table of axis " << axis << " has dims " << verify::printDims(dims) << ", expected "
                              << y.getDimSize(axis) << " x taps (resize_c1)";
       }
     }
-    Type indexType = tensorType(index).getElementType(), weightType = tensorType(weight).getElementType();
+    Type indexType = typeOf(index).getElementType(), weightType = typeOf(weight).getElementType();
     if (!indexType.isSignlessInteger(32) || !weightType.isF32()) { // resize_c4
       return emitOpError() << "tables hold " << indexType << " and " << weightType
                            << ", allowed i32 and f32 (resize_c4)";
     }
-    if (!isa<FloatType>(x.getElementType()) && tensorType(index).getDimSize(1) != 1) { // resize_c4
+    if (!isa<FloatType>(x.getElementType()) && typeOf(index).getDimSize(1) != 1) { // resize_c4
       return emitOpError() << "operand elements are " << x.getElementType()
                            << ", allowed floats unless every index has one tap (resize_c4)";
     }
@@ -255,15 +255,15 @@ LogicalResult ResizeOp::verify() {
 //===----------------------------------------------------------------------===//
 
 static LogicalResult verifyIndexResult(Operation *op, Value result, ArrayRef<int64_t> dims, StringRef label) {
-  if (!tensorType(result).getElementType().isSignlessInteger(64)) {
-    return op->emitOpError() << "index elements are " << tensorType(result).getElementType() << ", expected i64 ("
-                             << label << ")";
+  if (!typeOf(result).getElementType().isSignlessInteger(64)) {
+    return op->emitOpError() << "index elements are " << typeOf(result).getElementType() << ", expected i64 (" << label
+                             << ")";
   }
   return verify::dims(op, result, dims, "index result", label);
 }
 
 LogicalResult ArgReduceOp::verify() {
-  RankedTensorType x = tensorType(getX());
+  RankedTensorType x = typeOf(getX());
   if (failed(verify::axis(*this, getAxis(), x.getRank(), "arg_reduce_c1"))) {
     return failure();
   }
@@ -273,7 +273,7 @@ LogicalResult ArgReduceOp::verify() {
 }
 
 LogicalResult TopKOp::verify() {
-  RankedTensorType x = tensorType(getX());
+  RankedTensorType x = typeOf(getX());
   if (failed(verify::axis(*this, getAxis(), x.getRank(), "topk_c1"))) {
     return failure();
   }
@@ -283,16 +283,16 @@ LogicalResult TopKOp::verify() {
   }
   SmallVector<int64_t> expected(x.getShape());
   expected[getAxis()] = k;
-  if (tensorType(getValues()).getElementType() != x.getElementType()) { // topk_c2
-    return emitOpError() << "values are " << tensorType(getValues()).getElementType() << ", expected "
-                         << x.getElementType() << " (topk_c2)";
+  if (typeOf(getValues()).getElementType() != x.getElementType()) { // topk_c2
+    return emitOpError() << "values are " << typeOf(getValues()).getElementType() << ", expected " << x.getElementType()
+                         << " (topk_c2)";
   }
   return success(succeeded(verify::dims(*this, getValues(), expected, "values", "topk_c2")) &&
                  succeeded(verifyIndexResult(*this, getIndices(), expected, "topk_c2")));
 }
 
 LogicalResult NonMaxSuppressionOp::verify() {
-  RankedTensorType boxes = tensorType(getBoxes()), scores = tensorType(getScores());
+  RankedTensorType boxes = typeOf(getBoxes()), scores = typeOf(getScores());
   if (boxes.getRank() != 3 || scores.getRank() != 3 || !verify::agree(boxes.getDimSize(2), 4) ||
       !verify::agree(boxes.getDimSize(0), scores.getDimSize(0)) ||
       !verify::agree(boxes.getDimSize(1), scores.getDimSize(2))) { // non_max_suppression_c1
@@ -305,11 +305,11 @@ LogicalResult NonMaxSuppressionOp::verify() {
     return emitOpError() << "k = " << k << ", allowed 1.." << count << " (non_max_suppression_c1)";
   }
   bool floats = llvm::all_of(ValueRange{getBoxes(), getScores(), getIouThreshold(), getScoreThreshold()},
-                             [](Value value) { return tensorType(value).getElementType().isF32(); });
+                             [](Value value) { return typeOf(value).getElementType().isF32(); });
   bool single = llvm::all_of(ValueRange{getMaxBoxes(), getIouThreshold(), getScoreThreshold()}, [](Value value) {
-    return llvm::all_of(tensorType(value).getShape(), [](int64_t dim) { return dim == 1; });
+    return llvm::all_of(typeOf(value).getShape(), [](int64_t dim) { return dim == 1; });
   });
-  if (!floats || !single || !tensorType(getMaxBoxes()).getElementType().isSignlessInteger(64)) {
+  if (!floats || !single || !typeOf(getMaxBoxes()).getElementType().isSignlessInteger(64)) {
     // non_max_suppression_c2
     return emitOpError("operands are not f32 with an i64 maxBoxes and limits of one element (non_max_suppression_c2)");
   }
@@ -317,6 +317,6 @@ LogicalResult NonMaxSuppressionOp::verify() {
 }
 
 LogicalResult CumSumOp::verify() {
-  return success(succeeded(verify::axis(*this, getAxis(), tensorType(getX()).getRank(), "cumsum_c1")) &&
+  return success(succeeded(verify::axis(*this, getAxis(), typeOf(getX()).getRank(), "cumsum_c1")) &&
                  succeeded(verify::sameType(*this, getX(), getY(), "cumsum_c2")));
 }

@@ -7,7 +7,9 @@
 #define TESSERA_DEVICE_DIALECT_IR_LAYOUT_H
 
 #include "device_dialect/IR/DeviceAttrs.h"
+
 #include "mlir/IR/BuiltinTypes.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 namespace tessera::device {
 
@@ -31,6 +33,7 @@ int64_t elementBytes(mlir::Type elementType);
 
 /// Returns the bytes in memory, including padding lanes. The type must be static.
 int64_t physicalBytes(mlir::RankedTensorType type);
+inline int64_t physicalBytes(mlir::Value value) { return physicalBytes(typeOf(value)); }
 
 /// Returns true if both types store their common logical elements at the same byte offsets, so that one can replace the
 /// other without a copy.

@@ -7,12 +7,11 @@
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::device;
-using verify::tensorType;
 
 /// Returns true if an operand has an element for each element of the result and is not constant; constants are read
 /// row-major.
 static bool isElementwise(OpOperand &operand, Value result) {
-  return tensorType(operand.get()).getShape() == tensorType(result).getShape() && !top::isConstant(operand.get());
+  return typeOf(operand.get()).getShape() == typeOf(result).getShape() && !top::isConstant(operand.get());
 }
 
 /// Returns the layout for an op that iterates over operand 0, and over operands of the result's shape, together with
@@ -46,8 +45,8 @@ OperandLayout ConvOp::getOperandLayout(OpOperand &operand, bool blockedResult) {
   if (llvm::none_of(getExtrasMutable(), [&](OpOperand &extra) { return &extra == &operand; })) {
     return OperandLayout::RowMajor;
   }
-  RankedTensorType extra = tensorType(operand.get());
-  bool full = extra.getShape() == tensorType(getY()).getShape() && extra.getNumElements() > 1;
+  RankedTensorType extra = typeOf(operand.get());
+  bool full = extra.getShape() == typeOf(getY()).getShape() && extra.getNumElements() > 1;
   return full ? OperandLayout::AsResult : OperandLayout::Any;
 }
 

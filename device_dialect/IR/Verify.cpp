@@ -26,7 +26,7 @@ static bool agree(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
 }
 
 LogicalResult dims(Operation *op, Value value, ArrayRef<int64_t> expected, StringRef what, StringRef label) {
-  ArrayRef<int64_t> actual = tensorType(value).getShape();
+  ArrayRef<int64_t> actual = typeOf(value).getShape();
   if (agree(actual, expected)) {
     return success();
   }
@@ -69,7 +69,7 @@ LogicalResult entries(Operation *op, ArrayRef<int64_t> values, size_t count, int
 }
 
 LogicalResult indexType(Operation *op, Value indices, StringRef label) {
-  Type type = tensorType(indices).getElementType();
+  Type type = typeOf(indices).getElementType();
   if (type.isSignlessInteger(32) || type.isSignlessInteger(64)) {
     return success();
   }
@@ -90,7 +90,7 @@ LogicalResult broadcasts(Operation *op, ArrayRef<int64_t> from, ArrayRef<int64_t
 }
 
 LogicalResult sameType(Operation *op, Value a, Value b, StringRef label) {
-  RankedTensorType typeA = tensorType(a), typeB = tensorType(b);
+  RankedTensorType typeA = typeOf(a), typeB = typeOf(b);
   if (typeA.getElementType() == typeB.getElementType() && agree(typeA.getShape(), typeB.getShape())) {
     return success();
   }
@@ -141,7 +141,7 @@ LogicalResult scalarRegion(Operation *op, Region &region, TypeRange arguments, T
 LogicalResult epilogue(Operation *op, StringRef label) {
   auto owner = cast<EpilogueInterface>(op);
   Region &region = owner.getEpilogueRegion();
-  RankedTensorType result = tensorType(op->getResult(0));
+  RankedTensorType result = typeOf(op->getResult(0));
   if (region.empty()) {
     if (!owner.getEpilogueOperands().empty()) {
       return op->emitOpError() << "extra operands without an epilogue (" << label << ")";
@@ -154,8 +154,8 @@ LogicalResult epilogue(Operation *op, StringRef label) {
   }
   SmallVector<Type> arguments{owner.getAccumulatorType()};
   for (Value extra : owner.getEpilogueOperands()) {
-    arguments.push_back(scalarType(tensorType(extra).getElementType()));
-    if (failed(broadcasts(op, tensorType(extra).getShape(), result.getShape(), "extra operand", label))) {
+    arguments.push_back(scalarType(typeOf(extra).getElementType()));
+    if (failed(broadcasts(op, typeOf(extra).getShape(), result.getShape(), "extra operand", label))) {
       return failure();
     }
   }

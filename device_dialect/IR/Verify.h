@@ -7,14 +7,12 @@
 #ifndef TESSERA_DEVICE_DIALECT_IR_VERIFY_H
 #define TESSERA_DEVICE_DIALECT_IR_VERIFY_H
 
+#include "top_dialect/IR/TensorTypes.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
 
 namespace tessera::device::verify {
-
-inline mlir::RankedTensorType tensorType(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType());
-}
 
 /// Returns true if two dims may have the same size.
 inline bool agree(int64_t a, int64_t b) {

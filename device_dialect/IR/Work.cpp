@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceOps.h"
 
+#include "top_dialect/IR/TensorTypes.h"
+
 using namespace mlir;
 
 namespace tessera::device {
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 int64_t countRegionFlops(Operation *op) {
   int64_t elements = 0, perElement = 0;

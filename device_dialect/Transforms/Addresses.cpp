@@ -5,17 +5,21 @@
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Layout.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 using namespace mlir;
 
 namespace tessera::device {
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-Value getConstantRoot(Value value) {
+Value withoutReshapes(Value value) {
   while (auto reshape = value.getDefiningOp<ReshapeOp>()) {
     value = reshape.getX();
   }
+  return value;
+}
+
+Value getConstantRoot(Value value) {
+  value = withoutReshapes(value);
   return top::isConstant(value) ? value : Value();
 }
 

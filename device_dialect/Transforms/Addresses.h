@@ -25,6 +25,9 @@ std::optional<Address> getAddress(mlir::Value value);
 /// Returns true if |op| needs no code because of its addresses: a reshape, or a copy marked device.elided.
 bool isElided(mlir::Operation *op);
 
+/// Follows reshapes, which move no bytes, to the value that |value| is a view of.
+mlir::Value withoutReshapes(mlir::Value value);
+
 /// Returns the constant that |value| is, directly or through reshapes; otherwise null.
 mlir::Value getConstantRoot(mlir::Value value);
 

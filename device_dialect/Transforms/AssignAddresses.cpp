@@ -10,6 +10,7 @@
 #include "device_dialect/Transforms/Passes.h"
 #include "device_dialect/Transforms/PlaceBuffers.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -22,8 +23,6 @@ using namespace mlir;
 
 namespace tessera::device {
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Union-find over values that share bytes.
 class Buffers {

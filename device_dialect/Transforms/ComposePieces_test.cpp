@@ -14,10 +14,6 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-int64_t product(ArrayRef<int64_t> dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
-}
-
 class ComposePieces : public testing::Test {
 protected:
   ComposePieces() { context.loadDialect<DeviceDialect>(); }
@@ -55,7 +51,7 @@ protected:
 
   std::vector<int32_t> move(ArrayRef<Piece> pieces, const std::vector<int32_t> &source, ArrayRef<int64_t> from,
                             ArrayRef<int64_t> to) {
-    std::vector<int32_t> result(product(to), -1);
+    std::vector<int32_t> result(ShapedType::getNumElements(to), -1);
     for (const Piece &piece : pieces) {
       movePiece(piece.get(&context), reinterpret_cast<const char *>(source.data()), from,
                 reinterpret_cast<char *>(result.data()), to, 4);
@@ -74,7 +70,7 @@ TEST_F(ComposePieces, RandomChains) {
     for (int64_t d = pick(1, 4); d > 0; --d) {
       x.push_back(pick(1, 5));
     }
-    std::vector<int32_t> source(product(x));
+    std::vector<int32_t> source(ShapedType::getNumElements(x));
     std::iota(source.begin(), source.end(), 0);
     Piece inner = randomPiece(x, middle), outer = randomPiece(middle, y);
     std::optional<std::vector<Piece>> parts = composePieces(outer, inner);

@@ -5,6 +5,7 @@
 #include "device_dialect/IR/Pieces.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -16,8 +17,6 @@ namespace tessera::device {
 #include "device_dialect/Transforms/Passes.h.inc"
 
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Returns true if every row of a matmul depends only on the same row of its first operand; all other operands are
 /// shared by all rows.

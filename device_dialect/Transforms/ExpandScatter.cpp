@@ -5,6 +5,7 @@
 #include "device_dialect/IR/Pieces.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -22,8 +23,6 @@ using Dims = SmallVector<int64_t>;
 
 /// Largest number of rows for which f32 represents positions, and their differences from the number of rows, exactly.
 constexpr int64_t kMostRows = (int64_t(1) << 24) - 2;
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// A scatter that writes once along one axis for each index of the other dims: in those dims, indices and updates have
 /// the size of x or 1; along the axis they have one element.

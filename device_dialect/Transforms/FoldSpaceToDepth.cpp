@@ -7,6 +7,7 @@
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -24,8 +25,6 @@ namespace {
 
 /// Largest window and stride that a command's field or a kernel's table can hold.
 constexpr int64_t kLargest = 255;
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Origin of a channel of the copy's result: a channel of its source and a pixel of each block.
 struct Origin {

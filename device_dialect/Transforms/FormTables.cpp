@@ -5,6 +5,7 @@
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TensorTypes.h"
 #include "top_dialect/IR/TopDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,8 +21,6 @@ using tessera::top::HostTensor;
 
 namespace tessera::device {
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 bool isByte(Value value) { return typeOf(value).getElementType().isInteger(8); }
 

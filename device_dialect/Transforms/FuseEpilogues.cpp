@@ -13,6 +13,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -31,8 +32,6 @@ constexpr int64_t kMaxBodyOps = 64;
 constexpr size_t kMaxInputs = 8;
 /// Largest number of users in which a cheap computation may be repeated.
 constexpr int64_t kMaxRepeats = 4;
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 bool onlyUsedBy(Value value, Operation *user) {
   return llvm::all_of(value.getUsers(), [&](Operation *other) { return other == user; });

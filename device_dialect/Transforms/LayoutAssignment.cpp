@@ -6,14 +6,13 @@
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/IR/Pieces.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 
 namespace tessera::device {
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 bool canBlock(Value value, const LayoutPolicy &policy) {
   auto type = dyn_cast<RankedTensorType>(value.getType());

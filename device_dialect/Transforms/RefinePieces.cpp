@@ -13,10 +13,6 @@ using namespace mlir;
 namespace tessera::device {
 namespace {
 
-int64_t product(ArrayRef<int64_t> dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
-}
-
 /// Returns the part of |piece| that begins at step |first| along dim |d| of the result and takes |count| steps.
 Piece stepsOf(const Piece &piece, size_t d, int64_t first, int64_t count) {
   Piece part = piece;
@@ -182,7 +178,7 @@ std::optional<Dims> commonDims(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   std::set<int64_t> ends; // number of elements from the beginning of each dim to the end
   for (ArrayRef<int64_t> dims : {a, b}) {
     for (size_t d = 0; d < dims.size(); ++d) {
-      ends.insert(product(dims.drop_front(d)));
+      ends.insert(ShapedType::getNumElements(dims.drop_front(d)));
     }
   }
   ends.insert(1);
@@ -193,7 +189,7 @@ std::optional<Dims> commonDims(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
     }
     made.insert(made.begin(), *end / *std::prev(end));
   }
-  return product(a) == product(b) ? std::optional(made) : std::nullopt;
+  return ShapedType::getNumElements(a) == ShapedType::getNumElements(b) ? std::optional(made) : std::nullopt;
 }
 
 std::optional<std::vector<Piece>> writeRefined(ArrayRef<Piece> pieces, ArrayRef<int64_t> dims, ArrayRef<int64_t> fine) {

@@ -14,10 +14,6 @@ using namespace tessera::device;
 
 namespace {
 
-int64_t product(ArrayRef<int64_t> dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
-}
-
 class RefinePieces : public testing::Test {
 protected:
   RefinePieces() { context.loadDialect<DeviceDialect>(); }
@@ -72,7 +68,7 @@ protected:
 
   std::vector<int32_t> move(ArrayRef<Piece> pieces, const std::vector<int32_t> &source, ArrayRef<int64_t> from,
                             ArrayRef<int64_t> to) {
-    std::vector<int32_t> result(size_t(product(to)), -1);
+    std::vector<int32_t> result(size_t(ShapedType::getNumElements(to)), -1);
     for (const Piece &piece : pieces) {
       movePiece(piece.get(&context), reinterpret_cast<const char *>(source.data()), from,
                 reinterpret_cast<char *>(result.data()), to, 4);
@@ -92,7 +88,7 @@ TEST_F(RefinePieces, RandomShiftsAndWindows) {
     for (int64_t d = pick(2, 5); d > 0; --d) {
       fine.push_back(pick(1, 5));
     }
-    std::vector<int32_t> source(size_t(product(fine)));
+    std::vector<int32_t> source(size_t(ShapedType::getNumElements(fine)));
     std::iota(source.begin(), source.end(), 0);
     bool isShiftedFirst = pick(0, 1);
     Dims x = isShiftedFirst ? join(fine) : fine, middle = x, read, y;

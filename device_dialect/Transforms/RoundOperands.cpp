@@ -5,14 +5,13 @@
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/ScalarBodies.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 
 namespace tessera::device {
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 Type roundedBy(MapOp map) {
   Block &body = map.getBody().front();

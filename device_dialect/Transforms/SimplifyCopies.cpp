@@ -9,6 +9,7 @@
 #include "device_dialect/Transforms/Passes.h"
 #include "device_dialect/Transforms/RefinePieces.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -26,8 +27,6 @@ namespace {
 constexpr size_t kMaxPieces = 64;
 /// Bytes whose copy takes about as long as one more piece, when copies are composed in finer dims.
 constexpr int64_t kBytesOfPiece = 8192;
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 std::vector<Piece> piecesOf(CopyOp copy) {
   std::vector<Piece> pieces;

@@ -5,6 +5,7 @@
 #include "device_dialect/Transforms/ComposePieces.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include <cstring>
 #include <map>
@@ -17,8 +18,6 @@ namespace tessera::device {
 #include "device_dialect/Transforms/Passes.h.inc"
 
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Columns [first, first + count) of a matmul.
 struct Columns {

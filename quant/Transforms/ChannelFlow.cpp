@@ -15,8 +15,6 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return dyn_cast<RankedTensorType>(value.getType()); }
 
-bool isF32(Value value) { return typeOf(value) && typeOf(value).getElementType().isF32(); }
-
 bool isConstantF32(Value value) { return isF32(value) && top::isConstant(value); }
 
 /// Checks that a clamp with an upper limit follows, which does not commute with scaling.
@@ -25,22 +23,20 @@ bool isClamped(Op op) {
   return op.getRelu() && op.getReluLimit().convertToDouble() > 0;
 }
 
-int64_t product(ArrayRef<int64_t> dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
-}
-
 /// Returns the dim of the reshaped `y` to which the dim `axis` of `x` maps, alone or merged with all dims after it; -1
 /// if there is none.
 int64_t axisAfterReshape(RankedTensorType x, RankedTensorType y, int64_t axis) {
   if (!x.hasStaticShape() || !y.hasStaticShape()) {
     return -1;
   }
-  int64_t before = product(x.getShape().take_front(axis)), size = x.getDimSize(axis);
+  int64_t before = ShapedType::getNumElements(x.getShape().take_front(axis)), size = x.getDimSize(axis);
   for (int64_t i = 0, here = 1; i < y.getRank(); here *= y.getDimSize(i++)) {
     if (here == before && y.getDimSize(i) >= size && y.getDimSize(i) % size == 0 &&
-        product(y.getShape().drop_front(i)) == product(x.getShape().drop_front(axis))) {
+        ShapedType::getNumElements(y.getShape().drop_front(i)) ==
+            ShapedType::getNumElements(x.getShape().drop_front(axis))) {
       int64_t inner = y.getDimSize(i) / size; // values of one channel that lie along the dim now
-      return inner == 1 || product(y.getShape().drop_front(i + 1)) * inner == product(x.getShape().drop_front(axis + 1))
+      return inner == 1 || ShapedType::getNumElements(y.getShape().drop_front(i + 1)) * inner ==
+                               ShapedType::getNumElements(x.getShape().drop_front(axis + 1))
                  ? i
                  : -1;
     }
@@ -71,7 +67,7 @@ std::optional<ProductChannels> productChannels(Operation *op) {
     int64_t last = typeOf(matmul.getA()).getRank() - 1, k = matmul.getTransB() ? 1 : 0;
     return ProductChannels{last, last, w.getDimSize(k), w.getDimSize(1 - k), 1, 1, k == 0};
   }
-  int64_t taps = product(w.getShape().drop_front(2));
+  int64_t taps = ShapedType::getNumElements(w.getShape().drop_front(2));
   if (auto conv = dyn_cast<top::ConvOp>(op)) {
     int64_t groups = conv.getGroups();
     return ProductChannels{1, 1, w.getDimSize(1) * groups, w.getDimSize(0), groups, taps, false};

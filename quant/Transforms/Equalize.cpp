@@ -5,6 +5,7 @@
 #include "quant/Transforms/OpKinds.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TensorTypes.h"
 #include "top_dialect/IR/TopOps.h"
 #include <cmath>
 
@@ -12,8 +13,6 @@ using namespace mlir;
 
 namespace tessera::quant {
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Rewrites a function, given the factor of each channel group.
 class Scaler {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/InputsOutputs.h"
 
+#include "quant/Transforms/OpKinds.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
@@ -10,11 +11,6 @@ using namespace mlir;
 
 namespace tessera::quant {
 namespace {
-
-bool isF32(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getElementType().isF32();
-}
 
 /// Returns scale and zero point of a per-tensor i8 quantisation; nothing for other kinds.
 std::optional<std::pair<float, int8_t>> parametersOf(Value scale, Value zeroPoint) {

@@ -22,11 +22,6 @@ constexpr float kLargestF16 = 65504;
 /// such ops have few weights. f16's rounding errors are an eighth of bf16's.
 int64_t fewProducts(Type type) { return type.isBF16() ? 63 : 32; }
 
-bool isF32(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getElementType().isF32();
-}
-
 /// Checks that |op| can compute on 16-bit operands. All other ops compute in f32 on f32 operands.
 bool readsNarrow(Operation *op) {
   OpKind kind = kindOf(op);

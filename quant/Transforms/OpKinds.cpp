@@ -4,6 +4,7 @@
 
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TensorTypes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -13,13 +14,6 @@ using namespace mlir;
 
 namespace tessera::quant {
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-bool isF32(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getElementType().isF32();
-}
 
 bool isElementwise(Operation *op) {
   return isa<top::ScalarInterface>(op) && !isa<top::QuantizeOp, top::DequantizeOp>(op) && isF32(op->getResult(0)) &&

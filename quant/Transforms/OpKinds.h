@@ -8,6 +8,12 @@
 
 namespace tessera::quant {
 
+/// Returns true if `value` is a tensor of f32.
+inline bool isF32(mlir::Value value) {
+  auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType());
+  return type && type.getElementType().isF32();
+}
+
 /// The role of an op in quantisation.
 enum class OpKind {
   product,     ///< conv, conv_transpose, matmul: operand 0 and constant operand 1 in integers, sums in i32

@@ -4,6 +4,8 @@
 
 #include "top_dialect/IR/TopInterfaces.h"
 
+#include "top_dialect/IR/TensorTypes.h"
+
 #include "mlir/IR/Diagnostics.h"
 
 namespace tessera::top::detail {
@@ -13,12 +15,9 @@ using Types = llvm::SmallVectorImpl<mlir::RankedTensorType>;
 /// Limit of a tensor's size, which rejects absurd dims before anything is allocated.
 inline constexpr int64_t kMaxTensorBytes = int64_t(1) << 37;
 
-inline mlir::RankedTensorType tensorType(mlir::Value value) {
-  return mlir::cast<mlir::RankedTensorType>(value.getType());
-}
-inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return tensorType(value).getShape(); }
-inline int64_t rankOf(mlir::Value value) { return tensorType(value).getRank(); }
-inline mlir::Type elementOf(mlir::Value value) { return tensorType(value).getElementType(); }
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return typeOf(value).getShape(); }
+inline int64_t rankOf(mlir::Value value) { return typeOf(value).getRank(); }
+inline mlir::Type elementOf(mlir::Value value) { return typeOf(value).getElementType(); }
 inline bool isDynamic(int64_t dim) { return mlir::ShapedType::isDynamic(dim); }
 
 /// Checks that two dims are equal, or that one of them is `?`.

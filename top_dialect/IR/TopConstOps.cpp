@@ -6,6 +6,7 @@
 #include "top_dialect/IR/ShapeInference.h"
 
 using namespace mlir;
+using tessera::typeOf;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
@@ -52,7 +53,7 @@ static LogicalResult joinTypes(Operation *op, size_t index, Type a, Type b, Stri
 }
 
 static LogicalResult checkCondition(Operation *op, Value cond, StringRef label) {
-  if (!elementOf(cond).isInteger(1) || (tensorType(cond).hasStaticShape() && tensorType(cond).getNumElements() != 1)) {
+  if (!elementOf(cond).isInteger(1) || (typeOf(cond).hasStaticShape() && typeOf(cond).getNumElements() != 1)) {
     return op->emitOpError() << "condition is " << cond.getType() << ", but must be one i1 (" << label << ")";
   }
   return success();

@@ -6,6 +6,7 @@
 #include "top_dialect/IR/ShapeInference.h"
 
 using namespace mlir;
+using tessera::typeOf;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
@@ -25,7 +26,7 @@ static bool isSplatOf(Attribute attr, double number) {
 // Returns `x` if it has exactly the type of the op's result and can replace it.
 template <typename Op>
 static OpFoldResult sameTyped(Op op, Value x) {
-  return x.getType() == op.getType() && tensorType(x).hasStaticShape() ? OpFoldResult(x) : OpFoldResult();
+  return x.getType() == op.getType() && typeOf(x).hasStaticShape() ? OpFoldResult(x) : OpFoldResult();
 }
 
 OpFoldResult AddOp::fold(FoldAdaptor adaptor) {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 using namespace mlir;
+using tessera::typeOf;
 using namespace tessera::top;
 using namespace tessera::top::detail;
 
@@ -75,7 +76,7 @@ LogicalResult ReshapeOp::inferShapes(Types &types) {
 }
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {
-  return getX().getType() == getType() && tensorType(getX()).hasStaticShape() ? getX() : Value();
+  return getX().getType() == getType() && typeOf(getX()).hasStaticShape() ? getX() : Value();
 }
 
 //===----------------------------------------------------------------------===//
@@ -175,7 +176,7 @@ LogicalResult SliceOp::inferShapes(Types &types) {
 }
 
 OpFoldResult SliceOp::fold(FoldAdaptor) {
-  bool whole = getX().getType() == getType() && tensorType(getX()).hasStaticShape() &&
+  bool whole = getX().getType() == getType() && typeOf(getX()).hasStaticShape() &&
                llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }) &&
                llvm::all_of(getSteps(), [](int64_t step) { return step == 1; });
   return whole ? getX() : Value();
@@ -262,7 +263,7 @@ LogicalResult RangeOp::inferShapes(Types &types) {
     return failure();
   }
   for (Value operand : getOperands()) {
-    if (tensorType(operand).hasStaticShape() && tensorType(operand).getNumElements() != 1) { // range_c2
+    if (typeOf(operand).hasStaticShape() && typeOf(operand).getNumElements() != 1) { // range_c2
       return emitOpError() << "operand is " << operand.getType() << ", but must be a scalar (C2)";
     }
   }

@@ -36,7 +36,7 @@ static std::optional<Step> batchNormStep(BatchNormOp op, int64_t channels) {
 static std::optional<Step> binaryStep(Operation *op, Value running, int64_t axis, int64_t channels) {
   bool runningFirst = op->getOperand(0) == running;
   Value other = op->getOperand(runningFirst ? 1 : 0);
-  std::optional<SmallVector<double>> c = getPerChannel(other, tensorType(running).getRank(), axis, channels);
+  std::optional<SmallVector<double>> c = getPerChannel(other, typeOf(running).getRank(), axis, channels);
   if (!c || (isa<DivOp>(op) && !runningFirst)) {
     return std::nullopt;
   }
@@ -87,7 +87,7 @@ static bool append(const Step &step, AffineChain &chain) {
 }
 
 std::optional<AffineChain> collectChain(Value start, int64_t axis, bool addsOnly, Operation *first) {
-  RankedTensorType type = tensorType(start);
+  RankedTensorType type = typeOf(start);
   if (!isa<FloatType>(type.getElementType()) || axis >= type.getRank() || type.isDynamicDim(axis) ||
       type.getDimSize(axis) == 0) {
     return std::nullopt;
@@ -130,7 +130,7 @@ std::optional<int64_t> foldableChannelAxis(Operation *op) {
     return takesChain(conv, conv.getW()) ? std::optional<int64_t>(1) : std::nullopt;
   }
   if (auto matmul = dyn_cast<MatMulOp>(op)) {
-    return takesChain(matmul, matmul.getB()) ? std::optional(tensorType(matmul.getY()).getRank() - 1) : std::nullopt;
+    return takesChain(matmul, matmul.getB()) ? std::optional(typeOf(matmul.getY()).getRank() - 1) : std::nullopt;
   }
   return std::nullopt;
 }
@@ -173,7 +173,7 @@ static void scaleChannels(MutableArrayRef<T> values, const ChannelView &view, Ar
 }
 
 static Value scaledWeight(RewriterBase &rewriter, Operation *op, Value weight, ArrayRef<double> scale) {
-  RankedTensorType type = tensorType(weight);
+  RankedTensorType type = typeOf(weight);
   ChannelView view = channelView(op, type.getShape());
   std::string hint = constantHint(weight, "weight").str();
   if (!type.getElementType().isF32()) {
@@ -204,7 +204,7 @@ void foldIntoWeights(RewriterBase &rewriter, Operation *op, const AffineChain &c
       value += old[c] * chain.scale[c];
     }
   }
-  RankedTensorType biasType = tensorType(weight).clone({chain.channels});
+  RankedTensorType biasType = typeOf(weight).clone({chain.channels});
   Value newBias = createFromDoubles(rewriter, op->getLoc(), biasType, shift, constantHint(bias, "bias"));
   Operation *folded = rewriter.clone(*op);
   folded->setOperands({op->getOperand(0), weight, newBias});

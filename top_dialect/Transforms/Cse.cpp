@@ -66,7 +66,7 @@ class CsePass : public impl::CsePassBase<CsePass> {
       return seen.insert(op, op);
     }
     if (isa<WeightOp>(op)) {
-      mergedBytes += byteSize(tensorType(op->getResult(0)));
+      mergedBytes += byteSize(typeOf(op->getResult(0)));
     }
     mergeNames(kept, op);
     op->replaceAllUsesWith(kept);

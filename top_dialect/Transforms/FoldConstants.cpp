@@ -29,13 +29,13 @@ int64_t workPerElement(Operation *op) {
     return std::max<int64_t>(dims[dims.size() - (matmul.getTransA() ? 2 : 1)], 1);
   }
   if (isa<ConvOp, ConvTransposeOp>(op)) {
-    RankedTensorType weight = tensorType(op->getOperand(1));
+    RankedTensorType weight = typeOf(op->getOperand(1));
     return std::max<int64_t>(weight.getNumElements() / std::max<int64_t>(weight.getDimSize(0), 1), 1);
   }
   int64_t largest = 1; // For einsum and rnn, assume at most one multiplication per operand element.
   if (isa<EinsumOp, RnnOp>(op)) {
     for (Value operand : op->getOperands()) {
-      largest = std::max(largest, tensorType(operand).getNumElements());
+      largest = std::max(largest, typeOf(operand).getNumElements());
     }
   }
   return largest;
@@ -61,7 +61,7 @@ bool feedsIntegerOp(Value v) {
 /// Checks for a dequantised weight. If it were folded to one f32 constant, it would no longer be known to be integers.
 bool isQuantizedWeight(Operation *op) {
   auto dequantize = dyn_cast<DequantizeOp>(op);
-  return dequantize && tensorType(dequantize.getX()).getElementTypeBitWidth() <= 16 && feedsIntegerOp(dequantize);
+  return dequantize && typeOf(dequantize.getX()).getElementTypeBitWidth() <= 16 && feedsIntegerOp(dequantize);
 }
 
 /// Returns true if the elements of `v` can be read, or if it does not have any.
@@ -82,15 +82,15 @@ private:
     llvm::SmallPtrSet<Value, 4> distinct(op->operand_begin(), op->operand_end()); // an operand used twice is freed only
                                                                                   // once
     for (Value operand : distinct) {
-      growth -= byteSize(tensorType(operand));
+      growth -= byteSize(typeOf(operand));
     }
     for (Value result : op->getResults()) {
-      int64_t bytes = byteSize(tensorType(result));
-      if (bytes < 0 && tensorType(result).hasStaticShape()) {
+      int64_t bytes = byteSize(typeOf(result));
+      if (bytes < 0 && typeOf(result).hasStaticShape()) {
         return false;
       }
       growth += std::max<int64_t>(bytes, 0); // Results of unknown size are those of index ops, which are small.
-      elements += bytes < 0 ? 0 : tensorType(result).getNumElements();
+      elements += bytes < 0 ? 0 : typeOf(result).getNumElements();
     }
     int64_t limit = std::min<int64_t>(isa<ConstantOfShapeOp>(op) ? maxFill : maxGrowth, kMaxTotal - grown);
     if (growth > limit || elements > maxWork / workPerElement(op)) {
@@ -105,7 +105,7 @@ private:
     SmallVector<const HostTensor *> pointers; // Pointers into `inputs`, taken when it is complete.
     for (Value operand : op->getOperands()) {
       if (isEmpty(operand)) {
-        inputs.emplace_back(tensorType(operand));
+        inputs.emplace_back(typeOf(operand));
         continue;
       }
       TensorData data = *getConstantData(operand);
@@ -115,7 +115,7 @@ private:
       pointers.push_back(&input);
     }
     for (Value result : op->getResults()) {
-      RankedTensorType type = tensorType(result);
+      RankedTensorType type = typeOf(result);
       outputs.push_back(type.hasStaticShape() ? HostTensor(type) : HostTensor(type.getElementType(), {0}));
     }
     if (failed(cast<ReferenceInterface>(op).evaluate(pointers, outputs))) {
@@ -139,7 +139,7 @@ private:
     SmallVector<Value> constants;
     for (Value result : op->getResults()) {
       constants.push_back(
-          createConstant(rewriter, op->getLoc(), tensorType(result), std::vector<char>(), hintFor(op, result)));
+          createConstant(rewriter, op->getLoc(), typeOf(result), std::vector<char>(), hintFor(op, result)));
     }
     replaceAndErase(rewriter, op, constants);
     ++evaluated;
@@ -187,7 +187,7 @@ private:
       return failure();
     }
     for (auto [result, type] : llvm::zip_equal(op->getResults(), types)) {
-      if (type.getNumDynamicDims() < tensorType(result).getNumDynamicDims()) {
+      if (type.getNumDynamicDims() < typeOf(result).getNumDynamicDims()) {
         result.setType(type);
         ++refined;
       }

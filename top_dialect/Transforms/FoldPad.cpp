@@ -30,7 +30,7 @@ static std::optional<SpatialPad> matchPad(Value x, ArrayRef<int64_t> own) {
   if (!pad || pad.getMode() != PadMode::constant) {
     return std::nullopt;
   }
-  int64_t rank = tensorType(x).getRank(), spatial = rank - 2;
+  int64_t rank = typeOf(x).getRank(), spatial = rank - 2;
   ArrayRef<int64_t> pads = pad.getPads();
   SpatialPad result{pad, SmallVector<int64_t>(own), pad.getValue().convertToDouble()};
   for (int64_t side = 0; side < 2; ++side) {

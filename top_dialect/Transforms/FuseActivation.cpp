@@ -44,7 +44,7 @@ template <typename Op>
 static bool fuse(Op op, Operation *root, double limit) {
   Value result = op.getY();
   if (!result.hasOneUse() || result.getType() != root->getResult(0).getType() ||
-      !isa<FloatType>(tensorType(result).getElementType())) {
+      !isa<FloatType>(typeOf(result).getElementType())) {
     return false;
   }
   double present = op.getReluLimit().convertToDouble();

@@ -204,7 +204,7 @@ Operation *matchDividedSilu(DivOp root, RewriterBase &rewriter) {
 /// Creates the op that computes the same as `root`, or returns null.
 Operation *recover(Operation *root, RewriterBase &rewriter) {
   if (root->getNumResults() != 1 || !isa<MulOp, DivOp, ReciprocalOp, LogOp, ClipOp, MinOp>(root) ||
-      !isa<FloatType>(tensorType(root->getResult(0)).getElementType())) {
+      !isa<FloatType>(typeOf(root->getResult(0)).getElementType())) {
     return nullptr;
   }
   Location loc = root->getLoc();

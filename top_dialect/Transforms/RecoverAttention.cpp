@@ -47,7 +47,7 @@ bool matchScores(Value scores, Attention &match) {
   Value product = stripScale(scores, scale);
   auto matmul = product.getDefiningOp<MatMulOp>();
   if (!matmul || !product.hasOneUse() || matmul.getBias() || matmul.getRelu() || matmul.getTransA() ||
-      !isa<FloatType>(tensorType(product).getElementType())) {
+      !isa<FloatType>(typeOf(product).getElementType())) {
     return false;
   }
   match.q = stripScale(matmul.getA(), scale);
@@ -65,7 +65,7 @@ bool leavesSomeOfEachRow(Value mask) {
     return a && b && std::isfinite(*a) && std::isfinite(*b);
   }
   std::optional<SmallVector<double>> values = getConstantDoubles(mask);
-  int64_t rank = tensorType(mask).getRank(), row = rank ? dimsOf(mask).back() : 1;
+  int64_t rank = typeOf(mask).getRank(), row = rank ? dimsOf(mask).back() : 1;
   if (!values || row == 0) {
     return false;
   }
@@ -123,7 +123,7 @@ std::optional<Attention> matchAttention(MatMulOp matmul) {
   auto [softmax, areGuarded] = matchProbabilities(matmul.getA());
   if (!softmax || softmax.getLog() || matmul.getBias() || matmul.getRelu() || matmul.getTransA() ||
       matmul.getTransB() || !Value(softmax.getX()).hasOneUse() ||
-      static_cast<int64_t>(softmax.getAxis()) != tensorType(softmax.getY()).getRank() - 1) {
+      static_cast<int64_t>(softmax.getAxis()) != typeOf(softmax.getY()).getRank() - 1) {
     return std::nullopt;
   }
   Attention match;
@@ -162,14 +162,14 @@ bool leadingDimsBroadcast(Value from, Value to) {
 }
 
 bool isLegal(const Attention &match, Value k, MatMulOp matmul) {
-  RankedTensorType type = tensorType(matmul.getY());
-  if (type.getRank() != tensorType(match.q).getRank() || !leadingDimsBroadcast(k, match.q) ||
+  RankedTensorType type = typeOf(matmul.getY());
+  if (type.getRank() != typeOf(match.q).getRank() || !leadingDimsBroadcast(k, match.q) ||
       !leadingDimsBroadcast(match.v, match.q) || type.getShape().drop_back(2) != dimsOf(match.q).drop_back(2)) {
     return false;
   }
   return llvm::all_of(match.masks, [&](Value mask) {
-    bool isSummed = match.masks.size() == 1 || tensorType(mask).hasStaticShape();
-    return isSummed && tensorType(mask).getRank() <= type.getRank();
+    bool isSummed = match.masks.size() == 1 || typeOf(mask).hasStaticShape();
+    return isSummed && typeOf(mask).getRank() <= type.getRank();
   });
 }
 
@@ -180,7 +180,7 @@ Value sumOf(ArrayRef<Value> masks, Location loc, RewriterBase &rewriter) {
     SmallVector<int64_t> dims;
     [[maybe_unused]] bool broadcast = OpTrait::util::getBroadcastedShape(dimsOf(sum), dimsOf(mask), dims);
     assert(broadcast && "each was added to the scores");
-    sum = AddOp::create(rewriter, loc, tensorType(sum).clone(dims), sum, mask);
+    sum = AddOp::create(rewriter, loc, typeOf(sum).clone(dims), sum, mask);
   }
   return sum;
 }
@@ -197,7 +197,7 @@ struct RepeatedHeads {
 std::optional<RepeatedHeads> matchRepeatedHeads(Value v) {
   auto reshape = v.getDefiningOp<ReshapeOp>();
   auto expand = reshape ? Value(reshape.getX()).getDefiningOp<ExpandOp>() : ExpandOp();
-  if (!expand || !tensorType(v).hasStaticShape() || !tensorType(expand.getY()).hasStaticShape()) {
+  if (!expand || !typeOf(v).hasStaticShape() || !typeOf(expand.getY()).hasStaticShape()) {
     return std::nullopt;
   }
   ArrayRef<int64_t> merged = dimsOf(v), repeated = dimsOf(expand.getY()), single = dimsOf(expand.getX());
@@ -230,12 +230,12 @@ SmallVector<int64_t> splitHeads(ArrayRef<int64_t> dims, const RepeatedHeads &hea
 bool ungroup(Attention &match, Value &k, Location loc, RewriterBase &rewriter) {
   auto keyHeads = matchRepeatedHeads(k), valueHeads = matchRepeatedHeads(match.v);
   if (!keyHeads || !valueHeads || keyHeads->heads != valueHeads->heads || keyHeads->repeats != valueHeads->repeats ||
-      !tensorType(match.q).hasStaticShape() ||
-      dimsOf(match.q)[tensorType(match.q).getRank() - 3] != keyHeads->heads * keyHeads->repeats) {
+      !typeOf(match.q).hasStaticShape() ||
+      dimsOf(match.q)[typeOf(match.q).getRank() - 3] != keyHeads->heads * keyHeads->repeats) {
     return false;
   }
-  if (match.mask && tensorType(match.mask).getRank() >= 3) {
-    if (!tensorType(match.mask).hasStaticShape()) {
+  if (match.mask && typeOf(match.mask).getRank() >= 3) {
+    if (!typeOf(match.mask).hasStaticShape()) {
       return false;
     }
     match.mask = createReshape(rewriter, loc, match.mask, splitHeads(dimsOf(match.mask), *keyHeads));
@@ -255,7 +255,7 @@ class RecoverAttentionPass : public impl::RecoverAttentionPassBase<RecoverAttent
     if (!k || !isLegal(*match, k, matmul)) {
       return false; // A transpose created for k is dead, and is erased when the walk reaches it.
     }
-    RankedTensorType type = tensorType(matmul.getY());
+    RankedTensorType type = typeOf(matmul.getY());
     match->mask = sumOf(match->masks, loc, rewriter);
     bool isGrouped = ungroup(*match, k, loc, rewriter);
     SmallVector<int64_t> dims(dimsOf(match->q).drop_back());

@@ -18,7 +18,7 @@ std::optional<int64_t> matchTrailingMean(Value v, Value x) {
   if (!mean || mean.getX() != x || mean.getKind() != ReduceKind::mean || !mean.getKeepDims()) {
     return std::nullopt;
   }
-  int64_t rank = tensorType(x).getRank(), count = mean.getAxes().size();
+  int64_t rank = typeOf(x).getRank(), count = mean.getAxes().size();
   for (int64_t i = 0; i < count; ++i) {
     if (mean.getAxes()[i] != rank - count + i) {
       return std::nullopt;
@@ -111,7 +111,7 @@ Value asNormOperand(Value v, LayerNormOp norm, RewriterBase &rewriter) {
   while (isConstant(v) && own.size() > dims.size() && own.front() == 1) {
     own = own.drop_front();
   }
-  bool fits = own == dims && tensorType(v).getElementType() == tensorType(norm.getY()).getElementType();
+  bool fits = own == dims && typeOf(v).getElementType() == typeOf(norm.getY()).getElementType();
   return fits ? createReshape(rewriter, norm.getLoc(), v, dims) : Value();
 }
 
@@ -253,7 +253,7 @@ Operation *absorbInto(Operation *op, RewriterBase &rewriter) {
 
 class RecoverNormsPass : public impl::RecoverNormsPassBase<RecoverNormsPass> {
   bool visit(Operation *op, RewriterBase &rewriter) {
-    if (!isa<MulOp, DivOp, AddOp, SqrtOp>(op) || !isa<FloatType>(tensorType(op->getResult(0)).getElementType())) {
+    if (!isa<MulOp, DivOp, AddOp, SqrtOp>(op) || !isa<FloatType>(typeOf(op->getResult(0)).getElementType())) {
       return false;
     }
     Operation *norm = recover(op, rewriter);

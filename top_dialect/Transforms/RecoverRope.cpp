@@ -39,7 +39,7 @@ bool slicesLastDimOnly(SliceOp slice) {
 std::optional<Pick> matchPick(Value v) {
   auto reshape = v.getDefiningOp<ReshapeOp>();
   auto slice = (reshape ? Value(reshape.getX()) : v).getDefiningOp<SliceOp>();
-  if (!slice || !tensorType(slice.getX()).hasStaticShape() || !slicesLastDimOnly(slice)) {
+  if (!slice || !typeOf(slice.getX()).hasStaticShape() || !slicesLastDimOnly(slice)) {
     return std::nullopt;
   }
   ArrayRef<int64_t> dims = dimsOf(slice.getX());
@@ -121,13 +121,13 @@ Value unstacked(Value v) {
 /// dim: the op broadcasts leading dims only.
 bool fitsAngles(Value angle, Value x, int64_t width) {
   ArrayRef<int64_t> dims = dimsOf(angle);
-  return !dims.empty() && dims.back() == width && static_cast<int64_t>(dims.size()) <= tensorType(x).getRank() &&
-         tensorType(angle).getElementType() == tensorType(x).getElementType();
+  return !dims.empty() && dims.back() == width && static_cast<int64_t>(dims.size()) <= typeOf(x).getRank() &&
+         typeOf(angle).getElementType() == typeOf(x).getElementType();
 }
 
 /// Matches a rotation whose parts are joined again: halves by concatenation, pairs by stacking.
 bool recoverJoined(ConcatOp concat, RewriterBase &rewriter) {
-  RankedTensorType type = tensorType(concat.getY());
+  RankedTensorType type = typeOf(concat.getY());
   if (concat.getInputs().size() != 2 || !type.hasStaticShape() ||
       static_cast<int64_t>(concat.getAxis()) != type.getRank() - 1) {
     return false;
@@ -161,10 +161,10 @@ bool recoverJoined(ConcatOp concat, RewriterBase &rewriter) {
 bool hasEqualHalves(Value v, int depth = 0) {
   constexpr int kMaxDepth = 8;
   Operation *def = v.getDefiningOp();
-  if (!def || depth == kMaxDepth || tensorType(v).getRank() == 0) {
+  if (!def || depth == kMaxDepth || typeOf(v).getRank() == 0) {
     return false;
   }
-  int64_t lastDim = tensorType(v).getRank() - 1, size = dimsOf(v).back();
+  int64_t lastDim = typeOf(v).getRank() - 1, size = dimsOf(v).back();
   if (std::optional<TensorData> data = getConstantData(v)) {
     int64_t row = size > 0 ? size * byteSize(data->type) / std::max<int64_t>(data->type.getNumElements(), 1) : 0;
     for (int64_t i = 0; row > 0 && i < static_cast<int64_t>(data->bytes.size()); i += row) {
@@ -180,12 +180,12 @@ bool hasEqualHalves(Value v, int depth = 0) {
   }
   if (isa<ScalarInterface>(def)) { // Each operand is a single number, or has equal halves.
     return llvm::all_of(def->getOperands(), [&](Value operand) {
-      return getScalar(operand) || (tensorType(operand).getRank() > 0 && dimsOf(operand).back() == size &&
-                                    hasEqualHalves(operand, depth + 1));
+      return getScalar(operand) ||
+             (typeOf(operand).getRank() > 0 && dimsOf(operand).back() == size && hasEqualHalves(operand, depth + 1));
     });
   }
   if (auto gather = dyn_cast<GatherOp>(def)) {
-    return static_cast<int64_t>(gather.getAxis()) < tensorType(gather.getX()).getRank() - 1 &&
+    return static_cast<int64_t>(gather.getAxis()) < typeOf(gather.getX()).getRank() - 1 &&
            hasEqualHalves(gather.getX(), depth + 1);
   }
   if (auto slice = dyn_cast<SliceOp>(def)) {
@@ -201,17 +201,16 @@ bool hasEqualHalves(Value v, int depth = 0) {
 
 /// Returns the first half of the last dim.
 Value firstHalf(RewriterBase &rewriter, Location loc, Value v) {
-  SmallVector<int64_t> starts(tensorType(v).getRank(), 0), steps(tensorType(v).getRank(), 1);
+  SmallVector<int64_t> starts(typeOf(v).getRank(), 0), steps(typeOf(v).getRank(), 1);
   SmallVector<int64_t> sizes(dimsOf(v));
   sizes.back() /= 2;
-  return SliceOp::create(rewriter, loc, tensorType(v).clone(sizes), v, starts, sizes, steps);
+  return SliceOp::create(rewriter, loc, typeOf(v).clone(sizes), v, starts, sizes, steps);
 }
 
 /// Returns x if `v` is concat(-x2, x1) over the halves of x, or null.
 Value matchRotatedHalves(Value v) {
   auto concat = v.getDefiningOp<ConcatOp>();
-  if (!concat || concat.getInputs().size() != 2 ||
-      static_cast<int64_t>(concat.getAxis()) != tensorType(v).getRank() - 1) {
+  if (!concat || concat.getInputs().size() != 2 || static_cast<int64_t>(concat.getAxis()) != typeOf(v).getRank() - 1) {
     return {};
   }
   auto neg = concat.getInputs()[0].getDefiningOp<NegOp>();

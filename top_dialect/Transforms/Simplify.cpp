@@ -24,7 +24,7 @@ static bool allEqual(ArrayRef<int64_t> values, int64_t to) {
 static Value simplifyPow(PowOp op, RewriterBase &rewriter) {
   std::optional<double> exponent = getScalar(op.getB());
   Value x = op.getA();
-  if (!exponent || x.getType() != op.getType() || !isa<FloatType>(tensorType(x).getElementType())) {
+  if (!exponent || x.getType() != op.getType() || !isa<FloatType>(typeOf(x).getElementType())) {
     return {};
   }
   if (*exponent == 1) {
@@ -62,7 +62,7 @@ static Value simplifyReduce(ReduceOp op, RewriterBase &rewriter) {
   default:
     return {};
   }
-  RankedTensorType type = tensorType(op.getX());
+  RankedTensorType type = typeOf(op.getX());
   bool trivial = llvm::all_of(op.getAxes(), [&](int64_t axis) { return type.getDimSize(axis) == 1; });
   return trivial && type.hasStaticShape() ? createReshape(rewriter, op.getLoc(), op.getX(), dimsOf(op.getY()))
                                           : Value();
@@ -70,8 +70,8 @@ static Value simplifyReduce(ReduceOp op, RewriterBase &rewriter) {
 
 /// Turns a gather with evenly spaced constant indices into a slice.
 static Value simplifyGather(GatherOp op, RewriterBase &rewriter) {
-  RankedTensorType type = tensorType(op.getX());
-  RankedTensorType indexType = tensorType(op.getIndices());
+  RankedTensorType type = typeOf(op.getX());
+  RankedTensorType indexType = typeOf(op.getIndices());
   if (!type.hasStaticShape() || !indexType.hasStaticShape() || indexType.getNumElements() == 0 ||
       indexType.getNumElements() > kMaxIndices) {
     return {};
@@ -107,7 +107,7 @@ static Value sliceOfConcat(SliceOp op, ConcatOp concat, RewriterBase &rewriter) 
   int64_t first = op.getStarts()[axis], last = first + (op.getSizes()[axis] - 1) * op.getSteps()[axis];
   int64_t low = std::min(first, last), high = std::max(first, last), begin = 0;
   for (Value input : concat.getInputs()) {
-    int64_t end = begin + tensorType(input).getDimSize(axis);
+    int64_t end = begin + typeOf(input).getDimSize(axis);
     if (low >= begin && high < end) {
       SmallVector<int64_t> starts(op.getStarts());
       starts[axis] -= begin;
@@ -136,7 +136,7 @@ static Value simplifySlice(SliceOp op, RewriterBase &rewriter) {
     int64_t start = shape.getStart() + op.getStarts()[0];
     return ShapeOp::create(rewriter, op.getLoc(), op.getType(), shape.getX(), start, start + op.getSizes()[0]);
   }
-  bool isStatic = tensorType(op.getX()).hasStaticShape() && llvm::all_of(def->getOperandTypes(), [](Type type) {
+  bool isStatic = typeOf(op.getX()).hasStaticShape() && llvm::all_of(def->getOperandTypes(), [](Type type) {
                     return cast<RankedTensorType>(type).hasStaticShape();
                   });
   if (!isStatic) {
@@ -152,7 +152,7 @@ static Value simplifySlice(SliceOp op, RewriterBase &rewriter) {
 /// Replaces a run-time shape whose value is known by attributes.
 template <typename Op>
 static Value fixShape(Op op, RewriterBase &rewriter) {
-  RankedTensorType type = tensorType(op.getY());
+  RankedTensorType type = typeOf(op.getY());
   if (!op.getDynShape() || !type.hasStaticShape()) {
     return {};
   }
@@ -164,8 +164,8 @@ static Value fixShape(Op op, RewriterBase &rewriter) {
 static Value moveWithoutMerging(ReshapeOp op, RewriterBase &rewriter) {
   auto transpose = Value(op.getX()).getDefiningOp<TransposeOp>();
   auto merge = transpose ? Value(transpose.getX()).getDefiningOp<ReshapeOp>() : ReshapeOp();
-  if (!merge || !transpose->hasOneUse() || !tensorType(merge.getY()).hasStaticShape() ||
-      !tensorType(op.getY()).hasStaticShape()) {
+  if (!merge || !transpose->hasOneUse() || !typeOf(merge.getY()).hasStaticShape() ||
+      !typeOf(op.getY()).hasStaticShape()) {
     return {};
   }
   ArrayRef<int64_t> merged = dimsOf(merge.getY()), result = dimsOf(op.getY()), perm = transpose.getPerm();
@@ -211,14 +211,14 @@ static std::optional<SmallVector<int64_t>> seenAs(ArrayRef<int64_t> dims, ArrayR
 /// Simplifies reshape(reshape(x) + y) if the reshapes only insert and remove dims of size 1: y is reshaped instead.
 static Value addWithoutView(ReshapeOp op, RewriterBase &rewriter) {
   auto add = Value(op.getX()).getDefiningOp<AddOp>();
-  if (!add || !add->hasOneUse() || !tensorType(op.getY()).hasStaticShape()) {
+  if (!add || !add->hasOneUse() || !typeOf(op.getY()).hasStaticShape()) {
     return {};
   }
   for (auto [viewed, added] :
        {std::pair<Value, Value>(add.getA(), add.getB()), std::pair<Value, Value>(add.getB(), add.getA())}) {
     auto view = viewed.getDefiningOp<ReshapeOp>();
     if (!view || view.getX().getType() != op.getType() || viewed.getType() != add.getType() ||
-        !tensorType(added).hasStaticShape()) {
+        !typeOf(added).hasStaticShape()) {
       continue;
     }
     if (auto dims = seenAs(dimsOf(added), dimsOf(viewed), dimsOf(op.getY()))) {
@@ -238,8 +238,8 @@ static Value simplifyReshape(ReshapeOp op, RewriterBase &rewriter) {
 /// Crops a kernel that reaches beyond the input (ceilMode) in dims with a single window and no padding.
 template <typename Pool>
 static Value endWindows(Pool op, RewriterBase &rewriter) {
-  ArrayRef<int64_t> input = tensorType(op.getX()).getShape().drop_front(2);
-  ArrayRef<int64_t> output = tensorType(op.getResult()).getShape().drop_front(2);
+  ArrayRef<int64_t> input = typeOf(op.getX()).getShape().drop_front(2);
+  ArrayRef<int64_t> output = typeOf(op.getResult()).getShape().drop_front(2);
   SmallVector<int64_t> kernel(op.getKernel());
   for (size_t d = 0; d < kernel.size(); ++d) {
     bool isPlain = op.getPads()[d] == 0 && op.getPads()[d + kernel.size()] == 0 && op.getDilations()[d] == 1;
@@ -278,7 +278,7 @@ static Value simplified(Operation *op, RewriterBase &rewriter) {
       .Case([&](PadOp pad) { return allEqual(pad.getPads(), 0) ? Value(pad.getX()) : Value(); })
       .Case([&](TileOp tile) { return allEqual(tile.getRepeats(), 1) ? Value(tile.getX()) : Value(); })
       .Case([&](ExpandOp expand) {
-        bool same = expand.getX().getType() == expand.getType() && tensorType(expand.getY()).hasStaticShape();
+        bool same = expand.getX().getType() == expand.getType() && typeOf(expand.getY()).hasStaticShape();
         return same ? Value(expand.getX()) : fixShape(expand, rewriter);
       })
       .Default(Value());

@@ -87,7 +87,7 @@ struct Untransposed {
 };
 
 std::optional<Untransposed> untranspose(Operation *op, RewriterBase &rewriter) {
-  int64_t rank = tensorType(op->getResult(0)).getRank();
+  int64_t rank = typeOf(op->getResult(0)).getRank();
   Untransposed result;
   bool oneDies = false;
   for (Value operand : op->getOperands()) {
@@ -107,7 +107,7 @@ std::optional<Untransposed> untranspose(Operation *op, RewriterBase &rewriter) {
     return std::nullopt;
   }
   bool movable = llvm::all_of(op->getOperands(), [&](Value operand) {
-    RankedTensorType type = tensorType(operand);
+    RankedTensorType type = typeOf(operand);
     bool isSingle = type.hasStaticShape() && type.getNumElements() == 1;
     return operand.getDefiningOp<TransposeOp>() || isReadable(operand) || isSingle;
   });
@@ -117,10 +117,10 @@ std::optional<Untransposed> untranspose(Operation *op, RewriterBase &rewriter) {
   for (Value operand : op->getOperands()) {
     if (auto transpose = operand.getDefiningOp<TransposeOp>()) {
       result.operands.push_back(transpose.getX());
-    } else if (tensorType(operand).getNumElements() == 1 && !isa<ConcatOp>(op)) {
+    } else if (typeOf(operand).getNumElements() == 1 && !isa<ConcatOp>(op)) {
       result.operands.push_back(operand);
     } else {
-      SmallVector<int64_t> dims(rank - tensorType(operand).getRank(), 1);
+      SmallVector<int64_t> dims(rank - typeOf(operand).getRank(), 1);
       llvm::append_range(dims, dimsOf(operand));
       Value full = createReshape(rewriter, operand.getLoc(), operand, dims);
       if (!isReadable(full)) {
@@ -159,7 +159,7 @@ TransposeOp transposeAboveSlice(SliceOp op) {
   bool onlySlices = llvm::all_of(transpose->getUsers(), [](Operation *user) { return isa<SliceOp>(user); });
   Perm back = inverse(transpose.getPerm());
   auto above =
-      RankedTensorType::get(unpermuted(dimsOf(op.getY()), transpose.getPerm()), tensorType(op.getY()).getElementType());
+      RankedTensorType::get(unpermuted(dimsOf(op.getY()), transpose.getPerm()), typeOf(op.getY()).getElementType());
   return onlySlices || isReshape(above, transpose.getPerm()) ? transpose : TransposeOp();
 }
 
@@ -275,7 +275,7 @@ bool mergeTranspose(TransposeOp op, RewriterBase &rewriter) {
     return true;
   }
   Value merged;
-  if (isReshape(tensorType(x), perm)) {
+  if (isReshape(typeOf(x), perm)) {
     merged = createReshape(rewriter, op.getLoc(), x, dimsOf(op.getY()));
   } else if (x != op.getX()) {
     merged = createTranspose(rewriter, op.getLoc(), x, perm);
@@ -292,12 +292,12 @@ bool mergeTranspose(TransposeOp op, RewriterBase &rewriter) {
 }
 
 bool mergeReshape(ReshapeOp op, RewriterBase &rewriter) {
-  if (op.getDynShape() || tensorType(op.getY()).getNumDynamicDims() > 1) {
+  if (op.getDynShape() || typeOf(op.getY()).getNumDynamicDims() > 1) {
     return false;
   }
   auto above = Value(op.getX()).getDefiningOp<ReshapeOp>();
   Value x = above && !above.getDynShape() ? Value(above.getX()) : Value(op.getX());
-  if (x.getType() == op.getType() && tensorType(x).hasStaticShape()) {
+  if (x.getType() == op.getType() && typeOf(x).hasStaticShape()) {
     replaceAndErase(rewriter, op, x);
     return true;
   }

@@ -16,10 +16,10 @@ std::optional<double> getScalar(Value v) {
   if (!isReadable(v)) {
     return std::nullopt;
   }
-  if (isa<FloatType>(tensorType(v).getElementType())) {
+  if (isa<FloatType>(typeOf(v).getElementType())) {
     return getSplatDouble(v);
   }
-  if (tensorType(v).getNumElements() != 1) {
+  if (typeOf(v).getNumElements() != 1) {
     return std::nullopt;
   }
   auto values = getConstantDoubles(v);
@@ -59,7 +59,7 @@ StringRef constantHint(Value constant, StringRef otherwise) {
 }
 
 Value createPermuted(OpBuilder &builder, Value constant, ArrayRef<int64_t> perm) {
-  RankedTensorType type = tensorType(constant);
+  RankedTensorType type = typeOf(constant);
   std::optional<TensorData> data = getConstantData(constant);
   int64_t rank = type.getRank(), bytes = elementBytes(type.getElementType());
   SmallVector<int64_t> sourceStrides(rank, 1), dims(rank), strides(rank);
@@ -89,7 +89,7 @@ Value createPermuted(OpBuilder &builder, Value constant, ArrayRef<int64_t> perm)
 }
 
 Value createReshape(OpBuilder &builder, Location loc, Value v, ArrayRef<int64_t> dims) {
-  RankedTensorType type = tensorType(v).clone(dims);
+  RankedTensorType type = typeOf(v).clone(dims);
   if (type == v.getType()) {
     return v;
   }
@@ -106,13 +106,13 @@ Value createReshape(OpBuilder &builder, Location loc, Value v, ArrayRef<int64_t>
 Value createTranspose(OpBuilder &builder, Location loc, Value v, ArrayRef<int64_t> perm) {
   SmallVector<int64_t> dims;
   for (int64_t d : perm) {
-    dims.push_back(tensorType(v).getDimSize(d));
+    dims.push_back(typeOf(v).getDimSize(d));
   }
-  return TransposeOp::create(builder, loc, tensorType(v).clone(dims), v, perm);
+  return TransposeOp::create(builder, loc, typeOf(v).clone(dims), v, perm);
 }
 
 std::optional<SmallVector<double>> getPerChannel(Value v, int64_t rank, int64_t axis, int64_t channels) {
-  if (!isConstant(v) || tensorType(v).getRank() > rank) {
+  if (!isConstant(v) || typeOf(v).getRank() > rank) {
     return std::nullopt;
   }
   ArrayRef<int64_t> dims = dimsOf(v);

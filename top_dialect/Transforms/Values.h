@@ -6,15 +6,16 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "top_dialect/IR/Constants.h"
+
+#include "top_dialect/IR/TensorTypes.h"
 #include <optional>
 
 namespace tessera::top {
 
-inline mlir::RankedTensorType tensorType(mlir::Value v) { return llvm::cast<mlir::RankedTensorType>(v.getType()); }
-inline llvm::ArrayRef<int64_t> dimsOf(mlir::Value v) { return tensorType(v).getShape(); }
+inline llvm::ArrayRef<int64_t> dimsOf(mlir::Value v) { return typeOf(v).getShape(); }
 
 /// Returns true for a tensor without elements, whatever op computes it.
-inline bool isEmpty(mlir::Value v) { return tensorType(v).hasStaticShape() && tensorType(v).getNumElements() == 0; }
+inline bool isEmpty(mlir::Value v) { return typeOf(v).hasStaticShape() && typeOf(v).getNumElements() == 0; }
 
 /// Checks that `v` is a constant whose elements are available: a `top.weight` needs its weight file.
 bool isReadable(mlir::Value v);

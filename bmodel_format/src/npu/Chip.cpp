@@ -2,6 +2,8 @@
 //===- Chip.cpp - Reader of NPU chip descriptions --------------------------===//
 #include "bmodel/npu/chip.h"
 
+#include "../ChipText.h"
+
 #define JSON_NOEXCEPTION
 #include "bmodel/hash.h"
 #include "nlohmann/json.hpp"
@@ -15,22 +17,6 @@ namespace bmodel::npu {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    size_t end = std::min(text.find(separator, begin), text.size());
-    parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.15g", value);
-  return text;
-}
 
 /// Returns a violated constraint between several fields, or "".
 std::string contradiction(const Chip &chip) {

@@ -14,6 +14,7 @@
 #include "llvm/Support/InterleavedRange.h"
 
 using namespace mlir;
+using tessera::typeOf;
 using namespace tessera::cuda;
 
 //===----------------------------------------------------------------------===//
@@ -53,6 +54,7 @@ void CudaDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "codegen/Cuda/IR/CudaAttrs.cpp.inc"
+#include "top_dialect/IR/TensorTypes.h"
       >();
 }
 
@@ -109,11 +111,9 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
 // Tiles
 //===----------------------------------------------------------------------===//
 
-static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 static bool isSmall(Value value) {
   constexpr int64_t kMostBytes = int64_t(1) << 30; // offsets have 32 bits
-  return tensorType(value).getNumElements() > 0 && tessera::device::physicalBytes(tensorType(value)) < kMostBytes;
+  return typeOf(value).getNumElements() > 0 && tessera::device::physicalBytes(typeOf(value)) < kMostBytes;
 }
 
 /// Returns true if the scales are absent, or constant and equal for every four neighbours along K.
@@ -143,7 +143,7 @@ static bool groupsFit(tessera::device::ConvOp conv) {
 /// time.
 static bool fitsWidening(Operation *op) {
   using namespace tessera;
-  Type weights = tensorType(op->getOperand(1)).getElementType();
+  Type weights = typeOf(op->getOperand(1)).getElementType();
   if (!top::isConstant(op->getOperand(1)) || (!weights.isInteger(8) && !device::isNarrowFloat(weights))) {
     return false;
   }
@@ -155,7 +155,7 @@ static bool fitsWidening(Operation *op) {
            (isOne || !conv.getScales() || device::isBlocked(conv.getX().getType()));
   }
   auto matmul = cast<device::MatMulOp>(op);
-  RankedTensorType a = tensorType(matmul.getA());
+  RankedTensorType a = typeOf(matmul.getA());
   bool isOne = ShapedType::getNumElements(matmul.getWeightShape().drop_back(2)) == 1;
   return isOne && scalesFit(matmul.getScales(), matmul.getWeightGroup(),
                             a.getDimSize(a.getRank() - (matmul.getTransA() ? 2 : 1)));
@@ -171,7 +171,7 @@ bool tessera::cuda::fitsTile(Operation *op) {
   if (conv && (!groupsFit(conv) || !top::isConstant(conv.getW()))) {
     return false;
   }
-  Type a = tensorType(op->getOperand(0)).getElementType(), b = tensorType(op->getOperand(1)).getElementType();
+  Type a = typeOf(op->getOperand(0)).getElementType(), b = typeOf(op->getOperand(1)).getElementType();
   bool integers = a.isInteger(8) && b.isInteger(8);
   bool floats =
       device::isSummedInF32(a) && !device::isOrderedProduct(op) && (a == b || (a.isF32() && fitsWidening(op)));
@@ -180,9 +180,9 @@ bool tessera::cuda::fitsTile(Operation *op) {
 
 bool tessera::cuda::fitsTensorCores(device::AttentionOp op, Type wanted) {
   constexpr int64_t kRun = 8, kFewestRows = 16;
-  Type element = wanted ? wanted : tensorType(op.getQ()).getElementType();
-  auto isOf = [&](Value value) { return (wanted || tensorType(value).getElementType() == element) && isSmall(value); };
-  Type y = tensorType(op.getY()).getElementType();
+  Type element = wanted ? wanted : typeOf(op.getQ()).getElementType();
+  auto isOf = [&](Value value) { return (wanted || typeOf(value).getElementType() == element) && isSmall(value); };
+  Type y = typeOf(op.getY()).getElementType();
   if (!device::isNarrowFloat(element) || device::isExact(op) || !isOf(op.getQ()) || !isOf(op.getK()) ||
       !isOf(op.getV()) || (y != element && !y.isF32()) || (op.getMask() && !isSmall(op.getMask()))) {
     return false;
@@ -274,7 +274,7 @@ bool tessera::cuda::fitsGemv(Operation *op) {
       !llvm::all_of(op->getOperands(), isSmall) || !isSmall(op->getResult(0))) {
     return false;
   }
-  RankedTensorType a = tensorType(matmul.getA()), b = tensorType(matmul.getB()), y = tensorType(matmul.getY());
+  RankedTensorType a = typeOf(matmul.getA()), b = typeOf(matmul.getB()), y = typeOf(matmul.getY());
   PackingAttr packing = packingOf(op);
   bool isPacked = packing && (packing.getOrder() == PackedOrder::bytes || packing.getOrder() == PackedOrder::nibbles);
   ArrayRef<int64_t> shape = matmul.getWeightShape();

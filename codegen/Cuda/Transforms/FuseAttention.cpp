@@ -6,11 +6,13 @@
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/IR/Pieces.h"
+#include "device_dialect/Transforms/Addresses.h"
 #include "device_dialect/Transforms/RoundOperands.h"
 #include "device_dialect/Transforms/ScalarBodies.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/MaskedRows.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TensorTypes.h"
 #include "top_dialect/IR/TopDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,8 +29,6 @@ namespace tessera::cuda {
 namespace {
 
 using device::PieceAttr;
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Returns the piece of |copy| that computes all of its result from one tensor; null if there are several, or a fill.
 PieceAttr onlyPiece(device::CopyOp copy) {
@@ -126,9 +126,7 @@ private:
   /// Replaces operand |index| by the source of the copy that computes it, also through reshapes that split dims.
   bool readThrough(unsigned index) {
     Value value = operands[index];
-    while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
-      value = reshape.getX();
-    }
+    value = device::withoutReshapes(value);
     auto copy = value.getDefiningOp<device::CopyOp>();
     PieceAttr piece = onlyPiece(copy);
     piece = piece ? splitDims(piece, typeOf(operands[index]).getShape()) : piece;

@@ -6,6 +6,7 @@
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TensorTypes.h"
 #include "top_dialect/IR/WeightLifetime.h"
 
 #include "mlir/IR/Threading.h"
@@ -19,8 +20,6 @@ using namespace mlir;
 
 namespace tessera::cuda {
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Logical and packed strides of weight [n, c, tap] of a convolution, or [n, c] of a matrix.
 struct Order {

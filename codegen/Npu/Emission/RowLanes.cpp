@@ -37,14 +37,6 @@ struct Sizes {
   int64_t groups(const Chip &chip) const { return batches * int64_t(llvm::divideCeil(rows, chip.lanes)); }
 };
 
-/// Returns the value that |value| is a reshape of.
-Value rootOf(Value value) {
-  while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
-    value = reshape.getX();
-  }
-  return value;
-}
-
 Sizes sizesOf(device::MatMulOp op, int64_t batches) {
   RankedTensorType y = npu::typeOf(op.getY());
   int64_t outputs = y.getShape().back();
@@ -181,7 +173,7 @@ TileView RowLanes::loadShared(const TileView &from, bool isShared, const Shape &
 /// Returns all rows in local memory. The first tile loads them, unless the previous matmul has loaded the same rows.
 TileView RowLanes::loadRows(const TileView &rows, const Shape &begin, LocalBudget &localBudget, Tile &tile) {
   const std::optional<LoadedRows> &known = stream.loadedRows;
-  if (known && known->isOf(rootOf(op.getA()), rows) && known->local.tensor.lane == localBudget.lane) {
+  if (known && known->isOf(device::withoutReshapes(op.getA()), rows) && known->local.tensor.lane == localBudget.lane) {
     keptRows = known->local, rowBytes = known->bytes;
     localBudget.fixed += rowBytes;
     return *keptRows;
@@ -251,7 +243,7 @@ llvm::Error RowLanes::append(Fixed fixed) {
   bool mayWait = !error && fixed == Fixed::rows && !context.surveys() && !context.tiler.turn &&
                  context.tiler.overlaps && !product.x.isLocal() && rowBytes <= chip.laneBytes / kMostWaiting;
   if (mayWait) {
-    stream.loadedRows = LoadedRows{rootOf(op.getA()), product.x, *keptRows, rowBytes};
+    stream.loadedRows = LoadedRows{device::withoutReshapes(op.getA()), product.x, *keptRows, rowBytes};
   }
   return error;
 }

@@ -6,6 +6,7 @@
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/LayoutAssignment.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -18,8 +19,6 @@ using namespace mlir;
 
 namespace tessera::x86 {
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 class AssignLayouts : public impl::AssignLayoutsPassBase<AssignLayouts> {
 public:

@@ -7,6 +7,7 @@
 #include "codegen/X86/Transforms/WeightPacking.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/MathExtras.h"
@@ -14,8 +15,6 @@
 using namespace mlir;
 
 namespace tessera::x86 {
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 //===----------------------------------------------------------------------===//
 // The choice

@@ -4,14 +4,13 @@
 
 #include "codegen/X86/Transforms/RegisterTiles.h"
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/TensorTypes.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace tessera::x86 {
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 bool isByte(Type type) { return type.isInteger(8); }
 

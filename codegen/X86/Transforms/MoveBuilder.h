@@ -6,10 +6,9 @@
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Pieces.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 namespace tessera::x86 {
-
-inline mlir::RankedTensorType typeOf(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
 
 /// Builds copies and reshapes of row-major tensors before an op.
 class MoveBuilder {

@@ -5,6 +5,7 @@
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/WeightScales.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -12,8 +13,6 @@ using namespace mlir;
 
 namespace tessera::x86 {
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Calls |body| with |op| as a ConvOp or MatMulOp.
 template <typename Body>

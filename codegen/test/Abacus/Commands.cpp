@@ -5,6 +5,7 @@
 #include "device_dialect/IR/DeviceOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "top_dialect/IR/TensorTypes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -13,8 +14,6 @@ using Code = bmodel::abacus::Op;
 
 namespace tessera::abacus {
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 template <typename... Parts>
 llvm::Error refuse(const Parts &...parts) {

@@ -16,14 +16,6 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-int64_t productOf(ArrayRef<int64_t> dims) {
-  int64_t count = 1;
-  for (int64_t dim : dims) {
-    count *= dim;
-  }
-  return count;
-}
-
 /// Lowers a sum or mean over `axes`; returns false if it did not change anything.
 bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> axes, bool mean,
                     Requantisation requantisation) {
@@ -76,7 +68,7 @@ bool dividesAlike(top::AvgPoolOp op) {
 
 void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op, Requantisation requantisation) {
   std::optional<QuantizedTensor> x = matchQuantized(op.getX());
-  int64_t count = productOf(op.getKernel()), channels = Lowering::dims(op.getX())[1];
+  int64_t count = ShapedType::getNumElements(op.getKernel()), channels = Lowering::dims(op.getX())[1];
   int64_t rank = Lowering::dims(op.getX()).size();
   bool padded = llvm::any_of(op.getPads(), [](int64_t pad) { return pad != 0; });
   bool hasPadding = !x || !padded || x->scaling.zero == 0 || x->scaling.element.isInteger(8); // kernels pad with bytes

@@ -58,14 +58,6 @@ Value castFloat(OpBuilder &builder, Location loc, Value x, Type type) {
 // Copies
 //===----------------------------------------------------------------------===//
 
-static int64_t productOf(ArrayRef<int64_t> dims) {
-  int64_t count = 1;
-  for (int64_t dim : dims) {
-    count *= dim;
-  }
-  return count;
-}
-
 Value Lowering::reshape(Value x, ArrayRef<int64_t> newDims) {
   if (dims(x) == newDims) {
     return x;
@@ -148,7 +140,7 @@ Value Lowering::slice(Value x, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes
 }
 
 Value Lowering::expand(Value x, ArrayRef<int64_t> newDims) {
-  if (productOf(newDims) == type(x).getNumElements()) {
+  if (ShapedType::getNumElements(newDims) == type(x).getNumElements()) {
     return reshape(x, newDims);
   }
   size_t rank = dims(x).size(), shift = newDims.size() - rank;

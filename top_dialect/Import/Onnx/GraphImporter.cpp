@@ -5,6 +5,7 @@
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/IR/WeightStore.h"
+#include "top_dialect/Import/Onnx/ImportError.h"
 #include "top_dialect/Import/Onnx/OnnxFunctions.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Import/Onnx/OnnxSchemas.h"
@@ -21,10 +22,6 @@ using llvm::StringRef;
 namespace tessera::top::onnx_import {
 
 namespace {
-
-llvm::Error fail(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 const HandlerTable &handlerTable() {
   static const HandlerTable table = [] {

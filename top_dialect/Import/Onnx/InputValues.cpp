@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/HostTensor.h"
 #include "top_dialect/IR/ShapeInference.h"
+#include "top_dialect/Import/Onnx/ImportError.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -13,11 +14,9 @@ using llvm::StringRef;
 
 namespace tessera::top {
 
-namespace {
+using onnx_import::fail;
 
-llvm::Error fail(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
+namespace {
 
 /// Values are meant for switches and small tables. Large data belongs in the file.
 constexpr size_t kMaxElements = 1 << 16;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/OnnxFunctions.h"
 
+#include "top_dialect/Import/Onnx/ImportError.h"
+
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -12,10 +14,6 @@ using llvm::StringRef;
 namespace tessera::top::onnx_import {
 
 namespace {
-
-llvm::Error fail(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 // Field numbers newer than the .proto of the linked protobuf classes, which keep them as unknown fields.
 constexpr int kNodeOverload = 8;

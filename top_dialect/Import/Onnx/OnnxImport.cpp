@@ -8,6 +8,7 @@
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Import/Onnx/CutGraph.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
+#include "top_dialect/Import/Onnx/ImportError.h"
 #include "top_dialect/Import/Onnx/Network.h"
 #include "top_dialect/Import/Onnx/OnnxFunctions.h"
 #include "top_dialect/Import/Onnx/OnnxInputs.h"
@@ -32,10 +33,6 @@ namespace tessera::top {
 namespace {
 
 using namespace onnx_import;
-
-llvm::Error fail(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 /// Returns the number of proposals for open dims to try. Each trial imports the whole model, so large models get fewer.
 size_t trialCount(const onnx::GraphProto &graph) {

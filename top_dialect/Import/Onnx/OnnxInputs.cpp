@@ -5,6 +5,7 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/Import/Onnx/ImportError.h"
 #include "top_dialect/Import/Onnx/OnnxTensor.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -16,10 +17,6 @@ using llvm::StringRef;
 namespace tessera::top::onnx_import {
 
 namespace {
-
-llvm::Error fail(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 /// Limit on the number of dims of a tensor, the same as in the .bmodel (bmodel_format's Validate.cpp).
 constexpr int64_t kMaxRank = 16;

@@ -4,6 +4,7 @@
 
 #include "top_dialect/IR/RegularFile.h"
 #include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/Import/Onnx/ImportError.h"
 #include "top_dialect/Import/Onnx/OnnxFunctions.h"
 #include "top_dialect/Import/Onnx/OnnxNames.h"
 
@@ -26,10 +27,6 @@ using llvm::StringRef;
 namespace tessera::top::onnx_import {
 
 namespace {
-
-llvm::Error fail(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 /// Returns what kind of file the first bytes suggest, for the error about a file that cannot be parsed.
 StringRef guessContents(StringRef bytes) {

@@ -6,6 +6,7 @@
 #include "top_dialect/IR/HostTensor.h"
 #include "top_dialect/IR/RegularFile.h"
 #include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/Import/Onnx/ImportError.h"
 #include "top_dialect/Import/Onnx/StorageTypes.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -19,10 +20,6 @@ using llvm::StringRef;
 namespace tessera::top::onnx_import {
 
 namespace {
-
-llvm::Error fail(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 std::string describe(const onnx::TensorProto &tensor) { return llvm::formatv("tensor '{0}'", tensor.name()); }
 

@@ -1,0 +1,14 @@
+//===- ImportError.h - Errors of the ONNX importer --------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "llvm/Support/Error.h"
+
+namespace tessera::top::onnx_import {
+
+/// Returns an error with a message for the user.
+inline llvm::Error fail(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+} // namespace tessera::top::onnx_import
