@@ -3,6 +3,7 @@
 computes correctly.
 
   Resize, nearest, by sizes    source pixels are found in single precision: off by one at, or next to, ties
+  Resize by scales             copies the input if its shape does not change (scales next to 1); left out
   Resize, tf_crop_and_resize   a dim that keeps its size is not cropped; without equivalent: left out
   Slice, backwards             an end of INT_MAX or more is taken for the beginning instead of the last element
 """
@@ -89,7 +90,9 @@ def _resize(node: Any, shapes: Shapes, constant: Constants) -> Changes:
     inputs = [*node.input, "", "", ""]
     if _attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize":
         return _cropped(node, shapes, constant(inputs[1]))
-    sizes = constant(inputs[3])
+    scales, sizes = constant(inputs[2]), constant(inputs[3])
+    if scales is not None and (scales != 1).any() and shapes[node.input[0]] == shapes.get(node.output[0]):
+        return "onnxruntime copies the input if its shape does not change, whatever the scales", {}, []
     if _attribute(node, "mode", "nearest") != "nearest" or sizes is None:
         return None
     return _nearest(node, shapes[node.input[0]], [int(size) for size in sizes])
