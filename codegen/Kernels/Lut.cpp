@@ -40,7 +40,7 @@ public:
   }
 
 private:
-  /// Looks up element |i|, lane |lane| of the lanes that begin at |start|.
+  /// Looks up element |i| of x and stores it to y. It is lane |lane| of the vector of elements that begins at |start|.
   void lookUp(Value i, int64_t lane, Value start) {
     Type byte = kb.b.getI8Type();
     Value index = arith::ExtUIOp::create(kb.b, kb.b.getI64Type(), kb.load(byte, kb.operand(0), i));

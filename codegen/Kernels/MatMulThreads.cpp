@@ -65,7 +65,8 @@ private:
     auto grow = [&](int64_t &size, int64_t most, bool fits) {
       size *= 2;
       int64_t threads = batch * llvm::divideCeil(rows, ownRows) * (columns / ownColumns) * (isShared ? kRowThreads : 1);
-      // With four columns per row of threads, the two shared rows of a warp read a whole sector of b.
+      // A warp contains two rows of threads. If each row computes four columns, the warp reads a whole 32-byte sector
+      // of a row of b.
       bool isSector = isShared && !op.getTransB() && &size == &ownColumns;
       if (size > most || !fits || (threads < kWantedThreads && !isSector)) {
         size /= 2;

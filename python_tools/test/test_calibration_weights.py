@@ -18,7 +18,7 @@ WAY = Candidate(1 / 64, 0, -127)
 
 
 def convolve(x: np.ndarray, w: np.ndarray, groups: int, strides: tuple, pads: tuple, dilations: tuple) -> np.ndarray:
-    """The plain definition, [positions, OC]."""
+    """Computes a convolution by definition, as [positions, OC]."""
     rank = x.ndim - 2
     padded = np.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:])])
     sizes = [(s - d * (k - 1) - 1) // t + 1 for s, d, k, t in zip(padded.shape[2:], dilations, w.shape[2:], strides)]
@@ -74,7 +74,7 @@ def test_matmul_moments(trans_b: bool) -> None:
 
 
 def transposed(x: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """The plain definition where windows do not overlap: [N, OC, H, KH, W, KW]."""
+    """Computes a transposed convolution whose windows do not overlap, by definition: [N, OC, H, KH, W, KW]."""
     return np.einsum("nchw,cokl->nohkwl", x, w)
 
 

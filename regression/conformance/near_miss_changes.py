@@ -134,7 +134,8 @@ def _draw_use(case: Case, values: Values) -> tuple[int, int] | None:
 
 
 def change_operand(case: Case, values: Values) -> str:
-    """One use of a tensor reads another one: earlier, new, or with a dim of 1."""
+    """Replaces an operand of a node with another tensor: an earlier one, a new input, one with a dim of 1, or one of
+    another rank."""
     r = case.rng
     drawn = _draw_use(case, values)
     if not drawn:

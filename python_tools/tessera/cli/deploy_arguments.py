@@ -254,7 +254,7 @@ def _refuse_foreign(args: argparse.Namespace, known: Targets) -> None:
     if args.tf32 and is_foreign("tf32"):
         raise usage_error(f"--tf32 is for GPUs; --chip {args.chip} multiplies f32 as it is")
     if args.tune is not None and is_foreign("tune"):
-        raise usage_error(f"--tune is for GPUs; --chip {args.chip} decides nothing by measuring")
+        raise usage_error(f"--tune is for GPUs; --chip {args.chip} does not choose kernels by measuring")
     if args.tune is not None and (args.tune < 1 or args.plan):
         raise usage_error("--tune takes a number that is at least 1, and excludes --plan, because it creates a plan")
     for flag, given in (

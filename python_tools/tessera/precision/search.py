@@ -22,7 +22,7 @@ Types = Mapping[str, str]
 
 FIRST_STRETCHES = 8
 MOST_STRETCHES = 64
-"""Most output errors measured beyond the first ones."""
+"""Largest number of output errors that are measured after those of the first stretches."""
 SMALL_SHARE = 0.02
 """Stretches with less than this share of the error are not halved."""
 FOR_PRODUCTS = ("INT16",)

@@ -349,7 +349,7 @@ Value maxPlaces(NodeImporter &n, Value x, Value y, const Window &w) {
     return y;
   }
   Value place = largestTaps(n, x, w, out, taps);
-  // The position of the first tap of the window, which may be in the padding, and that of the channel.
+  // Add the position of the window's first tap, which may be in the padding, and then the offset of the channel.
   for (size_t d = 0; d < spatial; ++d) {
     int64_t stride = 1;
     for (size_t e = d + 1; e < spatial; ++e) {

@@ -14,8 +14,8 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-/// Returns i32(x - zero), with one zero point for all elements or one per entry of dim |axis|. |zero| is the index of
-/// an optional input.
+/// Returns i32(x) - i32(zero point), with one zero point for all elements or one per entry of dim |axis|. |zero| is the
+/// index of the optional input with the zero points.
 Value centred(NodeImporter &n, Value x, unsigned zero, int64_t axis) {
   mlir::Type element = NodeImporter::elementType(x);
   if (!element.isInteger(8) && !n.failed()) {
