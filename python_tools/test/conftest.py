@@ -18,7 +18,8 @@ BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", Path(__file__).resolve().parent
 
 @pytest.fixture
 def run_tool(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """run_tool("npz_tool", "dump", file): runs a command of build/bin in an own empty folder."""
+    """Returns a function: run_tool("npz_tool", "dump", file) runs a command of build/bin in a separate, empty
+    folder."""
 
     def run(name: str, *arguments: object, cwd: Path = tmp_path, **more: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -34,7 +35,8 @@ def run_tool(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 def assert_clean(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
-    """The run ended with `code`, said all `words` on stderr, and showed neither stack trace nor crash."""
+    """Checks that the run ended with `code` and printed all `words` to stderr, but neither a stack trace nor a
+    crash."""
     text = result.stderr
     assert result.returncode == code, f"exit code {result.returncode} instead of {code}:\n{text}\n{result.stdout}"
     assert "Traceback" not in text and "Assertion" not in text and "Stack dump" not in text, text

@@ -135,7 +135,7 @@ def test_what_fails_in_a_worker_is_raised_here(pool: Pool) -> None:
 
 
 def _die(task: bytes, when: str) -> int:
-    """The worker is gone at once, or when it has sent a part of its answer."""
+    """Kills the worker, immediately or after it has sent a part of its answer."""
 
     def send_a_part(pipe: Connection, answer: memoryview) -> None:
         os.write(pipe.fileno(), struct.pack("!i", 1 << 26) + bytes(1000))

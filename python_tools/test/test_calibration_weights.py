@@ -100,7 +100,7 @@ def test_transposed_convolution_that_was_quantised_before_is_exact() -> None:
 
 
 def loss_of_transposed(x: np.ndarray, w: np.ndarray, methods: tuple[str, ...]) -> float:
-    """Mean squared error of the outputs by weights in int8, of samples x [samples, 1, C, H, W]."""
+    """Returns the mean squared error of the outputs that int8 weights cause, for samples x [samples, 1, C, H, W]."""
     product, quantised = Product("y", "x", "conv_transpose", w), x.astype(np.float32)
     _calibration.fake_quantise(quantised.reshape(-1), WAY.scale, WAY.zero_point, WAY.lowest, 127)
     rounded = round_weights(product, statistics(product, x), methods)
@@ -155,7 +155,7 @@ def statistics(product: Product, x: np.ndarray) -> Statistics:
 
 @pytest.fixture
 def layer() -> tuple[Product, np.ndarray]:
-    """A matmul whose inputs are correlated and have a mean, as those behind a rectifier."""
+    """Returns a matmul, and inputs like those after a Relu: correlated and with a nonzero mean."""
     generator = np.random.default_rng(3)
     mixing = generator.normal(size=(6, 48))
     x = np.maximum(generator.normal(size=(8, 200, 6)) @ mixing * 0.2 + 0.1 * generator.normal(size=(8, 200, 48)), 0)
@@ -236,7 +236,7 @@ def test_inputs_that_never_change(scale: float) -> None:
 
 
 def alone_error(product: Product, x: np.ndarray, rounded) -> float:
-    """Mean square of the outputs' error, with float inputs."""
+    """Returns the mean squared error of the outputs for float inputs."""
     scales = np.repeat(rounded.scales, 32 if rounded.scales.shape[1] == 2 else 48, axis=1)[:, :48].astype(np.float64)
     flat = x.reshape(-1, 48)
     return float(np.mean(np.square(flat @ (rounded.integers * scales - product.weight).T)))

@@ -21,7 +21,7 @@ from tessera.progress import Report
 
 @pytest.fixture
 def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """compiler("shell text"): the next run executes this instead."""
+    """Returns a function: compiler("shell text") makes the next runs execute this script instead of the compiler."""
 
     def install(text: str) -> None:
         path = tmp_path / "fake-compile"

@@ -50,7 +50,7 @@ def spec(letterbox: bool = False) -> InputSpec:
 
 
 def shares(letterbox: bool) -> np.ndarray:
-    """The true boxes and one that is none, as shares of the input."""
+    """Returns the true boxes and a false one, as fractions of the input."""
     ratio = 32 / 60
     scale = np.float32([ratio / 96, ratio / 32] if letterbox else [1 / 120, 1 / 60])
     corners = np.float32([[x, y, x + w, y + h] for (x, y, w, h), _ in TRUTH] + [[80, 2, 90, 12]])
@@ -108,7 +108,7 @@ def in_pixels() -> np.ndarray:
 
 
 def centred() -> np.ndarray:
-    """The true boxes as centre and size in pixels, and their classes' scores."""
+    """Returns the true boxes as centre and size in pixels, with the scores of their classes."""
     corners = in_pixels()
     classes = np.eye(2, dtype=np.float32)[[cls for _, cls in TRUTH]] * 0.9
     return np.concatenate([(corners[:, :2] + corners[:, 2:]) / 2, corners[:, 2:] - corners[:, :2], classes], 1)
@@ -118,7 +118,7 @@ CELLS = 12 * 4 + 6 * 2 + 3 * 1
 
 
 def rows_of(count: int, rows: np.ndarray) -> np.ndarray:
-    """[1,count,n]: `rows`, spread, and zeros."""
+    """Returns [1,count,n]: `rows` at every seventh place, and zeros elsewhere."""
     every = np.zeros((1, count, rows.shape[1]), np.float32)
     every[0, 3 : 3 + 7 * len(rows) : 7] = rows
     return every

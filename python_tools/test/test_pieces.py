@@ -15,7 +15,8 @@ pytest.importorskip("onnxruntime")
 
 
 def network(path: Path) -> Path:
-    """A chain with a branch that skips far, an If that reads from outside, and a constant that two pieces read."""
+    """Writes a chain of matmuls with a long skip connection, an If that reads tensors of the outer graph, and a
+    constant that two pieces read."""
     from onnx import TensorProto, helper, numpy_helper
 
     def value(name: str, shape: list) -> object:

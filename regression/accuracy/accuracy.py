@@ -55,7 +55,7 @@ class Cell:
 
 
 def judge_of(case: Case, like: AnyModel, scratch: Path) -> tuple[Callable[[AnyModel], Mapping[str, float]], Scale]:
-    """(figures of a model with the one that counts first, the scale of that figure)."""
+    """Returns a function that computes the scores of a model, the main one first, and the scale of the main score."""
     told = case.quantised
     data = (
         together([data_path(path) for path in told["data"]], scratch)
@@ -74,7 +74,7 @@ def judge_of(case: Case, like: AnyModel, scratch: Path) -> tuple[Callable[[AnyMo
 
 
 def together(files: list[Path], scratch: Path) -> Path:
-    """A folder with these files."""
+    """Returns a folder with links to these files."""
     folder = scratch / "data"
     folder.mkdir()
     for file in files:
@@ -83,7 +83,7 @@ def together(files: list[Path], scratch: Path) -> Path:
 
 
 def row_of(build: builds.Build, columns: list[str], with_peers: bool, report: Report, scratch: Path) -> list[Cell]:
-    """All precisions of one model."""
+    """Measures one model in all precisions."""
     case = build.case
     like = any_model.open_model(build.deploy("F32").bmodel, report, 2)
     figures, scale = judge_of(case, like, scratch)
@@ -186,7 +186,7 @@ def main() -> int:
 
 
 def tell(case: Case, row: list[Cell]) -> None:
-    """One line a precision, as soon as the model is through."""
+    """Prints one line per precision when a model is finished."""
     print(f"\n{case.name}: {case.quantised['judge']}", flush=True)
     for cell in row:
         what = cell.error or f"{cell} {cell.bytes / 1e6:6.2f} MB  {cell.note}"
@@ -194,7 +194,7 @@ def tell(case: Case, row: list[Cell]) -> None:
 
 
 def table_of(rows: Mapping[str, list[Cell]]) -> list[tuple[str, ...]]:
-    """A line a model: figure and, in brackets, what was won or lost in points."""
+    """Returns one line per model: the score and, in brackets, its change in points."""
     columns = list(dict.fromkeys(cell.column for row in rows.values() for cell in row))
     lines = [("model", "figure", *columns)]
     for name, row in rows.items():

@@ -84,7 +84,7 @@ class Build:
         )
 
     def deploy(self, column: str, chip: str = "x86") -> Built:
-        """The case in a precision; raises RuntimeError with what the command said."""
+        """Deploys the case in a precision, at most once. Raises RuntimeError with the message of the command."""
         if (column, chip) not in self._built:
             flags = COLUMNS[column] + (self._search() if column == TARGET else [])
             table = self._calibrated(column if column in ALONE else "INT8") if "{table}" in flags else None
@@ -138,7 +138,7 @@ class Build:
         return ["--target", COSINE_TARGET, "--data", str(data if data.is_dir() else self.samples), *threads]
 
     def _scorer(self) -> Path:
-        """A judge as a user writes one: points of agreement with the f32 model."""
+        """Writes a judge as a user-defined scorer: points of agreement with the f32 model."""
         path = self._folder / "scorer.py"
         path.write_text(
             SCORER.format(
@@ -160,7 +160,7 @@ class Build:
 
 
 def _note(document: dict) -> str:
-    """Share of the multiplications on integers, and what a search took."""
+    """Returns the share of the multiplications that are integer, or the result and the cost of a search."""
     if found := document.get("search"):
         return (
             f"{100 * found['not_int8_products']:.1f} % of the MACs above int8, {len(found['ops'])} ops; "

@@ -36,7 +36,7 @@ def available() -> dict[str, str]:
 
 
 def quietly(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Without the progress that the peers print."""
+    """Wraps `make` so that the peers do not print their progress."""
 
     def made(*arguments: object) -> Any:
         logging.disable(logging.WARNING)

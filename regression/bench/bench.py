@@ -36,7 +36,7 @@ RIGHT = (2, 4, 5, 6, 7)  # columns of numbers
 
 
 def answer_in_f32(onnx: Path, inputs: Path, folder: Path) -> dict[str, np.ndarray]:
-    """The first peer's outputs in f32, what everyone's are compared with; {} without a peer."""
+    """Returns the f32 outputs of the first peer, with which all outputs are compared; {} if no peer is installed."""
     engine = next((engine for engine in ENGINES["f32"][1:] if installed(engine)), "")
     if not engine:
         return {}
@@ -46,7 +46,7 @@ def answer_in_f32(onnx: Path, inputs: Path, folder: Path) -> dict[str, np.ndarra
 
 
 def agreement(result: Result, answer: dict[str, np.ndarray], precision: str) -> str:
-    """How far an engine's outputs are from the answer, in words."""
+    """Returns a text that says whether the outputs of an engine agree with the answer."""
     if not result.outputs or not answer:
         return "not compared"
     comparison = compare.compare(result.outputs, answer, tolerances.DEFAULT[precision.upper()])

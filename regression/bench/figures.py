@@ -39,7 +39,7 @@ class Memory:
 
 
 def measure_memory(build: Path, bmodel: Path) -> Memory:
-    """The peak of bmrt_bench, which is at least what is resident afterwards."""
+    """Measures the peak memory of bmrt_bench, an upper bound of the memory that stays resident."""
     import tessera.runtime as rt
 
     bench = subprocess.run(

@@ -51,8 +51,8 @@ class Measured:
 
 
 def choose(given: Sequence[str], models: str | None, folder: Path) -> list[Measured]:
-    """given: FILE or FILE:SHAPES each. models: "zoo", or a folder with a model in each of its folders. folder: where
-    the zoo's are kept."""
+    """Returns the models to measure. given: FILE or FILE:SHAPES. models: "zoo", or a folder that has a subfolder for
+    each model. folder: the folder for the networks of the zoo."""
     found = [_file(text) for text in given]
     if models == ZOO:
         found += _zoo(folder)
@@ -90,7 +90,7 @@ def _kinds(path: Path) -> dict[str, registry.Input] | None:
 
 
 def _zoo(root: Path) -> list[Measured]:
-    """The networks of regression/zoo/networks/full_size.py; those that are not yet in `root` are exported."""
+    """Returns the networks of regression/zoo/networks/full_size.py, after exporting those that are not in `root`."""
     networks = registry.full_size_networks()
     files = {network.name: root / f"{network.name}.{network.exporters[0]}" / "model.onnx" for network in networks}
     missing = [f"{n.name}:{n.exporters[0]}" for n in networks if not files[n.name].is_file()]

@@ -63,7 +63,7 @@ STORAGE_TYPES: dict[int, tuple[int, str, tuple[int, ...]]] = {
 
 
 def _unpack(proto: onnx.TensorProto) -> np.ndarray:
-    """The tensor of a storage type as Tessera's inputs and outputs hold it: one byte per element."""
+    """Unpacks a tensor of a storage type into one byte per element, as the inputs and outputs of Tessera hold it."""
     bits, dtype, _ = STORAGE_TYPES[proto.data_type]
     packed = np.frombuffer(proto.raw_data, np.uint8) if proto.raw_data else np.array(proto.int32_data, np.uint8)
     numbers = (packed[:, None] >> np.arange(0, 8, bits, dtype=np.uint8)) & ((1 << bits) - 1)
@@ -75,7 +75,7 @@ def _unpack(proto: onnx.TensorProto) -> np.ndarray:
 
 
 def _tensor(content: bytes, element: int, what: str) -> np.ndarray:
-    """The array of a .pb file for a value of ONNX element type `element` (bfloat16 comes as float32)."""
+    """Reads the array of a .pb file for a value of the ONNX element type `element`; bfloat16 becomes float32."""
     if element in STORAGE_TYPES:
         return _unpack(onnx.TensorProto.FromString(content))
     try:
@@ -121,7 +121,7 @@ def read_set(model: onnx.ModelProto, files: Mapping[str, bytes]) -> DataSet:
 
 
 def freeze(model: onnx.ModelProto, name: str, value: np.ndarray) -> onnx.ModelProto:
-    """The model with an input made a constant."""
+    """Returns the model with an input replaced by a constant."""
     frozen = onnx.ModelProto()
     frozen.CopyFrom(model)
     for i, declared in enumerate(frozen.graph.input):

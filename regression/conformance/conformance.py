@@ -156,12 +156,13 @@ def reason(outcome: Outcome) -> str:
 
 
 def passed_as_they_are(outcomes: dict[str, dict[str, Outcome]], engine: str) -> int:
-    """How many tests passed without an input that was made a constant."""
+    """Returns how many tests passed without replacing an input by a constant."""
     return sum(by_engine[engine].kind == PASSED and by_engine[engine].as_it_is for by_engine in outcomes.values())
 
 
 def read_table(path: Path) -> dict[str, tuple[str, str]]:
-    """Test -> (engine or "all", reason), of a file of `[engine] reason` lines, each followed by its tests."""
+    """Reads a file of lines `[engine] reason`, each followed by its tests. Returns {test: (engine or "all",
+    reason)}."""
     table: dict[str, tuple[str, str]] = {}
     entry = ("", "")
     for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -196,7 +197,7 @@ def write_refusals(outcomes: dict[str, dict[str, Outcome]]) -> None:
 
 
 def expected(table: dict[str, tuple[str, str]], name: str, engine: str) -> str:
-    """The reason that a table gives for a test on an engine; "" = none."""
+    """Returns the reason that a table states for a test on an engine, or ""."""
     holder, why = table.get(name, ("", ""))
     return why if holder == "all" or engine.startswith(holder or "?") else ""
 

@@ -119,7 +119,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def _neighbours(values: Iterable[float], count: int = 3) -> Array:
-    """`values` as f32, and `count` numbers on each side of them, with both signs."""
+    """Returns `values` as f32 with `count` neighbours on each side of each value, all with both signs."""
     middle = np.array(list(values), np.float32)
     found = [middle]
     for direction in (np.float32(-np.inf), np.float32(np.inf)):
@@ -139,14 +139,14 @@ THRESHOLDS = (
 
 
 def _mantissas(generator: np.random.Generator, block: int, count: int, bits: int) -> Array:
-    """`count` mantissas: zeros in the first block, ones in the second, else random."""
+    """Returns `count` mantissas: all bits 0 in the first block, all bits 1 in the second, random in other blocks."""
     if block < 2:
         return np.full(count, block * ((1 << bits) - 1), np.uint64)
     return generator.integers(0, 1 << bits, count, np.uint64)
 
 
 def singles(block: int) -> Array:
-    """f32 of every exponent and sign; the first block has the special values, too."""
+    """Returns f32 values of every exponent and both signs; the first block also contains the special values."""
     generator = np.random.default_rng(block)
     bits = _mantissas(generator, block, 255, 23) | (np.arange(255, dtype=np.uint64) << 23)
     every = bits.astype(np.uint32).view(np.float32)
@@ -183,7 +183,7 @@ POWERS = (*range(-40, 41), *np.arange(-4.5, 5), 0.1, -0.0, np.inf, -np.inf, np.n
 
 
 def _with_pairs(x: Array, block: int, precision: str) -> dict[str, Array]:
-    """x, and pairs a and b of what it holds; b has exponents of powers, too."""
+    """Returns x, and pairs (a, b) of its values. Some values of b are exponents that are interesting for powers."""
     generator = np.random.default_rng(block)
     a, b = generator.permutation(x), generator.permutation(x)
     b[::3] = generator.choice(np.array(POWERS, x.dtype), len(b[::3]))
@@ -194,8 +194,8 @@ def _with_pairs(x: Array, block: int, precision: str) -> dict[str, Array]:
 
 
 def arguments(precision: str, blocks: int) -> dict[str, Array]:
-    """The arguments of the network, in blocks; of 16 bits all numbers, or, for less than 16 blocks, a part of them, as
-    f32."""
+    """Returns the arguments of the network as f32 or f64. A 16-bit type gets all its values, or a part of them if
+    `blocks` is below 16."""
     if precision in ("F16", "BF16"):
         bits = np.arange(1 << 16, dtype=np.uint16)
         x = bits.view(np.float16).astype(np.float32) if precision == "F16" else _from_bf16(bits)
@@ -295,7 +295,7 @@ def _operands(name: str, given: Mapping[str, Array]) -> list[Array]:
 
 
 def definition_of(name: str, given: Mapping[str, Array]) -> Array:
-    """The results in extended precision."""
+    """Computes the results in extended precision."""
     with np.errstate(all="ignore"):
         return FUNCTIONS[name].definition(*_operands(name, given))
 

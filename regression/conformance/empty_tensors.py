@@ -36,7 +36,8 @@ Shape = tuple[int, ...]
 
 
 def shapes_of(rank: int) -> list[Shape]:
-    """All shapes of 0, 1 and 2 up to rank 2; beyond, a 0 at every place."""
+    """Returns all shapes with dims 0, 1 and 2 up to rank 2; for higher ranks, shapes with a 0 at each place and some
+    others."""
     if rank <= 2:
         return list(itertools.product((0, 1, 2), repeat=rank))
     full = [2, 1] * 3
@@ -55,7 +56,7 @@ class Case:
     outputs: list[str] = field(default_factory=list)
 
     def given(self, shape: Shape, kind: type = np.float32) -> str:
-        """An input that one op has read before this case's op does."""
+        """Adds an input. In some cases the result is not the input itself, but an op on it."""
         name = f"{self.name}.x{len(self.inputs)}"
         size = int(np.prod(shape))
         self.inputs[name] = (np.linspace(0.25, 1.5, size) if size else np.zeros(0)).reshape(shape).astype(kind)
@@ -278,7 +279,7 @@ FAMILIES = (elementwise, reductions, moves, products, windows)
 
 
 def groups(only: str, ranks: Sequence[int] = range(7), every: int = 1) -> Iterator[list[Case]]:
-    """The cases in lists that share a model; those in which no op computes are alone. every: takes each Nth case."""
+    """Yields lists of cases that share a model; a case in which no op computes is alone. every: takes each Nth case."""
     shapes = [shape for rank in ranks for shape in shapes_of(rank)]
 
     def take(cases: Iterator[Case]) -> list[Case]:

@@ -27,7 +27,7 @@ def _scalar(net: QuantisedNetwork, value: float) -> str:
 
 
 def _with(kind: str, value: float, first: bool = False) -> Function:
-    """An operation with a constant, which is the first operand or the second one."""
+    """Returns a function that adds an operation with a constant as its first or second operand."""
 
     def build(net: QuantisedNetwork, x: str) -> str:
         other = _scalar(net, value)
@@ -121,7 +121,7 @@ def draw_function(net: QuantisedNetwork, value: str) -> str:
 
 
 def _beside(net: QuantisedNetwork, shape: tuple[int, ...]) -> str:
-    """A second operand for a value of that shape, which it does not enlarge."""
+    """Returns a second operand for a value of this shape that broadcasts to it."""
     r = net.rng
     kind = r.choice(["same", "same", "same", "new", "new", "broadcast", "channels", "scalar"])
     other = net.pick(lambda s: s == shape) if kind == "same" else None

@@ -13,8 +13,8 @@ _NOTHING = 0  # PROT_NONE
 
 
 def guarded(array: np.ndarray, at_end: bool = True) -> np.ndarray:
-    """A copy that ends right before an inaccessible page, so that it is aligned to its elements alone; not `at_end`:
-    one that begins right behind it."""
+    """Returns a copy that ends right before an inaccessible page, so that it is aligned to its elements only. Without
+    `at_end`, the copy begins right after an inaccessible page."""
     page = mmap.PAGESIZE
     inside = max(page, -(-array.nbytes // page) * page)
     memory = mmap.mmap(-1, inside + 2 * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

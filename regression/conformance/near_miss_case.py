@@ -48,7 +48,7 @@ class Case:
         return name
 
     def either(self, kind: str, a: str, b: str) -> str:
-        """A commutative op with its operands in any order."""
+        """Adds a commutative op with its operands in random order."""
         return self.op(kind, *self.rng.sample([a, b], 2))
 
     def square(self, x: str) -> str:

@@ -34,7 +34,7 @@ WORDS = [
 
 
 def _ints_nearby(case: Case, values: list[int]) -> list[int]:
-    """A list of integers with one of them changed, exchanged, dropped or added."""
+    """Returns a list of integers with one entry changed, exchanged, dropped or added."""
     r, values = case.rng, list(values)
     form = r.choice(["step", "step", "exchange", "drop", "add"]) if values else "add"
     i = r.randrange(max(len(values), 1))
@@ -171,7 +171,7 @@ def change_operator(case: Case, values: Values) -> str:
 
 
 def add_reader(case: Case, values: Values) -> str:
-    """An intermediate is an output, or read once more by a node or by the end."""
+    """Makes an intermediate tensor an output, or adds a node that reads it."""
     r = case.rng
     name = r.choice([name for node in case.nodes for name in node.output])
     form = r.choice(["output", "node", "end"])
@@ -187,7 +187,7 @@ def add_reader(case: Case, values: Values) -> str:
 
 
 def insert_node(case: Case, values: Values) -> str:
-    """A node between a tensor and one of its readers."""
+    """Inserts a node between a tensor and one of its readers."""
     r = case.rng
     drawn = _draw_use(case, values)
     if not drawn:
@@ -216,7 +216,7 @@ def insert_node(case: Case, values: Values) -> str:
 
 
 def change_input(case: Case, values: Values) -> str:
-    """A dim of an input is 1, or there is one dim more or less."""
+    """Changes a dim or the rank of an input."""
     r = case.rng
     name = r.choice(list(case.inputs))
     before = case.inputs[name].shape
@@ -253,7 +253,7 @@ CHANGES: list[Change] = [
 
 
 def changed(case: Case, values: Values) -> tuple[Case, str]:
-    """A copy with one thing changed, and what that is; "" where the draw did not fit."""
+    """Returns a copy of the case with one random change, and a description of it; "" if the change was not possible."""
     other = copy.copy(case)
     other.nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in case.nodes]
     other.constants, other.inputs, other.outputs = dict(case.constants), dict(case.inputs), list(case.outputs)
@@ -261,7 +261,7 @@ def changed(case: Case, values: Values) -> tuple[Case, str]:
 
 
 def widened(case: Case) -> Case:
-    """The case in double precision."""
+    """Returns the case in double precision."""
     other = copy.copy(case)
     wide = {np.dtype(np.float32): np.float64}
     for name in ("constants", "inputs"):

@@ -160,7 +160,7 @@ def cuts(c: Case) -> Sequence[str]:
 
 @pattern()
 def viewed_sum(c: Case) -> Sequence[str]:
-    """A sum between a view with other dims of one and the way back."""
+    """Returns a sum between a reshape that adds dims of size 1 and the reverse reshape."""
     x = c.op("Reshape", c.input(2, 3, 4), c.ints(1, 2, 3, 1, 4))
     x = c.either("Add", x, c.weights(*c.rng.choice([(4,), (3, 1, 4), (2, 3, 1, 4), (1, 2, 1, 1, 1)])))
     return [c.op("Reshape", x, c.ints(2, 3, 4))]
@@ -168,7 +168,7 @@ def viewed_sum(c: Case) -> Sequence[str]:
 
 @pattern()
 def upsampled(c: Case) -> Sequence[str]:
-    """Nearest pixels twice, by Resize or by repeating, then a convolution."""
+    """Returns a 2x upsampling, by Resize or by repeating, followed by a convolution."""
     x = c.input(1, 2, 3, 4)
     if c.rng.random() < 0.5:
         modes = {"mode": c.rng.choice(["nearest", "linear"]), "coordinate_transformation_mode": "asymmetric"}
@@ -200,7 +200,7 @@ def einsum(c: Case) -> Sequence[str]:
 
 @pattern()
 def pooled(c: Case) -> Sequence[str]:
-    """Global means in several forms, then a product."""
+    """Returns a global mean in one of several forms, followed by a matmul."""
     x, form = c.input(2, 4, 3, 5), c.rng.randrange(3)
     if form == 0:
         x = c.op("Flatten", c.op("GlobalAveragePool", x))

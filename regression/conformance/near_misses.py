@@ -81,7 +81,8 @@ def run_onnxruntime(case: Case, every_tensor: bool = False) -> tuple[Values, Val
 
 
 def draw(name: str, seed: int) -> Drawn:
-    """The case of a seed: every eighth is the pattern itself, every eighth has two changes, the others have one."""
+    """Draws the case of a seed. Of eight seeds, one gives the unchanged pattern, one gives two changes, and six give
+    one."""
     build, _ = PATTERNS[name]
     case = Case(zlib.crc32(f"{name} {seed}".encode()))
     case.outputs = list(build(case))
@@ -170,7 +171,8 @@ def run_group(group: Sequence[tuple[str, int]], isa: str, keep: Path | None) -> 
 def run_cases(
     which: Sequence[tuple[str, int]], jobs: int, keep: Path | None = None, isa: str | None = None
 ) -> Iterator[str]:
-    """The faults of the cases (pattern, seed); the instruction sets take turns unless `isa` names one."""
+    """Yields the faults of the cases (pattern, seed). The groups alternate between instruction sets unless `isa` names
+    one."""
     groups = [which[i : i + CASES_PER_MODEL] for i in range(0, len(which), CASES_PER_MODEL)]
     isas = [isa] if isa else supported_isas()
     turns = [isas[-1 - i % len(isas)] for i in range(len(groups))]
@@ -180,7 +182,7 @@ def run_cases(
 
 
 def cases_of(patterns: Iterable[str], first: int, count: int) -> list[tuple[str, int]]:
-    """`count` cases, taken from the patterns by turns from seed `first` on."""
+    """Returns `count` cases that alternate between the patterns, with seeds from `first` on."""
     names = list(patterns)
     return [(names[i % len(names)], first + i // len(names)) for i in range(count)]
 

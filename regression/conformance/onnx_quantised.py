@@ -76,8 +76,8 @@ def run_onnxruntime(model: onnx.ModelProto, inputs: dict[str, np.ndarray], optim
 
 
 def forms(path: Path, folder: Path) -> Iterator[tuple[str, onnx.ModelProto]]:
-    """The model as onnxruntime quantises it: operators or pairs, activations and weights of either sign, per channel
-    or not."""
+    """Yields the model as onnxruntime quantises it: with quantised operators or QDQ pairs, with signed or unsigned
+    activations and weights, per tensor or per channel."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -158,7 +158,8 @@ def run_tessera(compiler: Compiler, path: Path, inputs: dict[str, np.ndarray], e
 def differences(
     cut_model: CutModel, got: dict[str, np.ndarray], want: dict[str, np.ndarray]
 ) -> dict[str, tuple[int, int, int]]:
-    """By operator: integers compared, of these differing, largest difference in steps."""
+    """Returns, by operator: the number of integers compared, how many of them differ, and the largest difference in
+    steps."""
     result: dict[str, tuple[int, int, int]] = {}
     for name, expected in want.items():
         if expected.dtype == np.float32:
