@@ -141,7 +141,9 @@ llvm::json::Array describe(ArrayRef<quant::TensorForm> forms) {
                                       {"scale", form.scale},
                                       {"zero_point", form.zeroPoint},
                                       {"lowest", form.lowest},
-                                      {"highest", form.highest}});
+                                      {"highest", form.highest},
+                                      {"attention", llvm::json::fixUTF8(form.attention)},
+                                      {"attention_products", form.attentionProducts}});
   }
   return list;
 }

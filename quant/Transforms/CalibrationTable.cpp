@@ -120,6 +120,7 @@ Expected<CalibrationTable> CalibrationTable::load(StringRef path) {
     sys::path::replace_extension(beside, "safetensors");
     table.weights = beside.str().str();
   }
+  table.decidesTypes = head.optionalFlag("decides_types").value_or(false);
   const json::Array *lines = head.array("tensors");
   if (Error error = head.finish()) {
     return error;

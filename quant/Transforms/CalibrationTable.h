@@ -58,6 +58,8 @@ public:
   /// are none.
   const std::string &weightsPath() const { return weights; }
   const std::string &weightsHash() const { return weightsDigest; }
+  /// The lines say which tensors get 16 bits or f32, so the quantiser widens none for their measured errors.
+  bool decidesTypes = false;
 
 private:
   std::string file, model, hash, networkHash, weights, weightsDigest;

@@ -50,7 +50,8 @@ public:
     auto rangeOf = [&](Value v) { return table.find(names.lookup(v)); };
     auto nameOf = [&](Value v) { return names.lookup(v); };
     assignForms(
-        {function, ops, choices.standard, !table.weightsPath().empty(), quantized, kindOf, choiceOf, rangeOf, nameOf},
+        {function, ops, choices.standard, !table.weightsPath().empty(), table.decidesTypes, quantized, kindOf, choiceOf,
+         rangeOf, nameOf},
         decisions);
     return std::move(decisions);
   }

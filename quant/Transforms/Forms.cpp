@@ -70,7 +70,9 @@ public:
         weigh(v, group);
       }
     });
-    widenWorst();
+    if (!question.decidesTypes) {
+      widenWorst();
+    }
     forEachTensor([&](Value v) { limitLevels(v, groups[leader(v)]); });
     forEachTensor([&](Value v) { decisions.tensors.insert({v, formOf(groups[leader(v)])}); });
     listWideOps();

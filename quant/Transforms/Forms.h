@@ -13,6 +13,7 @@ struct FormQuestion {
   llvm::ArrayRef<mlir::Operation *> ops; ///< in program order
   Precision standard;
   bool learnedWeights;                          ///< the calibration table may replace weights
+  bool decidesTypes;                            ///< the calibration table says which tensors are wide
   const llvm::DenseSet<mlir::Value> &quantized; ///< the tensors that become integers
   llvm::function_ref<OpKind(mlir::Operation *)> kindOf;
   llvm::function_ref<const Choice *(mlir::Operation *)> choiceOf; ///< null if the op has no line

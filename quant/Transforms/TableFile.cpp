@@ -109,12 +109,17 @@ double ObjectReader::number(StringRef key) {
 }
 
 bool ObjectReader::flag(StringRef key) {
-  const json::Value *value = find(key, true);
+  find(key, true);
+  return optionalFlag(key).value_or(false);
+}
+
+std::optional<bool> ObjectReader::optionalFlag(StringRef key) {
+  const json::Value *value = find(key, false);
   std::optional<bool> flag = value ? value->getAsBoolean() : std::nullopt;
   if (value && !flag) {
     expected(key, *value, "true or false");
   }
-  return flag.value_or(false);
+  return flag;
 }
 
 const json::Array *ObjectReader::array(StringRef key) {

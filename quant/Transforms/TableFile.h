@@ -25,6 +25,7 @@ public:
   std::string text(llvm::StringRef key);
   double number(llvm::StringRef key); ///< rejects values that are not finite
   bool flag(llvm::StringRef key);
+  std::optional<bool> optionalFlag(llvm::StringRef key);
   std::optional<double> optionalNumber(llvm::StringRef key);
   std::optional<int64_t> optionalInteger(llvm::StringRef key, int64_t low, int64_t high);
   std::optional<std::string> optionalText(llvm::StringRef key);

@@ -28,6 +28,29 @@ TensorForm formOf(top::QuantizeOp q, StringRef name) {
   return form;
 }
 
+StringRef nameOf(Value v) {
+  auto argument = dyn_cast<BlockArgument>(v);
+  return argument ? top::getInputName(argument) : top::getTensorName(v);
+}
+
+int64_t countProducts(top::AttentionOp op) {
+  auto q = cast<RankedTensorType>(op.getQ().getType()), v = cast<RankedTensorType>(op.getV().getType());
+  const int64_t keys = v.getDimSize(v.getRank() - 2), depth = q.getDimSize(q.getRank() - 1);
+  const int64_t rows = q.getNumElements() / std::max<int64_t>(depth, 1);
+  return rows * keys * (depth + v.getDimSize(v.getRank() - 1));
+}
+
+/// Notes in the forms of its operands that `op` reads them.
+void addReader(top::AttentionOp op, std::vector<TensorForm> &forms) {
+  for (Value operand : op->getOperands().take_front(3)) {
+    auto form = llvm::find_if(forms, [&](const TensorForm &each) { return each.name == nameOf(operand); });
+    if (form != forms.end()) {
+      form->attention = nameOf(op.getQ()).str();
+      form->attentionProducts = countProducts(op);
+    }
+  }
+}
+
 /// Returns the f32 constant that `op` computes from an i8 constant with one scale per index of one dim.
 Value dequantized(OpBuilder &builder, top::DequantizeOp op) {
   auto type = cast<RankedTensorType>(op.getType());
@@ -82,6 +105,9 @@ std::vector<TensorForm> Undo::run() {
       continue;
     }
     if (auto attention = dyn_cast<top::AttentionOp>(op)) {
+      if (attention.getLevels()) {
+        addReader(attention, forms);
+      }
       attention.removeLevelsAttr();
     } else if (auto dq = dyn_cast<top::DequantizeOp>(op)) {
       auto q = dq.getX().getDefiningOp<top::QuantizeOp>();
@@ -96,7 +122,7 @@ std::vector<TensorForm> Undo::run() {
       if (Attribute names = q->getAttr(top::TopDialect::kOutputsAttr); names && !argument) {
         v.getDefiningOp()->setAttr(top::TopDialect::kOutputsAttr, names);
       }
-      StringRef name = argument ? top::getInputName(argument) : top::getTensorName(v);
+      StringRef name = nameOf(v);
       if (!name.empty()) {
         forms.push_back(formOf(q, name));
       }

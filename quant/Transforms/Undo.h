@@ -12,6 +12,8 @@ struct TensorForm {
   std::string name;
   float scale;
   int64_t zeroPoint, lowest, highest;
+  std::string attention;         ///< q of the attention that reads the tensor as q, k or v; these have no i16 form
+  int64_t attentionProducts = 0; ///< multiplications of that attention
 };
 
 /// Removes the pairs that quantizeFunction inserted into a function. The result computes in float, with the weights,

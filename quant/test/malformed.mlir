@@ -9,6 +9,8 @@
 // FORMAT: error: '{{.*}}format.json': "format" is not "tessera-calibration"; make a new one with run_calibration
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/version.json 2>&1 | FileCheck %s --check-prefix=VERSION
 // VERSION: error: '{{.*}}version.json': "version" is 2, this program reads version 1
+// RUN: not tessera-opt %s --top-quantize=calibration-table=%t/decides.json 2>&1 | FileCheck %s --check-prefix=DECIDES
+// DECIDES: error: '{{.*}}decides.json': "decides_types" is "yes", expected true or false
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/unknown_key.json 2>&1 | FileCheck %s --check-prefix=UNKNOWN_KEY
 // UNKNOWN_KEY: error: '{{.*}}unknown_key.json': tensor 'x': unknown key "treshold"; allowed are dtype, error, largest, max, method, min, name, scale, symmetric, threshold, weight_terms, zero_point
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/missing.json 2>&1 | FileCheck %s --check-prefix=MISSING
