@@ -39,6 +39,11 @@ this many more bytes."""
 STUBBORN = 0.1
 """A tensor that leaves more than this share of the allowed squared error with 16 bits alone needs f32: its values span
 more than integers can hold, e.g. powers that a logarithm reads."""
+NO_GAIN = 0.95
+"""Share of f32's time at which the repaired products save less than the casts between them cost."""
+UNSEEN = 1 / 15
+"""Share of the allowed error that the samples may show if they do not contain what the model looks for: inputs that do
+contain it cost several times as much (quant/RATIONALE.md)."""
 LOOKED_AT = 2
 """Number of samples on which the rounded weights of each op and the 16 bits of each tensor are measured."""
 
@@ -62,6 +67,11 @@ class Repaired:
     chip: str = ""
 
 
+def allowed(table: Table, max_error: float, at_any_price: bool) -> float:
+    """Returns the output error above which the model of `table` is repaired."""
+    return max_error * UNSEEN if table.same_answers and not at_any_price else max_error
+
+
 def repair(
     trial: Trial,
     observed: Observed,
@@ -75,24 +85,27 @@ def repair(
     stretches: Sequence[Stretch] = (),
     speed: Speed | None = None,
 ) -> Repaired:
-    """Returns the table of `way`, repaired if its model's output error exceeds `max_error`, at a cost of EXTRA at most
-    unless `at_any_price`.
+    """Returns the table of `way`, repaired if its model's output error exceeds what is allowed(), at a cost
+    of EXTRA at most unless `at_any_price`.
 
     known: the result of running this model, if available. stretches: where errors are measured (gates.py). speed:
     returns tensors to f32 if their repaired readers are no faster than in f32.
     """
     bench = Bench(trial, observed, dataset, numbers, products, way, stretches)
+    max_error = allowed(way.table, max_error, at_any_price)
     now = known or bench.tried(way.table)
     if now.error <= max_error:
         return Repaired(way.table, now.error, now.error, 0.0)
     first, all_wide = now, bench.tried(way.table, "INT16")
-    table, before, floor = way.table, now.error, all_wide.error
+    # What the compiler widens by its own budget would change with every remedy.
+    table, before, floor = way.table.decided(now.wide), now.error, all_wide.error
     stubborn, of_weights, costs = dict[str, float](), floor, Costs(observed, products)
     if floor > max_error:
         squares = bench.wide_squares(all_wide)
         stubborn = {name: square for name, square in squares.items() if square > STUBBORN * max_error**2}
         of_weights = math.sqrt(max(floor**2 - sum(stubborn.values()), 0.0))
-    budget = costs.budget(math.inf if at_any_price or table.same_answers else EXTRA)
+    share = math.inf if at_any_price or table.same_answers else EXTRA
+    budget = costs.budget(share, sum(dict(now.attention.values()).values()))
     splits = True  # an expansion that was no better stays no better with more 16-bit tensors
     for _ in range(ROUNDS):
         wide = _for_tensors(table, now, costs, now.error**2 - of_weights**2, stubborn)
@@ -104,13 +117,16 @@ def repair(
         if not found or found[1].error > now.error:
             break
         table, now, budget = found[0].apply(table), found[1], found[0].left
+        if speed and (faster := speed.prefer_float(table, now)) is not table:
+            table, now = faster, bench.tried(faster)
         if now.error <= max_error:
             break
-        if any(remedy.dtype != "int16" for remedy in found[0].remedies):
+        if any(e.dtype == "float32" or e.weight_terms == 2 for e in table.tensors):
             left = sum(square for name, square in stubborn.items() if name in now.narrow or name in now.wide)
             of_weights = math.sqrt(max(bench.tried(table, "INT16").error ** 2 - left, 0.0))
-    if speed and (faster := speed.prefer_float(table, now)) is not table:
-        table, now = faster, bench.tried(faster)
+    if speed and speed.share_of_float(table, now) > NO_GAIN:
+        table = table.in_float({**now.narrow, **now.wide})
+        now = bench.tried(table)
     pairs = list(zip(way.table.tensors, table.tensors))
     tensors = tuple(new.name for old, new in pairs if old.dtype != new.dtype == "int16")
     floats = tuple(new.name for old, new in pairs if old.dtype != new.dtype == "float32")
@@ -217,10 +233,11 @@ class Costs:
             if product.input in sizes:
                 self.wide[product.input] += alone
 
-    def budget(self, share: float) -> Cost:
-        """Returns a share of all multiplications and weights, counting at least one of each so that free remedies
-        fit."""
-        return Cost(math.inf, share * max(self._all.products, 1.0), share * max(self._all.weights, 1.0))
+    def budget(self, share: float, of_attention: float) -> Cost:
+        """Returns a share of all multiplications, including those `of_attention`, and weights, counting at least one of
+        each so that free remedies fit."""
+        products = self._all.products + of_attention
+        return Cost(math.inf, share * max(products, 1.0), share * max(self._all.weights, 1.0))
 
 
 @dataclass(frozen=True)
@@ -249,8 +266,9 @@ def _for_tensors(
     with 16 bits are given.
 
     Tensors that share a quantisation, e.g. through concat and data movement, form one remedy; they are recognised by
-    equal scale and zero point. Accidental equality only makes the remedy look more expensive. all_squares: the effect
-    of all of them together; their errors add up to it only roughly, so their shares are used.
+    equal scale and zero point. Accidental equality only makes the remedy look more expensive. The operands of one
+    attention form one remedy, too: they have no 16-bit form, so the attention is computed in f32. all_squares: the
+    effect of all of them together; their errors add up to it only roughly, so their shares are used.
     """
     errors = {entry.name: (entry.error or 0.0) ** 2 for entry in table.tensors}
     wide = {name: form for name, form in now.wide.items() if name in stubborn}
@@ -263,14 +281,20 @@ def _for_tensors(
         max((stubborn if is_wide else errors).get(name, 0.0) for name in some) for (is_wide, *_), some in groups.items()
     ]
     share = max(all_squares, 0.0) / (sum(squares) or 1.0)
-
-    def remedy(names: Sequence[str], square: float) -> Remedy:
-        cost, needs_float = sum((costs.wide[name] for name in names), Cost(0.0)), any(n in stubborn for n in names)
-        return Remedy(
-            tuple(names), square * share, cost * FLOAT if needs_float else cost, "float32" if needs_float else "int16"
+    found, of_attention = list[Remedy](), dict[str, Remedy]()
+    for some, square in zip(groups.values(), squares):
+        cost, readers = sum((costs.wide[name] for name in some), Cost(0.0)), now.attention.keys() & set(some)
+        if not readers:
+            needs_float = any(name in stubborn for name in some)
+            dtype = "float32" if needs_float else "int16"
+            found.append(Remedy(tuple(some), square * share, cost * FLOAT if needs_float else cost, dtype))
+            continue
+        reader, count = now.attention[min(readers)]
+        before = of_attention.get(reader, Remedy((), 0.0, Cost(0.0, FLOAT * count)))
+        of_attention[reader] = Remedy(
+            before.names + tuple(some), before.square + square * share, before.cost + cost * FLOAT, "float32"
         )
-
-    return [remedy(some, square) for some, square in zip(groups.values(), squares)]
+    return [*found, *of_attention.values()]
 
 
 def _second_products(table: Table, squares: Mapping[str, float], costs: Costs, all_squares: float) -> list[Remedy]:

@@ -6,7 +6,7 @@ from the chip's arithmetic (`Target::rates`); x86 multiplies f32 of 3x3 convolut
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Mapping, Sequence
 
 import numpy as np
@@ -74,9 +74,7 @@ class Speed:
                 chosen.update(names)
         if not chosen:
             return table
-        return replace(
-            table, tensors=tuple(replace(e, dtype="float32") if e.name in chosen else e for e in table.tensors)
-        )
+        return table.in_float(chosen)
 
     def _count(self, product: Product) -> float:
         return self.sizes[product.name] * product.depth

@@ -22,7 +22,7 @@ import json
 import math
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -40,7 +40,16 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "tessera-calibration", 1
 DTYPES = ("int8", "int16", "float32")
 DIGEST_LENGTH = 8
-_MAY_MISS = ("sample_digests", "weights_hash", "network", "tensors_hash", "max_error", "output_error", "same_answers")
+_MAY_MISS = (
+    "sample_digests",
+    "weights_hash",
+    "network",
+    "tensors_hash",
+    "max_error",
+    "output_error",
+    "same_answers",
+    "decides_types",
+)
 _DERIVED = ("scale", "zero_point")
 _OPTIONAL = ("largest", "error", "weight_terms")
 _TOLERANCE = 1e-3
@@ -102,7 +111,8 @@ class Table:
     may be missing. tensors_hash: of the lines as written, which reveals manual edits. weights_hash: SHA-256 of the file
     beside the table (its name with .safetensors) with weights chosen by the samples; "" without one. max_error: output
     error up to which no warning is given. output_error: error of the INT8 model made with this table, on the samples,
-    if known. same_answers: outputs with the same answer on most samples.
+    if known. same_answers: outputs with the same answer on most samples. decides_types: the lines say
+    which tensors get 16 bits or f32; the compiler adds none for their measured errors.
     """
 
     model: str
@@ -119,6 +129,18 @@ class Table:
     max_error: float | None = None
     output_error: float | None = None
     same_answers: tuple[str, ...] = ()
+    decides_types: bool = False
+
+    def decided(self, wide: Collection[str]) -> "Table":
+        """Returns the table that decides all types, with 16 bits for the tensors `wide` besides those that have
+        them."""
+        lines = (replace(e, dtype="int16") if e.name in wide and e.dtype == "int8" else e for e in self.tensors)
+        return replace(self, tensors=tuple(lines), decides_types=True)
+
+    def in_float(self, names: Collection[str]) -> "Table":
+        """Returns the table with f32 for the tensors `names`."""
+        lines = (replace(e, dtype="float32") if e.name in names else e for e in self.tensors)
+        return replace(self, tensors=tuple(lines))
 
     def save(self, path: str | Path) -> None:
         """Writes one tensor per line, so that tables can be compared with diff."""
@@ -231,6 +253,8 @@ def _check_told(document: dict[str, Any], path: Path) -> None:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TesseraError(f'{path}: "same_answers" is not a list of strings')
     document["same_answers"] = tuple(names)
+    if not isinstance(document.setdefault("decides_types", False), bool):
+        raise TesseraError(f'{path}: "decides_types" is {document["decides_types"]!r}, expected true or false')
 
 
 _REDO = "make a new one with run_calibration"

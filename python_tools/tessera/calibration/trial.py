@@ -45,11 +45,13 @@ class Way:
 @dataclass(frozen=True)
 class Tried:
     """Result of a run. error: relative error of the outputs. Of simulated models, narrow: scale and zero point of
-    tensors in 8 bits; wide: scale and greatest integer of tensors in 16 bits."""
+    tensors in 8 bits; wide: scale and greatest integer of tensors in 16 bits. attention: of tensors that
+    attention reads as q, k or v, the name of its q and its number of multiplications."""
 
     error: float
     narrow: Mapping[str, tuple[float, int]]
     wide: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    attention: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
 
 class Simulated:
@@ -102,13 +104,14 @@ class Golden:
 
 @dataclass
 class Opened:
-    """A variant's open model. narrow, wide: as in Tried. worker: holds a simulated model open. squares: of its outputs
-    (output_error.py), by sample."""
+    """A variant's open model. narrow, wide, attention: as in Tried. worker: holds a simulated model open. squares: of its
+    outputs (output_error.py), by sample."""
 
     run: Run
     narrow: Mapping[str, tuple[float, int]]
     worker: Worker | None = None
     wide: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    attention: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     squares: dict[int, np.ndarray] = field(default_factory=dict)
 
 
@@ -148,7 +151,8 @@ class Trial:
                 if number not in one.squares:
                     one.squares[number] = squares_between(wanted, one.run(arrays), job.probabilities)
         found = [[one.squares[n] for n in sorted(numbers) if n in one.squares] for one in models]
-        return [Tried(math.sqrt(relative(squares)), one.narrow, one.wide) for squares, one in zip(found, models)]
+        errors = (math.sqrt(relative(squares)) for squares in found)
+        return [Tried(error, one.narrow, one.wide, one.attention) for error, one in zip(errors, models)]
 
     @property
     def _simulated(self) -> bool:
@@ -185,4 +189,6 @@ class Trial:
         }
         narrow = {f["name"]: (f["scale"], f["zero_point"]) for f in told["forms"] if f["highest"] == 127}
         wide = {f["name"]: (f["scale"], f["highest"]) for f in told["forms"] if f["highest"] > 127}
-        return Opened(partial(worker.simulate, forms=forms), narrow, worker, wide)
+        readers = ((f["name"], f["attention"], float(f["attention_products"])) for f in told["forms"])
+        attention = {name: (reader, products) for name, reader, products in readers if reader}
+        return Opened(partial(worker.simulate, forms=forms), narrow, worker, wide, attention)

@@ -113,7 +113,8 @@ def _calibrate(context: Context) -> None:
             learned, known = _learn(context, observed, dataset, state, methods, folder, choices, table, golden)
         table = replace(table, max_error=args.max_error, same_answers=tuple(mostly_alike(state.answers)))
         left = known.error if known else None
-        if known and args.quantize == "INT8" and auto and known.error > args.max_error:
+        limit = repair.allowed(table, args.max_error, args.at_any_price)
+        if known and args.quantize == "INT8" and auto and known.error > limit:
             trial = Trial(observed.model, args.quantize, tuple(_compiler_flags(args)), folder, golden)
             way = Way(table, learned, observed.factors)
             table, left = _repair(context, observed, dataset, state, choices, trial, way, known)
@@ -397,6 +398,11 @@ def _repair(
             Speed.of(chip, targets().rates[chip], products, observed.shape_of),
         )
         step.note = repair.told(found) or "none do"
+    if found.time >= 1:
+        report.warn(
+            f"int8 saves no time on {found.chip} once its outputs are exact enough, so every tensor stays f32: calibrate "
+            f"with samples that hold what the model looks for, or give --max_error {found.before:.1g} to keep int8 as it is"
+        )
     context.result["repair"] = {
         "tensors": list(found.tensors),
         "floats": list(found.floats),
