@@ -7,7 +7,6 @@
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/LoopNest.h"
 #include "codegen/Kernels/Models.h"
-#include "codegen/Kernels/Requantise.h"
 #include "codegen/Kernels/Rows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -107,75 +106,16 @@ struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::A
   }
 };
 
-/// Keeps the best k elements so far, sorted, in the results, and inserts a candidate that is better than the last of
-/// them.
 struct TopKModel : KernelInterface::ExternalModel<TopKModel, device::TopKOp> {
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     if (failed(requireRowMajor(op))) {
       return failure();
     }
     auto topk = cast<device::TopKOp>(op);
-    if (emitRankedTopK(kb, topk)) {
-      return success();
+    if (!emitRankedTopK(kb, topk)) {
+      emitSortedTopK(kb, topk);
     }
-    Type element = kb.operandType(0).getElementType();
-    AxisView view(kb.operandType(0), topk.getAxis());
-    int64_t k = topk.getK();
-    forItems(kb, view.outer * view.inner, view.axis * 8, 16384, [&](Value item) {
-      SmallVector<Value> at = delinearize(kb, item, {view.outer, view.inner});
-      Value from = kb.add(kb.mul(at[0], view.axis * view.inner), at[1]);
-      Value to = kb.add(kb.mul(at[0], k * view.inner), at[1]);
-      auto slot = [&](Value place) { return kb.add(to, kb.mul(place, view.inner)); };
-      auto visit = [&](Value i) {
-        Value value = kb.loadElements(element, 0, kb.operand(0), kb.add(from, kb.mul(i, view.inner)));
-        Value count = kb.min(i, kb.constant(k));
-        // Returns true if the element at |place| ranks after |value|.
-        auto before = [&](Value place) {
-          Value held = kb.loadElements(element, 0, kb.result(0), slot(place));
-          return comesBefore(kb, element, value, held, topk.getLargest());
-        };
-        Value full = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::sge, i, kb.constant(k));
-        Value last = kb.max(kb.sub(count, kb.constant(1)), kb.constant(0));
-        // Once the list is full, only a candidate better than its last element matters.
-        Value enters =
-            kb.ifElse(full, [&] { return before(last); }, arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(true)));
-        kb.ifThen(enters, [&] { insert(kb, element, value, i, count, k, slot, before); });
-      };
-      // A vector of neighbours is skipped if none of them is better than the last element of a full list.
-      constexpr int64_t kLanes = 16;
-      int64_t full = std::min(view.axis, k),
-              runs = view.inner == 1 && !kb.target.tileIsThread ? (view.axis - full) / kLanes : 0;
-      kb.forLoop(0, runs ? full : view.axis, 1, visit);
-      if (runs == 0) {
-        return;
-      }
-      kb.forLoop(0, runs, 1, [&](Value run) {
-        Value begin = kb.add(kb.mul(run, kLanes), full);
-        Value values = kb.loadElements(element, kLanes, kb.operand(0), kb.add(from, begin));
-        Value last = kb.splat(kb.loadElements(element, 0, kb.result(0), slot(kb.constant(k - 1))), kLanes);
-        Value better = comesBefore(kb, element, values, last, topk.getLargest());
-        Value isAny = emitIntrinsic(kb, "llvm.vector.reduce.or", kb.b.getI1Type(), better);
-        kb.ifThen(isAny, [&] { kb.forLoop(begin, kb.add(begin, kLanes), 1, visit); });
-      });
-      kb.forLoop(full + runs * kLanes, view.axis, 1, visit);
-    });
     return success();
-  }
-
-  static void insert(KernelBuilder &kb, Type element, Value value, Value index, Value count, int64_t k,
-                     function_ref<Value(Value)> slot, function_ref<Value(Value)> before) {
-    SmallVector<Value> place = kb.forLoop(kb.constant(0), count, 1, kb.constant(0), [&](Value p, ValueRange old) {
-      Value stays = arith::SelectOp::create(kb.b, before(p), kb.constant(0), kb.constant(1));
-      return SmallVector<Value>{kb.add(old[0], stays)};
-    });
-    Value end = kb.min(count, kb.constant(k - 1));
-    kb.forLoop(kb.constant(0), kb.sub(end, place[0]), 1, [&](Value step) {
-      Value to = kb.sub(end, step), from = kb.sub(to, kb.constant(1));
-      kb.storeElements(element, kb.loadElements(element, 0, kb.result(0), slot(from)), kb.result(0), slot(to));
-      kb.store(kb.load(kb.b.getI64Type(), kb.result(1), slot(from)), kb.result(1), slot(to));
-    });
-    kb.storeElements(element, value, kb.result(0), slot(place[0]));
-    kb.store(index, kb.result(1), slot(place[0]));
   }
 };
 

@@ -28,6 +28,9 @@ bool emitSharedArgReduce(KernelBuilder &kb, device::ArgReduceOp op);
 bool emitRankedTopK(KernelBuilder &kb, device::TopKOp op);
 bool emitSharedCumSum(KernelBuilder &kb, device::CumSumOp op);
 
+/// The kernel of TopK that keeps the best elements so far, sorted, in the results.
+void emitSortedTopK(KernelBuilder &kb, device::TopKOp op);
+
 } // namespace tessera::kernels
 
 #endif // TESSERA_CODEGEN_KERNELS_ORDER_H

@@ -33,7 +33,8 @@ public:
 
   void emit() {
     if (inner == 1) {
-      return forRows(kb, outer, axis, 4096, type, lanes, [&](Value index) { row(kb.mul(index, axis)); });
+      return isGrouped() ? emitGroups()
+                         : forRows(kb, outer, axis, 4096, type, lanes, [&](Value index) { rows(kb.mul(index, axis)); });
     }
     int64_t columns = llvm::divideCeil(inner, lanes);
     forItems(kb, outer * columns, axis * lanes, 4096, [&](Value index) { column(index, columns); });
@@ -45,39 +46,68 @@ private:
   Value load(Value offset, Value mask) { return kb.loadElements(element, lanes, kb.operand(0), offset, mask); }
   Type vectorType() { return kb.lanesOf(type, lanes); }
 
-  /// Calls |body| for the vectors of a row; the last one is masked.
-  Value overRow(Value base, Value carried, function_ref<Value(Value offset, Value mask, Value carried)> body) {
-    int64_t whole = axis / lanes * lanes;
-    carried = kb.forLoop(kb.constant(0), kb.constant(whole), lanes, carried, [&](Value i, ValueRange old) {
-      return SmallVector<Value>{body(kb.add(base, i), Value(), old[0])};
-    })[0];
-    if (whole < axis) {
-      carried = body(kb.add(base, whole), kb.maskBelow(lanes, kb.constant(axis - whole)), carried);
-    }
-    return carried;
+  /// Rows are computed side by side where that many are at hand: one alone waits for its maximum, for its sum and for
+  /// the quotient, each a chain of some fifty cycles.
+  int64_t rowsAtOnce() { return kb.target.hasMasks() ? 4 : 2; }
+  bool isGrouped() { return !kb.target.tileIsThread && outer >= rowsAtOnce() && axis <= 64 * lanes; }
+
+  void emitGroups() {
+    int64_t count = rowsAtOnce(), groups = outer / count, rest = outer % count;
+    forItems(kb, groups + rest, count * axis, 4096, [&](Value item) {
+      auto group = [&] {
+        SmallVector<Value> bases;
+        for (int64_t n = 0; n < count; ++n) {
+          bases.push_back(kb.mul(kb.add(kb.mul(item, count), n), axis));
+        }
+        rows(bases);
+      };
+      if (rest == 0) {
+        return group();
+      }
+      kb.ifThen(kb.less(item, kb.constant(groups)), group);
+      kb.ifThen(kb.less(kb.constant(groups - 1), item),
+                [&] { rows(kb.mul(kb.add(item, groups * count - groups), axis)); });
+    });
   }
 
-  void row(Value base) {
-    auto keep = [&](Value mask, Value value, Value neutral) -> Value {
-      return mask ? Value(arith::SelectOp::create(kb.b, mask, value, neutral)) : value;
+  /// Calls |body| for the vectors of each row; the last one is masked. |carried|: a value for each row, or none.
+  SmallVector<Value> overRows(ValueRange bases, ValueRange carried,
+                              function_ref<Value(unsigned row, Value offset, Value mask, Value carried)> body) {
+    auto all = [&](Value i, Value mask, ValueRange old) {
+      SmallVector<Value> next;
+      for (auto [n, base] : llvm::enumerate(bases)) {
+        Value value = body(n, kb.add(base, i), mask, old.empty() ? Value() : old[n]);
+        if (!old.empty()) {
+          next.push_back(value);
+        }
+      }
+      return next;
     };
+    return kernels::overRow(kb, axis, lanes, llvm::to_vector(carried), all);
+  }
+
+  void rows(ValueRange bases) {
     Value lowest = lowestValue(kb, element, vectorType(), false), zeros = kb.zero(vectorType());
-    Value best = overRow(base, lowest, [&](Value offset, Value mask, Value old) {
-      return maximum(old, keep(mask, load(offset, mask), lowest));
+    SmallVector<Value> lowestOfRows(bases.size(), lowest), zerosOfRows(bases.size(), zeros);
+    SmallVector<Value> best = overRows(bases, lowestOfRows, [&](unsigned, Value offset, Value mask, Value old) {
+      return maximum(old, keepActive(kb, mask, load(offset, mask), lowest));
     });
-    best = kb.splat(reduceLanes(kb, best, [&](Value x, Value y) { return maximum(x, y); }), lanes);
-    Value total = overRow(base, zeros, [&](Value offset, Value mask, Value old) {
-      Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, load(offset, mask), best));
+    for (Value &each : best) {
+      each = kb.splat(reduceLanes(kb, each, [&](Value x, Value y) { return maximum(x, y); }), lanes);
+    }
+    SmallVector<Value> last = overRows(bases, zerosOfRows, [&](unsigned row, Value offset, Value mask, Value old) {
+      Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, load(offset, mask), best[row]));
       if (!log) {
         kb.storeElements(element, power, kb.result(), offset, mask);
       }
-      return sum(old, keep(mask, power, zeros));
+      return sum(old, keepActive(kb, mask, power, zeros));
     });
-    total = reduceLanes(kb, total, [&](Value x, Value y) { return sum(x, y); });
-    Value last = kb.splat(finalFactor(total), lanes);
-    overRow(base, zeros, [&](Value offset, Value mask, Value old) {
-      finish(offset, mask, best, last);
-      return old;
+    for (Value &each : last) {
+      each = kb.splat(finalFactor(reduceLanes(kb, each, [&](Value x, Value y) { return sum(x, y); })), lanes);
+    }
+    overRows(bases, {}, [&](unsigned row, Value offset, Value mask, Value) {
+      finish(offset, mask, best[row], last[row]);
+      return Value();
     });
   }
 
