@@ -7,9 +7,12 @@
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/LoopNest.h"
 #include "codegen/Kernels/Models.h"
+#include "codegen/Kernels/Reduction.h"
+#include "codegen/Kernels/Requantise.h"
 #include "codegen/Kernels/Rows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -49,6 +52,12 @@ Value isBetter(KernelBuilder &kb, Type element, Value value, Value old, bool min
   return arith::CmpIOp::create(kb.b, orEqual ? weak : strict, value, old);
 }
 
+Value bitsOfMask(KernelBuilder &kb, Value mask) {
+  auto lanes = cast<VectorType>(mask.getType()).getNumElements();
+  auto type = VectorType::get({1}, kb.b.getIntegerType(lanes));
+  return vector::ExtractOp::create(kb.b, vector::BitCastOp::create(kb.b, type, mask), int64_t(0));
+}
+
 namespace {
 
 /// Emits all columns of |view|; a CPU processes neighbouring columns together. Calls |emit|(outer, first column,
@@ -77,6 +86,89 @@ void forColumns(KernelBuilder &kb, const AxisView &view, int64_t workPerColumn, 
 /// Returns |type| for one column (|lanes| 0) or a vector of |lanes| columns.
 Type ofColumns(Type type, unsigned lanes) { return lanes ? Type(VectorType::get({int64_t(lanes)}, type)) : type; }
 
+/// ArgMax and ArgMin along contiguous rows: the best value of a row, then the place of the first or last element that
+/// equals it. A NaN is only the result if it is the row's first element, since nothing is better than that.
+class ContiguousArg {
+public:
+  ContiguousArg(KernelBuilder &kb, device::ArgReduceOp op)
+      : kb(kb), element(kb.operandType(0).getElementType()), view(kb.operandType(0), op.getAxis()), min(op.getMin()),
+        last(op.getSelectLast()), lanes(view.axis < 256 ? kFewLanes : 4 * kFewLanes) {}
+
+  bool fits() const { return !kb.target.tileIsThread && view.inner == 1 && view.axis >= 2 * kFewLanes; }
+
+  void emit() {
+    forItems(kb, view.outer, view.axis / 4, 16384, [&](Value item) {
+      base = kb.mul(item, view.axis);
+      Value place = placeOf(bestValue()), first = kb.loadElements(element, 0, kb.operand(0), base);
+      if (isa<FloatType>(first.getType())) {
+        Value isNan = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::UNO, first, first);
+        place = arith::SelectOp::create(kb.b, isNan, kb.constant(0), place);
+      }
+      kb.store(place, kb.result(), item);
+    });
+  }
+
+private:
+  static constexpr int64_t kFewLanes = 16;
+
+  Value load(Value i, Value mask) { return kb.loadElements(element, lanes, kb.operand(0), kb.add(base, i), mask); }
+
+  /// The best number of the row.
+  Value bestValue() {
+    auto better = [&](Value value, Value old) {
+      return Value(arith::SelectOp::create(kb.b, isBetter(kb, element, value, old, min, false), value, old));
+    };
+    Value none = lowestValue(kb, element, VectorType::get({lanes}, registerType(element)), min);
+    Value best = overRow(kb, view.axis, lanes, none, [&](Value i, Value mask, ValueRange old) {
+      return SmallVector<Value>{better(keepActive(kb, mask, load(i, mask), none), old[0])};
+    })[0];
+    return reduceLanes(kb, best, better);
+  }
+
+  /// The place of |best|, or 0 if no element equals it.
+  Value placeOf(Value best) {
+    Value wanted = kb.splat(best, lanes), place = kb.constant(0);
+    int64_t whole = view.axis / lanes, tail = view.axis % lanes;
+    auto visit = [&](Value i, Value mask, Value old) {
+      Value bits = bitsOfMask(kb, isEqual(load(i, mask), wanted, mask)), zero = kb.zero(bits.getType());
+      Value isDefined = arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(false)); // for 0
+      Value count = emitIntrinsic(kb, last ? "llvm.ctlz" : "llvm.cttz", bits.getType(), {bits, isDefined});
+      count = count.getType().isInteger(64) ? count : Value(arith::ExtUIOp::create(kb.b, kb.b.getI64Type(), count));
+      Value found = kb.add(i, last ? kb.sub(kb.constant(lanes - 1), count) : count);
+      Value isAny = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, bits, zero);
+      return Value(arith::SelectOp::create(kb.b, isAny, found, old));
+    };
+    auto visitTail = [&] {
+      place = tail ? visit(kb.constant(whole * lanes), kb.maskBelow(lanes, kb.constant(tail)), place) : place;
+    };
+    if (!last) {
+      visitTail();
+    }
+    place = kb.forLoop(kb.constant(0), kb.constant(whole), 1, place, [&](Value step, ValueRange old) {
+      Value vector = last ? step : kb.sub(kb.constant(whole - 1), step); // what is visited last counts
+      return SmallVector<Value>{visit(kb.mul(vector, lanes), Value(), old[0])};
+    })[0];
+    if (last) {
+      visitTail();
+    }
+    return place;
+  }
+
+  Value isEqual(Value x, Value y, Value mask) {
+    Value equal = isa<FloatType>(registerType(element))
+                      ? Value(arith::CmpFOp::create(kb.b, arith::CmpFPredicate::OEQ, x, y))
+                      : Value(arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, x, y));
+    return mask ? Value(arith::AndIOp::create(kb.b, equal, mask)) : equal;
+  }
+
+  KernelBuilder &kb;
+  Type element;
+  AxisView view;
+  bool min, last;
+  int64_t lanes;
+  Value base; ///< the row's first element
+};
+
 struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::ArgReduceOp> {
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     if (failed(requireRowMajor(op))) {
@@ -84,6 +176,10 @@ struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::A
     }
     auto arg = cast<device::ArgReduceOp>(op);
     if (emitSharedArgReduce(kb, arg)) {
+      return success();
+    }
+    if (ContiguousArg contiguous(kb, arg); contiguous.fits()) {
+      contiguous.emit();
       return success();
     }
     Type element = kb.operandType(0).getElementType();

@@ -22,13 +22,16 @@ mlir::Value comesBefore(KernelBuilder &kb, mlir::Type elementType, mlir::Value x
 mlir::Value isBetter(KernelBuilder &kb, mlir::Type elementType, mlir::Value value, mlir::Value old, bool min,
                      bool orEqual);
 
+/// Returns a vector of i1 as an integer of as many bits; lane 0 is the lowest bit.
+mlir::Value bitsOfMask(KernelBuilder &kb, mlir::Value mask);
+
 /// Emit the kernels for many threads (VectorTarget::tileIsThread). Return false if one thread per item is the better
 /// choice.
 bool emitSharedArgReduce(KernelBuilder &kb, device::ArgReduceOp op);
 bool emitRankedTopK(KernelBuilder &kb, device::TopKOp op);
 bool emitSharedCumSum(KernelBuilder &kb, device::CumSumOp op);
 
-/// The kernel of TopK that keeps the best elements so far, sorted, in the results.
+/// Emits the kernel of TopK that keeps a sorted list of the best elements so far.
 void emitSortedTopK(KernelBuilder &kb, device::TopKOp op);
 
 } // namespace tessera::kernels

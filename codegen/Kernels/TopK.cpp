@@ -49,11 +49,6 @@ protected:
   Value widen(Value number) { return arith::ExtUIOp::create(kb.b, kb.b.getI64Type(), number); }
   Value countOf(Value bits) { return widen(emitIntrinsic(kb, "llvm.ctpop", bits.getType(), bits)); }
 
-  /// A mask as an integer.
-  Value bitsOf(Value mask) {
-    auto type = VectorType::get({1}, kb.b.getIntegerType(kLanes));
-    return vector::ExtractOp::create(kb.b, vector::BitCastOp::create(kb.b, type, mask), int64_t(0));
-  }
   Value negate(Value mask) {
     Value all = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(cast<VectorType>(mask.getType()), true));
     return arith::XOrIOp::create(kb.b, mask, all);
@@ -63,7 +58,7 @@ protected:
   SmallVector<Value> overRun(Value begin, Value last, ValueRange carried,
                              function_ref<SmallVector<Value>(Value i, ValueRange old)> visit) {
     Value values = kb.loadElements(element, kLanes, kb.operand(0), kb.add(from, begin));
-    Value better = bitsOf(isBefore(values, kb.splat(last, kLanes))), none = kb.zero(better.getType());
+    Value better = bitsOfMask(kb, isBefore(values, kb.splat(last, kLanes))), none = kb.zero(better.getType());
     auto overBits = [&] {
       SmallVector<Value> state(carried);
       state.push_back(better);
@@ -215,7 +210,7 @@ private:
   Value stayingLanes(Value value, Value begin, Value mask) {
     Value list = kb.loadElements(element, kLanes, kb.result(0), slot(begin), mask);
     Value stays = negate(isBefore(kb.splat(value, kLanes), list));
-    return countOf(bitsOf(mask ? Value(arith::AndIOp::create(kb.b, stays, mask)) : stays));
+    return countOf(bitsOfMask(kb, mask ? Value(arith::AndIOp::create(kb.b, stays, mask)) : stays));
   }
 
   /// Moves the list's elements [|begin|, |end|) one place back, the last ones first.
