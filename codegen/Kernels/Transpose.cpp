@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/Transpose.h"
 
+#include "codegen/Kernels/Interleave.h"
 #include "codegen/Kernels/Rows.h"
 
 #include "device_dialect/IR/Layout.h"
@@ -173,6 +174,9 @@ std::optional<unsigned> transposedDim(const LoopNest &nest) {
 
 TiledMove planMove(KernelBuilder &kb, const LoopNest &nest, Value from, Value to, Type elementType) {
   Type storage = storageType(kb, elementType);
+  if (std::optional<TiledMove> move = planInterleave(kb, nest, from, to, storage)) {
+    return *move;
+  }
   if (std::optional<unsigned> dim = transposedDim(nest); dim && !kb.target.tileIsThread) {
     auto emitter = std::make_shared<TransposeEmitter>(kb, nest, *dim, from, to, storage);
     if (!nest.paddedLanes || emitter->blockSide() == nest.paddedLanes) {
