@@ -37,78 +37,98 @@ public:
   void emit() { isSeparable() ? emitPlanes() : emitItems(); }
 
 private:
-  // Row-major weighted images: all rows are first resized along columns into scratch, then combined
+  // Row-major weighted images: each plane is resized along one axis into scratch, then along the other
+
+  /// The elements of a plane in memory.
+  struct Plane {
+    Type element;
+    Value base, offset; ///< of element (0, 0)
+    int64_t width;
+  };
+
+  int64_t rowsIn() { return x.getDimSize(x.getRank() - 2); }
+  int64_t rowsOut() { return y.getDimSize(x.getRank() - 2); }
+  int64_t widthIn() { return x.getDimSize(x.getRank() - 1); }
+  int64_t widthOut() { return y.getDimSize(x.getRank() - 1); }
+
+  /// Columns are gathered, which is what costs: they are resized while there are fewer rows.
+  bool stretchesFirst() { return rowsIn() <= rowsOut(); }
+  int64_t planeScratch() { return 4 * (stretchesFirst() ? rowsIn() * widthOut() : rowsOut() * widthIn()); }
 
   bool isSeparable() {
     int64_t rank = x.getRank();
-    if (kb.exact || kb.target.tileIsThread || byChannel || !type.isF32() || isNearest() || axes.size() != 2 ||
-        rank < 2 || !axes.count(rank - 2) || !axes.count(rank - 1)) {
-      return false;
-    }
-    // Resizing rows first pays if rows are used several times; the scratch stays in L2.
-    int64_t stretched = x.getDimSize(rank - 2) * y.getDimSize(rank - 1);
-    return stretched <= y.getDimSize(rank - 2) * y.getDimSize(rank - 1) && stretched * 4 <= kMostScratch;
+    return !kb.exact && !kb.target.tileIsThread && !byChannel && type.isF32() && !isNearest() && axes.size() == 2 &&
+           rank >= 2 && axes.count(rank - 2) && axes.count(rank - 1) && planeScratch() <= kMostScratch; // stays in L2
   }
 
   void emitPlanes() {
-    int64_t rank = x.getRank(), rowsIn = x.getDimSize(rank - 2), rowsOut = y.getDimSize(rank - 2);
-    width = y.getDimSize(rank - 1), widthIn = x.getDimSize(rank - 1);
     int64_t planes = ShapedType::getNumElements(y.getShape().drop_back(2));
-    // With few planes the result's rows are split too; each split has to resize all rows again.
-    int64_t parts =
-        std::clamp<int64_t>(8 / std::max<int64_t>(1, planes), 1, std::max<int64_t>(1, rowsOut / (4 * rowsIn)));
-    parts = rowsOut * width < 16384 ? 1 : parts;
+    // With few planes the result's rows are split too. If columns come first, each split resizes all rows again.
+    int64_t most = stretchesFirst() ? rowsOut() / std::max<int64_t>(1, 4 * rowsIn()) : rowsOut() / 8;
+    int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, planes), 1, std::max<int64_t>(1, most));
+    parts = rowsOut() * widthOut() < 16384 ? 1 : parts;
     lanes = 2 * kb.target.lanes(32);
-    kb.setScratchBytes(rowsIn * width * 4);
+    kb.setScratchBytes(planeScratch());
     kb.forTiles(planes * parts, [&](Value tile) {
       Value plane = kb.div(tile, parts), part = kb.rem(tile, parts);
-      stretchRows(kb.mul(plane, rowsIn * widthIn), rowsIn);
-      Value to = kb.mul(plane, rowsOut * width);
-      kb.forLoop(kb.div(kb.mul(part, rowsOut), parts), kb.div(kb.mul(kb.add(part, 1), rowsOut), parts), 1,
-                 [&](Value row) { mixRow(row, kb.add(to, kb.mul(row, width))); });
+      Value first = kb.div(kb.mul(part, rowsOut()), parts), last = kb.div(kb.mul(kb.add(part, 1), rowsOut()), parts);
+      Plane from{element, kb.operand(0), kb.mul(plane, rowsIn() * widthIn()), widthIn()};
+      Plane to{y.getElementType(), kb.result(), kb.mul(plane, rowsOut() * widthOut()), widthOut()};
+      Plane between{type, kb.scratch(), kb.constant(0), stretchesFirst() ? widthOut() : widthIn()};
+      if (stretchesFirst()) {
+        stretchRows(from, between, kb.constant(0), kb.constant(rowsIn()));
+        mixRows(between, to, first, last);
+      } else {
+        mixRows(from, between, first, last);
+        stretchRows(between, to, first, last);
+      }
     });
   }
 
-  /// Computes scratch[row][column]: the rows of the plane of x at element |from|, resized along columns.
-  void stretchRows(Value from, int64_t rows) {
+  /// Resizes rows [|first|, |last|) along columns.
+  void stretchRows(Plane from, Plane to, Value first, Value last) {
     unsigned table = 1 + 2 * axes[x.getRank() - 1];
     int64_t count = taps(axes[x.getRank() - 1]);
-    overRow(kb, width, lanes, [&](Value column, Value active) {
+    overRow(kb, to.width, lanes, [&](Value column, Value active) {
       VectorStep step{{}, active, lanes};
       SmallVector<Value> indices, factors;
       for (int64_t tap = 0; tap < count; ++tap) {
         Value entry = kb.add(kb.mul(column, count), tap);
         Value index = loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry);
-        indices.push_back(toIndex(index, widthIn));
+        indices.push_back(toIndex(index, from.width));
         factors.push_back(loadLanes(kb, kb.b.getF32Type(), kb.operand(table + 1), count, step, entry));
       }
-      kb.forLoop(0, rows, 1, [&](Value row) {
-        Value total, base = kb.add(from, kb.mul(row, widthIn));
+      kb.forLoop(first, last, 1, [&](Value row) {
+        Value total, base = kb.add(from.offset, kb.mul(row, from.width));
         for (auto [index, factor] : llvm::zip_equal(indices, factors)) {
-          total = plus(total, kb.gatherElements(element, lanes, kb.operand(0), base, index, active), factor);
+          total = plus(total, kb.gatherElements(from.element, lanes, from.base, base, index, active), factor);
         }
-        kb.storeElements(type, total, kb.scratch(), kb.add(kb.mul(row, width), column), active);
+        kb.storeElements(to.element, total, to.base, kb.add(to.offset, kb.add(kb.mul(row, to.width), column)), active);
       });
     });
   }
 
-  /// Computes row |row| of the result and stores it at element |to|.
-  void mixRow(Value row, Value to) {
+  /// Computes rows [|first|, |last|) of |to|, each from some rows of |from|.
+  void mixRows(Plane from, Plane to, Value first, Value last) {
     unsigned table = 1 + 2 * axes[x.getRank() - 2];
     int64_t count = taps(axes[x.getRank() - 2]);
-    SmallVector<Value> rows, factors;
-    for (int64_t tap = 0; tap < count; ++tap) {
-      Value entry = kb.add(kb.mul(row, count), tap);
-      Value index = toIndex(kb.load(kb.b.getI32Type(), kb.operand(table), entry), x.getShape()[x.getRank() - 2]);
-      rows.push_back(kb.mul(index, width));
-      factors.push_back(kb.splat(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry), lanes));
-    }
-    overRow(kb, width, lanes, [&](Value column, Value active) {
-      Value total;
-      for (auto [from, factor] : llvm::zip_equal(rows, factors)) {
-        total = plus(total, kb.loadElements(type, lanes, kb.scratch(), kb.add(from, column), active), factor);
+    kb.forLoop(first, last, 1, [&](Value row) {
+      SmallVector<Value> rows, factors;
+      for (int64_t tap = 0; tap < count; ++tap) {
+        Value entry = kb.add(kb.mul(row, count), tap);
+        Value index = toIndex(kb.load(kb.b.getI32Type(), kb.operand(table), entry), rowsIn());
+        rows.push_back(kb.add(from.offset, kb.mul(index, from.width)));
+        factors.push_back(kb.splat(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry), lanes));
       }
-      kb.storeElements(y.getElementType(), total, kb.result(), kb.add(to, column), active);
+      Value target = kb.add(to.offset, kb.mul(row, to.width));
+      overRow(kb, to.width, lanes, [&](Value column, Value active) {
+        Value total;
+        for (auto [start, factor] : llvm::zip_equal(rows, factors)) {
+          Value values = kb.loadElements(from.element, lanes, from.base, kb.add(start, column), active);
+          total = plus(total, values, factor);
+        }
+        kb.storeElements(to.element, total, to.base, kb.add(target, column), active);
+      });
     });
   }
 
@@ -216,7 +236,6 @@ private:
   unsigned lanes;
   std::map<int64_t, unsigned> axes;
   Value mask, sum;
-  int64_t width = 0, widthIn = 0; ///< of a plane, if isSeparable()
 };
 
 struct ResizeModel : KernelInterface::ExternalModel<ResizeModel, device::ResizeOp> {
