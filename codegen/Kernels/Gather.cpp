@@ -80,16 +80,34 @@ struct GatherElementsModel : KernelInterface::ExternalModel<GatherElementsModel,
     if (failed(requireRowMajor(op))) {
       return failure();
     }
-    int64_t axis = cast<device::GatherElementsOp>(op).getAxis();
+    int64_t axis = cast<device::GatherElementsOp>(op).getAxis(), last = kb.resultType().getRank() - 1;
     RankedTensorType x = kb.operandType(0), y = kb.resultType();
     Type storage = storageElement(kb, y.getElementType());
-    forItems(kb, y.getNumElements(), 1, 4096, [&](Value item) {
-      SmallVector<Value> at = delinearize(kb, item, y.getShape());
-      at[axis] = loadIndex(kb, 1, item, x.getDimSize(axis));
-      kb.store(kb.load(storage, kb.operand(0), Strides(x).offset(kb, at)), kb.result(), item);
+    // The innermost dim is cut into runs, so that only its index changes from element to element.
+    int64_t width = y.getDimSize(last), run = std::min<int64_t>(width, kMostInRun);
+    SmallVector<int64_t> space(y.getShape());
+    space[last] = llvm::divideCeil(width, std::max<int64_t>(run, 1));
+    Strides strides(x);
+    forItems(kb, ShapedType::getNumElements(space), run, 4096, [&](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, space);
+      Value first = kb.mul(at[last], run), to = kb.constant(0);
+      for (auto [index, size] : llvm::zip_equal(ArrayRef(at).drop_back(), y.getShape().drop_back())) {
+        to = kb.add(kb.mul(to, size), index);
+      }
+      to = kb.mul(to, width);
+      at[axis] = kb.constant(0), at[last] = kb.constant(0);
+      Value from = strides.offset(kb, at);
+      kb.forLoop(first, kb.min(kb.add(first, run), kb.constant(width)), 1, [&](Value i) {
+        Value offset = kb.mul(loadIndex(kb, 1, kb.add(to, i), x.getDimSize(axis)), strides.dims[axis]);
+        offset = axis == last ? offset : kb.add(offset, i);
+        kb.store(kb.load(storage, kb.operand(0), kb.add(from, offset)), kb.result(), kb.add(to, i));
+      });
     });
     return success();
   }
+
+private:
+  static constexpr int64_t kMostInRun = 1024;
 };
 
 struct GatherNdModel : KernelInterface::ExternalModel<GatherNdModel, device::GatherNdOp> {
