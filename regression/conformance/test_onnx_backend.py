@@ -70,7 +70,7 @@ def test_the_readme_tells_how_many() -> None:
         len(TESTS) == total and least <= len(passing) < least + 150
     ), f"{len(passing)} of {len(TESTS)} pass: say so in README.md"
     front = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
-    assert f"at least {least:,} of the ONNX project's {total:,} operator tests pass on x86" in front
+    assert f"At least {least:,} of the ONNX project's {total:,} operator tests pass on x86" in front
 
 
 @needs_data
