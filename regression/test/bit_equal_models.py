@@ -41,7 +41,7 @@ class Graph:
         return self.node("Reshape", [x, self.constant(shape, np.int64)])
 
     def save(self, path: Path, outputs: Sequence[str], opset: int = 17) -> Path:
-        """Without shapes of the outputs, which the importer infers."""
+        """Writes the model without output shapes, which the importer infers."""
         results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
         graph = helper.make_graph(self.nodes, path.stem, self.inputs, results, self.initializers)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
@@ -72,7 +72,7 @@ def mask_decoder(path: Path) -> Path:
 
 
 def decoder_block(path: Path) -> Path:
-    """Causal attention of four heads, whose scores get a mask and a term of the relative position, and the layers
+    """Writes a decoder block: causal attention with four heads, a mask and a relative-position term, and the layers
     around it."""
     g = Graph()
     tokens, width, heads = 13, 24, 4
@@ -120,7 +120,7 @@ def contractions(path: Path) -> Path:
 
 
 def quantised_words(path: Path, channels: int = 8) -> Path:
-    """A file of quantise/dequantise pairs of unsigned 16 bits, as tools for phones write it."""
+    """Writes a model with QDQ pairs of unsigned 16 bits, as tools for phones write it."""
     g = Graph()
 
     def pair(x: str, reach: float, zero: int) -> str:

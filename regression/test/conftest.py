@@ -63,7 +63,7 @@ def run_tool(
 
 
 def check(result: subprocess.CompletedProcess[str]) -> str:
-    """The output of a run that must have ended well."""
+    """Checks that a run succeeded. Returns its output."""
     assert result.returncode == 0, f"exit code {result.returncode}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
     return result.stdout
 
@@ -104,7 +104,7 @@ class Builder:
         return self._done[case.name]
 
     def bmodel(self, case: Case, isa: str) -> Path:
-        """The case compiled for one instruction set."""
+        """Compiles the case for one instruction set, at most once."""
         key = (case.name, isa)
         if key not in self._done:
             mlir = self.top(case)
@@ -122,20 +122,20 @@ class Builder:
         return self._done[key]
 
     def table(self, case: Case, folder: Path) -> tuple[Path, list[dict]]:
-        """A table of ranges over noise in `folder`, and what the inputs are. Weights are rounded by themselves, since
-        choosing them takes longer than all else and any will do."""
+        """Calibrates the case on noise, in `folder`. Returns the table and the input specs. Weights are only rounded to
+        nearest: choosing them by samples takes long and does not matter here."""
         top = self.top(case)
         made_once(folder, [data_path(case.model), Path(__file__)], ["table", case], lambda out: calibrate(top, out))
         return folder / "table.json", json.loads((folder / "inputs.json").read_text())
 
 
 def inputs_of(top: Path) -> list[dict]:
-    """Name, shape and dtype of each input of a Top module."""
+    """Returns the name, shape and dtype of each input of a Top module."""
     return json.loads(check(run_tool("tessera-compile", "info", "--mlir", top)).splitlines()[-1])["inputs"]
 
 
 def samples(specs: list[dict], seed: int) -> dict[str, np.ndarray]:
-    """Noise for the inputs."""
+    """Returns random values for the inputs."""
     generator = np.random.default_rng(seed)
     return {
         spec["name"]: (generator.standard_normal(spec["shape"]) * 0.7).astype(np.float32)
@@ -178,7 +178,7 @@ def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
 
 @pytest.fixture
 def need() -> Callable[[str], Path]:
-    """need("data:…"): the file, or a skip that names what is missing."""
+    """Returns a function: need("data:…") returns the path of the file, or skips the test and names the missing file."""
 
     def path(text: str) -> Path:
         try:
@@ -198,7 +198,7 @@ def _skip_without_data(outcome: Any) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_setup() -> Iterator[None]:
-    """A test that wants files which this machine does not have is skipped, wherever it asks for them."""
+    """Skips a test that needs files which this machine does not have, wherever the test requests them."""
     _skip_without_data((yield))
 
 

@@ -40,7 +40,7 @@ class Block:
 
     @property
     def kind(self) -> str:
-        """not run, quote, drawing, data, or run."""
+        """Returns how the block is tested: not run, quote, drawing, data, or run."""
         for kind in ("not run", "quote"):
             if kind in self.told:
                 return kind
@@ -52,8 +52,8 @@ class Block:
 
 
 def blocks_of(path: Path) -> Iterator[Block]:
-    """Every fenced block with the comments right before it. Raises ValueError for a comment that looks like one and
-    is none."""
+    """Yields every fenced block with the comments directly before it. Raises ValueError for a directive without text or
+    without a block."""
     text = path.read_text(encoding="utf-8")
     pattern = re.compile(
         r"<!--(?P<comment>.*?)-->|^ *```(?P<language>[\w+]*)\n(?P<body>.*?)^ *```$|(?P<other>\S[^\n]*)", re.S | re.M

@@ -64,7 +64,7 @@ class ForkServer:
         return self._start == {key: value for key, value in os.environ.items() if key.startswith("PYTHON")}
 
     def run(self, name: str, arguments: Sequence[str], cwd: str, timeout: float) -> subprocess.CompletedProcess[str]:
-        """As subprocess.run() with captured text."""
+        """Runs a command like subprocess.run() with captured text."""
         pipes = [os.pipe(), os.pipe()]
         request = json.dumps(
             {"module": MODULES[name], "arguments": arguments, "cwd": cwd, "environment": dict(os.environ)}
@@ -91,7 +91,7 @@ class ForkServer:
 
 
 def _read(descriptors: Sequence[int], deadline: float) -> list[str]:
-    """The whole of each, which are closed then. Raises TimeoutError."""
+    """Reads all descriptors to their end and closes them. Raises TimeoutError."""
     received = {descriptor: b"" for descriptor in descriptors}
     try:
         with selectors.DefaultSelector() as selector:

@@ -19,7 +19,7 @@ FOLDER = BUILD / "test-models"
 
 
 def _state(path: Path) -> str:
-    """Other after every change of the file."""
+    """Returns a text that changes whenever the file changes."""
     found = path.stat()
     return f"{path} {found.st_size} {found.st_mtime_ns}"
 

@@ -24,7 +24,7 @@ def save(path: Path, nodes: list, inputs: list, outputs: list, initializers: Seq
 
 
 def conv_relu(path: Path, batch: object = 1) -> Path:
-    """A good one: x [batch,3,8,8] -> conv -> relu -> y, 4 channels."""
+    """Writes a valid model: x [batch,3,8,8] -> conv -> relu -> y, 4 channels."""
     weight = numpy_helper.from_array(np.linspace(-1, 1, 4 * 3 * 9, dtype=np.float32).reshape(4, 3, 3, 3), "w")
     return save(
         path,
@@ -110,7 +110,7 @@ def wrong_conv_channels(path: Path) -> Path:
 
 
 def external_data(path: Path, location: str) -> Path:
-    """A weight whose bytes lie in the file `location` names."""
+    """Writes a model with an external weight in the file `location`."""
     weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4], data_location=TensorProto.EXTERNAL)
     weight.external_data.add(key="location", value=location)
     weight.external_data.add(key="length", value="16")
@@ -124,7 +124,8 @@ def external_data(path: Path, location: str) -> Path:
 
 
 def deep_chain(path: Path, count: int, width: int = 64) -> Path:
-    """`count` matrix products with weights of their own: takes a while and writes a big weight file."""
+    """Writes a chain of `count` matmuls, each with its own weight: deploying it takes time and produces a large weight
+    file."""
     generator = np.random.default_rng(0)
     nodes, weights = [], []
     for i in range(count):
@@ -149,7 +150,7 @@ def product_of_activations(path: Path) -> Path:
 
 
 def open_picture(path: Path) -> Path:
-    """A picture of open size and a mask; the 33x33 kernel takes no picture of 1x1."""
+    """Writes a model with a picture of open size and a mask. Its 33x33 kernel does not fit a picture of 1x1."""
     weight = numpy_helper.from_array(np.ones((2, 3, 33, 33), np.float32), "w")
     return save(
         path,
@@ -164,7 +165,8 @@ def open_picture(path: Path) -> Path:
 
 
 def by_rate(path: Path) -> Path:
-    """An If of an input `rate`: the branch for 16000 fits the 512 samples, the other one does not."""
+    """Writes a model with an If on the input `rate`: the branch for 16000 accepts the 512 samples, the other does
+    not."""
 
     def branch(name: str, shape: str):
         return helper.make_graph(
@@ -212,7 +214,7 @@ def opset6(path: Path) -> Path:
 
 
 def doubling(path: Path) -> Path:
-    """34 times a constant of 1 KiB behind itself."""
+    """Writes a model that doubles a constant of 1 KiB 34 times by concatenation."""
     nodes = [
         helper.make_node("Concat", [f"k{i}", f"k{i}"], [f"k{i + 1}"], name=f"double{i}", axis=0) for i in range(34)
     ]

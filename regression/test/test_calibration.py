@@ -161,7 +161,7 @@ def test_methods_and_schemes(top: Path, pictures: Path, tmp_path: Path, method: 
 
 @pytest.fixture
 def own_temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For what a killed command cannot remove."""
+    """Sets TMPDIR to a folder of this test, for files that a killed command cannot remove."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
 

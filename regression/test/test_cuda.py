@@ -155,7 +155,7 @@ Model = tuple[list, dict[str, np.ndarray], dict[str, np.ndarray]]  # nodes, inpu
 
 
 def ties(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Few values, zeros of both signs and some NaNs, the first element of a row among them."""
+    """Returns values with many ties, zeros of both signs and some NaNs, also at the begin of rows."""
     x = rng.integers(-9, 9, shape).astype(np.float32) * np.float32(0.5)
     x[rng.random(shape) < 0.02] = np.nan
     x[..., :1][rng.random((*shape[:-1], 1)) < 0.2] = np.nan

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of two cases by make_cases.py: integers, to the bit of x86's; floats, within a tolerance."""
+    """Returns a folder of cases from make_cases.py: int8 ones must have the bits of x86, f32 ones have a tolerance."""
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     skip_if_missing(case)
     folder = tmp_path_factory.mktemp("cases")
@@ -73,7 +73,7 @@ _int_mm = matmul
 
 
 def on_device(*arguments: object, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """In a Python that has nothing of Tessera on its path."""
+    """Runs on_device.py in a Python without Tessera on its path."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.run(
         [sys.executable, SCRIPT, "--library", LIBRARY, "--runs", "3", "--seconds", "1", *map(str, arguments)],
@@ -91,7 +91,7 @@ def results(cases: Path, tmp_path: Path, *names: str) -> tuple[int, list[dict[st
 
 
 def altered(cases: Path, tmp_path: Path, name: str) -> Path:
-    """A copy of a case whose second element is expected to be larger."""
+    """Copies a case and increases the second element of its expected output."""
     shutil.copytree(cases / name, tmp_path / "cases" / name)
     expected = dict(np.load(cases / name / "expected.npz"))
     output = next(iter(expected))

@@ -26,7 +26,8 @@ TILES = 5
 
 @pytest.fixture(scope="module")
 def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two equal products of f16 and another one, behind one of the input, which is f32, and weights of f16."""
+    """Imports four matmuls. With F16 the second and third are equal; the first reads the f32 input, and the fourth has
+    another shape."""
     folder = tmp_path_factory.mktemp("tune")
     rng = np.random.default_rng(3)
     shapes = {"a": (K, K), "b": (K, K), "c": (K, K), "d": (K, COLUMNS)}

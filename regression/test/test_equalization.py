@@ -57,7 +57,8 @@ class Scaler:
         old.CopyFrom(numpy_helper.from_array(array * factors.reshape(shape), name))
 
     def scale_convolutions(self) -> None:
-        """Between a convolution, maybe a rectifier, and one that alone reads it."""
+        """Scales the channels between a convolution, with or without Relu, and a second convolution that is its only
+        reader."""
         for conv in [node for node in self.graph.node if node.op_type == "Conv"]:
             after = self.readers(conv.output[0])
             if len(after) == 1 and after[0].op_type == "Relu":
@@ -69,8 +70,8 @@ class Scaler:
                 self.multiply(after[0].input[1], factors, 1)
 
     def scale_norms(self) -> None:
-        """Between a norm's scale and shift and the matmuls that alone read them, as large language models come out of
-        training."""
+        """Scales the channels between the scale and shift of a norm and the matmuls that alone read it, as in trained
+        language models."""
         for shift in [node for node in self.graph.node if node.op_type == "Add"]:
             made = {output: node for node in self.graph.node for output in node.output}
             scale = next((made[i] for i in shift.input if i in made and made[i].op_type == "Mul"), None)
@@ -259,7 +260,7 @@ def random_chain(seed: int) -> onnx.ModelProto:
     nodes, constants, channels, size = [], [], 8, 4
 
     def weight(shape: tuple[int, ...], axis: int) -> str:
-        """With factors along the output channels."""
+        """Adds a weight whose output channels differ in size by powers of two."""
         apart = np.exp2(random.integers(-4, 5, shape[axis])).reshape(
             [-1 if d == axis else 1 for d in range(len(shape))]
         )

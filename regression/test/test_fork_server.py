@@ -24,7 +24,7 @@ WORDS = {
 
 
 def words_alone(text: str) -> str:
-    """Without figures, which differ from run to run, and the spaces beside them."""
+    """Returns the text without numbers, which differ between runs, and without the spaces around them."""
     return re.sub(r"[\d.]+| +", " ", text)
 
 

@@ -42,7 +42,8 @@ def model(operator: str, path: Path) -> Path:
 
 
 def indices_of(operator: str, rng: np.random.Generator) -> np.ndarray:
-    """Most of them outside. No two entries of a scatter meet: which of them wins is not said."""
+    """Returns indices, most of them out of range. The indices of a scatter are distinct, because ONNX does not define
+    the result of duplicates."""
     shape, _, sizes = OPERATORS[operator]
     if operator == "ScatterElements":
         return np.broadcast_to(np.array([-100, 100])[None, :, None], shape).copy()

@@ -30,7 +30,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def inputs_of(shape: tuple[int, ...], kind: str) -> dict[str, np.ndarray]:
-    """q, k, v and a mask that hides some keys of every query, all of the queries 0 and 3, and, of batch 0, of most."""
+    """Returns q, k, v and a mask that hides some keys of most queries, and all keys of queries 0 and 3 and of half the
+    queries of batch 0."""
     batch, heads, key_heads, queries, keys, depth, features = shape
     generator = np.random.default_rng(queries)
     sizes = {"q": (heads, queries, depth), "k": (key_heads, keys, depth), "v": (key_heads, keys, features)}
@@ -43,7 +44,7 @@ def inputs_of(shape: tuple[int, ...], kind: str) -> dict[str, np.ndarray]:
 
 
 def expected(given: dict[str, np.ndarray], is_causal: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The result, and which rows have no key."""
+    """Returns the expected result, and which rows do not have a visible key."""
     q, k, v = (given[name].astype(np.float64) for name in "qkv")
     k, v = (np.repeat(x, q.shape[1] // k.shape[1], 1) for x in (k, v))
     mask = given["mask"] if given["mask"].dtype == bool else given["mask"] == 0

@@ -19,7 +19,8 @@ def bf16_inputs(path: Path) -> Path:
 
 
 def product(path: Path, kind: int) -> Path:
-    """x, cast, by weights of that type, and back."""
+    """Writes a model that casts x to a narrow type, multiplies it by weights of this type, and casts the result
+    back."""
     weights = helper.make_tensor("w", kind, [8, 6], np.linspace(-1, 1, 48).tolist())
     nodes = [
         node("Cast", ["x"], ["narrow"], to=kind),

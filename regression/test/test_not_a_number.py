@@ -34,7 +34,7 @@ def compiler():
 
 
 def quotient(path: Path, kind: int, zero: int, rectified: bool, convolved: bool) -> Path:
-    """Quantise(a / b), a rectified or convolved in between: 0 / 0 is NaN."""
+    """Writes Quantize(a / b), with an optional convolution and Relu in between; 0 / 0 gives NaN."""
 
     def value(name: str, of: int, shape: list[int]):
         return helper.make_tensor_value_info(name, of, shape)

@@ -21,7 +21,8 @@ def weights(name: str, *shape: int) -> object:
 
 
 def mixed(path: Path) -> Path:
-    """conv -> columns in another order -> conv, largest channels of the first one; results of others or the input."""
+    """Writes conv -> permuted columns -> conv, the largest channel of the first result, and outputs that repeat other
+    outputs or the input."""
     nodes = [
         helper.make_node("Conv", ["x", "w1"], ["c1"], name="first", pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c1"], ["r1"], name="relu"),

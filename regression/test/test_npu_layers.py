@@ -32,7 +32,7 @@ class Model:
                         cwd=self.folder)  # fmt: skip
 
     def layers(self, quantize: str, *flags: object) -> Path:
-        """The folder that model_deploy --layers writes."""
+        """Returns the folder that model_deploy --layers writes."""
         folder = self.folder / f"layers-{quantize}"
         if not folder.exists():
             check(self.deploy(quantize, "--layers", folder, *flags))
@@ -49,7 +49,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
 
 @pytest.fixture(scope="module")
 def in_parts(tmp_path_factory: pytest.TempPathFactory) -> Model:
-    """NPU, host, NPU."""
+    """Deploys a model that runs in three parts: NPU, host, NPU."""
     folder = tmp_path_factory.mktemp("parts")
     check(run_tool("model_transform", "--model_def", mixed(folder / "m.onnx"), "--mlir", folder / "m_top.mlir"))
     return Model(folder / "m_top.mlir", calibrate(folder / "m_top.mlir", folder)[0], folder)
@@ -60,7 +60,7 @@ def look(folder: Path) -> Any:
 
 
 def flip(folder: Path, copy: Path, place: tuple[int, int], bits: int) -> Path:
-    """A copy of the folder whose model has other bits in a byte of a segment, and the right hashes."""
+    """Copies the folder and flips bits in one byte of a segment of its model; the hashes stay valid."""
     shutil.copytree(folder, copy)
     flags = ("--segment", place[0], "--flip", place[1], "--bits", bits, "--output", copy / "layers.bmodel")
     check(run_tool("bmrt_reseal", folder / "layers.bmodel", *flags))
@@ -73,7 +73,7 @@ def file_of(folder: Path) -> dict:
 
 
 def constants_of(folder: Path, node: str, more: int = 0) -> tuple[int, int]:
-    """Where the weights of a layer are, the largest of its constants: segment, and offset in it."""
+    """Returns the place of the weights of a layer, i.e. of its largest constant: segment, and offset in it."""
     tensors = file_of(folder)["nets"][0]["stages"][0]["tensors"]
     mine = [tensor for tensor in tensors if re.fullmatch(rf"constant \d+ of {re.escape(node)}", tensor["name"])]
     found = max(mine, key=lambda tensor: tensor["bytes"])

@@ -52,7 +52,7 @@ class Graph:
         return name
 
     def attend(self, x: str, mask: str | None = None) -> str:
-        """Self-attention in four heads."""
+        """Builds self-attention with four heads."""
 
         def heads(perm: tuple[int, ...]) -> str:
             split = self("Reshape", self("MatMul", x, self.weights(SIZE, SIZE)), self.ints(1, LENGTH, 4, SIZE // 4))
@@ -83,7 +83,7 @@ def causal(g: Graph) -> str:
 
 
 def additive(g: Graph) -> str:
-    """(1 - mask) * least, as BERT has it."""
+    """Builds the mask (1 - mask) * least, like BERT."""
     x, mask = g.input("x", 1, LENGTH, SIZE), g.input("mask", 1, LENGTH, kind=TensorProto.INT64)
     given = g("Cast", g("Unsqueeze", mask, g.ints(1, 2)), to=TensorProto.FLOAT)
     return g.attend(x, g("Mul", g("Sub", g.constant(np.float32(1)), given), g.constant(LEAST)))
@@ -96,7 +96,7 @@ def compared(g: Graph) -> str:
 
 
 def gathered(g: Graph) -> str:
-    """A causal mask and the given one, which is read by tuples of batch and position."""
+    """Builds the conjunction of a causal mask and of an input mask that is gathered by (batch, position)."""
     x, mask = g.input("x", 1, LENGTH, SIZE), g.input("mask", 1, LENGTH, kind=TensorProto.INT64)
     at = positions(g, x)
     key, query = g("Unsqueeze", at, g.ints(0, 1, 2)), g("Unsqueeze", at, g.ints(0, 1, 3))
@@ -145,7 +145,7 @@ def sampled(g: Graph) -> str:
 
 
 def cached(g: Graph) -> str:
-    """A row of a cache, written where an input says."""
+    """Writes a row into a cache, at the position that an input gives."""
     made = g("MatMul", g.input("x", 1, 1, SIZE), g.weights(SIZE, SIZE))
     at = g("Concat", g.ints(0), g.input("mask", 1, kind=TensorProto.INT64), axis=0)
     cache = g("ScatterND", g.input("cache", 1, LENGTH, SIZE), g("Reshape", at, g.ints(1, 1, 2)), made)

@@ -88,7 +88,7 @@ def suppression(rng: np.random.Generator):
 
 
 def detections(rng: np.random.Generator):
-    """The end of a detector: what is picked by number of box."""
+    """Builds the end of a detector, which gathers boxes and scores by the result of NonMaxSuppression."""
     count = 50
     corner = rng.random((1, count, 2)).astype(np.float32)
     boxes = np.concatenate([corner, corner + 0.3 * rng.random((1, count, 2)).astype(np.float32)], 2)

@@ -40,7 +40,7 @@ def info(folder: Path) -> dict:
 
 
 def change_unseen(path: Path) -> Callable[[], None]:
-    """Other bytes in a file that looks the same to the system; returns what takes that back."""
+    """Changes a byte of a file without changing its size or times. Returns a function that restores it."""
     before, times = path.read_bytes(), path.stat()
     data = bytearray(before)
     data[-1] ^= 1

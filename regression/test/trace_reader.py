@@ -86,7 +86,7 @@ def read(path: Path) -> Trace:
 
 
 def _resolve(trace: Trace, slices: dict, ends: dict) -> None:
-    """Each arrow goes from inside a slice to the begin of one that comes no earlier."""
+    """Checks that each flow starts inside one slice and ends at the begin of a later slice."""
     assert ends["s"].keys() == ends["f"].keys(), "a flow lacks an end"
     for flow, (where, time) in ends["s"].items():
         there, begin = ends["f"][flow]

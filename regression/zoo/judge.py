@@ -96,7 +96,8 @@ class Tools:
 
     @staticmethod
     def _wait(process: subprocess.Popen, deadline: float) -> tuple[int, float]:
-        """(exit code, peak of its or a child's resident memory in MB)."""
+        """Waits for the process, and kills it at the deadline. Returns its exit code (124 on timeout) and its peak
+        resident memory in MB."""
         late = False
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -125,7 +126,7 @@ def _json(text: str) -> dict:
 
 
 def make_samples(inputs: Mapping[str, object], folder: Path, seed: int) -> list[Path]:
-    """One .npz a sample: the first CALIBRATED ones are for calibration."""
+    """Writes one .npz per sample; the first CALIBRATED samples are for calibration."""
     from registry import Input
 
     generator, made = np.random.default_rng(seed), []
@@ -165,8 +166,8 @@ def judge(
 
 
 def _deploy(run: Callable[..., bool], columns: Sequence[str], sample: Path, quantised: bool) -> None:
-    """The models of the columns by `run`, which is given the step, the command and its arguments; int8 and npu from
-    one table, unless the network is quantised itself."""
+    """Compiles the models of the columns with `run`, which takes the step, the command and its arguments. int8 and npu
+    share a calibration table, unless the network itself is quantised."""
     deploy = ("model_deploy", "--mlir", "m_top.mlir", "--chip")
     if "f32" in columns:
         run("f32", *deploy, "x86", "--test_input", sample, "--model", "f32.bmodel")
@@ -217,18 +218,18 @@ def _compare(
 
 
 def told_padded(document: Mapping[str, object]) -> bool:
-    """True where model_transform warns that an output whose size the data decides has the greatest size instead."""
+    """Returns true if model_transform warns that an output with a data-dependent size has the largest size instead."""
     return any("the largest size" in str(text) for text in document.get("warnings", ()))  # type: ignore[attr-defined]
 
 
 def said_unequal(document: Mapping[str, object]) -> bool:
-    """True where model_deploy names ops that make the file not bit-equal on other chips."""
+    """Returns true if model_deploy names ops that prevent bit-equal results on other chips."""
     model = document.get("model")
     return isinstance(model, dict) and bool(model.get("bit_equal_except"))
 
 
 def _tell(result: Result, steps: Mapping[str, Step], quantised: bool) -> None:
-    """The verdict, and the worst message."""
+    """Fills `result` from the steps: partition, time, memory, verdict and reason."""
     partition = (steps["npu"].document.get("model", {}).get("partition") if "npu" in steps else None) or {}
     subnets = partition.get("subnets", [])
     if subnets:
@@ -243,7 +244,7 @@ def _tell(result: Result, steps: Mapping[str, Step], quantised: bool) -> None:
 
 
 def verdict_of(result: Result, steps: Mapping[str, Step], quantised: bool) -> tuple[str, str]:
-    """(one of VERDICTS, why), the worst first."""
+    """Returns the worst verdict (one of VERDICTS) that applies, and its reason."""
     bad = {name: step for name, step in steps.items() if step.exit}
     for name, step in bad.items():
         if (

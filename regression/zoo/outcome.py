@@ -28,8 +28,8 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def agreement(got: np.ndarray, wanted: np.ndarray) -> float:
-    """Cosine of what is finite in both; of integers and of constants the share that is equal; -1 where shapes or
-    non-finite places differ."""
+    """Returns the cosine of the finite elements, or for integers the share of equal elements; -1 if the shapes or the
+    places of non-finite elements differ."""
     if got.shape != wanted.shape:
         return -1.0
     if not got.size:
@@ -49,8 +49,8 @@ def agreement(got: np.ndarray, wanted: np.ndarray) -> float:
 
 
 def leading(got: Arrays, wanted: Arrays) -> dict[str, np.ndarray]:
-    """`got` without the entries behind the real ones, which outputs have whose size the data decides
-    (docs/quickstart.md)."""
+    """Returns `got` with padded outputs cut to the sizes of `wanted`: an output with a data-dependent size has padding
+    after its real entries (docs/concepts/data-dependent-outputs.md)."""
     cut = dict(got)
     for name in got.keys() & wanted.keys():
         a, b = got[name], wanted[name]
@@ -66,7 +66,7 @@ def worst(got: Arrays, wanted: Arrays) -> float:
 
 
 def different(a: Arrays, b: Arrays) -> tuple[int, int]:
-    """(elements whose bits differ, elements)."""
+    """Returns the number of elements whose bits differ, and the number of elements."""
     count = total = 0
     for name in a:
         x, y = a[name], b.get(name)

@@ -75,7 +75,7 @@ def image(size: int, channels: int = 3, batch: int = 1) -> dict[str, Input]:
 
 
 def timm(name: str, size: int, family: str, channels: int = 3, **arguments: Any) -> Network:
-    """A model of timm with random weights; `arguments` make it smaller."""
+    """Describes a model of timm with random weights; `arguments` make it smaller."""
 
     def build() -> Any:
         import timm as library
@@ -88,7 +88,7 @@ def timm(name: str, size: int, family: str, channels: int = 3, **arguments: Any)
 def torchvision(
     path: str, family: str, inputs: Mapping[str, Input], label: str = "", wrap: str = "", **arguments: Any
 ) -> Network:
-    """A model of torchvision by its path, "segmentation.lraspp_mobilenet_v3_large", say."""
+    """Describes a model of torchvision by its path, e.g. "segmentation.lraspp_mobilenet_v3_large"."""
 
     def build() -> Any:
         model = importlib.import_module("torchvision.models")
@@ -113,7 +113,7 @@ def transformer(
     outputs: Sequence[str],
     **arguments: Any,
 ) -> Network:
-    """A model of transformers from a configuration of small sizes."""
+    """Describes a model of transformers with a small configuration."""
 
     def build() -> Any:
         import transformers as library
@@ -130,12 +130,12 @@ def transformer(
 
 
 def own(label: str, family: str, path: str, inputs: Mapping[str, Input], **arguments: Any) -> Network:
-    """A module written here: "networks.audio:Demucs"."""
+    """Describes a module of this folder by its path, e.g. "networks.audio:Demucs"."""
     return Network(f"own-{label}", family, lambda: resolve(path)(**arguments), inputs)
 
 
 def quantised(label: str, of: Network, after: str, exporter: str = "torchscript", opset: int = 17) -> Network:
-    """An exported network, quantised by onnxruntime's tools."""
+    """Describes a network that is exported and then quantised with onnxruntime's tools."""
     return Network(f"quantised-{label}", "quantised", of.build, of.inputs, (exporter,), after, opset)
 
 

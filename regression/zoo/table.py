@@ -76,7 +76,7 @@ def row_of(result: Result) -> Row:
 
 
 def short(reason: str) -> str:
-    """A reason on one line of a table, without paths."""
+    """Returns the reason without paths, shortened to one line of a table."""
     text = re.sub(r"\s+", " ", re.sub(r"(/[\w.+-]+){2,}/", "", reason)).replace("|", "/").strip()
     return text if len(text) <= 140 else text[:139] + "…"
 
@@ -98,8 +98,8 @@ def totals(rows: Sequence[Row]) -> list[str]:
 
 
 def render(rows: Sequence[Row], not_exported: Sequence[str], older: int, tried: int, calibrated: int) -> str:
-    """The page. not_exported: 'NAME (EXPORTER): why', which says nothing of Tessera. older: rows that are of an
-    earlier build than the others."""
+    """Returns the page. not_exported: lines 'NAME (EXPORTER): reason'; these are not failures of Tessera. older: the
+    number of rows that come from earlier builds."""
     builds = OLDER.format(older) if older else "All are of one build."
     lines = [
         TITLE,
@@ -123,7 +123,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def parse(text: str) -> tuple[list[Row], list[str], int]:
-    """The rows of a page, what was not exported, and how many rows are older."""
+    """Returns the rows of a page, the list of networks that were not exported, and the number of older rows."""
     rows = [
         Row(tuple(cell.strip() for cell in line[1:-1].split("|")))
         for line in text.splitlines()

@@ -129,7 +129,8 @@ def result_file(network: Network, exporter: str) -> Path:
 
 
 def judged(network: Network, exporter: str, tools_print: str, args: argparse.Namespace) -> tuple[Result, bool]:
-    """(what the network came to, whether that was known)."""
+    """Judges a network, unless a result of the same programs is stored. Returns the result, and whether it was
+    stored."""
     source, file = folder_of(network, exporter), result_file(network, exporter)
     model = source / "model.onnx"
     key = f"{hashlib.sha256(model.read_bytes()).hexdigest()[:16]} {tools_print} {','.join(args.columns)}"
@@ -152,7 +153,7 @@ def judged(network: Network, exporter: str, tools_print: str, args: argparse.Nam
 
 
 def write_page() -> str:
-    """The page of all results there are; returns its totals."""
+    """Writes the page of all stored results. Returns its totals."""
     rows, missing, older, tools_print = [], [], 0, fingerprint()
     for network in all_networks():
         for exporter in network.exporters:
