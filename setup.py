@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel `tessera`: the commands, and the compiler as one program (tessera/bin) with LLVM inside.
+"""The wheel `tessera`: the commands, and the compiler as one program (tessera/bin) with LLVM linked in.
 
-What a plain Linux lacks of shared libraries (protobuf) lies in tessera/lib, found through an rpath relative to the
-program. All that is compiled for Python is in the wheel `tessera-runtime` (bmruntime/python), so one wheel serves
-every version.
+Shared libraries that a plain Linux lacks (protobuf) are in tessera/lib and are found through an rpath relative to the
+program. Everything compiled for Python is in the wheel `tessera-runtime` (bmruntime/python), so one wheel serves every
+Python version.
 
-The programs are built with CMake, or taken from the build folder TESSERA_WHEEL_PREBUILT. With
-TESSERA_WHEEL_SHARED that need have no program with LLVM inside: a wheel for this machine only, for tests of the
-packaging.
+The programs are built with CMake, or taken from the build folder TESSERA_WHEEL_PREBUILT. With TESSERA_WHEEL_SHARED, the
+program need not have LLVM linked in, which gives a wheel for this machine only, for tests of the packaging.
 """
 from __future__ import annotations
 
@@ -26,14 +25,14 @@ ROOT = Path(__file__).resolve().parent
 PROGRAMS = ("bmodel-combine", "bmodel-dump", "npu-perf", "npu-describe", "bmrt_bench", "bmrt_peak")
 COMPILER = "tessera-compile"
 VERSION = re.search(r'__version__ = "(.*)"', (ROOT / "python_tools/tessera/__init__.py").read_text()).group(1)
-# On every Linux that runs Python, or tied to its C library: never bundled.
+# Libraries that exist on every Linux that runs Python, or that are tied to its C library; never bundled.
 SYSTEM = re.compile(
     r"^(?:linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libutil|libresolv)\b"
 )
 
 
 def build_folder() -> Path:
-    """Where the programs are; builds them if nobody has."""
+    """Returns the folder with the programs; builds them unless a prebuilt folder is set."""
     if prebuilt := os.environ.get("TESSERA_WHEEL_PREBUILT"):
         return Path(prebuilt)
     build = Path(os.environ.get("TESSERA_WHEEL_BUILD_DIR", ROOT / "build" / "package"))
@@ -45,7 +44,7 @@ def build_folder() -> Path:
 
 
 def bundle(program: Path, folder: Path) -> None:
-    """Copies the shared libraries `program` needs that a plain system lacks."""
+    """Copies the shared libraries that `program` needs and a plain system lacks."""
     folder.mkdir(parents=True, exist_ok=True)
     listing = subprocess.run(["ldd", str(program)], check=True, capture_output=True, text=True).stdout
     for name, path in re.findall(r"^\s*(\S+) => (/\S+)", listing, re.MULTILINE):
@@ -57,7 +56,7 @@ class BuildFiles(build_py):
     def run(self) -> None:
         super().run()
         package, build = Path(self.build_lib) / "tessera", build_folder()
-        (package / "__init__.py").unlink()  # the other wheel's
+        (package / "__init__.py").unlink()  # it belongs to the other wheel
         shared = "TESSERA_WHEEL_SHARED" in os.environ
         (package / "bin").mkdir(exist_ok=True)
         for program in (

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that nothing outside a family's rooms names it: a new family of chips is a folder a side and one line of
-registration.
+"""Checks that no source outside a family's own folders names the family, so that adding a family of chips takes one
+folder per side and one line of registration.
 
-The families are those of `tessera_family(NAME FOLDER Folder ..)` in codegen/CMakeLists.txt. Their rooms are
-codegen/<Folder>, folders of the family's name elsewhere, and tests. In all other sources, comments included, the
-words are looked for; what compilers call the machine that the program itself runs on (x86-64, x86intrin) is no
-family. Exit code 0: clean; 1: violations, one a line.
+The families are those of `tessera_family(NAME FOLDER Folder ..)` in codegen/CMakeLists.txt. Their own folders are
+codegen/<Folder>, folders with the family's name elsewhere, and tests. All other sources, including comments, are
+searched for the names. The compilers' names for the machine on which the program itself runs (x86-64, x86intrin) do not
+count. Exit code 0: clean; 1: violations, one per line.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REGISTRATION = re.compile(r"^tessera_family\((\w+) FOLDER (\w+)", re.MULTILINE)
 HOST_MACHINE = re.compile(r"x86-64|x86intrin")
 TEST = re.compile(r"(?:^|/)(?:test|goldens)/|_test\.(?:cpp|c)$")
 
-# Where a name stands for a reason that no interface takes away. Whoever adds a line says why.
+# Files that may name families, each with the reason why no interface can avoid it.
 ALLOWED = {
     "codegen/CMakeLists.txt": "the registrations",
     "bmruntime/src/Backends.cpp": "the registrations",
@@ -37,21 +37,21 @@ ALLOWED = {
     "codegen/tools/CMakeLists.txt": "builds the programs that the Python tools run beside the compiler",
     "bmodel_format/src/Memories.cpp": "subnet kinds of files from before families had names",
     "bmodel_format/src/Validate.cpp": "subnet kinds of files from before families had names",
-    "bmodel_format/include/bmodel/cpu_features.h": "features of the machine that code needs, whoever made it",
-    "bmodel_format/include/bmodel/cpu_features.inc": "features of the machine that code needs, whoever made it",
+    "bmodel_format/include/bmodel/cpu_features.h": "CPU features that code requires, for any compiler",
+    "bmodel_format/include/bmodel/cpu_features.inc": "CPU features that code requires, for any compiler",
     "bmodel_format/include/bmodel/kernel_abi.h": "the contract of native code",
-    "bmodel_format/include/bmodel/numerics.h": "says that a GPU's compiler takes it as well",
-    "bmodel_format/include/bmodel/numerics_float.h": "says that a GPU's compiler takes it as well",
+    "bmodel_format/include/bmodel/numerics.h": "mentions that a GPU's compiler accepts it, too",
+    "bmodel_format/include/bmodel/numerics_float.h": "mentions that a GPU's compiler accepts it, too",
 }
 
 
 def families(root: Path) -> dict[str, str]:
-    """Folder of codegen by the name of the family."""
+    """Returns the folder in codegen by the name of the family."""
     return dict(REGISTRATION.findall((root / "codegen/CMakeLists.txt").read_text(encoding="utf-8")))
 
 
 def is_room(path: Path, known: dict[str, str]) -> bool:
-    """Whether a file, relative to the root, stands in a family's folder or is a test."""
+    """Returns true if a file, given relative to the root, lies in a family's own folder or is a test."""
     rooms = set(known) | set(known.values())
     return bool(rooms & set(path.parts[:-1])) or bool(TEST.search(path.as_posix()))
 
@@ -66,7 +66,7 @@ def check_file(path: Path, text: str, names: re.Pattern[str]) -> list[str]:
 
 
 def check(root: Path) -> tuple[int, list[str]]:
-    """Checks the tree under `root`; returns (files looked at, violations)."""
+    """Checks the tree under `root`; returns (number of files checked, violations)."""
     known = families(root)
     names = re.compile(rf"\b(?:{'|'.join(map(re.escape, known))})s?(?:\b|-)", re.IGNORECASE)
     count = 0

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that no folder includes or links what the architecture forbids, and says why it is forbidden.
+"""Checks that no folder includes or links what the architecture forbids, and reports the reason for each rule.
 
-Looks at `#include` lines of C and C++ files, at `include` lines of TableGen files and at
-target_link_libraries-like lines of CMakeLists.txt. Exit code 0: clean; 1: violations, one a line.
+Checks `#include` lines of C and C++ files, `include` lines of TableGen files, and lines like target_link_libraries in
+CMakeLists.txt. Exit code 0: clean; 1: violations, one per line.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OUR_FOLDERS = (
 
 @dataclass(frozen=True)
 class Rule:
-    """Files under `folder` must not name anything that matches `forbidden`."""
+    """A rule: files under `folder` must not include anything that matches `forbidden`."""
 
     folder: str
     forbidden: re.Pattern[str]
@@ -80,7 +80,7 @@ RULES = (
     ),
 )
 
-# The one place that may use protobuf and the ONNX types.
+# The only folder that may use protobuf and the ONNX types.
 ONNX_HEADERS = re.compile(r"^(?:onnx|google/protobuf)/")
 ONNX_HOME = "top_dialect/Import"
 
@@ -101,12 +101,12 @@ CMAKE_RULES = (
 
 INCLUDE = re.compile(r'^\s*(?:#\s*include|include)\s*[<"]([^>"]+)[>"]')
 SOURCES = {".h", ".hpp", ".inc", ".c", ".cpp", ".cc", ".cu", ".td"}
-# A test may reach further than the code it tests.
+# A test may depend on more than the code under test.
 TEST_FILE = re.compile(r"(?:^|/)test/|_test\.(?:cpp|c)$|/cts/|/fuzz/|/bench/|_fuzz\.cpp$|_bench\.cpp$")
 
 
 def check_file(root: Path, path: Path) -> list[str]:
-    """Violations of one source file as 'file:line: text' lines."""
+    """Returns the violations in one source file as 'file:line: text' lines."""
     name = path.relative_to(root).as_posix()
     folder = name.split("/", 1)[0]
     found = []
@@ -129,7 +129,7 @@ def check_file(root: Path, path: Path) -> list[str]:
 
 
 def check_cmake(root: Path, path: Path) -> list[str]:
-    """Violations of one CMakeLists.txt."""
+    """Returns the violations in one CMakeLists.txt."""
     name = path.relative_to(root).as_posix()
     folder = name.split("/", 1)[0]
     found = []
@@ -143,7 +143,7 @@ def check_cmake(root: Path, path: Path) -> list[str]:
 
 
 def check(root: Path) -> tuple[int, list[str]]:
-    """Checks the tree under `root`; returns (files looked at, violations)."""
+    """Checks the tree under `root`; returns (number of files checked, violations)."""
     count = 0
     found: list[str] = []
     for folder in OUR_FOLDERS:

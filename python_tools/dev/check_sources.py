@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks every tracked source file: licence line, size, whitespace, left-over markers.
 
-Exit code 0: clean; 1: violations, one a line with what to do.
+Exit code 0: clean; 1: violations, one per line with the remedy.
 """
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import sys
 from pathlib import Path
 
 MAX_LINES = 1000
-MAX_COLUMNS = 120  # of Python: black leaves comments and strings alone
+MAX_COLUMNS = 120  # for Python, because black does not wrap comments and strings
 MAX_LINES_OF_FUNCTION = 60
-SMALL = {"codegen/Npu/": 400}  # folders whose files are held to fewer lines
+SMALL = {"codegen/Npu/": 400}  # folders with a lower limit
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 CODE = {".h", ".hpp", ".c", ".cpp", ".cc", ".cu", ".td", ".py", ".fbs"}
 TEXT = CODE | {".md", ".txt", ".cmake", ".json", ".toml", ".mlir", ".test", ".sh", ".inc", ".in"}
-# Third-party files keep their own form; generated pages are as long as they are.
+# Third-party files keep their own form, and generated pages may have any length.
 EXEMPT = re.compile(r"^(?:regression/models/|third_party/|docs/generated/|bmodel_format/goldens/)")
-# How a statement begins whose block is no function.
+# The beginning of a statement whose block is not a function.
 BLOCK = re.compile(r"\s*(?:\}|(?:if|for|while|do|switch|case|default|else|namespace|class|struct|enum|union|extern)\b)")
 MARKER = re.compile(r"DO[ -]NOT[ -]SUBMIT|^(?:<{7}|>{7}) ")
 
 
 def tracked_files(root: Path) -> list[str]:
-    """Files git tracks or would track; every file outside .git and build where there is no git."""
+    """Returns the files that git tracks or would track; without git, every file outside .git and build."""
     try:
         listing = subprocess.run(
             ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=root, check=True, capture_output=True
@@ -45,9 +45,9 @@ def tracked_files(root: Path) -> list[str]:
 
 
 def cpp_functions(lines: list[str]) -> list[tuple[int, int]]:
-    """(line, length) of the functions of clang-formatted C++."""
+    """Returns (line, length) of the functions in clang-formatted C++."""
     found = []
-    starts: dict[int, int] = {}  # indentation -> where the last statement there began
+    starts: dict[int, int] = {}  # indentation -> line where the last statement with it began
     for number, line in enumerate(lines, 1):
         indent = len(line) - len(line.lstrip())
         text = line.strip()
@@ -61,7 +61,7 @@ def cpp_functions(lines: list[str]) -> list[tuple[int, int]]:
 
 
 def python_functions(lines: list[str]) -> list[tuple[int, int]]:
-    """The same of Python; none of what is no Python: black tells of that."""
+    """Returns (line, length) of the functions in Python; nothing for invalid Python, which black reports."""
     try:
         nodes = ast.walk(ast.parse("\n".join(lines)))
     except SyntaxError:
@@ -77,7 +77,7 @@ FUNCTIONS = {".h": cpp_functions, ".cpp": cpp_functions, ".py": python_functions
 
 
 def check_size(name: str, lines: list[str]) -> list[str]:
-    """Violations of the limits of files and functions."""
+    """Returns the violations of the size limits of files and functions."""
     most = next((lines_of_file for folder, lines_of_file in SMALL.items() if name.startswith(folder)), MAX_LINES)
     found = []
     if len(lines) > most:
@@ -92,7 +92,7 @@ def check_size(name: str, lines: list[str]) -> list[str]:
 
 
 def check_text(name: str, text: str) -> list[str]:
-    """Violations of one file's text."""
+    """Returns the violations in one file's text."""
     found = []
     suffix = Path(name).suffix
     lines = text.splitlines()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the pages of docs/generated from the code: ops, passes, commands, supported ONNX operators, the NPU's
+"""Generates the pages of docs/generated from the code: ops, passes, commands, supported ONNX operators, the NPU's
 commands, chips.
 
---check changes nothing and tells which pages are out of date (exit code 1); a test runs it.
+With --check, writes nothing and reports pages that are out of date (exit code 1); a test runs it.
 """
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def find_tblgen() -> str | None:
 
 
 def tablegen(generator: str, file: str, tblgen: str) -> str:
-    """One .td file's documentation; 'X.td' of a dialect may be split into families that are listed in X's folder."""
+    """Returns the documentation of one .td file; 'X.td' of a dialect may be split into families listed in X's
+    folder."""
     include = Path(tblgen).resolve().parents[1] / "include"
     result = subprocess.run(
         [tblgen, generator, "-I", str(ROOT), "-I", str(include), str(ROOT / file)], capture_output=True, text=True
@@ -80,7 +81,7 @@ def tablegen(generator: str, file: str, tblgen: str) -> str:
 
 
 def tablegen_page(page: str, tblgen: str) -> str | None:
-    """The page's text; None where no source of it exists (yet)."""
+    """Returns the page's text; None if none of its sources exist yet."""
     title, generator, files = TABLEGEN_PAGES[page]
     parts = []
     for file in files:
@@ -96,7 +97,7 @@ def tablegen_page(page: str, tblgen: str) -> str | None:
 
 
 def help_of(build: Path, command: str) -> str:
-    """What a command prints for --help."""
+    """Returns the output of a command's --help."""
     name, *verb = command.split()
     result = subprocess.run(
         [str(build / "bin" / name), *verb, "--help"],
@@ -110,13 +111,13 @@ def help_of(build: Path, command: str) -> str:
 
 
 def verbs_in(text: str) -> list[str]:
-    """The verbs that a command's help lists."""
+    """Returns the verbs listed in a command's help."""
     listed = re.search(r"^  VERB\n((?: {4}.*\n)+)", text, re.M)
     return re.findall(r"^ {4}(\w+)\b", listed[1], re.M) if listed else []
 
 
 def commands_page(build: Path) -> str:
-    """The --help of every command and of every verb."""
+    """Returns the page with the --help of every command and verb."""
     parts = []
     for command in COMMANDS:
         texts = {command: help_of(build, command)}
@@ -126,8 +127,8 @@ def commands_page(build: Path) -> str:
 
 
 def supported_ops_page(build: Path) -> str | None:
-    """Every ONNX operator the importer knows, and what NPUs run of them: from the importer's table and from the
-    compiler's answers."""
+    """Returns the page of all ONNX operators that the importer knows, and of what NPUs run of them, from the importer's
+    table and the compiler's answers."""
     chips = [p.stem for p in sorted((ROOT / "device_dialect" / "chips").glob("npu-*.json"))]
     result = subprocess.run(
         [str(build / "bin" / "tessera-compile"), "supported-ops", "--chip", ",".join(chips)],
@@ -159,7 +160,8 @@ def supported_ops_page(build: Path) -> str | None:
 
 
 def npu_support(rows: list[dict], chips: list[str]) -> str:
-    """The table of what each chip runs itself, by operator and precision, with the reasons for the rest below."""
+    """Returns the table of operators and precisions that each chip runs itself, followed by the reasons for the
+    others."""
     precisions = list(dict.fromkeys(row["precision"] for row in rows))
     cells: dict[str, dict[str, dict[str, list[str]]]] = {}
     for row in rows:
@@ -184,8 +186,8 @@ def npu_support(rows: list[dict], chips: list[str]) -> str:
         "one small typical model for each\nrow, in each precision of `--quantize`; everything else runs on the host "
         "beside them, for the "
         "reasons with these numbers ([partition.md](../partition.md)).\nA larger or unusual form of an operator may "
-        "fare differently: `tessera "
-        "estimate` tells for a model.\n\n"
+        "differ: `tessera "
+        "estimate` reports on a model.\n\n"
         f"| operator | {' | '.join(precisions)} |\n|---|{'---|' * len(precisions)}\n"
         + "\n".join(lines)
         + "\n\n"
@@ -195,7 +197,7 @@ def npu_support(rows: list[dict], chips: list[str]) -> str:
 
 
 def npu_pages(build: Path) -> dict[str, str]:
-    """The NPU's commands and the chips, from the tables that its tools are compiled with."""
+    """Returns the pages of the NPU's commands and chips, from the tables compiled into its tools."""
     chips = [str(p) for p in sorted((ROOT / "device_dialect" / "chips").glob("npu-*.json"))]
     made = {}
     for page, title, arguments in (
@@ -210,7 +212,7 @@ def npu_pages(build: Path) -> dict[str, str]:
 
 
 def gpu_page() -> str:
-    """The descriptions of GPUs, and what their fields mean."""
+    """Returns the page of the GPU descriptions and their fields."""
     text = (ROOT / "codegen" / "Cuda" / "CudaChip.inc").read_text()
     pattern = r'^CUDA_CHIP_NUMBER\("([^"]+)", .*, (true|false), "([^"]+)"\)$'
     fields = {path: (decides, meaning) for path, decides, meaning in re.findall(pattern, text, re.M)}
@@ -228,7 +230,7 @@ def gpu_page() -> str:
 
 
 def pages(build: Path) -> dict[str, str]:
-    """All pages that can be made here."""
+    """Returns all pages that can be generated here."""
     made: dict[str, str] = {"commands.md": commands_page(build), "cuda-chips.md": gpu_page(), **npu_pages(build)}
     tblgen = find_tblgen()
     if tblgen is None:
@@ -240,17 +242,18 @@ def pages(build: Path) -> dict[str, str]:
     supported = supported_ops_page(build)
     if supported:
         made["supported-ops.md"] = supported
-    # One form whatever the generator left at the ends of lines.
+    # Normalise line ends, whatever the generators left.
     return {name: re.sub(r"[ \t]+\n", "\n", text) for name, text in made.items()}
 
 
 def written_here() -> list[Path]:
-    """The pages that this script makes: ./dev zoo, ./dev models and regression/cuda/prove.py write their own."""
+    """Returns the pages generated by this script; ./dev zoo, ./dev models and regression/cuda/prove.py write their
+    own."""
     return [path for path in OUTPUT.glob("*.md") if path.name not in OTHERS]
 
 
 def check(made: dict[str, str]) -> int:
-    """Tells what differs from the checked-in pages."""
+    """Reports differences from the checked-in pages."""
     stale = 0
     for name in sorted({*made, *(p.name for p in written_here())}):
         old = (OUTPUT / name).read_text(encoding="utf-8") if (OUTPUT / name).is_file() else ""
@@ -271,7 +274,7 @@ def check(made: dict[str, str]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev docs", description=__doc__.splitlines()[0])
     parser.add_argument("--build-dir", type=Path, default=ROOT / "build")
-    parser.add_argument("--check", action="store_true", help="only tell which pages are out of date")
+    parser.add_argument("--check", action="store_true", help="only report pages that are out of date")
     args = parser.parse_args()
     made = pages(args.build_dir)
     if args.check:

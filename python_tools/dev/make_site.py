@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./dev docs --site: the documentation as a web site, in build/site/html.
+"""./dev docs --site: builds the documentation as a web site, in build/site/html.
 
-The pages are those of the repository, in the folders where they lie, so that their links stay as they are. A link to
-a folder becomes one to its README.md; an example becomes a page of its files; what else is linked to is copied. mkdocs
-checks every link and anchor, and a warning is an error. bmrt.h goes through Doxygen.
+The pages keep their folders in the repository, so that their links stay valid. A link to a folder becomes a link to its
+README.md; an example becomes a page with its files; other link targets are copied. mkdocs checks every link and anchor,
+and treats warnings as errors. bmrt.h is processed by Doxygen.
 
-Needs mkdocs-material (.venv-site; PyPI) and doxygen; what is missing is told, and its part left out.
+Requires mkdocs-material (.venv-site; PyPI) and doxygen; parts with missing tools are reported and left out.
 """
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def first_pages() -> list[str]:
 
 
 def example_page(folder: Path) -> str:
-    """The files of an example, in the order in which one reads them."""
+    """Returns a page with the files of an example, in reading order."""
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name != "expected.txt"]
     files.sort(key=lambda path: (path.name != "run.sh", path.suffix == ".json", path.name))
     text = f"# Example: {folder.name}\n"
     for path in [*files, folder / "expected.txt"]:
-        title = "What it prints" if path.name == "expected.txt" else path.name
+        title = "Output" if path.name == "expected.txt" else path.name
         language = "cmake" if path.name == "CMakeLists.txt" else LANGUAGES[path.suffix]
         text += f"\n## {title}\n\n```{language}\n{path.read_text(encoding='utf-8').rstrip()}\n```\n"
     return text
 
 
 def folder_page(folder: Path) -> str:
-    """The pages of a folder that says nothing of itself."""
+    """Returns a page that lists the pages of a folder without a README."""
     titles = {
         path.name: path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ") for path in folder.glob("*.md")
     }
@@ -98,7 +98,7 @@ class Site:
 
 
 def documented(text: str) -> str:
-    """A header with its comments as Doxygen wants them: before a declaration, or behind a member; the first one is
+    """Converts a header's comments to Doxygen's form: before a declaration, or behind a member; the first one becomes
     the file's."""
     text = re.sub(r"^/\*(?=[^=*\-]*\n? )(?! SPDX)(?!===)", "/**", text, flags=re.M)
     text = re.sub(r"^( *[^\s/*][^\n]*?)/\* ", r"\1/**< ", text, flags=re.M)
@@ -106,9 +106,9 @@ def documented(text: str) -> str:
 
 
 def api(folder: Path) -> bool:
-    """The pages of the headers, in src/api; whether there are any."""
+    """Generates the pages of the headers in src/api; returns true if there are any."""
     if shutil.which("doxygen") is None:
-        print("site: doxygen is not installed: without the pages of bmrt.h")
+        print("site: doxygen is not installed; the pages of bmrt.h are left out")
         return False
     headers = folder / "api-headers" / "bmrt"
     headers.mkdir(parents=True)
@@ -124,7 +124,7 @@ def api(folder: Path) -> bool:
 
 
 def run(command: list[str], folder: Path) -> None:
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # an advertisement of another program
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # suppresses an advertisement for another program
     result = subprocess.run(
         command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

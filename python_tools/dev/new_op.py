@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./dev new-op: scaffolds a new elementwise operator of one operand, from ONNX to x86.
+"""./dev new-op: scaffolds a new elementwise operator with one operand, from ONNX to x86.
 
-Writes the definition with its scalar form (what every chip computes), the reference evaluation (in
-double, the golden), the ONNX handler, and two tests. The rest of the way, device op, kernel and
-threads, exists already: see docs/adding-an-op.md, also for operators that need more than this.
+Writes the definition with its scalar form (computed by every chip), the reference evaluation (in double, the golden),
+the ONNX handler, and two tests. The remaining parts (device op, kernel, threads) exist already. See
+docs/adding-an-op.md, also for operators that need more.
 
-  ./dev new-op square_plus --domain com.example --onnx SquarePlus --summary "Square plus" --formula "(x + sqrt(x^2 +
-      4)) / 2" \\ --scalar "e.mul(e.constant(x, 0.5), e.add(x, e.sqrt(e.add(e.mul(x, x), e.constant(x, 4)))))"
+  ./dev new-op square_plus --domain com.example --onnx SquarePlus --summary "Square plus" \\
+      --formula "(x + sqrt(x^2 + 4)) / 2" \\
+      --scalar "e.mul(e.constant(x, 0.5), e.add(x, e.sqrt(e.add(e.mul(x, x), e.constant(x, 4)))))" \\
       --reference "(x + std::sqrt(x * x + 4)) / 2"
 """
 from __future__ import annotations
@@ -23,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Insertion:
-    """Text to be put before the last line that matches `before` in a file (or at its end for '')."""
+    """Text to insert before the last line of a file that matches `before` (at its end for '')."""
 
     path: str
     text: str
@@ -35,7 +36,7 @@ def camel(name: str) -> str:
 
 
 def insertions(args: argparse.Namespace) -> list[Insertion]:
-    """The edits of the sources and of the tests."""
+    """Returns the edits of sources and tests."""
     op = camel(args.name) + "Op"
     definition = (
         f'def Top_{op} : Top_UnaryOp<"{args.name}", "{args.summary}", "{args.formula}", '
@@ -63,22 +64,22 @@ def insertions(args: argparse.Namespace) -> list[Insertion]:
 
 
 def apply(insertion: Insertion, root: Path) -> str:
-    """The file's new text. Raises SystemExit where the place is not found or the text is there already."""
+    """Returns the file's new text. Raises SystemExit if the position is not found or the text exists already."""
     path = root / insertion.path
     lines = path.read_text(encoding="utf-8").splitlines(True)
     if insertion.text.strip() in "".join(lines):
-        raise SystemExit(f"new-op: {insertion.path} has it already")
+        raise SystemExit(f"new-op: {insertion.path} already contains the new text")
     if not insertion.before:
         return "".join(lines) + insertion.text
     places = [i for i, line in enumerate(lines) if re.match(insertion.before, line)]
     if not places:
-        raise SystemExit(f"new-op: {insertion.path} has no line that matches '{insertion.before}'")
+        raise SystemExit(f"new-op: {insertion.path} does not contain a line that matches '{insertion.before}'")
     lines.insert(places[-1], insertion.text)
     return "".join(lines)
 
 
 def refuse_existing(args: argparse.Namespace, root: Path) -> None:
-    """Raises SystemExit where Top has an op of that name, or the importer a handler of the operator: a second one
+    """Raises SystemExit if Top has an op with that name, or the importer has a handler for the operator; a second one
     would only hide the first."""
     for path in sorted((root / "top_dialect" / "IR").glob("*.td")):
         if re.search(
@@ -88,7 +89,7 @@ def refuse_existing(args: argparse.Namespace, root: Path) -> None:
         ):
             raise SystemExit(
                 f"new-op: top.{args.name} exists already, in {path.relative_to(root)}: choose another name, or "
-                "change that one"
+                "change that op"
             )
     entry = re.compile(rf'\{{\s*"{re.escape(args.domain)}",\s*"{re.escape(args.onnx)}",')
     for path in sorted((root / "top_dialect" / "Import" / "Onnx").glob("*.cpp")):
@@ -97,7 +98,7 @@ def refuse_existing(args: argparse.Namespace, root: Path) -> None:
             line = text.count("\n", 0, found.start()) + 1
             raise SystemExit(
                 f"new-op: {args.domain or 'ai.onnx'}.{args.onnx} has a handler already, in "
-                f"{path.relative_to(root)}:{line}; change that one"
+                f"{path.relative_to(root)}:{line}; change that handler"
             )
 
 
@@ -117,7 +118,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", args.name):
-        parser.error(f"'{args.name}' is no snake_case name")
+        parser.error(f"'{args.name}' is not a snake_case name")
     args.onnx = args.onnx or camel(args.name)
     args.summary = args.summary or args.onnx
     return args

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes top_dialect/Import/Onnx/OnnxSchemas.inc: what ONNX says of every operator's operands, results and attributes.
+"""Writes top_dialect/Import/Onnx/OnnxSchemas.inc: the operands, results and attributes of every operator as defined by
+ONNX.
 
-    pip install onnx          # the newest, in an environment of its own
+    pip install onnx          # the newest, in its own environment
     python python_tools/dev/onnx_schemas.py > top_dialect/Import/Onnx/OnnxSchemas.inc
 
 Run it when kNewestOpset rises (OnnxModel.h).
@@ -14,7 +15,7 @@ from onnx import __version__, defs
 
 
 def rows() -> list[str]:
-    """A line for each version of an operator in which one of those differs from the version before."""
+    """Returns a line for each version of an operator that differs from the previous one in these facts."""
     versions: dict[str, list] = defaultdict(list)
     for schema in defs.get_all_schemas_with_history():
         if schema.domain == "" and schema.support_level == defs.OpSchema.SupportType.COMMON:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./dev package: Debian packages, wheels and the source archive, in dist/.
+"""./dev package: builds Debian packages, wheels and the source archive, in dist/.
 
     libbmrt0 libbmrt-dev tessera-tools   by CPack (cmake/TesseraPackage.cmake)
     tessera-runtime                      a wheel for each Python: Debian's, and those named by --python
     tessera                              one wheel: the commands and the compiler
     tessera-VERSION.tar.gz               the sources
 
-Wheels get the tag of the oldest Linux that they run on where auditwheel is installed (.venv-package), else the tag
-that pip takes on this machine only. A file beyond its limit is an error.
+If auditwheel is installed (.venv-package), wheels get the tag of the oldest Linux on which they run, else a tag that
+pip accepts only on this machine. A file beyond its size limit is an error.
 """
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ TARGETS: tuple[str, ...] = (
 )
 TARGETS += ("npu-perf", "npu-describe", "tessera_runtime_module", "tessera_calibration_module")
 MODULES = ("tessera_runtime_module", "tessera_calibration_module", "bmrt_cuda")
-# Megabytes: to download, installed.
+# Megabytes: download, installed.
 LIMITS = {"tessera_runtime": (3, 10), "tessera": (120, 350)}
 
 
 def run(*command: object, cwd: Path = ROOT, **environment: str) -> str:
-    """The output of a command that must end well."""
+    """Runs a command and returns its output; exits if it fails."""
     result = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
@@ -54,7 +54,7 @@ def run(*command: object, cwd: Path = ROOT, **environment: str) -> str:
 
 
 def stage_sources(folder: Path) -> None:
-    """Copies what git has: setuptools writes beside its sources."""
+    """Copies the files in git, because setuptools writes beside its sources."""
     listing = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, check=True, capture_output=True
     ).stdout.decode()
@@ -65,7 +65,7 @@ def stage_sources(folder: Path) -> None:
 
 
 def make_wheel(project: Path, build: Path, output: Path, **environment: str) -> Path:
-    """The wheel of a staged project, from what `build` holds."""
+    """Builds the wheel of a staged project from the contents of `build`."""
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as fresh:
         words = ("--no-build-isolation", "--no-deps", "--no-index", "-q", "-w", fresh)
@@ -80,14 +80,14 @@ def make_wheel(project: Path, build: Path, output: Path, **environment: str) -> 
             TESSERA_WHEEL_PREBUILT=str(build),
             **environment,
         )
-        for made in (project / "build", *project.glob("**/*.egg-info")):  # else the next wheel has what this one had
+        for made in (project / "build", *project.glob("**/*.egg-info")):  # else the next wheel contains its files
             shutil.rmtree(made, ignore_errors=True)
         wheel = next(Path(fresh).glob("*.whl"))
         return Path(shutil.move(str(wheel), output / wheel.name))
 
 
 def repair(wheel: Path) -> Path:
-    """The wheel with a manylinux tag, where auditwheel is at hand."""
+    """Returns the wheel with a manylinux tag, if auditwheel is available."""
     tool = Path(sys.executable).with_name("auditwheel")
     if not tool.exists():
         return wheel
@@ -105,7 +105,8 @@ def build_all(build: Path) -> None:
 
 
 def modules_for(python: str) -> Path:
-    """A build folder with the modules for another Python; ccache has all but the modules themselves."""
+    """Returns a build folder with the modules for another Python; ccache holds everything except the modules
+    themselves."""
     version = run(python, "-c", "import sys; print('%d%d' % sys.version_info[:2])").strip()
     headers = run(sys.executable, "-c", "import pybind11; print(pybind11.get_cmake_dir())").strip()
     folder = ROOT / "build" / f"package-cp{version}"
@@ -122,13 +123,13 @@ def debs(build: Path, output: Path) -> list[Path]:
 
 
 def size(path: Path) -> tuple[float, float]:
-    """Megabytes to download and, of wheels, installed."""
+    """Returns the megabytes to download and, for wheels, installed."""
     unpacked = sum(entry.file_size for entry in zipfile.ZipFile(path).infolist()) if path.suffix == ".whl" else 0
     return path.stat().st_size / 1e6, unpacked / 1e6
 
 
 def tell(files: list[Path]) -> bool:
-    """Prints the sizes; whether all are within their limits."""
+    """Prints the sizes; returns true if all are within their limits."""
     good = True
     for path in files:
         download, installed = size(path)
@@ -145,14 +146,14 @@ def tell(files: list[Path]) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev package", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--build", type=Path, metavar="DIR", help="take this build folder's programs (default: builds)")
+    parser.add_argument("--build", type=Path, metavar="DIR", help="use this folder's programs (default: build them)")
     parser.add_argument(
-        "--python", action="append", default=[], help="one more Python (3.9 to 3.13) to make a wheel for"
+        "--python", action="append", default=[], help="another Python (3.9 to 3.13) to build a wheel for"
     )
     parser.add_argument(
-        "--try", action="store_true", dest="attempt", help="then install them into a bare Debian, and run the examples"
+        "--try", action="store_true", dest="attempt", help="also install them into a bare Debian and run the examples"
     )
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "dist", help="default: dist/")
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "dist", help="output folder (default: dist/)")
     args = parser.parse_args()
     build, output = (args.build or ROOT / "build" / "package").absolute(), args.output.absolute()
     if args.build is None:

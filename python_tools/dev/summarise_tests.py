@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds up the tests of one ctest run and prints 'N passed, N failed, N skipped' as its last line.
 
-Every suite (lit, gtest, pytest) leaves a JUnit file NAME.xml in the results folder; its single tests
-are counted. A ctest entry without such a file counts as one test. A suite that ctest calls failed
-although its file shows no failure (it crashed) counts as one more failure.
-Exit code 0: at least one test passed and none failed; 1 otherwise.
+Every suite (lit, gtest, pytest) writes a JUnit file NAME.xml to the results folder; its single tests are counted. A
+ctest entry without such a file counts as one test. A suite that failed according to ctest although its file shows no
+failure (it crashed) counts as one more failure. Exit code 0: at least one test passed and none failed; 1 otherwise.
 """
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from pathlib import Path
 
 @dataclass
 class Count:
-    """Numbers of single tests and the names of those worth naming."""
+    """Numbers of single tests, and the names of failed and skipped ones."""
 
     passed: int = 0
     failed: int = 0
@@ -81,7 +80,7 @@ def main(argv: list[str]) -> int:
     try:
         total = summarise(Path(argv[1]))
     except (OSError, ElementTree.ParseError) as error:
-        print(f"summarise_tests: no readable result of a test run: {error}")
+        print(f"summarise_tests: cannot read the result of the test run: {error}")
         total = Count(failed=1)
     for title, names in (("Skipped", total.skips), ("Failed", total.failures)):
         if names:

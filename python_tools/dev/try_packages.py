@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./dev package --try: installs what dist/ holds into a bare Debian and runs the demo and the examples there.
+"""./dev package --try: installs the contents of dist/ into a bare Debian and runs the demo and the examples there.
 
-A Debian of nothing but its base packages is unpacked by debootstrap (root, and a mirror of Debian or what apt-cacher
-has), once, as build/package-base.tar. In a copy of it: the Debian packages are installed by apt, the demo and the
-examples run, C++ is compiled by g++ and by clang, the packages are purged, and no file may be left that was not there
-before. In a second copy the wheels are installed into a virtual environment, without and with the compiler; numpy and
-pillow are fetched from PyPI outside.
+A Debian with only its base packages is unpacked by debootstrap (which requires root and a Debian mirror) once, as
+build/package-base.tar. In a copy of it, the Debian packages are installed by apt, the demo and the examples run, C++ is
+compiled by g++ and clang, and the packages are purged, which must not leave new files. In a second copy, the wheels are
+installed into a virtual environment, without and with the compiler; numpy and pillow are downloaded from PyPI outside.
 """
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = "http://deb.debian.org/debian"
 SUITE = "bookworm"
-# What the examples and the demo need besides: compilers, and what programs do with pictures.
+# Additional requirements of the examples and the demo: compilers, and packages for pictures.
 BUILD_TOOLS = "g++ clang cmake make pkg-config".split()
 EXAMPLES = "c cpp server camera several-models calibration scorer own-chip".split()
 ENVIRONMENT = {
@@ -30,12 +29,12 @@ ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "DEBIAN_FRONTEND": "noninteractive",
 }
-# Written by apt, dpkg and the programs that they call, whatever is installed; and where work is done.
+# Paths written by apt, dpkg and programs that they call for any package, and working folders.
 PASSING = ("var/", "tmp/", "root/", "proc/", "sys/", "dev/", "run/", "etc/ld.so.cache", "work/", "etc/apt/")
 
 
 class Root:
-    """A Debian of its own, in which commands are run by chroot."""
+    """A separate Debian in which commands run by chroot."""
 
     def __init__(self, base: Path, folder: Path) -> None:
         self.folder = folder
@@ -56,7 +55,7 @@ class Root:
 
 
 def run(*command: object, environment: dict[str, str] | None = None) -> str:
-    """The output of a command that must end well."""
+    """Runs a command and returns its output; exits if it fails."""
     words = [str(word) for word in command]
     result = subprocess.run(
         words, env=environment or dict(os.environ), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -67,7 +66,7 @@ def run(*command: object, environment: dict[str, str] | None = None) -> str:
 
 
 def base_system(cache: Path) -> Path:
-    """The bare Debian, packed."""
+    """Returns the archive of the bare Debian, creating it if necessary."""
     if not cache.exists():
         with tempfile.TemporaryDirectory() as folder:
             run("debootstrap", "--variant=minbase", SUITE, folder, MIRROR)
@@ -77,7 +76,7 @@ def base_system(cache: Path) -> Path:
 
 
 def provide(root: Root, dist: Path) -> None:
-    """Packages, examples, models and the demo, but nothing that was built."""
+    """Copies packages, examples, models and the demo, but no build results."""
     shutil.copytree(dist, root.folder / "work" / "dist")
     for name in ("examples", "regression/models", "regression/demo"):
         shutil.copytree(ROOT / name, root.folder / "work" / name, dirs_exist_ok=True)
@@ -89,8 +88,8 @@ def run_examples(root: Root, names: list[str], before: str = "") -> None:
         command += f"/work/examples/{name}/run.sh 2>errors || (cat errors; exit 1)"
         printed = root.shell(command)
         if printed != (ROOT / "examples" / name / "expected.txt").read_text(encoding="utf-8"):
-            raise SystemExit(f"{printed}\ntry_packages: the example {name} prints something else")
-        print(f"  example {name}: right")
+            raise SystemExit(f"{printed}\ntry_packages: the example {name} printed unexpected output")
+        print(f"  example {name}: ok")
 
 
 def try_debs(root: Root) -> None:
@@ -121,7 +120,7 @@ def check_left(root: Root, before: set[str], what: str) -> None:
     left = sorted(root.files() - before)
     if left:
         raise SystemExit(f"try_packages: uninstalling {what} leaves {len(left)} files: {', '.join(left[:10])}")
-    print(f"  uninstalling {what}: nothing is left")
+    print(f"  uninstalling {what}: no file is left")
 
 
 def try_wheels(root: Root) -> None:
@@ -143,19 +142,19 @@ def try_wheels(root: Root) -> None:
     left = root.shell("find /opt/v -iname '*tessera*'").split()
     if left:
         raise SystemExit(f"try_packages: uninstalling the wheels leaves {', '.join(left)}")
-    print("  uninstalling the wheels: nothing is left")
+    print("  uninstalling the wheels: no file is left")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("dist", type=Path, nargs="?", default=ROOT / "dist")
     parser.add_argument(
-        "--base", type=Path, default=ROOT / "build" / "package-base.tar", help="the bare Debian, packed"
+        "--base", type=Path, default=ROOT / "build" / "package-base.tar", help="archive of the bare Debian"
     )
-    parser.add_argument("--only", choices=("debs", "wheels"), help="one kind of them")
+    parser.add_argument("--only", choices=("debs", "wheels"), help="test only one kind")
     args = parser.parse_args()
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
-        print("try_packages: skipped: needs root and debootstrap")
+        print("try_packages: skipped: requires root and debootstrap")
         return 0
     base = base_system(args.base)
     attempts = {"debs": try_debs, "wheels": try_wheels}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether all engines compute a model's integers bit by bit alike, as determined by the compiler and stored in the
-.bmodel (docs/numerics.md)."""
+"""Bit-exactness of a model on all engines, as determined by the compiler and stored in the .bmodel
+(docs/numerics.md)."""
 from __future__ import annotations
 
 from typing import Any, Mapping, Sequence

@@ -15,7 +15,7 @@ from tessera import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = BUILD / "bin"
-# Of tests, and the interpreter that the launchers use.
+# Programs of tests, and the interpreter that the launchers use.
 NO_COMMANDS = re.compile(
     r".*(_test|_fuzzer|_cts|_check)$|^(bmrt_make_|bmrt_npu_orders|bmrt_reseal|fuzz_|tessera-python$).*"
 )

@@ -68,7 +68,7 @@ def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_bad_name_is_refused(tmp_path: Path) -> None:
     result = new_op(tmp_path, "PowerOfTwo")
-    assert result.returncode == 2 and "no snake_case name" in result.stderr
+    assert result.returncode == 2 and "not a snake_case name" in result.stderr
 
 
 @pytest.mark.parametrize(

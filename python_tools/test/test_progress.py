@@ -37,7 +37,7 @@ def test_how_far_work_is() -> None:
 def test_the_time_left_is_shown_where_the_pace_is_even() -> None:
     even = Remaining()
     assert even.look(At("kernels", 100.0, 0, 40), 101.0) is None
-    assert even.look(At("kernels", 100.0, 10, 40), 105.0) is None  # one look tells no pace of the latter half
+    assert even.look(At("kernels", 100.0, 10, 40), 105.0) is None  # a single look does not show the pace
     assert even.look(At("kernels", 100.0, 20, 40), 110.0) == pytest.approx(10)
     assert even.look(At("kernels", 120.0, 1, 40), 122.0) is None  # another piece of work
     uneven = Remaining()

@@ -95,8 +95,7 @@ def test_an_offset_is_found_where_half_of_all_roundings_are_ties() -> None:
     all the same."""
     x = np.random.default_rng(4).integers(-60, 60, (64, 64)).astype(np.float32) * np.float32(0.1)
     half: tuple[Op, ...] = (("sum", "x", lambda v: v * 0.5 + 0.0), ("y", "sum", lambda v: np.rint(v / 0.1) * 0.1))
-    # What the engine's operand rounds to is known to the evaluator, but not what it rounds inside: as if the sum were
-    # fused.
+    # The evaluator knows the rounding of the engine's operand, but not the rounding inside, as with a fused sum.
     fused: tuple[Op, ...] = (("y", "x", lambda v: half[1][2](half[0][2](v))),)
     noise = [run(fused, verdict.Perturbed({"x": x}, seed)["x"])["y"] for seed in range(verdict.PERTURBATIONS)]
     right, other = run(fused, x), run(fused, verdict.Perturbed({"x": x}, 9)["x"])

@@ -240,7 +240,7 @@ def test_a_browser_draws_all_tabs(made: Made, tmp_path: Path) -> None:
         max(high - low for number, _, _, low, high in memory if number == layer)
         for layer in {each[0] for each in memory}
     }
-    assert dom.count("<circle") > 3 and 'aria-label="timeline"' in dom and "Local memory of a lane" in dom
+    assert dom.count("<circle") > 3 and 'aria-label="timeline"' in dom and "Local memory per lane" in dom
 
 
 @needs_browser

@@ -25,7 +25,7 @@ LARGEST_CHUNK = 16
 
 @dataclass
 class State:
-    """What the samples have shown so far. Merging does not depend on the order: integers are added, and dicts are
+    """The observations of the samples so far. Merging does not depend on the order: integers are added, and dicts are
     indexed by sample number. answers, peaks: see worker.Result."""
 
     histograms: dict[str, "_calibration.Histogram"]
@@ -132,7 +132,8 @@ def chunks(samples: Iterator[Sample], size: int) -> Iterator[list[Sample]]:
 def collect(
     engine: Engine, dataset: Dataset, state: State, checkpoint: Checkpoint, progress: Callable[[int], None]
 ) -> State:
-    """Adds all samples of the data set to the state that are not in it yet. progress is told how many are done."""
+    """Adds all samples of the data set that are not yet in the state. progress: called with the number of samples
+    done."""
     done = state.done
     todo = (sample for sample in dataset.samples() if sample.number not in done)
     size = chunk_size(dataset.count - len(done), engine.workers)

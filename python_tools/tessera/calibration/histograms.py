@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calibration saw of each tensor, for display: a histogram and the range chosen by each method."""
+"""A histogram of each tensor and the range that each method would choose, for display in reports."""
 from __future__ import annotations
 
 import json

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the Accuracy tab of a report draws below its table: errors by channel, and the ranges of calibration."""
+"""The part of a report's Accuracy tab below its table: errors by channel, and the ranges of calibration."""
 
 ACCURACY = r"""
-// A row a tensor, a column a group of channels; the colour is the error relative to what a channel holds on average.
+// One row per tensor, one column per group of channels; the colour is the error relative to the average channel.
 function channelsDrawing(rows) {
   const known = rows.filter(row => row.whole && row.whole.channels && row.whole.channels.length);
   if (!known.length) return [];
@@ -16,7 +16,7 @@ function channelsDrawing(rows) {
       height: tall - 2, fill: colour(v), 'data-layer': layer, onclick: go}, el('title', {},
       `${row.tensor}, channels group ${at + 1} of ${row.whole.channels.length}: ${exact(v)}`))));
   });
-  parts.push(el('text', {x: 222, y: 14}, 'channels, in groups of neighbours: the worst of each'));
+  parts.push(el('text', {x: 222, y: 14}, 'groups of neighbouring channels: the worst channel of each'));
   const worst = known.flatMap(row => row.whole.worst_channels.map(([channel, error]) => ({row, channel, error})))
     .sort((a, b) => b.error - a.error).slice(0, 40);
   return [el('h2', {}, 'Error by channel'), el('div', {class: 'draw'}, el('svg', {class: 'middle', viewBox:
@@ -27,7 +27,7 @@ function channelsDrawing(rows) {
     'channels-table')];
 }
 
-// What was seen of a tensor, and where each method would cut it.
+// The histogram of a tensor, and the range chosen by each method.
 function rangeFigure(entry) {
   const most = Math.max(...entry.counts, 1), lines = Object.entries(entry.ranges), parts = [];
   const low = Math.min(entry.min, ...lines.map(([, r]) => r.low)), high = Math.max(entry.max,
@@ -49,8 +49,8 @@ function rangeFigure(entry) {
     parts.push(el('text', {x: X(v), y: 210, 'text-anchor': i === 0 ? 'start' : i === 4 ? 'end' : 'middle'}, exact(v)));
   }
   const steps = entry.symmetric ? 254 : 255;
-  return el('figure', {}, el('figcaption', {}, `${entry.name}: ${Math.round(entry.values)} values, heights are ` +
-    'logarithms; the thick line is the range that was chosen'),
+  return el('figure', {}, el('figcaption', {}, `${entry.name}: ${Math.round(entry.values)} values, log scale; ` +
+    'the thick line is the chosen range'),
   el('div', {class: 'draw'}, el('svg', {class: 'middle', viewBox: '0 0 800 216', role: 'img',
     'aria-label': 'histogram of ' + entry.name},
     ...parts)), table([['', r => r.at, v => el('span', {class: 'bar',
@@ -78,7 +78,7 @@ function rangesDrawing() {
   followers.set('ranges', follow);
   show(0);
   if (picked !== null) follow(picked);
-  return [el('h2', {}, 'What calibration saw, and the ranges of its methods'),
+  return [el('h2', {}, 'Histograms of calibration, and the ranges of its methods'),
     el('div', {class: 'tools'}, el('label', {}, 'tensor ', choose)), holder];
 }
 """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Graph tab of a report: layers laid out as a graph that is moved and enlarged; only what is seen is drawn."""
+"""The Graph tab of a report: layers laid out as a graph with panning and zoom; only the visible part is drawn."""
 
 GRAPH = r"""
 const NODE = {width: 176, height: 42, across: 200, down: 72};
 
-// Rank: the longest way from a layer that reads none. Edges that would close a circle (a state that is kept) count not.
+// Rank: the longest path from a layer without inputs. Edges that would close a cycle (kept state) are ignored.
 function layOut(count, edges) {
   const next = Array.from({length: count}, () => []), before = Array.from({length: count}, () => []);
   for (const [from, to] of edges) next[from].push(to);
@@ -23,12 +23,12 @@ function layOut(count, edges) {
   for (const [from, to] of edges) if (place[from] < place[to]) before[to].push(from);
   const linked = new Uint8Array(count);
   for (const [from, to] of edges) linked[from] = linked[to] = 1;
-  const chain = edges.length === 0; // nothing is known: in the order of the run
+  const chain = edges.length === 0; // without edges: in execution order
   for (const node of chain ? [...Array(count).keys()] : order) {
     rank[node] = chain ? node : before[node].reduce((most, from) => Math.max(most, rank[from] + 1), 0);
     (rows[rank[node]] = rows[rank[node]] || []).push(node);
   }
-  // Constants' and inputs' readers near who reads them.
+  // Place layers that read only constants or inputs near their readers.
   if (!chain) for (const node of [...order].reverse()) {
     if (before[node].length || !next[node].length) continue;
     const near = Math.min(...next[node].filter(to => place[to] > place[node]).map(to => rank[to])) - 1;
@@ -43,7 +43,7 @@ function layOut(count, edges) {
     const middle = new Map(row.map(node => [node, before[node].length ?
       before[node].reduce((sum, from) => sum + x[from], 0) / before[node].length : 0]));
     row.sort((a, b) => middle.get(a) - middle.get(b) || a - b);
-    // Side by side, as near as may be to what they read.
+    // Place side by side, as close as possible to the layers that they read.
     const centre = row.reduce((sum, node) => sum + middle.get(node), 0) / row.length;
     row.forEach((node, i) => {
       x[node] = centre + (i - (row.length - 1) / 2) * NODE.across;
@@ -150,7 +150,7 @@ class GraphView {
     this.draw();
   }
 
-  // The first layers, as large as reads well.
+  // Show the first layers at a readable size.
   begin() {
     const [x0, y0, x1, y1] = this.bounds(), [width] = this.size();
     this.svg.style.height = `clamp(180px, ${Math.ceil(y1 - y0 + 8)}px, 66vh)`;
@@ -207,7 +207,7 @@ class GraphView {
     this.scene.replaceChildren(...parts);
   }
 
-  // Too small to read: one path a colour.
+  // Too small to read: one path per colour.
   boxes(seen) {
     const {x, y} = this.at, paths = {};
     for (const i of seen) (paths[i === picked ? 'var(--mark)' : colourOf(this.layers[i])] ||= []).push(
@@ -248,7 +248,7 @@ function graph() {
       el('span', {}, el('span', {class: 'bar', style: 'width:12px;background:' +
         (kind === 'host' ? 'var(--warm)' : `hsl(${hue(kind)} 45% 52%)`)}), kind))),
     el('div', {class: 'draw'}, view.svg),
-    note((s.edges.length ? '' : 'Who reads what is not known here: in the order of the run. ') +
+    note((s.edges.length ? '' : 'The edges are unknown here; layers are in execution order. ') +
       'Drag or scroll to move, Ctrl and the wheel or + and − to zoom; arrow keys go from layer to layer.'),
     el('h2', {}, 'From ONNX to the device'),
     table([['ONNX nodes', r => r.nodes.join(', '), null, 'long'],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a report move: it draws the tabs from the JSON in the page, and nothing else."""
+"""The script of a report: draws the tabs from the JSON in the page."""
 
 SCRIPT = r"""
 'use strict';
@@ -7,7 +7,7 @@ const models = JSON.parse(document.getElementById('data').textContent);
 const SVG = 'http://www.w3.org/2000/svg', HUES = {multiply: 210, output: 190, vector: 140, ddr: 48, latency: 0,
   'bank port': 280, 'dma local': 50};
 let which = 0, stage = 0, picked = null;
-const followers = new Map(); // of drawings that are not made of elements with data-layer: called with what is picked
+const followers = new Map(); // called with the picked layer, for drawings without elements that have data-layer
 const model = () => models[which], here = () => model().stages[stage];
 const titleOf = stage => (stage.name && stage.name !== 'static' ? stage.name + ', ' : '') + stage.chip;
 const choices = models.flatMap((m, i) => m.stages.map((s, j) => [i, j, m.stages.length === 1 ? m.file :
@@ -33,7 +33,7 @@ const hue = bound => HUES[bound] === undefined ? 90 : HUES[bound];
 const card = (label, value) => el('div', {class: 'card'}, el('span', {}, label), el('b', {}, value));
 const note = text => el('p', {class: 'soft'}, text);
 
-// Rows of layers by the numbers that commands have.
+// Rows of layers by the layer numbers in commands.
 function layerRow(layer) {
   const s = here();
   s.rowOf ||= new Map(s.perf ? s.perf.layers.map((each, row) => [each.layer, row]) : []);
@@ -95,7 +95,7 @@ function overview() {
     s.time ? card(s.time.how.split(',')[0] + ' time', fixed(s.time.us, 1) + ' us') : null,
     p ? card('of the peak of products', (100 * p.mac_utilisation).toFixed(1) + ' %') : null,
     p ? card('DDR traffic', (p.ddr_moved_bytes / 1e6).toFixed(2) + ' MB') : null,
-    p ? card('local memory of a lane', bytes(p.local_memory.peak_bytes)) : null,
+    p ? card('local memory per lane', bytes(p.local_memory.peak_bytes)) : null,
     ...s.workspaces.map(space => card('workspace, ' + space.memory, bytes(space.bytes))),
     card('constants', bytes(total)), card('layers', s.layers.length), card('advice', m.advice.length)),
     ...sizes(), el('h2', {}, 'Types of constants'), note((shares || 'no constants') + (p ?
@@ -109,7 +109,7 @@ function overview() {
          e.value || ''])])];
 }
 
-// Of a file for several sizes or chips: all of them, to go to.
+// For a file with several sizes or chips: a table to switch between them.
 function sizes() {
   const m = model();
   return m.stages.length === 1 ? [] : [el('h2', {}, 'Sizes and chips in this file'), table([
@@ -131,7 +131,7 @@ function layerOfTensor(tensor, name) {
 /* accuracy */
 function accuracyTab() {
   const rows = model().accuracy;
-  const without = note('Nothing was given: model_deploy --json > told.json with --test_input and ' +
+  const without = note('Nothing was passed: model_deploy --json > told.json with --test_input and ' +
     '--test_reference, or model_tool layers DIR --json > told.json, then tessera report --accuracy told.json');
   const most = Math.max(1e-30, ...rows.map(row => row.whole ? row.whole.rel_l2 || 0 : 0));
   const of = (row, side, key) => row[side] && typeof row[side][key] === 'number' ? row[side][key] : null;
@@ -167,7 +167,7 @@ function partitionTab() {
 function roofline() {
   const s = here(), p = s.perf, dots = s.layers.map((l, i) => [l, i]).filter(([l]) => l.us && l.products && l.moved);
   if (!p || !dots.length) return note('no layer of an NPU with multiplications and traffic');
-  // The roofs: of all layers' multiplications and bytes, what the estimate of the roofline takes.
+  // The roofs: the rates with which the estimate computes the roofline of all layers.
   const micro = p.microseconds / p.cycles, peak = Math.max(...dots.map(([l]) => l.mac_utilisation ?
     l.products / l.us / l.mac_utilisation : 0));
   const rate = p.roofline.ddr_cycles ? p.ddr_lower_bound_bytes / (p.roofline.ddr_cycles * micro) : 1;
@@ -189,7 +189,7 @@ function roofline() {
     'data-layer': i,
     r: 3 + 11 * Math.sqrt(l.us / p.microseconds), fill: `hsl(${hue(l.bound)} 60% 50% / .75)`, onclick: () => pick(i)},
     el('title', {}, `${l.name}: ${l.us.toFixed(2)} us, bound by ${l.bound}`)));
-  parts.push(el('text', {x: 510, y: 368, 'text-anchor': 'middle'}, 'multiplications a byte of DDR traffic'),
+  parts.push(el('text', {x: 510, y: 368, 'text-anchor': 'middle'}, 'multiplications per byte of DDR traffic'),
     el('text', {x: 70, y: 18},
       '10⁹ multiplications a second; area: time; above the slope: loaded while earlier layers ran'));
   return el('div', {class: 'draw'}, el('svg', {viewBox: '0 0 980 380', role: 'img', 'aria-label': 'roofline',
@@ -205,7 +205,7 @@ function performanceTab() {
   const shares = s.time ? Object.entries(s.time.shares).sort((a, b) => b[1] - a[1]) : [];
   const bounds = s.time ? [s.time.how, ...shares.map(([name, share]) => name + ' ' + (100 * share).toFixed(1) + ' %')]
     .join(', ') : '';
-  const none = s.perf ? 'No times op by op: the host runs all of it.' :
+  const none = s.perf ? 'No times per op: the host runs all ops.' :
     'No times: tessera report --measure 20 times x86.';
   return [timed ? s.perf ? roofline() : null : note(none),
     bounds ? note('time: ' + bounds) : null,
@@ -219,7 +219,7 @@ function performanceTab() {
 
 function timelineTab() {
   const s = here(), events = s.trace || [];
-  if (!events.length) return [note('No timeline: of this chip no command is simulated.')];
+  if (!events.length) return [note('No timeline: commands of this chip are not simulated.')];
   const end = events.reduce((most, e) => Math.max(most, e[3] + e[4]), 0), holder = el('div', {class: 'draw'});
   const draw = zoom => {
     const width = 1200 * zoom, X = t => 70 + (width - 90) * t / end, ticks = 8 * zoom;
@@ -257,7 +257,7 @@ function timelineTab() {
     holder].filter(Boolean);
 }
 
-// Time from left to right, addresses upwards, a colour a layer.
+// Time from left to right, addresses upwards, one colour per layer.
 function memoryDrawing(what, memory) {
   const s = here(), parts = [], end = Math.max(...['local', 'workspace'].flatMap(key =>
     s.memory[key].rectangles).map(r => r[2]), 0) || 1; // the same for both memories
@@ -283,7 +283,7 @@ function memoryDrawing(what, memory) {
 
 function memoryTab() {
   const s = here(), parts = [];
-  for (const [title, key] of [['Local memory of a lane', 'local'], ['Intermediate results in DDR', 'workspace']]) {
+  for (const [title, key] of [['Local memory per lane', 'local'], ['Intermediate results in DDR', 'workspace']]) {
     const memory = s.memory && s.memory[key];
     if (!memory || !memory.rectangles.length) continue;
     parts.push(el('h2', {}, `${title}: ${bytes(memory.peak_bytes)} of ${bytes(memory.bytes)} in use at once`),
@@ -296,7 +296,7 @@ function memoryTab() {
     parts.push(el('h2', {}, 'Largest value of each layer'), table([['', r => '', (v, r) => el('span', {class: 'bar',
       style: `width:12px;background:hsl(${r.layer * 137 % 360} 55% 60%)`})],
       ['layer', r => (s.layers[layerRow(r.layer)] || {name: ''}).name, null, 'long'],
-      ['bytes of a lane', r => r.local, null, 'num'], ['bytes of DDR', r => r.workspace, null, 'num']],
+      ['bytes per lane', r => r.local, null, 'num'], ['bytes of DDR', r => r.workspace, null, 'num']],
     Object.values(held), r => layerRow(r.layer), 'memory-table'));
   }
   return parts.concat([el('h2', {}, 'Workspaces'), table([['memory', r => r.memory], ['bytes', r => r.bytes, null,
@@ -306,7 +306,7 @@ function memoryTab() {
 
 function adviceTab() {
   const costs = model().advice.filter(each => each.microseconds !== null), several = model().stages.length > 1;
-  return model().advice.length ? [note(`${model().advice.length} found, each with what it costs at most` +
+  return model().advice.length ? [note(`${model().advice.length} findings, each with its maximum cost` +
     (costs.length ? '' : ', where that is known')), ...model().advice.map(each => {
     const at = each.stage === null ? stage : each.stage, its = model().stages[at];
     const layer = its.layers.findIndex(l => each.layer && l.name === each.layer);
@@ -315,16 +315,16 @@ function adviceTab() {
       ...(at === stage ? {'data-layer': layer} : {})} : {})},
     el('b', {}, each.code + (each.layer ? ', ' + each.layer : '') +
       (several && each.stage !== null ? ' (' + titleOf(its) + ')' : '')),
-    el('p', {}, each.text), el('p', {class: 'soft'}, each.microseconds === null ? 'cost not known' :
+    el('p', {}, each.text), el('p', {class: 'soft'}, each.microseconds === null ? 'cost unknown' :
       `costs ${fixed(each.microseconds, 1)} us at most` + (its.time && its.time.us ?
       `, ${(100 * each.microseconds / its.time.us).toFixed(1)} % of a run` : '')),
     el('p', {}, 'try: ', el('code', {}, each.command)), el('p', {class: 'soft'}, 'see ' + each.page));
     item.onkeydown = event => { if (event.key === 'Enter' && layer >= 0) go(); };
     return item;
-  })] : [note('Nothing odd was found.')];
+  })] : [note('No findings.')];
 }
 
-// Of several models, or of several sizes and chips in one file.
+// For several models, or several sizes and chips in one file.
 function comparisonTab() {
   const stages = choices.map(([i, j]) => models[i].stages[j]), time = s => s.time ? s.time.us : null;
   const count = ([i, j]) => models[i].advice.filter(each => each.stage === j || each.stage === null).length;
