@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./dev models: every public model of regression/cases, what it scores, how long it takes, where it runs.
+"""./dev models: the score, the time and the supported chips of every public model of regression/cases.
 
     ./dev models [MODEL ..] [--write]
 
-Takes each case through the commands of a user: F32 and INT8 on x86, scored on real data that did not calibrate, timed
-beside onnxruntime turn by turn; INT8 for each NPU, whose simulator's clock tells the time; INT8 for GPUs, only whether
-it compiles. --write puts the rows into docs/generated/models.md and leaves those of other models there as they are.
+Runs each case through the commands of a user. F32 and INT8 on x86 are scored on real data that was not used for
+calibration, and timed in alternation with onnxruntime. INT8 for each NPU is timed by the clock of the simulator. INT8
+for GPUs is only compiled. --write updates the rows in docs/generated/models.md and keeps the rows of other models.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tessera.tasks import TASKS  # noqa: E402
 PAGE = REGRESSION.parent / "docs" / "generated" / "models.md"
 ROUND_SECONDS = 0.25
 NONE, BUSY = "-", "busy"
-STEADY = 1.15  # the usual round over the fastest, on a machine that tells something
+STEADY = 1.15  # the usual round over the fastest one, up to which the machine is quiet enough to measure
 
 
 def measured(case: Case, build: builds.Build, column: str, rounds: int) -> tuple[str, str]:

@@ -93,7 +93,7 @@ def bench_model(
     answer = answer_in_f32(onnx, made.inputs, made.inputs.parent)
     for threads in map(int, args.threads.split(",")):
         folder, pythons = made.inputs.parent, {engine: peers_python() for engine in made.files if engine != "tessera"}
-        # What a peer has not quantised stays f32.
+        # A network that a peer has not quantised stays f32.
         hint = "f32" if precision == "int8" else precision
         results = measure(made.files, made.inputs, folder, threads, hint, args.rounds, warm=args.warm, pythons=pythons)
         results += [Result(engine, error=reason) for engine, reason in made.told.items()]

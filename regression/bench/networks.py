@@ -100,7 +100,7 @@ def _zoo(root: Path) -> list[Measured]:
         subprocess.run([python, REGRESSION / "zoo/export.py", root, *missing], stdout=sys.stderr, check=True)
     for name, file in files.items():
         if not file.is_file():
-            told = (file.with_name("error.txt").read_text().strip().splitlines() or ["no reason told"])[-1]
+            told = (file.with_name("error.txt").read_text().strip().splitlines() or ["no message"])[-1]
             print(f"not measured: {name} could not be exported: {told}")
     return [
         Measured(name.removeprefix("full-"), file, None, _kinds(file.with_name("inputs.json")))

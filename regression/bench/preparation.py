@@ -43,7 +43,7 @@ def installed(module: str) -> bool:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The prepared input and models. files: by engine; told: by engine without a file, the reason."""
+    """The prepared input, the models by engine, and the reasons of engines without a model."""
 
     inputs: Path
     files: dict[str, Path]
@@ -123,7 +123,7 @@ class Preparation:
                     text=True,
                 )
                 if done.returncode:
-                    told[engine] = (done.stderr.strip().splitlines() or ["no reason told"])[-1]
+                    told[engine] = (done.stderr.strip().splitlines() or ["no message"])[-1]
                     continue
                 for file in made.glob("ort_*"):
                     file.unlink()

@@ -81,7 +81,7 @@ def _tensor(content: bytes, element: int, what: str) -> np.ndarray:
     try:
         array = numpy_helper.to_array(onnx.TensorProto.FromString(content))
     except Exception as error:  # whatever protobuf or onnx make of a sequence, a map, a float8
-        raise StageError("data", f"{what} is no tensor that numpy can hold: {error}") from error
+        raise StageError("data", f"{what} is not a tensor that numpy can hold: {error}") from error
     if element == onnx.TensorProto.BFLOAT16 and array.dtype == np.uint16:
         return safetensors_io.from_bfloat16(array)  # some tests store the bits
     return array

@@ -196,7 +196,7 @@ def check_integers(compiler: Compiler, seed: int, chip: str, folder: Path) -> No
     want = next(iter(reference(compiler, top, net, "--device", *flags).values()))
     got = next(iter(run_bmodel(deploy(compiler, top, chip, *flags), net.inputs).values()))
     if compiler.told["bit_equal_except"]:
-        raise StageError("compare", f"bits are not told of {compiler.told['bit_equal_except']}")
+        raise StageError("compare", f"the compiler does not promise equal bits for {compiler.told['bit_equal_except']}")
     floats = [op for op in compiler.told["quantization"]["ops"] if op["op"] == "top.attention" and op["type"] == "F32"]
     if floats:
         raise StageError("compare", f"attention stays float: {floats}")
@@ -217,7 +217,7 @@ def check_network(compiler: Compiler, seed: int, chip: str, folder: Path) -> Non
     flags = ("--quantize", precision, "--dump-ir", str(folder / "ir"), "--chip-set", card)
     got = next(iter(run_bmodel(deploy(compiler, top, chip, *flags), net.inputs).values()))
     if not np.array_equal(np.isnan(want), np.isnan(got)):
-        raise StageError("compare", "other elements than x86's are no numbers")
+        raise StageError("compare", "the places of NaN differ from x86")
     scale = max(1e-6, float(np.nan_to_num(np.abs(want)).max(initial=0)))
     error = float(np.nan_to_num(np.abs(got - want)).max(initial=0)) / scale
     if error > TOLERANCE[net.precision]:

@@ -431,7 +431,7 @@ _WITHOUT_EPILOGUE = {"activation", "rms norm", "attention", "integer matmul", "i
 EPILOGUE_FAMILIES = {
     family + EPILOGUE: with_epilogue(build) for family, build in FAMILIES.items() if family not in _WITHOUT_EPILOGUE
 }
-# Of the compiler, for both engines.
+# Flags of the compiler, for both engines.
 OPTIONS = {"dynamic matmul": ("--quantize", "DYNAMIC_INT8")}
 
 
@@ -446,7 +446,7 @@ def make_cases(family: str, number: int, count: int) -> tuple[onnx.ModelProto, O
             del net.nodes[state[0] :], net.initializers[state[1] :]
             net.inputs = state[2]
             continue
-        # What the graph's inputs became is known; the rest is what the op made.
+        # The values of the graph's inputs are known; all other tensors are results of the op.
         given = {
             name
             for name in net.values

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fenced blocks of the documentation, and how they are run.
 
-A comment before a fence tells what a reader need not see:
+A comment before a fence contains what a reader need not see:
 
     <!-- not run: WHY -->            with a reason
     <!-- prepare: SHELL COMMANDS --> run before, in the same folder; $REPO is the checkout
@@ -121,7 +121,7 @@ def _parse(block: Block, where: str) -> None:
 
             tomllib.loads(block.text)
     except ValueError as error:
-        raise Failed(f"{where}: is no {block.language}: {error}") from error
+        raise Failed(f"{where}: is not valid {block.language}: {error}") from error
 
 
 def _sessions(text: str) -> Iterator[tuple[str, list[str]]]:

@@ -131,7 +131,7 @@ def _serve(channel: socket.socket) -> dict:
         channel.send(str(os.waitpid(child, 0)[1]).encode())
 
 
-# What every command imports, besides Tessera's own modules.
+# Modules that every command imports, besides Tessera's own.
 IMPORTED = """argparse base64 concurrent.futures contextlib ctypes dataclasses datetime enum functools hashlib
 importlib.util inspect io itertools logging math pickle queue re runpy shutil struct tempfile textwrap threading typing
 urllib.parse weakref zipfile numpy"""

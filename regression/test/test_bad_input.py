@@ -467,7 +467,8 @@ def test_unwritable_folder(good: Path, flags: list[str]) -> None:
     ids=lambda flags: "-".join(flags[: 1 + (flags[0] in ("tessera", "model_tool", "npz_tool"))]),
 )
 def test_devices_and_pipes_stay(good: Path, flags: list[str]) -> None:
-    """What a command writes takes the place of what is there: as root, of /dev/null for all programs."""
+    """A command must not replace a device or pipe by its output: as root it would replace /dev/null for all
+    programs."""
     pipe = good / next(word for word in flags if word.startswith("pipe"))
     os.mkfifo(pipe)
     before = set(os.listdir(good))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What says that it is bit-equal everywhere is; what is not, says so, and names the nodes."""
+"""A model declared bit-equal is bit-equal everywhere; any other model lists the nodes that are not."""
 from __future__ import annotations
 
 import json

@@ -135,7 +135,7 @@ def test_enlarged_rounding_is_a_warning(folder: Path, name: str) -> None:
 
 
 def faulty(path: Path) -> Path:
-    """The same network with one attribute or constant a little off."""
+    """Returns the network with one attribute or constant slightly off."""
     model = onnx.load(str(path))
     for node in model.graph.node:
         if node.name == "norm":

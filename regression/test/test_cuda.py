@@ -134,7 +134,7 @@ def test_a_wrong_answer_is_no_row_of_the_table() -> None:
         prove.write_page({CASES[0].name: {"F32": row}})
 
 
-# What the narrow types leave: they are rounded at other places, and their sums are added in another order.
+# Tolerances of narrow types: GPUs round them at other places and add their sums in another order.
 NARROW = {"W8": TOLERANCE, "W4": TOLERANCE, "DYNAMIC_INT8": TOLERANCE, "F16": 5e-3, "BF16": 4e-2}
 
 

@@ -83,7 +83,7 @@ def test_every_kernel_fits(
     listed = kernels.setdefault(f"{case.name} {precision}", {})
     for chip in CHIPS:
         found = assembled(ptx, chip)
-        assert len(found) == told["kernels"], f"{chip}: {len(found)} of {told['kernels']} kernels are told of"
+        assert len(found) == told["kernels"], f"{chip}: {len(found)} of {told['kernels']} kernels are reported"
         for name, numbers in found.items():
             listed.setdefault(name, {})[chip] = numbers
         spilled = {

@@ -34,8 +34,8 @@ def test_random_attention(tmp_path: Path) -> None:
         random_attention.check_network(compiler_of_process(), seed, "cuda", folder)
         last = sorted((folder / "ir").glob("*.mlir"))[-1].read_text()
         assert "device.attention" in last, f"seed {seed}: no attention was found"
-        # What comes by heads and goes as it is needs a copy of q, k or v only where the network made one of its own, or
-        # computes on it.
+        # Inputs by heads that are passed on unchanged need a copy of q, k or v only if the network itself contains one,
+        # or computes on it.
         assert "device.copy" not in last or "device.norm" in last, f"seed {seed}: a copy beside attention is left"
         found = re.findall(r"cuda.attention = #cuda.attention<warps = (\d), keys = (\d+)>", last)
         tiles += len(found)

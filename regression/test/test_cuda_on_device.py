@@ -130,7 +130,7 @@ def test_pytorch_and_cublas_stand_beside(cases: Path, tmp_path: Path) -> None:
     assert told.returncode == 0, told.stdout + told.stderr
     for row in json.loads((tmp_path / "r.json").read_text())["cases"]:
         assert row["torch"]["eager_us"]["p50"] > 0 and row["torch"]["graph_us"]["p50"] > 0
-        assert row["torch"]["compile_error"] == "no compiler", "of a figure that fails the others are told"
+        assert row["torch"]["compile_error"] == "no compiler", "the other figures are reported if one fails"
         assert row["cublas"]["us"] > 0 and row["cublas"]["of_cublas"] > 0
     assert "torch eager" in told.stdout and "of cuBLAS" in told.stdout
 

@@ -72,7 +72,7 @@ def test_matrices_of_bytes(shape: tuple[int, int, int], multiprocessors: int, tm
     np.testing.assert_array_equal(want, x.astype(np.int64) @ w.astype(np.int64))
     np.testing.assert_array_equal(got, want)
     used = set(tiles_in(tmp_path / "ir"))
-    assert len(used) == 1, "a matrix of bytes is no product of tensor cores"
+    assert len(used) == 1, "tensor cores do not multiply a matrix of bytes"
     chosen.update(used)
 
 

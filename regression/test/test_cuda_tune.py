@@ -76,7 +76,7 @@ def test_measured_times_choose(top: Path, tmp_path: Path) -> None:
         chosen[clock] = pair["tile"]
         if clock == "blocks":
             assert all(time == 2 * blocks(tile) for tile, time in pair["microseconds"].items()), "not what was measured"
-        # What was measured is known the second time; then the plan is the same.
+        # The second deployment reuses the stored measurements, so its plan is the same.
         again = deployed(top, *flags, PTX_MACHINE_CLOCK=clock)["model"]["plan"]["products"]
         assert [entry["tile"] for entry in again] == [entry["tile"] for entry in plan["products"]]
         assert not any("microseconds" in entry for entry in again)

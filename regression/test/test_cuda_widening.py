@@ -29,7 +29,7 @@ def random_matmul(rng: np.random.Generator) -> tuple[list[NodeProto], np.ndarray
 
 
 def random_conv(rng: np.random.Generator, is_narrow: bool) -> tuple[list[NodeProto], np.ndarray, np.ndarray]:
-    # Of more channels x becomes narrow, too, when it is blocked.
+    # With more channels, x becomes narrow too when it is blocked.
     channels = int(rng.choice([1, 3, 4, 8] if is_narrow else [3, 8, 12, 32, 50, 64]))
     columns = int(rng.choice([5, 16, 24, 64]))
     kernel = [int(k) for k in rng.choice([1, 3, 5], 2)]

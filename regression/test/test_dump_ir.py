@@ -89,7 +89,7 @@ def test_x86_phases_are_taken_on(tmp_path: Path) -> None:
     for passed, flag in zip(passes[1:], (X86_PASSES[:-1], X86_PASSES[-1:])):
         made = tmp_path / f"{passed}.mlir"
         opt(source, made, flag)
-        # The same ops, and by the hash the same packed weights.
+        # The ops are equal and, by their hash, the packed weights too.
         assert without_file_name(made) == without_file_name(files[passed]), passed
         source = made
 

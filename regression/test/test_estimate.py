@@ -80,7 +80,7 @@ def test_the_table_and_its_files(builder: Builder, tmp_path: Path) -> None:
 
 
 def largest_along(tmp_path: Path) -> Path:
-    """Where relu(x) is largest along the last axis, which no NPU tells; x has an open size."""
+    """Finds the position of the largest relu(x) along the last axis, which no NPU supports; x has an open size."""
     nodes = [
         helper.make_node("Relu", ["x"], ["r"], name="relu_1"),
         helper.make_node("ArgMax", ["r"], ["y"], name="largest_2", axis=2),

@@ -15,7 +15,7 @@ from conftest import BUILD, check, run_tool
 
 from tessera.files import save_npz
 
-# Of the points below every fourth by default, all of them with TESSERA_INTERRUPTS=all.
+# By default every fourth of the points below is tested, with TESSERA_INTERRUPTS=all every one.
 THINNED = 1 if os.environ.get("TESSERA_INTERRUPTS") == "all" else 4
 EVERYWHERE = Path(__file__).with_name("interrupt_everywhere.py")
 

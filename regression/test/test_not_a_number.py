@@ -96,7 +96,8 @@ def test_it_is_stored_as_0(
 
 
 FUNCTIONS = ("Sigmoid", "Tanh", "Exp", "Log", "Erf", "Softplus", "Elu", "Sin", "Sqrt", "HardSwish", "Mish", "Softmax")
-# Of no engine's own making: what arithmetic makes is 0x7fc00000 or 0xffc00000 on x86, 0x7fffffff on GPUs.
+# NaN bit patterns that are not results of arithmetic in every engine: arithmetic gives 0x7fc00000 or 0xffc00000 on x86,
+# 0x7fffffff on GPUs.
 PAYLOADS = (0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0x7FC00001, 0x7F812345)
 
 

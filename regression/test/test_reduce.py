@@ -154,7 +154,7 @@ sys.exit(sys.argv[1] in set(kinds(onnx.load(sys.argv[2]).graph)))
 
 
 def reduce_to(model: Path, kind: str, folder: Path) -> onnx.ModelProto:
-    """What is left of a model where a node of a kind shows the failure; it runs in onnxruntime."""
+    """Reduces a model to a node of a given kind that shows the failure; the result runs in onnxruntime."""
     import onnxruntime
 
     script = folder / "has.py"

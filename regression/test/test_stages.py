@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several shapes of one network in one file: each gives the bits of its own file, weights are stored once, what does
-not go together is told."""
+"""Several shapes of one network in one file: each stage gives the bits of its own file, weights are stored once, and
+files that do not belong together are rejected."""
 from __future__ import annotations
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_deploy --target as a user runs it, on a small real model: what is found, told, resumed and refused."""
+"""model_deploy --target as a user runs it, on a small real model: results, reports, resumption and rejected flags."""
 from __future__ import annotations
 
 import json

@@ -106,7 +106,7 @@ def test_int8_that_nobody_complains_of() -> None:
 
 
 def test_a_difference_that_is_named_is_said() -> None:
-    """By what model_deploy --json tells, not by words of a warning: test_bit_equal.py holds the key."""
+    """The judgement reads model_deploy --json, not the words of a warning; test_bit_equal.py fixes the key."""
     assert said_unequal({"model": {"bit_equal_except": ["conv"]}}) and not said_unequal(
         {"model": {"bit_equal_except": []}}
     )

@@ -268,7 +268,7 @@ def verdict_of(result: Result, steps: Mapping[str, Step], quantised: bool) -> tu
         return "silent", f"INT8 differs from F32, agreement {result.cosine_int8:.4f}"
     for name, step in bad.items():
         if name == "int8" and step.exit == 3:
-            continue  # told to be too coarse: random weights, few samples; the page shows it beside the figure
+            continue  # reported as too coarse (random weights, few samples); the page shows this beside the figure
         kind = {124: "too long", 3: "wrong, told"}.get(step.exit, "refused")
         return kind, f"{name}: {step.message}"
     return "right", ""

@@ -53,7 +53,7 @@ write("alone_groups", {**alone, "y:scale4": np.float32([0.5, 0.25]).reshape(2, 1
 write("alone_shape", {**alone, "y:weight4": np.int8([0] * 40).reshape(2, 20)})
 write("alone_range", {**alone, "y:weight4": np.int8([8, -8] * 20).reshape(20, 2)})
 write("alone_zero_scale", {**alone, "y:scale4": np.float32([0.5, 0.25, 0.0, 2.0]).reshape(2, 2)})
-# The same matmul, which keeps 8 bits.
+# A matmul of the same shape that keeps 8 bits.
 wide = {
     "y:weight4wide": np.int8([127, -128] * 20).reshape(20, 2),
     "y:scale4wide": np.float32([0.5, 0.25]).reshape(2, 1),
