@@ -169,8 +169,8 @@ def _lanes(told: Mapping[str, Any]) -> Iterable[Advice]:
 
 
 def of_quantization(told: Mapping[str, Any], perf: Mapping[str, Any] | None = None) -> list[Advice]:
-    """Returns the findings about precision. told: the key 'quantization' in model_deploy --json, {} for a model without
-    it. perf: a report of npu_perf, from which the costs are taken."""
+    """Returns the findings about precision, given the key 'quantization' of model_deploy --json ({} for a model without
+    it). perf: a report of npu_perf, from which the costs are taken."""
     products = told.get("products", 0)
     return [*_wide(told, products, perf or {}), *_float(told, products, perf or {})] if products else []
 

@@ -12,7 +12,7 @@ OPS_SHOWN = 12
 
 
 def tell(report: Report, told: dict[str, Any], chip: str) -> None:
-    """Prints the subnets as a table, and a reason for every op on the host. `told` is "partition" of the compiler's
+    """Prints the subnets as a table, and a reason for every op on the host, from "partition" of the compiler's
     result."""
     subnets, ops = told["subnets"], told["host_ops"]
     if not ops:

@@ -50,7 +50,7 @@ DROP_TARGET, COSINE_TARGET = "drop<=0.5", "cos>=0.9995"
 
 @dataclass(frozen=True)
 class Built:
-    """A compiled model. note: a summary of its quantisation; told: the whole JSON output of the command."""
+    """A compiled model, with a summary of its quantisation and the whole JSON output of the command."""
 
     bmodel: Path
     note: str

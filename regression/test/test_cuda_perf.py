@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What models for GPUs cost: tessera estimate, model_tool perf, and what the PTX machine counted beside it."""
+"""The cost of models for GPUs: tessera estimate, model_tool perf, and the counts of the PTX machine."""
 from __future__ import annotations
 
 import json

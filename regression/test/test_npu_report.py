@@ -25,7 +25,7 @@ FILES = ("report.json", "layers.csv", "trace.json", "memory.json", "local.svg", 
 
 @pytest.fixture(scope="module")
 def deployed(builder: Builder, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict, str]:
-    """ResNet-8 for npu-edge: the model, what --json tells, and the folder of its report."""
+    """ResNet-8 for npu-edge: the model, its --json output, and the folder of its report."""
     folder = tmp_path_factory.mktemp("npu_report")
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     top = builder.top(case)
@@ -105,7 +105,8 @@ def test_a_tool_of_another_build_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr(programs, "find_program", lambda name: str(old))
     monkeypatch.setattr(npu_perf, "find_program", lambda name: str(old))
     with pytest.raises(
-        TesseraError, match="npu-perf writes reports of version 0; this package reads version 1: they belong to different builds"
+        TesseraError,
+        match="npu-perf writes reports of version 0; this package reads version 1: they belong to different builds",
     ):
         npu_perf.measure("m.bmodel")
 

@@ -24,8 +24,8 @@ TELLERS = ("model_deploy", "model_tool")  # commands whose --json describes a mo
 def gather(
     path: Path, dump: Mapping[str, Any], told: Mapping[str, Any], samples: int | None, runs: int = 0
 ) -> dict[str, Any]:
-    """Collects a model's data. dump: of the file, from bmodel-dump. `told`: output of model_deploy or model_tool layers
-    with --json, or {}. runs: number of runs that time each layer of a model that runs entirely on this machine's
+    """Collects a model's data from the file (dump: from bmodel-dump) and from the output of model_deploy or model_tool
+    layers with --json, or {}. runs: number of runs that time each layer of a model that runs entirely on this machine's
     processor; 0: none."""
     stages = [_stage(path, dump, stage, number, runs) for number, stage in enumerate(_stages(dump))]
     model, top_ops = _model(told), _top_ops(told)
