@@ -132,7 +132,7 @@ class _Child:
     def _start(self) -> threading.Thread:
         """Starts the child; returns the thread that follows its stderr."""
         try:
-            with interrupts.held():  # an interrupt inside Popen would leave a child that nobody ends
+            with interrupts.held():  # an interrupt inside Popen would leave an orphaned child
                 self._process = start(self._command[0], self._command[1:])
                 reader = threading.Thread(target=self._read_stderr, daemon=True)
                 reader.start()

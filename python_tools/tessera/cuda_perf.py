@@ -83,7 +83,7 @@ def read_counts(path: str | Path) -> dict[str, Any]:
 
 
 def count(told: Mapping[str, Any], counts: Mapping[str, Any], chip: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what one run executed beside what it needs, in total and by kernel."""
+    """Returns what one run executed and what it needs, in total and by kernel."""
     needed: dict[str, list[dict[str, Any]]] = {}
     for layer in told["layers"]:
         needed.setdefault(layer["kernel"], []).append(layer)

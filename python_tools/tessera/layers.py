@@ -208,8 +208,8 @@ def _judge(layer: Layer, got: np.ndarray, right: np.ndarray, limit: compare.Tole
 
 
 def _commands(layer: Layer, got: np.ndarray, right: np.ndarray, numbered: Commands) -> list[str]:
-    """Returns the commands that compute the differing elements, as far as addresses show; else all of the layer.
-    Numbers are positions in the program."""
+    """Returns the commands that compute the differing elements if addresses identify them, else all commands of the
+    layer. Numbers are positions in the program."""
     mine = [each for each in numbered if each[0] == layer.stream and each[1] in layer.layers]
     if got.shape != right.shape or not mine:
         return [f"{number}: {text}" for _, _, number, text in mine]

@@ -56,7 +56,7 @@ def test_parts_of_one_op_are_told_of_once() -> None:
     told["layers"] = [copy.deepcopy(LAYER), copy.deepcopy(LAYER)]
     told["layers"][0]["ddr_bytes"]["weights"]["moved"] = 9000
     assert [each.text for each in advice.of_perf(told)] == ["moves 11000 bytes to and from DDR, 5.5 times the least"]
-    told["layers"][0]["name"] = told["layers"][1]["name"] = ""  # without a name each is one of its own
+    told["layers"][0]["name"] = told["layers"][1]["name"] = ""  # each layer without a name counts as one op
     assert [each.text for each in advice.of_perf(told)] == ["moves 9000 bytes to and from DDR, 9.0 times the least"]
 
 

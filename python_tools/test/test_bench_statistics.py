@@ -116,7 +116,7 @@ def test_warming_up_ends_where_times_are_steady(monkeypatch: pytest.MonkeyPatch)
 
 def test_runs_of_streams_are_counted_while_all_work() -> None:
     made = worker.flow([lambda: None, lambda: None], 0.01)
-    # Those of the one that ends first; on a busy machine the other may hardly have begun.
+    # Only runs until the first stream ends count; on a busy machine the other one may hardly have begun.
     assert made["runs"] >= worker.FEWEST_RUNS and 0 < made["seconds"] < 5
 
 

@@ -23,7 +23,7 @@ def option(name: str, threshold: float) -> Choice:
 
 
 class Measuring:
-    """An engine whose errors are known: by the threshold's distance from what is best in a sample, times the sample's
+    """An engine with known errors: the distance of the threshold from the best one in a sample, times the sample's
     weight."""
 
     def __init__(self, best: dict[int, float], workers: int = 1, weights: dict[int, float] = {}) -> None:
@@ -81,7 +81,7 @@ def test_the_least_error_over_all_samples_wins() -> None:
         8,
         8,
         8,
-    ]  # the widest range goes on with the two best
+    ]  # the widest range is measured along with the two best
 
 
 def test_uneven_samples_are_split_among_the_workers() -> None:

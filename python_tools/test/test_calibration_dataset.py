@@ -16,7 +16,7 @@ from tessera.inputs import InputSpec
 
 
 class Making:
-    """Fills one array again and again; counts what it made."""
+    """Fills the same array again and again, and counts the samples."""
 
     made = 0
 

@@ -22,7 +22,7 @@ def table_of(errors: dict[str, float], same_answers: tuple[str, ...] = ()) -> Ta
 
 @dataclass(frozen=True)
 class Model:
-    """A trial of a model whose tensors' errors add up as squares with those of the weights, by what they make."""
+    """A trial of a model in which the squared errors of tensors and of weights (by result) add up."""
 
     weights: dict[str, float]
     precision: str = "INT8"
@@ -65,9 +65,9 @@ def repaired(monkeypatch: pytest.MonkeyPatch):
         widened: tuple[str, ...] = (),
         speed: Speed | None = None,
     ) -> repair.Repaired:
-        """weights: errors of those by what they make, or of some that have no other remedy. sizes: multiplications that
-        read each tensor, of one element, and make one of its name with a stroke; stored: weights that do. stubborn:
-        errors of tensors in 16 bits."""
+        """Repairs a model. weights: errors of the weights by result; some are names without another remedy. sizes:
+        multiplications of an op that reads each tensor, which has one element, and computes the tensor of its name with
+        a prime; stored: weights of that op. stubborn: errors of tensors in 16 bits."""
         shapes = {name: (1,) for name in sizes} | {f"{name}'": (1,) for name in sizes}
         observed = SimpleNamespace(shape_of=shapes, job=lambda: None)
         products = [

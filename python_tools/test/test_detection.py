@@ -170,8 +170,8 @@ def test_yolo_without_decoding(data: Path, apart: bool, logits: bool) -> None:
 
 
 def test_categories_by_their_ids(data: Path) -> None:
-    """TensorFlow's and torchvision's networks have a column, or a number, for every id of COCO: 91, of which 80 are
-    used. Here the ids are 3 and 8."""
+    """The networks of TensorFlow and torchvision have a column, or a number, for each of COCO's 91 ids, although only
+    80 are used. Here the ids are 3 and 8."""
     scores = np.zeros((3, 9), np.float32)
     scores[:, 0] = SCORES[:, 0]
     scores[:, [3, 8]] = SCORES[:, 1:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor files: what is written is read back, bad files are refused, nothing is left half-written."""
+"""Tensor files: written data is read back, bad files are rejected, and no partial file is left."""
 from __future__ import annotations
 
 import os
@@ -95,7 +95,7 @@ def test_a_failing_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("through", ["", "link"])
 def test_pipes_and_devices_are_not_replaced(tmp_path: Path, through: str) -> None:
-    """As root a command could make a file of /dev/null, for all programs of the machine."""
+    """As root, a command could replace /dev/null by a file, for all programs of the machine."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     if through:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors one by one: onnxruntime in pieces gives what it gives as a whole, files and spools give back what was put
-in."""
+"""Tensors one by one: onnxruntime in pieces gives the same as on the whole graph, and files and spools return what was
+stored."""
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of pre-processing that somebody else wrote into a file: deep or wrong, it is an error of the file."""
+"""Pre-processing records written by other programs: nested too deep or wrong, they are an error of the file."""
 from __future__ import annotations
 
 import pytest

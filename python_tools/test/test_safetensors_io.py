@@ -30,5 +30,5 @@ def test_tensors_behind_smaller_ones_are_aligned(tmp_path: Path, read) -> None:
     got = read(path)
     for name, array in tensors.items():
         assert got[name].flags.aligned and np.array_equal(got[name], array)
-        memoryview(got[name])  # a format of its own marks what is not aligned
+        memoryview(got[name])  # numpy marks an unaligned array with its own dtype format
         assert memoryview(got[name]).format == array.dtype.char

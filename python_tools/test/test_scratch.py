@@ -55,7 +55,7 @@ def test_of_the_living_and_of_others(tmp_path: Path) -> None:
 
 
 def use(folder: Path, count: int) -> None:
-    """Makes, uses and removes folders, and removes what it takes for abandoned, all the time."""
+    """Creates, uses and removes folders, and removes seemingly abandoned ones, continuously."""
     for _ in range(count):
         scratch._cleaned.clear()
         with scratch_folder(folder) as path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source checks find what they are for, and pass on a clean tree."""
+"""The source checks find violations of their rules, and pass on a clean tree."""
 from __future__ import annotations
 
 import subprocess

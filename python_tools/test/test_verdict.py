@@ -13,7 +13,7 @@ from tessera.compare import compare
 from tessera.onnx_facts import Freedom
 
 Tensors = Mapping[str, np.ndarray]
-Op = tuple[str, str, Callable[[np.ndarray], np.ndarray]]  # result, operand, what it makes of it in double precision
+Op = tuple[str, str, Callable[[np.ndarray], np.ndarray]]  # result, operand, function in double precision
 
 
 def normalise(x: np.ndarray) -> np.ndarray:
@@ -40,8 +40,8 @@ QUANTISED: tuple[Op, ...] = tuple(
 def run(
     network: tuple[Op, ...], x: np.ndarray, operands: Tensors = {}, rounding: float = 0, fault: str = ""
 ) -> dict[str, np.ndarray]:
-    """Every op's result in float32, its operand from `operands` where it is there; rounding: relative, of every
-    result."""
+    """Returns every op's result in float32, with its operand from `operands` if given. rounding: relative error added
+    to every result."""
     tensors, seen = {network[0][1]: x}, {network[0][1]: x}
     generator = np.random.default_rng(1)
     for name, operand, function in network:

@@ -33,9 +33,9 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """A task. module: has score(model, data: Path) -> dict of figures, of which `figure` is decisive.
+    """A task. module: has score(model, data: Path) -> dict of figures; `figure` is the decisive one.
 
-    scale: the figure's full scale, of which a hundredth is one point. warns: score takes a function `warn`.
+    scale: the figure's full scale; a hundredth of it is one point. warns: score takes a function `warn`.
     """
 
     module: str
