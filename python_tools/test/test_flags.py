@@ -95,6 +95,9 @@ def documented() -> list[tuple[str, str, str]]:
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         *sorted((ROOT / "docs").glob("*.md")),
+        *sorted(
+            page for folder in ("advice", "concepts", "tutorials") for page in (ROOT / "docs" / folder).glob("*.md")
+        ),
         *sorted(ROOT.glob("*/README.md")),
     ]
     for page in pages:
