@@ -34,7 +34,7 @@ class DataMissing(Exception):
 
 
 def data_path(text: str) -> Path:
-    """The file that 'repo:PATH' or 'data:PATH' names. Raises DataMissing without $TESSERA_DATA."""
+    """Returns the file named by 'repo:PATH' or 'data:PATH'. Raises DataMissing without $TESSERA_DATA."""
     where, _, path = text.partition(":")
     if where == "repo":
         return REGRESSION / path
@@ -50,7 +50,7 @@ def data_path(text: str) -> Path:
 
 
 def load_array(text: str) -> np.ndarray:
-    """The array of a .npy file or of an ONNX TensorProto (.pb)."""
+    """Returns the array of a .npy file or an ONNX TensorProto (.pb)."""
     path = data_path(text)
     if path.suffix == ".pb":
         import onnx
@@ -62,7 +62,7 @@ def load_array(text: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sequence:
-    """Steps along the first axis of the case's files."""
+    """Steps along the first axis of the case's files, run one after another."""
 
     frames: int
     feedback: dict[str, str]
@@ -71,7 +71,7 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Case:
-    """One model and what must come out of it."""
+    """One model and its expected outputs."""
 
     name: str
     model: str
@@ -93,7 +93,7 @@ class Case:
 
 
 def read_case(path: Path) -> Case:
-    """Raises ValueError for unknown keys: a misspelt one would check less than meant."""
+    """Reads a case. Raises ValueError for unknown keys, because a misspelt one would check less than intended."""
     with open(path, "rb") as file:
         fields = tomllib.load(file)
     unknown = set(fields) - _KEYS
@@ -114,12 +114,12 @@ def read_case(path: Path) -> Case:
 
 
 def all_cases() -> list[Case]:
-    """Every case, by name."""
+    """Returns every case, by name."""
     return [read_case(path) for path in sorted((REGRESSION / "cases").glob("*.toml"))]
 
 
 def machine_isas() -> list[str]:
-    """The x86 variants this machine can execute."""
+    """Returns the x86 variants that this machine can execute."""
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         flags = set(next((line for line in file if line.startswith("flags")), "").split())
     isas = ["x86-v2"]

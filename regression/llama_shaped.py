@@ -22,12 +22,12 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 PIECE = 1 << 20  # elements drawn at once
-ALIGNMENT = 4096  # of each tensor in the data file, as onnx wants what is to be mapped
+ALIGNMENT = 4096  # of each tensor in the data file, as onnx requires for mapping
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The defaults are those of TinyLlama, 1.1 billion parameters."""
+    """Sizes of the network; the defaults are those of TinyLlama, 1.1 billion parameters."""
 
     layers: int = 22
     hidden: int = 2048
@@ -49,14 +49,14 @@ class Shape:
 
 
 class _Graph:
-    """Nodes and initializers while they are made; large weights go to `data` at once."""
+    """Collects nodes and initialisers; large weights are written to `data` at once."""
 
     def __init__(self, shape: Shape, seed: int, data: IO[bytes], location: str) -> None:
         self.shape, self.nodes, self.initializers = shape, [], []
         self._seed, self._data, self._location = seed, data, location
 
     def add(self, op: str, inputs: Sequence[str], name: str, **attributes: object) -> str:
-        """A node and its one result, which goes by its name."""
+        """Adds a node; returns its single result, which has the node's name."""
         self.nodes.append(helper.make_node(op, list(inputs), [name + "_out"], name=name, **attributes))
         return name + "_out"
 
@@ -69,7 +69,7 @@ class _Graph:
         return self.constant("ints_" + "_".join(map(str, values)), np.array(values, np.int64))
 
     def weight(self, name: str, dims: Sequence[int], spread: float, mean: float = 0.0) -> str:
-        """Normal numbers, of this tensor alone: others do not change them."""
+        """Adds normally distributed numbers, seeded per tensor, so that other tensors do not change them."""
         generator = np.random.default_rng([self._seed, len(self.initializers)])
         self._data.write(bytes(-self._data.tell() % ALIGNMENT))
         offset, left = self._data.tell(), math.prod(dims)
@@ -98,7 +98,7 @@ class _Graph:
         return self.add("Mul", [self.weight(name + ".weight", (self.shape.hidden,), 0.1, 1.0), scaled], name + "/Mul_1")
 
     def heads(self, x: str, name: str, count: int) -> str:
-        """[1, S, count * D] to [1, count, S, D]."""
+        """Reshapes [1, S, count * D] to [1, count, S, D]."""
         split = self.add("Reshape", [x, self.ints(1, self.shape.sequence, count, self.shape.head)], name + "/Reshape")
         return self.add("Transpose", [split], name + "/Transpose", perm=[0, 2, 1, 3])
 
@@ -115,7 +115,7 @@ class _Graph:
         return self.add("Add", [kept, moved], name + "/Add")
 
     def repeated(self, x: str, name: str) -> str:
-        """Each of the key's heads for as many of the query's as share it."""
+        """Repeats each of the key's heads for the query heads that share it."""
         shape, each = self.shape, self.shape.heads // self.shape.kv_heads
         if each == 1:
             return x
@@ -151,7 +151,7 @@ class _Graph:
         return self.linear(self.add("Mul", [gate, up], name + "/Mul_1"), name + "/down_proj", shape.ffn, shape.hidden)
 
     def build(self) -> str:
-        """From the input 'input_ids' to the logits."""
+        """Builds the graph from the input 'input_ids' to the logits."""
         shape = self.shape
         table = self.weight("embed_tokens.weight", (shape.vocab, shape.hidden), 1.0)
         x = self.add("Gather", [table, "input_ids"], "embed_tokens")
@@ -165,7 +165,7 @@ class _Graph:
 
 
 def write(path: Path, shape: Shape = Shape(), seed: int = 0) -> Path:
-    """The model at `path`, its weights at PATH.data."""
+    """Writes the model to `path` and its weights to PATH.data."""
     data = path.with_name(path.name + ".data")
     with open(data, "wb") as file:
         graph = _Graph(shape, seed, file, data.name)

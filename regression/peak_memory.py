@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The most memory that a command takes, with all processes that it starts."""
+"""The peak memory of a command with all processes that it starts."""
 from __future__ import annotations
 
 import os
@@ -14,7 +14,7 @@ _EVERY = 0.02  # seconds
 
 @dataclass(frozen=True)
 class Peak:
-    """bytes: of the processes together, a page that several share once. The page cache beside them does not count."""
+    """Peak memory. bytes: of all processes together, with shared pages counted once; the page cache is not counted."""
 
     code: int
     output: str
@@ -23,7 +23,7 @@ class Peak:
 
 
 def peak_memory(command: Sequence[object], cwd: Path | None = None) -> Peak:
-    """Runs the command to its end and looks at it again and again: what is there for a moment only may be missed."""
+    """Runs the command to its end and samples its memory repeatedly; short peaks may be missed."""
     began, peak = time.perf_counter(), 0
     with subprocess.Popen(
         [str(word) for word in command], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -36,7 +36,7 @@ def peak_memory(command: Sequence[object], cwd: Path | None = None) -> Peak:
 
 
 def _tree(root: int) -> list[int]:
-    """The process and its descendants."""
+    """Returns the process and its descendants."""
     parents: dict[int, int] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -38,7 +38,7 @@ from tessera.tasks.scale import Scale  # noqa: E402
 
 @dataclass
 class Cell:
-    """One model in one precision. figures: by name, the first counts; drop: in points against the float model."""
+    """One model in one precision. figures: by name, the first is decisive. drop: in points against the float model."""
 
     column: str
     figures: dict[str, float] = field(default_factory=dict)
@@ -106,7 +106,7 @@ def row_of(build: builds.Build, columns: list[str], with_peers: bool, report: Re
 
 
 def cell_of(column: str, make: Callable[[], tuple], figures: Callable[[AnyModel], Mapping[str, float]]) -> Cell:
-    """Builds, scores, and says what failed where something does."""
+    """Builds and scores; records the failure if a step fails."""
     cell, start = Cell(column), time.monotonic()
     try:
         model, built = make()
@@ -114,7 +114,7 @@ def cell_of(column: str, make: Callable[[], tuple], figures: Callable[[AnyModel]
         if built is not None:
             cell.bytes, cell.note = built.bmodel.stat().st_size, built.note
         cell.figures = {name: float(value) for name, value in figures(model).items()}
-    except Exception as error:  # a peer may fail in any way; the table goes on
+    except Exception as error:  # a peer may fail in any way; the table continues
         cell.error = f"{type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error).strip() else ''}"[
             :300
         ]

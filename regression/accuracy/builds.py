@@ -31,7 +31,7 @@ COLUMNS = {
     "DYNAMIC_INT8": ["--quantize", "DYNAMIC_INT8"],
 }
 ALONE = ("W8", "W4")
-"""Integer weights alone: chosen by the samples for each."""
+"""Weight-only precisions, whose weights the samples choose separately."""
 DEFAULT_SAMPLES = 32
 SCORER = """import sys
 from pathlib import Path
@@ -58,7 +58,7 @@ class Built:
 
 
 class Build:
-    """Transforms once, calibrates once, deploys once a column; everything in `folder`. commands: what was run."""
+    """Transforms once, calibrates once, and deploys once per column, in `folder`. commands: the commands that ran."""
 
     def __init__(self, case: Case, folder: Path) -> None:
         self.case, self._folder = case, folder
@@ -109,7 +109,7 @@ class Build:
         return top_model.open_top(self._mlir, Report(1, quiet=True)).inputs
 
     def _calibrated(self, precision: str) -> Path:
-        """The table for a precision, made once."""
+        """Returns the calibration table for a precision, created once."""
         table = self._folder / f"{self.case.name}_{precision}_cali.json"
         if not table.exists():
             self._run(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores of models that have no labelled data: how far their answers are those of the float model.
+"""Scores of models without labelled data: the agreement of their answers with the float model's.
 
-A judge is judge(model, like, data) -> figures: `model` and `like`, the float model, map input arrays to output arrays;
-the first figure counts.
+A judge is judge(model, like, data) -> figures. `model` and `like`, the float model, map input arrays to output arrays;
+the first figure is decisive.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Judge = Callable[[Model, Model, Path], Mapping[str, float]]
 FACE_SCORE, SAME_BOX, SUPPRESSED = 0.7, 0.5, 0.3
 TEXT = 0.3
 FRAME, HOP = 512, 128
-SCORED_FROM = 20.0  # seconds of the recording; what is before calibrates
+SCORED_FROM = 20.0  # seconds of the recording; earlier parts are for calibration
 
 
 def pictures(folder: Path) -> list[Path]:
@@ -27,7 +27,7 @@ def pictures(folder: Path) -> list[Path]:
 
 
 def overlap(box: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Intersection over union of one box with others, x0 y0 x1 y1."""
+    """Returns the intersection over union of one box with others; boxes are x0 y0 x1 y1."""
     low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
     shared = np.prod(np.maximum(high - low, 0), axis=1)
     area = np.prod(np.maximum(others[:, 2:] - others[:, :2], 0), axis=1)
@@ -35,7 +35,7 @@ def overlap(box: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def faces_found(outputs: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Boxes above the score, overlapping ones suppressed by better ones."""
+    """Returns the boxes above the score, without boxes that overlap better ones."""
     scores, boxes = outputs["scores"][0, :, 1], outputs["boxes"][0]
     left = [i for i in np.argsort(-scores, kind="stable") if scores[i] > FACE_SCORE]
     chosen: list[int] = []
@@ -47,7 +47,7 @@ def faces_found(outputs: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def faces(model: Model, like: Model, data: Path) -> dict[str, float]:
-    """F1 of the boxes against the float model's, all photos together; a box is the same from an overlap of 0.5."""
+    """Returns the F1 of the boxes against the float model's over all photos; boxes are equal from an overlap of 0.5."""
     spec, same, found, wanted = only_input(model, "faces"), 0, 0, 0
     for picture in pictures(data):
         arrays = {spec.name: read_picture(spec, picture)}
@@ -62,7 +62,7 @@ def faces(model: Model, like: Model, data: Path) -> dict[str, float]:
 
 
 def text_map(model: Model, like: Model, data: Path) -> dict[str, float]:
-    """Intersection over union of the pixels that are text, all photos together."""
+    """Returns the intersection over union of the text pixels over all photos."""
     spec, output, both, either = only_input(model, "text_map"), model.outputs[0].name, 0, 0
     for picture in pictures(data):
         arrays = {spec.name: read_picture(spec, picture)}
@@ -72,20 +72,20 @@ def text_map(model: Model, like: Model, data: Path) -> dict[str, float]:
 
 
 def recording(data: Path) -> np.ndarray:
-    """Samples -1..1 of a mono 16-bit file."""
+    """Returns the samples of a mono 16-bit file, in -1..1."""
     with wave.open(str(data)) as file:
         return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768
 
 
 def speech_frames(data: Path, first: float, last: float, hop: int = HOP) -> Iterator[np.ndarray]:
-    """Frames [1,1,512] between two times in seconds, 16 kHz."""
+    """Returns frames [1,1,512] between two times in seconds, at 16 kHz."""
     sound = recording(data)[int(first * 16000) : int(last * 16000)]
     for start in range(0, len(sound) - FRAME + 1, hop):
         yield sound[start : start + FRAME].reshape(1, 1, FRAME)
 
 
 def denoised(model: Model, frames: Iterator[np.ndarray]) -> np.ndarray:
-    """The second DTLN network over frames, its state fed back."""
+    """Runs the second DTLN network over frames, with its state fed back."""
     state = {"input_5": np.zeros((1, 2, 128, 2), np.float32)}
     answers = []
     for frame in frames:
@@ -96,7 +96,7 @@ def denoised(model: Model, frames: Iterator[np.ndarray]) -> np.ndarray:
 
 
 def speech(model: Model, like: Model, data: Path) -> dict[str, float]:
-    """Cosine of the signal behind the network with the float model's, and its signal-to-noise ratio in dB."""
+    """Returns the cosine of the network's output signal with the float model's, and its signal-to-noise ratio in dB."""
     ours, theirs = (denoised(m, speech_frames(data, SCORED_FROM, 40)) for m in (model, like))
     power, noise = float(theirs @ theirs), float(np.square(ours - theirs).sum())
     return {
@@ -106,7 +106,7 @@ def speech(model: Model, like: Model, data: Path) -> dict[str, float]:
 
 
 def mel_filters(bands: int, size: int, rate: int) -> np.ndarray:
-    """[bands, size / 2 + 1] triangles, evenly spaced in mel (2595 log10(1 + f / 700))."""
+    """Returns triangles [bands, size / 2 + 1], evenly spaced in mel (2595 log10(1 + f / 700))."""
     mel = np.linspace(0, 2595 * np.log10(1 + rate / 2 / 700), bands + 2)
     edges, grid = 700 * (10 ** (mel / 2595) - 1), np.linspace(0, rate / 2, size // 2 + 1)
     rise = (grid - edges[:-2, None]) / np.diff(edges)[:-1, None]
@@ -115,7 +115,8 @@ def mel_filters(bands: int, size: int, rate: int) -> np.ndarray:
 
 
 def log_mel(data: Path, first: float, last: float) -> Iterator[np.ndarray]:
-    """[1,640]: five neighbouring frames of 128 log-mel bands, as the MLCommons anomaly detector wants them."""
+    """Returns [1,640]: five neighbouring frames of 128 log-mel bands, as the MLCommons anomaly detector expects
+    them."""
     frames = np.concatenate([f[0] for f in speech_frames(data, first, last, FRAME)]).reshape(-1)
     steps = np.lib.stride_tricks.sliding_window_view(frames, 1024)[::FRAME]
     power = np.square(np.abs(np.fft.rfft(steps * np.hanning(1024), axis=1)))
@@ -125,7 +126,7 @@ def log_mel(data: Path, first: float, last: float) -> Iterator[np.ndarray]:
 
 
 def reconstruction(model: Model, like: Model, data: Path) -> dict[str, float]:
-    """Mean cosine of the reconstruction with the float model's."""
+    """Returns the mean cosine of the reconstruction with the float model's."""
     spec, output, cosines = only_input(model, "reconstruction"), model.outputs[0].name, []
     for array in log_mel(data, SCORED_FROM, 40):
         ours, theirs = (m.run({spec.name: array})[output].ravel().astype(np.float64) for m in (model, like))

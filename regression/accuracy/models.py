@@ -43,7 +43,8 @@ STEADY = 1.15  # the usual round over the fastest one, up to which the machine i
 
 
 def measured(case: Case, build: builds.Build, column: str, rounds: int) -> tuple[str, str]:
-    """(milliseconds on one thread, times those of onnxruntime on the float model), as text: the least of all rounds."""
+    """Returns, as text, (milliseconds on one thread, ratio to onnxruntime on the float model), the minimum over all
+    rounds."""
     arrays = random_inputs(build.inputs)
     net = runtime.load(str(build.deploy(column).bmodel), threads=1).net()
     session = peer(data_path(case.model))
@@ -54,7 +55,7 @@ def measured(case: Case, build: builds.Build, column: str, rounds: int) -> tuple
 
 
 def shown(turns: np.ndarray) -> tuple[str, str]:
-    """(milliseconds, ratio) of seconds [rounds, engines]; BUSY where they differ from round to round."""
+    """Returns (milliseconds, ratio) from seconds [rounds, engines]; BUSY if they vary between rounds."""
     least = turns.min(axis=0)
     if (np.median(turns, axis=0) > STEADY * least).any():
         return BUSY, BUSY
@@ -62,7 +63,7 @@ def shown(turns: np.ndarray) -> tuple[str, str]:
 
 
 def fastest(run: Callable[[], object]) -> float:
-    """Seconds of the fastest of the runs of a round."""
+    """Returns the seconds of a round's fastest run."""
     least, end = float("inf"), time.perf_counter() + ROUND_SECONDS
     while True:
         begin = time.perf_counter()
@@ -84,7 +85,8 @@ def peer(model: Path) -> Any:
 
 
 def on_chip(build: builds.Build, column: str, chip: str) -> str:
-    """Milliseconds of a run, and how many parts the host has; or 'no' with what the message begins with."""
+    """Returns the milliseconds of a run and the number of parts on the host; or 'no' with the beginning of the error
+    message."""
     try:
         told = build.deploy(column, chip).told["model"]["partition"]
     except RuntimeError as error:
@@ -102,7 +104,7 @@ def compiles(build: builds.Build, column: str, chip: str) -> str:
 
 
 def row(case: Case, folder: Path, rounds: int) -> Row:
-    """Raises RuntimeError where a command fails that must not."""
+    """Returns a model's row. Raises RuntimeError if a command fails that must succeed."""
     build = builds.Build(case, folder)
     column = "INT8" if case.quantised else "F16"
     figure, f32, int8 = NONE, NONE, NONE
@@ -122,7 +124,7 @@ def row(case: Case, folder: Path, rounds: int) -> Row:
 
 
 def scoring(build: builds.Build) -> list[list[str]]:
-    """The command that scores as was scored here, of models for whose task there is one."""
+    """Returns the command that repeats this scoring, for models with a task."""
     told = build.case.quantised or {}
     if told.get("judge") not in TASKS or isinstance(told["data"], list):
         return []
@@ -131,7 +133,7 @@ def scoring(build: builds.Build) -> list[list[str]]:
 
 
 def commands_of(commands: Iterable[list[str]], folder: Path) -> tuple[str, ...]:
-    """The commands as one types them in an empty folder, in a checkout's place $REPO and with its data."""
+    """Returns the commands as typed in an empty folder, with the checkout as $REPO."""
     replaced = [(f"{folder}{os.sep}", ""), (str(REGRESSION), "$REPO/regression")]
     if data := os.environ.get("TESSERA_DATA"):
         replaced.append((str(Path(data)), "$TESSERA_DATA"))
@@ -180,7 +182,7 @@ def write(made: Row, page: Path) -> None:
 
 
 def each_case(cases: list[Case], rounds: int, take: Callable[[Row], None]) -> list[str]:
-    """Tells each row as soon as it is there; the names of those that failed."""
+    """Reports each row as soon as it is complete; returns the names of failed cases."""
     failed: list[str] = []
     for case in cases:
         with tempfile.TemporaryDirectory() as scratch:

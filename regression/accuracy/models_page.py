@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/generated/models.md: written from rows, and read again, by ./dev models and by the test of the page."""
+"""The page docs/generated/models.md: written from rows, and parsed again, by ./dev models and the page's test."""
 from __future__ import annotations
 
 import re
@@ -55,7 +55,7 @@ def anchor(name: str) -> str:
 
 
 def parse(text: str) -> dict[str, Row]:
-    """The rows of a page."""
+    """Returns the rows of a page."""
     found: dict[str, Row] = {}
     for line in re.findall(r"^\| \[.*\|$", text, re.M):
         cells = [cell.strip() for cell in line[1:-1].split("|")]

@@ -53,7 +53,7 @@ def quietly(make: Callable[..., Any]) -> Callable[..., Any]:
 def onnxruntime_static(
     onnx_file: Path, like: AnyModel, arrays: Arrays, method: str, folder: Path, report: Report
 ) -> AnyModel:
-    """Quantises and opens; `like` says the sizes that the file leaves open."""
+    """Quantises and opens a model. `like` gives the sizes that the file leaves open."""
     output = onnxruntime_file(onnx_file, _shapes(like), arrays, method, folder)
     return any_model.open_model(output, report, 2).preprocessed_like(like)
 
@@ -64,7 +64,7 @@ def _shapes(like: AnyModel) -> Shapes:
 
 @quietly
 def onnxruntime_file(onnx_file: Path, shapes: Shapes, arrays: Arrays, method: str, folder: Path) -> Path:
-    """Quantises; the file is in `folder`. shapes: of the inputs."""
+    """Quantises a model to a file in `folder`. shapes: of the inputs."""
     from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -79,7 +79,7 @@ def onnxruntime_file(onnx_file: Path, shapes: Shapes, arrays: Arrays, method: st
     _prepare(onnx_file, shapes, fixed)
     try:
         quant_pre_process(str(fixed), str(prepared), skip_symbolic_shape=True)
-    except Exception:  # its own shape inference gives up on some models; quantize_static takes them without
+    except Exception:  # its shape inference fails on some models, which quantize_static accepts without it
         prepared = fixed
     quantize_static(
         str(prepared),
@@ -93,7 +93,7 @@ def onnxruntime_file(onnx_file: Path, shapes: Shapes, arrays: Arrays, method: st
 
 
 def _prepare(source: Path, shapes: Shapes, target: Path) -> None:
-    """Writes the model with inputs of these shapes, and of opset 13 at least: QDQ per channel needs it."""
+    """Writes the model with inputs of these shapes and at least opset 13, which QDQ per channel requires."""
     import onnx
     from onnx import version_converter
 
@@ -103,14 +103,14 @@ def _prepare(source: Path, shapes: Shapes, target: Path) -> None:
             dim.dim_value = size
     opset = max(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     others = [entry for entry in model.opset_import if entry.domain not in ("", "ai.onnx")]
-    del model.opset_import[:]  # the quantiser refuses models that name the standard operators twice
+    del model.opset_import[:]  # the quantiser rejects models that name the standard operators twice
     model.opset_import.extend([onnx.helper.make_opsetid("", opset), *others])
     onnx.save(model if opset >= QDQ_OPSET else version_converter.convert_version(model, QDQ_OPSET), str(target))
 
 
 @quietly
 def nncf_default(onnx_file: Path, like: AnyModel, arrays: Arrays) -> AnyModel:
-    """Quantises and compiles in memory."""
+    """Quantises a model and compiles it in memory."""
     import openvino as ov
 
     quantised = nncf_network(onnx_file, _shapes(like), arrays)
@@ -126,7 +126,7 @@ def nncf_default(onnx_file: Path, like: AnyModel, arrays: Arrays) -> AnyModel:
 
 @quietly
 def nncf_network(onnx_file: Path, shapes: Shapes, arrays: Arrays) -> Any:
-    """The quantised network of OpenVINO."""
+    """Returns the quantised network of OpenVINO."""
     import nncf
     import openvino as ov
 
@@ -135,5 +135,5 @@ def nncf_network(onnx_file: Path, shapes: Shapes, arrays: Arrays) -> Any:
     data = nncf.Dataset([dict(a) for a in arrays])
     try:
         return nncf.quantize(model, data, subset_size=len(arrays))
-    except KeyError:  # its default setting does not take tables that constants index, as BERT has for positions
+    except KeyError:  # its default setting does not support tables indexed by constants, such as BERT's positions
         return nncf.quantize(model, data, subset_size=len(arrays), model_type=nncf.ModelType.TRANSFORMER)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./dev bench: Tessera beside onnxruntime and OpenVINO, measured in one run, turn by turn.
+"""./dev bench: measures Tessera, onnxruntime and OpenVINO in one run, taking turns.
 
-How they are measured stands in tessera/bench/measure.py, which `tessera bench` shares. Reported: median latency over
-all rounds, ratio to the faster peer, time from file to first answer, peak memory. The engines answer the same random
-input, and the answers are compared. In int8 each peer runs what its own tools have made of the same samples.
+The measurement is in tessera/bench/measure.py, shared with `tessera bench`. Reported are the median latency over all
+rounds, the ratio to the faster peer, the time from file to first answer, and the peak memory. All engines answer the
+same random input, and their answers are compared. In int8, each peer runs a model that its own tools quantised with the
+same samples.
 """
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ def ratio_of(results: list[Result]) -> float | None:
 
 
 class Bench:
-    """All that is asked for, model by model; what was measured is kept here."""
+    """Measures all requested models, one by one, and keeps the results."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
@@ -154,14 +155,14 @@ class Bench:
         print(compare.align([HEADER, *new], right=RIGHT) + "\n", flush=True)
         self.rows += new
         self.figures += [figures_of(name, precision, threads, r) for r in results]
-        # How far integers are from floats on random weights says nothing; ./dev accuracy does.
+        # With random weights, the distance between integers and floats says nothing; ./dev accuracy measures it.
         wrong = precision != "int8" and "DIFFERENT" in told["tessera"]
         self.failed |= wrong or any(r.error for r in results if r.engine == "tessera")
         if (ratio := ratio_of(results)) is not None:
             self.ratios.setdefault(precision, {}).setdefault(str(threads), {})[name] = ratio
 
     def summary(self) -> str:
-        """Ratios to the best peer, a row a model, and their geometric means."""
+        """Returns the ratios to the best peer, a row per model, and their geometric means."""
         columns = [(p, t) for p in self.ratios for t in self.ratios[p]]
         names = list(dict.fromkeys(name for p, t in columns for name in self.ratios[p][t]))
         rows = [("ratio to the best peer", *(f"{p} {t}T" for p, t in columns))]

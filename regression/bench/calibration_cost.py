@@ -26,7 +26,7 @@ from tessera.files import save_npz
 from tessera.progress import Report
 
 BECOME_REAPER = 36
-"""PR_SET_CHILD_SUBREAPER: what a command leaves behind counts too."""
+"""PR_SET_CHILD_SUBREAPER, so that processes orphaned by a command count too."""
 
 
 def cpu_seconds(command: Sequence[str | Path], log: Path) -> float | None:

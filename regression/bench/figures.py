@@ -27,7 +27,7 @@ ALLOWANCE_MIB = 10.0  # what a process may hold besides weights and activations
 
 @dataclass(frozen=True)
 class Memory:
-    """MiB of a process after runs on one thread, and what the model itself needs."""
+    """Memory in MiB of a process after runs on one thread, and the need of the model itself."""
 
     peak: float
     weights: float
@@ -65,7 +65,7 @@ def _elements(shape: tuple[int, ...]) -> int:
 
 
 def load_times(bmodel: Path, runs: int, trust: bool, cold: bool) -> tuple[list[float], list[float]]:
-    """Milliseconds of each opening: on the clock, and of processor time over all threads."""
+    """Returns the milliseconds of each opening: elapsed time, and processor time of all threads."""
     import tessera.runtime as rt
 
     times: list[float] = []

@@ -32,8 +32,8 @@ DEFAULT_MODELS = (
 
 @dataclass(frozen=True)
 class Measured:
-    """A model. shapes: NAME=1x3x224x224,.. where dims are dynamic. kinds: of inputs whose values must mean something
-    (ids, masks); the others are drawn from a normal distribution."""
+    """A model. shapes: NAME=1x3x224x224,.. for dynamic dims. kinds: of inputs whose values have a meaning (ids, masks);
+    all others are drawn from a normal distribution."""
 
     name: str
     onnx: Path
@@ -41,7 +41,7 @@ class Measured:
     kinds: Mapping[str, registry.Input] | None = None
 
     def sample(self, specs: Sequence[InputSpec], seed: int) -> dict[str, np.ndarray]:
-        """Values of all inputs, the same for a seed."""
+        """Returns values of all inputs, the same for the same seed."""
         drawn = random_inputs(specs, seed)
         generator = np.random.default_rng(seed)
         for spec in specs:
@@ -75,7 +75,7 @@ def _defaults() -> list[Measured]:
 
 
 def _folder(root: Path) -> list[Measured]:
-    """Models that lie in folders named after them, with an inputs.json beside where the zoo's exporter wrote one."""
+    """Returns models in folders named after them, each with an inputs.json if the zoo's exporter wrote one."""
     files = sorted(root.glob("*/*.onnx"))
     if not files:
         raise TesseraError(f"--models {root}: no file NAME/*.onnx there")

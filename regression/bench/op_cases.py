@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models of op_sweep.py: one operator each, in the sizes that networks have it in."""
+"""The models of op_sweep.py: one operator each, with sizes found in networks."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field

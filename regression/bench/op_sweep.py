@@ -51,7 +51,7 @@ class Timed:
 
 
 def compiled(compiler: Compiler, case: Case, folder: Path) -> tuple[Path, Path]:
-    """The case's .onnx and .bmodel. Raises StageError if it cannot be compiled."""
+    """Returns the case's .onnx and .bmodel. Raises StageError if it cannot be compiled."""
     folder.mkdir()
     model, top = folder / "op.onnx", folder / "op_top.mlir"
     onnx.save(case.model(), model)
@@ -67,7 +67,7 @@ def onnxruntime_session(model: Path) -> ort.InferenceSession:
 
 
 def differs(ours: dict[str, np.ndarray], peer: list[np.ndarray]) -> bool:
-    """True if the engines' answers differ by more than rounding does."""
+    """Returns true if the engines' answers differ by more than rounding."""
     for got, wanted in zip(ours.values(), peer):
         if got.shape != wanted.shape:
             return True
@@ -87,7 +87,7 @@ def seconds_of(run: Callable[[], object], runs: int) -> float:
 
 
 def medians(engines: list[Callable[[], object]], rounds: int) -> list[float]:
-    """Seconds a run of each engine, taking turns."""
+    """Returns the seconds per run of each engine, measured in turns."""
     runs = []
     for run in engines:
         run()
@@ -100,7 +100,7 @@ def medians(engines: list[Callable[[], object]], rounds: int) -> list[float]:
 
 
 def measure(case: Case, model: Path, compiled_model: Path, rounds: int) -> Timed:
-    """Raises StageError if the answers differ."""
+    """Measures one case. Raises StageError if the answers differ."""
     inputs = case.sample(0)
     net, session = bmodel.open_net(compiled_model, 1), onnxruntime_session(model)
     if differs(dict(net.run(inputs)), session.run(None, inputs)):
@@ -110,7 +110,7 @@ def measure(case: Case, model: Path, compiled_model: Path, rounds: int) -> Timed
 
 
 def table(results: list[Timed]) -> str:
-    """All ratios, the worst first, then the geometric mean of each family and of all."""
+    """Returns all ratios, the worst first, then the geometric mean of each family and of all."""
     rows = [("family", "operator", "us", "onnxruntime us", "ratio")]
     for each in sorted(results, key=lambda each: -each.ratio):
         rows.append((each.family, each.name, f"{each.ours:.2f}", f"{each.peer:.2f}", f"{each.ratio:.2f}"))
@@ -150,7 +150,7 @@ def sweep(cases: list[Case], rounds: int, jobs: int) -> tuple[list[Timed], list[
                 if isinstance(files, StageError):
                     raise files
                 results.append(measure(case, *files, rounds))
-            except Exception as error:  # of either engine: the others are still worth measuring
+            except Exception as error:  # either engine may fail; the other cases are still measured
                 failures.append(f"{case.name}: {error}")
     return results, failures
 

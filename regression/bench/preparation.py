@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes what each engine runs: the model as it is, or as the engine's own tools quantise it on the same samples."""
+"""Prepares the models of all engines: the original, or quantised by the engine's own tools with the same samples."""
 from __future__ import annotations
 
 import hashlib
@@ -20,7 +20,7 @@ from tessera.files import save_npz
 from tessera.progress import Report
 from tessera.top_model import TopModel
 
-# Those that multiply in a precision; onnxruntime has no kernels of bf16 on CPUs.
+# Engines that multiply in each precision; onnxruntime does not have bf16 kernels for CPUs.
 ENGINES = {
     "f32": ("tessera", "onnxruntime", "openvino"),
     "bf16": ("tessera", "openvino"),
@@ -68,7 +68,7 @@ class Preparation:
         return self._top
 
     def prepare(self, precision: str) -> Prepared:
-        """Raises TesseraError where Tessera cannot deploy the model."""
+        """Prepares a precision. Raises TesseraError if Tessera cannot deploy the model."""
         top = self._imported()
         inputs = self._folder / "in.npz"
         save_npz(inputs, self._model.sample(top.inputs, 0))
@@ -89,7 +89,7 @@ class Preparation:
         return output
 
     def _data(self) -> Path:
-        """The samples, one file each."""
+        """Returns the samples, one file each."""
         folder = self._folder / "samples"
         if not folder.is_dir():
             folder.mkdir()
@@ -107,7 +107,7 @@ class Preparation:
                 "run_calibration", self._imported().path, "--dataset", self._data(), "--input_num", self._samples,
                 "--quantize", "INT8", "-o", made / kept.name,
             )  # fmt: skip
-            _keep(made, kept)  # with what lies beside it: weights
+            _keep(made, kept)  # with the weights beside it
         return kept
 
     def _quantised(self, peers: list[str]) -> tuple[dict[str, Path], dict[str, str]]:
@@ -137,9 +137,9 @@ class Preparation:
 
 
 def _keep(made: Path, kept: Path) -> None:
-    """Moves the folder `made` to where `kept` is looked for."""
+    """Moves the folder `made` to its place `kept` in the cache."""
     kept.parent.parent.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(kept.parent, ignore_errors=True)  # what an interrupted run has left
+    shutil.rmtree(kept.parent, ignore_errors=True)  # left by an interrupted run
     shutil.move(made, kept.parent)
 
 

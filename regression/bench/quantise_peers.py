@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantises a model with a peer's own tools, for preparation.py; runs where those are installed.
-
-Arguments: onnxruntime or openvino, the model, a folder of samples (.npz), the file to write (.onnx or .xml).
-"""
+"""Quantises a model with a peer's own tools, for preparation.py; runs in the environment with these tools. Arguments:
+onnxruntime or openvino, the model, a folder of samples (.npz), the output file (.onnx or .xml)."""
 from __future__ import annotations
 
 import sys

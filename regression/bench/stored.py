@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios to the best peer: their geometric means, and how they have changed since a table of them was stored."""
+"""Stored ratios to the best peer: their geometric means, and changes since they were stored."""
 from __future__ import annotations
 
 import json
@@ -11,7 +11,7 @@ from tessera.errors import TesseraError
 
 STORED = Path(__file__).with_name("ratios.json")
 WORSE = 1.08
-"""From here on a ratio has become worse: medians of two runs of one build differ by less."""
+"""A ratio that grew by this factor is worse; medians of two runs of one build differ by less."""
 Ratios = Mapping[str, Mapping[str, Mapping[str, float]]]  # precision -> threads -> model -> ratio
 
 
@@ -27,7 +27,7 @@ def load(path: Path = STORED) -> Ratios:
 
 
 def store(ratios: Ratios, machine: str, peers: str, path: Path = STORED) -> None:
-    """Ratios of models that are not measured this time stay."""
+    """Stores the ratios; those of models that were not measured this time stay."""
     kept: dict = json.loads(path.read_text())["ratios"] if path.is_file() else {}
     for precision, of_threads in ratios.items():
         for threads, of_models in of_threads.items():

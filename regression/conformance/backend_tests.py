@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ONNX backend tests: reading their archive, and comparing as ONNX's own runner does."""
+"""The ONNX backend tests: reads their archive, and compares like ONNX's own runner."""
 from __future__ import annotations
 
 import collections
@@ -30,7 +30,7 @@ class BackendTest:
 
 
 def read_tests(archive: Path) -> dict[str, BackendTest]:
-    """All tests of the archive by name (their folder's; unique over the suites)."""
+    """Returns all tests of the archive by name (the folder's name, unique over the suites)."""
     tests: dict[str, BackendTest] = {}
     with tarfile.open(archive) as tar:
         for member in tar:
@@ -80,7 +80,7 @@ def _tensor(content: bytes, element: int, what: str) -> np.ndarray:
         return _unpack(onnx.TensorProto.FromString(content))
     try:
         array = numpy_helper.to_array(onnx.TensorProto.FromString(content))
-    except Exception as error:  # whatever protobuf or onnx make of a sequence, a map, a float8
+    except Exception as error:  # protobuf or onnx fail on sequences, maps and float8
         raise StageError("data", f"{what} is not a tensor that numpy can hold: {error}") from error
     if element == onnx.TensorProto.BFLOAT16 and array.dtype == np.uint16:
         return safetensors_io.from_bfloat16(array)  # some tests store the bits
@@ -102,7 +102,7 @@ class DataSet:
 
 
 def read_set(model: onnx.ModelProto, files: Mapping[str, bytes]) -> DataSet:
-    """Raises StageError where numpy cannot hold a tensor."""
+    """Reads a data set. Raises StageError if numpy cannot hold a tensor."""
     initializers = {tensor.name for tensor in model.graph.initializer}
     values = [value for value in model.graph.input if value.name not in initializers]
     inputs = {
@@ -137,8 +137,8 @@ def compare(
     expected: Mapping[str, np.ndarray],
     nan_codes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> None:
-    """Raises StageError where an output is missing, of another type or shape, or differs. Codes of one output that are
-    among its `nan_codes` count as equal."""
+    """Compares outputs. Raises StageError if one is missing, has another type or shape, or differs. Codes of one output
+    that are among its `nan_codes` count as equal."""
     if not expected:
         raise StageError("compare", "the test has no expected output")
     for name, want in expected.items():

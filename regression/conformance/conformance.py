@@ -33,7 +33,7 @@ PASSED, REFUSAL, FAILED = "passed", "refused", "failed"
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a test ended on an engine."""
+    """The result of a test on an engine."""
 
     kind: str = PASSED
     stage: str = ""
@@ -53,9 +53,11 @@ def _shapes(inputs: dict[str, np.ndarray]) -> list[str]:
 def _import(
     compiler: Compiler, model: onnx.ModelProto, inputs: dict[str, np.ndarray], folder: Path
 ) -> tuple[Path, dict[str, int]]:
-    """The Top module of a model, and the outputs that are padded, with the axis. Inputs that set what an operator does
-    (axes, a shape), which Tessera wants constant as exported models have them, are made constants and taken out of
-    `inputs`."""
+    """Imports a model; returns its Top module, and the padded outputs with their axes.
+
+    Inputs that control an operator (axes, a shape), which exported models have as constants, are made constants and
+    removed from `inputs`.
+    """
     path, mlir = folder / "model.onnx", folder / "model_top.mlir"
     while True:
         path.write_bytes(model.SerializeToString())
@@ -68,7 +70,7 @@ def _import(
                 return mlir, {
                     output["name"]: output["padded_axis"] for output in result["outputs"] if "padded_axis" in output
                 }
-            for name in shapes:  # the output's dims are open: these are what they depend on
+            for name in shapes:  # the output's dims are open and depend on these tensors
                 model = freeze(model, name, inputs.pop(name))
         except StageError as error:
             name = re.search(r"tensor '([^']*)'\) is computed at run time; it must be constant", str(error))
@@ -88,7 +90,7 @@ def _run_set(
         unreadable = None
         try:
             data = read_set(model, files)
-        except StageError as error:  # the types that numpy lacks are refused by Tessera, too
+        except StageError as error:  # types that numpy lacks are rejected by Tessera, too
             data, unreadable = DataSet({}, {}, []), error
         given = len(data.inputs)
         mlir, padded = _import(compiler, model, data.inputs, folder)
@@ -133,7 +135,7 @@ def run_test(test: BackendTest, engines: Sequence[str]) -> dict[str, Outcome]:
 
 
 def run_all(tests: Iterable[BackendTest], engines: Sequence[str], jobs: int) -> dict[str, dict[str, Outcome]]:
-    """Test -> engine -> outcome."""
+    """Returns test -> engine -> outcome."""
     tests = list(tests)
     with ProcessPoolExecutor(jobs) as pool:
         results = pool.map(run_test, tests, [tuple(engines)] * len(tests), chunksize=8)

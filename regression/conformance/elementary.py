@@ -28,14 +28,14 @@ Array = np.ndarray
 
 @dataclasses.dataclass(frozen=True)
 class Function:
-    """An operator and its definition. Errors are in units in the last place of the result, or of `scale` where that is
-    larger: where the formula of the operator itself cancels."""
+    """An operator and its definition. Errors are in units in the last place of the result, or of `scale` if that is
+    larger, for formulas that cancel."""
 
     definition: Callable[..., Array]
     attributes: dict[str, float | str | int] = dataclasses.field(default_factory=dict)
     scale: Callable[[Array], Array] | None = None
     unit: str = "result"
-    operators: tuple[str, ...] = ()  # in place of the one that the function is named after
+    operators: tuple[str, ...] = ()  # operators instead of the one that gives the function its name
     operands: tuple[str, ...] = ("x",)
 
 
@@ -150,7 +150,7 @@ def singles(block: int) -> Array:
     generator = np.random.default_rng(block)
     bits = _mantissas(generator, block, 255, 23) | (np.arange(255, dtype=np.uint64) << 23)
     every = bits.astype(np.uint32).view(np.float32)
-    # Near multiples of pi / 2 sin, cos and tan cancel; 16367173 * 2^72 is the f32 that comes closest to one.
+    # sin, cos and tan cancel near multiples of pi / 2; 16367173 * 2^72 is the f32 closest to one.
     turns = generator.integers(1, 1 << 22, 4).astype(Wide) * np.pi / 2
     far = np.exp2(generator.uniform(20, 128, 4))
     largest = np.finfo(np.float32).max
@@ -252,7 +252,7 @@ def network(count: int, names: Iterable[str], element: int) -> bytes:
 def run(
     compiler: Compiler, chip: str, precision: str, given: Mapping[str, Array], names: Iterable[str]
 ) -> dict[str, Array]:
-    """The results of each function on a chip."""
+    """Returns the results of each function on a chip."""
     names = list(names)
     with tempfile.TemporaryDirectory() as folder:
         model, mlir = Path(folder) / "m.onnx", Path(folder) / "m_top.mlir"
@@ -306,7 +306,7 @@ def errors_of(name: str, precision: str, given: Mapping[str, Array], got: Array,
     with np.errstate(all="ignore"):
         size = np.maximum(np.abs(want), function.scale(operands[0])) if function.scale else np.abs(want)
         last = np.ldexp(Wide(1), top) * (1 - np.ldexp(Wide(1), -digits))  # the largest number
-        # Infinity counts as the number behind the largest one.
+        # Infinity counts as the number after the largest one.
         both = [np.where(np.isinf(y), np.copysign(np.ldexp(Wide(1), top), y), y) for y in (want, got.astype(Wide))]
         beyond = np.abs(want) > last
         both[0] = np.where(beyond, np.copysign(np.minimum(np.abs(both[0]), np.ldexp(Wide(1), top)), want), both[0])
@@ -365,7 +365,7 @@ def bound_of(worst: float) -> float:
 
 
 def table(cells: Mapping[str, Mapping[str, float]]) -> str:
-    """Lines of the page: a function each, its largest errors by column."""
+    """Returns the lines of the page: one function per line, its largest errors by column."""
     lines = ["| function | ulp of | " + " | ".join(COLUMNS) + " |", "|---|---|" + "---|" * len(COLUMNS)]
     for name, function in FUNCTIONS.items():
         lines.append(f"| {name} | {function.unit} | " + " | ".join(f"{cells[c][name]:g}" for c in COLUMNS) + " |")
@@ -373,7 +373,7 @@ def table(cells: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def read_table() -> dict[str, dict[str, float]]:
-    """The bounds that the page states, by column and function."""
+    """Returns the bounds stated on the page, by column and function."""
     lines = PAGE.read_text().split(BEGIN)[1].split(END)[0].splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     return {column: {row[0]: float(row[2 + index]) for row in rows[2:]} for index, column in enumerate(rows[0][2:])}

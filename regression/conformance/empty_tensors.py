@@ -47,7 +47,7 @@ def shapes_of(rank: int) -> list[Shape]:
 
 @dataclass
 class Case:
-    """One op in a graph of its own; `inputs` are computed, `constants` are not."""
+    """One op in a separate graph; `inputs` are computed, `constants` are not."""
 
     name: str
     nodes: list[onnx.NodeProto] = field(default_factory=list)
@@ -145,7 +145,7 @@ def reductions(shape: Shape) -> Iterator[Case]:
     for op, axes, keep in itertools.product(REDUCTIONS, sorted(some), (0, 1)):
         empty = any(shape[d] == 0 for d in axes)
         if (empty and op in ("ReduceMax", "ReduceMin", "ReduceMean")) or (rank > 2 and keep and op != "ReduceSum"):
-            continue  # of nothing these are not defined
+            continue  # not defined for empty tensors
         case = Case(label(op, axes, keep, shape))
         yield case.end(op, [case.given(shape), case.constant(axes)], keepdims=keep)
     for axis in (d for d in range(rank) if shape[d]):
@@ -387,7 +387,7 @@ def run_all(
     every: int = 1,
     ranks: Sequence[int] = range(7),
 ) -> Iterator[list[str]]:
-    """The faults of every model."""
+    """Returns the faults of every model."""
     tasks = [(g, c, p) for c in chips for p in precisions for g in groups(only, ranks, every)]
     with ProcessPoolExecutor(jobs) as pool:
         yield from pool.map(run_group, *zip(*tasks), chunksize=2)

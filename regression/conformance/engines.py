@@ -25,21 +25,21 @@ UNSUPPORTED = 4  # the exit code of docs/exit-codes.md
 
 
 class StageError(Exception):
-    """A test did not get past a stage: import, data, reference, deploy, run, threads or compare."""
+    """A test that did not pass a stage: import, data, reference, deploy, run, threads or compare."""
 
     def __init__(self, stage: str, message: str, refused: bool = False) -> None:
         super().__init__(message)
         self.stage = stage
-        self.refused = refused  # Tessera said that it does not support this
+        self.refused = refused  # Tessera reported that it does not support this
 
 
 class Compiler:
-    """A `tessera-compile batch` to which command lines are given one by one."""
+    """A `tessera-compile batch` process that runs command lines one by one."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._pending = b""
-        self.told: dict = {}  # by the last command that ended well
+        self.told: dict = {}  # of the last successful command
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self._child is None:
@@ -55,12 +55,12 @@ class Compiler:
 
     def close(self) -> None:
         if self._child is not None:
-            os.killpg(self._child.pid, signal.SIGKILL)  # the command it runs is of its session
+            os.killpg(self._child.pid, signal.SIGKILL)  # the running command is in the child's session
             self._child.wait()
             self._child, self._pending = None, b""
 
     def _events(self, child: subprocess.Popen[bytes], stage: str) -> list[dict]:
-        """The events of the running command up to its exit."""
+        """Yields the events of the running command up to its exit."""
         events: list[dict] = []
         deadline = time.monotonic() + TIMEOUT
         while not events or events[-1]["event"] != "exit":
@@ -80,7 +80,7 @@ class Compiler:
         return events
 
     def __call__(self, stage: str, *arguments: object) -> dict:
-        """Runs one command; its result event. Raises StageError with its message."""
+        """Runs one command; returns its result event. Raises StageError with its message."""
         child = self._start()
         child.stdin.write(json.dumps([str(argument) for argument in arguments]).encode() + b"\n")  # type: ignore
         child.stdin.flush()  # type: ignore[union-attr]
@@ -110,7 +110,7 @@ def in_child(stage: str, work: Callable[[], object]) -> object:
             with os.fdopen(writer, "wb") as pipe:
                 try:
                     pickle.dump((work(), None), pipe)
-                except Exception as error:  # the child's only way to tell its parent
+                except Exception as error:  # the child can only report to its parent this way
                     pickle.dump((None, f"{type(error).__name__}: {error}"), pipe)
             code = 0
         finally:
@@ -139,7 +139,7 @@ def in_child(stage: str, work: Callable[[], object]) -> object:
 def run_reference(
     compiler: Compiler, mlir: Path, inputs: Mapping[str, np.ndarray], bfloat16: Sequence[str] = ()
 ) -> dict[str, np.ndarray]:
-    """Outputs of the Top module by name; bfloat16 goes in and comes out as float32."""
+    """Returns the outputs of the Top module by name; bfloat16 values are float32."""
     given, results = mlir.with_name("in.safetensors"), mlir.with_name("out.safetensors")
     safetensors_io.save(given, inputs, bfloat16=bfloat16)
     compiler("reference", "reference", "--mlir", mlir, "--input", given, "--output", results)
@@ -169,8 +169,8 @@ def deploy(compiler: Compiler, mlir: Path, chip: str, *options: str) -> Path:
 def run_bmodel(
     bmodel: Path, inputs: Mapping[str, np.ndarray], bfloat16: Sequence[str] = (), threads: Sequence[int] = (1, 2)
 ) -> dict[str, np.ndarray]:
-    """Outputs by name, which every number of threads must give alike to the bit. Inputs lie beside inaccessible pages,
-    behind them and before them by turns: nothing around an input may be read."""
+    """Returns outputs by name, which must be bit-equal for every number of threads. Inputs are placed directly after or
+    before inaccessible pages, in turns, because nothing around an input may be read."""
     given = {
         name: safetensors_io.to_bfloat16(array)
         if name in bfloat16
@@ -209,7 +209,7 @@ GPUS = ("cuda",)  # run on NVIDIA's driver, or on the PTX machine where BMRT_LIB
 
 
 def supported_isas(*more: str) -> list[str]:
-    """The instruction sets of ISAS, and of `more`, that this machine has, the widest last."""
+    """Returns the instruction sets of ISAS, and of `more`, that this machine has, the widest last."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -64,7 +64,7 @@ def _clip(net: QuantisedNetwork, x: str) -> str:
     return net.raw("Clip", [x, _scalar(net, low), _scalar(net, high)])[0]
 
 
-_ABOVE_ZERO = _chain(_op("Abs"), _with("Add", 0.1))  # where a function has no value below
+_ABOVE_ZERO = _chain(_op("Abs"), _with("Add", 0.1))  # for functions that are undefined below zero
 
 FUNCTIONS: dict[str, Function] = {
     "Relu": _op("Relu"),
@@ -91,7 +91,7 @@ FUNCTIONS: dict[str, Function] = {
     "Log": _chain(_ABOVE_ZERO, _op("Log")),
     "Log1p": _chain(_op("Abs"), _with("Add", 1), _op("Log")),
     "Sqrt": _chain(_op("Abs"), _op("Sqrt")),
-    "SqrtOfAny": _op("Sqrt"),  # of numbers below zero NaN, which becomes the integer 0
+    "SqrtOfAny": _op("Sqrt"),  # NaN for negative numbers, which becomes the integer 0
     "Reciprocal": _chain(_ABOVE_ZERO, _op("Reciprocal")),
     "Abs": _op("Abs"),
     "Neg": _op("Neg"),

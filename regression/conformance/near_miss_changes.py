@@ -12,7 +12,8 @@ from onnx import helper, numpy_helper
 
 Values = dict[str, np.ndarray]
 Change = Callable[[Case, Values], str]
-"""Changes the case in place; the description, "" where the draw does not fit. Values: all tensors before the change."""
+"""A function that changes the case in place and returns a description, "" if the draw does not fit. Values: all tensors
+before the change."""
 
 SIBLINGS = [
     ("Add", "Sub", "Mul", "Div", "Max", "Min"),
@@ -271,7 +272,7 @@ def widened(case: Case) -> Case:
 
 
 def model_of(cases: dict[str, Case], every_tensor: bool = False) -> tuple[onnx.ModelProto, Values]:
-    """Cases side by side in one model, their tensors named after the keys; and its inputs."""
+    """Combines cases in one model, with tensor names prefixed by the keys; returns the model and its inputs."""
     nodes, initializers, inputs, outputs = [], [], {}, []
     for prefix, case in cases.items():
         names = lambda each: [prefix + name if name else "" for name in each]  # noqa: E731

@@ -109,7 +109,7 @@ def channel_shuffle(c: Case) -> Sequence[str]:
 
 @pattern()
 def windows(c: Case) -> Sequence[str]:
-    """Pixels into windows and back, rolled as shifted windows are."""
+    """Splits pixels into windows and back, rolled like shifted windows."""
     x = c.input(1, 4, 6, 3)
     x = c.op("Concat", c.cut(x, 1, 4, 1), c.cut(x, 0, 1, 1), axis=1)
     x = c.op("Transpose", c.op("Reshape", x, c.ints(1, 2, 2, 3, 2, 3)), perm=[0, 1, 3, 2, 4, 5])
@@ -120,7 +120,7 @@ def windows(c: Case) -> Sequence[str]:
 
 @pattern()
 def transposed_chain(c: Case) -> Sequence[str]:
-    """Channels moved last, work there, and moved back."""
+    """Moves channels last, computes there, and moves them back."""
     x = c.op("Transpose", c.input(2, 3, 4, 5), perm=[0, 2, 3, 1])
     kinds = c.rng.sample(["scale", "reduce", "softmax", "slice", "pad", "concat", "relu"], 2)
     for kind in sorted(kinds, key=lambda kind: kind != "scale"):  # before the dims change
@@ -149,7 +149,7 @@ def transposed_products(c: Case) -> Sequence[str]:
 
 @pattern()
 def cuts(c: Case) -> Sequence[str]:
-    """Gathers and slices of concatenations and of one another."""
+    """Gathers and slices from concatenations and from one another."""
     x = c.op("Concat", c.input(2, 4, 3), c.input(2, 5, 3), axis=1)
     y = c.cut(c.cut(x, 1, 8, 1), 1, 6, 1, c.rng.choice([1, 2]))
     picked = c.op(

@@ -30,13 +30,13 @@ from random_graphs import compiler_of_process
 CASES_PER_MODEL = 25
 DRAWS = 40  # until a change gives a graph that onnxruntime accepts
 REJECTED = (
-    "is listed twice",  # an axis: onnxruntime takes it once, ONNX does not define it
+    "is listed twice",  # an axis: onnxruntime uses it once, ONNX does not define it
     "the window is larger than the padded input",
     "the pad value",  # computed at run time
 )
-"""What messages say of graphs that onnxruntime runs and Tessera rejects on purpose."""
+"""Parts of messages for graphs that onnxruntime runs and Tessera rejects deliberately."""
 TOLERANCE = 2e-5  # of the largest value of an output
-PERTURBATION = 1e-6  # of the inputs: what they make of an output is rounding, too
+PERTURBATION = 1e-6  # of the inputs; its effect on the outputs counts as rounding
 
 
 @dataclass
@@ -60,7 +60,7 @@ def _session(case: Case, every_tensor: bool):  # type: ignore[no-untyped-def]
 
 
 def run_onnxruntime(case: Case, every_tensor: bool = False) -> tuple[Values, Values] | None:
-    """Outputs (or all tensors) by name, and their largest change under tiny changes of the inputs; None where
+    """Returns outputs (or all tensors) by name with their largest change under tiny changes of the inputs; None if
     onnxruntime rejects the graph."""
     try:
         session, inputs = _session(case, every_tensor)

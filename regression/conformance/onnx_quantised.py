@@ -114,7 +114,7 @@ def forms(path: Path, folder: Path) -> Iterator[tuple[str, onnx.ModelProto]]:
                     )
                     model = onnx.load(str(output))
                     session(model, False)
-                except Exception as error:  # what onnxruntime itself cannot make or read is no case of ours
+                except Exception as error:  # models that onnxruntime itself cannot create or read are not cases
                     print(f"{path.name}, {name}: left out, onnxruntime says: {str(error)[:120]}", file=sys.stderr)
                     continue
                 yield name, model

@@ -22,12 +22,12 @@ from random_quantized import NPUS, VARIANTS
 from tessera import safetensors_io
 
 PRECISIONS = ("F16", "BF16", "F16", "F32", "BF16", "BYTES")
-MULTIPROCESSORS = (1, 4, 40)  # of the GPU, by which it chooses its tiles
+MULTIPROCESSORS = (1, 4, 40)  # of the GPU, which determine its tiles
 TOLERANCE = {"F32": 2e-5, "F16": 5e-3, "BF16": 4e-2, "BYTES": 0.0}
 
 
 class AttentionNet:
-    """One network by a seed; |precision| says how it is to be deployed, if not as the seed does."""
+    """A network generated from a seed. |precision| says how to deploy it, if not as the seed determines."""
 
     def __init__(self, seed: int, precision: str = "") -> None:
         self.rng, self.arrays = random.Random(seed), np.random.default_rng(seed)
@@ -61,7 +61,7 @@ class AttentionNet:
         return self.bytes_of(name) if self.precision == "BYTES" else self.op("Neg", name)
 
     def bytes_of(self, value: str, scale: float = 1 / 32) -> str:
-        """Through bytes: the function around is exact."""
+        """Quantises and dequantises a value; the surrounding function is exact."""
         step, zero = self.constant(np.float32(scale)), self.constant(np.int8(0))
         return self.op("DequantizeLinear", self.op("QuantizeLinear", value, step, zero), step, zero)
 
@@ -74,10 +74,10 @@ class AttentionNet:
         return self.op("Transpose", self.op("Reshape", x, shape), perm=[0, 2, 1, 3])
 
     def operands(self) -> tuple[str, str, str]:
-        """q, k and v by heads."""
+        """Returns q, k and v by heads."""
         r, width = self.rng, 24
         own = self.heads // self.groups
-        if self.rng.random() < 0.2:  # as they come
+        if self.rng.random() < 0.2:  # as they are
             q = self.given("q", self.batch, self.heads, self.queries, self.depth)
             k = self.given("k", self.batch, own, self.keys, self.depth)
             return q, k, self.given("v", self.batch, own, self.keys, self.features)
@@ -90,7 +90,7 @@ class AttentionNet:
         return q, k, self.by_heads(self.project(y, own * self.features, width), own, self.features)
 
     def packed(self, x: str) -> tuple[str, str, str]:
-        """[batch, tokens, 3, heads, depth] to three of [batch, heads, tokens, depth]."""
+        """Splits [batch, tokens, 3, heads, depth] into three of [batch, heads, tokens, depth]."""
         shape = self.constant(np.array([0, -1, 3, self.heads, self.depth], np.int64))
         moved = self.op("Transpose", self.op("Reshape", x, shape), perm=[2, 0, 3, 1, 4])
         q, k, v = (self.op("Gather", moved, self.constant(np.int64(i)), axis=0) for i in range(3))
@@ -105,7 +105,7 @@ class AttentionNet:
         if kind == "bias":
             return self.arrays.standard_normal(shape).astype(np.float32)
         lowest = -np.inf if kind != "least" else np.finfo(np.float32).min
-        if kind == "causal":  # the last key is always seen, so that no row sees none
+        if kind == "causal":  # the last key is always visible, so that every row sees a key
             hidden = np.tril(np.ones((self.queries, self.keys)), self.keys - self.queries) == 0
             hidden[:, -1] = False
             return np.where(hidden, lowest, 0).astype(np.float32)
@@ -123,7 +123,7 @@ class AttentionNet:
         if self.isNormalised:
             q, k = (self.normalised(each) for each in (q, k))
         rows = (self.batch, self.heads, self.queries)
-        if self.groups > 1:  # heads of a group are dims of their own beside k's
+        if self.groups > 1:  # heads of a group are separate dims beside k's
             own = self.heads // self.groups
             q = self.op(
                 "Reshape", q, self.constant(np.array([0, own, self.groups, self.queries, self.depth], np.int64))
@@ -169,7 +169,7 @@ def reference(compiler: Compiler, top: Path, net: AttentionNet, *flags: object) 
 
 
 def write_table(path: Path, model_hash: str, tensors: dict[str, np.ndarray], seed: int) -> None:
-    """Ranges of tensors, a part of which is less than what their values have."""
+    """Writes ranges of tensors, some of which are smaller than the range of their values."""
     rng, entries = random.Random(seed), []
     for name, value in tensors.items():
         finite = value[np.isfinite(value)] if value.dtype == np.float32 else np.zeros(0)
@@ -186,7 +186,7 @@ def write_table(path: Path, model_hash: str, tensors: dict[str, np.ndarray], see
 
 
 def check_integers(compiler: Compiler, seed: int, chip: str, folder: Path) -> None:
-    """Raises StageError where |chip| has other bits than the device reference in INT8."""
+    """Raises StageError if |chip| has other bits than the device reference in INT8."""
     net, top, table = AttentionNet(seed, "INT8"), folder / "integers_top.mlir", folder / "table.json"
     (folder / "integers.onnx").write_bytes(net.model().SerializeToString())
     compiler("import", "import", "--onnx", folder / "integers.onnx", "--output", top)
@@ -205,7 +205,7 @@ def check_integers(compiler: Compiler, seed: int, chip: str, folder: Path) -> No
 
 
 def check_network(compiler: Compiler, seed: int, chip: str, folder: Path) -> None:
-    """Raises StageError. Leaves the IR of |chip| in folder / "ir"."""
+    """Checks one network. Raises StageError. Leaves the IR of |chip| in folder / "ir"."""
     net = AttentionNet(seed)
     top = folder / "model_top.mlir"
     (folder / "model.onnx").write_bytes(net.model().SerializeToString())

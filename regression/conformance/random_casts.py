@@ -45,7 +45,7 @@ SIZE = 96
 
 
 def round_bf16(values: np.ndarray) -> np.ndarray:
-    """The nearest bf16 of floats of any width, as float32."""
+    """Returns the nearest bf16 of floats of any width, as float32."""
     exact = values.astype(np.float64)
     with np.errstate(all="ignore"):
         exponent = np.maximum(np.frexp(exact)[1] - 1, -126)
@@ -72,7 +72,7 @@ def to_integer(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def cast(values: np.ndarray, source: str, target: str) -> np.ndarray:
-    """The reference. Values of narrow types are float32, and may have more bits than the type."""
+    """Casts values like the reference. Values of narrow types are float32, and may have more bits than the type."""
     if source == target:
         return values
     with np.errstate(all="ignore"):
@@ -88,7 +88,7 @@ def cast(values: np.ndarray, source: str, target: str) -> np.ndarray:
 
 
 def specials() -> np.ndarray:
-    """float32 numbers at the borders of the other types."""
+    """Returns float32 numbers at the limits of the other types."""
     numbers = [0.0, -0.0, 0.1, 1 / 3, 0.5, 1.5, 2.5, -0.5, -0.9, 0.99999994, 254.5, 255.5, 256, 127.6, -128.4, -129]
     numbers += [2049, 2051, 4098, 65503.9, 65504, 65519.996, 65520, 65536, 1e5, 70000, 257, 259, 2**24 + 2]
     numbers += [
@@ -134,7 +134,7 @@ class Network:
 
 
 class Chain:
-    """Builds one network; `values` holds what the last name stands for."""
+    """Builds one network; `values` holds the values of the last tensor."""
 
     def __init__(self, seed: int) -> None:
         self.r = random.Random(seed)
@@ -150,7 +150,7 @@ class Chain:
         self.seen.append((name, type_name, values))
 
     def constant(self, value: float) -> "tuple[str, np.ndarray]":
-        """Its name, and what it is in the type of the chain."""
+        """Adds a constant; returns its name and its values in the type of the chain."""
         name = f"c{len(self.constants)}"
         exact = cast(np.array(value, np.float32), "float32", self.type)
         self.constants.append(helper.make_tensor(name, TYPES[self.type], [], [exact.item()]))
@@ -161,7 +161,7 @@ class Chain:
         self.add("Cast", [self.name], cast(self.values, self.type, target), target, to=TYPES[target])
 
     def add_arithmetic(self) -> None:
-        """An op whose result is exact or rounded once, to f32 for narrow types."""
+        """Adds an op whose result is exact or rounded once, to f32 for narrow types."""
         if self.type not in FLOATS and self.type not in ("int32", "int64"):
             return
         op = self.r.choice(["Neg", "Abs", "Mul", "Add", "Sum", "Max", "Relu", "Sub"])
@@ -266,7 +266,7 @@ def _check(compiler: Compiler, seed: int, isa: str, folder: Path) -> None:
     compiler("import", "import", "--onnx", path, "--output", mlir)
     bmodel = deploy(compiler, mlir, isa, "--quantize", network.precision)
     compare(isa, network, run_bmodel(bmodel, network.inputs, network.bfloat16))
-    # The reference is by the letter: it also rounds what ops compute.
+    # The reference follows the definition: it also rounds results of ops.
     if all(node.op_type not in ("Add", "Sub", "Mul") for node in network.model.graph.node):
         compare("the Top reference", network, run_reference(compiler, mlir, network.inputs, network.bfloat16))
 
@@ -277,7 +277,7 @@ def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
 
 
 def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> Iterator[str]:
-    """run_seed's results of many seeds. Without `isa` the chips take turns."""
+    """Returns run_seed's results for many seeds. Without `isa` the chips alternate."""
     return random_graphs.map_seeds(run_seed, VARIANTS, seeds, jobs, isa, keep)
 
 

@@ -38,7 +38,7 @@ class Case:
     names: list[str] = field(default_factory=list)  # the node's inputs in order, "" for those left out
     attributes: dict[str, Any] = field(default_factory=dict)
     outputs: int = 1
-    compared: int = 9  # so many of the outputs
+    compared: int = 9  # number of outputs that are compared
     tolerance: float = 2e-4
 
     def add(self, name: str, array: Any, constant: bool = False) -> None:
@@ -108,7 +108,7 @@ def common_attention(rng: Rng, case: Case) -> None:
     if maybe(rng, 0.6):
         case.attributes["mask_filter_value"] = float(pick(rng, -1.5, -5.0))
     else:
-        case.tolerance = 2e-3  # scores less 10000 keep three digits
+        case.tolerance = 2e-3  # scores minus 10000 keep three digits
 
 
 def attention(rng: Rng) -> Case:
@@ -222,7 +222,7 @@ def group_query_attention(rng: Rng) -> Case:
         lengths[int(rng.integers(batch))] = old + rows - 1
         case.fed.pop("seqlens", None), case.constants.pop("seqlens", None)
         case.fed["seqlens"] = lengths
-        case.compared = 1  # what lies behind the tokens of a cache is not specified
+        case.compared = 1  # the values after the tokens of a cache are not specified
     case.add("total", np.array(old + rows, np.int32), constant=True)
     if rotary:
         case.add("cos", floats(rng, 32, size // 2), constant=True)
@@ -291,7 +291,9 @@ def onnx_attention(rng: Rng) -> Case:
     keys = rows if maybe(rng) else int(rng.integers(1, 6))
     heads, value_size = key_heads * repeats, int(rng.integers(1, 7))
     past = int(rng.integers(1, 4)) if maybe(rng, 0.3) else 0
-    keys = 1 if past and rows == 1 else keys  # onnxruntime hides nothing from a single query, ONNX what follows it
+    keys = (
+        1 if past and rows == 1 else keys
+    )  # for one query onnxruntime hides nothing, ONNX later keys
     flat = maybe(rng)
     if flat:
         case.attributes |= {"q_num_heads": heads, "kv_num_heads": key_heads}
@@ -799,7 +801,7 @@ def expected(case: Case, model: onnx.ModelProto) -> list[np.ndarray] | str:
 
 
 def run_case(compiler: Compiler, case: Case, chip: str | None) -> tuple[str, str]:
-    """(outcome, message)."""
+    """Runs a case; returns (outcome, message)."""
     model = case.model()
     want = expected(case, model)
     if isinstance(want, str):
@@ -827,7 +829,7 @@ def difference(got: np.ndarray | None, want: np.ndarray, tolerance: float) -> st
         return f"{None if got is None else (got.dtype, got.shape)} in place of {(want.dtype, want.shape)}"
     if np.issubdtype(want.dtype, np.integer):
         return "" if np.array_equal(got, want) else f"{got.ravel()[:8]} in place of {want.ravel()[:8]}"
-    got = np.maximum(got, np.finfo(np.float32).min)  # what onnxruntime hides scores by
+    got = np.maximum(got, np.finfo(np.float32).min)  # onnxruntime hides scores with this value
     if np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
         return ""
     worst = int(np.nanargmax(np.abs(got - want))) if not np.all(np.isnan(got - want)) else 0

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random small networks of awkward shapes: x86 code against the Top reference, on 1 and 2 threads.
+"""Random small networks with awkward shapes: x86 code against the Top reference, on 1 and 2 threads. They cover fusion,
+layouts, copies that become views, and memory planning, which no single-operator case reaches.
 
-The net under fusion, layouts, copies that become views, and memory planning: what no case of one operator reaches.
     build/bin/tessera-python regression/conformance/random_graphs.py --seeds 0:500 [--isa x86-v2] [--keep FOLDER]
-A seed gives the same network everywhere. Of one that fails, the shortest beginning that still fails is reported.
+
+A seed gives the same network everywhere. For a failing network, the shortest failing prefix is reported.
 """
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ class Network:
         return outputs
 
     def pick(self, fits: Callable[[Shape], bool] = lambda shape: True) -> str | None:
-        """A value, recent ones more often."""
+        """Picks a value, recent ones more often."""
         found = [name for name, shape in self.values.items() if fits(shape)]
         return found[max(self.rng.randrange(len(found)), self.rng.randrange(len(found)))] if found else None
 
@@ -97,7 +98,7 @@ def conv(net: Network) -> bool:
 
 
 def far_conv(net: Network) -> bool:
-    """Dilated until some or all of its outer taps see padding alone."""
+    """Adds a convolution dilated so far that some or all of its outer taps only see padding."""
     x = net.pick_image()
     if not x:
         return False
@@ -140,7 +141,7 @@ def open_conv(net: Network) -> bool:
 
 
 def volume_window(r: random.Random, sizes: Shape) -> tuple[dict[str, list[int]], Shape] | None:
-    """kernel_shape, strides, pads and dilations over three dims, and the result's extents."""
+    """Returns kernel_shape, strides, pads and dilations over three dims, and the result's extents."""
     kernel = r.choice(
         [(1, 1, 1), (3, 3, 3), (3, 3, 3), (1, 3, 3), (3, 1, 1), (2, 1, 1), (2, 2, 2), (1, 1, 3), (3, 5, 2)]
     )
@@ -184,12 +185,12 @@ def volume_pool_of(net: Network, x: str) -> str:
         return ""
     attributes, out = window
     if not all(map(_holds_elements, net.values[x][2:], out, *(attributes[key] for key in WINDOW_KEYS))):
-        return ""  # nothing is the largest of no elements: refused
+        return ""  # the maximum of no elements is undefined and rejected
     return net.node("MaxPool", [x], [(*net.values[x][:2], *out)], **attributes)[0]
 
 
 def volumes(net: Network) -> bool:
-    """Some ops on volumes, which are an image's channels in two dims, and back."""
+    """Adds some ops on volumes, into which an image's channels are split, and converts back."""
     x = net.pick_image()
     if not x:
         return False
@@ -211,8 +212,9 @@ def volumes(net: Network) -> bool:
 
 
 def conv_transpose(net: Network) -> bool:
-    """Strides that the kernel holds once, twice, or not at all; in groups; now and then of an up-scaler's shape, of an
-    audio decoder's, along one dim, or of a segmenter's, whose strides have more phases than a copy has pieces."""
+    """Adds a transposed convolution whose stride divides the kernel once, twice or not at all; in groups; sometimes
+    with the shape of an up-scaler, of an audio decoder (along one dim), or of a segmenter, whose strides have more
+    phases than a copy has pieces."""
     x = net.pick_image()
     if not x:
         return False
@@ -241,7 +243,7 @@ def conv_transpose(net: Network) -> bool:
 
 
 def _transposed_window(r: random.Random) -> tuple[list[int], list[int]]:
-    """Kernel and strides of a transposed convolution."""
+    """Returns kernel and strides of a transposed convolution."""
     kind = r.random()
     if kind < 0.35:
         return [4, 4], [2, 2]
@@ -479,7 +481,7 @@ def depth_to_space(net: Network) -> bool:
 
 
 def reduce(net: Network, kinds: tuple[str, ...] = ("ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2")) -> bool:
-    """One of `kinds` over some axes; a kind that is named twice comes twice as often."""
+    """Adds one of `kinds` over some axes; a kind listed twice is drawn twice as often."""
     x = net.pick()
     shape = net.values[x]  # type: ignore[index]
     axes = sorted(net.rng.sample(range(len(shape)), net.rng.randint(1, len(shape))))
@@ -543,7 +545,7 @@ def matmul(net: Network) -> bool:
 
 
 def rows_by_rows(net: Network) -> bool:
-    """An activation's rows times each other, or times their mean on either side: one row, or one column."""
+    """Multiplies an activation's rows with each other, or with their mean on either side (one row or one column)."""
     x = net.pick(lambda s: len(s) in (2, 3, 4) and s[-1] > 1)
     if not x:
         return False
@@ -614,7 +616,7 @@ OPS = (
 
 
 def grow(net: Network, ops: Sequence[Callable[[Network], bool]], lengths: tuple[int, int], steps: int | None) -> None:
-    """One or two inputs, then as many of `ops` as drawn from `lengths`, or only the first `steps` of them."""
+    """Adds one or two inputs, then a number of `ops` drawn from `lengths`, or only the first `steps` of them."""
     r = net.rng
     base = (r.choice([1, 1, 2]), r.randint(1, 67), r.randint(1, 13), r.randint(1, 13))
     net.add_input(base)
@@ -632,7 +634,7 @@ def choose_outputs(net: Network, seed: int, names: Iterable[str]) -> list[str]:
 
 
 def finish(net: Network, seed: int, outputs: Sequence[tuple[str, int, Shape]]) -> onnx.ModelProto:
-    """The network as a model; outputs: name, ONNX element type, shape."""
+    """Returns the network as a model. outputs: name, ONNX element type, shape."""
     graph = helper.make_graph(
         net.nodes,
         f"seed{seed}",
@@ -650,7 +652,7 @@ def model_of(graph: onnx.GraphProto) -> onnx.ModelProto:
 
 
 def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """The network of a seed with its inputs; of its first `steps` steps if given."""
+    """Returns the network of a seed with its inputs; only its first `steps` steps if given."""
     net = Network(seed)
     grow(net, OPS, (3, 8), steps)
     made = [name for node in net.nodes for name in node.output]
@@ -667,7 +669,7 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
         folder.mkdir(parents=True, exist_ok=True)
         path, mlir = folder / "model.onnx", folder / "model_top.mlir"
         path.write_bytes(model.SerializeToString())
-        # The graph as the file has it is the golden: so a wrong optimisation shows as well.
+        # The graph as in the file is the golden, so that a wrong optimisation shows as well.
         plain = folder / "plain_top.mlir"
         compiler("import", "import", "--onnx", path, "--output", plain, "--no-optimise")
         want = run_reference(compiler, plain, inputs)
@@ -737,19 +739,19 @@ def map_seeds(
     isa: str | None,
     keep: Path | None,
 ) -> Iterator[Result]:
-    """The results of `run` for many seeds. Without `isa` the variants take turns, the last one first."""
+    """Yields the results of `run` for many seeds. Without `isa` the variants alternate, the last one first."""
     isas = [isa] if isa else list(reversed(variants))
     with ProcessPoolExecutor(jobs) as pool:
         yield from pool.map(run, seeds, [isas[seed % len(isas)] for seed in seeds], [keep] * len(seeds), chunksize=4)
 
 
 def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> Iterator[str]:
-    """The faults of many seeds, as they are found. Without `isa` the instruction sets take turns."""
+    """Yields the faults of many seeds as they are found. Without `isa` the instruction sets alternate."""
     yield from filter(None, map_seeds(run_seed, supported_isas(), seeds, jobs, isa, keep))
 
 
 def parse_arguments(description: str | None, variants: Sequence[str]) -> argparse.Namespace:
-    """The command line; `seeds` as a range."""
+    """Parses the command line; `seeds` is a range."""
 
     def seeds(text: str) -> range:
         first, end = map(int, text.split(":"))
@@ -780,7 +782,7 @@ def run_in_folder(
 def tell_faults(
     run: Callable[[int, str, Path | None], str], variants: Sequence[str], arguments: argparse.Namespace
 ) -> int:
-    """Prints what `run` finds of the seeds on the command line; the exit code."""
+    """Prints the results of `run` for the seeds on the command line; returns the exit code."""
     faults = 0
     for fault in map_seeds(run, variants, arguments.seeds, arguments.jobs, arguments.isa, arguments.keep):
         if fault:
@@ -791,7 +793,7 @@ def tell_faults(
 
 
 def count_operators(make: Callable[[int], tuple[onnx.ModelProto, object]], seeds: Sequence[int]) -> str:
-    """How often each operator stands in the networks, the most frequent first."""
+    """Counts how often each operator occurs in the networks, the most frequent first."""
     operators = collections.Counter(node.op_type for seed in seeds for node in make(seed)[0].graph.node)
     return ", ".join(f"{op} {n}" for op, n in operators.most_common())
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random detectors: scales of a picture, joined upwards and downwards, and heads whose results are large.
+"""Random detectors: scales of a picture, joined upwards and downwards, and heads with large results.
 
-Storing them takes an NPU long, so it computes them early and holds their places while it computes the rest. Heads stand
-behind everything, as files have them, or anywhere; their parts are joined by channels, and those of all scales by
-positions, in rows or as they are.
+An NPU needs long to store these results, so it computes them early and reserves their places while it computes the
+rest. Heads come last, as in files, or anywhere; their parts are joined by channels, and those of all scales by
+positions, as rows or unchanged.
+
     build/bin/tessera-python regression/conformance/random_heads.py --seeds 0:500 [--isa npu-base] [--keep FOLDER]
+
 INT8: the integers of the device reference.
 """
 from __future__ import annotations
@@ -22,7 +24,7 @@ from random_quantized import NPUS, VARIANTS, QuantisedNetwork
 
 
 class Detector(QuantisedNetwork):
-    """One network by a seed; `results` are its results, integers behind them."""
+    """A network generated from a seed; `results` are its results, which are integers."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -39,21 +41,21 @@ class Detector(QuantisedNetwork):
         return self.node("Conv", operands, [(n, channels, *places)], **window)[0]
 
     def layer(self, x: str, channels: int) -> str:
-        """A convolution of any usual kind."""
+        """Adds a convolution of any usual kind."""
         kind = self.rng.choice(["1x1", "1x1", "3x3", "depthwise"])
         if kind == "depthwise":
             return self.conv(x, self.values[x][1], 3, group=self.values[x][1])
         return self.conv(x, channels, 1 if kind == "1x1" else 3)
 
     def join(self, parts: list[str], axis: int) -> str:
-        """By moves alone, where the parts have one scale."""
+        """Joins parts by data movement only, if the parts have the same scale."""
         shape = [*self.values[parts[0]]]
         shape[axis] = sum(self.values[part][axis] for part in parts)
         whole = self.raw("Concat", parts, axis=axis)[0]
         return self.quantise(whole, tuple(shape), self.parameters[parts[0]])
 
     def upwards(self, deep: str, shallow: str) -> str:
-        """The deeper scale, as large as the other one, joined with it."""
+        """Enlarges the deeper scale to the size of the other one and joins both."""
         (n, c, *_), (_, _, h, w) = self.values[deep], self.values[shallow]
         larger = self.node(
             "Resize",
@@ -81,7 +83,7 @@ class Detector(QuantisedNetwork):
         self.results += parts
 
     def finish_results(self) -> None:
-        """Parts of as many channels become one result, by positions."""
+        """Joins parts with the same number of channels by positions to one result."""
         r = self.rng
         if len({self.values[part][:2] for part in self.results}) > 1 or len(self.results) == 1 or r.random() < 0.3:
             return
@@ -99,7 +101,7 @@ class Detector(QuantisedNetwork):
 
 
 def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """The network of a seed with its inputs; with its first `steps` heads if given."""
+    """Returns the network of a seed with its inputs; only its first `steps` heads if given."""
     net = Detector(seed)
     r = net.rng
     h, w = (r.choice([r.randint(6, 19), r.randint(20, 34)]) for _ in range(2))
@@ -115,7 +117,7 @@ def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, 
     order = [*range(len(scales))]
     if r.random() < 0.3:
         r.shuffle(order)
-    if r.random() < 0.6:  # and downwards again, before any head
+    if r.random() < 0.6:  # and downwards again, before the heads
         for index in range(1, len(scales)):
             below = net.conv(scales[index - 1], channels, 3, 2)
             fits = net.values[below][2:] == net.values[scales[index]][2:]

@@ -21,7 +21,7 @@ from tessera import safetensors_io
 
 VARIANTS = supported_isas("x86-avx512bf16", "x86-amx")
 
-# Largest difference by the largest absolute value of an output.
+# Largest difference relative to the largest absolute value of an output.
 TOLERANCE = {"BF16": 4e-2, "F16": 5e-3, "W8": 1e-3, "W4": 1e-3}
 
 
@@ -86,7 +86,7 @@ def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
 
 
 def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> Iterator[str]:
-    """run_seed's results of many seeds. Without `isa` the instruction sets take turns."""
+    """Returns run_seed's results for many seeds. Without `isa` the instruction sets alternate."""
     return random_graphs.map_seeds(run_seed, VARIANTS, seeds, jobs, isa, keep)
 
 

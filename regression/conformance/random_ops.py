@@ -46,7 +46,7 @@ ONNX_TYPES = {
 
 
 class OpCases(q.QuantisedNetwork):
-    """Cases of one op each, side by side in one graph; `cases` are the integer outputs of each."""
+    """Cases with one op each, side by side in one graph; `cases` are the integer outputs of each."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, has_ties=True)
@@ -55,7 +55,7 @@ class OpCases(q.QuantisedNetwork):
         self.mixed = self.words
 
     def begin(self, family: str) -> None:
-        self.words = self.mixed and not family.startswith("integer")  # which take bytes alone
+        self.words = self.mixed and not family.startswith("integer")  # integer ops only take bytes
         self.epilogue_share = 1.0 if family.endswith(EPILOGUE) else 0.2
         self.values.clear()
         self.integers.clear()
@@ -74,7 +74,7 @@ class OpCases(q.QuantisedNetwork):
         self.nodes_of_cases.append({node.name for node in nodes})
 
     def quantise(self, value: str, shape: Shape, parameters: tuple[float, np.ndarray] | None = None) -> str:
-        """Now and then what is behind an epilogue is compared as floats, too."""
+        """Quantises a value; sometimes the float result of an epilogue is compared, too."""
         if self.epilogue_share == 1 and value not in self.inputs and self.rng.random() < 0.2:
             self.wide[value] = (np.dtype(np.float32), shape)
         return super().quantise(value, shape, parameters)
@@ -87,12 +87,12 @@ class OpCases(q.QuantisedNetwork):
         super().add_input(shape)
         name = f"x{len(self.inputs) - 1}"
         self.inputs[name] *= np.float32(self.rng.choice([0.3, 1, 1, 8]))
-        if self.rng.random() < 0.3:  # halves of steps
+        if self.rng.random() < 0.3:  # half steps
             scale = self.parameters[next(reversed(self.values))][0]
             self.inputs[name] = ((np.floor(self.inputs[name] / scale) + 0.5) * scale).astype(np.float32)
 
     def bytes_of(self, value: str) -> tuple[str, np.ndarray]:
-        """The integers behind a value and their zero point."""
+        """Returns the integers of a value and their zero point."""
         return self.integers[value], self.parameters[value][1]
 
     def given(self, i: int = 0) -> tuple[str, Shape]:
@@ -129,7 +129,7 @@ def any_shape(net: OpCases) -> Shape:
 
 
 def one(shape: Callable[[OpCases], Shape], op: Callable[..., bool]) -> Callable[[OpCases], bool]:
-    """A family whose op reads one value of that shape."""
+    """Returns a family whose op reads one value of this shape."""
 
     def build(net: OpCases) -> bool:
         net.add_input(shape(net))
@@ -206,7 +206,8 @@ def binary(op: str) -> Callable[[OpCases], bool]:
 
 
 def divide(net: OpCases) -> bool:
-    """By constants: integers of which some stand for 0 would make NaN, for which no integer is specified."""
+    """Adds a division by constants; dividing by integers, some of which represent 0, would give NaN, which has no
+    specified integer."""
     x, shape = net.given()
     divisor = [d if net.rng.random() < 0.6 else 1 for d in shape]
     net.node("Div", [x, net.weights(*divisor, scale=0.3, offset=net.rng.choice([-1.7, 1.7]))], [shape])
@@ -283,7 +284,7 @@ def rms_norm(net: OpCases) -> bool:
 
 
 def activation(net: OpCases) -> bool:
-    """Functions of one byte (tables), and of the float result of another op."""
+    """Adds functions of one byte (tables), and of the float result of another op."""
     x, shape = net.given()
     value = x
     if net.rng.random() < 0.5:
@@ -307,7 +308,7 @@ def attention(net: OpCases) -> bool:
 
 
 def integer_matmul(net: OpCases) -> bool:
-    """Exact 32 bits, of bytes with zero points of either sign and type."""
+    """Adds a matmul with exact 32-bit sums of bytes, with zero points of any sign and type."""
     r = net.rng
     batch = tuple(r.randint(1, 3) for _ in range(r.randint(0, 2)))
     m, k, n = r.randint(1, 30), r.randint(1, 300), r.randint(1, 67)
@@ -322,8 +323,8 @@ def integer_matmul(net: OpCases) -> bool:
 
 
 def dynamic_matmul(net: OpCases) -> bool:
-    """A float product whose rows become bytes at run time: rows of zeros, of one sign, of halves of steps, far apart
-    in size."""
+    """Adds a float matmul whose rows are quantised at run time: rows of zeros, of one sign, of half steps, with very
+    different magnitudes."""
     r, shape, name = net.rng, matrix(net), f"x{len(net.inputs)}"
     g.Network.add_input(net, shape)
     net.values.pop(name)
@@ -332,7 +333,7 @@ def dynamic_matmul(net: OpCases) -> bool:
     for i, row in enumerate(rows):
         kind = r.randrange(6)
         rows[i] = (0, np.abs(row), -np.abs(row), np.clip(np.rint(row * 254) / 2, 0, 127.5), row, row)[kind]
-        rows[i, :1] = 127.5 if kind == 3 else rows[i, :1]  # steps of a half
+        rows[i, :1] = 127.5 if kind == 3 else rows[i, :1]  # half steps
     n, k = r.randint(1, 67), shape[-1]
     weights, bias = net.weights(n, k, scale=k**-0.5), net.weights(n)
     if len(shape) == 2 and r.random() < 0.5:
@@ -415,7 +416,8 @@ READERS = [
 
 
 def with_epilogue(producer: Callable[[OpCases], bool]) -> Callable[[OpCases], bool]:
-    """The op of a family, a program behind it, and up to three readers of the result and of what it is made of."""
+    """Returns a family with an epilogue program after its op, and up to three readers of the result and of its
+    operands."""
 
     def build(net: OpCases) -> bool:
         if not producer(net):
@@ -463,7 +465,7 @@ def make_cases(family: str, number: int, count: int) -> tuple[onnx.ModelProto, O
 
 
 def unequal(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Elements with other bits; NaNs are alike."""
+    """Counts elements with other bits; all NaNs are equal."""
     differs = (got != want) & ~((got != got) & (want != want))
     return differs | (np.signbit(got) != np.signbit(want)) & (got == want) if got.dtype == np.float32 else differs
 
@@ -471,7 +473,7 @@ def unequal(got: np.ndarray, want: np.ndarray) -> np.ndarray:
 def run_model(
     task: tuple[str, int, int, tuple[str, ...], Path | None]
 ) -> tuple[str, int, int, list[str], dict[str, int]]:
-    """Family, cases, elements, faults, and differing elements by variant, of one model on some variants."""
+    """Runs one model on some variants; returns family, cases, elements, faults, and differing elements by variant."""
     family, number, count, variants, keep = task
     compiler, faults, wrong, elements = g.compiler_of_process(), [], dict.fromkeys(variants, 0), 0
     with tempfile.TemporaryDirectory() as temporary:
@@ -519,8 +521,8 @@ def run_cases(
     rotate: bool = False,
     first_model: int = 0,
 ):
-    """run_model's results for at least `cases` cases in all; with `rotate` a model sees one variant, in turns. The
-    models of a family are those from `first_model` on."""
+    """Yields run_model's results for at least `cases` cases in total; with `rotate`, each model runs on one variant, in
+    turns. The models of a family start at `first_model`."""
     each = -(-cases // len(families))
     tasks = []
     for family in families:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random first layers: pictures of few channels that are quantised, and the convolutions that read them.
+"""Random first layers: quantised pictures with few channels, and the convolutions that read them.
 
-Kernels, steps and pads of any kind beside those that networks have, odd sizes, several images, blocks of pixels as
-channels, a picture that is float, bytes or made of bytes, and now and then a second reader of what is quantised.
+They have kernels, strides and pads of any kind as well as common ones, odd sizes, several images, blocks of pixels as
+channels, a picture of floats, of bytes or converted from bytes, and sometimes a second reader of the quantised picture.
+
     build/bin/tessera-python regression/conformance/random_pictures.py --seeds 0:500 [--isa npu-base] [--keep FOLDER]
+
 INT8: the integers of the device reference.
 """
 from __future__ import annotations
@@ -21,24 +23,24 @@ from random_graphs import _window
 from random_quantized import NPUS, VARIANTS, QuantisedNetwork
 
 ELEMENTS = {np.float32: TensorProto.FLOAT, np.uint8: TensorProto.UINT8}  # of the input
-MOST_ELEMENTS = 300_000  # of a picture, and of what a layer makes of it: several tiles of a chip
+MOST_ELEMENTS = 300_000  # of a picture, and of a layer's result: several tiles of a chip
 
 
 class PictureNet(QuantisedNetwork):
-    """One network by a seed, which begins with the picture."""
+    """A network generated from a seed, which begins with the picture."""
 
     def add_picture(self) -> str:
         r = self.rng
         n, c = r.choice([1, 1, 1, 1, 2, 3]), r.choice([1, 2, 3, 3, 3, 3, 4, 5, 7])
         tall, wide = r.choice([(9, 90), (60, 150), (100, 330)]), r.choice([(5, 70), (40, 130), (100, 300)])
-        self.usual = r.random() < 0.5  # as first layers of networks are, for which chips have forms
+        self.usual = r.random() < 0.5  # common first layers, for which chips have special forms
         if self.usual:
             n, c, tall, wide = 1, r.choice([1, 3, 3]), (100, 250), (100, 250)
         shape = (n, c, r.randint(*tall), r.randint(*wide))
         random_graphs.Network.add_input(self, shape)
         del self.values["x0"]
         name = "x0"
-        if r.random() < 0.2:  # of bytes, as cameras give them
+        if r.random() < 0.2:  # of bytes, as from a camera
             self.inputs[name] = self.array_rng.integers(0, 256, shape).astype(np.uint8)
             name = self.raw("Cast", [name], to=TensorProto.FLOAT)[0]
             name = self.raw("Mul", [name, self.constant(np.array(r.choice([1 / 255, 0.017]), np.float32))])[0]
@@ -48,14 +50,14 @@ class PictureNet(QuantisedNetwork):
         return self.blocks(name) if shape[2] % 2 == 0 and shape[3] % 2 == 0 and r.random() < 0.5 else name
 
     def normalised(self, name: str, channels: int) -> str:
-        """By a mean and a deviation of each channel, or of all of them."""
+        """Normalises by a mean and a deviation per channel, or of all channels."""
         shape = self.rng.choice([(1, channels, 1, 1), ()])
         mean = self.constant(self.array_rng.uniform(-0.5, 0.5, shape).astype(np.float32))
         name = self.raw("Sub", [name, mean])[0]
         return self.raw("Div", [name, self.constant(self.array_rng.uniform(0.3, 2, shape).astype(np.float32))])[0]
 
     def blocks(self, x: str) -> str:
-        """Pixels of blocks of 2 x 2 as channels, as detectors have them."""
+        """Moves pixels of 2 x 2 blocks to channels, as detectors do."""
         n, c, h, w = self.values.pop(x)
         parts = [
             self.raw("Slice", [x, self.ints(i, j), self.ints(h, w), self.ints(2, 3), self.ints(2, 2)])[0]
@@ -66,7 +68,7 @@ class PictureNet(QuantisedNetwork):
 
 
 def picture_conv(net: PictureNet, picture: str) -> bool:
-    """A convolution of the picture, or of what another one made of it."""
+    """Adds a convolution of the picture, or of another one's result."""
     r = net.rng
     x = picture if r.random() < (0.1 if net.usual else 0.6) else [*net.values][-1]
     n, c, h, w = net.values[x]
@@ -90,7 +92,7 @@ def picture_conv(net: PictureNet, picture: str) -> bool:
 
 
 def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """The network of a seed with its inputs; of its first `steps` steps if given."""
+    """Returns the network of a seed with its inputs; only its first `steps` steps if given."""
     net = PictureNet(seed)
     picture = net.add_picture()
     count, done = net.rng.choice([1, 1, 2, 3]), 0

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random small quantised networks: every instruction set, and every NPU with its host, gives the integers of the
-device reference, to the bit.
+"""Random small quantised networks: every instruction set, and every NPU with its host, gives the integers of the device
+reference, bit by bit.
 
-Networks of quantise/dequantise pairs with odd shapes, channel tails, zero points anywhere, saturating values,
-per-channel weights, results that stay float, 16-bit activations, channel shuffles; in every third one products of two
-activations (batched, broadcast, masked, einsum), which mostly sum floats; every mode of requantisation. On 1 and 2
-threads. What the Top reference computes in float for the same network may differ by a rounding, now and then: that is
-counted, and must stay rare.
+The networks consist of quantise/dequantise pairs with odd shapes, channel tails, arbitrary zero points, saturating
+values, per-channel weights, float results, 16-bit activations and channel shuffles. Every third one has matmuls of two
+activations (batched, broadcast, masked, einsum), which mostly sum floats. They use every mode of requantisation and run
+on 1 and 2 threads. The float results of the Top reference may occasionally differ by a rounding; such differences are
+counted and must stay rare.
+
     build/bin/tessera-python regression/conformance/random_quantized.py --seeds 0:500 [--isa x86-v2|npu-base] [--keep
     FOLDER]
 """
@@ -29,11 +30,12 @@ from random_graphs import MAX_ELEMENTS, Shape, _window
 
 from tessera import safetensors_io
 
-# Outputs whose float simulation is off by more than one step, over all of a run: roundings that later layers enlarge.
+# Share of outputs of a run whose float simulation may be off by more than one step: roundings amplified by later
+# layers.
 MAX_FAR = 0.02
-# The last one is all that this machine has: other products of bytes than the named ones where it has VNNI.
+# The last one uses everything that this machine has, such as other byte multiplications with VNNI.
 VARIANTS = (*supported_isas(), "x86")
-NPUS = ("npu-edge", "npu-base", "npu-pro")  # requantise in float alone
+NPUS = ("npu-edge", "npu-base", "npu-pro")  # these only requantise in float
 ELEMENTS = {
     np.int8: TensorProto.INT8,
     np.uint8: TensorProto.UINT8,
@@ -64,15 +66,15 @@ MOVES = {
 
 
 class QuantisedNetwork(random_graphs.Network):
-    """As its base, but every result is quantised and dequantised; `integers` are the quantised tensors behind
-    `values`. With `has_ties` scales are chosen, half of the time, by which a value lies at a tie."""
+    """A network whose every result is quantised and dequantised; `integers` are the quantised tensors of `values`. With
+    `has_ties`, half of the scales are chosen so that a value lies at a tie."""
 
     epilogue_share = 0.4  # of the results that have an epilogue program
 
     def __init__(self, seed: int, has_ties: bool = False) -> None:
         super().__init__(seed)
         self.has_ties = has_ties
-        self.tie_rng = random.Random(seed)  # of its own: the network is the same without ties
+        self.tie_rng = random.Random(seed)  # a separate generator: the network is the same without ties
         self.parameters: dict[str, tuple[float, np.ndarray]] = {}  # scale and zero point by value
         self.integers: dict[str, str] = {}
         self.words = seed % 2 == 1  # half of the networks have 16-bit tensors, too
@@ -84,7 +86,7 @@ class QuantisedNetwork(random_graphs.Network):
 
     def draw_parameters(self) -> tuple[float, np.ndarray]:
         if self.words and self.rng.random() < 0.4:
-            # Symmetric, or anything where unsigned; a step between 1 and 1/200 of the bytes' one.
+            # Symmetric, or arbitrary if unsigned; the step is between 1 and 1/200 of the step of bytes.
             step = float(np.float32(10 ** self.rng.uniform(-4.5, -2.2)))
             if self.rng.random() < 0.4:
                 return step, np.array(self.rng.choice([0, 32768, self.rng.randint(20000, 45000)]), np.uint16)
@@ -96,7 +98,7 @@ class QuantisedNetwork(random_graphs.Network):
         return scale, np.array(np.clip(zero, low, high), dtype)
 
     def evaluate(self, value: str) -> np.ndarray:
-        """The device reference's floats of a tensor of the network so far."""
+        """Returns the device reference's floats of a tensor of the network so far."""
         needed, nodes = {value}, []
         for node in reversed(self.nodes):
             if needed.intersection(node.output):
@@ -118,7 +120,7 @@ class QuantisedNetwork(random_graphs.Network):
             return _reference(compiler, mlir, inputs, "--device")[value]
 
     def parameters_of(self, value: str) -> tuple[float, np.ndarray]:
-        """Drawn scale and zero point for a float tensor."""
+        """Draws scale and zero point for a float tensor."""
         scale, zero = self.draw_parameters()
         if not self.has_ties or value in self.inputs or self.tie_rng.random() < 0.5:
             return scale, zero
@@ -143,7 +145,7 @@ class QuantisedNetwork(random_graphs.Network):
         self.quantise(name, shape)
 
     def quantise_weights(self, op: str, name: str, attributes: dict) -> tuple[str, np.ndarray]:
-        """A dequantised i8 constant instead of a float one, and its scales."""
+        """Adds a dequantised i8 constant instead of a float one; returns it with its scales."""
         tensor = next(t for t in self.initializers if t.name == name)
         array = onnx.numpy_helper.to_array(tensor)
         axis = WEIGHT_AXES[op] if op != "Gemm" else (0 if attributes.get("transB") else 1)
@@ -157,7 +159,7 @@ class QuantisedNetwork(random_graphs.Network):
         more = {"axis": axis} if per_channel else {}
         zeros = np.zeros(scale.shape, np.int8)
         if not per_channel and self.rng.random() < 0.3:
-            # Unsigned; with another zero point than 128 matrix products multiply floats.
+            # Unsigned; with a zero point other than 128, matmuls multiply floats.
             zero = 128 if op.startswith("Conv") else self.rng.choice([128, self.rng.randint(100, 150)])
             integers, zeros = np.clip(integers.astype(np.int16) + zero, 0, 255).astype(np.uint8), np.array(
                 zero, np.uint8
@@ -171,7 +173,7 @@ class QuantisedNetwork(random_graphs.Network):
             x = operands[0]
             operands[1], scales = self.quantise_weights(op, operands[1], attributes)
             if len(operands) > 2 and self.rng.random() < 0.4:
-                # An integer bias of the accumulator's scale, as exporters write it.
+                # An integer bias with the accumulator's scale, as exporters write it.
                 bias = onnx.numpy_helper.to_array(constants[operands[2]])
                 scale = (np.float32(self.parameters[x][0]) * scales).astype(np.float32)
                 integers = np.clip(np.rint(bias / scale), -(2.0**30), 2.0**30).astype(np.int32)
@@ -225,7 +227,8 @@ def max_pool(net: random_graphs.Network) -> bool:
 
 
 def mean(net: random_graphs.Network) -> bool:
-    """Sums of integers; a mean whose divisor depends on the position is computed in float and left out."""
+    """Adds a mean that sums integers; a mean whose divisor depends on the position is computed in float and left
+    out."""
     x = net.pick_image()
     if not x or net.rng.random() < 0.4:
         return random_graphs.reduce(net, ("ReduceMean", "ReduceMean", "ReduceMax", "ReduceMin"))
@@ -254,7 +257,7 @@ def nearest(net: random_graphs.Network) -> bool:
 
 
 def in_float(net: QuantisedNetwork, x: str, shape: Shape) -> str:
-    """A float that is quantised nowhere, or what is behind a quantised tensor as it is."""
+    """Returns a float that is quantised nowhere, or the value of a quantised tensor unchanged."""
     kind = net.rng.choice(["", "", "Softmax", "Sigmoid", "LayerNormalization", "Mul"])
     if kind in ("Softmax", "LayerNormalization"):
         weights = [net.weights(shape[-1])] if kind == "LayerNormalization" else []
@@ -265,8 +268,8 @@ def in_float(net: QuantisedNetwork, x: str, shape: Shape) -> str:
 
 
 def second_factor(net: QuantisedNetwork, left: Shape) -> tuple[str, Shape, bool] | None:
-    """A value whose next to last dim, or with True whose last one, is what `left` sums over, and whose leading dims
-    broadcast to those of `left`."""
+    """Returns a value whose next to last dim (with True, whose last dim) is the one over which `left` sums, and whose
+    leading dims broadcast to those of `left`."""
     r, depth = net.rng, left[-1]
     fits = [
         (name, shape, turned)
@@ -279,7 +282,7 @@ def second_factor(net: QuantisedNetwork, left: Shape) -> tuple[str, Shape, bool]
     ]
     if fits and r.random() < 0.7:
         return r.choice(fits)
-    # One of any shape, cut and reshaped.
+    # A value of any shape, cut and reshaped.
     x = net.pick(lambda s: int(np.prod(s)) >= depth)
     if not x:
         return None
@@ -294,8 +297,8 @@ def second_factor(net: QuantisedNetwork, left: Shape) -> tuple[str, Shape, bool]
 
 
 def activation_product(net: QuantisedNetwork) -> bool:
-    """Two tensors computed at run time, batched and broadcast, of rank 2 to 5; now and then attention's two
-    products."""
+    """Multiplies two tensors computed at run time, batched and broadcast, of rank 2 to 5; sometimes attention's two
+    matmuls."""
     r = net.rng
     a = net.pick(lambda s: 2 <= len(s) <= 5)
     if not a:
@@ -333,8 +336,8 @@ def activation_product(net: QuantisedNetwork) -> bool:
 
 
 def einsum(net: QuantisedNetwork) -> bool:
-    """Two tensors whose letters are drawn: of batches, sums, and those that only one has; some of these are summed,
-    too."""
+    """Multiplies two tensors with random letters: for batches, for sums, and for dims of only one tensor, some of which
+    are summed, too."""
     r = net.rng
     a = net.pick(lambda s: 2 <= len(s) <= 4)
     if not a:
@@ -385,8 +388,7 @@ def shuffle_channels(net: QuantisedNetwork) -> bool:
 
 
 def volume(net: random_graphs.Network) -> bool:
-    """Three spatial dims: a convolution or a maximum of what has them, or of an image whose channels become planes,
-    too."""
+    """Adds a convolution or a maximum over three spatial dims, also of an image whose channels become planes."""
     r = net.rng
     x = net.pick(lambda shape: len(shape) == 5) if r.random() < 0.6 else None
     if not x:
@@ -424,8 +426,8 @@ def volume(net: random_graphs.Network) -> bool:
 
 
 def narrow_chain(net: QuantisedNetwork) -> bool:
-    """Convolutions behind one another whose channels leave most lanes of an NPU idle, of images with many rows: it may
-    hold blocks of these as channels. Windows of any step and padding; the last result may be wide."""
+    """Adds a chain of convolutions whose channels leave most lanes of an NPU idle, on images with many rows, so that it
+    may use blocks of rows as channels. Windows have any stride and padding; the last result may be wide."""
     r = net.rng
     step = r.choice([16, 32, 64])
     shape = (r.choice([1, 1, 1, 2]), r.randint(1, 3), step * r.randint(64 // step, 256 // step), r.randint(8, 64))
@@ -435,7 +437,7 @@ def narrow_chain(net: QuantisedNetwork) -> bool:
         n, c, h, w = net.values[x]
         kernel = [r.choice([1, 2, 3, 3, 3, 5]), r.choice([1, 3, 3])]
         strides = [r.choice([1, 2, 2, 2, 3]), r.choice([1, 2])]
-        # The padding that keeps rows a multiple of the step, or any.
+        # Padding that keeps the number of rows a multiple of the stride, or any.
         before = r.randint(0, kernel[0] // 2)
         pads = [before, r.randint(0, kernel[1] // 2), max(0, kernel[0] - strides[0] - before), r.randint(0, 1)]
         pads[2] += r.choice([0, 0, 0, 0, 1])
@@ -483,15 +485,15 @@ OPS = (
         shuffle_channels,
     ]
 )
-PRODUCTS = [activation_product] * 8 + [einsum] * 3  # of two activations: most of them are sums of floats
+PRODUCTS = [activation_product] * 8 + [einsum] * 3  # contractions of two activations, most of which sum floats
 
 
 def make_network(
     seed: int, steps: int | None = None, has_ties: bool = True
 ) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """The network of a seed with its inputs; of its first `steps` steps if given."""
+    """Returns the network of a seed with its inputs; only its first `steps` steps if given."""
     net = QuantisedNetwork(seed, has_ties)
-    ops = OPS + [volume] * 10 if seed % 4 == 2 else OPS  # others have three dims nowhere
+    ops = OPS + [volume] * 10 if seed % 4 == 2 else OPS  # only these networks have three spatial dims
     ops = ops + [narrow_chain] * 120 if seed % 5 == 3 else ops
     random_graphs.grow(net, ops + PRODUCTS if seed % 3 == 1 else ops, (1, 7), steps)
     # The integers themselves are compared.
@@ -512,10 +514,9 @@ def _reference(compiler: Compiler, mlir: Path, inputs: dict[str, np.ndarray], *o
 def check(
     compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Path | None, make: MakeNetwork = make_network
 ) -> tuple[int, int]:
-    """Elements compared, and those of them where the float simulation is more than one step off. Nothing is
-    compared where the compiler says that the bits of a node differ between engines: a convolution whose sums could
-    leave 32 bits.
-    """
+    """Checks a network. Returns the number of compared elements, and of those whose float simulation is more than one
+    step off. Nothing is compared if the compiler reports that bits of a node differ between engines, as for a
+    convolution whose sums could exceed 32 bits."""
     model, inputs = make(seed, steps)
     with tempfile.TemporaryDirectory() as temporary:
         folder = keep or Path(temporary)
@@ -568,7 +569,7 @@ def run_seeds(
     keep: Path | None = None,
     variants: Sequence[str] = VARIANTS,
 ) -> Iterator[tuple[str, int, int]]:
-    """run_seed's results of many seeds. Without `isa` the variants take turns."""
+    """Returns run_seed's results for many seeds. Without `isa` the variants alternate."""
     return random_graphs.map_seeds(run_seed, variants, seeds, jobs, isa, keep)
 
 

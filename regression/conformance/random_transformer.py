@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random transformers of a block or two: norms before or behind, residuals, projections one for each or one for all of
-q, k and v, attention of all tokens or in windows, and products with an activation between.
+"""Random transformers with one or two blocks: norms before or after, residuals, separate projections for q, k and v or
+a joint one, attention over all tokens or in windows, and matmuls with an activation between them.
 
     build/bin/tessera-python regression/conformance/random_transformer.py --seeds 0:500 [--isa npu-base] [--keep FOLDER]
-INT8, by ranges that values exceed now and then: the bits of the device reference, where rows stay over lanes as well.
+
+INT8 with ranges that values sometimes exceed: the bits of the device reference, also if rows stay over lanes.
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from random_quantized import NPUS, VARIANTS
 
 
 class TransformerNet(AttentionNet):
-    """One network by a seed. Tokens are rows of a tensor of three dims, or of two."""
+    """A network generated from a seed. Tokens are rows of a tensor of three dims, or of two."""
 
     def build(self) -> str:
         r = self.rng
@@ -33,7 +34,9 @@ class TransformerNet(AttentionNet):
         for _ in range(r.choice([1, 1, 2])):
             x = self.block(x)
         if all(node.op_type not in ("MatMul", "Gemm") for node in self.nodes):
-            x = self.linear(x, self.width, self.width)  # what multiplies nothing stays float, with x86's own sums
+            x = self.linear(
+                x, self.width, self.width
+            )  # tensors without contractions stay float
         return self.op("Neg", self.norm(x) if r.random() < 0.7 else x)
 
     def norm(self, x: str) -> str:
@@ -89,7 +92,7 @@ class TransformerNet(AttentionNet):
 
 
 def check(compiler: Compiler, seed: int, chip: str, folder: Path, make: type[TransformerNet] = TransformerNet) -> None:
-    """Raises StageError where |chip| has other bits than the device reference in INT8. IR: folder / "ir"."""
+    """Raises StageError if |chip| has other bits than the device reference in INT8. Leaves the IR in folder / "ir"."""
     net, top, table = make(seed, "INT8"), folder / "model_top.mlir", folder / "table.json"
     (folder / "model.onnx").write_bytes(net.model().SerializeToString())
     compiler("import", "import", "--onnx", folder / "model.onnx", "--output", top)

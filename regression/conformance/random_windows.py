@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks of windows, as Swin has them: pixels of blocks as channels before a convolution, windows of images
-that are shifted or not, attention with a mask for each window, head or both, and blocks of rows that norms merge.
+"""Random networks of windows, like Swin: pixels of blocks as channels before a convolution, windows of images that are
+shifted or not, attention with a mask per window, head or both, and blocks of rows merged by norms.
 
     build/bin/tessera-python regression/conformance/random_windows.py --seeds 0:500 [--isa npu-base] [--keep FOLDER]
-INT8, by ranges that values exceed now and then: the bits of the device reference.
+
+INT8 with ranges that values sometimes exceed: the bits of the device reference.
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from random_transformer import TransformerNet
 
 
 class WindowNet(TransformerNet):
-    """One network by a seed. Images of rows and columns, channels last."""
+    """A network generated from a seed. Images have rows and columns, with channels last."""
 
     def build(self) -> str:
         r = self.rng
@@ -44,7 +45,8 @@ class WindowNet(TransformerNet):
         return self.op("Slice", x, *(self.constant(np.array([v], np.int64)) for v in (begin, end, axis, step)))
 
     def pixels(self) -> str:
-        """A picture to channels last: by a convolution behind blocks of pixels, or one as large as its step."""
+        """Converts a picture to channels last, by a convolution after moving blocks of pixels to channels, or by one
+        whose kernel is its stride."""
         r = self.rng
         channels, tall, broad = r.choice([1, 3, 3, 4]), r.choice([1, 2, 2, 3]), r.choice([2, 2, 4])
         x = self.given("x", 1, channels, self.rows * tall, self.columns * broad)
@@ -90,14 +92,14 @@ class WindowNet(TransformerNet):
             scores = self.op("Add", scores, self.constant(mask.astype(np.float32)))
         y = self.op("MatMul", self.op("Softmax", scores, axis=-1), v)
         y = self.shaped(self.op("Transpose", y, perm=[0, 2, 1, 3]), a * b, m * n, self.width)
-        isBehind = r.random() < 0.5  # windows are put together
+        isBehind = r.random() < 0.5  # windows are joined
         y = y if isBehind else self.linear(y, self.width, self.width)
         y = self.op("Transpose", self.shaped(y, 1, a, b, m, n, self.width), perm=[0, 1, 3, 2, 4, 5])
         y = self.shifted(self.shaped(y, 1, self.rows, self.columns, self.width), (-by[0], -by[1]))
         return self.linear(y, self.width, self.width) if isBehind else y
 
     def merged(self, x: str) -> str:
-        """Blocks of 2 x 2 pixels as rows of their own."""
+        """Turns blocks of 2 x 2 pixels into rows."""
         order = [0, 1, 3, 4, 2, 5] if self.rng.random() < 0.5 else [0, 1, 3, 2, 4, 5]
         x = self.op("Transpose", self.shaped(x, 1, self.rows // 2, 2, self.columns // 2, 2, self.width), perm=order)
         size = 4 * self.width

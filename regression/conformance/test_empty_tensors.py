@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A part of the grid of tensors without elements and without dims; all of it: empty_tensors.py."""
+"""A part of the grid of tensors without elements and without dims; empty_tensors.py runs all of it."""
 from __future__ import annotations
 
 import os
@@ -15,7 +15,7 @@ import empty_tensors  # noqa: E402
 from engines import BUILD, Compiler, deploy, run_bmodel  # noqa: E402
 
 MACHINE = BUILD / "ptx_machine" / "libcuda.so.1"
-EVERY = 61  # no divisor of how many cases an op has
+EVERY = 61  # does not divide the number of cases of an op
 
 
 def faults_of(chips: list[str], precisions: list[str], every: int) -> list[str]:

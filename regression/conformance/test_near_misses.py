@@ -20,7 +20,7 @@ pytest.importorskip("onnxruntime")
 
 
 def test_results_are_onnxruntimes() -> None:
-    """TESSERA_NEAR_MISSES: how many cases instead."""
+    """TESSERA_NEAR_MISSES sets the number of cases."""
     count = int(os.environ.get("TESSERA_NEAR_MISSES", 6 * len(PATTERNS)))
     which = near_misses.cases_of(PATTERNS, 0, count)
     faults = list(near_misses.run_cases(which, os.cpu_count() or 1))

@@ -38,7 +38,7 @@ def outcomes() -> dict[str, dict[str, conformance.Outcome]]:
 @pytest.mark.parametrize("name", sorted(TESTS))
 def test_backend(name: str, engine: str, outcomes: dict[str, dict[str, conformance.Outcome]]) -> None:
     outcome = outcomes[name][engine]
-    judged = supported_isas()[-1] if engine.startswith("npu") else engine  # the host runs what x86 runs, and no more
+    judged = supported_isas()[-1] if engine.startswith("npu") else engine  # the host only runs what x86 runs
     refusal = conformance.expected(conformance.read_table(conformance.REFUSED), name, judged)
     deviation = conformance.expected(conformance.read_table(conformance.DEVIATIONS), name, judged)
     if outcome.kind == conformance.REFUSAL:
@@ -58,7 +58,7 @@ def test_tables_name_real_tests() -> None:
 
 @needs_data
 def test_the_readme_tells_how_many() -> None:
-    """By the tables, to which test_backend holds every test."""
+    """The README's numbers follow from the tables, with which test_backend compares every test."""
     text = (Path(__file__).with_name("README.md")).read_text(encoding="utf-8")
     total, least = (
         int(re.search(pattern, text)[1].replace(",", ""))

@@ -44,7 +44,7 @@ def test_chains_cast_every_type_to_and_from_narrow_ones() -> None:
 
 
 def test_bf16_of_doubles_rounds_once() -> None:
-    """A number just above the middle of two bf16 that f32 holds as the middle."""
+    """Tests a number just above the middle of two bf16 numbers that f32 rounds to the middle."""
     assert random_casts.round_bf16(np.array([1 + 2**-8 + 2**-40, 1 + 2**-8])).tolist() == [1 + 2**-7, 1]
 
 

@@ -49,7 +49,7 @@ def is_rewritten(node: onnx.NodeProto, constants: set[str]) -> bool:
 
 
 def lost_tensors(folder: Path, model: onnx.ModelProto) -> list[str]:
-    """Float tensors of a network that a compilation for calibration cannot observe."""
+    """Returns the float tensors of a network that a compilation for calibration cannot observe."""
     path, mlir = folder / "model.onnx", folder / "model_top.mlir"
     path.write_bytes(model.SerializeToString())
     compiler = random_graphs.compiler_of_process()

@@ -15,7 +15,7 @@ import random_ops  # noqa: E402
 
 
 def test_bits_are_equal_everywhere() -> None:
-    """Five cases of each family; the instruction sets take turns."""
+    """Tests five cases of each family; the instruction sets alternate."""
     results = list(random_ops.run_cases(5 * len(random_ops.FAMILIES), os.cpu_count() or 1, rotate=True))
     faults = [fault for _, _, _, found, _ in results for fault in found]
     assert not faults, "\n".join(faults)
@@ -24,7 +24,7 @@ def test_bits_are_equal_everywhere() -> None:
 
 
 def test_epilogues_are_equal_on_all_chips() -> None:
-    """Two cases of each op with a program behind it; the chips take turns."""
+    """Tests two cases of each op with an epilogue program; the chips alternate."""
     families = tuple(random_ops.EPILOGUE_FAMILIES)
     chips = [chip for chip in random_ops.CHIPS if chip != "cuda"]
     results = list(random_ops.run_cases(2 * len(families), os.cpu_count() or 1, chips, families, rotate=True))

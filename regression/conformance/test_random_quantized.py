@@ -23,7 +23,7 @@ def test_integers_are_equal_everywhere() -> None:
     assert not [fault for fault, _, _ in results if fault], "\n".join(fault for fault, _, _ in results)
     elements, far = (sum(result[i] for result in results) for i in (1, 2))
     assert elements > 10_000
-    # The simulation sums in float and divides where integers multiply: roundings may differ, answers not.
+    # The simulation sums in float and divides where integers multiply; roundings may differ, answers must not.
     assert far <= random_quantized.MAX_FAR * elements
 
 
@@ -34,7 +34,7 @@ def test_npus_and_their_hosts_give_the_same() -> None:
 
 
 def test_products_of_activations_are_equal_everywhere() -> None:
-    seeds = range(301, 385, 3)  # those that have such
+    seeds = range(301, 385, 3)  # seeds with activation products
     variants = (*random_quantized.VARIANTS, "npu-base", "npu-pro")
     results = list(random_quantized.run_seeds(seeds, os.cpu_count() or 1, variants=variants))
     assert not [fault for fault, _, _ in results if fault], "\n".join(fault for fault, _, _ in results)
@@ -43,7 +43,7 @@ def test_products_of_activations_are_equal_everywhere() -> None:
 
 @pytest.mark.parametrize("seed", [69, 443])
 def test_fixed_point_of_channel_tails(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products of 64 bits where only some lanes of a vector are channels: LLVM 22 ended the compiler."""
+    """Tests 64-bit multiplications in vectors with only some lanes used for channels; LLVM 22 crashed on them."""
     monkeypatch.setattr(random_quantized, "MODES", ("fixed",))
     fault, compared, _ = random_quantized.run_seed(seed, "x86")
     assert not fault and compared > 1000, fault

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./dev demo: classifies real pictures with a real model through the three commands of the main way.
+"""./dev demo: classifies real pictures with a real model through the three main commands.
 
-Everything shown comes from running the commands and the .bmodel; the golden class scores beside the
-pictures were made by onnxruntime. Exit code 0 only if every picture agrees with them.
+Everything shown comes from running the commands and the .bmodel; the golden class scores beside the pictures were
+computed by onnxruntime. The exit code is 0 only if every picture agrees with them.
 """
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def tool(*arguments: object) -> None:
 
 
 def label(text: str) -> str:
-    """The first of a class's names."""
+    """Returns the first of a class's names."""
     return text.split(",")[0]
 
 
 def show_picture(name: str, scores: np.ndarray, golden: np.ndarray, labels: list[str]) -> bool:
-    """Top 5 of one picture with bars; returns whether the scores agree with the golden ones."""
+    """Shows the top 5 of one picture with bars; returns whether the scores agree with the golden ones."""
     row = compare.compare_tensor(name, scores, golden, TOLERANCE)
     order = np.argsort(-scores.ravel(), kind="stable")[:5]
     same = int(order[0]) == int(golden.argmax())
@@ -68,7 +68,7 @@ def show_picture(name: str, scores: np.ndarray, golden: np.ndarray, labels: list
 
 
 def latency(net: bmodel.Net, array: dict[str, np.ndarray], seconds: float = 0.5) -> float:
-    """Median milliseconds of a run."""
+    """Returns the median milliseconds of a run."""
     times: list[float] = []
     end = time.perf_counter() + seconds
     while len(times) < 20 or time.perf_counter() < end:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./dev cases: takes every field case through the commands that users run, from model_transform to model_runner.
+"""./dev cases: runs the users' commands, from model_transform to model_runner, on every field case.
 
     ./dev cases [--only PART[,PART ..]] [--jobs N] [--keep DIR]
 
-Prints a line per case and fails if a case that expected_failures.txt does not list fails, or if a listed one passes.
+Prints a line per case. Fails if a case fails that expected_failures.txt does not list, or if a listed one passes.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OUTCOMES = ("right", "expected failure", "FAILED")
 
 
 class Fault(Exception):
-    """The first thing that is wrong with a case."""
+    """The first fault of a case."""
 
 
 class Commands:
@@ -40,10 +40,10 @@ class Commands:
 
     def __init__(self, case: FieldCase, tools: Tools, folder: Path) -> None:
         self._case, self._tools, self._folder = case, tools, folder
-        self._promised = True  # every INT8 model so far is bit-equal everywhere, as the compiler says
+        self._promised = True  # the compiler has declared every INT8 model so far bit-equal everywhere
 
     def check(self) -> None:
-        """Raises Fault."""
+        """Checks the case. Raises Fault."""
         step = self._transform()
         if step.exit:
             return
@@ -68,8 +68,8 @@ class Commands:
         return step
 
     def _transform(self) -> Step:
-        """Checks that the model is accepted or rejected as it must be. A model that is right must also pass
-        model_transform's own check, so --not_inference is passed for the others alone."""
+        """Checks that the model is accepted or rejected as expected. An accepted model must also pass model_transform's
+        own check; --not_inference is passed only for rejected ones."""
         case, shapes = self._case, self._case.open_shapes()
         flags = ["--input_shapes", shapes] if shapes else []
         allowed: tuple[int, ...] = (0,)
@@ -97,7 +97,8 @@ class Commands:
             return dict(file)
 
     def _outputs(self, chip: str, precision: str, inputs: Path, *flags: object) -> dict[str, np.ndarray]:
-        """Outputs of the compiled model. Exit code 3 of a quantised model says that INT8 is too coarse: no fault."""
+        """Returns the outputs of the compiled model. Exit code 3 of a quantised model means that INT8 is too coarse,
+        which is not a fault."""
         model = self._folder / f"{chip}_{precision}.bmodel"
         told = ("--mlir", "m_top.mlir", "--chip", chip, "--quantize", precision, "--test_input", inputs)
         allowed = (0,) if precision == "F32" else (0, 3)
@@ -133,14 +134,14 @@ class Commands:
 
 
 def _cut(array: np.ndarray, like: np.ndarray | None) -> np.ndarray:
-    """The leading entries of a padded output."""
+    """Returns the leading entries of a padded output."""
     if like is None or array.ndim != like.ndim or any(a < b for a, b in zip(array.shape, like.shape)):
         return array
     return array[tuple(slice(0, size) for size in like.shape)]
 
 
 def outcome(case: FieldCase, fault: str) -> tuple[str, str]:
-    """(one of OUTCOMES, the reason). A line of any check of the case excuses the commands."""
+    """Returns (one of OUTCOMES, the reason). An expected failure of any check of the case excuses the commands."""
     reasons = {check: reason for (name, check), reason in expected_failures().items() if name == case.name}
     if fault and not reasons:
         return OUTCOMES[2], fault

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes a field case through the compiler and the runtime without the commands around them: F32 on x86 and an NPU, the
-precisions its note names, INT8 on every instruction set and an NPU."""
+"""Runs a field case through the compiler and the runtime without the commands: F32 on x86 and an NPU, the precisions in
+its note, INT8 on every instruction set and an NPU."""
 from __future__ import annotations
 
 import sys
@@ -22,7 +22,7 @@ NPU = "npu-base"
 CHIPS = ("x86", *(isa for isa in supported_isas() if isa in ("x86-v2", "x86-avx2")), NPU)
 ADVICE = "--input_shapes"
 Calibrate = Callable[[Path, Path, bool], str]
-"""Writes table.json beside a Top module from a folder of samples, by all methods or none; returns an error or ""."""
+"""Writes table.json beside a Top module from a folder of samples, with all methods or none; returns an error or ""."""
 
 
 class Checker:
@@ -49,7 +49,7 @@ class Checker:
         return self.results
 
     def _import(self) -> bool:
-        """Fills in the check `import`. Returns true if there is a module to go on with."""
+        """Fills in the check `import`. Returns true if there is a module to test further."""
         case, shapes = self._case, self._case.open_shapes()
         flags = ["--input-shapes", shapes] if shapes else []
         try:
@@ -73,7 +73,7 @@ class Checker:
         return True
 
     def _wanted(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """expected.npz; else what onnxruntime says; else what the Top reference says."""
+        """Returns expected.npz, else onnxruntime's outputs, else the Top reference's."""
         wanted = self._case.arrays("expected")
         if wanted is None:
             try:
@@ -103,8 +103,8 @@ class Checker:
             return f"{error.stage}: {error}"[:300]
 
     def _quantised(self, inputs: Mapping, wanted: Mapping) -> str:
-        """Every chip of CHIPS gives the bits of the first if the compiler promises so, and they are near those of F32.
-        Without other samples, the input is the sample."""
+        """Checks that every chip of CHIPS gives the bits of the first one, if the compiler promises that, and that they
+        are close to F32. Without other samples, the input is the sample."""
         samples = self._case.samples or self._folder / "samples"
         if not samples.exists():
             samples.mkdir()

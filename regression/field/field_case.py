@@ -19,7 +19,7 @@ _FLAGS = re.compile(r"npu|int8|tail|refuse|padded|perchannel|i?step=[\d.]+")
 
 @dataclass(frozen=True)
 class FieldCase:
-    """A model with its input, the expected outputs and how to judge them. flags, arguments: of meta.json."""
+    """A model with its input, its expected outputs and how to judge them. flags, arguments: from meta.json."""
 
     folder: Path
     flags: tuple[str, ...] = ()
@@ -47,12 +47,12 @@ class FieldCase:
 
     @property
     def may_be_unsupported(self) -> bool:
-        """True if nothing but the model is there: exit code 4 is as good as right outputs."""
+        """True if the case consists of the model only: exit code 4 is as good as correct outputs."""
         return not (self.folder / "input.npz").exists() and not (self.folder / "expected.npz").exists()
 
     @property
     def situation(self) -> str:
-        """The line of the note that says what the model is and what is done with it."""
+        """The line of the note that describes the model and its use."""
         return next((line for line in self.note.splitlines() if line.startswith("situation:")), "")
 
     @property
@@ -96,7 +96,8 @@ class FieldCase:
         return onnx.load(str(self.model), load_external_data=False)
 
     def open_shapes(self) -> str:
-        """--input_shapes for a model with open dims: those of meta.json, or the input's sizes. "" if none is open."""
+        """Returns --input_shapes for a model with open dims, from meta.json or the input's sizes; "" if no dim is
+        open."""
         if self.shapes:
             return self.shapes
         constants = {tensor.name for tensor in self.proto.graph.initializer}
@@ -111,14 +112,15 @@ class FieldCase:
 
 
 def folder_of_cases() -> Path | None:
-    """The folder of all cases; None where TESSERA_DATA has none."""
+    """Returns the folder of all cases; None if TESSERA_DATA has none."""
     root = os.environ.get("TESSERA_DATA", "")
     folder = Path(root) / FOLDER
     return folder if root and folder.is_dir() else None
 
 
 def read_case(folder: Path) -> FieldCase:
-    """Raises ValueError for an unknown flag: it would be checked less strictly than meant."""
+    """Reads a case. Raises ValueError for an unknown flag, because the case would be checked less strictly than
+    intended."""
     meta_file, note_file = folder / "meta.json", folder / "note.txt"
     meta = json.loads(meta_file.read_text()) if meta_file.exists() else {}
     unknown = [word for word in meta.get("flags", ()) if not _FLAGS.fullmatch(word)]
@@ -134,13 +136,13 @@ def read_case(folder: Path) -> FieldCase:
 
 
 def all_cases() -> list[FieldCase]:
-    """Every case by name; none without TESSERA_DATA."""
+    """Returns every case by name; none without TESSERA_DATA."""
     folder = folder_of_cases()
     return [read_case(path.parent) for path in sorted(folder.glob("*/model.onnx"))] if folder else []
 
 
 def expected_failures() -> dict[tuple[str, str], str]:
-    """(case, check) -> reason, from expected_failures.txt."""
+    """Returns (case, check) -> reason, from expected_failures.txt."""
     entries: dict[tuple[str, str], str] = {}
     for number, line in enumerate(LIST.read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):

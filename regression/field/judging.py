@@ -9,18 +9,18 @@ from field_case import FieldCase
 from onnx import TensorProto
 
 RELATIVE = {TensorProto.BFLOAT16: 2.0**-7, TensorProto.FLOAT16: 2.0**-9}
-"""Tolerance of models that compute in these types, relative; F32 is the tolerance of all others."""
+"""Relative tolerance of models that compute in these types; all others have the tolerance of F32."""
 F32 = 1e-4
 SMALLEST = 1e-6
-"""Absolute error that is never wrong: of sums that cancel out."""
+"""Absolute error that is never wrong, for sums that cancel out."""
 ALIKE = 0.98
-"""Cosine between INT8 and F32 that is near enough."""
+"""Cosine between INT8 and F32 that is close enough."""
 
 Arrays = Mapping[str, np.ndarray]
 
 
 def relative_tolerance(case: FieldCase) -> float:
-    """By the narrowest float type that the graph stores or casts to."""
+    """Returns the tolerance by the narrowest float type that the graph stores or casts to."""
     graph = case.proto.graph
     types = {tensor.data_type for tensor in graph.initializer}
     types |= {value.type.tensor_type.elem_type for value in (*graph.input, *graph.output, *graph.value_info)}
@@ -29,7 +29,7 @@ def relative_tolerance(case: FieldCase) -> float:
 
 
 def wrong(case: FieldCase, got: Arrays, wanted: Arrays) -> str:
-    """The first output that is not right, or ""."""
+    """Describes the first wrong output; "" if there is none."""
     for name, want in wanted.items():
         short = name if len(name) <= 40 else f"{name[:37]}..."
         if name not in got:
@@ -47,7 +47,7 @@ def wrong(case: FieldCase, got: Arrays, wanted: Arrays) -> str:
 
 
 def _limit(case: FieldCase, want: np.ndarray) -> np.ndarray | float:
-    """The greatest absolute error of each element."""
+    """Returns the largest allowed absolute error of each element."""
     if want.dtype.kind in "iu":
         return case.step("istep")
     if want.dtype.kind != "f":
@@ -56,7 +56,8 @@ def _limit(case: FieldCase, want: np.ndarray) -> np.ndarray | float:
         return case.step("step") * (1 + F32) + F32 * np.abs(want)
     relative = max(relative_tolerance(case), case.share_allowed)
     size = np.abs(np.where(np.isfinite(want), want, 0).astype(np.float64))
-    # Values far apart are judged one by one; elsewhere a small one may be the difference of large ones.
+    # Values of very different magnitude are judged one by one; otherwise a small value may be the difference of large
+    # ones.
     one_by_one = "tail" in case.flags and not case.share_allowed
     whole = 0.0 if one_by_one or not want.size else float(size.max())
     return relative * np.maximum(size, whole) + SMALLEST

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lit settings of every suite of Tessera; loaded by the generated lit.site.cfg.py."""
-# `config` and `lit_config` are given by lit.
-# ruff: noqa: F821
+# lit provides `config` and `lit_config`. ruff: noqa: F821
 import os
 
 import lit.formats
@@ -11,8 +10,8 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test", ".onnxtxt", ".py"]
 config.excludes = ["Inputs", "CMakeLists.txt", "lit.cfg.py"]
 
-# Our programs and FileCheck, not, count, split-file of LLVM 22 come first on PATH, so RUN lines name
-# them plainly: `tessera-opt %s | FileCheck %s`.
+# Tessera's programs and LLVM 22's FileCheck, not, count and split-file come first on PATH, so that RUN lines use plain
+# names: `tessera-opt %s | FileCheck %s`.
 bin_dir = os.path.join(config.tessera_build_dir, "bin")
 config.environment["PATH"] = os.pathsep.join([bin_dir, config.llvm_tools_dir, os.environ.get("PATH", "")])
 config.environment["PYTHONPATH"] = os.path.join(config.tessera_build_dir, "python")
@@ -25,7 +24,7 @@ config.substitutions.append(("%python", config.tessera_python))
 config.substitutions.append(("%src", config.tessera_source_dir))
 config.substitutions.append(("%build", config.tessera_build_dir))
 
-# REQUIRES: x86-avx2, x86-avx512 for tests that execute such code.
+# REQUIRES: x86-avx2, x86-avx512 mark tests that execute such code.
 try:
     with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
         flags = set(next((l for l in cpuinfo if l.startswith("flags")), "").split())

@@ -222,7 +222,7 @@ def test_the_tools_tell_of_every_stage(two_stages: Path) -> None:
     assert (
         "stage 0 '1x3x8x8' for npu-base" in text
         and "stage 1 '2x3x8x8' for npu-base" in text
-        and "of them those of stages above" in text
+        and "of them shared with stages above" in text
     )
     text = check(run_tool("model_tool", "disasm", two_stages))
     assert "stage 0, 1x3x8x8 on npu-base\n" in text and "stage 1, 2x3x8x8 on npu-base\n" in text

@@ -49,7 +49,7 @@ def awaken(module) -> None:
             value = float(parameter.flatten()[0])
             if parameter.dim() >= 2 and parameter.numel() > max(parameter.shape) and value == 0:
                 parameter.add_(noise(parameter, parameter[0].numel() ** -0.5))
-            elif 0 < abs(value) < 0.05:  # a layer scale, which begins near nothing
+            elif 0 < abs(value) < 0.05:  # a layer scale, which is initialised close to zero
                 parameter.copy_(0.3 + noise(parameter, 0.1))
             else:
                 parameter.add_(noise(parameter, 0.1))
@@ -120,7 +120,7 @@ def one(name: str, exporter: str, networks: dict[str, registry.Network], root: P
             json.dumps({key: asdict(value) for key, value in network.inputs.items()}, indent=1)
         )
         return ""
-    except Exception as error:  # a library may fail in any way; the others go on
+    except Exception as error:  # a library may fail in any way; the other networks continue
         (folder / "model.onnx").unlink(missing_ok=True)
         (folder / "error.txt").write_text(traceback.format_exc())
         lines = str(error).strip().splitlines()
@@ -142,7 +142,7 @@ def main() -> int:
 
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
-    torch.backends.mha.set_fastpath_enabled(False)  # fused layers that no exporter knows
+    torch.backends.mha.set_fastpath_enabled(False)  # fused layers that exporters do not know
     known = [*registry.all_networks(), *registry.full_size_networks()]
     networks = {network.name: network for network in known}
     for text in sys.argv[2:]:

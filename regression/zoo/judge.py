@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes one exported network through the commands a user has, and says how that ended."""
+"""Runs one exported network through the users' commands and judges the result."""
 from __future__ import annotations
 
 import json
@@ -15,9 +15,9 @@ import numpy as np
 
 COLUMNS = ("f32", "int8", "npu")
 CALIBRATED, TRIED = 4, 3
-"""Samples that calibrate, and others that are run."""
+"""Number of calibration samples, and of further samples that are run."""
 LEAST = {"f32": 0.999, "quantised": 0.95}
-"""Agreement with onnxruntime below which an answer that no command complained of is wrong without a word."""
+"""Agreement with onnxruntime below which an answer without any complaint of a command is silently wrong."""
 LEAST_INT8 = 0.5
 VERDICTS = ("right", "wrong, told", "refused", "too long", "exit 70", "silent")
 
@@ -58,7 +58,7 @@ class Result:
 
 
 class Tools:
-    """Runs commands of a build, each in a process group of its own."""
+    """Runs commands of a build, each in a separate process group."""
 
     def __init__(self, build: Path, limit_seconds: float) -> None:
         self._bin, self._limit = build / "bin", limit_seconds

@@ -13,8 +13,8 @@ EXPORTERS = ("torchscript", "dynamo")
 
 @dataclass(frozen=True)
 class Input:
-    """shape; kind: normal, uniform (0 to 1), ids (below `high`), ones, zeros or positions (0, 1, 2, ..); integers are
-    i64."""
+    """An input. kind: normal, uniform (0 to 1), ids (below `high`), ones, zeros or positions (0, 1, 2, ..); integers
+    are i64."""
 
     shape: tuple[int, ...]
     kind: str = "normal"
@@ -50,9 +50,9 @@ def ones(*shape: int) -> Input:
 
 @dataclass(frozen=True)
 class Network:
-    """build: makes (module in evaluation mode, names of its outputs or none); inputs by name in the order of forward.
-    exporters: those that are asked; a network whose own code is written for one of them names it.
-    after: what is done with the exported file ("networks.quantised:qdq_static")."""
+    """A network. build: returns (module in evaluation mode, names of its outputs or none). inputs: by name, in the
+    order of forward. exporters: those to use; a network whose code is written for one exporter names it. after:
+    processing of the exported file ("networks.quantised:qdq_static")."""
 
     name: str
     family: str
@@ -122,7 +122,7 @@ def transformer(
         settings = getattr(library, config)(**arguments)
         settings._attn_implementation = "eager"
         settings._experts_implementation = (
-            "batched_mm"  # a mixture of experts as one product, not as a loop whose length depends on values
+            "batched_mm"  # a mixture of experts as one matmul, not as a loop whose length depends on values
         )
         return Picked(getattr(library, model)(settings), list(inputs), list(outputs))
 
@@ -140,7 +140,7 @@ def quantised(label: str, of: Network, after: str, exporter: str = "torchscript"
 
 
 def all_networks() -> list[Network]:
-    """Every description, by family."""
+    """Returns every description, by family."""
     from networks import audio_text, generative, vision
 
     found = [*vision.NETWORKS, *audio_text.NETWORKS, *generative.NETWORKS]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/generated/zoo.md: written from results, and read again by the test that checks its form."""
+"""The page docs/generated/zoo.md: written from results, and parsed again by the test of its form."""
 from __future__ import annotations
 
 import re

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./dev zoo: do networks that nobody tried before work? Rebuilds, exports, compiles, runs and compares them.
+"""./dev zoo: tests whether networks outside the developed cases work. Rebuilds, exports, compiles, runs and compares
+them.
 
     ./dev zoo [--only PART[,PART ..]] [--family FAMILY ..] [--exporters torchscript,dynamo] [--columns f32,int8,npu]
-    [--jobs N] [--write]
+              [--jobs N] [--write]
 
-What a network came to is kept in build/zoo and taken from there while neither its file nor the build has changed;
---fresh asks again.
+Results are stored in build/zoo and reused while neither the network's file nor the build has changed; --fresh repeats
+them.
 """
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build"))
 PAGE = ROOT / "docs" / "generated" / "zoo.md"
 LIBRARIES = ("torch", "torchvision", "timm", "transformers", "onnx", "onnxscript", "onnxruntime")
 BATCH = 12
-"""Networks that one exporting process makes; importing torch takes seconds."""
+"""Number of networks per exporting process; importing torch takes seconds."""
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -69,7 +70,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def chosen(args: argparse.Namespace) -> list[tuple[Network, str]]:
-    """Networks and exporters that are asked for, all of the first exporter first."""
+    """Returns the selected networks and exporters, all of the first exporter first."""
     parts, families = (list(filter(None, text.split(","))) for text in (args.only, args.family))
     networks = [
         n
@@ -84,7 +85,7 @@ def folder_of(network: Network, exporter: str) -> Path:
 
 
 def export_all(pairs: Iterable[tuple[Network, str]], again: bool, jobs: int) -> None:
-    """Makes the files that are not there, some networks a process."""
+    """Creates the missing files, some networks per process."""
     todo = [
         f"{n.name}:{e}"
         for n, e in pairs

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration samples of the second DTLN network: speech before what is scored, with the states that the network
-makes."""
+"""Calibration samples of the second DTLN network: speech from before the scored part, with the network's own states."""
 import os
 from pathlib import Path
 

@@ -11,7 +11,7 @@ LENGTH, BOS, LAYERS, HEADS, WIDTH = 512, 1, 5, 4, 8
 
 
 def samples():
-    # The graph that keeps keys and values: the other one would compute all tokens before anew for each.
+    # The graph with cached keys and values; the other one would recompute all previous tokens for each token.
     model = OnnxModel(Path(os.environ["TESSERA_DATA"]) / "models/llm/stories260k_kv.onnx")
     generator = np.random.default_rng(0)
     while True:
@@ -26,7 +26,7 @@ def story(model: OnnxModel, generator: np.random.Generator) -> list[int]:
         told = model.run({
             "input_ids": np.array([ids[-1:]], np.int64),
             "position_ids": np.array([[len(ids) - 1]], np.int64),
-            "attention_bias": np.zeros((1, 1, 1, len(ids)), np.float32),  # all of them are before this one
+            "attention_bias": np.zeros((1, 1, 1, len(ids)), np.float32),  # all tokens precede this one
             **{f"past_key_values.{name}": value for name, value in kept.items()},
         })  # fmt: skip
         kept = {name: told[f"present.{name}"] for name in kept}

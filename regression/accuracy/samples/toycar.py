@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration samples of the anomaly detector: log-mel frames of the recording before what is scored."""
+"""Calibration samples of the anomaly detector: log-mel frames from before the scored part of the recording."""
 import os
 from pathlib import Path
 

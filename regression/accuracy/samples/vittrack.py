@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration samples of a tracker: an object in the middle of a photo, and what is around it."""
+"""Calibration samples of a tracker: an object in the middle of a photo, with its surroundings."""
 import os
 from pathlib import Path
 

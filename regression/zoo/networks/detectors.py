@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detectors and segmenters in small sizes, with what exporters put behind their heads."""
+"""Detectors and segmenters in small sizes, with the post-processing that exporters add to their heads."""
 from __future__ import annotations
 
 import torch
@@ -54,8 +54,8 @@ class Neck(nn.Module):
 
 
 class Yolo(nn.Module):
-    """YOLOv5-like: three anchors a cell, decoded; with_nms: torchvision's suppression of the 16 best boxes behind
-    it."""
+    """Network like YOLOv5: three anchors per cell, decoded; with_nms: followed by torchvision's suppression of the 16
+    best boxes."""
 
     def __init__(self, with_nms: bool) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class Yolo(nn.Module):
 
 
 class YoloDfl(nn.Module):
-    """YOLOv8-like: distances as distributions over 8 bins, an angle, class scores."""
+    """Network like YOLOv8: distances as distributions over 8 bins, an angle, class scores."""
 
     def __init__(self) -> None:
         super().__init__()

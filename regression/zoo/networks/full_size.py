@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks that ./dev bench measures, at the sizes at which they are used; with random weights, for no time
-depends on them."""
+"""The networks that ./dev bench measures, in their usual sizes; their weights are random, because times do not depend
+on them."""
 from __future__ import annotations
 
 from typing import Any

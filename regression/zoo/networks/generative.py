@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that make pictures, and networks that were quantised by onnxruntime's tools."""
+"""Networks that generate pictures, and networks quantised by onnxruntime's tools."""
 from __future__ import annotations
 
 from networks import audio_text, vision

@@ -39,13 +39,13 @@ def qdq(source: Path, target: Path, samples: Samples) -> None:
 
 
 def qdq_u16(source: Path, target: Path, samples: Samples) -> None:
-    """u16 activations in pairs, as accelerators that compute in 16 bits ask for."""
+    """QuantizeLinear and DequantizeLinear pairs with u16 activations, for accelerators that compute in 16 bits."""
     _static(source, target, samples, ort.QuantFormat.QDQ, ort.QuantType.QUInt16)
 
 
 def qlinear(source: Path, target: Path, samples: Samples) -> None:
-    """QLinearConv and friends; weights of 7 bits, since onnxruntime saturates sums of u8 x s8 products in 16 bits on
-    machines without VNNI."""
+    """QLinearConv and similar operators; weights have 7 bits, because onnxruntime saturates sums of u8 x s8 products in
+    16 bits on machines without VNNI."""
     _static(source, target, samples, ort.QuantFormat.QOperator, ort.QuantType.QUInt8, reduce_range=True)
 
 

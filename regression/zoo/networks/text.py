@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 
 class Experts(nn.Module):
-    """Mixture of experts, every expert computed and weighed by the two best gates; weights are gathered by the gate's
-    choice."""
+    """Mixture of experts: every expert is computed and weighted by the two best gates, with weights gathered by the
+    gate's choice."""
 
     def __init__(self, width: int, experts: int = 4) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class Elman(nn.Module):
 
 
 class Crnn(nn.Module):
-    """Text lines: convolutions that halve the height alone, two bidirectional LSTMs, a letter a column."""
+    """Text lines: convolutions that halve only the height, two bidirectional LSTMs, one letter per column."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures: convolutional networks, vision transformers, detectors, segmenters. Sizes and depths are small where that
-keeps the structure."""
+"""Pictures: convolutional networks, vision transformers, detectors, segmenters. Sizes and depths are small as long as
+the structure is kept."""
 from __future__ import annotations
 
 from registry import image, normal, own, timm, torchvision, transformer, uniform

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules around library models, so that tensors go in and tensors come out."""
+"""Modules around library models, so that inputs and outputs are tensors."""
 from __future__ import annotations
 
 import torch
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Picked(nn.Module):
-    """A model of transformers: inputs by name, and of its results the tensors that are named."""
+    """A model of transformers with inputs by name and selected tensors of its results."""
 
     def __init__(self, model: nn.Module, inputs: list[str], outputs: list[str]) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class Picked(nn.Module):
 
 
 class Values(nn.Module):
-    """A model that answers with a dict."""
+    """A model that returns a dict."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Values(nn.Module):
 
 
 class Detector(nn.Module):
-    """A detector of torchvision, which takes a list of pictures without a batch."""
+    """A detector of torchvision, which takes a list of unbatched pictures."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Detector(nn.Module):
 
 
 class DetectorHeads(nn.Module):
-    """The part of a torchvision detector up to its heads: scores and boxes of every anchor, as chips are given it."""
+    """A torchvision detector up to its heads: scores and boxes of every anchor, the part that runs on chips."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class DetectorHeads(nn.Module):
 
 
 class LastFlow(nn.Module):
-    """RAFT's last estimate."""
+    """RAFT with only its last estimate."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
