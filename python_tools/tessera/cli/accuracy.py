@@ -21,9 +21,9 @@ EPILOG = (
     + f"""
   {AGREEMENT:17} samples as for run_calibration --dataset; needs no labels: compares with the first model
   --scorer FILE.py  passed to the file's function {SCORER_FUNCTION}(model, data):
-                    model.run({{name: array}}) returns
-                    the outputs by name, model.inputs lists names and shapes. It returns a number, or a dict of numbers
-                    whose first one counts; higher is better. {DECLARATION} = 1.0 in the file declares the full scale
+                    model.run({{name: array}}) returns the outputs by name; model.inputs lists names and shapes.
+                    The function returns a number, or a dict of numbers whose first one counts; higher is better.
+                    {DECLARATION} = 1.0 in the file declares the full scale
 
 A drop is measured in points, hundredths of the full scale, which is 1 for shares (top1, mAP50, mIoU, hit, cos), 100 dB
 for psnr, and the first model's own value for ppl. A model that loses more than a third of the first model's score is

@@ -39,8 +39,8 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     shown.add_argument(
         "--check",
         metavar="CMD",
-        help="a command that fails (exit code not 0) if the failure shows; {model} and {inputs} in it stand for .onnx "
-        "and .npz file (default: its last two arguments)",
+        help="a command that fails (exit code not 0) if the failure shows; {model} and {inputs} in it stand for the .onnx "
+        "and .npz files (default: its last two arguments)",
     )
     shown.add_argument(
         "--mode",
