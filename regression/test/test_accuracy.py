@@ -66,7 +66,7 @@ def test_own_scorer_counts_and_a_drop_fails(bmodel: Path, tmp_path: Path) -> Non
     )
     document, screen = accuracy(bmodel, bmodel, "--scorer", tmp_path / "worse.py", "--data", "x", "--max_drop", 0.5)
     assert document["exit_code"] == 3 and "loses 1.000 points" in document["error"]["message"]
-    assert "+1.000 points" in screen and "declares no SCALE" in screen
+    assert "+1.000 points" in screen and "does not declare SCALE" in screen
 
 
 def falling_scorer(folder: Path, first: float, later: float, declaration: str = "") -> Path:
@@ -90,7 +90,7 @@ def test_a_drop_is_counted_in_hundredths_of_the_scale(
     document, screen = accuracy(bmodel, bmodel, "--scorer", scorer, "--data", "x", "--max_drop", 5)
     assert document["exit_code"] == 3 and "loses 65.7" in document["error"]["message"]
     assert document["models"][1]["drop_points"] == pytest.approx(65.7)
-    assert ("declares no SCALE" in screen) == (not declaration)
+    assert ("does not declare SCALE" in screen) == (not declaration)
 
 
 def test_a_large_drop_is_never_silent(bmodel: Path, tmp_path: Path) -> None:
