@@ -89,7 +89,9 @@ def test_those_of_another_table_or_shape_are_no_checks(tmp_path: Path) -> None:
     assert checks.load(tmp_path / "t.json", SPECS) == []
 
 
-@pytest.mark.parametrize("key, value", [("max_error", -1), ("output_error", "much"), ("same_answers", "y"), ("decides_types", 1)])
+@pytest.mark.parametrize(
+    "key, value", [("max_error", -1), ("output_error", "much"), ("same_answers", "y"), ("decides_types", 1)]
+)
 def test_edited_badly(tmp_path: Path, key: str, value: object) -> None:
     path = tmp_path / "t.json"
     saved(path, 2)

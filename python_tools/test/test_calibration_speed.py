@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tessera.calibration.products import Product
-from tessera.calibration.speed import Speed
+from tessera.calibration.speed import Forms, Speed
 from tessera.calibration.table import Entry, Table
 from tessera.calibration.trial import Tried
 
@@ -56,6 +56,14 @@ def test_all_readers_of_a_tensor_count_together() -> None:
     speed = speed_of(matmul("a", "x"), matmul("y", "x"))
     assert floats(speed.prefer_float(table_of(("a",)), tried)) == set()
     assert floats(speed.prefer_float(table_of(("a", "y")), tried)) == {"x"}
+
+
+def test_each_kind_of_repair_states_its_cost() -> None:
+    speed = speed_of(matmul("a", "x"), matmul("y", "a"), matmul("moved", "y"))
+    before = Forms({name: (0.1, 0) for name in "xay"}, {}, frozenset())
+    assert speed.added(before, before) == {}
+    after = Forms({}, {"x": (0.1, 32767), "a": (0.1, 32767)}, frozenset({"y"}))
+    assert speed.added(before, after) == pytest.approx({"16 bits": 1 / 12, "second products": 0.25, "f32": 0.25})
 
 
 def test_time_is_relative_to_f32() -> None:

@@ -10,7 +10,7 @@ which expanded weights do not; the quantised model therefore decides whether 16 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Collection, Mapping, Sequence
 
@@ -20,7 +20,7 @@ from .dataset import Dataset, readable, spread
 from .observed import Observed
 from .output_error import relative
 from .products import Product
-from .speed import Speed
+from .speed import Forms, Speed
 from .table import Entry, Table
 from .trial import Tried, Trial, Way
 from .worker import Candidate, Stretch, opened
@@ -53,7 +53,7 @@ class Repaired:
     """Result of repair(). table: with int16, float32 and expanded weights where they pay. before, after: output
     errors. floor: the error before with all tensors in 16 bits. tensors: those that got 16 bits. floats: those that
     stay f32. split: results of ops with expanded weights. time_before, time: of the multiplications on `chip`,
-    relative to f32."""
+    relative to f32. added: what each kind of repair adds to it."""
 
     table: Table
     before: float
@@ -64,6 +64,7 @@ class Repaired:
     floats: tuple[str, ...] = ()
     time_before: float = 0.0
     time: float = 0.0
+    added: Mapping[str, float] = field(default_factory=dict)
     chip: str = ""
 
 
@@ -125,7 +126,8 @@ def repair(
             left = sum(square for name, square in stubborn.items() if name in now.narrow or name in now.wide)
             of_weights = math.sqrt(max(bench.tried(table, "INT16").error ** 2 - left, 0.0))
     if speed and speed.share_of_float(table, now) > NO_GAIN:
-        table = table.in_float({**now.narrow, **now.wide})
+        wide = {entry.name for entry in table.tensors if entry.dtype == "int16"}
+        table = table.in_float(wide | now.narrow.keys() | now.wide.keys())
         now = bench.tried(table)
     pairs = list(zip(way.table.tensors, table.tensors))
     tensors = tuple(new.name for old, new in pairs if old.dtype != new.dtype == "int16")
@@ -135,7 +137,8 @@ def repair(
     if not speed:
         return result
     times = speed.share_of_float(way.table, first), speed.share_of_float(table, now)
-    return replace(result, time_before=times[0], time=times[1], chip=speed.chip)
+    added = speed.added(Forms.of(way.table, first), Forms.of(table, now))
+    return replace(result, time_before=times[0], time=times[1], added=added, chip=speed.chip)
 
 
 @dataclass(frozen=True)
@@ -162,8 +165,9 @@ class Bench:
             source_of[n]: Candidate(s, 0, -most, most) for n, (s, most) in all_wide.wide.items() if source_of.get(n)
         }
         worker, found = opened(job), dict[str, list[np.ndarray]]()
-        for _, arrays in readable(self.dataset, self._looked_at, job.specs):
-            for source, (squares,) in worker.measure(arrays, [(s, [form]) for s, form in forms.items()]).items():
+        question = [(source, [form]) for source, form in forms.items()]
+        for number, arrays in readable(self.dataset, self._looked_at, job.specs):
+            for source, (squares,) in worker.measure(arrays, question, self.stretches, number).items():
                 found.setdefault(source, []).append(squares)
         return {name: relative(found[source_of[name]]) for name in all_wide.wide if source_of.get(name) in found}
 
@@ -355,4 +359,6 @@ def told(found: Repaired) -> str:
     text = f"{', '.join(done)}: output error {found.before:.4f} without, {found.after:.4f} with"
     if found.chip:
         text += f"; multiplications take {found.time_before:.0%} of f32's time without, {found.time:.0%} with"
+    if found.added:
+        text += f" ({', '.join(f'{kind} {share:+.0%}' for kind, share in found.added.items())})"
     return text

@@ -62,6 +62,17 @@ class Speed:
         floats = sum(map(self.in_float, self.products))
         return sum(self.in_table(product, forms) for product in self.products) / floats if floats else 1.0
 
+    def added(self, before: "Forms", after: "Forms") -> dict[str, float]:
+        """Returns the time that each kind of repair adds, relative to f32: of the contractions that changed."""
+        floats, found = sum(map(self.in_float, self.products)) or 1.0, dict[str, float]()
+        for product in self.products:
+            more = self.in_table(product, after) - self.in_table(product, before)
+            kind = "f32" if product.input not in {**after.narrow, **after.wide} else "16 bits"
+            kind = "second products" if kind == "16 bits" and product.name in after.split else kind
+            if more:
+                found[kind] = found.get(kind, 0.0) + more / floats
+        return found
+
     def prefer_float(self, table: Table, tried: Tried) -> Table:
         """Returns the table with f32 for tensors whose readers together are no slower in it. Only tensors in 16 bits
         and tensors whose readers have expanded weights are considered, because the user asked for 8 bits."""

@@ -104,8 +104,8 @@ class Golden:
 
 @dataclass
 class Opened:
-    """A variant's open model. narrow, wide, attention: as in Tried. worker: holds a simulated model open. squares: of its
-    outputs (output_error.py), by sample."""
+    """A variant's open model. narrow, wide, attention: as in Tried. worker: holds a simulated model open. squares: of
+    its outputs (output_error.py), by sample."""
 
     run: Run
     narrow: Mapping[str, tuple[float, int]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -400,8 +401,9 @@ def _repair(
         step.note = repair.told(found) or "none do"
     if found.time >= 1:
         report.warn(
-            f"int8 saves no time on {found.chip} once its outputs are exact enough, so every tensor stays f32: calibrate "
-            f"with samples that hold what the model looks for, or give --max_error {found.before:.1g} to keep int8 as it is"
+            f"int8 saves no time on {found.chip} once its outputs are exact enough, so every tensor stays f32: "
+            "calibrate with samples that contain what the model looks for, or give --max_error "
+            f"{math.ceil(found.before * 100) / 100:.2f} to keep int8 as it is"
         )
     context.result["repair"] = {
         "tensors": list(found.tensors),
@@ -412,6 +414,7 @@ def _repair(
         "chip": found.chip,
         "time_before": found.time_before,
         "time": found.time,
+        "added": dict(found.added),
     }
     return found.table, found.after
 
