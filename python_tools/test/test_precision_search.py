@@ -2,15 +2,18 @@
 """The search for mixed precision on a bench of made-up errors; targets, costs and the journal."""
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Mapping
 
 import pytest
 
+from tessera.cli import model_deploy
 from tessera.errors import ExitCode, TesseraError
 from tessera.precision import qtable
-from tessera.precision.cost import Op, Rates, nanoseconds, total
+from tessera.precision.cost import Op, Rates, nanoseconds, share_of_f32, total
 from tessera.precision.journal import Journal
 from tessera.precision.search import Impossible, Measure, Search, units_of
 from tessera.precision.target import Target, Verdict
@@ -171,6 +174,30 @@ def test_an_op_costs_its_arithmetic_or_its_traffic() -> None:
     assert nanoseconds(multiplies, "INT8", rates) == 1e5 and nanoseconds(multiplies, "INT16", rates) == 2e5
     assert nanoseconds(moves, "INT8", rates) == 100 and nanoseconds(moves, "F32", rates) == 400
     assert nanoseconds(multiplies, "BF16", rates) == nanoseconds(multiplies, "F32", rates) == 4e5
+
+
+def test_time_is_relative_to_f32() -> None:
+    """Second products cost, too; a type without a rate of its own is no faster than F32."""
+    op = {"name": "c", "op": "top.conv", "moves": False, "products": 1000, "weights": 0, "reads": 0, "writes": 0}
+
+    def share(of_type: str, second: int = 0) -> float:
+        rates = {"products": {"INT8": 400, "INT16": 200, "BF16": 80, "F32": 100}, "bytes": 20}
+        return share_of_f32({"ops": [{**op, "type": of_type}], "rates": rates, "second_products": second})
+
+    assert [share(each) for each in ("INT8", "INT16", "F32", "BF16")] == [0.25, 0.5, 1.0, 1.25]
+    assert share("INT16", 1000) == 1.0 and share("W8") >= 1.0
+    assert math.isnan(share_of_f32({"ops": [], "rates": {"products": {"F32": 1}, "bytes": 1}, "second_products": 0}))
+
+
+@pytest.mark.parametrize(
+    "quantize, share, warns",
+    [("INT8", 0.4, 0), ("INT8", 1.0, 1), ("W8", 1.0, 0), ("BF16", 1.09, 1), ("F32", math.nan, 0)],
+)
+def test_deploying_what_saves_no_time_is_warned_of(quantize: str, share: float, warns: int) -> None:
+    said, warned, args = list[str](), list[str](), SimpleNamespace(quantize=quantize, chip="x")
+    report = SimpleNamespace(say=said.append, warn=warned.append)
+    model_deploy._tell_speed(SimpleNamespace(args=args, report=report, result={}), share)
+    assert len(warned) == warns and len(said) == (not math.isnan(share))
 
 
 def test_journal_goes_on_and_refuses_what_is_of_another(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from ..calibration import table as tables
 from ..compile_driver import beside
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import load_npz, require_file, staging_folder
+from ..precision.cost import share_of_f32
 from ..progress import command, Report
 from ..scratch import scratch_folder
 from ..targets import targets
@@ -202,6 +203,7 @@ def _compile(context: Context, model: TopModel, output: Path, plan: Mapping[str,
     _tell_exactness(context, result.get("bit_equal_except"))
     if "quantization" in result:
         _tell_quantization(context, result["quantization"])
+        _tell_speed(context, share_of_f32(result["quantization"]))
         for text in result["quantization"].get("float_inputs_outputs", []):
             report.warn(text)
 
@@ -292,6 +294,21 @@ def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:
         context.report.say(text)
     _tell_ops(context, "reads int16", wide)  # type: ignore[arg-type]
     _tell_ops(context, "stays float", kept)  # type: ignore[arg-type]
+
+
+def _tell_speed(context: Context, share: float) -> None:
+    """Reports the estimated time of the multiplications relative to F32, and warns if the precision saves none."""
+    args = context.args
+    if math.isnan(share):
+        return
+    context.result["time_of_f32"] = share
+    context.report.say(f"on {args.chip} the multiplications take about {share:.0%} of F32's time")
+    # At F32's rate, weights or results of fewer bytes may still save time; integers that were all returned to f32 do not.
+    if share > 1 or (share == 1 and args.quantize in ("INT8", "INT16")):
+        context.report.warn(
+            f"in {args.quantize} the multiplications take about {share:.0%} of F32's time on {args.chip}, so it saves "
+            "memory at most; deploy with --quantize F32 for speed, or compare both files with bmrt_bench"
+        )
 
 
 def _tell_ops(context: Context, title: str, ops: Sequence[Mapping[str, object]]) -> None:

@@ -7,6 +7,7 @@ type.
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Mapping, Sequence
 
@@ -50,6 +51,18 @@ def nanoseconds(op: Op, precision: str, rates: Rates) -> float:
     known = targets().precision(precision if precision in rates.products else "F32")
     moved = ((op.reads + op.writes) * known.activation_bits + op.weights * known.weight_bits) / 8
     return max(op.products / rates.products[known.name], moved / rates.bytes)
+
+
+def share_of_f32(quantization: Mapping[str, object]) -> float:
+    """Returns the estimated time of the multiplications in the compiler's result, relative to F32; NaN if there are
+    none. Second products of residual weights count at the rate of INT16, as their operands may be i16. Traffic is left
+    out: caches hide most of what 16-bit results save, and the casts cost part of the rest."""
+    ops, rates = ops_of(quantization), rates_of(quantization).products
+    floats = sum(op.products for op in ops) / rates["F32"]
+    second: int = quantization["second_products"]  # type: ignore[assignment]
+    times = [op.products / rates.get(targets().precision(op.type).name, rates["F32"]) for op in ops]
+    time = sum(times) + second / rates.get("INT16", rates["F32"])
+    return round(time / floats, 4) if floats else math.nan
 
 
 def total(ops: Sequence[Op], rates: Rates, types: Mapping[str, str]) -> float:
