@@ -352,7 +352,7 @@ def test_lists_and_generators_with_faults(top: Path, tmp_path: Path) -> None:
     (tmp_path / "raises.py").write_text("def samples():\n    yield from []\n    raise KeyError('photo')\n")
     for name, words in (
         ("empty.txt", ("names no file",)),
-        ("many.txt", ("many.txt:1", "2 files for 1 input")),
+        ("many.txt", ("many.txt:1", "names 2 files, the model has 1 input")),
         ("gone.txt", ("gone.png",)),
         ("none.py", ("samples()",)),
         ("syntax.py", ("syntax.py:1", "SyntaxError")),

@@ -48,7 +48,7 @@ def test_floats_need_no_ranges(builder: Builder, tmp_path: Path) -> None:
         )
     )
     real = json.loads(told.splitlines()[-1])["estimate"]
-    assert estimate["cycles"] == real["cycles"] and "made-up" not in result.stderr
+    assert estimate["cycles"] == real["cycles"] and "placeholders" not in result.stderr
 
 
 def test_the_table_and_its_files(builder: Builder, tmp_path: Path) -> None:
