@@ -278,7 +278,7 @@ def test_unknown_method_is_refused(top: Path, pictures: Path, tmp_path: Path) ->
         calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq,bias_corection"),
         2,
         "bias_corection",
-        "is it 'bias_correction'?",
+        "did you mean 'bias_correction'?",
     )
 
 
