@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 
-/// What both kinds of lists share: the row at hand and masks as integers.
+/// Base of the emitters of both kinds of lists: the current row, and masks as integers.
 class TopKEmitter {
 public:
   TopKEmitter(KernelBuilder &kb, device::TopKOp op)

@@ -21,7 +21,7 @@ from check_sources import EXEMPT, tracked_files
 OPENING = re.compile(r"(?:Of|What|Whether|The same|As of|So that)\b(?!\?)")
 COMMENT_WORD = re.compile(r"\b(?:told|tells)\b")
 MESSAGE = re.compile(
-    r"\b(?:is no |are no |has not\b(?! been)|(?:which|that) (?:has|have) (?:no|not) )|\btells\b|\btold\b"
+    r"\b(?:is no |are no |has not\b(?! been)|(?:which|that) (?:has|have) (?:no |not (?!been)))|\btells\b|\btold\b"
 )
 # "there is no FILE", "is no longer" and "it has not ended" are ordinary English.
 ORDINARY = re.compile(

@@ -21,7 +21,7 @@ struct Constraint {
   llvm::StringLiteral name;
   /// One sentence for the table of supported ops.
   llvm::StringLiteral doc;
-  /// What the user can do about a violation.
+  /// Advice to the user on a violation.
   llvm::StringLiteral advice;
   /// Returns nothing if the op meets the constraint.
   std::optional<Violation> (*check)(mlir::Operation *op);

@@ -98,7 +98,7 @@ def repair(
     if now.error <= max_error:
         return Repaired(way.table, now.error, now.error, 0.0)
     first, all_wide = now, bench.tried(way.table, "INT16")
-    # What the compiler widens by its own budget would change with every remedy.
+    # Fix the ops that the compiler widens by its own budget; otherwise the set would change with every remedy.
     table, before, floor = way.table.decided(now.wide), now.error, all_wide.error
     stubborn, of_weights, costs = dict[str, float](), floor, Costs(observed, products)
     if floor > max_error:
