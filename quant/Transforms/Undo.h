@@ -12,7 +12,7 @@ struct TensorForm {
   std::string name;
   float scale;
   int64_t zeroPoint, lowest, highest;
-  std::string attention;         ///< q of the attention that reads the tensor as q, k or v; these have no i16 form
+  std::string attention = {};    ///< q of the attention that reads the tensor as q, k or v; these have no i16 form
   int64_t attentionProducts = 0; ///< multiplications of that attention
 };
 
