@@ -97,13 +97,39 @@ struct GatherElementsModel : KernelInterface::ExternalModel<GatherElementsModel,
       to = kb.mul(to, width);
       at[axis] = kb.constant(0), at[last] = kb.constant(0);
       Value from = strides.offset(kb, at);
-      kb.forLoop(first, kb.min(kb.add(first, run), kb.constant(width)), 1, [&](Value i) {
+      Value end = kb.min(kb.add(first, run), kb.constant(width));
+      if (axis == last && kb.target.hasMasks() && storage.getIntOrFloatBitWidth() >= 32) {
+        return gatherRun(kb, storage, from, to, first, end);
+      }
+      kb.forLoop(first, end, 1, [&](Value i) {
         Value offset = kb.mul(loadIndex(kb, 1, kb.add(to, i), x.getDimSize(axis)), strides.dims[axis]);
         offset = axis == last ? offset : kb.add(offset, i);
         kb.store(kb.load(storage, kb.operand(0), kb.add(from, offset)), kb.result(), kb.add(to, i));
       });
     });
     return success();
+  }
+
+private:
+  static constexpr int64_t kLanes = 16;
+
+  /// Emits elements [|first|, |end|) of a row of the result, which begins at |to|, from the row of x at |from|.
+  static void gatherRun(KernelBuilder &kb, Type storage, Value from, Value to, Value first, Value end) {
+    ImplicitLocOpBuilder &b = kb.b;
+    bool isWhole = kb.resultType().getShape().back() % kLanes == 0;
+    auto wide = VectorType::get({kLanes}, b.getI64Type());
+    Value size = kb.splat(kb.constant(kb.operandType(0).getShape().back()), kLanes), zero = kb.zero(wide);
+    Value last = arith::SubIOp::create(b, size, kb.splat(kb.constant(1), kLanes));
+    kb.forLoop(first, end, kLanes, [&](Value i) {
+      Value mask = isWhole ? Value() : kb.maskBelow(kLanes, kb.sub(end, i));
+      Value index = kb.loadElements(kb.operandType(1).getElementType(), kLanes, kb.operand(1), kb.add(to, i), mask);
+      index = index.getType() == wide ? index : Value(arith::ExtSIOp::create(b, wide, index));
+      Value isNegative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, index, zero);
+      index = arith::SelectOp::create(b, isNegative, arith::AddIOp::create(b, index, size), index);
+      index = arith::MaxSIOp::create(b, arith::MinSIOp::create(b, index, last), zero);
+      Value values = kb.gather(VectorType::get({kLanes}, storage), kb.operand(0), from, index, mask);
+      kb.storeElements(storage, values, kb.result(), kb.add(to, i), mask);
+    });
   }
 
 private:
