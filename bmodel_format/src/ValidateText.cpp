@@ -54,6 +54,7 @@ public:
     each(def.tensors(), [&](const TensorDef &tensor) {
       text(tensor.name(), "the name of a tensor"), texts(tensor.onnx_names(), "an ONNX name of a tensor");
       text(tensor.preprocess(), "the pre-processing of an input");
+      text(tensor.computed_by(), "the op that computes an output");
     });
     each(def.dims(), [&](const DimSlotDef &dim) { text(dim.name(), "the name of a dim"); });
     each(def.subnets(), [&](const SubnetDef &net) { subnet(net); });

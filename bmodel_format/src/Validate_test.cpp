@@ -462,6 +462,7 @@ std::vector<std::string *> textsOf(AddRelu &m) {
           &input.name,
           &m.tensor(m.sum).onnx_names[1],
           &input.preprocess,
+          &m.tensor(m.sum).computed_by,
           &m.stage().dims[0]->name,
           &subnet.name,
           &subnet.isa,

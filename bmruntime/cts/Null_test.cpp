@@ -107,6 +107,7 @@ TEST(NullArguments, FunctionsWithoutACode) {
   EXPECT_EQ(bmrt_chip_buffer_data(nullptr), nullptr);
   EXPECT_EQ(bmrt_step_onnx_node(nullptr, 0), nullptr);
   EXPECT_EQ(bmrt_tensor_onnx_name(nullptr, 0), nullptr);
+  EXPECT_EQ(bmrt_tensor_computed_by(nullptr), nullptr);
   EXPECT_EQ(bmrt_tensor_row_major_bytes(nullptr), 0u);
   bmrt_model_retain(nullptr);
   bmrt_model_release(nullptr);

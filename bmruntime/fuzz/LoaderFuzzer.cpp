@@ -32,6 +32,9 @@ void readInfos(bmrt_context_t *context) {
   }
   for (uint32_t i = 0; i < bmrt_context_output_count(context); ++i) {
     bmrt_context_output_info(context, i, &tensor, nullptr);
+    if (const char *op = bmrt_tensor_computed_by(&tensor)) {
+      (void)strlen(op);
+    }
   }
   for (uint32_t i = 0; i < bmrt_context_step_count(context); ++i) {
     bmrt_step_info_t step;

@@ -49,6 +49,8 @@ py::dict describe(const bmrt_tensor_info_t &info) {
   result["zero_points"] = zeroPoints;
   result["axis"] = info.quant_axis;
   result["preprocess"] = info.preprocess ? py::object(py::str(info.preprocess)) : py::none();
+  const char *origin = bmrt_tensor_computed_by(&info);
+  result["computed_by"] = origin ? py::object(py::str(origin)) : py::none();
   return result;
 }
 

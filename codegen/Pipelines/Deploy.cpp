@@ -250,6 +250,7 @@ llvm::Error Deployment::run(DeployResult &result) {
   if (result.quantization) {
     addScales(*planned->model.nets.front()->stages.front(), *result.quantization);
   }
+  addOutputOrigins(*planned->model.nets.front()->stages.front(), result.outputOrigins);
   result.exceptions = device::exceptionsOf(function);
   addExactness(planned->model, result.exceptions);
   if (options.compile.keepLayers) {
@@ -282,7 +283,6 @@ static void observe(func::FuncOp function, quant::Undo &undo, ArrayRef<std::stri
   if (!result.isKnown) {
     result.observed = listObserved(function);
     result.logits = listLogits(function);
-    result.fixedOutputs = listFixedOutputs(function);
   }
 }
 
@@ -301,6 +301,8 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   if (asked) {
     asked->options.splitWeights = !options.compile.observe;
   }
+  DeployResult result;
+  result.outputOrigins = listOutputOrigins(*function); // before quantisation puts ops behind them
   auto quantization = prepareModel(*function, asked, options.inputsOutputs, observer);
   if (!quantization) {
     return quantization.takeError();
@@ -308,7 +310,6 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   if (observeIr) {
     observeIr(module, "prepared");
   }
-  DeployResult result;
   result.quantization = std::move(*quantization);
   observer.begin("lower");
   if (options.compile.observe) {

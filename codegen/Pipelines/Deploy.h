@@ -63,8 +63,8 @@ struct DeployResult {
   std::string contents;                               ///< hash of the model to which |forms| belong
   bool isKnown = false;                               ///< the model is one of DeployOptions::known; the fields below
                                                       ///< are then empty
+  std::vector<std::string> outputOrigins;             ///< see listOutputOrigins
   std::vector<std::pair<std::string, std::string>> logits; ///< with |compile.observe|: see listLogits
-  std::vector<std::string> fixedOutputs;                   ///< with |compile.observe|: see listFixedOutputs
   std::vector<ObservedTensor> observed; ///< with |compile.observe|: float inputs and Top results, in program order
 };
 

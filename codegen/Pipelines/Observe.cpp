@@ -173,17 +173,6 @@ std::vector<std::pair<std::string, std::string>> listLogits(func::FuncOp functio
   return logits;
 }
 
-std::vector<std::string> listFixedOutputs(func::FuncOp function) {
-  std::vector<std::string> names;
-  for (auto [i, value] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
-    auto output = function.getResultAttrOfType<StringAttr>(i, top::TopDialect::kNameAttr);
-    if (output && (isa<BlockArgument>(value) || top::isConstant(value))) {
-      names.push_back(output.str());
-    }
-  }
-  return names;
-}
-
 void nameEveryLayer(func::FuncOp function) {
   llvm::StringSet<> known;
   for (BlockArgument argument : function.getArguments()) {

@@ -29,9 +29,6 @@ std::vector<ObservedTensor> listObserved(mlir::func::FuncOp function);
 /// sigmoid's input. Probabilities may saturate at 0 or 1 in f32; logits still distinguish models.
 std::vector<std::pair<std::string, std::string>> listLogits(mlir::func::FuncOp function);
 
-/// Returns the outputs that no op computes: constants and forwarded inputs. Quantisation does not change them.
-std::vector<std::string> listFixedOutputs(mlir::func::FuncOp function);
-
 /// Gives every non-constant value of the function a unique tensor name: its own or that of its ONNX nodes. The names
 /// are deterministic.
 void nameEveryLayer(mlir::func::FuncOp function);

@@ -5,6 +5,7 @@
 #include "bmodel/properties.h"
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/OutputOrigin.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
@@ -147,6 +148,20 @@ void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report) {
       tensor->quant->axis = static_cast<int32_t>(axis);
     }
     tensor->quant->zero_points.assign(tensor->quant->scales.size(), quantized ? quantized->zeroPoint : 0);
+  }
+}
+
+std::vector<std::string> listOutputOrigins(func::FuncOp function) {
+  std::vector<std::string> found;
+  for (Value value : function.getBody().front().getTerminator()->getOperands()) {
+    found.push_back(top::findOutputOrigin(value).str());
+  }
+  return found;
+}
+
+void addOutputOrigins(bmodel::StageDefT &stage, ArrayRef<std::string> origins) {
+  for (auto [slot, origin] : llvm::zip_equal(stage.outputs, origins)) {
+    stage.tensors[slot]->computed_by = origin;
   }
 }
 

@@ -46,6 +46,12 @@ llvm::Error writeText(mlir::ModuleOp module, const std::string &path);
 /// Stores the scales and zero points of the model's integer tensors in the stage.
 void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report);
 
+/// Returns for each result of the Top function what findOutputOrigin() returns.
+std::vector<std::string> listOutputOrigins(mlir::func::FuncOp function);
+
+/// Records `origins`, which listOutputOrigins() returned, in the outputs of the stage.
+void addOutputOrigins(bmodel::StageDefT &stage, llvm::ArrayRef<std::string> origins);
+
 /// Records in the file whether all engines give the same bits: property `bit_equal` = "all", or one `bit_equal_except`
 /// for each node that makes them differ; nothing if the model does not promise equal bits.
 void addExactness(bmodel::ModelDefT &model, const std::optional<std::vector<std::string>> &exceptions);

@@ -276,11 +276,6 @@ void describeObserved(const codegen::DeployResult &result, llvm::json::Object &t
     logits[llvm::json::fixUTF8(output)] = llvm::json::fixUTF8(tensor);
   }
   told["logits"] = std::move(logits);
-  llvm::json::Array fixed;
-  for (const std::string &output : result.fixedOutputs) {
-    fixed.push_back(llvm::json::fixUTF8(output));
-  }
-  told["fixed_outputs"] = std::move(fixed);
 }
 
 llvm::Error Deployment::run() {

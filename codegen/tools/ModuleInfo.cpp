@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/OutputOrigin.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopOps.h"
 
@@ -45,19 +46,6 @@ static llvm::json::Object describe(Type type, StringAttr name, StringAttr prepro
     object["preprocess"] = llvm::json::fixUTF8(preprocess.getValue());
   }
   return object;
-}
-
-/// Returns true if all of `value` comes from sigmoid or softmax: numbers in 0..1 whose differences near both ends mean
-/// little.
-static bool isProbability(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (isa_and_nonnull<tessera::top::ReshapeOp, tessera::top::TransposeOp, tessera::top::SliceOp>(op)) {
-    return isProbability(op->getOperand(0));
-  }
-  if (isa_and_nonnull<tessera::top::ConcatOp>(op)) {
-    return llvm::all_of(op->getOperands(), isProbability);
-  }
-  return isa_and_nonnull<tessera::top::SigmoidOp, tessera::top::SoftmaxOp>(op);
 }
 
 llvm::Expected<Operation *> tessera::tool::findMain(ModuleOp module) {
@@ -100,8 +88,8 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module
   Operation *terminator = function.front().getTerminator();
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
     auto object = describe(type, function.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr), {});
-    if (isProbability(terminator->getOperand(i))) {
-      object["probability"] = true;
+    if (StringRef origin = tessera::top::findOutputOrigin(terminator->getOperand(i)); !origin.empty()) {
+      object["computed_by"] = origin;
     }
     if (auto axis = function.getResultAttrOfType<IntegerAttr>(i, tessera::top::kPaddedAxisAttr)) {
       object["padded_axis"] = axis.getInt();

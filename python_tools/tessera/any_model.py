@@ -2,7 +2,7 @@
 """A model in any of its forms: .bmodel (runtime), NAME_top.mlir (Top reference) or .onnx (onnxruntime)."""
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Callable, Mapping, Sequence
 
@@ -21,7 +21,8 @@ Runner = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 @dataclass(frozen=True)
 class AnyModel:
     """A model that can run. run: returns the outputs by name, or every named tensor if that was requested. assumed:
-    inputs whose open dims are taken to be 1. stage: description of the selected stage of a .bmodel with several."""
+    inputs whose open dims are taken to be 1. stage: description of the selected stage of a .bmodel with several.
+    origins: what computes some of the outputs (output_error.py), as far as the file says; an .onnx does not."""
 
     path: Path
     inputs: tuple[InputSpec, ...]
@@ -29,6 +30,7 @@ class AnyModel:
     run: Runner
     assumed: tuple[str, ...] = ()
     stage: str = ""
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     def preprocessed_like(self, other: "AnyModel") -> "AnyModel":
         """Returns the model with missing pre-processing taken from another model; an .onnx never carries its own."""
@@ -60,11 +62,15 @@ def open_model(
         run: Runner = net.run
         if every_tensor:
             run = net.run_every_tensor
-        return AnyModel(path, tuple(net.inputs), tuple(net.outputs), run, stage=net.stage)
+        return AnyModel(path, tuple(net.inputs), tuple(net.outputs), run, (), net.stage, net.origins)
     if path.suffix == ".mlir":
         top = top_model.open_top(path, report)
         return AnyModel(
-            path, top.inputs, top.outputs, lambda arrays: top_model.evaluate(top, arrays, report, every_tensor)
+            path,
+            top.inputs,
+            top.outputs,
+            lambda arrays: top_model.evaluate(top, arrays, report, every_tensor),
+            origins=top.origins,
         )
     if path.suffix == ".onnx":
         model = onnx_runner.OnnxModel(path, threads, every_tensor=every_tensor)

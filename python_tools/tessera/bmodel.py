@@ -78,6 +78,7 @@ class Net:
         )
         self.inputs = [_spec(tensor) for tensor in self._net.inputs]
         self.outputs = [_spec(tensor) for tensor in self._net.outputs]
+        self.origins = {t.name: t.computed_by for t in self._net.outputs if t.computed_by}
 
     def run(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Runs the model; returns the outputs by ONNX name, in new arrays. Quantised inputs and outputs are given as

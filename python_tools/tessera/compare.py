@@ -124,11 +124,6 @@ class Comparison:
         return [row for row in self.rows if not row.passed and row.excuse]
 
     @property
-    def broken(self) -> list[Row]:
-        """Rows that rounding cannot explain: different shapes, or NaN and infinity at different positions."""
-        return [row for row in self.failed if row.non_finite_differs or row.shape_differs]
-
-    @property
     def passed(self) -> bool:
         """True if at least one tensor was compared and all passed."""
         return bool(self.rows) and not self.failed

@@ -22,17 +22,22 @@ from .safetensors_io import round_bfloat16
 
 @dataclass(frozen=True)
 class TopModel:
-    """A Top model. inputs, outputs: in the order of the ONNX file, with fixed dims. probabilities: outputs that are
-    results of a sigmoid or softmax. narrow: types of float16 and bfloat16 tensors, which a target computes in float32.
+    """A Top model. inputs, outputs: in the order of the ONNX file, with fixed dims. origins: what computes some of the
+    outputs (output_error.py). narrow: types of float16 and bfloat16 tensors, which a target computes in float32.
     padded_axes: outputs whose size along this axis is known only at run time; they have the largest possible size
     (`pad`)."""
 
     path: Path
     inputs: tuple[InputSpec, ...]
     outputs: tuple[InputSpec, ...]
-    probabilities: frozenset[str] = frozenset()
+    origins: Mapping[str, str] = field(default_factory=dict)
     padded_axes: Mapping[str, int] = field(default_factory=dict)
     narrow: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def specs(self) -> tuple[InputSpec, ...]:
+        """Inputs and outputs."""
+        return self.inputs + self.outputs
 
     @property
     def weights(self) -> Path:
@@ -198,7 +203,7 @@ def _from_result(path: Path, result: Mapping[str, Any]) -> TopModel:
         path,
         tuple(map(_spec, inputs)),
         tuple(map(_spec, outputs)),
-        frozenset(str(entry["name"]) for entry in outputs if entry.get("probability")),
+        {str(entry["name"]): str(entry["computed_by"]) for entry in outputs if "computed_by" in entry},
         {str(entry["name"]): int(entry["padded_axis"]) for entry in outputs if "padded_axis" in entry},
         dict(result.get("narrow", {})),
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tessera.inputs import InputSpec
+from tessera.output_error import Meter
 from tessera.precision.target import why_cosine_misleads
 from tessera.tasks import agreement
 from tessera.tasks.answers import class_axis, count_same
@@ -29,7 +30,8 @@ class Table:
 
 
 def compare(golden: list[Arrays], got: list[Arrays]) -> dict[str, float]:
-    return agreement.score(Table(got), Table(golden), ({"x": np.array([i])} for i in range(len(golden))))
+    numbers = range(len(golden))
+    return agreement.score(Table(got), Table(golden), ((i, {"x": np.array([i])}) for i in numbers), Meter({}), numbers)
 
 
 def test_the_worst_output_counts() -> None:

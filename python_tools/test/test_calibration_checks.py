@@ -14,6 +14,7 @@ from tessera.calibration.dataset import Dataset, Sample
 from tessera.calibration.worker import digest
 from tessera.errors import TesseraError
 from tessera.inputs import InputSpec
+from tessera.output_error import SAMPLES, pick_samples
 from tessera.tasks.answers import mostly_alike, only_answer
 
 SPECS = [InputSpec("x", (1, 3), "float32")]
@@ -25,8 +26,6 @@ class Doubling:
     def run(self, arrays: Mapping[str, np.ndarray]) -> None:
         self.got = arrays["x"] * 2
 
-    sigmoids: frozenset[str] = frozenset()
-
     def outputs(self) -> dict[str, np.ndarray]:
         return {"y": self.got.copy()}
 
@@ -34,14 +33,15 @@ class Doubling:
 class Doubtless(Doubling):
     """Whose probabilities are all next to nothing."""
 
-    sigmoids = frozenset({"y"})
-
     def outputs(self) -> dict[str, np.ndarray]:
         return {"y": doubtless(self.got / 2)}
 
 
+LOGITS = np.linspace(16, 20, 24, dtype=np.float32)
+
+
 def doubtless(x: np.ndarray, more: float = 1.0) -> np.ndarray:
-    return np.exp(-more * x * np.float32([16, 18, 20]))
+    return np.exp(-more * x[:, :1] * LOGITS)
 
 
 def samples(count: int) -> tuple[Dataset, dict[int, str]]:
@@ -55,29 +55,27 @@ def saved(path: Path, count: int, model: Doubling = Doubling(), **told: object) 
     short = tuple(text[: tables.DIGEST_LENGTH] for text in digests.values())
     table = tables.Table("m", "h", "mse", count, "", (), sample_digests=short, **told)  # type: ignore[arg-type]
     table.save(path)
-    checks.save(path, dataset, digests, SPECS, model)  # type: ignore[arg-type]
+    checks.save(path, dataset, pick_samples(digests, SPECS), SPECS, model)  # type: ignore[arg-type]
     return table
 
 
 def test_several_samples_come_back_with_what_f32_makes_of_them(tmp_path: Path) -> None:
-    table = saved(tmp_path / "t.json", 10, max_error=0.02, output_error=0.5, same_answers=("y",))
+    table = saved(tmp_path / "t.json", 40, max_error=0.02, output_error=0.5, same_answers=("y",))
     assert tables.load(tmp_path / "t.json") == table
     kept = checks.load(tmp_path / "t.json", SPECS)
-    assert len(kept) == checks.SAMPLES and all(np.array_equal(y["y"], x["x"] * 2) for x, y, _ in kept)
-    assert checks.output_error(lambda x: {"y": x["x"] * 2}, kept, ()) == 0
-    assert checks.output_error(lambda x: {"y": x["x"] * 2.2}, kept, ()) == pytest.approx(0.1, rel=1e-5)
+    assert len(kept) == SAMPLES and all(np.array_equal(y["y"], x["x"] * 2) for x, y in kept)
+    assert checks.output_error(lambda x: {"y": x["x"] * 2}, kept, {}).error == 0
+    assert checks.output_error(lambda x: {"y": x["x"] * 2.2}, kept, {}).error == pytest.approx(0.1, rel=1e-5)
 
 
 def test_what_a_sigmoid_made_is_judged_by_what_it_read(tmp_path: Path) -> None:
-    """The results of the sigmoid range from 1e-7 to 1e-35. Logits that are 5 % larger have a measurable error,
-    and all zeros have more than twice this error."""
+    """The results of the sigmoid range from 1e-7 to 1e-35. Logits that are 5 % larger have a measurable error."""
     saved(tmp_path / "t.json", 4, Doubtless())
     kept = checks.load(tmp_path / "t.json", SPECS)
-    assert {check.sigmoids for check in kept} == {frozenset({"y"})}
-    assert checks.output_error(lambda x: {"y": doubtless(x["x"])}, kept, ("y",)) == 0
-    error = checks.output_error(lambda x: {"y": doubtless(x["x"], 1.05)}, kept, ("y",))
-    assert error == pytest.approx(0.05 * np.linalg.norm([16, 18, 20]) / np.linalg.norm([-2, 0, 2]), rel=0.01)
-    assert checks.output_error(lambda x: {"y": 0 * x["x"]}, kept, ("y",)) > 2 * error
+    assert checks.output_error(lambda x: {"y": doubtless(x["x"])}, kept, {"y": "sigmoid"}).error == 0
+    error = checks.output_error(lambda x: {"y": doubtless(x["x"], 1.05)}, kept, {"y": "sigmoid"}).error
+    assert error == pytest.approx(0.05 * np.linalg.norm(LOGITS) / np.linalg.norm(LOGITS - 18), rel=0.01)
+    assert checks.output_error(lambda x: {"y": doubtless(x["x"], 0)}, kept, {"y": "sigmoid"}).error > 2 * error
 
 
 def test_those_of_another_table_or_shape_are_no_checks(tmp_path: Path) -> None:
@@ -101,9 +99,13 @@ def test_edited_badly(tmp_path: Path, key: str, value: object) -> None:
 
 
 def test_more_than_the_stated_error_is_told_with_a_way_out() -> None:
-    assert checks.error_warning(0.05, 0.05, "INT8", "t.json") == ""
-    text = checks.error_warning(0.0712, 0.05, "INT8", "t.json")
-    assert "7.1%" in text and "5.0%" in text and "--calibration_table t.json --target" in text
+    assert checks.error_warning(0.05, 0.05, "INT8", "e", "t.json") == ""
+    text = checks.error_warning(0.0712, 0.05, "INT8", "relative error 7.12% on 16 samples", "t.json")
+    assert (
+        "relative error 7.12% on 16 samples" in text
+        and "5.0%" in text
+        and "--calibration_table t.json --target" in text
+    )
 
 
 def test_outputs_that_say_the_same_on_most_samples() -> None:

@@ -46,7 +46,7 @@ class Measuring:
                     thresholds = [way.scale * 127 for way in ways]
                     self.asked.update(thresholds)
                     result.errors[sample.number][source] = [
-                        np.array([[weight * abs(t - self.best[sample.number]), 1, 0, 1]]) for t in thresholds
+                        np.array([[weight * abs(t - self.best[sample.number]), 1]]) for t in thresholds
                     ]
             yield result
 

@@ -11,6 +11,7 @@ from tessera import safetensors_io
 from tessera.calibration.equalization import is_coarsened, will_learn
 from tessera.calibration.dataset import Dataset, Sample
 from tessera.calibration.observed import Observed
+from tessera.top_model import TopModel
 
 
 @pytest.mark.parametrize("coarse", [True, False])
@@ -45,4 +46,5 @@ def convolution(tmp_path: Path, coarse: bool, size: int = 8) -> Observed:
         ],
         "tensors": [{"name": "x", "shape": [1, 4, size, size], "source": "x", "integer": True}],
     }
-    return Observed(None, tmp_path / "o.bmodel", tmp_path / "w.safetensors", info)  # type: ignore[arg-type]
+    model = TopModel(tmp_path, (), ())
+    return Observed(model, tmp_path / "o.bmodel", tmp_path / "w.safetensors", info)

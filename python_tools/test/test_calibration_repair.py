@@ -163,7 +163,7 @@ def test_what_weights_leave_over_gets_second_products(repaired) -> None:
     found = repaired({"a'": 0.1, "b'": 0.001}, table, {"a": 400, "b": 600})
     assert (found.tensors, found.split) == ((), ("a'",)) and found.floor > 0.1 > 0.03 > found.after
     assert [e.weight_terms for e in found.table.tensors] == [None, None, 2, None]
-    assert repair.told(found).startswith("1 ops with a second product: output error 0.1")
+    assert repair.told(found, "relative error").startswith("1 ops with a second product: relative error 1")
 
 
 def test_where_16_bits_are_enough_there_is_no_second_product(repaired) -> None:
@@ -199,7 +199,7 @@ def test_where_16_bits_are_not_enough_f32_that_costs_little_is_bought(repaired) 
     table = table_of({"a": 0.9, "b": 0.5, "c": 0.01})
     found = repaired(0.001, table, {"a": 0, "b": 15, "c": 985}, stubborn={"a": 0.8, "b": 0.3})
     assert set(found.floats) == {"a", "b"} and found.tensors == () and found.after < 0.03 and found.floor > 0.8
-    assert "2 tensors in f32" in repair.told(found)
+    assert "2 tensors in f32" in repair.told(found, "relative error")
 
 
 def test_f32_is_bought_for_what_has_16_bits_already(repaired) -> None:

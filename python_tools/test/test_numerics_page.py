@@ -6,7 +6,8 @@ import ast
 import re
 from pathlib import Path
 
-from tessera import compare, tolerances, verdict
+from tessera import compare, output_error, tolerances, usability, verdict
+from tessera.cli.output_check import RANDOM
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "numerics.md").read_text()
@@ -36,6 +37,11 @@ def test_tolerances_of_every_precision() -> None:
 def test_what_is_broken_and_what_is_excused() -> None:
     assert compare.FLOAT32_FLOOR == 2**-22 and "at most 2^-22 (2.4e-7) passes" in WORDS
     assert f"below cosine {tolerances.LEAST_OUTPUT_COSINE:g} with the reference's" in WORDS
+    assert usability.FLIPPED == 0.5 and usability.FEW_FLIPPED == 2 and "more than half of its infinite" in WORDS
+    assert output_error.SAMPLES == 16 and "16 of the data set, evenly spread" in WORDS
+    assert output_error.MOST_BYTES == 128 << 20 and "need more than 128 MiB" in WORDS
+    assert output_error.FEW == 16 and "at most 16 sigmoids" in WORDS
+    assert RANDOM == 4 and "four such inputs" in WORDS
     assert verdict.UNCOVERED == 0.5 and "most half of those changes' norm" in WORDS
     assert f"at most {verdict.TIMES_NOISE:g} times (integers: once)" in WORDS
     assert (

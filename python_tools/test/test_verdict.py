@@ -8,7 +8,7 @@ from typing import Callable, Mapping
 import numpy as np
 import pytest
 
-from tessera import tolerances, verdict
+from tessera import tolerances, usability, verdict
 from tessera.compare import compare
 from tessera.onnx_facts import Freedom
 
@@ -120,21 +120,21 @@ def with_cosine(cosine: float) -> tuple[dict[str, np.ndarray], dict[str, np.ndar
 
 
 def test_a_quantised_model_is_broken_by_a_low_output() -> None:
-    assert verdict.unusable([with_cosine(0.49)]).startswith("output 'y' has cos 0.4900 with the reference, below")
-    assert not verdict.unusable([with_cosine(0.6)]) and not verdict.unusable([])
+    assert usability.unusable([with_cosine(0.49)]).startswith("output 'y' has cos 0.4900 with the reference, below")
+    assert not usability.unusable([with_cosine(0.6)]) and not usability.unusable([])
 
 
 def test_the_verdict_is_that_of_all_samples_together() -> None:
     low, high = with_cosine(0.2), with_cosine(0.9)
-    assert not verdict.unusable([low, high, high])
-    assert "cos 0.4333 with the reference over 3 samples" in verdict.unusable([low, low, high])
+    assert not usability.unusable([low, high, high])
+    assert "cos 0.4333 with the reference over 3 samples" in usability.unusable([low, low, high])
 
 
 def test_labels_and_what_is_not_finite_have_no_cosine() -> None:
     labels = {"label": np.array([0, 3])}, {"label": np.array([3, 0])}
-    assert not verdict.unusable([labels])
+    assert not usability.unusable([labels])
     masked = {"y": np.float32([1, -np.inf])}, {"y": np.float32([1, -np.inf])}
-    assert verdict.output_cosines([masked]) == {"y": 1.0}
+    assert usability.output_cosines([masked]) == {"y": 1.0}
 
 
 def test_perturbed_tensors_differ_by_little_and_keep_what_is_not_finite() -> None:
@@ -154,7 +154,7 @@ def test_a_mask_that_rounding_flips_is_excused_and_another_one_is_not() -> None:
     right, engine = run(network, x), run(network, x, rounding=2e-7)
     judge = verdict.Judge(lambda operands, only: run(network, x, operands), set(), False)
     comparison = compare(engine, right, tolerances.DEFAULT["F32"])
-    assert comparison.broken and not judge.excuse(comparison, [engine]) and comparison.passed
+    assert comparison.failed and not judge.excuse(comparison, [engine]) and comparison.passed
     engine["y"] = np.where(np.isinf(engine["y"]), np.float32(0), -np.inf).astype(np.float32)
     comparison = compare(engine, right, tolerances.DEFAULT["F32"])
     assert "'y' is wrong, computed" in judge.excuse(comparison, [engine]) and not comparison.passed

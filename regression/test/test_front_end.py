@@ -116,7 +116,7 @@ def test_spectra_get_f32_where_16_bits_are_not_enough(folder: Path) -> None:
 @pytest.mark.parametrize("chip", ["x86", "npu-base"])
 def test_the_default_keeps_the_answers(folder: Path, chip: str) -> None:
     result = deployed(folder, chip)
-    assert result["output_error"]["error"] < 0.05 and result["output_error"]["samples"] == 4
+    assert result["output_error"]["error"] < 0.05 and result["output_error"]["samples"] == 16
     told = result["model"]["quantization"]
     assert told["integer_products"] > 0.9 * told["products"]
     if chip == "x86":

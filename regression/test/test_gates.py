@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper, save
 from tessera.calibration import gates
 from tessera.calibration.choose import Choice
 from tessera.calibration.observed import Observed
-from tessera.calibration.output_error import relative
+from tessera.output_error import relative
 from tessera.calibration.thresholds import Range
 from tessera.calibration.worker import Worker
 from tessera.progress import Report

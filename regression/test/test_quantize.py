@@ -584,14 +584,13 @@ def test_what_bf16_loses_without_a_table_is_told(tmp_path: Path) -> None:
     for name, table in (("without", ()), ("with", ("--calibration_table", "t.json"))):
         flags = ("--mlir", "m_top.mlir", "--chip", "x86", "--quantize", "BF16", "--model", "m.bmodel", "--json", *table)
         told[name] = json.loads(check(run_tool("model_deploy", *flags, cwd=tmp_path)))
-    (warning,) = [text for text in told["without"]["warnings"] if "BF16 changes the outputs by" in text]
+    (warning,) = [text for text in told["without"]["warnings"] if "BF16 changes the outputs: relative error" in text]
     assert "run_calibration" in warning and told["without"]["output_error"]["error"] > 0.03
     assert told["with"]["output_error"]["error"] < 0.003
 
 
 @pytest.mark.parametrize("quantize", ("BF16", "INT8"))
-def test_outputs_of_integers_have_no_error(quantize: str, tmp_path: Path) -> None:
-    """Nothing that is measured as a share of floats; the document stays one of JSON."""
+def test_the_error_of_integers_is_the_share_that_differs(quantize: str, tmp_path: Path) -> None:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("ArgMax", ["m"], ["y"], axis=1)]
     constants = [numpy_helper.from_array(np.eye(16, dtype=np.float32), "w")]
     save(tmp_path / "m.onnx", nodes, [tensor("x", [4, 16])], [tensor("y", [4, 1], TensorProto.INT64)], constants)
@@ -611,4 +610,4 @@ def test_outputs_of_integers_have_no_error(quantize: str, tmp_path: Path) -> Non
         check(run_tool("run_calibration", "m_top.mlir", "--dataset", "samples.npz", "-o", "t.json", cwd=tmp_path))
         flags += ("--calibration_table", "t.json")
     told = json.loads(check(run_tool("model_deploy", *flags, cwd=tmp_path)))
-    assert told.get("output_error", {"error": None})["error"] is None
+    assert told["output_error"]["name"] == "share of different integers" and told["output_error"]["error"] < 0.1

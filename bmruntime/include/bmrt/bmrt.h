@@ -123,6 +123,10 @@ BMRT_API const char *bmrt_dtype_name(bmrt_dtype_t dtype);
 /* Returns the |index|-th ONNX tensor whose values |info| describes; NULL beyond onnx_name_count. */
 BMRT_API const char *bmrt_tensor_onnx_name(const bmrt_tensor_info_t *info, uint32_t index);
 
+/* Returns "sigmoid" or "softmax" if that op computes all elements of the output that |info| describes, "none" if no op
+ * does (a constant, or an input), and NULL if other ops do, or the file does not say. */
+BMRT_API const char *bmrt_tensor_computed_by(const bmrt_tensor_info_t *info);
+
 /* Returns the bytes of the tensor in row-major order, i.e. of prod(shape) elements. */
 BMRT_API uint64_t bmrt_tensor_row_major_bytes(const bmrt_tensor_info_t *info);
 

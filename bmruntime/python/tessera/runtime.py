@@ -47,6 +47,8 @@ class TensorInfo:
     axis: int | None
     preprocess: dict[str, Any] | None
     """The record of the model's pre-processing."""
+    computed_by: str | None = None
+    """Outputs: "sigmoid" or "softmax" if that op computes all elements, "none" if no op does."""
 
 
 @dataclass(frozen=True)
@@ -522,6 +524,7 @@ def _tensor_info(info: dict[str, Any]) -> TensorInfo:
         zero_point=zero_point,
         axis=None if info["axis"] < 0 else info["axis"],
         preprocess=_parse_record(info["name"], info["preprocess"]) if info["preprocess"] else None,
+        computed_by=info["computed_by"],
     )
 
 

@@ -80,6 +80,11 @@ extern "C" const char *bmrt_tensor_onnx_name(const bmrt_tensor_info_t *info, uin
              : nullptr;
 }
 
+extern "C" const char *bmrt_tensor_computed_by(const bmrt_tensor_info_t *info) {
+  const flatbuffers::String *op = info ? static_cast<const TensorDef *>(info->def)->computed_by() : nullptr;
+  return op ? op->c_str() : nullptr;
+}
+
 extern "C" uint64_t bmrt_tensor_row_major_bytes(const bmrt_tensor_info_t *info) {
   uint64_t bytes = 0;
   return info && info->rank <= BMRT_MAX_RANK &&

@@ -6,7 +6,6 @@ The deployed model itself runs on them, so the check does not need to evaluate a
 """
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Callable, Collection, Mapping, NamedTuple, Sequence
 
@@ -15,14 +14,11 @@ import numpy as np
 from ..errors import TesseraError
 from ..files import load_npz, save_npz
 from ..inputs import InputSpec, check_inputs
+from ..output_error import Meter, Origins, OutputError
 from . import table as tables
-from .dataset import Dataset, readable, spread
-from .output_error import relative, squares
+from .dataset import Dataset, readable
 from .worker import Worker, digest
 
-SAMPLES = 4
-MOST_BYTES = 32 << 20
-"""Of all samples together; fewer are saved if they are large."""
 MAX_ERROR = 0.03
 """Output error up to which no warning is given."""
 
@@ -30,36 +26,27 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class Check(NamedTuple):
-    """Inputs and outputs of a sample, by name. sigmoids: the outputs that are results of a sigmoid."""
+    """Inputs and outputs of a sample, by name."""
 
     inputs: Arrays
     outputs: Arrays
-    sigmoids: frozenset[str] = frozenset()
 
 
 def checks_path(table: str | Path) -> Path:
     return Path(table).with_name(f"{Path(table).stem}_checks.npz")
 
 
-def save(path: str | Path, dataset: Dataset, used: Collection[int], specs: Sequence[InputSpec], worker: Worker) -> None:
-    """Writes some of the samples numbered in `used` beside the table `path`. worker: holds the f32 model."""
-    numbers = sorted(used)
-    wanted = [numbers[i] for i in spread(len(numbers), SAMPLES)]
+def save(
+    path: str | Path, dataset: Dataset, numbers: Collection[int], specs: Sequence[InputSpec], worker: Worker
+) -> None:
+    """Writes the samples `numbers`, on which errors are measured, beside the table `path`. worker: holds the f32
+    model."""
     kept: dict[str, list[np.ndarray]] = {}
-    size = 0
-    for _, arrays in readable(dataset, wanted, specs):
+    for _, arrays in readable(dataset, numbers, specs):
         worker.run(arrays)
-        marks = {name: np.empty(0, np.float32) for name in worker.sigmoids}
-        named = {
-            f"{kind}:{name}": array
-            for kind, each in (("input", arrays), ("output", worker.outputs()), ("sigmoid", marks))
-            for name, array in each.items()
-        }
-        size += sum(array.nbytes for array in named.values())
-        if size > MOST_BYTES:
-            break
-        for name, array in named.items():
-            kept.setdefault(name, []).append(array)
+        for kind, named in (("input", arrays), ("output", worker.outputs())):
+            for name, array in named.items():
+                kept.setdefault(f"{kind}:{name}", []).append(array)
     if kept:
         save_npz(checks_path(path), {name: np.stack(arrays) for name, arrays in kept.items()})
 
@@ -71,36 +58,35 @@ def load(path: str | Path, specs: Sequence[InputSpec]) -> list[Check]:
         return []
     try:
         arrays = load_npz(beside)
-        inputs, outputs, marks = (
+        inputs, outputs = (
             {name.removeprefix(kind): array for name, array in arrays.items() if name.startswith(kind)}
-            for kind in ("input:", "output:", "sigmoid:")
+            for kind in ("input:", "output:")
         )
         found: list[Check] = []
         for i in range(min(map(len, arrays.values()))):
             given = check_inputs({name: array[i] for name, array in inputs.items()}, specs, str(beside))
             if digest(given, specs)[: tables.DIGEST_LENGTH] in digests:
-                found.append(Check(given, {name: array[i] for name, array in outputs.items()}, frozenset(marks)))
+                found.append(Check(given, {name: array[i] for name, array in outputs.items()}))
         return found
     except (TesseraError, ValueError, TypeError):  # from another table, with other shapes, or unreadable
         return []
 
 
-def output_error(run: Callable[[Arrays], Arrays], checks: Sequence[Check], probabilities: Collection[str]) -> float:
-    """Returns the relative error (output_error.py) of the outputs that `run` computes from the checks' inputs."""
-    found = []
+def output_error(run: Callable[[Arrays], Arrays], checks: Sequence[Check], origins: Origins) -> OutputError:
+    """Returns the error of the outputs that `run` computes from the checks' inputs."""
+    meter = Meter(origins)
     for check in checks:
-        got = run(check.inputs)
-        shown = {name: array for name, array in check.outputs.items() if name in got and got[name].shape == array.shape}
-        found.append(squares(shown, got, probabilities, check.sigmoids))
-    return math.sqrt(relative(found)) if found and found[0].size else math.nan
+        meter.add(check.outputs, run(check.inputs))
+    return meter.result()
 
 
-def error_warning(error: float, limit: float, what: str, table: str) -> str:
-    """Returns the warning about a model `what` whose outputs differ by `error`; "" if that is at most `limit`."""
+def error_warning(error: float, limit: float, what: str, measured: str, table: str) -> str:
+    """Returns the warning about a model `what` whose outputs differ by `error`; "" if that is at most `limit`.
+    measured: the error for people, with its name and the number of samples."""
     if error <= limit:
         return ""
     return (
-        f"{what} changes the outputs by {error:.1%} (relative, root mean square; --max_error allows {limit:.1%}). "
+        f"{what} changes the outputs: {measured}; --max_error allows {limit:.1%}. "
         "Measure the effect with 'tessera accuracy'. Lower the error with run_calibration --max_error, at any cost in "
         "speed, or let Tessera find the ops that need more than 8 bits: model_deploy "
         f"--calibration_table {table} --target 'agree>=99' (or 'sqnr>=30', 'drop<=0.5') --data SAMPLES"

@@ -11,10 +11,10 @@ import numpy as np
 
 from tessera import _calibration
 
+from ..output_error import relative
 from .dataset import Dataset, spread
 from .distribution import Distribution
 from .engine import Engine, Task
-from .output_error import relative
 from .thresholds import METHODS, Range, asymmetric_pays, asymmetric_quant, find_range, squared_error, symmetric_quant
 from .worker import Candidate
 

@@ -12,12 +12,13 @@ import numpy as np
 
 from .. import safetensors_io
 from ..errors import TesseraError
+from ..output_error import pick_samples
 from ..progress import Report
 from .choose import EXACT_ENOUGH, choice_by
 from .collect import State
 from .dataset import Dataset, Unreadable, spread
 from .distribution import Distribution
-from .learn import is_worth_it, pick, read_products, share_of, to_round, tried
+from .learn import is_worth_it, pick, read_products, share_of, to_round
 from .observed import Observed
 from .rounding import is_exact
 from .table import Table, entries_of
@@ -127,7 +128,7 @@ def _try(
 def will_learn(observed: Observed, dataset: Dataset) -> bool:
     """Returns true if the samples will choose the weights, which is the default except for long sums on few samples."""
     numbers = [sample.number for sample in dataset.samples()]
-    count = pick(dataset, numbers, tried(numbers))[1]
+    count = pick(dataset, numbers, pick_samples(numbers, observed.model.specs))[1]
     products = read_products(observed.info["products"], observed.weights)
     return is_worth_it(to_round(products, observed.shape_of, count, "INT8"), products)
 

@@ -24,8 +24,6 @@ from .worker import Job, opened
 
 SAMPLES = 16
 """Most samples used; with all positions of each there are enough rows."""
-TRIALS = 16
-"""Number of samples on which output errors are compared."""
 WORTH_ROUNDING = 0.1
 """Least share of the weights for which auto looks for better roundings."""
 BUDGET = 128 << 20
@@ -156,12 +154,6 @@ def keep(samples: Iterator[Sample], specs: Sequence[InputSpec]) -> list[Sample]:
         with contextlib.suppress(Unreadable):
             kept.append(replace(sample, files=(), arrays=sample.load(specs)))
     return kept
-
-
-def tried(numbers: Sequence[int]) -> set[int]:
-    """Returns the samples on which output errors are compared."""
-    ordered = sorted(numbers)
-    return {ordered[i] for i in spread(len(ordered), TRIALS)}
 
 
 def save(path: Path, table: Table, weights: Mapping[str, Rounded], factors: Mapping[str, np.ndarray]) -> Table:

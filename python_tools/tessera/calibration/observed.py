@@ -49,9 +49,8 @@ class Observed:
             str(self.bmodel),
             self.model.inputs,
             tuple(self.sources),
-            self.model.probabilities,
+            tuple(self.model.origins.items()),
             self.logits,
-            fixed=frozenset(map(str, self.info["fixed_outputs"])),
         )
 
     @property

@@ -16,9 +16,9 @@ from typing import Collection, Mapping, Sequence
 
 import numpy as np
 
+from ..output_error import relative
 from .dataset import Dataset, readable, spread
 from .observed import Observed
-from .output_error import relative
 from .products import Product
 from .speed import Forms, Speed
 from .table import Entry, Table
@@ -349,14 +349,14 @@ def _worth(remedies: Sequence[Remedy], left: float, wanted: float, budget: Cost)
     return Chosen(tuple(chosen), budget)
 
 
-def told(found: Repaired) -> str:
+def told(found: Repaired, error_name: str) -> str:
     """Describes the repairs to the user; "" if there are none."""
     if not (found.tensors or found.floats or found.split) or math.isclose(found.before, found.after):
         return ""
     done = [f"{len(found.tensors)} tensors in 16 bits"] if found.tensors else []
     done += [f"{len(found.floats)} tensors in f32"] if found.floats else []
     done += [f"{len(found.split)} ops with a second product"] if found.split else []
-    text = f"{', '.join(done)}: output error {found.before:.4f} without, {found.after:.4f} with"
+    text = f"{', '.join(done)}: {error_name} {found.before:.2%} without, {found.after:.2%} with"
     if found.chip:
         text += f"; multiplications take {found.time_before:.0%} of f32's time without, {found.time:.0%} with"
     if found.added:

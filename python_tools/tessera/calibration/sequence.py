@@ -16,9 +16,9 @@ import numpy as np
 
 from .. import safetensors_io
 from ..background import each
+from ..output_error import relative
 from .dataset import Sample, Unreadable
 from .observed import Observed
-from .output_error import relative
 from .products import Lack, Product, Statistics, bytes_of
 from .rounding import Rounded, round_alone
 from .worker import Job, Worker, opened

@@ -18,11 +18,11 @@ import numpy as np
 from .. import top_model
 from ..bmodel import Net
 from ..compile_driver import side_by_side
+from ..output_error import judged, relative, squares_between
 from ..progress import Report
 from ..top_model import TopModel
 from .dataset import Dataset, readable
 from .learn import save
-from .output_error import judged, relative, squares_between
 from .rounding import Rounded
 from .table import Table
 from .worker import Form, Job, Worker, opened
@@ -144,12 +144,13 @@ class Trial:
         """Returns each model's error on the samples `numbers`; runs it only on new samples."""
         golden = self.golden if self._simulated and self.golden else None
         golden = golden or Golden(job if self._simulated else replace(job, logits=()))
+        origins = dict(job.origins)
         left = {n for n in numbers if any(n not in one.squares for one in models)}
         for number, arrays in readable(dataset, left, job.specs) if left else ():
             wanted = golden.of(number, arrays)
             for one in models:
                 if number not in one.squares:
-                    one.squares[number] = squares_between(wanted, one.run(arrays), job.probabilities)
+                    one.squares[number] = squares_between(wanted, one.run(arrays), origins)
         found = [[one.squares[n] for n in sorted(numbers) if n in one.squares] for one in models]
         errors = (math.sqrt(relative(squares)) for squares in found)
         return [Tried(error, one.narrow, one.wide, one.attention) for error, one in zip(errors, models)]
@@ -169,7 +170,7 @@ class Trial:
 
     def _open(self, job: Job, name: str, way: Way) -> Opened:
         net = Net(self._deploy(name, way)[0])
-        return Opened(lambda arrays: judged(net.run(arrays), job.probabilities), {})
+        return Opened(lambda arrays: judged(net.run(arrays), dict(job.origins)), {})
 
     def _simulate(self, job: Job, name: str, way: Way) -> Opened:
         simulated = self.golden.simulated if self.golden else Simulated()

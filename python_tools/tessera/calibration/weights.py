@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Callable, Collection, Iterator, Mapping, Sequence
 
 from ..errors import TesseraError
+from ..output_error import pick_samples
 from . import learn, sequence
 from .choose import Choice
 from .dataset import Dataset, Sample, spread
@@ -76,7 +77,7 @@ def choose(
 ) -> Found:
     """Chooses weights by the samples for the ranges `choices`, which `table` holds; with auto only if they lower the
     error."""
-    tried = learn.tried(request.numbers)
+    tried = pick_samples(request.numbers, request.observed.model.specs)
     samples, count = learn.pick(request.dataset, request.numbers, tried)
     products = learn.read_products(request.observed.info["products"], request.observed.weights)
     to_round = learn.to_round(products, request.observed.shape_of, count, request.precision)

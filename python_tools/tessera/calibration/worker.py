@@ -19,25 +19,24 @@ from ..bmodel import told
 from ..errors import TesseraError
 from ..files import scratch_folder
 from ..inputs import InputSpec
+from ..output_error import NONE, judged, limited, squares_between
 from ..tasks.answers import only_answer
 from .dataset import Sample, Unreadable
-from .output_error import judged, squares_between
 
 
 @dataclass(frozen=True)
 class Job:
     """Everything a worker needs. model: path of the .bmodel, or its bytes for a worker without access to the path.
-    probabilities: outputs that are probabilities, see output_error.py. logits: for some of these, the sources of their
-    sigmoids' inputs. fixed: outputs that no op computes, which are not judged. stretches: where errors are measured.
-    loud: sources whose errors are always measured at the outputs."""
+    origins: what computes some of the outputs (output_error.py). logits: for some of these, the sources of their
+    sigmoids' inputs. stretches: where errors are measured. loud: sources whose errors are always measured at the
+    outputs."""
 
     key: str
     model: "str | bytes"
     specs: tuple[InputSpec, ...]
     sources: tuple[str, ...]
-    probabilities: frozenset[str] = frozenset()
+    origins: tuple[tuple[str, str], ...] = ()
     logits: tuple[tuple[str, str], ...] = ()
-    fixed: frozenset[str] = frozenset()
     stretches: "tuple[Stretch, ...]" = ()
     loud: frozenset[str] = frozenset()
 
@@ -101,7 +100,7 @@ _open_workers: dict[tuple, "Worker"] = {}
 
 def opened(job: Job) -> "Worker":
     """Returns a worker with the model open, reusing one of this process's most recent workers and its memory."""
-    key = job.key, job.probabilities, job.logits
+    key = job.key, job.origins, job.logits
     worker = _open_workers.pop(key, None)
     while not worker and len(_open_workers) >= MOST_OPEN:
         del _open_workers[next(iter(_open_workers))]
@@ -225,8 +224,7 @@ class Worker:
                 self._probe = runtime.load(job.model, trust=True).net().probe()
         except self._error as error:
             raise told(error, "a worker failed to open the compiled model") from error
-        self._sources, self._probabilities, self._logits = job.sources, job.probabilities, dict(job.logits)
-        self._fixed = job.fixed
+        self._sources, self._origins, self._logits = job.sources, dict(job.origins), dict(job.logits)
         self._inputs = {spec.name for spec in job.specs}
         self._places: dict = {}
         self._bytes = np.empty(0, np.uint8)
@@ -278,27 +276,25 @@ class Worker:
         """Returns a tensor of the last run in its shape, in row-major order."""
         return self._probe.input(source) if source in self._inputs else self._probe.row_major(self._places[source])
 
-    @property
-    def sigmoids(self) -> frozenset[str]:
-        """The outputs that are results of a sigmoid."""
-        return frozenset(self._logits)
-
     def outputs(self) -> dict[str, np.ndarray]:
         """Returns copies of the outputs that an op computes and that have elements."""
-        return {n: a for n, a in self._probe.outputs().items() if n not in self._fixed and a.size}
+        return {n: a for n, a in self._probe.outputs().items() if self._origins.get(n) != NONE and a.size}
 
     def judged(self) -> dict[str, np.ndarray]:
-        """Returns the outputs of the last run in the form in which errors are measured (output_error.py). For results
-        of a sigmoid these are the sigmoid's inputs."""
+        """Returns the outputs of the last run in the form in which errors are measured (output_error.py). Results of a
+        sigmoid are measured by its inputs, which have more digits."""
         outputs = self.outputs()
-        logits = {name: self.array(source) for name, source in self._logits.items() if name in outputs}
-        return {**judged({n: a for n, a in outputs.items() if n not in logits}, self._probabilities), **logits}
+        logits = {
+            name: limited(self.array(source), "sigmoid") for name, source in self._logits.items() if name in outputs
+        }
+        origins = {name: origin for name, origin in self._origins.items() if name not in logits}
+        return judged({**outputs, **logits}, origins)
 
     def answers(self) -> dict[str, int | None]:
         """Returns, for outputs that hold probabilities, the single answer in the last run (answers.py)."""
-        if not self._probabilities:
+        if not set(self._origins.values()) - {NONE}:
             return {}
-        return {name: only_answer(array) for name, array in self.outputs().items() if name in self._probabilities}
+        return {name: only_answer(array) for name, array in self.outputs().items() if name in self._origins}
 
     def measure(
         self,
@@ -323,7 +319,7 @@ class Worker:
         for source, ways in sorted(question, key=lambda candidate: -self._step(candidate[0])):
             data = self._data(source)
             if data.dtype != np.float32:
-                found[source] = [squares_between(golden, golden, self._probabilities)] * len(ways)
+                found[source] = [squares_between(golden, golden, self._origins)] * len(ways)
                 continue
             found[source] = []
             saved, gate = self._room(data.size, data.dtype), None if source in loud else gates.get(source)
@@ -375,7 +371,7 @@ class Worker:
             self._probe.run_steps(self._step(source) + 1, self._step(gate.source) + 1)
             return gate.squares(self._data(gate.source))
         self._probe.run_steps(self._step(source) + 1)
-        return squares_between(golden, self.judged(), self._probabilities)
+        return squares_between(golden, self.judged(), self._origins)
 
     def _gates(
         self,
@@ -437,7 +433,7 @@ class Worker:
                 squares = _Gate(stretch.beyond, wanted[stretch.beyond], behind).squares(self._data(stretch.beyond))
             else:
                 self._probe.run_steps(end)
-                squares = squares_between(golden, self.judged(), self._probabilities)
+                squares = squares_between(golden, self.judged(), self._origins)
             if noise > 0 and np.isfinite(squares).all():
                 squares[:, 0] /= noise
                 found[gate] = squares
@@ -474,7 +470,7 @@ class Worker:
                 noise = random.normal(scale=power[source] ** 0.5, size=data.shape).astype(np.float32)
                 data += np.where(data == 0, np.float32(0), noise)  # zeros of a rectifier or padding remain
                 self._probe.run_steps(self._step(source) + 1)
-                found[source] = squares_between(golden, self.judged(), self._probabilities)
+                found[source] = squares_between(golden, self.judged(), self._origins)
                 data[:] = saved
         return found
 

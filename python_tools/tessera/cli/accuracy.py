@@ -114,7 +114,13 @@ def work(context: Context) -> None:
         {"file": str(model.path), "figures": row, "drop_points": loss.points}
         for model, row, loss in zip(models, rows, losses)
     ]
+    for entry, model in zip(context.result["models"], models):
+        if model.path in scorer.errors:
+            entry["output_error"] = scorer.errors[model.path].as_dict()
     report.say(_table(models, rows, figure, losses))
+    for model in models[1:]:
+        if model.path in scorer.errors:
+            report.say(f"{model.path.name} against {models[0].path.name}: {scorer.errors[model.path]}")
     for model, loss in zip(models[1:], losses[1:]):
         if text := serious_warning(str(model.path), loss, figure):
             report.warn(text)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
 import time
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 from .. import advice, bmodel, compare, exactness, inputs, layers, npu_perf, partition, safetensors_io, stages
 from .. import tolerances, top_model, verdict
 from ..background import Background
-from ..calibration import checks, sample
+from ..calibration import sample
 from ..calibration import table as tables
 from ..compile_driver import beside
 from ..errors import ExitCode, TesseraError, usage_error
@@ -29,15 +28,13 @@ from ..targets import targets
 from ..top_model import TopModel
 from . import precision, tune
 from .common import Context, run_command
+from .output_check import Tested, judge, measure_outputs, warn_by_table
 from .deploy_arguments import NAME, parse, refuse_unsupported
 from .single_check import check_each_op
 from .wide_input import check_wide_input
 
 OPS_SHOWN = 8
 LONGEST_SECOND_RUN = 10.0  # seconds; no second run if the first one with its comparison took longer
-NARROW = ("BF16", "F16")
-MOST_SIMULATED = 100e6
-"""Number of multiplications up to which an NPU's simulator runs all samples of the check, as other chips do."""
 
 
 def work(context: Context) -> None:
@@ -54,7 +51,7 @@ def work(context: Context) -> None:
             setattr(args, flag, str(context.outputs.path(getattr(args, flag))))
     several = len(args.mlirs) > 1
     report.total = (
-        (2 if args.skip_validation else 6 if args.calibration_table else 5) * len(args.mlirs)
+        (2 if args.skip_validation else 5 if args.quantize == "F32" else 6) * len(args.mlirs)
         + (2 if args.target else 0)
         + several
         + bool(args.tune)
@@ -127,7 +124,7 @@ def _deploy(context: Context, output: Path, tolerance: compare.Tolerance) -> Tes
             context, model, _compiler_flags(args, ("cache_dir", "jobs", "calibration_table"))
         )
     if args.calibration_table and not args.target:
-        _warn_by_table(context)
+        warn_by_table(context, model)
     with scratch_folder() as folder, _reference_meanwhile(context, model) as reference:
         _compile(context, model, output, _tune(context, model, folder) if args.tune else None)
         if args.skip_validation:
@@ -208,19 +205,22 @@ def _compile(context: Context, model: TopModel, output: Path, plan: Mapping[str,
             report.warn(text)
 
 
-def _deploy_flags(args: argparse.Namespace) -> list[str]:
-    """Returns all flags that determine the model, except a plan."""
-    names = ("cache_dir", "jobs", "group_size", "calibration_table", "quantize_table", "requantize", "opt")
-    extra = _compiler_flags(args, names)
-    for change in args.chip_set:
-        extra += ["--chip-set", change]
-    extra += (
-        ["--tf32"] * args.tf32
-        + ["--strict"] * args.strict
-        + (["--host-chip", args.host_chip] if args.host_chip else [])
+def _quantisation_flags(args: argparse.Namespace) -> list[str]:
+    """Returns all flags that determine what a model computes on any chip."""
+    extra = _compiler_flags(
+        args, ("cache_dir", "jobs", "group_size", "calibration_table", "quantize_table", "requantize")
     )
     extra += ["--pixels", args.fuse_preprocess] if args.fuse_preprocess else []
     return extra + ["--quant-input"] * args.quant_input + ["--quant-output"] * args.quant_output
+
+
+def _deploy_flags(args: argparse.Namespace) -> list[str]:
+    """Returns all flags that determine the model, except a plan."""
+    extra = _quantisation_flags(args) + _compiler_flags(args, ("opt",))
+    for change in args.chip_set:
+        extra += ["--chip-set", change]
+    extra += ["--tf32"] * args.tf32 + ["--strict"] * args.strict
+    return extra + (["--host-chip", args.host_chip] if args.host_chip else [])
 
 
 Reference = tuple[dict[str, np.ndarray], str, Background[safetensors_io.MappedTensors]]
@@ -354,17 +354,19 @@ def _check(
             context, model, arrays, comparison, run_net, others, rerun=lambda: _rerun(model, net, given)
         )
     context.result["comparison"] = comparison.as_dict()
-    strict = args.quantize == "F32" or args.tolerance or comparison.broken
+    strict = args.quantize == "F32" or bool(args.tolerance)
     context.report.say(
         compare.format_table(comparison, None if args.compare_all else 10, "FAIL" if strict else "below")
     )
     if targets().is_npu(args.chip) and (args.compare_all or args.layers):
         _look_at_layers(context, model, net, given)
-    if args.quantize in NARROW and not args.calibration_table:
-        _check_narrow(context, model, outputs, reference, what)
     wanted = {spec.name: reference[spec.name] for spec in model.outputs}
-    samples = [(wanted, outputs), *_check_outputs(context, model, net)]
-    _judge(context, comparison, samples, tolerance, bool(strict), reason)
+
+    def evaluate(given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        return top_model.evaluate(model, _as_top_inputs(model, net, given), context.report)
+
+    tested = Tested(model, net, given, wanted, outputs, what, evaluate, _quantisation_flags(args))
+    judge(context, comparison, measure_outputs(context, tested), tolerance, strict, reason)
     shows_inner = len(comparison.rows) > len(outputs) or 2 * len(comparison.rows) >= len(reference)
     if args.quantize == "F32" and not args.tf32 and shows_inner and seconds <= LONGEST_SECOND_RUN:
         _check_wide_input(context, model, net)
@@ -448,116 +450,6 @@ def _compared(
             compare.add_own_errors(comparison, own.result(), reference)
         step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"
     return comparison
-
-
-def _note_output_error(context: Context, samples: int, error: float) -> None:
-    """Records the output error; NaN, for a model without float outputs, becomes null in JSON."""
-    context.result["output_error"] = {"samples": samples, "error": error if math.isfinite(error) else None}
-
-
-def _check_narrow(
-    context: Context, model: TopModel, outputs: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray], what: str
-) -> None:
-    """Warns if 16-bit floats alone change the outputs too much; a calibration table shows where they are too coarse."""
-    quantize = context.args.quantize
-    wanted = {spec.name: reference[spec.name] for spec in model.outputs if spec.name in outputs}
-    error = checks.output_error(lambda _: outputs, [checks.Check({}, wanted)], model.probabilities)
-    _note_output_error(context, 1, error)
-    if error > checks.MAX_ERROR:
-        kept = "for which bf16 is too coarse" if quantize == "BF16" else "beyond the range of f16"
-        context.report.warn(
-            f"{quantize} changes the outputs by {error:.1%} (relative, root mean square) on one input, {what}. Measure "
-            "the effect with 'tessera accuracy'. With a --calibration_table from run_calibration, results "
-            f"{kept} stay in f32"
-        )
-
-
-def _check_outputs(context: Context, model: TopModel, net: bmodel.Net) -> list[tuple[checks.Arrays, checks.Arrays]]:
-    """Compares the outputs on several calibration samples with f32's, and returns both; warns if the error exceeds the
-    table's limit. Models with other input or output types are not compared."""
-    args, report = context.args, context.report
-    kept = checks.load(args.calibration_table, net.inputs) if args.calibration_table else []
-    products = context.result["model"].get("quantization", {}).get("products", 0)
-    if targets().is_npu(args.chip) and products > MOST_SIMULATED:
-        kept = kept[:1]
-    types = {spec.name: (spec.shape, spec.dtype) for spec in model.outputs}
-    if not kept or {spec.name: (spec.shape, spec.dtype) for spec in net.outputs} != types:
-        return []
-    found: list[checks.Arrays] = []
-
-    def run(arrays: checks.Arrays) -> checks.Arrays:
-        found.append(net.run(arrays))
-        return found[-1]
-
-    with report.step("outputs on calibration samples") as step:
-        error = checks.output_error(run, kept, model.probabilities)
-        told = "integers" if math.isnan(error) else f"{error:.2%} from f32's"
-        step.note = f"{len(kept)} samples, {told}"
-    _note_output_error(context, len(kept), error)
-    table = tables.load(args.calibration_table)
-    limit = checks.MAX_ERROR if table.max_error is None else table.max_error
-    if text := checks.error_warning(error, limit, args.quantize, args.calibration_table):
-        report.warn(text)
-    return [(check.outputs, got) for check, got in zip(kept, found)]
-
-
-def _warn_by_table(context: Context) -> None:
-    """Warns about calibration's findings, which hold whether or not the model can run here."""
-    args, warn = context.args, context.report.warn
-    table = tables.load(args.calibration_table)
-    if text := checks.answers_warning(table.same_answers):
-        warn(text)
-    as_measured = args.quantize == "INT8" and not args.quantize_table
-    if not as_measured or not args.skip_validation or table.output_error is None or table.max_error is None:
-        return
-    if text := checks.error_warning(table.output_error, table.max_error, args.quantize, args.calibration_table):
-        warn(text)
-
-
-def _judge(
-    context: Context,
-    comparison: compare.Comparison,
-    samples: Sequence[tuple[checks.Arrays, checks.Arrays]],
-    tolerance: compare.Tolerance,
-    strict: bool,
-    reason: str,
-) -> None:
-    """Raises TesseraError (exit code 3) unless the model is good enough. If not `strict`, its outputs decide
-    (`samples`, as for verdict.unusable), and tensors outside the tolerance are only a warning."""
-    args, report = context.args, context.report
-    if comparison.missing:
-        report.say(
-            f"{len(comparison.missing)} tensors of the reference are inside fused steps and not visible separately"
-        )
-    if strict:
-        comparison.require_passed(f"{args.model} against the Top reference", list(samples[0][0]), reason)
-        return
-    comparison.require_rows(f"{args.model} against the Top reference")
-    broken = verdict.unusable(samples)
-    if broken and not (args.accept_loss or args.target):
-        raise TesseraError(
-            f"{args.model} is not usable: {broken}",
-            ExitCode.ACCURACY,
-            details=_worst_tensors(comparison),
-            hint="pass --test_input data like the calibration's; find the first bad op by the own errors above, and "
-            "keep such ops in float (--quantize_table) or search with --target; --accept_loss makes this a warning",
-        )
-    if comparison.failed:
-        report.warn(
-            f"{len(comparison.failed)} of {len(comparison.rows)} tensors are outside {tolerance}; measure the effect "
-            "with 'tessera accuracy', or make it an error with --tolerance"
-        )
-
-
-def _worst_tensors(comparison: compare.Comparison) -> list[str]:
-    """Describes the tensor that is furthest off, to explain a broken model."""
-    if not comparison.failed:
-        return []
-    worst = comparison.failed[0]
-    return [
-        f"{len(comparison.failed)} of {len(comparison.rows)} visible tensors are outside {comparison.tolerance}; the "
-        f"worst is '{worst.name}': {compare.describe(worst)}"
-    ]
 
 
 def _tell_advice(context: Context, told: Mapping[str, Any], precisions: Mapping[str, Any]) -> None:

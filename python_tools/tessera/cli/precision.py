@@ -14,6 +14,7 @@ from .. import any_model, bmodel, compare, top_model
 from ..calibration import table as tables
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import require_file, require_writable_folder, scratch_folder
+from ..output_error import name_for
 from ..precision import qtable
 from ..precision.bench import CompiledBench, Recorder, Setup
 from ..precision.cost import Op
@@ -233,6 +234,9 @@ def _tell(
     cost, base = bench.cost(found.types), bench.cost({})
     share = _float_share(ops)
     report.say(f"all-INT8: {found.base_verdict}; chosen: {found.verdict}")
+    name = name_for(bench.setup.model.outputs, bench.setup.model.origins)
+    before, after = bench.measure({}).error ** 0.5, bench.measure(found.types).error ** 0.5
+    report.say(f"{name} on {len(bench.guides)} samples of --data: all-INT8 {before:.2%}, chosen {after:.2%}")
     report.say(
         f"{len(lines)} ops above INT8 by this search; {share:.1%} of the multiplications are not INT8; estimated time "
         f"{cost / base:.2f} of all-INT8, {cost / f32:.2f} of f32"
@@ -308,4 +312,5 @@ def _warn_of_risk(context: Context, found: Found, bench: CompiledBench) -> None:
         )
     error = bench.measure(found.types).error ** 0.5
     if verdict.met and error > FAR:
-        warn(f"at risk: the score holds, but the outputs differ from those of f32 by {error:.0%}")
+        name = name_for(bench.setup.model.outputs, bench.setup.model.origins)
+        warn(f"at risk: the score holds, but the outputs have a {name} of {error:.0%} on {len(bench.guides)} samples")

@@ -20,7 +20,7 @@ from ..calibration.collect import Checkpoint, State, collect
 from ..calibration.dataset import Dataset, open_dataset
 from ..calibration.distribution import Distribution
 from ..calibration.engine import DaskEngine, Engine, PoolEngine
-from ..calibration.learn import check_beside, read_products, save as save_table, tried
+from ..calibration.learn import check_beside, read_products, save as save_table
 from ..calibration.observed import Observed
 from ..calibration.pool import Pool
 from ..calibration.rounding import Rounded
@@ -30,6 +30,7 @@ from ..calibration.trial import Golden, Trial, Tried, Way
 from ..calibration.worker import opened
 from ..errors import TesseraError
 from ..files import require_writable_folder, scratch_folder, write_text
+from ..output_error import name_for, pick_samples
 from ..progress import command
 from ..targets import targets
 from ..tasks.answers import mostly_alike
@@ -131,8 +132,8 @@ def _calibrate(context: Context) -> None:
         _warn_of_edited(context)
         step.note = str(output)
     _warn(context, dataset, observed, state, choices)
-    _warn_of_error(context, table, state)
-    _results(context, dataset, table, state, choices)
+    _tell_error(context, table, state, observed)
+    _results(context, dataset, table, state, choices, error_name(observed))
     report.finish([_deploy(args, output)])
 
 
@@ -150,7 +151,8 @@ def _keep_sample(context: Context, output: Path, dataset: Dataset, state: State,
     for path in beside:
         context.outputs.path(path)
     sample.save(staged, dataset, state.digests, observed.model.inputs)
-    checks.save(staged, dataset, state.digests, observed.model.inputs, opened(observed.job()))
+    numbers = pick_samples(state.digests, observed.model.specs)
+    checks.save(staged, dataset, numbers, observed.model.inputs, opened(observed.job()))
     for path in beside:
         there = context.outputs.path(path).exists()
         if output.exists() and not there:
@@ -300,8 +302,8 @@ def _equalize(
         found = equalization.equalize(observed, kinds, args.methods != "auto", bench, step.progress)
         step.note = f"{found.tensors} tensors" if found.observed else "left out"
         if found.without:
-            step.note += f": output error {found.without:.4f} without"
-            step.note += f", {found.with_them:.4f} with it" if found.with_them else ""
+            step.note += f": {error_name(observed)} {found.without:.2%} without"
+            step.note += f", {found.with_them:.2%} with it" if found.with_them else ""
     if found.failure:
         report.warn(f"channels were not equalised: {found.failure}")
     context.result["equalization"] = {
@@ -346,7 +348,7 @@ def _learn(
         if not found.methods:
             return {}, found.tried
         step.note = f"{found.ops} ops by {'+'.join(found.methods)}, {found.samples} samples; "
-        step.note += f"output error {found.without:.4f} without, {found.with_them:.4f} with"
+        step.note += f"{error_name(observed)} {found.without:.2%} without, {found.with_them:.2%} with"
         step.note += f": {found.left_out}" if found.left_out else ""
     if found.wide:
         report.say(
@@ -363,8 +365,8 @@ def _learn(
     }
     if found.with_them > found.without and not request.auto:
         report.warn(
-            f"--methods {args.methods} raises the measured output error from {found.without:.4f} to "
-            f"{found.with_them:.4f}"
+            f"--methods {args.methods} raises the measured {error_name(observed)} from {found.without:.2%} to "
+            f"{found.with_them:.2%}"
         )
     return found.weights, found.tried
 
@@ -389,7 +391,7 @@ def _repair(
             trial,
             observed,
             dataset,
-            tried(sorted(state.digests)),
+            pick_samples(state.digests, observed.model.specs),
             products,
             way,
             context.args.max_error,
@@ -398,7 +400,7 @@ def _repair(
             gates.stretches(observed, {source: choices[source] for source in choices if source in observed.integers}),
             Speed.of(chip, targets().rates[chip], products, observed.shape_of),
         )
-        step.note = repair.told(found) or "none do"
+        step.note = repair.told(found, error_name(observed)) or "none do"
     if found.time >= 1:
         report.warn(
             f"int8 saves no time on {found.chip} once its outputs are exact enough, so every tensor stays f32: "
@@ -417,6 +419,11 @@ def _repair(
         "added": dict(found.added),
     }
     return found.table, found.after
+
+
+def error_name(observed: Observed) -> str:
+    """Returns what the error of the model's outputs is called."""
+    return name_for(observed.model.outputs, observed.model.origins)
 
 
 def _names(names: list[str]) -> str:
@@ -451,10 +458,13 @@ def _warn(context: Context, dataset: Dataset, observed: Observed, state: State, 
         warn(f"{len(lost)} tensor(s) could not be observed and stay in float: {_names(lost)}")
 
 
-def _warn_of_error(context: Context, table: tables.Table, state: State) -> None:
+def _tell_error(context: Context, table: tables.Table, state: State, observed: Observed) -> None:
     args, warn = context.args, context.report.warn
     if table.output_error is not None and args.quantize == "INT8":
-        if text := checks.error_warning(table.output_error, args.max_error, args.quantize, args.output):
+        count = len(pick_samples(state.digests, observed.model.specs))
+        measured = f"{error_name(observed)} {table.output_error:.2%} on {count} samples"
+        context.report.say(f"the outputs of {args.quantize} have a {measured}")
+        if text := checks.error_warning(table.output_error, args.max_error, args.quantize, measured, args.output):
             warn(text)
     if text := checks.answers_warning(table.same_answers, mostly_alike(state.answers), len(state.answers)):
         warn(text)
@@ -493,7 +503,9 @@ def _clipped(state: State, source: str, choice: Choice) -> float:
     return float(values.counts[(values.centres < r.low) | (values.centres > r.high)].sum() / values.total)
 
 
-def _results(context: Context, dataset: Dataset, table: tables.Table, state: State, choices: dict[str, Choice]) -> None:
+def _results(
+    context: Context, dataset: Dataset, table: tables.Table, state: State, choices: dict[str, Choice], error_name: str
+) -> None:
     measured = {source: choice.error for source, choice in choices.items() if choice.error is not None}
     worst = sorted(measured.items(), key=lambda item: -item[1])[:NAMED]
     context.result["table"] = {
@@ -507,11 +519,12 @@ def _results(context: Context, dataset: Dataset, table: tables.Table, state: Sta
         "measured_error": measured,
         "max_error": table.max_error,
         "output_error": table.output_error,
+        "error_name": error_name,
         "same_answers": list(table.same_answers),
     }
     if worst:
         context.report.say(
-            "most sensitive, relative error of the outputs with only this tensor in int8: "
+            f"most sensitive, {error_name} with only this tensor in int8: "
             + ", ".join(f"'{name}' {error:.2%}" for name, error in worst)
         )
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from .. import any_model, top_model
 from ..any_model import AnyModel
-from ..calibration.output_error import relative, squares
 from ..calibration.worker import digest
 from ..errors import ExitCode, TesseraError
 from ..inputs import check_inputs
+from ..output_error import SAMPLES, Meter
 from ..progress import Report
 from ..tasks.scale import Scale
 from ..tasks.scorers import Scorer
@@ -25,15 +25,13 @@ from .journal import Journal
 from .search import Impossible, Measure, Types
 from .target import Target, Verdict, check_figures
 
-GUIDES = 16
-"""Number of samples on which output errors are measured."""
 Arrays = Mapping[str, np.ndarray]
 
 
 class Recorder:
     """The f32 model during scoring: keeps evenly spread samples with their outputs, and digests of all samples.
 
-    Keeps at most 2 * GUIDES samples; when full, every second one is dropped and the sampling stride doubles.
+    Keeps at most 2 * SAMPLES samples; when full, every second one is dropped and the sampling stride doubles.
     """
 
     def __init__(self, model: AnyModel) -> None:
@@ -47,7 +45,7 @@ class Recorder:
         checked = check_inputs(arrays, self._golden.inputs, "the input")
         outputs = self._golden.run(checked)
         if len(self.digests) % self._stride == 0:
-            if len(self._kept) == 2 * GUIDES:
+            if len(self._kept) == 2 * SAMPLES:
                 self._kept, self._stride = self._kept[::2], self._stride * 2
             if len(self.digests) % self._stride == 0:
                 self._kept.append(({name: array.copy() for name, array in checked.items()}, outputs))
@@ -55,8 +53,8 @@ class Recorder:
         return outputs
 
     def guides(self) -> list[tuple[Arrays, Mapping[str, np.ndarray]]]:
-        """Returns at most GUIDES of the kept samples, evenly spread."""
-        count = min(GUIDES, len(self._kept))
+        """Returns at most SAMPLES of the kept samples, evenly spread."""
+        count = min(SAMPLES, len(self._kept))
         return [self._kept[i * len(self._kept) // count] for i in range(count)]
 
 
@@ -132,9 +130,10 @@ class CompiledBench:
         return self._ops[key]
 
     def _error(self, net: AnyModel) -> float:
-        error = relative(
-            squares(wanted, net.run(arrays), self.setup.model.probabilities) for arrays, wanted in self.guides
-        )
+        meter = Meter(self.setup.model.origins)
+        for arrays, wanted in self.guides:
+            meter.add(wanted, net.run(arrays))
+        error = meter.result().error ** 2
         return error if math.isfinite(error) else 1e30
 
     def _open(self, types: Types) -> AnyModel:

@@ -44,6 +44,7 @@ def gather(
         "stages": stages,
         "accuracy": accuracy(told),
         "verdict": verdict(told),
+        "output_error": output_error(told),
         "partition": model.get("partition", {}),
         "advice": _advice(stages, model.get("quantization", {}), samples),
     }
@@ -83,6 +84,11 @@ def verdict(told: Mapping[str, Any]) -> str:
     return f"{wrong} of {len(rows)} tensors outside" if wrong else "right"
 
 
+def output_error(told: Mapping[str, Any]) -> str:
+    """The error of a quantised model's outputs, with its name and the number of samples; "" if it is not known."""
+    return str((told.get("output_error") or {}).get("text", ""))
+
+
 def read_told(path: str | Path | None) -> dict[str, Any]:
     """Reads an object that a command printed with --json; {} for None. Raises TesseraError."""
     if path is None:
@@ -92,7 +98,7 @@ def read_told(path: str | Path | None) -> dict[str, Any]:
         if told["tool"] not in TELLERS:
             raise ValueError
         # Access everything that is used later, because here the file can be named in an error.
-        verdict(told), _top_ops(told), _advice([], _model(told).get("quantization", {}), None)
+        verdict(told), output_error(told), _top_ops(told), _advice([], _model(told).get("quantization", {}), None)
         [op["name"] or op["op"] for op in _model(told).get("partition", {}).get("host_ops", [])]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TesseraError(

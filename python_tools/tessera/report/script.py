@@ -140,7 +140,9 @@ function accuracyTab() {
     style: `width:${Math.round(70 * Math.sqrt(value / most))}px` +
       `;background:hsl(${row.wrong ? 0 : row.whole && row.whole.excuse ? 45 : 120} 65% 45%)`}),
     exact(value));
-  return [rows.length ? table([['layer', r => r.name, null, 'long'], ['tensor', r => r.tensor],
+  const error = model().output_error;
+  return [...error ? [note('Outputs against f32: ' + error)] : [],
+    rows.length ? table([['layer', r => r.name, null, 'long'], ['tensor', r => r.tensor],
     ['cosine', r => of(r, 'whole', 'cosine'), v => fixed(v, 7), 'num'],
     ['error, with inherited', r => of(r, 'whole', 'rel_l2'), heat], ['own error', r => of(r, 'own', 'rel_l2'),
       exact, 'num'],

@@ -2,12 +2,13 @@
 """Agreement of a model's outputs with another model's, on samples without labels."""
 from __future__ import annotations
 
-from typing import Iterable, Mapping, Sequence
+from typing import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from ..errors import TesseraError
 from ..inputs import InputSpec
+from ..output_error import Meter
 from . import Model
 from .answers import count_same
 
@@ -15,29 +16,37 @@ MOST_SQNR = 200.0
 """Reported for outputs that are equal."""
 
 
-def score(model: Model, golden: Model, samples: Iterable[Mapping[str, np.ndarray]]) -> dict[str, float]:
-    """Returns {'n', 'cos', 'rel_l2', 'sqnr', 'same_top', 'agree', 'cos_others'} over all float outputs of both models.
+def score(
+    model: Model,
+    golden: Model,
+    samples: Iterable[tuple[int, Mapping[str, np.ndarray]]],
+    meter: Meter,
+    measured: Collection[int],
+) -> dict[str, float]:
+    """Returns 'n', 'cos', 'error', 'sqnr', 'same_top', 'agree', 'cos_others' over all float outputs of both.
 
-    cos, rel_l2: of all outputs of a sample together, averaged over the samples. sqnr: in dB over all samples, of the
+    samples: inputs with the numbers of the samples. meter: measures those numbered in `measured`; error: its result.
+    cos: of all outputs of a sample together, averaged over the samples. sqnr: in dB over all samples, of the
     worst output. same_top: share of positions with the same largest entry along the last axis, over outputs whose last
     axis has more than one entry. agree: percentage of equal answers (answers.py) of the worst output; absent if no
     output gives answers. cos_others: mean cosine between golden's outputs for consecutive samples, which shows how
     meaningful a cosine is; absent with one sample.
     """
-    cosines, distances, same, positions = [], [], 0, 0
+    cosines, same, positions = [], 0, 0
     others: list[float] = []
     noise: dict[str, np.ndarray] = {}
     answers: dict[str, np.ndarray] = {}
     size, before = picture_size(golden.inputs), None
-    for arrays in samples:
+    for number, arrays in samples:
         wanted, got = golden.run(arrays), model.run(arrays)
+        if number in measured:
+            meter.add(wanted, got)
         names = [name for name, value in wanted.items() if name in got and value.dtype.kind == "f"]
         if not names:
             raise TesseraError("the models do not have a float output of the same name, so nothing can be compared")
         a = np.concatenate([np.ravel(wanted[name]).astype(np.float64) for name in names])
         b = np.concatenate([np.ravel(got[name]).astype(np.float64) for name in names])
         cosines.append(_cosine(a, b))
-        distances.append(float(np.linalg.norm(a - b) / max(float(np.linalg.norm(a)), 1e-30)))
         if before is not None and before.shape == a.shape:
             others.append(_cosine(before, a))
         before = a
@@ -55,7 +64,7 @@ def score(model: Model, golden: Model, samples: Iterable[Mapping[str, np.ndarray
     return {
         "n": len(cosines),
         "cos": float(np.mean(cosines)),
-        "rel_l2": float(np.mean(distances)),
+        "error": meter.result().error,
         "sqnr": min(_decibels(*sums) for sums in noise.values()),
         **({"same_top": same / positions} if positions else {}),
         **({"agree": min(agreed)} if agreed else {}),

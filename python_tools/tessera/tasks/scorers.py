@@ -2,15 +2,18 @@
 """Creates a function that scores a model, from a task's name or a user's Python file."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Mapping
+from typing import Callable, Iterator, Mapping
+
+import numpy as np
 
 from . import TASKS, agreement, detection_heads
 from ..any_model import AnyModel
-from ..calibration.dataset import Unreadable, open_dataset, user_fault, user_function_and_names
+from ..calibration.dataset import Dataset, Unreadable, open_dataset, user_fault, user_function_and_names
 from ..errors import TesseraError
 from ..files import require_file
+from ..output_error import Meter, OutputError, pick_samples
 from .scale import DECLARATION, Scale, assumed, declared
 
 AGREEMENT = "agreement"
@@ -20,11 +23,13 @@ SCORER_FUNCTION = "score"
 @dataclass(frozen=True)
 class Scorer:
     """A scoring function. score: returns the figures of a model. figure: the decisive one, "" for the first. scale: its
-    full scale, None if a user's scorer does not declare one."""
+    full scale, None if a user's scorer does not declare one. errors: the output errors of the models that agreement has
+    scored, by their paths."""
 
     score: Callable[[AnyModel], dict[str, float]]
     figure: str
     scale: Scale | None
+    errors: dict[Path, OutputError] = field(default_factory=dict)
 
     def scale_for(self, golden: float, warn: Callable[[str], None]) -> Scale:
         """Returns the scale; `warn` reports an assumed one. golden: the f32 model's figure."""
@@ -55,19 +60,30 @@ def make_scorer(
         if known.warns:
             more["warn"] = warn
         return Scorer(lambda model: _numbers(known.score(model, Path(data), **more)), known.figure, known.scale)
-    dataset = open_dataset(data, golden.inputs, input_num)
-    skipped: set[str] = set()
+    return _agreement(golden, open_dataset(data, golden.inputs, input_num), warn, figure)
 
-    def samples():
+
+def _agreement(golden: AnyModel, dataset: Dataset, warn: Callable[[str], None], figure: str) -> Scorer:
+    skipped: set[str] = set()
+    measured = pick_samples(range(dataset.count), [*golden.inputs, *golden.outputs])
+    errors: dict[Path, OutputError] = {}
+
+    def samples() -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
         for sample in dataset.samples():
             try:
-                yield sample.load(golden.inputs)
+                yield sample.number, sample.load(golden.inputs)
             except Unreadable as error:
                 if sample.name not in skipped:
                     skipped.add(sample.name)
                     warn(f"left out: {error}")
 
-    return Scorer(lambda model: _numbers(agreement.score(model, golden, samples())), figure, Scale())
+    def score(model: AnyModel) -> dict[str, float]:
+        meter = Meter({**model.origins, **golden.origins})
+        figures = _numbers(agreement.score(model, golden, samples(), meter, measured))
+        errors[model.path] = meter.result()
+        return figures
+
+    return Scorer(score, figure, Scale(), errors)
 
 
 def _numbers(figures: Mapping[str, float]) -> dict[str, float]:
