@@ -13,7 +13,7 @@ import numpy as np
 
 from . import op_classes
 from .top_model import Cone
-from .verdict import PERTURBATIONS, Perturbed, Tensors, one_step
+from .verdict import PERTURBATIONS, Perturbed, Tensors, floats_between, one_step
 
 BUDGET = 15_000_000
 """Elements and multiplications that the reference may spend: takes less than a second."""
@@ -72,7 +72,12 @@ def find_faults(tensors: Tensors, evaluate: Evaluate, formulas: bool, excepts: C
         read = {
             name: tensors[name] for name in tensors if name in doubtful or any(name in cones[d].reads for d in doubtful)
         }
-        noise = [evaluate(Perturbed(read, seed), doubtful)[0] for seed in range(PERTURBATIONS)]
+        between = floats_between(tensors, right)  # operands may be integers
+        noise = [
+            evaluate(Perturbed(operands, seed), doubtful)[0]
+            for operands in ([read, {**between, **read}] if between else [read])
+            for seed in range(PERTURBATIONS)
+        ]
         for name in doubtful:
             moved = _moved(right[name], [each[name] for each in noise])
             if moved is not None and _is_noise(tensors[name], right[name], suspects[name], moved, cones[name].ops):

@@ -4,6 +4,7 @@ wrong or the difference is inherited rounding."""
 from __future__ import annotations
 
 import contextlib
+from collections import ChainMap
 from typing import Callable, Collection, Mapping, Sequence
 
 import numpy as np
@@ -32,17 +33,17 @@ def check_each_op(
     args, report = context.args, context.report
     if args.tolerance is not None or not comparison.failed:
         return ""
+
+    def evaluate(operands: Mapping[str, np.ndarray], only: Collection[str]) -> Mapping[str, np.ndarray]:
+        given = {name: operands[name] for name in arrays}
+        return top_model.evaluate_each(model, given, operands, report, only=only)[0]
+
     with report.extra_step("check each op") as step:
         with contextlib.closing(Spool()) as spool:
             engine(spool.put)
-            judge = verdict.Judge(
-                lambda operands, only: top_model.evaluate_each(model, arrays, operands, report, only=only)[0],
-                {spec.name for spec in model.outputs},
-                model.quantises,
-                freedom,
-                rerun,
-            )
-            why_not = judge.excuse(comparison, [spool, *others])
+            judge = verdict.Judge(evaluate, {spec.name for spec in model.outputs}, model.quantises, freedom, rerun)
+            # Inputs are operands, too.
+            why_not = judge.excuse(comparison, [ChainMap(each, arrays) for each in (spool, *others)])  # type: ignore
         step.note = why_not or f"all ops are correct: {len(comparison.excused)} tensors inherit rounding"
     if comparison.excused and not comparison.failed:
         report.warn(_describe_excused(comparison, {spec.name for spec in model.outputs}))
