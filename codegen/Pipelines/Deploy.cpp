@@ -7,6 +7,7 @@
 #include "codegen/Pipelines/PlantFault.h"
 #include "codegen/Pipelines/StagePlanner.h"
 #include "codegen/Target/IrDump.h"
+#include "device_dialect/IR/Layout.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/Transforms/Addresses.h"
@@ -199,10 +200,10 @@ SubnetResult Deployment::describe(const partition::Subnet &subnet, std::optional
   }
   auto isBetween = [](Value value) { return value.getDefiningOp() != nullptr; };
   for (Value value : llvm::make_filter_range(subnet.inputs, isBetween)) {
-    told.inputBytes += uint64_t(partition::bytesOf(value));
+    told.inputBytes += uint64_t(device::physicalBytes(value));
   }
   for (Value value : subnet.outputs) {
-    told.outputBytes += uint64_t(partition::bytesOf(value));
+    told.outputBytes += uint64_t(device::physicalBytes(value));
   }
   return told;
 }

@@ -3,6 +3,7 @@
 #include "codegen/Pipelines/StagePlanner.h"
 
 #include "codegen/Target/Tensors.h"
+#include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Addresses.h"
 #include "device_dialect/Transforms/PlaceBuffers.h"
 #include "top_dialect/IR/Names.h"
@@ -288,7 +289,7 @@ void StagePlanner::bring(Value value, int32_t memory, int64_t subnet, std::vecto
   if (available.insert(wanted).second) {
     copies.emplace_back(source, wanted);
     if (!slots.contains(wanted)) {
-      between[wanted] = {partition::bytesOf(value), subnet, subnet};
+      between[wanted] = {device::physicalBytes(value), subnet, subnet};
     }
   }
   for (const Copy &used : {source, wanted}) {
@@ -312,7 +313,7 @@ void StagePlanner::findTransfers() {
       home[value] = memory;
       available.insert({value, memory});
       if (!slots.contains({value, memory})) {
-        between[{value, memory}] = {partition::bytesOf(value), int64_t(number), int64_t(number)};
+        between[{value, memory}] = {device::physicalBytes(value), int64_t(number), int64_t(number)};
       }
     }
   }

@@ -20,7 +20,7 @@ struct PlannedModel {
   std::vector<std::optional<Program>> programs; ///< by target
   std::vector<top::TensorData> constants;       ///< results of the model that are constants
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
-  uint64_t device::physicalBytes(bmodel::SegmentKind kind) const;
+  uint64_t bytesOf(bmodel::SegmentKind kind) const;
 };
 
 /// Returns the stage of |function|, which the partition has split into subnets. |programs|, by target: nothing for a
