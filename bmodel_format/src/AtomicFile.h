@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- AtomicFile.h - Atomic replacement of a file ------------------------===//
-#ifndef BMODEL_SRC_ATOMICFILE_H
-#define BMODEL_SRC_ATOMICFILE_H
+#ifndef TESSERA_BMODEL_FORMAT_SRC_ATOMICFILE_H
+#define TESSERA_BMODEL_FORMAT_SRC_ATOMICFILE_H
 
 #include <cstdint>
 #include <span>
@@ -36,4 +36,4 @@ private:
 
 } // namespace bmodel
 
-#endif // BMODEL_SRC_ATOMICFILE_H
+#endif // TESSERA_BMODEL_FORMAT_SRC_ATOMICFILE_H

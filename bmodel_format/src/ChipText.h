@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- ChipText.h - Text of chip descriptions ------------------------------===//
-#ifndef BMODEL_SRC_CHIPTEXT_H
-#define BMODEL_SRC_CHIPTEXT_H
+#ifndef TESSERA_BMODEL_FORMAT_SRC_CHIPTEXT_H
+#define TESSERA_BMODEL_FORMAT_SRC_CHIPTEXT_H
 
 #include <algorithm>
 #include <cstdio>
@@ -31,4 +31,4 @@ inline std::string number(double value) {
 
 } // namespace bmodel
 
-#endif // BMODEL_SRC_CHIPTEXT_H
+#endif // TESSERA_BMODEL_FORMAT_SRC_CHIPTEXT_H

@@ -4,8 +4,8 @@
 // Most families pass constants to their code as tensors. The code of some families refers to constants by their offset
 // in the file's first constants segment; combining files changes these offsets, so the code must be patched.
 //===----------------------------------------------------------------------===//
-#ifndef BMODEL_CODERELOCATION_H
-#define BMODEL_CODERELOCATION_H
+#ifndef TESSERA_BMODEL_FORMAT_SRC_CODERELOCATION_H
+#define TESSERA_BMODEL_FORMAT_SRC_CODERELOCATION_H
 
 #include "SharedConstants.h"
 #include "bmodel/reader.h"
@@ -54,4 +54,4 @@ const CodeRelocation *findCodeRelocation(std::string_view family);
 
 } // namespace bmodel
 
-#endif // BMODEL_CODERELOCATION_H
+#endif // TESSERA_BMODEL_FORMAT_SRC_CODERELOCATION_H

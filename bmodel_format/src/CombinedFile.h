@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- CombinedFile.h - One of the files that become one ------------------===//
-#ifndef BMODEL_COMBINEDFILE_H
-#define BMODEL_COMBINEDFILE_H
+#ifndef TESSERA_BMODEL_FORMAT_SRC_COMBINEDFILE_H
+#define TESSERA_BMODEL_FORMAT_SRC_COMBINEDFILE_H
 
 #include "CodeRelocation.h"
 #include "bmodel/combine.h"
@@ -40,4 +40,4 @@ struct CombinedFile {
 
 } // namespace bmodel
 
-#endif // BMODEL_COMBINEDFILE_H
+#endif // TESSERA_BMODEL_FORMAT_SRC_COMBINEDFILE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- SharedConstants.h - Deduplication of constants ---------------------===//
-#ifndef BMODEL_SHAREDCONSTANTS_H
-#define BMODEL_SHAREDCONSTANTS_H
+#ifndef TESSERA_BMODEL_FORMAT_SRC_SHAREDCONSTANTS_H
+#define TESSERA_BMODEL_FORMAT_SRC_SHAREDCONSTANTS_H
 
 #include "bmodel/writer.h"
 
@@ -47,4 +47,4 @@ private:
 
 } // namespace bmodel
 
-#endif // BMODEL_SHAREDCONSTANTS_H
+#endif // TESSERA_BMODEL_FORMAT_SRC_SHAREDCONSTANTS_H

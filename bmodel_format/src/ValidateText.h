@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- ValidateText.h - All text of a file is UTF-8 -----------------------===//
-#ifndef BMODEL_SRC_VALIDATETEXT_H
-#define BMODEL_SRC_VALIDATETEXT_H
+#ifndef TESSERA_BMODEL_FORMAT_SRC_VALIDATETEXT_H
+#define TESSERA_BMODEL_FORMAT_SRC_VALIDATETEXT_H
 
 #include "bmodel/bmodel_generated.h"
 
@@ -13,4 +13,4 @@ const char *textThatIsNoUtf8(const ModelDef &model);
 
 } // namespace bmodel
 
-#endif // BMODEL_SRC_VALIDATETEXT_H
+#endif // TESSERA_BMODEL_FORMAT_SRC_VALIDATETEXT_H

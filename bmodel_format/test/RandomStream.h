@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- RandomStream.h - Random command pipelines for tests ------------------===//
-#ifndef BMODEL_NPU_RANDOM_STREAM_H
-#define BMODEL_NPU_RANDOM_STREAM_H
+#ifndef TESSERA_BMODEL_FORMAT_TEST_RANDOMSTREAM_H
+#define TESSERA_BMODEL_FORMAT_TEST_RANDOMSTREAM_H
 
 #include "bmodel/npu/check.h"
 
@@ -107,4 +107,4 @@ private:
 
 } // namespace bmodel::npu
 
-#endif // BMODEL_NPU_RANDOM_STREAM_H
+#endif // TESSERA_BMODEL_FORMAT_TEST_RANDOMSTREAM_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- TestChip.h - The built-in chips, for tests ---------------------------===//
-#ifndef BMODEL_NPU_TEST_CHIP_H
-#define BMODEL_NPU_TEST_CHIP_H
+#ifndef TESSERA_BMODEL_FORMAT_TEST_TESTCHIP_H
+#define TESSERA_BMODEL_FORMAT_TEST_TESTCHIP_H
 
 #include "bmodel/npu/chip.h"
 
@@ -55,4 +55,4 @@ inline Chip oddChip() {
 
 } // namespace bmodel::npu
 
-#endif // BMODEL_NPU_TEST_CHIP_H
+#endif // TESSERA_BMODEL_FORMAT_TEST_TESTCHIP_H

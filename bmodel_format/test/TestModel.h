@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- TestModel.h - A small model for tests of writer, reader and runtime ===//
-#ifndef BMODEL_TEST_TESTMODEL_H
-#define BMODEL_TEST_TESTMODEL_H
+#ifndef TESSERA_BMODEL_FORMAT_TEST_TESTMODEL_H
+#define TESSERA_BMODEL_FORMAT_TEST_TESTMODEL_H
 
 #include "bmodel/cpu_features.h"
 #include "bmodel/kernel_abi.h"
@@ -118,4 +118,4 @@ struct AddRelu {
 
 } // namespace bmodel::test
 
-#endif // BMODEL_TEST_TESTMODEL_H
+#endif // TESSERA_BMODEL_FORMAT_TEST_TESTMODEL_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- MapFile.h - Files as memory, for the tools ---------------------------===//
-#ifndef BMODEL_TOOLS_MAPFILE_H
-#define BMODEL_TOOLS_MAPFILE_H
+#ifndef TESSERA_BMODEL_FORMAT_TOOLS_MAPFILE_H
+#define TESSERA_BMODEL_FORMAT_TOOLS_MAPFILE_H
 
 #include <cstdint>
 #include <fcntl.h>
@@ -29,4 +29,4 @@ inline const void *mapFile(const char *path, uint64_t &bytes) {
   return data;
 }
 
-#endif // BMODEL_TOOLS_MAPFILE_H
+#endif // TESSERA_BMODEL_FORMAT_TOOLS_MAPFILE_H

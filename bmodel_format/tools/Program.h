@@ -3,7 +3,8 @@
 //
 // Provides --version, both spellings of flags, termination together with the parent process, and an exit code and
 // message for lack of memory. docs/exit-codes.md is the user's page.
-#pragma once
+#ifndef TESSERA_BMODEL_FORMAT_TOOLS_PROGRAM_H
+#define TESSERA_BMODEL_FORMAT_TOOLS_PROGRAM_H
 
 #include <string>
 #include <vector>
@@ -39,3 +40,5 @@ void setDoing(const char *what);
 std::string describeMemory();
 
 } // namespace bmodel::program
+
+#endif // TESSERA_BMODEL_FORMAT_TOOLS_PROGRAM_H

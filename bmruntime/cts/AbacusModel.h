@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- AbacusModel.h - The suite's models on an Abacus --------------------===//
-#ifndef BMRT_CTS_ABACUSMODEL_H
-#define BMRT_CTS_ABACUSMODEL_H
+#ifndef TESSERA_BMRUNTIME_CTS_ABACUSMODEL_H
+#define TESSERA_BMRUNTIME_CTS_ABACUSMODEL_H
 
 #include "Fixture.h"
 #include "bmodel/abacus/program.h"
@@ -149,4 +149,4 @@ struct AddReluOn : bmodel::test::AddRelu {
 
 } // namespace bmrt::cts
 
-#endif // BMRT_CTS_ABACUSMODEL_H
+#endif // TESSERA_BMRUNTIME_CTS_ABACUSMODEL_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Fixture.h - Models and helpers of the conformance suite ------------===//
-#ifndef BMRT_CTS_FIXTURE_H
-#define BMRT_CTS_FIXTURE_H
+#ifndef TESSERA_BMRUNTIME_CTS_FIXTURE_H
+#define TESSERA_BMRUNTIME_CTS_FIXTURE_H
 
 #include "bmodel_format/test/TestModel.h"
 #include "bmrt/bmrt.hpp"
@@ -84,4 +84,4 @@ Model openWritten(TestModel &model, const std::string &name, bool trust = false)
 
 } // namespace bmrt::cts
 
-#endif // BMRT_CTS_FIXTURE_H
+#endif // TESSERA_BMRUNTIME_CTS_FIXTURE_H

@@ -5,8 +5,8 @@
 // wait reads data too early.
 //
 //===----------------------------------------------------------------------===//
-#ifndef BMRT_CTS_LATER_H
-#define BMRT_CTS_LATER_H
+#ifndef TESSERA_BMRUNTIME_CTS_LATER_H
+#define TESSERA_BMRUNTIME_CTS_LATER_H
 
 #include "bmrt/backend.h"
 
@@ -141,4 +141,4 @@ bmrt_backend_t makeLater(const char *family) {
 
 } // namespace bmrt::cts
 
-#endif // BMRT_CTS_LATER_H
+#endif // TESSERA_BMRUNTIME_CTS_LATER_H

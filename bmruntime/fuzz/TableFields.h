@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- TableFields.h - Lists every field of a flatbuffer ------------------===//
-#ifndef BMRT_FUZZ_TABLEFIELDS_H
-#define BMRT_FUZZ_TABLEFIELDS_H
+#ifndef TESSERA_BMRUNTIME_FUZZ_TABLEFIELDS_H
+#define TESSERA_BMRUNTIME_FUZZ_TABLEFIELDS_H
 
 #include <cstdint>
 #include <flatbuffers/reflection_generated.h>
@@ -148,4 +148,4 @@ private:
 
 } // namespace bmrt::fuzz
 
-#endif // BMRT_FUZZ_TABLEFIELDS_H
+#endif // TESSERA_BMRUNTIME_FUZZ_TABLEFIELDS_H

@@ -6,8 +6,8 @@
 // accepts, with messages for what it does not.
 //
 //===----------------------------------------------------------------------===//
-#ifndef BMRT_PYTHON_ARRAYCALL_H
-#define BMRT_PYTHON_ARRAYCALL_H
+#ifndef TESSERA_BMRUNTIME_PYTHON_ARRAYCALL_H
+#define TESSERA_BMRUNTIME_PYTHON_ARRAYCALL_H
 
 #include "bmrt/bmrt.hpp"
 
@@ -55,4 +55,4 @@ private:
   bool isFixed = true; ///< all shapes are known
 };
 
-#endif // BMRT_PYTHON_ARRAYCALL_H
+#endif // TESSERA_BMRUNTIME_PYTHON_ARRAYCALL_H

@@ -5,8 +5,8 @@
 // memory.
 //
 //===----------------------------------------------------------------------===//
-#ifndef BMRT_PYTHON_DLPACK_H
-#define BMRT_PYTHON_DLPACK_H
+#ifndef TESSERA_BMRUNTIME_PYTHON_DLPACK_H
+#define TESSERA_BMRUNTIME_PYTHON_DLPACK_H
 
 #include "bmrt/bmrt.h"
 
@@ -87,4 +87,4 @@ private:
 
 } // namespace dlpack
 
-#endif // BMRT_PYTHON_DLPACK_H
+#endif // TESSERA_BMRUNTIME_PYTHON_DLPACK_H

@@ -1,6 +1,7 @@
 //===- Batch.h - Batches of command lines ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_BATCH_H
+#define TESSERA_CODEGEN_TOOLS_BATCH_H
 
 namespace tessera::tool {
 
@@ -11,3 +12,5 @@ namespace tessera::tool {
 int runBatch(const char *program, int (*run)(int argc, const char *const *argv));
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_BATCH_H

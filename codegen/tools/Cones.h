@@ -1,6 +1,7 @@
 //===- Cones.h - Ops between given tensors and their results ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_CONES_H
+#define TESSERA_CODEGEN_TOOLS_CONES_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
@@ -16,3 +17,5 @@ namespace tessera::tool {
 llvm::json::Object keepCheapCones(mlir::func::FuncOp network, int64_t budget, const llvm::StringSet<> &only);
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_CONES_H

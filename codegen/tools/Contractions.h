@@ -1,6 +1,7 @@
 //===- Contractions.h - Weights of convolutions and matmuls for tools -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_CONTRACTIONS_H
+#define TESSERA_CODEGEN_TOOLS_CONTRACTIONS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Error.h"
@@ -20,3 +21,5 @@ llvm::Expected<llvm::json::Array> writeContractionWeights(mlir::func::FuncOp fun
 llvm::Error replaceContractionWeights(mlir::func::FuncOp function, llvm::StringRef path);
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_CONTRACTIONS_H

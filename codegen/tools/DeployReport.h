@@ -1,6 +1,7 @@
 //===- DeployReport.h - JSON report of a deployed model -------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_DEPLOYREPORT_H
+#define TESSERA_CODEGEN_TOOLS_DEPLOYREPORT_H
 
 #include "codegen/Pipelines/Deploy.h"
 #include "llvm/Support/JSON.h"
@@ -22,3 +23,5 @@ llvm::json::Array describe(llvm::ArrayRef<quant::TensorForm> forms);
 llvm::json::Object describeChannels(mlir::ModuleOp module);
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_DEPLOYREPORT_H

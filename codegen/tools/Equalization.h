@@ -1,6 +1,7 @@
 //===- Equalization.h - Equalisation by channel statistics ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_EQUALIZATION_H
+#define TESSERA_CODEGEN_TOOLS_EQUALIZATION_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Error.h"
@@ -23,3 +24,5 @@ llvm::Expected<llvm::json::Object> equalizeByStatistics(mlir::func::FuncOp funct
                                                         const EqualizationOptions &options);
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_EQUALIZATION_H

@@ -1,6 +1,7 @@
 //===- Evaluate.h - Evaluation of a function between files ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_EVALUATE_H
+#define TESSERA_CODEGEN_TOOLS_EVALUATE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "top_dialect/IR/WeightStore.h"
@@ -27,3 +28,5 @@ llvm::Expected<int64_t> evaluate(mlir::func::FuncOp network, const top::TensorMa
                                  bool all);
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_EVALUATE_H

@@ -1,6 +1,7 @@
 //===- Events.h - Events of tessera-compile, one JSON object per line of stdout ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_EVENTS_H
+#define TESSERA_CODEGEN_TOOLS_EVENTS_H
 
 #include "llvm/Support/JSON.h"
 
@@ -23,3 +24,5 @@ void reportResult(llvm::json::Object fields);
 void reportPhase(llvm::StringRef name);
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_EVENTS_H

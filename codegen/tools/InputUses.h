@@ -1,6 +1,7 @@
 //===- InputUses.h - Uses of a network input --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_INPUTUSES_H
+#define TESSERA_CODEGEN_TOOLS_INPUTUSES_H
 
 #include "mlir/IR/Value.h"
 #include "llvm/Support/JSON.h"
@@ -15,3 +16,5 @@ namespace tessera::tool {
 llvm::json::Object describeUses(mlir::Value input);
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_INPUTUSES_H

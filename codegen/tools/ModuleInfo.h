@@ -1,6 +1,7 @@
 //===- ModuleInfo.h - A module's inputs and outputs as JSON ---------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_MODULEINFO_H
+#define TESSERA_CODEGEN_TOOLS_MODULEINFO_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
@@ -19,3 +20,5 @@ std::string numpyName(mlir::Type element);
 llvm::Expected<mlir::Operation *> findMain(mlir::ModuleOp module);
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_MODULEINFO_H

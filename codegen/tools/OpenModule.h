@@ -1,6 +1,7 @@
 //===- OpenModule.h - Module of a subcommand ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_OPENMODULE_H
+#define TESSERA_CODEGEN_TOOLS_OPENMODULE_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -26,3 +27,5 @@ llvm::Expected<OpenModule> openModule(const std::string &path);
 void preloadModule(const std::string &path);
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_OPENMODULE_H

@@ -1,6 +1,7 @@
 //===- Session.h - One compiler process per command -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_SESSION_H
+#define TESSERA_CODEGEN_TOOLS_SESSION_H
 
 namespace tessera::tool {
 
@@ -15,3 +16,5 @@ namespace tessera::tool {
 int runSession(const char *program, int (*run)(int argc, const char *const *argv));
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_SESSION_H

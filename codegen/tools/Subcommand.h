@@ -1,6 +1,7 @@
 //===- Subcommand.h - One subcommand of tessera-compile -------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_SUBCOMMAND_H
+#define TESSERA_CODEGEN_TOOLS_SUBCOMMAND_H
 
 #include "bmodel_format/tools/Program.h"
 
@@ -47,3 +48,5 @@ std::function<llvm::Error()> addSupportedOps(CLI::App &app);
 std::function<llvm::Error()> addTargets(CLI::App &app);
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_SUBCOMMAND_H

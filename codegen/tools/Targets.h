@@ -1,6 +1,7 @@
 //===- Targets.h - Chips, precisions and flags ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_TARGETS_H
+#define TESSERA_CODEGEN_TOOLS_TARGETS_H
 
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
@@ -14,3 +15,5 @@ namespace tessera::tool {
 llvm::Expected<llvm::json::Object> describeTargets();
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_TARGETS_H

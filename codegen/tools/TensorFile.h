@@ -1,6 +1,7 @@
 //===- TensorFile.h - Writing tensors as safetensors ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_CODEGEN_TOOLS_TENSORFILE_H
+#define TESSERA_CODEGEN_TOOLS_TENSORFILE_H
 
 #include "top_dialect/IR/HostTensor.h"
 #include "top_dialect/IR/PendingFile.h"
@@ -37,3 +38,5 @@ using NamedTensor = std::pair<std::string, top::HostTensor>;
 llvm::Error writeTensorFile(llvm::StringRef path, const std::vector<NamedTensor> &tensors);
 
 } // namespace tessera::tool
+
+#endif // TESSERA_CODEGEN_TOOLS_TENSORFILE_H

@@ -91,6 +91,20 @@ def check_size(name: str, lines: list[str]) -> list[str]:
     return found
 
 
+def header_guard(name: str) -> str:
+    """Returns the guard of a header: its path, from the include folder on for installed headers."""
+    path = re.sub(r"^(?:bmodel_format|bmruntime)/include/", "", name)
+    return ("TESSERA_" if path == name else "") + re.sub(r"[^A-Z0-9]", "_", path.upper())
+
+
+def check_guard(name: str, text: str) -> list[str]:
+    """Returns a violation if a header does not have the guard that header_guard names."""
+    guard = header_guard(name)
+    if re.search(rf"^#ifndef {guard}\n#define {guard}$", text, re.MULTILINE):
+        return []
+    return [f"{name}:1: header guard is missing or has another name: use '#ifndef {guard}'"]
+
+
 def check_text(name: str, text: str) -> list[str]:
     """Returns the violations in one file's text."""
     found = []
@@ -100,6 +114,8 @@ def check_text(name: str, text: str) -> list[str]:
         if text.strip() and SPDX not in "\n".join(lines[:12]):
             found.append(f"{name}:1: no licence line: add '{SPDX}' to the header comment")
         found += check_size(name, lines)
+    if suffix in (".h", ".hpp"):
+        found += check_guard(name, text)
     for number, line in enumerate(lines, 1):
         if line != line.rstrip() and suffix != ".md":
             found.append(f"{name}:{number}: trailing whitespace")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- FeedBack.h - GPTQ: rounding weights with error feedback --*- C++ -*-===//
-#ifndef QUANT_CALIBRATION_FEEDBACK_H
-#define QUANT_CALIBRATION_FEEDBACK_H
+#ifndef TESSERA_QUANT_CALIBRATION_FEEDBACK_H
+#define TESSERA_QUANT_CALIBRATION_FEEDBACK_H
 
 #include <cstdint>
 #include <vector>
@@ -62,4 +62,4 @@ void roundGroups(const Groups &groups, int8_t *integers, double *losses);
 
 } // namespace tessera::quant
 
-#endif // QUANT_CALIBRATION_FEEDBACK_H
+#endif // TESSERA_QUANT_CALIBRATION_FEEDBACK_H

@@ -5,8 +5,8 @@
 // order, or in parts that are merged later, gives the same state bit for bit.
 //
 //===----------------------------------------------------------------------===//
-#ifndef QUANT_CALIBRATION_HISTOGRAM_H
-#define QUANT_CALIBRATION_HISTOGRAM_H
+#ifndef TESSERA_QUANT_CALIBRATION_HISTOGRAM_H
+#define TESSERA_QUANT_CALIBRATION_HISTOGRAM_H
 
 #include <array>
 #include <cstddef>
@@ -80,4 +80,4 @@ Distance distance(const float *wanted, const float *got, size_t count);
 
 } // namespace tessera::quant
 
-#endif // QUANT_CALIBRATION_HISTOGRAM_H
+#endif // TESSERA_QUANT_CALIBRATION_HISTOGRAM_H

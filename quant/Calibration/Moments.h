@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Moments.h - Moments of the inputs of convolutions and matmuls --*- C++ -*-===//
-#ifndef QUANT_CALIBRATION_MOMENTS_H
-#define QUANT_CALIBRATION_MOMENTS_H
+#ifndef TESSERA_QUANT_CALIBRATION_MOMENTS_H
+#define TESSERA_QUANT_CALIBRATION_MOMENTS_H
 
 #include <cstdint>
 #include <optional>
@@ -96,4 +96,4 @@ private:
 
 } // namespace tessera::quant
 
-#endif // QUANT_CALIBRATION_MOMENTS_H
+#endif // TESSERA_QUANT_CALIBRATION_MOMENTS_H

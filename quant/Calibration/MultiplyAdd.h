@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- MultiplyAdd.h - The inner loop of moments and rounding ---*- C++ -*-===//
-#ifndef QUANT_CALIBRATION_MULTIPLYADD_H
-#define QUANT_CALIBRATION_MULTIPLYADD_H
+#ifndef TESSERA_QUANT_CALIBRATION_MULTIPLYADD_H
+#define TESSERA_QUANT_CALIBRATION_MULTIPLYADD_H
 
 #include <cstdint>
 
@@ -22,4 +22,4 @@ void multiplyAdd(const float *a, int64_t strideA, const float *b, int64_t stride
 
 } // namespace tessera::quant
 
-#endif // QUANT_CALIBRATION_MULTIPLYADD_H
+#endif // TESSERA_QUANT_CALIBRATION_MULTIPLYADD_H

@@ -5,8 +5,8 @@
 // The results are the same on every machine: no operation is contracted, and sums have a fixed order.
 //
 //===----------------------------------------------------------------------===//
-#ifndef QUANT_CALIBRATION_RANGES_H
-#define QUANT_CALIBRATION_RANGES_H
+#ifndef TESSERA_QUANT_CALIBRATION_RANGES_H
+#define TESSERA_QUANT_CALIBRATION_RANGES_H
 
 #include <cstdint>
 #include <vector>
@@ -29,4 +29,4 @@ double divergence(const std::vector<double> &histogram, int64_t end, int64_t lev
 
 } // namespace tessera::quant
 
-#endif // QUANT_CALIBRATION_RANGES_H
+#endif // TESSERA_QUANT_CALIBRATION_RANGES_H

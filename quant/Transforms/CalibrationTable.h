@@ -1,6 +1,7 @@
 //===- CalibrationTable.h - NAME_cali.json: ranges of activations -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_CALIBRATIONTABLE_H
+#define TESSERA_QUANT_TRANSFORMS_CALIBRATIONTABLE_H
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
@@ -67,3 +68,5 @@ private:
 };
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_CALIBRATIONTABLE_H

@@ -1,6 +1,7 @@
 //===- ChannelFlow.h - Which channels must be scaled together ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_CHANNELFLOW_H
+#define TESSERA_QUANT_TRANSFORMS_CHANNELFLOW_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -78,3 +79,5 @@ private:
 };
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_CHANNELFLOW_H

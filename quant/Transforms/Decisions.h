@@ -1,6 +1,7 @@
 //===- Decisions.h - Which tensors become integers, and in which range -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_DECISIONS_H
+#define TESSERA_QUANT_TRANSFORMS_DECISIONS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "quant/Transforms/CalibrationTable.h"
@@ -37,3 +38,5 @@ llvm::Expected<Decisions> decide(mlir::func::FuncOp function, const CalibrationT
                                  const QuantizeTable &choices, Precision precision);
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_DECISIONS_H

@@ -1,6 +1,7 @@
 //===- Dynamic.h - Matmuls whose activations are quantised at run time --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_DYNAMIC_H
+#define TESSERA_QUANT_TRANSFORMS_DYNAMIC_H
 
 #include "mlir/IR/OwningOpRef.h"
 #include "quant/Transforms/Decisions.h"
@@ -22,3 +23,5 @@ llvm::Expected<DynamicProducts> quantizeDynamically(mlir::func::FuncOp function,
                                                     Precision precision, llvm::StringRef path);
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_DYNAMIC_H

@@ -1,6 +1,7 @@
 //===- Equalize.h - Scales channels to similar ranges -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_EQUALIZE_H
+#define TESSERA_QUANT_TRANSFORMS_EQUALIZE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "quant/Transforms/ChannelFlow.h"
@@ -56,3 +57,5 @@ llvm::Expected<TensorFactors> applyFactors(mlir::func::FuncOp function, const Ch
                                            const OriginFactors &origins);
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_EQUALIZE_H

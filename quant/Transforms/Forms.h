@@ -1,6 +1,7 @@
 //===- Forms.h - Assigns an integer type and a range to each tensor --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_FORMS_H
+#define TESSERA_QUANT_TRANSFORMS_FORMS_H
 
 #include "quant/Transforms/Decisions.h"
 #include "quant/Transforms/OpKinds.h"
@@ -27,3 +28,5 @@ struct FormQuestion {
 void assignForms(const FormQuestion &question, Decisions &decisions);
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_FORMS_H

@@ -1,6 +1,7 @@
 //===- InputsOutputs.h - Integers and pixels at the model's interface --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_INPUTSOUTPUTS_H
+#define TESSERA_QUANT_TRANSFORMS_INPUTSOUTPUTS_H
 
 #include "quant/Transforms/Quantize.h"
 
@@ -25,3 +26,5 @@ void exposeIntegers(mlir::func::FuncOp function, const CalibrationTable &table, 
 llvm::Error fusePreprocess(mlir::func::FuncOp function, llvm::StringRef format);
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_INPUTSOUTPUTS_H

@@ -1,6 +1,7 @@
 //===- Isolate.h - Feeds every op the exact values of its operands --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_ISOLATE_H
+#define TESSERA_QUANT_TRANSFORMS_ISOLATE_H
 
 #include "quant/Transforms/Equalize.h"
 
@@ -15,3 +16,5 @@ void isolateOps(mlir::func::FuncOp function, llvm::function_ref<bool(llvm::Strin
                 const TensorFactors &factors = {});
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_ISOLATE_H

@@ -1,6 +1,7 @@
 //===- LearnedWeights.h - NAME_cali.safetensors: weights chosen with data --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_LEARNEDWEIGHTS_H
+#define TESSERA_QUANT_TRANSFORMS_LEARNEDWEIGHTS_H
 
 #include "top_dialect/IR/WeightStore.h"
 #include <memory>
@@ -61,3 +62,5 @@ private:
 };
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_LEARNEDWEIGHTS_H

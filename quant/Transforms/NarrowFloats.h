@@ -1,6 +1,7 @@
 //===- NarrowFloats.h - Weights and activations in 16-bit floats -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_NARROWFLOATS_H
+#define TESSERA_QUANT_TRANSFORMS_NARROWFLOATS_H
 
 #include "quant/Transforms/Decisions.h"
 
@@ -19,3 +20,5 @@ NarrowFloats narrowFloats(mlir::func::FuncOp function, const CalibrationTable &t
                           Precision precision);
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_NARROWFLOATS_H

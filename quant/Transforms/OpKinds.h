@@ -1,6 +1,7 @@
 //===- OpKinds.h - Classifies ops for the quantiser -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_OPKINDS_H
+#define TESSERA_QUANT_TRANSFORMS_OPKINDS_H
 
 #include "mlir/IR/Builders.h"
 #include <optional>
@@ -62,3 +63,5 @@ int64_t countProducts(mlir::Operation *op);
 std::optional<std::string> reasonAgainst(mlir::Operation *op);
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_OPKINDS_H

@@ -1,6 +1,7 @@
 //===- Passes.h - Quantisation passes on Top --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_PASSES_H
+#define TESSERA_QUANT_TRANSFORMS_PASSES_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -15,3 +16,5 @@ namespace tessera::quant {
 void registerQuantTransforms();
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_PASSES_H

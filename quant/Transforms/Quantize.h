@@ -1,6 +1,7 @@
 //===- Quantize.h - Quantisation of a float Top function --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_QUANTIZE_H
+#define TESSERA_QUANT_TRANSFORMS_QUANTIZE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "quant/Transforms/CalibrationTable.h"
@@ -80,3 +81,5 @@ llvm::Expected<QuantizeReport> quantizeFunction(
     const QuantizeOptions &options, llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {});
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_QUANTIZE_H

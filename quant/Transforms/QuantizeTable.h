@@ -1,6 +1,7 @@
 //===- QuantizeTable.h - NAME_qtable.json: precision per op -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_QUANTIZETABLE_H
+#define TESSERA_QUANT_TRANSFORMS_QUANTIZETABLE_H
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -47,3 +48,5 @@ struct QuantizeTable {
 };
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_QUANTIZETABLE_H

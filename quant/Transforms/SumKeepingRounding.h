@@ -1,6 +1,7 @@
 //===- SumKeepingRounding.h - Rounding that preserves sums ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_SUMKEEPINGROUNDING_H
+#define TESSERA_QUANT_TRANSFORMS_SUMKEEPINGROUNDING_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -42,3 +43,5 @@ private:
 };
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_SUMKEEPINGROUNDING_H

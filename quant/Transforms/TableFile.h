@@ -1,6 +1,7 @@
 //===- TableFile.h - Reading tables that users may edit ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_TABLEFILE_H
+#define TESSERA_QUANT_TRANSFORMS_TABLEFILE_H
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Error.h"
@@ -51,3 +52,5 @@ private:
 std::string toText(const llvm::json::Value &value);
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_TABLEFILE_H

@@ -1,6 +1,7 @@
 //===- TableNames.h - Names that tables may use -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_TABLENAMES_H
+#define TESSERA_QUANT_TRANSFORMS_TABLENAMES_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -16,3 +17,5 @@ struct TableNames {
 };
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_TABLENAMES_H

@@ -1,6 +1,7 @@
 //===- Undo.h - Restores the float form of a quantised model ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_UNDO_H
+#define TESSERA_QUANT_TRANSFORMS_UNDO_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -34,3 +35,5 @@ private:
 };
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_UNDO_H

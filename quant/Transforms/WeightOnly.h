@@ -1,6 +1,7 @@
 //===- WeightOnly.h - Integer weights of ops that compute in float --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_WEIGHTONLY_H
+#define TESSERA_QUANT_TRANSFORMS_WEIGHTONLY_H
 
 #include "quant/Transforms/Decisions.h"
 #include "quant/Transforms/LearnedWeights.h"
@@ -35,3 +36,5 @@ WeightForm weightFormOf(mlir::Operation *op, bool fourBits, int64_t groupSize, b
 llvm::DenseSet<mlir::Operation *> lastProducts(mlir::func::FuncOp function);
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_WEIGHTONLY_H

@@ -1,6 +1,7 @@
 //===- WeightScale.h - Weight scales with the least squared error --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_WEIGHTSCALE_H
+#define TESSERA_QUANT_TRANSFORMS_WEIGHTSCALE_H
 
 #include "llvm/ADT/ArrayRef.h"
 
@@ -11,3 +12,5 @@ namespace tessera::quant {
 float weightScale(llvm::ArrayRef<float> values, int bits);
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_WEIGHTSCALE_H

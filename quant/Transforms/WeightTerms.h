@@ -1,6 +1,7 @@
 //===- WeightTerms.h - Weights as the sum of two i8 constants ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_WEIGHTTERMS_H
+#define TESSERA_QUANT_TRANSFORMS_WEIGHTTERMS_H
 
 #include "mlir/IR/Builders.h"
 #include "quant/Transforms/Decisions.h"
@@ -23,3 +24,5 @@ bool hasTwoTerms(const Range *ofResult);
 mlir::Operation *splitWeight(mlir::OpBuilder &builder, mlir::Operation *op, const IntegerForm &form);
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_WEIGHTTERMS_H

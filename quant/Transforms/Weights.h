@@ -1,6 +1,7 @@
 //===- Weights.h - Weights of convolutions and matmuls to i8 ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_QUANT_TRANSFORMS_WEIGHTS_H
+#define TESSERA_QUANT_TRANSFORMS_WEIGHTS_H
 
 #include "mlir/IR/Builders.h"
 #include "quant/Transforms/LearnedWeights.h"
@@ -55,3 +56,5 @@ void addToBias(mlir::OpBuilder &builder, mlir::Operation *op, llvm::ArrayRef<flo
 int64_t countChannels(mlir::Operation *op);
 
 } // namespace tessera::quant
+
+#endif // TESSERA_QUANT_TRANSFORMS_WEIGHTS_H

@@ -1,6 +1,7 @@
 //===- Constants.h - Reading and creating constant tensors ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_CONSTANTS_H
+#define TESSERA_TOP_DIALECT_IR_CONSTANTS_H
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -64,3 +65,5 @@ mlir::Value createIntVector(mlir::OpBuilder &builder, mlir::Location loc, llvm::
 mlir::Value createScalar(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type elementType, double value);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_CONSTANTS_H

@@ -1,6 +1,7 @@
 //===- HostTensor.h - A tensor in host memory, as the reference evaluation sees it ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_HOSTTENSOR_H
+#define TESSERA_TOP_DIALECT_IR_HOSTTENSOR_H
 
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -65,3 +66,5 @@ private:
 };
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_HOSTTENSOR_H

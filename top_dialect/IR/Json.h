@@ -1,6 +1,7 @@
 //===- Json.h - JSON files written by users -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_JSON_H
+#define TESSERA_TOP_DIALECT_IR_JSON_H
 
 #include "llvm/Support/JSON.h"
 
@@ -11,3 +12,5 @@ namespace tessera::top {
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_JSON_H

@@ -1,6 +1,7 @@
 //===- KnownHashes.h - Cache of file hashes -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_KNOWNHASHES_H
+#define TESSERA_TOP_DIALECT_IR_KNOWNHASHES_H
 
 #include "llvm/ADT/StringRef.h"
 
@@ -30,3 +31,5 @@ std::optional<std::string> knownHash(const FileIdentity &file);
 void rememberHash(const FileIdentity &file, llvm::StringRef hash);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_KNOWNHASHES_H

@@ -1,6 +1,7 @@
 //===- ModuleIO.h - Reading and writing NAME_top.mlir with its weights ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_MODULEIO_H
+#define TESSERA_TOP_DIALECT_IR_MODULEIO_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -32,3 +33,5 @@ using WeightFiles = llvm::StringMap<std::string>;
 llvm::Error writeWeights(mlir::ModuleOp module, llvm::StringRef mlirPath, WeightFiles *known = nullptr);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_MODULEIO_H

@@ -1,6 +1,7 @@
 //===- Names.h - Keeping ONNX names through rewrites ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_NAMES_H
+#define TESSERA_TOP_DIALECT_IR_NAMES_H
 
 #include "mlir/IR/Location.h"
 #include "mlir/IR/Operation.h"
@@ -34,3 +35,5 @@ void copyNames(mlir::Operation *from, mlir::Operation *to);
 void copyNames(llvm::ArrayRef<mlir::Operation *> from, mlir::Operation *to);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_NAMES_H

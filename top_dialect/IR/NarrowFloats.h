@@ -5,7 +5,8 @@
 // becomes a quiet NaN of the same sign. The reference evaluator has a separate, obvious form
 // (top_dialect/Reference/SmallFloat.h).
 //===----------------------------------------------------------------------===//
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_NARROWFLOATS_H
+#define TESSERA_TOP_DIALECT_IR_NARROWFLOATS_H
 
 #include <bit>
 #include <cstdint>
@@ -47,3 +48,5 @@ inline uint16_t roundToF16(float value) {
 }
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_NARROWFLOATS_H

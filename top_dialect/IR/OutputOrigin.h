@@ -1,6 +1,7 @@
 //===- OutputOrigin.h - The op that computes an output ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_OUTPUTORIGIN_H
+#define TESSERA_TOP_DIALECT_IR_OUTPUTORIGIN_H
 
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/StringRef.h"
@@ -13,3 +14,5 @@ namespace tessera::top {
 llvm::StringRef findOutputOrigin(mlir::Value value);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_OUTPUTORIGIN_H

@@ -1,6 +1,7 @@
 //===- RegularFile.h - Reading regular files only -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_REGULARFILE_H
+#define TESSERA_TOP_DIALECT_IR_REGULARFILE_H
 
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -14,3 +15,5 @@ namespace tessera::top {
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readRegularFile(llvm::StringRef path);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_REGULARFILE_H

@@ -1,6 +1,7 @@
 //===- ScalarEmitter.h - Scalar arithmetic on arith and math ops ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_SCALAREMITTER_H
+#define TESSERA_TOP_DIALECT_IR_SCALAREMITTER_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -63,3 +64,5 @@ private:
 bool isUnsignedElement(mlir::Type element);
 
 } // namespace tessera::top::detail
+
+#endif // TESSERA_TOP_DIALECT_IR_SCALAREMITTER_H

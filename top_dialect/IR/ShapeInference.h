@@ -1,6 +1,7 @@
 //===- ShapeInference.h - Shared helpers of shape inference ---------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_SHAPEINFERENCE_H
+#define TESSERA_TOP_DIALECT_IR_SHAPEINFERENCE_H
 
 #include "top_dialect/IR/TopInterfaces.h"
 
@@ -58,3 +59,5 @@ llvm::LogicalResult checkIndexType(mlir::Operation *op, mlir::Value indices, llv
 llvm::LogicalResult checkSameElement(mlir::Operation *op, mlir::ValueRange values, llvm::StringRef label);
 
 } // namespace tessera::top::detail
+
+#endif // TESSERA_TOP_DIALECT_IR_SHAPEINFERENCE_H

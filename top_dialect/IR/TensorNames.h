@@ -1,6 +1,7 @@
 //===- TensorNames.h - Names of tensors in tables -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_TENSORNAMES_H
+#define TESSERA_TOP_DIALECT_IR_TENSORNAMES_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -31,3 +32,5 @@ inline constexpr double kPadding = -1;
 std::string networkOf(mlir::ModuleOp module);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_TENSORNAMES_H

@@ -1,6 +1,7 @@
 //===- TensorTypes.h - Types of tensor values -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_TENSORTYPES_H
+#define TESSERA_TOP_DIALECT_IR_TENSORTYPES_H
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Value.h"
@@ -11,3 +12,5 @@ namespace tessera {
 inline mlir::RankedTensorType typeOf(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
 
 } // namespace tessera
+
+#endif // TESSERA_TOP_DIALECT_IR_TENSORTYPES_H

@@ -1,6 +1,7 @@
 //===- TopConstOps.h - Constants and control flow ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_TOPCONSTOPS_H
+#define TESSERA_TOP_DIALECT_IR_TOPCONSTOPS_H
 
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopInterfaces.h"
@@ -15,3 +16,5 @@
 
 #define GET_OP_CLASSES
 #include "top_dialect/IR/TopConstOps.h.inc"
+
+#endif // TESSERA_TOP_DIALECT_IR_TOPCONSTOPS_H

@@ -1,6 +1,7 @@
 //===- TopDialect.h - The Top dialect class ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_TOPDIALECT_H
+#define TESSERA_TOP_DIALECT_IR_TOPDIALECT_H
 
 #include "mlir/IR/Dialect.h"
 
@@ -11,3 +12,5 @@ class WeightStore;
 } // namespace tessera::top
 
 #include "top_dialect/IR/TopDialect.h.inc"
+
+#endif // TESSERA_TOP_DIALECT_IR_TOPDIALECT_H

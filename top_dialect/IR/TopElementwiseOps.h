@@ -1,6 +1,7 @@
 //===- TopElementwiseOps.h - Elementwise ops ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_TOPELEMENTWISEOPS_H
+#define TESSERA_TOP_DIALECT_IR_TOPELEMENTWISEOPS_H
 
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopInterfaces.h"
@@ -14,3 +15,5 @@
 
 #define GET_OP_CLASSES
 #include "top_dialect/IR/TopElementwiseOps.h.inc"
+
+#endif // TESSERA_TOP_DIALECT_IR_TOPELEMENTWISEOPS_H

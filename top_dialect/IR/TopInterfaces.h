@@ -1,6 +1,7 @@
 //===- TopInterfaces.h - Interfaces of Top ops ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_TOPINTERFACES_H
+#define TESSERA_TOP_DIALECT_IR_TOPINTERFACES_H
 
 #include "top_dialect/IR/HostTensor.h"
 
@@ -14,3 +15,5 @@ llvm::LogicalResult verifyInferredTypes(mlir::Operation *op);
 } // namespace tessera::top::detail
 
 #include "top_dialect/IR/TopInterfaces.h.inc"
+
+#endif // TESSERA_TOP_DIALECT_IR_TOPINTERFACES_H

@@ -1,6 +1,7 @@
 //===- TopReduceOps.h - Reductions, softmax, normalisation ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_TOPREDUCEOPS_H
+#define TESSERA_TOP_DIALECT_IR_TOPREDUCEOPS_H
 
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopInterfaces.h"
@@ -14,3 +15,5 @@
 
 #define GET_OP_CLASSES
 #include "top_dialect/IR/TopReduceOps.h.inc"
+
+#endif // TESSERA_TOP_DIALECT_IR_TOPREDUCEOPS_H

@@ -1,6 +1,7 @@
 //===- Unsupported.h - Error for valid but unsupported models -------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_UNSUPPORTED_H
+#define TESSERA_TOP_DIALECT_IR_UNSUPPORTED_H
 
 #include "llvm/Support/Error.h"
 
@@ -26,3 +27,5 @@ inline llvm::Error unsupported(const llvm::Twine &text) { return llvm::make_erro
 llvm::Error prefixed(llvm::Error error, const llvm::Twine &prefix);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_UNSUPPORTED_H

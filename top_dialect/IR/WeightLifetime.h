@@ -1,6 +1,7 @@
 //===- WeightLifetime.h - Dropping weights that are no longer used --------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_WEIGHTLIFETIME_H
+#define TESSERA_TOP_DIALECT_IR_WEIGHTLIFETIME_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -28,3 +29,5 @@ void dropUnheldWeights(mlir::Operation *op);
 void releaseWeight(mlir::Value constant);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_WEIGHTLIFETIME_H

@@ -1,6 +1,7 @@
 //===- WeightStore.h - The weights of a module, in memory or in a mapped file ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IR_WEIGHTSTORE_H
+#define TESSERA_TOP_DIALECT_IR_WEIGHTSTORE_H
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
@@ -101,3 +102,5 @@ private:
 };
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IR_WEIGHTSTORE_H

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Evaluates one op after the other with its `evaluate` member; the result is the reference of every test.
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_REFERENCE_EVALUATOR_H
+#define TESSERA_TOP_DIALECT_REFERENCE_EVALUATOR_H
 
 #include "top_dialect/IR/HostTensor.h"
 
@@ -62,3 +63,5 @@ llvm::LogicalResult evaluateOp(mlir::Operation *op, llvm::ArrayRef<const HostTen
                                llvm::SmallVectorImpl<HostTensor> &outputs);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_REFERENCE_EVALUATOR_H

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shapes and strides are in elements, outermost dim first.
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_REFERENCE_INDEXING_H
+#define TESSERA_TOP_DIALECT_REFERENCE_INDEXING_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
@@ -102,3 +103,5 @@ struct AxisView {
 };
 
 } // namespace tessera::top::reference
+
+#endif // TESSERA_TOP_DIALECT_REFERENCE_INDEXING_H

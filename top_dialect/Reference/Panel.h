@@ -1,6 +1,7 @@
 //===- Panel.h - Inner loop of convolution and matmul ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_REFERENCE_PANEL_H
+#define TESSERA_TOP_DIALECT_REFERENCE_PANEL_H
 
 #include <cstdint>
 
@@ -15,3 +16,5 @@ void multiplyPanel(const uint64_t *row, const uint64_t *panel, int64_t depth, in
 int64_t panelWidth(int64_t depth, int64_t columns);
 
 } // namespace tessera::top::reference
+
+#endif // TESSERA_TOP_DIALECT_REFERENCE_PANEL_H

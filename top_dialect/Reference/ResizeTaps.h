@@ -3,7 +3,8 @@
 //
 // Every interpolation of top.resize is separable: per dim, each output position has a list of weighted input positions.
 // The reference sums over these lists; the device lowering turns them into tables.
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_REFERENCE_RESIZETAPS_H
+#define TESSERA_TOP_DIALECT_REFERENCE_RESIZETAPS_H
 
 #include "top_dialect/IR/TopShapeOps.h"
 
@@ -30,3 +31,5 @@ std::vector<ResizeTaps> resizeTaps(ResizeOp op, unsigned dim, int64_t inSize, in
 bool keepsDim(ResizeOp op, unsigned dim, int64_t inSize, int64_t outSize);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_REFERENCE_RESIZETAPS_H

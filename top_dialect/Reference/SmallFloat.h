@@ -1,6 +1,7 @@
 //===- SmallFloat.h - f16 and bf16 to and from double ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_REFERENCE_SMALLFLOAT_H
+#define TESSERA_TOP_DIALECT_REFERENCE_SMALLFLOAT_H
 
 #include <algorithm>
 #include <cmath>
@@ -62,3 +63,5 @@ using Float16 = SmallFloat<5>;
 using BFloat16 = SmallFloat<8>;
 
 } // namespace tessera::top::reference
+
+#endif // TESSERA_TOP_DIALECT_REFERENCE_SMALLFLOAT_H

@@ -3,7 +3,8 @@
 //
 // Independently of the storage type, ops compute in double (float types), int64_t (signed and signless integers) or
 // uint64_t (unsigned integers and i1). A result is rounded or wrapped once, when it is written.
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_REFERENCE_SUPPORT_H
+#define TESSERA_TOP_DIALECT_REFERENCE_SUPPORT_H
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "top_dialect/IR/HostTensor.h"
@@ -119,3 +120,5 @@ void moveStrided(const HostTensor &x, HostTensor &y, int64_t base, DimsRef strid
 void fill(HostTensor &y, double value);
 
 } // namespace tessera::top::reference
+
+#endif // TESSERA_TOP_DIALECT_REFERENCE_SUPPORT_H

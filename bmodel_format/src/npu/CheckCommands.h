@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- CheckCommands.h - Constraints of commands on a chip ------------------===//
-#ifndef BMODEL_NPU_CHECK_COMMANDS_H
-#define BMODEL_NPU_CHECK_COMMANDS_H
+#ifndef TESSERA_BMODEL_FORMAT_SRC_NPU_CHECKCOMMANDS_H
+#define TESSERA_BMODEL_FORMAT_SRC_NPU_CHECKCOMMANDS_H
 
 #include "bmodel/npu/chip.h"
 #include "bmodel/npu/isa.h"
@@ -14,4 +14,4 @@ const char *faultOf(const Descriptor &command, const Chip &chip);
 
 } // namespace bmodel::npu
 
-#endif // BMODEL_NPU_CHECK_COMMANDS_H
+#endif // TESSERA_BMODEL_FORMAT_SRC_NPU_CHECKCOMMANDS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Footprint.h - The bytes that a command accesses ----------------------===//
-#ifndef BMODEL_NPU_FOOTPRINT_H
-#define BMODEL_NPU_FOOTPRINT_H
+#ifndef TESSERA_BMODEL_FORMAT_SRC_NPU_FOOTPRINT_H
+#define TESSERA_BMODEL_FORMAT_SRC_NPU_FOOTPRINT_H
 
 #include "bmodel/npu/chip.h"
 #include "bmodel/npu/isa.h"
@@ -34,4 +34,4 @@ bool conflict(const std::vector<Footprint> &a, const std::vector<Footprint> &b);
 
 } // namespace bmodel::npu
 
-#endif // BMODEL_NPU_FOOTPRINT_H
+#endif // TESSERA_BMODEL_FORMAT_SRC_NPU_FOOTPRINT_H

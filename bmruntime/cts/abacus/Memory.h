@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Memory.h - Memory that the host cannot access ----------------------===//
-#ifndef BMRT_CTS_ABACUS_MEMORY_H
-#define BMRT_CTS_ABACUS_MEMORY_H
+#ifndef TESSERA_BMRUNTIME_CTS_ABACUS_MEMORY_H
+#define TESSERA_BMRUNTIME_CTS_ABACUS_MEMORY_H
 
 #include <atomic>
 #include <cstdint>
@@ -73,4 +73,4 @@ private:
 
 } // namespace bmrt::abacus
 
-#endif // BMRT_CTS_ABACUS_MEMORY_H
+#endif // TESSERA_BMRUNTIME_CTS_ABACUS_MEMORY_H

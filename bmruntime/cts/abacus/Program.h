@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Program.h - Checks and runs the commands of an Abacus --------------===//
-#ifndef BMRT_CTS_ABACUS_PROGRAM_H
-#define BMRT_CTS_ABACUS_PROGRAM_H
+#ifndef TESSERA_BMRUNTIME_CTS_ABACUS_PROGRAM_H
+#define TESSERA_BMRUNTIME_CTS_ABACUS_PROGRAM_H
 
 #include "bmodel/abacus/program.h"
 
@@ -18,4 +18,4 @@ void run(const bmodel::abacus::Command &command, char *const *tensors);
 
 } // namespace bmrt::abacus
 
-#endif // BMRT_CTS_ABACUS_PROGRAM_H
+#endif // TESSERA_BMRUNTIME_CTS_ABACUS_PROGRAM_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- AsyncRunner.h - A thread that runs a context on request ------------===//
-#ifndef BMRT_CORE_ASYNCRUNNER_H
-#define BMRT_CORE_ASYNCRUNNER_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_ASYNCRUNNER_H
+#define TESSERA_BMRUNTIME_SRC_CORE_ASYNCRUNNER_H
 
 #include "Status.h"
 
@@ -47,4 +47,4 @@ private:
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_ASYNCRUNNER_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_ASYNCRUNNER_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Backend.h - Lookup of back ends ------------------------------------===//
-#ifndef BMRT_CORE_BACKEND_H
-#define BMRT_CORE_BACKEND_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_BACKEND_H
+#define TESSERA_BMRUNTIME_SRC_CORE_BACKEND_H
 
 #include "bmrt/backend.h"
 
@@ -20,4 +20,4 @@ inline bool hasHostKernels(const bmrt_backend_t &backend) { return backend.flags
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_BACKEND_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_BACKEND_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Context.h - Execution context of a net -----------------------------===//
-#ifndef BMRT_CORE_CONTEXT_H
-#define BMRT_CORE_CONTEXT_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_CONTEXT_H
+#define TESSERA_BMRUNTIME_SRC_CORE_CONTEXT_H
 
 #include "AsyncRunner.h"
 #include "Memory.h"
@@ -81,4 +81,4 @@ private:
   bool ownsWorkspace = true;
 };
 
-#endif // BMRT_CORE_CONTEXT_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_CONTEXT_H

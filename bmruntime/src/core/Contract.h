@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Contract.h - Checks launches against kernel contracts --------------===//
-#ifndef BMRT_CORE_CONTRACT_H
-#define BMRT_CORE_CONTRACT_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_CONTRACT_H
+#define TESSERA_BMRUNTIME_SRC_CORE_CONTRACT_H
 
 #include "Status.h"
 #include "bmodel/kernel_contract.h"
@@ -55,4 +55,4 @@ bmrt_code_t findAlignments(StageProgram &stage, bmrt_status_t *status);
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_CONTRACT_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_CONTRACT_H

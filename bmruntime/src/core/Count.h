@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Count.h - Length of a flatbuffers vector ---------------------------===//
-#ifndef BMRT_CORE_COUNT_H
-#define BMRT_CORE_COUNT_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_COUNT_H
+#define TESSERA_BMRUNTIME_SRC_CORE_COUNT_H
 
 #include "bmodel/bmodel_generated.h"
 
@@ -15,4 +15,4 @@ uint32_t count(const flatbuffers::Vector<T> *vector) {
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_COUNT_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_COUNT_H

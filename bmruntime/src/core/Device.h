@@ -4,8 +4,8 @@
 // Owning wrappers of the objects that back ends create (bmrt/backend.h).
 //
 //===----------------------------------------------------------------------===//
-#ifndef BMRT_CORE_DEVICE_H
-#define BMRT_CORE_DEVICE_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_DEVICE_H
+#define TESSERA_BMRUNTIME_SRC_CORE_DEVICE_H
 
 #include "Backend.h"
 #include "Interrupt.h"
@@ -98,4 +98,4 @@ private:
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_DEVICE_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_DEVICE_H

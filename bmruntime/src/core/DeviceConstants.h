@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- DeviceConstants.h - Constants in the memory of chips ---------------===//
-#ifndef BMRT_CORE_DEVICECONSTANTS_H
-#define BMRT_CORE_DEVICECONSTANTS_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_DEVICECONSTANTS_H
+#define TESSERA_BMRUNTIME_SRC_CORE_DEVICECONSTANTS_H
 
 #include "Device.h"
 #include "Memory.h"
@@ -43,4 +43,4 @@ private:
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_DEVICECONSTANTS_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_DEVICECONSTANTS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Integrity.h - Hash checks of a model at memory speed ---------------===//
-#ifndef BMRT_CORE_INTEGRITY_H
-#define BMRT_CORE_INTEGRITY_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_INTEGRITY_H
+#define TESSERA_BMRUNTIME_SRC_CORE_INTEGRITY_H
 
 #include "bmodel/reader.h"
 
@@ -13,4 +13,4 @@ bool checkIntegrity(const bmodel::ModelView &view, bool trustConstants, bmodel::
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_INTEGRITY_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_INTEGRITY_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Interrupt.h - Cancellation of runs ---------------------------------===//
-#ifndef BMRT_CORE_INTERRUPT_H
-#define BMRT_CORE_INTERRUPT_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_INTERRUPT_H
+#define TESSERA_BMRUNTIME_SRC_CORE_INTERRUPT_H
 
 #include "Status.h"
 
@@ -65,4 +65,4 @@ private:
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_INTERRUPT_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_INTERRUPT_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- MappedFile.h - The bytes of a file, mapped read-only ---------------===//
-#ifndef BMRT_CORE_MAPPEDFILE_H
-#define BMRT_CORE_MAPPEDFILE_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_MAPPEDFILE_H
+#define TESSERA_BMRUNTIME_SRC_CORE_MAPPEDFILE_H
 
 #include "Status.h"
 
@@ -39,4 +39,4 @@ private:
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_MAPPEDFILE_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_MAPPEDFILE_H

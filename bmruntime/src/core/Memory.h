@@ -5,8 +5,8 @@
 // of this file report it as a result.
 //
 //===----------------------------------------------------------------------===//
-#ifndef BMRT_CORE_MEMORY_H
-#define BMRT_CORE_MEMORY_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_MEMORY_H
+#define TESSERA_BMRUNTIME_SRC_CORE_MEMORY_H
 
 #include <cstddef>
 #include <cstdint>
@@ -110,4 +110,4 @@ void destroyObject(T *object) {
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_MEMORY_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_MEMORY_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Mirrors.h - Host copies of tensors on chips ------------------------===//
-#ifndef BMRT_CORE_MIRRORS_H
-#define BMRT_CORE_MIRRORS_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_MIRRORS_H
+#define TESSERA_BMRUNTIME_SRC_CORE_MIRRORS_H
 
 #include "Memory.h"
 #include "Status.h"
@@ -41,4 +41,4 @@ private:
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_MIRRORS_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_MIRRORS_H

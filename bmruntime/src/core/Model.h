@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Model.h - An opened .bmodel ----------------------------------------===//
-#ifndef BMRT_CORE_MODEL_H
-#define BMRT_CORE_MODEL_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_MODEL_H
+#define TESSERA_BMRUNTIME_SRC_CORE_MODEL_H
 
 #include "Contract.h"
 #include "Device.h"
@@ -115,4 +115,4 @@ private:
   size_t loadedCount = 0;
 };
 
-#endif // BMRT_CORE_MODEL_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_MODEL_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Plan.h - A stage's steps, resolved for one context -----------------===//
-#ifndef BMRT_CORE_PLAN_H
-#define BMRT_CORE_PLAN_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_PLAN_H
+#define TESSERA_BMRUNTIME_SRC_CORE_PLAN_H
 
 #include "Memory.h"
 #include "Model.h"
@@ -66,4 +66,4 @@ int64_t chooseGrain(int64_t requested, int64_t tiles, uint32_t threads);
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_PLAN_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_PLAN_H

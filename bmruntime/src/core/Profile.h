@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Profile.h - Times of steps -----------------------------------------===//
-#ifndef BMRT_CORE_PROFILE_H
-#define BMRT_CORE_PROFILE_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_PROFILE_H
+#define TESSERA_BMRUNTIME_SRC_CORE_PROFILE_H
 
 #include "Memory.h"
 #include "Plan.h"
@@ -61,4 +61,4 @@ private:
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_PROFILE_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_PROFILE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Schedule.h - Concurrency of a stage's steps ------------------------===//
-#ifndef BMRT_CORE_SCHEDULE_H
-#define BMRT_CORE_SCHEDULE_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_SCHEDULE_H
+#define TESSERA_BMRUNTIME_SRC_CORE_SCHEDULE_H
 
 #include "Memory.h"
 
@@ -54,4 +54,4 @@ private:
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_SCHEDULE_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_SCHEDULE_H

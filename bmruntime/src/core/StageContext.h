@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- StageContext.h - Execution context of a stage ----------------------===//
-#ifndef BMRT_CORE_STAGECONTEXT_H
-#define BMRT_CORE_STAGECONTEXT_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_STAGECONTEXT_H
+#define TESSERA_BMRUNTIME_SRC_CORE_STAGECONTEXT_H
 
 #include "Memory.h"
 #include "Mirrors.h"
@@ -147,4 +147,4 @@ uint64_t workspaceBytes(const bmodel::StageDef &stage, int32_t memory = bmodel::
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_STAGECONTEXT_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_STAGECONTEXT_H

@@ -5,8 +5,8 @@
 // allocation, so that an error can be reported when memory has run out.
 //
 //===----------------------------------------------------------------------===//
-#ifndef BMRT_CORE_STATUS_H
-#define BMRT_CORE_STATUS_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_STATUS_H
+#define TESSERA_BMRUNTIME_SRC_CORE_STATUS_H
 
 #include "bmodel/status.h"
 #include "bmrt/bmrt.h"
@@ -55,4 +55,4 @@ inline bmrt_code_t succeed(bmrt_status_t *status) {
     }                                                                                                                  \
   } while (false)
 
-#endif // BMRT_CORE_STATUS_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_STATUS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- StepInfo.h - Descriptions of steps for the C interface -------------===//
-#ifndef BMRT_CORE_STEPINFO_H
-#define BMRT_CORE_STEPINFO_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_STEPINFO_H
+#define TESSERA_BMRUNTIME_SRC_CORE_STEPINFO_H
 
 #include "Plan.h"
 #include "bmrt/bmrt.h"
@@ -13,4 +13,4 @@ void describeStep(const Plan &plan, uint32_t index, bmrt_step_info_t &out);
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_STEPINFO_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_STEPINFO_H

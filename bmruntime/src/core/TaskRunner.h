@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- TaskRunner.h - Runs the steps of several chips at the same time ----===//
-#ifndef BMRT_CORE_TASKRUNNER_H
-#define BMRT_CORE_TASKRUNNER_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_TASKRUNNER_H
+#define TESSERA_BMRUNTIME_SRC_CORE_TASKRUNNER_H
 
 #include "AsyncRunner.h"
 #include "Interrupt.h"
@@ -61,4 +61,4 @@ private:
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_TASKRUNNER_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_TASKRUNNER_H

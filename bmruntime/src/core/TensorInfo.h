@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- TensorInfo.h - Descriptions of tensors for the C interface ---------===//
-#ifndef BMRT_CORE_TENSORINFO_H
-#define BMRT_CORE_TENSORINFO_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_TENSORINFO_H
+#define TESSERA_BMRUNTIME_SRC_CORE_TENSORINFO_H
 
 #include "bmodel/bmodel_generated.h"
 #include "bmrt/bmrt.h"
@@ -19,4 +19,4 @@ const char *formatShape(const int64_t *shape, uint32_t rank, char *buffer, size_
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_TENSORINFO_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_TENSORINFO_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- ThreadPool.h - Runs the tiles of a launch on several threads -------===//
-#ifndef BMRT_CORE_THREADPOOL_H
-#define BMRT_CORE_THREADPOOL_H
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_THREADPOOL_H
+#define TESSERA_BMRUNTIME_SRC_CORE_THREADPOOL_H
 
 #include "Interrupt.h"
 #include "Memory.h"
@@ -139,4 +139,4 @@ private:
 
 } // namespace bmrt::core
 
-#endif // BMRT_CORE_THREADPOOL_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_THREADPOOL_H

@@ -5,8 +5,8 @@
 // names. Neither building nor linking requires anything of CUDA.
 //
 //===----------------------------------------------------------------------===//
-#ifndef BMRT_CUDA_DRIVER_H
-#define BMRT_CUDA_DRIVER_H
+#ifndef TESSERA_BMRUNTIME_SRC_CUDA_DRIVER_H
+#define TESSERA_BMRUNTIME_SRC_CUDA_DRIVER_H
 
 #include "bmrt/bmrt.h"
 
@@ -75,4 +75,4 @@ bmrt_code_t loadDriver(const Driver **out, bmrt_status_t *status);
 
 } // namespace bmrt::cuda
 
-#endif // BMRT_CUDA_DRIVER_H
+#endif // TESSERA_BMRUNTIME_SRC_CUDA_DRIVER_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Objects.h - Objects behind the back end's handles ------------------===//
-#ifndef BMRT_CUDA_OBJECTS_H
-#define BMRT_CUDA_OBJECTS_H
+#ifndef TESSERA_BMRUNTIME_SRC_CUDA_OBJECTS_H
+#define TESSERA_BMRUNTIME_SRC_CUDA_OBJECTS_H
 
 #include "../core/Status.h"
 #include "Driver.h"
@@ -117,4 +117,4 @@ bmrt_code_t wait(bmrt_queue_t *queue, const bmrt_interrupt_t *interrupt, bmrt_st
 
 } // namespace bmrt::cuda
 
-#endif // BMRT_CUDA_OBJECTS_H
+#endif // TESSERA_BMRUNTIME_SRC_CUDA_OBJECTS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Program.h - Reader of compiled code and streams --------------------===//
-#ifndef BMRT_CUDA_PROGRAM_H
-#define BMRT_CUDA_PROGRAM_H
+#ifndef TESSERA_BMRUNTIME_SRC_CUDA_PROGRAM_H
+#define TESSERA_BMRUNTIME_SRC_CUDA_PROGRAM_H
 
 #include "bmodel/cuda/program.h"
 #include "bmrt/backend.h"
@@ -34,4 +34,4 @@ bmrt_code_t verifyStream(const Tables &tables, const bmrt_stream_t &stream, bmrt
 
 } // namespace bmrt::cuda
 
-#endif // BMRT_CUDA_PROGRAM_H
+#endif // TESSERA_BMRUNTIME_SRC_CUDA_PROGRAM_H

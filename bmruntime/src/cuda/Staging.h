@@ -5,8 +5,8 @@
 // when it is complete. Copies of other memory therefore go through pinned memory of the queue.
 //
 //===----------------------------------------------------------------------===//
-#ifndef BMRT_CUDA_STAGING_H
-#define BMRT_CUDA_STAGING_H
+#ifndef TESSERA_BMRUNTIME_SRC_CUDA_STAGING_H
+#define TESSERA_BMRUNTIME_SRC_CUDA_STAGING_H
 
 #include "Driver.h"
 
@@ -52,4 +52,4 @@ private:
 
 } // namespace bmrt::cuda
 
-#endif // BMRT_CUDA_STAGING_H
+#endif // TESSERA_BMRUNTIME_SRC_CUDA_STAGING_H

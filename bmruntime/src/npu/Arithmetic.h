@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Arithmetic.h - Vectorised element-wise functions ---------------------===//
-#ifndef BMRT_NPU_ARITHMETIC_H
-#define BMRT_NPU_ARITHMETIC_H
+#ifndef TESSERA_BMRUNTIME_SRC_NPU_ARITHMETIC_H
+#define TESSERA_BMRUNTIME_SRC_NPU_ARITHMETIC_H
 
 #include "bmodel/npu/isa.h"
 #include "bmodel/npu/program.h"
@@ -33,4 +33,4 @@ void quantise(float *v, float divisor, float zeroPoint, uint32_t count);
 
 } // namespace bmrt::npu
 
-#endif // BMRT_NPU_ARITHMETIC_H
+#endif // TESSERA_BMRUNTIME_SRC_NPU_ARITHMETIC_H

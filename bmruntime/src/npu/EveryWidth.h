@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- EveryWidth.h - Functions compiled for each width of vectors ----------===//
-#ifndef BMRT_NPU_EVERYWIDTH_H
-#define BMRT_NPU_EVERYWIDTH_H
+#ifndef TESSERA_BMRUNTIME_SRC_NPU_EVERYWIDTH_H
+#define TESSERA_BMRUNTIME_SRC_NPU_EVERYWIDTH_H
 
 // The dynamic loader chooses the version for the CPU. Sanitizers do not support this, because the choice happens before
 // they are initialised.
@@ -11,4 +11,4 @@
 #define NPU_EVERY_WIDTH
 #endif
 
-#endif // BMRT_NPU_EVERYWIDTH_H
+#endif // TESSERA_BMRUNTIME_SRC_NPU_EVERYWIDTH_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Execute.h - Execution of single commands -----------------------------===//
-#ifndef BMRT_NPU_EXECUTE_H
-#define BMRT_NPU_EXECUTE_H
+#ifndef TESSERA_BMRUNTIME_SRC_NPU_EXECUTE_H
+#define TESSERA_BMRUNTIME_SRC_NPU_EXECUTE_H
 
 #include "Memories.h"
 
@@ -111,4 +111,4 @@ private:
 
 } // namespace bmrt::npu
 
-#endif // BMRT_NPU_EXECUTE_H
+#endif // TESSERA_BMRUNTIME_SRC_NPU_EXECUTE_H

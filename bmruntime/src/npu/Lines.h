@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Lines.h - Rows of input values for the matrix unit -------------------===//
-#ifndef BMRT_NPU_LINES_H
-#define BMRT_NPU_LINES_H
+#ifndef TESSERA_BMRUNTIME_SRC_NPU_LINES_H
+#define TESSERA_BMRUNTIME_SRC_NPU_LINES_H
 
 #include "Memories.h"
 
@@ -35,4 +35,4 @@ inline int32_t sourceOf(const bmodel::npu::Window &window, int axis, uint32_t ou
 
 } // namespace bmrt::npu
 
-#endif // BMRT_NPU_LINES_H
+#endif // TESSERA_BMRUNTIME_SRC_NPU_LINES_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Memories.h - Memories that commands access ---------------------------===//
-#ifndef BMRT_NPU_MEMORIES_H
-#define BMRT_NPU_MEMORIES_H
+#ifndef TESSERA_BMRUNTIME_SRC_NPU_MEMORIES_H
+#define TESSERA_BMRUNTIME_SRC_NPU_MEMORIES_H
 
 #include "../core/Memory.h"
 #include "bmodel/npu/chip.h"
@@ -102,4 +102,4 @@ private:
 
 } // namespace bmrt::npu
 
-#endif // BMRT_NPU_MEMORIES_H
+#endif // TESSERA_BMRUNTIME_SRC_NPU_MEMORIES_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- NpuBackend.h - Runs command streams on the NPU simulator -------------===//
-#ifndef BMRT_NPU_NPUBACKEND_H
-#define BMRT_NPU_NPUBACKEND_H
+#ifndef TESSERA_BMRUNTIME_SRC_NPU_NPUBACKEND_H
+#define TESSERA_BMRUNTIME_SRC_NPU_NPUBACKEND_H
 
 #include "bmrt/backend.h"
 
@@ -11,4 +11,4 @@ extern const bmrt_backend_t backend;
 
 } // namespace bmrt::npu
 
-#endif // BMRT_NPU_NPUBACKEND_H
+#endif // TESSERA_BMRUNTIME_SRC_NPU_NPUBACKEND_H

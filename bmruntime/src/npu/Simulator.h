@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Simulator.h - Functional simulator of the NPU ------------------------===//
-#ifndef BMRT_NPU_SIMULATOR_H
-#define BMRT_NPU_SIMULATOR_H
+#ifndef TESSERA_BMRUNTIME_SRC_NPU_SIMULATOR_H
+#define TESSERA_BMRUNTIME_SRC_NPU_SIMULATOR_H
 
 #include "Execute.h"
 #include "bmrt/backend.h"
@@ -32,4 +32,4 @@ private:
 
 } // namespace bmrt::npu
 
-#endif // BMRT_NPU_SIMULATOR_H
+#endif // TESSERA_BMRUNTIME_SRC_NPU_SIMULATOR_H

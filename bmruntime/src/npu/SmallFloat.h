@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- SmallFloat.h - Conversion of all element types to and from float -----===//
-#ifndef BMRT_NPU_SMALLFLOAT_H
-#define BMRT_NPU_SMALLFLOAT_H
+#ifndef TESSERA_BMRUNTIME_SRC_NPU_SMALLFLOAT_H
+#define TESSERA_BMRUNTIME_SRC_NPU_SMALLFLOAT_H
 
 #include <bit>
 #include <cmath>
@@ -55,4 +55,4 @@ inline T fromFloat(float value) {
 
 } // namespace bmrt::npu
 
-#endif // BMRT_NPU_SMALLFLOAT_H
+#endif // TESSERA_BMRUNTIME_SRC_NPU_SMALLFLOAT_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- ElfImage.h - Loader of shared objects for kernels ------------------===//
-#ifndef BMRT_X86_ELFIMAGE_H
-#define BMRT_X86_ELFIMAGE_H
+#ifndef TESSERA_BMRUNTIME_SRC_X86_ELFIMAGE_H
+#define TESSERA_BMRUNTIME_SRC_X86_ELFIMAGE_H
 
 #include "../core/Status.h"
 #include "bmodel/kernel_contract.h"
@@ -73,4 +73,4 @@ private:
 
 } // namespace bmrt::x86
 
-#endif // BMRT_X86_ELFIMAGE_H
+#endif // TESSERA_BMRUNTIME_SRC_X86_ELFIMAGE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- X86Backend.h - Native code on the CPU ------------------------------===//
-#ifndef BMRT_X86_X86BACKEND_H
-#define BMRT_X86_X86BACKEND_H
+#ifndef TESSERA_BMRUNTIME_SRC_X86_X86BACKEND_H
+#define TESSERA_BMRUNTIME_SRC_X86_X86BACKEND_H
 
 #include "bmrt/backend.h"
 
@@ -12,4 +12,4 @@ extern const bmrt_backend_t backend;
 
 } // namespace bmrt::x86
 
-#endif // BMRT_X86_X86BACKEND_H
+#endif // TESSERA_BMRUNTIME_SRC_X86_X86BACKEND_H

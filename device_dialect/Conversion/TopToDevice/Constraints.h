@@ -4,8 +4,8 @@
 // Each constraint is one entry: its check, the text of its message, and its row in the generated table of supported
 // ops.
 //===----------------------------------------------------------------------===//
-#ifndef TESSERA_DEVICE_DIALECT_CONVERSION_CONSTRAINTS_H
-#define TESSERA_DEVICE_DIALECT_CONVERSION_CONSTRAINTS_H
+#ifndef TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_CONSTRAINTS_H
+#define TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_CONSTRAINTS_H
 
 #include "mlir/IR/Operation.h"
 #include <optional>
@@ -35,4 +35,4 @@ mlir::LogicalResult checkLowerable(mlir::Operation *root);
 
 } // namespace tessera::device
 
-#endif // TESSERA_DEVICE_DIALECT_CONVERSION_CONSTRAINTS_H
+#endif // TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_CONSTRAINTS_H

@@ -1,7 +1,7 @@
 //===- Lowering.h - Helpers of the lowering patterns ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_DEVICE_DIALECT_CONVERSION_LOWERING_H
-#define TESSERA_DEVICE_DIALECT_CONVERSION_LOWERING_H
+#ifndef TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_LOWERING_H
+#define TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_LOWERING_H
 
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Pieces.h"
@@ -90,4 +90,4 @@ void populateSequencePatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace tessera::device
 
-#endif // TESSERA_DEVICE_DIALECT_CONVERSION_LOWERING_H
+#endif // TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_LOWERING_H

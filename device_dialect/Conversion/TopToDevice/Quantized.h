@@ -4,8 +4,8 @@
 // A quantised Top model computes in float between `top.dequantize` and `top.quantize`. These helpers match both, with
 // their values, weights and results; LowerConv and LowerMatMul then build integer ops.
 //===----------------------------------------------------------------------===//
-#ifndef TESSERA_DEVICE_DIALECT_CONVERSION_QUANTIZED_H
-#define TESSERA_DEVICE_DIALECT_CONVERSION_QUANTIZED_H
+#ifndef TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_QUANTIZED_H
+#define TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_QUANTIZED_H
 
 #include "bmodel/numerics.h"
 #include "device_dialect/Conversion/TopToDevice/Lowering.h"
@@ -161,4 +161,4 @@ mlir::LogicalResult lowerQuantised(mlir::Operation *function, Requantisation req
 
 } // namespace tessera::device
 
-#endif // TESSERA_DEVICE_DIALECT_CONVERSION_QUANTIZED_H
+#endif // TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_QUANTIZED_H

@@ -1,7 +1,7 @@
 //===- TopToDevice.h - Conversion from Top to device ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_H
-#define TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_H
+#ifndef TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_TOPTODEVICE_H
+#define TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_TOPTODEVICE_H
 
 #include "mlir/Pass/Pass.h"
 
@@ -13,4 +13,4 @@ namespace tessera::device {
 
 } // namespace tessera::device
 
-#endif // TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_H
+#endif // TESSERA_DEVICE_DIALECT_CONVERSION_TOPTODEVICE_TOPTODEVICE_H

@@ -1,7 +1,7 @@
 //===- CutGraph.h - Remove what the chosen outputs do not need --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_TOP_IMPORT_ONNX_CUTGRAPH_H
-#define TESSERA_TOP_IMPORT_ONNX_CUTGRAPH_H
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_CUTGRAPH_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_CUTGRAPH_H
 
 #include "top_dialect/Import/Onnx/OnnxProto.h"
 
@@ -17,4 +17,4 @@ void keepAncestors(onnx::GraphProto &graph, llvm::ArrayRef<std::string> outputs)
 
 } // namespace tessera::top::onnx_import
 
-#endif // TESSERA_TOP_IMPORT_ONNX_CUTGRAPH_H
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_CUTGRAPH_H

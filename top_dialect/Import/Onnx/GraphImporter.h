@@ -1,6 +1,7 @@
 //===- GraphImporter.h - Import of one ONNX graph or sub-graph ------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_GRAPHIMPORTER_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_GRAPHIMPORTER_H
 
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
@@ -84,3 +85,5 @@ private:
 llvm::Error checkOperators(const OnnxModel &model, llvm::ArrayRef<const onnx::GraphProto *> graphs);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_GRAPHIMPORTER_H

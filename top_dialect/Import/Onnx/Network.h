@@ -1,6 +1,7 @@
 //===- Network.h - Identity of the network of a module --------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_NETWORK_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_NETWORK_H
 
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Import/Onnx/OnnxModel.h"
@@ -15,3 +16,5 @@ namespace tessera::top::onnx_import {
 std::string identifyNetwork(const OnnxModel &model, const ImportOptions &options, mlir::MLIRContext *context);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_NETWORK_H

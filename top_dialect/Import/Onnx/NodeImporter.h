@@ -1,6 +1,7 @@
 //===- NodeImporter.h - Access of a handler to the node it imports --------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_NODEIMPORTER_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_NODEIMPORTER_H
 
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/TopOps.h"
@@ -204,3 +205,5 @@ Handler findLegacyHandler(llvm::StringRef name, int64_t opset);
 Handler findHandler(llvm::StringRef domain, llvm::StringRef name, int64_t opset);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_NODEIMPORTER_H

@@ -1,6 +1,7 @@
 //===- OnnxFunctions.h - Model-local functions of an ONNX file ------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXFUNCTIONS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXFUNCTIONS_H
 
 #include "top_dialect/Import/Onnx/OnnxModel.h"
 
@@ -29,3 +30,5 @@ llvm::Expected<OnnxModel> instantiate(const OnnxModel &model, const onnx::Functi
                                       const onnx::NodeProto &call);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXFUNCTIONS_H

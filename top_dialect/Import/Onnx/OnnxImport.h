@@ -1,6 +1,7 @@
 //===- OnnxImport.h - Import of an ONNX file as a Top module --------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXIMPORT_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXIMPORT_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -92,3 +93,5 @@ llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importOnnxBytes(llvm::StringRef bytes, llvm::StringRef path, const ImportOptions &options, mlir::MLIRContext &context);
 
 } // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXIMPORT_H

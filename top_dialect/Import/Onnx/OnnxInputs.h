@@ -1,6 +1,7 @@
 //===- OnnxInputs.h - The inputs of the graph, with the user's sizes and values --===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXINPUTS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXINPUTS_H
 
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Import/Onnx/OnnxModel.h"
@@ -52,3 +53,5 @@ llvm::Error openDims(llvm::ArrayRef<Input> inputs, const std::map<std::string, s
 llvm::Error checkTensorSize(mlir::RankedTensorType type, const llvm::Twine &what, int64_t limit);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXINPUTS_H

@@ -1,6 +1,7 @@
 //===- OnnxModel.h - A parsed ONNX file with checked structure ------------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXMODEL_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXMODEL_H
 
 #include "top_dialect/Import/Onnx/OnnxProto.h"
 
@@ -86,3 +87,5 @@ llvm::Expected<std::vector<const onnx::NodeProto *>> sortNodes(const onnx::Graph
                                                                llvm::function_ref<bool(llvm::StringRef)> outer);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXMODEL_H

@@ -1,6 +1,7 @@
 //===- OnnxNames.h - Normalisation of names that are not valid text -------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXNAMES_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXNAMES_H
 
 #include "top_dialect/Import/Onnx/OnnxProto.h"
 
@@ -12,3 +13,5 @@ namespace tessera::top::onnx_import {
 void escapeNames(onnx::ModelProto &model);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXNAMES_H

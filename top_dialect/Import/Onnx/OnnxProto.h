@@ -1,6 +1,7 @@
 //===- OnnxProto.h - The ONNX protobuf types ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXPROTO_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXPROTO_H
 
 #ifndef ONNX_NAMESPACE
 #define ONNX_NAMESPACE onnx
@@ -12,3 +13,5 @@
 #pragma clang diagnostic ignored "-Wunused-parameter"
 #include <onnx/onnx_pb.h>
 #pragma clang diagnostic pop
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXPROTO_H

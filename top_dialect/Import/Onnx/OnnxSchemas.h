@@ -1,6 +1,7 @@
 //===- OnnxSchemas.h - Check of nodes against the ONNX operator schemas ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXSCHEMAS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXSCHEMAS_H
 
 #include "top_dialect/Import/Onnx/OnnxModel.h"
 
@@ -12,3 +13,5 @@ namespace tessera::top::onnx_import {
 llvm::Error checkSchema(const onnx::NodeProto &node, int64_t opset, ImportState &state);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXSCHEMAS_H

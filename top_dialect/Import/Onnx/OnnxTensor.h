@@ -1,6 +1,7 @@
 //===- OnnxTensor.h - ONNX tensors as typed bytes ---===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXTENSOR_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXTENSOR_H
 
 #include "top_dialect/Import/Onnx/OnnxModel.h"
 
@@ -31,3 +32,5 @@ llvm::Expected<OnnxTensor> readTensor(const onnx::TensorProto &tensor, const Onn
                                       mlir::MLIRContext *context);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ONNXTENSOR_H

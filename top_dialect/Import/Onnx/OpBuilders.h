@@ -3,7 +3,8 @@
 //
 // Geometry and options come from the attributes of the node, which have the same names in quantised and float
 // operators.
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_OPBUILDERS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_OPBUILDERS_H
 
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
@@ -36,3 +37,5 @@ mlir::Value makeSoftmax(NodeImporter &n, mlir::Value x, bool log);
 mlir::Value makeFlatSoftmax(NodeImporter &n, mlir::Value x, bool log);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_OPBUILDERS_H

@@ -4,7 +4,8 @@
 // Operators like NonMaxSuppression produce a number of rows that depends on the data. Tessera allocates the largest
 // possible number and stores the actual count separately; the rows after it are padding. Operators that process rows
 // independently pass the padding on. Other operators would mix padding with real rows and are rejected.
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_PADDEDROWS_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_PADDEDROWS_H
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
@@ -36,3 +37,5 @@ private:
 };
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_PADDEDROWS_H

@@ -1,6 +1,7 @@
 //===- ShapeArithmetic.h - Known values of shapes with open dims ----------===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPEARITHMETIC_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPEARITHMETIC_H
 
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/SmallVector.h"
@@ -18,3 +19,5 @@ using PartialInts = llvm::SmallVector<std::optional<int64_t>>;
 std::optional<PartialInts> knownInts(mlir::Value value, unsigned depth = 8);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_SHAPEARITHMETIC_H

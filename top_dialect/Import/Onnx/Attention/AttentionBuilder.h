@@ -1,6 +1,7 @@
 //===- AttentionBuilder.h - Shared building blocks of the attention operators --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ATTENTION_ATTENTIONBUILDER_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ATTENTION_ATTENTIONBUILDER_H
 
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
@@ -65,3 +66,5 @@ mlir::Value makeRotary(NodeImporter &n, mlir::Value x, mlir::Value cos, mlir::Va
 mlir::Value gatherAngles(NodeImporter &n, mlir::Value table, mlir::Value positions);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ATTENTION_ATTENTIONBUILDER_H

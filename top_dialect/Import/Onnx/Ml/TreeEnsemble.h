@@ -1,6 +1,7 @@
 //===- TreeEnsemble.h - Decision trees as tables read with Gather --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#ifndef TESSERA_TOP_DIALECT_IMPORT_ONNX_ML_TREEENSEMBLE_H
+#define TESSERA_TOP_DIALECT_IMPORT_ONNX_ML_TREEENSEMBLE_H
 
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
@@ -43,3 +44,5 @@ mlir::Value postTransform(NodeImporter &n, mlir::Value scores, llvm::StringRef n
 mlir::Value treeInput(NodeImporter &n);
 
 } // namespace tessera::top::onnx_import
+
+#endif // TESSERA_TOP_DIALECT_IMPORT_ONNX_ML_TREEENSEMBLE_H
