@@ -30,7 +30,7 @@ double secondsOfCores(Operation *op, int64_t products, const CudaChip &chip) {
 double secondsOfGrid(Operation *op, TileAttr tile, const CudaChip &chip) {
   auto bytes = double(device::elementBytes(elementType(op->getOperand(0))));
   double rate = isOnTensorCores(op, tile) ? tensorRate(op, chip) : chip.f32;
-  double cycles = cyclesOf(TiledProduct::of(op), tile, {chip.sms, rate * bytes});
+  double cycles = cyclesOf(TiledContraction::of(op), tile, {chip.sms, rate * bytes});
   return cycles / (chip.clockGhz * 1e9);
 }
 
@@ -70,7 +70,7 @@ Cost costOf(Operation *op, const CudaChip &chip) {
   for (Value result : op->getResults()) {
     cost.dramBytes += device::physicalBytes(result);
   }
-  cost.products = cast<device::WorkInterface>(op).countProducts();
+  cost.products = cast<device::WorkInterface>(op).countMacs();
   TileAttr tile = tileOf(op);
   auto attention = dyn_cast<device::AttentionOp>(op);
   cost.onTensor = tile        ? isOnTensorCores(op, tile)

@@ -30,19 +30,19 @@ class MeasuredTiles {
 public:
   MeasuredTiles(codegen::FileCache &cache, std::string device) : cache(cache), device(std::move(device)) {}
 
-  std::optional<std::string> lookup(StringRef product) const {
-    return isOff() ? std::nullopt : cache.lookup(keyOf(product));
+  std::optional<std::string> lookup(StringRef contraction) const {
+    return isOff() ? std::nullopt : cache.lookup(keyOf(contraction));
   }
-  void insert(StringRef product, StringRef tile) {
+  void insert(StringRef contraction, StringRef tile) {
     if (!isOff()) {
-      cache.insert(keyOf(product), tile);
+      cache.insert(keyOf(contraction), tile);
     }
   }
 
 private:
   bool isOff() const { return device.empty() || kernels::buildIdentity().empty(); }
-  std::string keyOf(StringRef product) const {
-    std::string text = (product + "\n" + device + "\n" + kernels::buildIdentity()).str();
+  std::string keyOf(StringRef contraction) const {
+    std::string text = (contraction + "\n" + device + "\n" + kernels::buildIdentity()).str();
     llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(text));
     return llvm::formatv("{0:x-16}{1:x-16}-tile", hash.high64, hash.low64);
   }
@@ -52,13 +52,13 @@ private:
 };
 
 /// Returns the ops by cuda.product, in program order.
-llvm::MapVector<StringRef, SmallVector<Operation *>> productsOf(ArrayRef<codegen::Subnet> subnets) {
+llvm::MapVector<StringRef, SmallVector<Operation *>> contractionsOf(ArrayRef<codegen::Subnet> subnets) {
   llvm::MapVector<StringRef, SmallVector<Operation *>> products;
   for (const codegen::Subnet &subnet : subnets) {
     func::FuncOp function = subnet.function;
     for (Operation &op : function.getBody().front()) {
-      if (auto product = op.getAttrOfType<StringAttr>(CudaDialect::kProductAttr)) {
-        products[product.getValue()].push_back(&op);
+      if (auto contraction = op.getAttrOfType<StringAttr>(CudaDialect::kProductAttr)) {
+        products[contraction.getValue()].push_back(&op);
       }
     }
   }
@@ -69,20 +69,20 @@ llvm::MapVector<StringRef, SmallVector<Operation *>> productsOf(ArrayRef<codegen
 
 llvm::Expected<Object> planReport(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &options,
                                   codegen::FileCache &cache) {
-  llvm::MapVector<StringRef, SmallVector<Operation *>> products = productsOf(subnets);
+  llvm::MapVector<StringRef, SmallVector<Operation *>> products = contractionsOf(subnets);
   const bool tunes = options.candidates || options.isMeasured;
   std::string device = tunes ? deviceIdentity() : "";
   MeasuredTiles measured(cache, device);
   Array told;
-  for (auto &[product, ops] : products) {
+  for (auto &[contraction, ops] : products) {
     Array layers;
     for (Operation *op : ops) {
       layers.push_back(top::getDisplayName(op->getLoc()));
     }
     std::string tile = textOf(tileOf(ops.front()));
-    Object entry{{"product", product}, {"layers", std::move(layers)}, {"tile", tile}};
+    Object entry{{"product", contraction}, {"layers", std::move(layers)}, {"tile", tile}};
     if (auto all = ops.front()->getAttrOfType<ArrayAttr>(CudaDialect::kCandidatesAttr)) {
-      if (std::optional<std::string> known = measured.lookup(product)) {
+      if (std::optional<std::string> known = measured.lookup(contraction)) {
         entry["measured"] = *known;
       } else {
         Array candidates;
@@ -91,7 +91,7 @@ llvm::Expected<Object> planReport(ArrayRef<codegen::Subnet> subnets, const codeg
       }
     }
     if (options.isMeasured) {
-      measured.insert(product, tile);
+      measured.insert(contraction, tile);
     }
     told.push_back(std::move(entry));
   }

@@ -6,7 +6,7 @@
 #include "codegen/Cuda/Gemv.h"
 #include "codegen/Cuda/IR/CudaDialect.h"
 #include "codegen/Cuda/TensorAttention.h"
-#include "codegen/Cuda/TiledProduct.h"
+#include "codegen/Cuda/TiledContraction.h"
 #include "codegen/Kernels/KernelInterface.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -208,7 +208,7 @@ void setTarget(llvm::Module &module, llvm::TargetMachine &machine) {
 LogicalResult emit(kernels::KernelBuilder &kb) {
   PackingAttr packing = packingOf(kb.op());
   if (tileOf(kb.op())) {
-    emitTiledProduct(kb);
+    emitTiledContraction(kb);
   } else if (attentionTileOf(kb.op())) {
     emitTensorAttention(kb);
   } else if (gemvOf(kb.op())) {

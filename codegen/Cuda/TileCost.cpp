@@ -14,7 +14,7 @@ constexpr double kL2BytesPerCycle = 48; ///< bytes per multiprocessor
 /// Returns the cycles of a multiprocessor for one step of K of a block: the longest of its multiplications, its copies
 /// from L2 and its passes over shared memory, plus a share of the other two, which do not overlap entirely. Therefore,
 /// among tiles that are all bound by multiplications, the one that moves the fewest bytes is fastest.
-double cyclesOfStep(TileAttr tile, const ProductRate &rate) {
+double cyclesOfStep(TileAttr tile, const ContractionRate &rate) {
   constexpr double kPassBytes = 128; // shared memory per cycle: all banks, of 4 bytes each
   constexpr double kExposed = 0.15;  // share of the shorter parts that does not overlap
   auto rows = double(tile.getRows()), columns = double(tile.getColumns()), kBytes = double(tile.getKBytes());
@@ -29,16 +29,16 @@ double cyclesOfStep(TileAttr tile, const ProductRate &rate) {
 
 } // namespace
 
-double cyclesOf(const TiledProduct &product, TileAttr tile, const ProductRate &rate) {
+double cyclesOf(const TiledContraction &contraction, TileAttr tile, const ContractionRate &rate) {
   constexpr double kStepLatency = 600;    // from the start of a copy until its bytes arrive
   constexpr double kStart = 1500;         // start of a block: indices, first copies
   constexpr double kStoredPerThread = 12; // epilogue and store of a sum
   constexpr double kArrival = 2000;       // stores, fences and atomic of a block that shares its tile
   constexpr int64_t kSharedBytes = 160 << 10, kThreads = 1024; // limits for the resident blocks of a multiprocessor
   int64_t rows = tile.getRows(), columns = tile.getColumns(), stages = tile.getStages(), split = tile.getSplitK();
-  int64_t tiles =
-      product.batch * llvm::divideCeil(product.rows, rows) * llvm::divideCeil(product.columnsWritten, columns);
-  auto steps = double(tile.stepsOf(product.kBytes));
+  int64_t tiles = contraction.batch * llvm::divideCeil(contraction.rows, rows) *
+                  llvm::divideCeil(contraction.columnsWritten, columns);
+  auto steps = double(tile.stepsOf(contraction.kBytes));
   double step = cyclesOfStep(tile, rate);
   double end = double(rows * columns) / double(tile.threads()) * kStoredPerThread;
   // Blocks of one tile exchange their sums through L2, and the last block reads all of them.

@@ -23,15 +23,15 @@ llvm::Expected<TilePlan> parse(llvm::StringRef text) {
   TilePlan plan;
   for (const llvm::json::Value &each : *products) {
     const llvm::json::Object *entry = each.getAsObject();
-    std::optional<llvm::StringRef> product, tile;
+    std::optional<llvm::StringRef> contraction, tile;
     if (entry) {
-      product = entry->getString("product"), tile = entry->getString("tile");
+      contraction = entry->getString("product"), tile = entry->getString("tile");
     }
-    if (!product || !tile) {
+    if (!contraction || !tile) {
       return llvm::createStringError("an entry of 'products' does not have the strings 'product' and 'tile'");
     }
-    if (!plan.try_emplace(*product, tile->str()).second) {
-      return llvm::createStringError("product '" + *product + "' has two tiles");
+    if (!plan.try_emplace(*contraction, tile->str()).second) {
+      return llvm::createStringError("product '" + *contraction + "' has two tiles");
     }
   }
   return plan;

@@ -65,7 +65,7 @@ private:
     }
     Value columnOffset = kb.add(right.base, kb.mul(column, right.columnStride));
     // If the order of the sums is specified, the bias is added last.
-    bool ordered = device::isOrderedProduct(op), lastBias = ordered && op.getBias();
+    bool ordered = device::isOrderedContraction(op), lastBias = ordered && op.getBias();
     Value zeros = kb.zero(VectorType::get({int64_t(lanes)}, accumulator)), start = initial(column, step);
     SmallVector<Value> sums(kRows, lastBias ? zeros : start);
     sums = kb.forLoop(kb.constant(0), kb.constant(depth), 1, sums, [&](Value k, ValueRange old) {

@@ -32,7 +32,7 @@ public:
   ThreadMatMul(KernelBuilder &kb, device::MatMulOp op)
       : kb(kb), op(op), a(kb.operandType(0)), b(kb.operandType(1)), y(kb.resultType()),
         epilogue(kb, cast<device::EpilogueInterface>(*op)), accumulator(registerType(op.getAccumulatorType())),
-        isOrdered(device::isOrderedProduct(op)), rows(y.getDimSize(y.getRank() - 2)),
+        isOrdered(device::isOrderedContraction(op)), rows(y.getDimSize(y.getRank() - 2)),
         columns(y.getDimSize(y.getRank() - 1)), depth(a.getDimSize(a.getRank() - (op.getTransA() ? 2 : 1))) {
     choose();
   }

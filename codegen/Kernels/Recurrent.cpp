@@ -15,7 +15,7 @@
 #include "codegen/Kernels/Models.h"
 #include "codegen/Kernels/RecurrentCell.h"
 #include "codegen/Kernels/Reduction.h"
-#include "codegen/Kernels/RowProducts.h"
+#include "codegen/Kernels/RowContraction.h"
 #include "codegen/Kernels/Rows.h"
 
 #include "device_dialect/IR/DeviceComputeOps.h"
@@ -169,7 +169,7 @@ private:
         Value u = kb.min(begin, kb.constant(hidden - units)); // may compute some of the last units twice
         Value base = kb.mul(kb.add(kb.add(first, own), u), depth);
         SmallVector<Value> sums =
-            emitRowProducts(kb, type, {depth, lanes, left, units}, vector, [&](int64_t unit, Value i, Value mask) {
+            emitRowContraction(kb, type, {depth, lanes, left, units}, vector, [&](int64_t unit, Value i, Value mask) {
               return loadOperand(weights, kb.add(kb.add(base, unit * depth), i), mask);
             });
         for (auto [index, sum] : llvm::enumerate(sums)) {

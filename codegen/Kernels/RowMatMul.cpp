@@ -8,7 +8,7 @@
 
 #include "codegen/Kernels/BatchedMatrix.h"
 #include "codegen/Kernels/Epilogue.h"
-#include "codegen/Kernels/RowProducts.h"
+#include "codegen/Kernels/RowContraction.h"
 #include "codegen/Kernels/Rows.h"
 
 #include "device_dialect/IR/Exact.h"
@@ -80,7 +80,7 @@ private:
     }
     SmallVector<Value> lefts = rowOffsets(a, left, leftRows, tile.left);
     SmallVector<Value> rights = rowOffsets(b, right, rightRows, tile.right);
-    SmallVector<Value> sums = emitRowProducts(
+    SmallVector<Value> sums = emitRowContraction(
         kb, kb.b.getF32Type(), tile,
         [&](int64_t row, Value i, Value mask) { return loadRow(byVector ? 1 : 0, kb.add(lefts[row], i), mask); },
         [&](int64_t row, Value i, Value mask) { return loadRow(byVector ? 0 : 1, kb.add(rights[row], i), mask); });
@@ -138,7 +138,7 @@ private:
 bool isRowMatMul(device::MatMulOp op) {
   constexpr int64_t kMostRows = 32, kDepthPerRow = 10; // with fewer terms, sums across lanes cost more than packing
   Sizes sizes(op);
-  if (op.getPacking() || op.getScales() || device::isOrderedProduct(op)) {
+  if (op.getPacking() || op.getScales() || device::isOrderedContraction(op)) {
     return false;
   }
   bool fewRows = op.getTransB() && !op.getTransA() && sizes.rows <= kMostRows;

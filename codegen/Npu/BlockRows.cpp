@@ -8,8 +8,8 @@
 // integers are bit-identical.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/ChipPass.h"
+#include "codegen/Npu/Contraction.h"
 #include "codegen/Npu/ElementTypes.h"
-#include "codegen/Npu/Product.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/IR/Pieces.h"
@@ -88,24 +88,24 @@ struct Chain {
 /// Returns the cycles of a convolution in this form. |isOutside|: the operand is in off-chip memory.
 double cyclesOf(device::ConvOp conv, const BlockedRows &form, bool isOutside, const hw::Chip &chip) {
   RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY()), w = typeOf(conv.getW());
-  Product product;
+  Contraction contraction;
   hw::Type type = *npu::typeOf(x.getElementType());
   auto size = int64_t(hw::sizeOf(type));
   int64_t rows = x.getDimSize(2) / form.in, columns = x.getDimSize(3), channels = x.getDimSize(1) * form.in;
-  product.x.shape = {{uint32_t(x.getDimSize(0)), uint32_t(channels), uint32_t(rows), uint32_t(columns)}};
-  product.x.tensor = {.strides = {int32_t(channels * rows * columns * size), int32_t(rows * columns * size),
-                                  int32_t(columns * size), int32_t(size)},
-                      .region = isOutside ? hw::Region::workspace : hw::Region::local,
-                      .type = type};
-  product.y.shape = {{uint32_t(y.getDimSize(0)), uint32_t(y.getDimSize(1) * form.out),
-                      uint32_t(y.getDimSize(2) / form.out), uint32_t(y.getDimSize(3))}};
-  product.window.kernel[0] = uint8_t(form.kernel), product.window.kernel[1] = uint8_t(w.getDimSize(3));
-  product.window.step[0] = uint8_t(form.stride), product.window.step[1] = uint8_t(conv.getStrides()[1]);
-  product.window.dilation[1] = uint8_t(conv.getDilations()[1]);
-  product.window.padding[0] = int16_t(form.pads[0]), product.window.padding[1] = int16_t(conv.getPads()[1]);
+  contraction.x.shape = {{uint32_t(x.getDimSize(0)), uint32_t(channels), uint32_t(rows), uint32_t(columns)}};
+  contraction.x.tensor = {.strides = {int32_t(channels * rows * columns * size), int32_t(rows * columns * size),
+                                      int32_t(columns * size), int32_t(size)},
+                          .region = isOutside ? hw::Region::workspace : hw::Region::local,
+                          .type = type};
+  contraction.y.shape = {{uint32_t(y.getDimSize(0)), uint32_t(y.getDimSize(1) * form.out),
+                          uint32_t(y.getDimSize(2) / form.out), uint32_t(y.getDimSize(3))}};
+  contraction.window.kernel[0] = uint8_t(form.kernel), contraction.window.kernel[1] = uint8_t(w.getDimSize(3));
+  contraction.window.step[0] = uint8_t(form.stride), contraction.window.step[1] = uint8_t(conv.getStrides()[1]);
+  contraction.window.dilation[1] = uint8_t(conv.getDilations()[1]);
+  contraction.window.padding[0] = int16_t(form.pads[0]), contraction.window.padding[1] = int16_t(conv.getPads()[1]);
   // All weights are loaded from off-chip memory, including zeros.
   double weights = double(y.getDimSize(1) * form.out * channels * form.kernel * w.getDimSize(3));
-  return planFold(product, chip).cycles + chip.matrixFill + chip.issueCycles + weights / chip.ddrBytesPerCycle();
+  return planFold(contraction, chip).cycles + chip.matrixFill + chip.issueCycles + weights / chip.ddrBytesPerCycle();
 }
 
 /// Finds the fastest block sizes for the results of a chain, by dynamic programming over its convolutions.

@@ -9,8 +9,8 @@
 // C channels, shifted by f columns, made in local memory. The window steps over them as over the input, so rows remain
 // runs of bytes.
 //===----------------------------------------------------------------------===//
+#include "codegen/Npu/Contraction.h"
 #include "codegen/Npu/ElementTypes.h"
-#include "codegen/Npu/Product.h"
 
 #include "bmodel/npu/latency.h"
 
@@ -23,12 +23,13 @@ namespace tessera::npu {
 namespace {
 
 /// Returns the cycles of the matrix unit for |channels| input channels and |taps| taps.
-double multiplyCycles(const Product &product, uint64_t channels, uint64_t taps, const Chip &chip) {
-  uint64_t positions = uint64_t(product.y.dim(0)) * product.y.dim(2) * product.y.dim(3);
-  uint64_t groups = llvm::divideCeil(product.y.dim(1), chip.lanes);
+double multiplyCycles(const Contraction &contraction, uint64_t channels, uint64_t taps, const Chip &chip) {
+  uint64_t positions = uint64_t(contraction.y.dim(0)) * contraction.y.dim(2) * contraction.y.dim(3);
+  uint64_t groups = llvm::divideCeil(contraction.y.dim(1), chip.lanes);
   double sums =
       double(positions * taps * llvm::divideCeil(channels, std::min(chip.reduction, chip.lanes))) / chip.pixels;
-  double divisor = divisorOf(product.x.tensor.type, chip) * passesOf(product.x.tensor.type, product.weightType);
+  double divisor =
+      divisorOf(contraction.x.tensor.type, chip) * passesOf(contraction.x.tensor.type, contraction.weightType);
   return double(groups) * std::max(sums * divisor, double(positions) / chip.outputs);
 }
 
@@ -56,22 +57,23 @@ TileView everyRow(TileView x, uint32_t begin, uint32_t step, uint32_t rows, cons
   return made;
 }
 
-double multiplyCycles(const Product &product, Fold fold, const Chip &chip) {
-  uint32_t kernel = product.window.kernel[0], columns = product.window.kernel[1];
-  return multiplyCycles(product, uint64_t(product.x.dim(1)) * kernel * fold.columns, columns / fold.columns, chip);
+double multiplyCycles(const Contraction &contraction, Fold fold, const Chip &chip) {
+  uint32_t kernel = contraction.window.kernel[0], columns = contraction.window.kernel[1];
+  return multiplyCycles(contraction, uint64_t(contraction.x.dim(1)) * kernel * fold.columns, columns / fold.columns,
+                        chip);
 }
 
 /// Returns the number of columns that the windows of one row of the result cover.
-static uint32_t reachOf(const Product &product, uint32_t taps) {
-  const Window &window = product.window;
-  return (product.y.dim(3) - 1) * window.step[1] + (taps - 1) * window.dilation[1] + 1;
+static uint32_t reachOf(const Contraction &contraction, uint32_t taps) {
+  const Window &window = contraction.window;
+  return (contraction.y.dim(3) - 1) * window.step[1] + (taps - 1) * window.dilation[1] + 1;
 }
 
 /// Returns true if kernel columns can become channels. Only integer sums may be re-associated like this.
-static bool canFoldColumns(const Product &product) {
-  const Window &window = product.window;
-  return window.kernel[1] > 1 && window.padding[1] >= 0 && window.spread[1] == 1 && !product.sumsFloats() &&
-         reachOf(product, window.kernel[1]) > uint32_t(window.padding[1]);
+static bool canFoldColumns(const Contraction &contraction) {
+  const Window &window = contraction.window;
+  return window.kernel[1] > 1 && window.padding[1] >= 0 && window.spread[1] == 1 && !contraction.sumsFloats() &&
+         reachOf(contraction, window.kernel[1]) > uint32_t(window.padding[1]);
 }
 
 Window windowOfFold(Window window, Fold fold) {
@@ -81,37 +83,39 @@ Window windowOfFold(Window window, Fold fold) {
 }
 
 /// Returns the number of columns that the windows cover after |folded| kernel columns became channels.
-static uint32_t reachOfFold(const Product &product, uint32_t folded) {
-  Window window = windowOfFold(product.window, {FoldRows::inside, folded});
-  return (product.y.dim(3) - 1) * window.step[1] + (window.kernel[1] - 1) * window.dilation[1] + 1;
+static uint32_t reachOfFold(const Contraction &contraction, uint32_t folded) {
+  Window window = windowOfFold(contraction.window, {FoldRows::inside, folded});
+  return (contraction.y.dim(3) - 1) * window.step[1] + (window.kernel[1] - 1) * window.dilation[1] + 1;
 }
 
 /// Returns true if groups of |columns| kernel columns can become channels: all columns, or a divisor of their number.
-static bool canFold(const Product &product, uint32_t columns) {
-  uint32_t all = product.window.kernel[1];
-  return columns == 1 || (canFoldColumns(product) && columns <= all && all % columns == 0 &&
-                          (columns == all || product.window.dilation[1] * columns <= UINT8_MAX));
+static bool canFold(const Contraction &contraction, uint32_t columns) {
+  uint32_t all = contraction.window.kernel[1];
+  return columns == 1 || (canFoldColumns(contraction) && columns <= all && all % columns == 0 &&
+                          (columns == all || contraction.window.dilation[1] * columns <= UINT8_MAX));
 }
 
 /// Returns the cycles of copying the folded rows once for each further column of a group.
-static double columnCycles(const Product &product, uint32_t rows, uint32_t folded, const Chip &chip) {
-  TileView block = product.x;
-  block.shape.dims[1] *= product.window.kernel[0];
-  block.shape.dims[2] = rows, block.shape.dims[3] = reachOfFold(product, folded);
+static double columnCycles(const Contraction &contraction, uint32_t rows, uint32_t folded, const Chip &chip) {
+  TileView block = contraction.x;
+  block.shape.dims[1] *= contraction.window.kernel[0];
+  block.shape.dims[2] = rows, block.shape.dims[3] = reachOfFold(contraction, folded);
   return (folded - 1) * copyCycles(denseOf(block), chip);
 }
 
 /// Returns the number of tiles through which the folded input passes. Each tile has its own moves.
-static double tilesOf(const Product &product, uint64_t channels, uint32_t rows, double moves, const Chip &chip) {
+static double tilesOf(const Contraction &contraction, uint64_t channels, uint32_t rows, double moves,
+                      const Chip &chip) {
   constexpr double kGoodTiles = 8, kLeastMove = 8; // same values as in Tiler.cpp
-  uint64_t bytes = llvm::divideCeil(channels, chip.lanes) * rows * product.x.dim(3) * sizeOf(product.x.tensor.type);
+  uint64_t bytes =
+      llvm::divideCeil(channels, chip.lanes) * rows * contraction.x.dim(3) * sizeOf(contraction.x.tensor.type);
   double fitting = 2 * double(bytes) / double(chip.laneBytes);
   return std::max({1.0, fitting, std::min(kGoodTiles, moves / (kLeastMove * chip.dmaLatency))});
 }
 
 /// Returns true if kernel rows can become channels.
-static bool canFoldRows(const Product &product) {
-  return product.depth.isPlain() && product.groups == 1 && product.window.kernel[0] > 1;
+static bool canFoldRows(const Contraction &contraction) {
+  return contraction.depth.isPlain() && contraction.groups == 1 && contraction.window.kernel[0] > 1;
 }
 
 static TapsAs tapsOf(Fold fold) {
@@ -121,9 +125,9 @@ static TapsAs tapsOf(Fold fold) {
                                           : (hasColumns ? TapsAs::all_moved : TapsAs::rows_moved);
 }
 
-llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product) {
-  TapsAs as = product.x.isLocal() ? taps.getResident() : taps.getFetched();
-  if (product.mapped && (as == TapsAs::rows_loaded || as == TapsAs::all_loaded || as == TapsAs::window)) {
+llvm::Expected<Fold> foldOf(TapsAttr taps, const Contraction &contraction) {
+  TapsAs as = contraction.x.isLocal() ? taps.getResident() : taps.getFetched();
+  if (contraction.mapped && (as == TapsAs::rows_loaded || as == TapsAs::all_loaded || as == TapsAs::window)) {
     return refuse("has a fused input map, which requires npu.taps that are moved in local memory");
   }
   if (as == TapsAs::window) {
@@ -131,47 +135,48 @@ llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product) {
   }
   bool isLoaded = as == TapsAs::rows_loaded || as == TapsAs::all_loaded;
   bool hasColumns = as == TapsAs::all_loaded || as == TapsAs::all_moved;
-  uint32_t part = product.x.isLocal() ? taps.getResidentColumns() : taps.getFetchedColumns();
-  uint32_t columns = !hasColumns ? 1 : part ? part : product.window.kernel[1];
-  if (!canFoldRows(product) || !canFold(product, columns) || (hasColumns && columns == 1)) {
+  uint32_t part = contraction.x.isLocal() ? taps.getResidentColumns() : taps.getFetchedColumns();
+  uint32_t columns = !hasColumns ? 1 : part ? part : contraction.window.kernel[1];
+  if (!canFoldRows(contraction) || !canFold(contraction, columns) || (hasColumns && columns == 1)) {
     return refuse("has npu.taps with kernel taps that cannot become channels");
   }
   return Fold{isLoaded ? FoldRows::outside : FoldRows::inside, columns};
 }
 
-FoldPlan planFold(const Product &product, const Chip &chip) {
-  uint32_t kernel = product.window.kernel[0], columns = product.window.kernel[1];
-  uint64_t channels = product.x.dim(1) / product.groups;
-  std::pair<double, double> least = {multiplyCycles(product, channels, uint64_t(kernel) * columns, chip), 0};
-  if (!canFoldRows(product)) {
+FoldPlan planFold(const Contraction &contraction, const Chip &chip) {
+  uint32_t kernel = contraction.window.kernel[0], columns = contraction.window.kernel[1];
+  uint64_t channels = contraction.x.dim(1) / contraction.groups;
+  std::pair<double, double> least = {multiplyCycles(contraction, channels, uint64_t(kernel) * columns, chip), 0};
+  if (!canFoldRows(contraction)) {
     return {Fold(), least.first};
   }
   // Most rows of x contribute to as many rows of the result as the kernel has rows. The estimate assumes this for all
   // rows.
-  uint32_t rows = std::min(product.y.dim(2), llvm::divideCeil(product.x.dim(2), uint32_t(product.window.step[0])));
+  uint32_t rows =
+      std::min(contraction.y.dim(2), llvm::divideCeil(contraction.x.dim(2), uint32_t(contraction.window.step[0])));
   auto rowCycles = [&](const TileView &x) {
-    return kernel * copyCycles(everyRow(x, 0, product.window.step[0], rows, chip), chip);
+    return kernel * copyCycles(everyRow(x, 0, contraction.window.step[0], rows, chip), chip);
   };
   constexpr double kLeastGain = 1.15; // for folding columns: the DMA has other work, too
   Fold best;
   for (FoldRows where : {FoldRows::outside, FoldRows::inside}) {
     bool isInside = where == FoldRows::inside;
-    if (!isInside && product.x.isLocal()) {
+    if (!isInside && contraction.x.isLocal()) {
       continue;
     }
-    double moves = rowCycles(isInside ? denseOf(product.x) : product.x);
-    moves += isInside && !product.x.isLocal() ? copyCycles(product.x, chip) : 0;
+    double moves = rowCycles(isInside ? denseOf(contraction.x) : contraction.x);
+    moves += isInside && !contraction.x.isLocal() ? copyCycles(contraction.x, chip) : 0;
     for (uint32_t folded = 1; folded <= columns; ++folded) {
-      if (!canFold(product, folded)) {
+      if (!canFold(contraction, folded)) {
         continue;
       }
       bool foldsColumns = folded > 1;
-      double multiply = multiplyCycles(product, channels * kernel * folded, columns / folded, chip);
-      double all = moves + (foldsColumns ? columnCycles(product, rows, folded, chip) : 0);
+      double multiply = multiplyCycles(contraction, channels * kernel * folded, columns / folded, chip);
+      double all = moves + (foldsColumns ? columnCycles(contraction, rows, folded, chip) : 0);
       uint64_t folds = channels * kernel * folded;
-      all += (tilesOf(product, folds, rows, all, chip) - 1) * (kernel + folded) * chip.dmaLatency;
+      all += (tilesOf(contraction, folds, rows, all, chip) - 1) * (kernel + folded) * chip.dmaLatency;
       // Taps of x in local memory are laid out before the contraction runs, not at the same time.
-      std::pair<double, double> cycles = {product.x.isLocal() ? multiply + all : std::max(multiply, all), all};
+      std::pair<double, double> cycles = {contraction.x.isLocal() ? multiply + all : std::max(multiply, all), all};
       if (foldsColumns && cycles.first * kLeastGain > least.first) {
         continue;
       }
@@ -185,19 +190,20 @@ FoldPlan planFold(const Product &product, const Chip &chip) {
 
 /// Like planFold, if x is mapped while it is loaded: the time of the two queues running in parallel, plus the parts at
 /// both ends during which only one runs.
-static FoldPlan planMapped(const Product &product, const Chip &chip) {
-  uint32_t kernel = product.window.kernel[0], columns = product.window.kernel[1], rows = product.y.dim(2);
+static FoldPlan planMapped(const Contraction &contraction, const Chip &chip) {
+  uint32_t kernel = contraction.window.kernel[0], columns = contraction.window.kernel[1], rows = contraction.y.dim(2);
   FoldPlan best{Fold(), INFINITY};
   for (uint32_t folded = 1; folded <= columns; ++folded) {
-    if (!canFold(product, folded)) {
+    if (!canFold(contraction, folded)) {
       continue;
     }
-    uint64_t folds = uint64_t(product.x.dim(1)) * kernel * folded;
-    double multiply = multiplyCycles(product, Fold{FoldRows::inside, folded}, chip);
-    MappedCycles whole = planBands(product, rows, multiply, chip);
-    double tiles = tilesOf(product, folds, rows, whole.moves, chip);
-    MappedCycles part = planBands(product, uint32_t(llvm::divideCeil(rows, uint64_t(tiles))), multiply / tiles, chip);
-    double moves = part.moves * tiles + (folded > 1 ? columnCycles(product, rows, folded, chip) : 0);
+    uint64_t folds = uint64_t(contraction.x.dim(1)) * kernel * folded;
+    double multiply = multiplyCycles(contraction, Fold{FoldRows::inside, folded}, chip);
+    MappedCycles whole = planBands(contraction, rows, multiply, chip);
+    double tiles = tilesOf(contraction, folds, rows, whole.moves, chip);
+    MappedCycles part =
+        planBands(contraction, uint32_t(llvm::divideCeil(rows, uint64_t(tiles))), multiply / tiles, chip);
+    double moves = part.moves * tiles + (folded > 1 ? columnCycles(contraction, rows, folded, chip) : 0);
     double computes = part.computes * tiles;
     double cycles = std::max(moves, computes) + std::min(moves, computes) / tiles;
     if (cycles < best.cycles) {
@@ -207,29 +213,30 @@ static FoldPlan planMapped(const Product &product, const Chip &chip) {
   return best;
 }
 
-/// Returns a contraction that reads |x| directly, with the properties of |product| that plans depend on.
-static Product readerOf(const TileView &x, const Product &product) {
-  Product reader;
-  reader.x = x, reader.y = product.y, reader.weightType = product.weightType;
-  reader.window = product.window, reader.depth = product.depth, reader.groups = product.groups;
+/// Returns a contraction that reads |x| directly, with the properties of |contraction| that plans depend on.
+static Contraction readerOf(const TileView &x, const Contraction &contraction) {
+  Contraction reader;
+  reader.x = x, reader.y = contraction.y, reader.weightType = contraction.weightType;
+  reader.window = contraction.window, reader.depth = contraction.depth, reader.groups = contraction.groups;
   return reader;
 }
 
-bool foldsUnmapped(const Product &product, const Chip &chip) {
-  return bool(planFold(readerOf(product.x, product), chip).fold);
+bool foldsUnmapped(const Contraction &contraction, const Chip &chip) {
+  return bool(planFold(readerOf(contraction.x, contraction), chip).fold);
 }
 
-bool paysToMap(const Product &product, const Chip &chip) {
-  FoldPlan before = planFold(readerOf(product.x, product), chip);
-  double map = copyCycles(product.mapped->from, chip) + copyCycles(product.x, chip); // storing takes as long as loading
-  return planMapped(product, chip).cycles < map + before.cycles;
+bool paysToMap(const Contraction &contraction, const Chip &chip) {
+  FoldPlan before = planFold(readerOf(contraction.x, contraction), chip);
+  double map =
+      copyCycles(contraction.mapped->from, chip) + copyCycles(contraction.x, chip); // storing takes as long as loading
+  return planMapped(contraction, chip).cycles < map + before.cycles;
 }
 
-TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip) {
-  Fold folds[] = {product.mapped ? planMapped(product, chip).fold : planFold(product, chip).fold,
-                  planFold(readerOf(denseOf(product.x), product), chip).fold};
+TapsAttr chooseTaps(const Contraction &contraction, mlir::MLIRContext *context, const Chip &chip) {
+  Fold folds[] = {contraction.mapped ? planMapped(contraction, chip).fold : planFold(contraction, chip).fold,
+                  planFold(readerOf(denseOf(contraction.x), contraction), chip).fold};
   auto columns = [&](Fold fold) {
-    return fold.columns > 1 && fold.columns < product.window.kernel[1] ? fold.columns : 0;
+    return fold.columns > 1 && fold.columns < contraction.window.kernel[1] ? fold.columns : 0;
   };
   return TapsAttr::get(context, tapsOf(folds[0]), tapsOf(folds[1]), columns(folds[0]), columns(folds[1]));
 }
@@ -259,30 +266,30 @@ std::vector<Descriptor> fillEdges(const TileView &place, const Edges &edges, int
   return cycles > costOf(all, chip).cycles ? std::vector<Descriptor>{all} : fills;
 }
 
-SeenRows rowsSeen(const Product &product, uint32_t begin, uint32_t rows, uint32_t k) {
-  const Window &window = product.window;
+SeenRows rowsSeen(const Contraction &contraction, uint32_t begin, uint32_t rows, uint32_t k) {
+  const Window &window = contraction.window;
   int64_t first = int64_t(begin) * window.step[0] + int64_t(k) * window.dilation[0] - window.padding[0];
   int64_t low = first >= 0 ? 0 : int64_t(llvm::divideCeil(uint64_t(-first), uint64_t(window.step[0])));
-  int64_t end = first >= product.x.dim(2) ? 0 : (int64_t(product.x.dim(2)) - 1 - first) / window.step[0] + 1;
+  int64_t end = first >= contraction.x.dim(2) ? 0 : (int64_t(contraction.x.dim(2)) - 1 - first) / window.step[0] + 1;
   return {uint32_t(std::min<int64_t>(low, rows)), uint32_t(std::clamp<int64_t>(end, 0, rows))};
 }
 
 /// Lays out the kernel rows from x as it is.
-static void loadRows(const Product &product, const FoldedPlace &place, const Shape &begin, const Shape &size,
+static void loadRows(const Contraction &contraction, const FoldedPlace &place, const Shape &begin, const Shape &size,
                      const Chip &chip, LocalBudget &localBudget, Tile &tile) {
-  const Window &window = product.window;
-  uint32_t channels = product.x.dim(1), rows = size.dims[2];
-  TileView x = slice(product.x, 0, begin.dims[0], size.dims[0], chip);
+  const Window &window = contraction.window;
+  uint32_t channels = contraction.x.dim(1), rows = size.dims[2];
+  TileView x = slice(contraction.x, 0, begin.dims[0], size.dims[0], chip);
   uint32_t dropped = 0; // rows of product.x in front of the first row of |x|
-  if (product.fold.rows == FoldRows::inside && !x.isLocal()) {
-    Rows seen = rowsOf(window, product.x.dim(2), begin.dims[2], rows);
+  if (contraction.fold.rows == FoldRows::inside && !x.isLocal()) {
+    Rows seen = rowsOf(window, contraction.x.dim(2), begin.dims[2], rows);
     x = load(slice(x, 2, seen.begin, seen.size, chip), localBudget, tile);
     dropped = seen.begin;
   }
   size_t at = tile.loads.size();
   Edges edges{0, 0, place.left, place.made.dim(3) - place.left - place.seenColumns};
   for (uint32_t k = 0; k < window.kernel[0]; ++k) {
-    SeenRows seen = rowsSeen(product, begin.dims[2], rows, k);
+    SeenRows seen = rowsSeen(contraction, begin.dims[2], rows, k);
     edges.top = std::max(edges.top, seen.low), edges.bottom = std::max(edges.bottom, rows - seen.end);
     if (seen.low >= seen.end) {
       continue;
@@ -300,26 +307,27 @@ static void loadRows(const Product &product, const FoldedPlace &place, const Sha
   tile.loads.insert(tile.loads.begin() + int64_t(at), fills.begin(), fills.end());
 }
 
-TileView loadFolded(const Product &product, const Shape &begin, const Shape &size, Stream &stream,
+TileView loadFolded(const Contraction &contraction, const Shape &begin, const Shape &size, Stream &stream,
                     LocalBudget &localBudget, Tile &tile) {
   const Chip &chip = stream.chip;
-  const Window &window = product.window;
-  uint32_t block = product.x.dim(1) * window.kernel[0], columns = product.fold.columns;
+  const Window &window = contraction.window;
+  uint32_t block = contraction.x.dim(1) * window.kernel[0], columns = contraction.fold.columns;
   bool folds = columns > 1;
-  uint32_t width = folds ? reachOf(product, window.kernel[1]) : product.x.dim(3), left = folds ? window.padding[1] : 0;
-  uint32_t rows = size.dims[2] + (product.mapped ? mappedShifts(product) : 0);
+  uint32_t width = folds ? reachOf(contraction, window.kernel[1]) : contraction.x.dim(3),
+           left = folds ? window.padding[1] : 0;
+  uint32_t rows = size.dims[2] + (contraction.mapped ? mappedShifts(contraction) : 0);
   Shape shape{{size.dims[0], block * columns, rows, width}};
   uint16_t lane = std::exchange(localBudget.lane, 0); // the matrix unit reads x from any lane
-  FoldedPlace place{localBudget.allocate(shape, product.x.tensor.type), block, left,
-                    std::min(product.x.dim(3), width - left)};
-  product.mapped ? loadMapped(product, place, begin, size, stream, localBudget, tile)
-                 : loadRows(product, place, begin, size, chip, localBudget, tile);
+  FoldedPlace place{localBudget.allocate(shape, contraction.x.tensor.type), block, left,
+                    std::min(contraction.x.dim(3), width - left)};
+  contraction.mapped ? loadMapped(contraction, place, begin, size, stream, localBudget, tile)
+                     : loadRows(contraction, place, begin, size, chip, localBudget, tile);
   localBudget.lane = lane;
   TileView made = slice(place.made, 2, 0, size.dims[2], chip);
   if (!folds) {
     return made;
   }
-  made.shape.dims[3] = reachOfFold(product, columns);
+  made.shape.dims[3] = reachOfFold(contraction, columns);
   for (uint32_t f = 1; f < columns; ++f) {
     TileView from = slice(made, 1, 0, block, chip), to = slice(made, 1, f * block, block, chip);
     copy_command copy;

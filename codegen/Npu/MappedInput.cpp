@@ -6,7 +6,7 @@
 // neighbouring lanes; the bands follow each other over the lanes. One command maps all bands; then each band is moved
 // to the channels of the first |step| kernel rows. The other kernel rows see the same data some rows further down.
 //===----------------------------------------------------------------------===//
-#include "codegen/Npu/Product.h"
+#include "codegen/Npu/Contraction.h"
 
 #include "bmodel/npu/latency.h"
 
@@ -29,13 +29,13 @@ Descriptor copyOf(const TileView &to, const TileView &from) {
 
 class MappedLoader {
 public:
-  MappedLoader(const Product &product, const FoldedPlace &place, const Shape &begin, const Shape &size, Stream &stream,
-               Tile &tile)
-      : product(product), place(place), begin(begin), stream(stream), chip(stream.chip), tile(tile),
-        from(slice(product.mapped->from, 0, begin.dims[0], size.dims[0], chip)), channels(product.x.dim(1)),
-        phases(phasesOf(product.window)), rows(place.made.dim(2)) {
+  MappedLoader(const Contraction &contraction, const FoldedPlace &place, const Shape &begin, const Shape &size,
+               Stream &stream, Tile &tile)
+      : contraction(contraction), place(place), begin(begin), stream(stream), chip(stream.chip), tile(tile),
+        from(slice(contraction.mapped->from, 0, begin.dims[0], size.dims[0], chip)), channels(contraction.x.dim(1)),
+        phases(phasesOf(contraction.window)), rows(place.made.dim(2)) {
     for (uint32_t phase = 0; phase < phases; ++phase) {
-      seen.push_back(rowsSeen(product, begin.dims[2], rows, phase));
+      seen.push_back(rowsSeen(contraction, begin.dims[2], rows, phase));
     }
   }
 
@@ -43,7 +43,7 @@ public:
     uint32_t perBand = uint32_t(llvm::divideCeil(rows, count));
     Shape shape{{from.dim(0), count * lanes(), perBand, place.seenColumns}};
     loaded = localBudget.allocate(shape, from.tensor.type);
-    mapped = localBudget.allocate(shape, product.x.tensor.type);
+    mapped = localBudget.allocate(shape, contraction.x.tensor.type);
     padPlace();
     for (uint32_t band = 0; band < count; ++band) {
       // If fewer rows are left, the last band begins earlier and repeats some.
@@ -51,7 +51,7 @@ public:
       loadBand(band, {low, low + perBand});
       moveBand(band, {low, low + perBand});
     }
-    compute(stream, product.mapped->program, mapped, {loaded}, tile.first);
+    compute(stream, contraction.mapped->program, mapped, {loaded}, tile.first);
     shiftRows();
   }
 
@@ -71,7 +71,7 @@ private:
       edges.top = std::max(edges.top, each.low), edges.bottom = std::max(edges.bottom, rows - each.end);
     }
     llvm::append_range(tile.loads,
-                       fillEdges(slice(place.made, 1, 0, lanes(), chip), edges, product.window.padValue, chip));
+                       fillEdges(slice(place.made, 1, 0, lanes(), chip), edges, contraction.window.padValue, chip));
   }
 
   /// Loads a band. Fills missing rows, because the map reads them: across the whole band, as they are few.
@@ -85,7 +85,7 @@ private:
       edges.bottom = std::max(edges.bottom, none ? 0 : rowsOfBand.end - there.end);
     }
     llvm::append_range(tile.first.loads, fillEdges(lanesOf(loaded, band, 0, phases), edges, 0, chip));
-    const Window &window = product.window;
+    const Window &window = contraction.window;
     for (uint32_t phase = 0; phase < phases; ++phase) {
       SeenRows there = meet(seen[phase], rowsOfBand);
       if (there.low >= there.end) {
@@ -119,7 +119,7 @@ private:
 
   /// Copies the rows that the other kernel rows see. The padding is already filled.
   void shiftRows() {
-    uint32_t kernel = product.window.kernel[0], shifts = mappedShifts(product);
+    uint32_t kernel = contraction.window.kernel[0], shifts = mappedShifts(contraction);
     for (uint32_t shift = 1; shift <= shifts; ++shift) {
       uint32_t count = std::min(phases, kernel - shift * phases) * channels;
       TileView to = slice(slice(place.made, 1, shift * lanes(), count, chip), 2, 0, rows - shifts, chip);
@@ -127,7 +127,7 @@ private:
     }
   }
 
-  const Product &product;
+  const Contraction &contraction;
   const FoldedPlace &place;
   const Shape &begin;
   Stream &stream;
@@ -140,22 +140,25 @@ private:
 
 } // namespace
 
-uint32_t mappedShifts(const Product &product) { return (product.window.kernel[0] - 1) / product.window.step[0]; }
-
-bool canMapInput(const Product &product, const Chip &chip) {
-  const Window &window = product.window;
-  return product.depth.isPlain() && product.groups == 1 && window.kernel[0] > 1 && window.dilation[0] == 1 &&
-         window.spread[0] == 1 && window.spread[1] == 1 && 2 * phasesOf(window) * product.x.dim(1) <= chip.lanes;
+uint32_t mappedShifts(const Contraction &contraction) {
+  return (contraction.window.kernel[0] - 1) / contraction.window.step[0];
 }
 
-MappedCycles planBands(const Product &product, uint32_t resultRows, double multiply, const Chip &chip) {
-  const Window &window = product.window;
-  const MappedInput &mapped = *product.mapped;
-  uint32_t lanes = phasesOf(window) * product.x.dim(1), shifts = mappedShifts(product), rows = resultRows + shifts;
-  double images = product.x.dim(0), row = images * lanes * product.x.dim(3); // elements
+bool canMapInput(const Contraction &contraction, const Chip &chip) {
+  const Window &window = contraction.window;
+  return contraction.depth.isPlain() && contraction.groups == 1 && window.kernel[0] > 1 && window.dilation[0] == 1 &&
+         window.spread[0] == 1 && window.spread[1] == 1 && 2 * phasesOf(window) * contraction.x.dim(1) <= chip.lanes;
+}
+
+MappedCycles planBands(const Contraction &contraction, uint32_t resultRows, double multiply, const Chip &chip) {
+  const Window &window = contraction.window;
+  const MappedInput &mapped = *contraction.mapped;
+  uint32_t lanes = phasesOf(window) * contraction.x.dim(1), shifts = mappedShifts(contraction),
+           rows = resultRows + shifts;
+  double images = contraction.x.dim(0), row = images * lanes * contraction.x.dim(3); // elements
   double loads = rows * row * double(sizeOf(mapped.from.tensor.type)) / chip.ddrBytesPerCycle();
   double width = std::min<double>(chip.dmaLocalBytes, double(lanes) * chip.portBytes);
-  double moves = row * double(sizeOf(product.x.tensor.type)) * (rows + double(shifts) * resultRows) / width;
+  double moves = row * double(sizeOf(contraction.x.tensor.type)) * (rows + double(shifts) * resultRows) / width;
   InstructionCounts counts = countsOf(mapped.program.data(), mapped.program.size());
   double each = std::max(1.0, counts.plain + double(counts.slow) * chip.functionCycles) * 4 / chip.vectorBytes;
   MappedCycles best{0, 0, 0};
@@ -163,7 +166,7 @@ MappedCycles planBands(const Product &product, uint32_t resultRows, double multi
     // A band takes a load per phase and a move; shifts and the fills of two sides come in addition.
     double commands = double(bands) * (phasesOf(window) + 1) + shifts + 2;
     MappedCycles made{bands, loads + moves + commands * chip.dmaLatency,
-                      multiply + images * double(llvm::divideCeil(rows, bands)) * product.x.dim(3) * each};
+                      multiply + images * double(llvm::divideCeil(rows, bands)) * contraction.x.dim(3) * each};
     auto worth = [](const MappedCycles &cycles) {
       return std::pair(std::max(cycles.moves, cycles.computes), cycles.moves + cycles.computes);
     };
@@ -174,11 +177,11 @@ MappedCycles planBands(const Product &product, uint32_t resultRows, double multi
   return best;
 }
 
-void loadMapped(const Product &product, const FoldedPlace &place, const Shape &begin, const Shape &size, Stream &stream,
-                LocalBudget &localBudget, Tile &tile) {
-  double multiply = multiplyCycles(product, product.fold, stream.chip) * size.dims[2] / product.y.dim(2);
-  uint32_t bands = planBands(product, size.dims[2], multiply, stream.chip).bands;
-  MappedLoader(product, place, begin, size, stream, tile).run(bands, localBudget);
+void loadMapped(const Contraction &contraction, const FoldedPlace &place, const Shape &begin, const Shape &size,
+                Stream &stream, LocalBudget &localBudget, Tile &tile) {
+  double multiply = multiplyCycles(contraction, contraction.fold, stream.chip) * size.dims[2] / contraction.y.dim(2);
+  uint32_t bands = planBands(contraction, size.dims[2], multiply, stream.chip).bands;
+  MappedLoader(contraction, place, begin, size, stream, tile).run(bands, localBudget);
 }
 
 } // namespace tessera::npu

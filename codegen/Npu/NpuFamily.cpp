@@ -159,9 +159,9 @@ double NpuChip::secondsOf(Operation *op) const {
     constants += device::getConstantRoot(value) ? double(device::physicalBytes(value)) : 0;
   }
   auto work = cast<device::WorkInterface>(op);
-  double products = double(work.countProducts()), lanes = chip.lanes;
-  double cycles = products > 0 ? products * divisorOf(op, chip) / (lanes * chip.macsPerLane())
-                               : double(work.countFlops()) / (lanes * chip.vectorBytes / sizeof(float));
+  double macs = double(work.countMacs()), lanes = chip.lanes;
+  double cycles = macs > 0 ? macs * divisorOf(op, chip) / (lanes * chip.macsPerLane())
+                           : double(work.countFlops()) / (lanes * chip.vectorBytes / sizeof(float));
   cycles = std::max(cycles, constants / chip.ddrBytesPerCycle()) + chip.issueCycles;
   return chip.secondsOf(cycles);
 }

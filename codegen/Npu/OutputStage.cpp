@@ -139,11 +139,12 @@ private:
 
   /// Matches a factor per channel that is not applied to the sum itself.
   void takeGain(Value &value) {
-    auto product = value.getDefiningOp<arith::MulFOp>();
-    int extra = product ? extraOf(product.getRhs()) : -1;
-    if (extra >= 0 && product.getRhs().getType().isF32() && extra != form.residualExtra && !isSum(product.getLhs())) {
+    auto contraction = value.getDefiningOp<arith::MulFOp>();
+    int extra = contraction ? extraOf(contraction.getRhs()) : -1;
+    if (extra >= 0 && contraction.getRhs().getType().isF32() && extra != form.residualExtra &&
+        !isSum(contraction.getLhs())) {
       form.gainExtra = extra, form.output.flags |= Output::gains;
-      value = product.getLhs();
+      value = contraction.getLhs();
     }
   }
 
@@ -162,9 +163,9 @@ private:
   /// Returns x if |value| is x * slope + 0.5.
   static Value lineOf(Value value, std::optional<float> &slope) {
     Value line = besides<arith::AddFOp>(value, 0.5f);
-    auto product = line ? line.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
-    slope = product ? constantOf(product.getRhs()) : std::nullopt;
-    return slope ? product.getLhs() : Value();
+    auto contraction = line ? line.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+    slope = contraction ? constantOf(contraction.getRhs()) : std::nullopt;
+    return slope ? contraction.getLhs() : Value();
   }
 
   /// Returns true if |gate| * x is the hard swish of x or, with |gate| = 1 + erf(x / sqrt(2)), twice its GELU.
@@ -225,10 +226,10 @@ private:
       form.output.function = Function::tanh, value = tanh.getOperand();
       return;
     }
-    auto product = value.getDefiningOp<arith::MulFOp>();
-    for (int side = 0; product && side < 2; ++side) {
-      Value x = product->getOperand(side);
-      Value gate = product->getOperand(1 - side), twice = besides<arith::MulFOp>(x, 0.5f);
+    auto contraction = value.getDefiningOp<arith::MulFOp>();
+    for (int side = 0; contraction && side < 2; ++side) {
+      Value x = contraction->getOperand(side);
+      Value gate = contraction->getOperand(1 - side), twice = besides<arith::MulFOp>(x, 0.5f);
       if (device::matchSigmoid(gate.getDefiningOp<arith::DivFOp>()) == x) {
         form.output.function = Function::silu, value = x;
         return;
@@ -259,9 +260,9 @@ private:
       form.residualExtra = extra, form.output.residualScale = 1;
       return true;
     }
-    auto product = value.getDefiningOp<arith::MulFOp>();
-    std::optional<float> scale = product ? constantOf(product.getRhs()) : std::nullopt;
-    auto convert = scale ? product.getLhs().getDefiningOp<arith::SIToFPOp>() : arith::SIToFPOp();
+    auto contraction = value.getDefiningOp<arith::MulFOp>();
+    std::optional<float> scale = contraction ? constantOf(contraction.getRhs()) : std::nullopt;
+    auto convert = scale ? contraction.getLhs().getDefiningOp<arith::SIToFPOp>() : arith::SIToFPOp();
     Value integer = convert ? convert.getIn() : Value();
     APInt zero(32, 0);
     if (auto difference = integer ? integer.getDefiningOp<arith::SubIOp>() : arith::SubIOp()) {
@@ -293,17 +294,17 @@ private:
     if (isSum(value)) {
       return true;
     }
-    if (auto product = value.getDefiningOp<arith::MulFOp>()) {
-      int extra = extraOf(product.getRhs());
-      if (std::optional<float> factor = constantOf(product.getRhs())) {
+    if (auto contraction = value.getDefiningOp<arith::MulFOp>()) {
+      int extra = extraOf(contraction.getRhs());
+      if (std::optional<float> factor = constantOf(contraction.getRhs())) {
         form.output.factor = *factor;
-      } else if (extra >= 0 && product.getRhs().getType().isF32() && extra != form.residualExtra &&
+      } else if (extra >= 0 && contraction.getRhs().getType().isF32() && extra != form.residualExtra &&
                  extra != form.gainExtra) {
         form.factorExtra = extra, form.output.flags |= Output::perChannel;
       } else {
         return false;
       }
-      value = product.getLhs();
+      value = contraction.getLhs();
     }
     return isSum(value);
   }

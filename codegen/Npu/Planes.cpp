@@ -6,7 +6,7 @@
 // ordered by kernel planes; or, in depthwise convolutions, as rows, ordered by kernel planes and kernel rows for each
 // row of the result.
 //===----------------------------------------------------------------------===//
-#include "codegen/Npu/Product.h"
+#include "codegen/Npu/Contraction.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -41,16 +41,16 @@ TileView every(TileView place, unsigned dim, uint32_t begin, uint32_t step, uint
 /// Lays out the part of x that a tile's windows see.
 class PlaneLoader {
 public:
-  PlaneLoader(const Product &product, TileView x, const Shape &begin, const Shape &size, const Chip &chip,
+  PlaneLoader(const Contraction &contraction, TileView x, const Shape &begin, const Shape &size, const Chip &chip,
               LocalBudget &localBudget, Tile &tile)
-      : product(product), x(x), begin(begin), size(size), chip(chip), localBudget(localBudget), tile(tile) {}
+      : contraction(contraction), x(x), begin(begin), size(size), chip(chip), localBudget(localBudget), tile(tile) {}
 
   TileView run() {
-    const Depth &depth = product.depth;
+    const Depth &depth = contraction.depth;
     uint32_t planes = depth.kernel, channels = x.dim(1);
-    rows = rowsOf(product.window, x.dim(2), begin.dims[2], size.dims[2]);
-    bool byRows = product.isDepthwise();
-    uint32_t taps = planes * product.window.kernel[0];
+    rows = rowsOf(contraction.window, x.dim(2), begin.dims[2], size.dims[2]);
+    bool byRows = contraction.isDepthwise();
+    uint32_t taps = planes * contraction.window.kernel[0];
     Shape shape{
         {size.dims[0], byRows ? channels : channels * planes, byRows ? size.dims[2] * taps : rows.size, x.dim(3)}};
     uint16_t lane = localBudget.lane;
@@ -63,7 +63,7 @@ public:
     at = tile.loads.size();
     for (uint32_t k = 0; k < planes; ++k) {
       StridedView seen = seenWith(int64_t(k) * depth.dilation - depth.padding, begin.dims[0], size.dims[0], depth.step,
-                                  product.x.dim(0));
+                                  contraction.x.dim(0));
       isPadded = isPadded || seen.count() < size.dims[0];
       if (seen.count()) {
         byRows ? addRows(k, seen) : addChannels(k, seen);
@@ -77,16 +77,16 @@ private:
   /// Loads the planes and rows that the tile sees. Positions then count from the first of them.
   void loadOncePerTile() {
     Window along;
-    along.kernel[0] = uint8_t(product.depth.kernel), along.step[0] = uint8_t(product.depth.step);
-    along.dilation[0] = uint8_t(product.depth.dilation), along.padding[0] = int16_t(product.depth.padding);
+    along.kernel[0] = uint8_t(contraction.depth.kernel), along.step[0] = uint8_t(contraction.depth.step);
+    along.dilation[0] = uint8_t(contraction.depth.dilation), along.padding[0] = int16_t(contraction.depth.padding);
     Rows seen = rowsOf(along, x.dim(0), begin.dims[0], size.dims[0]);
     x = load(slice(slice(x, 0, seen.begin, seen.size, chip), 2, rows.begin, rows.size, chip), localBudget, tile);
     droppedPlanes = seen.begin, droppedRows = rows.begin;
   }
 
   void addChannels(uint32_t k, StridedView seen) {
-    uint32_t planes = product.depth.kernel, channels = product.x.dim(1) / product.groups;
-    TileView from = every(x, 0, seen.position - droppedPlanes, product.depth.step, seen.count(), chip);
+    uint32_t planes = contraction.depth.kernel, channels = contraction.x.dim(1) / contraction.groups;
+    TileView from = every(x, 0, seen.position - droppedPlanes, contraction.depth.step, seen.count(), chip);
     from = slice(from, 2, rows.begin - droppedRows, rows.size, chip);
     TileView to = slice(made, 0, seen.low, seen.count(), chip);
     for (uint32_t group = 0; group * channels < x.dim(1); ++group) {
@@ -96,13 +96,13 @@ private:
   }
 
   void addRows(uint32_t k, StridedView seen) {
-    const Window &window = product.window;
-    uint32_t kernel = window.kernel[0], taps = product.depth.kernel * kernel;
-    TileView planes = every(x, 0, seen.position - droppedPlanes, product.depth.step, seen.count(), chip);
+    const Window &window = contraction.window;
+    uint32_t kernel = window.kernel[0], taps = contraction.depth.kernel * kernel;
+    TileView planes = every(x, 0, seen.position - droppedPlanes, contraction.depth.step, seen.count(), chip);
     TileView to = slice(made, 0, seen.low, seen.count(), chip);
     for (uint32_t i = 0; i < kernel; ++i) {
       StridedView row = seenWith(int64_t(i) * window.dilation[0] - window.padding[0], begin.dims[2], size.dims[2],
-                                 window.step[0], product.x.dim(2));
+                                 window.step[0], contraction.x.dim(2));
       isPadded = isPadded || row.count() < size.dims[2];
       if (row.count()) {
         copy(every(to, 2, row.low * taps + k * kernel + i, taps, row.count(), chip),
@@ -122,12 +122,12 @@ private:
     if (isPadded) {
       fill_command fill;
       fill.y = made.tensor, fill.shape = made.shape;
-      fill.value = uint32_t(int32_t(product.window.padValue)) & (sizeOf(made.tensor.type) == 1 ? 0xff : 0xffff);
+      fill.value = uint32_t(int32_t(contraction.window.padValue)) & (sizeOf(made.tensor.type) == 1 ? 0xff : 0xffff);
       tile.loads.insert(tile.loads.begin() + int64_t(at), encode(fill));
     }
   }
 
-  const Product &product;
+  const Contraction &contraction;
   TileView x, made;
   const Shape &begin, &size;
   const Chip &chip;
@@ -141,15 +141,15 @@ private:
 
 } // namespace
 
-TileView loadPlanes(const Product &product, const TileView &x, const Shape &begin, const Shape &size, const Chip &chip,
-                    LocalBudget &localBudget, Tile &tile) {
-  return PlaneLoader(product, x, begin, size, chip, localBudget, tile).run();
+TileView loadPlanes(const Contraction &contraction, const TileView &x, const Shape &begin, const Shape &size,
+                    const Chip &chip, LocalBudget &localBudget, Tile &tile) {
+  return PlaneLoader(contraction, x, begin, size, chip, localBudget, tile).run();
 }
 
-Window windowOfPlanes(const Product &product) {
-  Window window = product.window;
-  if (product.isDepthwise()) {
-    window.kernel[0] = window.step[0] = uint8_t(product.depth.kernel * window.kernel[0]);
+Window windowOfPlanes(const Contraction &contraction) {
+  Window window = contraction.window;
+  if (contraction.isDepthwise()) {
+    window.kernel[0] = window.step[0] = uint8_t(contraction.depth.kernel * window.kernel[0]);
     window.dilation[0] = 1, window.padding[0] = 0;
   }
   return window;

@@ -111,10 +111,10 @@ bool Partition::runsWithoutEpilogue(uint32_t target, Operation *op) {
     }
   }
   Outlined alone = outline(function, {op}, inputs, {op->getResult(0)});
-  Operation *product = alone.origins.begin()->first;
-  device::splitEpilogue(cast<device::EpilogueInterface>(product));
+  Operation *contraction = alone.origins.begin()->first;
+  device::splitEpilogue(cast<device::EpilogueInterface>(contraction));
   return llvm::none_of(chips[target]->survey(alone.function),
-                       [&](const codegen::Refusal &refusal) { return !refusal.op || refusal.op == product; });
+                       [&](const codegen::Refusal &refusal) { return !refusal.op || refusal.op == contraction; });
 }
 
 /// Splits off an epilogue that the chip cannot run, so that it does not take its convolution, matmul or pool to another
@@ -243,9 +243,9 @@ double Partition::handOverSeconds(size_t subnet) const {
              : chips[made[subnet - 1].target]->handOverSeconds() + chips[made[subnet].target]->handOverSeconds();
 }
 
-int64_t countProducts(Operation *op) {
+int64_t countMacs(Operation *op) {
   auto work = dyn_cast<device::WorkInterface>(op);
-  return work ? work.countProducts() : 0;
+  return work ? work.countMacs() : 0;
 }
 
 } // namespace tessera::partition

@@ -76,7 +76,7 @@ private:
 };
 
 /// Returns the number of multiplications of a convolution, matmul, attention or recurrent op; 0 for other ops.
-int64_t countProducts(mlir::Operation *op);
+int64_t countMacs(mlir::Operation *op);
 
 } // namespace tessera::partition
 

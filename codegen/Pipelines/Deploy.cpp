@@ -7,9 +7,9 @@
 #include "codegen/Pipelines/PlantFault.h"
 #include "codegen/Pipelines/StagePlanner.h"
 #include "codegen/Target/IrDump.h"
-#include "device_dialect/IR/Layout.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Exact.h"
+#include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Addresses.h"
 #include "device_dialect/Transforms/Pipeline.h"
 #include "top_dialect/IR/Names.h"
@@ -196,7 +196,7 @@ SubnetResult Deployment::describe(const partition::Subnet &subnet, std::optional
   told.name = subnet.name, told.target = subnet.target, told.seconds = seconds.value_or(subnet.seconds);
   for (Operation *op : subnet.ops) {
     told.ops += !isa<device::ReshapeOp>(op);
-    told.products += partition::countProducts(op);
+    told.macs += partition::countMacs(op);
   }
   auto isBetween = [](Value value) { return value.getDefiningOp() != nullptr; };
   for (Value value : llvm::make_filter_range(subnet.inputs, isBetween)) {
@@ -221,7 +221,7 @@ void Deployment::tell(const partition::Partition &partition, const PlannedModel 
     for (const partition::MovedOp &moved : partition.movedOps()) {
       if (llvm::is_contained(subnet.ops, moved.op)) {
         result.movedOps.push_back({top::getDisplayName(moved.op->getLoc()), moved.op->getName().getStringRef().str(),
-                                   moved.reason, subnet.name, moved.isRefused, partition::countProducts(moved.op)});
+                                   moved.reason, subnet.name, moved.isRefused, partition::countMacs(moved.op)});
       }
     }
   }

@@ -36,7 +36,7 @@ struct SubnetResult {
   std::string name;
   uint32_t target = 0;                      ///< index of DeployOptions::targets
   size_t ops = 0;                           ///< device ops without views
-  int64_t products = 0;                     ///< multiplications
+  int64_t macs = 0;                         ///< multiplications
   uint64_t inputBytes = 0, outputBytes = 0; ///< read from, and written for, other subnets
   double seconds = 0;                       ///< SubnetProgram::seconds, or the sum of Target::secondsOf
 };
@@ -45,7 +45,7 @@ struct SubnetResult {
 struct MovedOpResult {
   std::string name, op, reason, subnet; ///< |name|: the op's ONNX nodes
   bool isRefused = false;               ///< the first target cannot run it; if false, it is cheaper elsewhere
-  int64_t products = 0;
+  int64_t macs = 0;
 };
 
 /// Facts about the result that are reported to the user; sizes in bytes.

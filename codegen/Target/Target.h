@@ -64,7 +64,7 @@ private:
 struct Rates {
   /// Multiply-adds per nanosecond, by quant::Precision's name of the activations; a missing precision runs like F32.
   /// "WINOGRAD", if present, is the rate of 3x3 convolutions in f32.
-  std::vector<std::pair<llvm::StringRef, double>> products = {{"F32", 1}};
+  std::vector<std::pair<llvm::StringRef, double>> macs = {{"F32", 1}};
   double bytes = 1; ///< memory traffic per nanosecond
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 bool isMicro(device::MatMulOp op, const X86Target &target) {
   // Without FMA instructions the register tile does not fuse, which ordered sums require.
-  bool fuses = target.hasFma() || !device::isOrderedProduct(op);
+  bool fuses = target.hasFma() || !device::isOrderedContraction(op);
   return op.getPacking() || (fuses && hasMicroMatMul(op));
 }
 

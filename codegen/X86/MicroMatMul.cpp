@@ -331,9 +331,9 @@ void MatMul::emit() {
   if (copied) {
     kb.setScratchBytes(rowsOffset + ceilDiv(rows->pieces, work.rowParts) * (rows->size + 1) * rowBytes);
   }
-  auto bias = !op.getBias()                  ? TileFunctions::Bias::None
-              : device::isOrderedProduct(op) ? TileFunctions::Bias::Last
-                                             : TileFunctions::Bias::First;
+  auto bias = !op.getBias()                      ? TileFunctions::Bias::None
+              : device::isOrderedContraction(op) ? TileFunctions::Bias::Last
+                                                 : TileFunctions::Bias::First;
   tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds, bias);
   unsigned firstExtra = op.getBias() ? 3 : 2;
   kb.forTiles(batch * work.rowParts * work.panelParts, [&](Value tile) {

@@ -30,7 +30,7 @@ enum Section : uint32_t { kCode, kConstants };
 /// Cost model of a host processor next to an accelerator, whose actual model is unknown: two cores with 128-bit vectors
 /// at about 1.5 GHz. Coarse on purpose, because it only decides where ops run.
 struct HostModel {
-  double products = 12e9; ///< integer multiply-adds per second
+  double macs = 12e9;     ///< integer multiply-adds per second
   double flops = 8e9;     ///< other operations per second
   double bandwidth = 4e9; ///< bytes per second that an op reads and writes
   double launch = 2e-6;   ///< seconds per op
@@ -120,8 +120,8 @@ double X86Chip::secondsOf(Operation *op) const {
     bytes += double(device::physicalBytes(cast<RankedTensorType>(value.getType())));
   }
   auto work = cast<device::WorkInterface>(op);
-  double products = double(work.countProducts());
-  double computes = products > 0 ? products / host.products : double(work.countFlops()) / host.flops;
+  double macs = double(work.countMacs());
+  double computes = macs > 0 ? macs / host.macs : double(work.countFlops()) / host.flops;
   return host.launch + std::max(computes, bytes / host.bandwidth);
 }
 

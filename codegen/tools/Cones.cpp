@@ -32,7 +32,7 @@ int64_t workOf(Operation *op) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     elements += tensor && tensor.hasStaticShape() ? tensor.getNumElements() : 1;
   }
-  return std::max(elements, quant::countProducts(op));
+  return std::max(elements, quant::countMacs(op));
 }
 
 /// Returns the values that `op` reads, including those read in its regions.

@@ -49,7 +49,8 @@ std::optional<llvm::json::Object> geometryOf(Operation *op) {
 
 /// Returns true if tools may choose the op's weight.
 bool isOffered(Operation *op) {
-  return quant::kindOf(op) == quant::OpKind::product && !quant::multipliesActivations(op) && !quant::reasonAgainst(op);
+  return quant::kindOf(op) == quant::OpKind::contraction && !quant::multipliesActivations(op) &&
+         !quant::reasonAgainst(op);
 }
 
 } // namespace
@@ -57,7 +58,7 @@ bool isOffered(Operation *op) {
 llvm::Expected<llvm::json::Array> tessera::tool::writeContractionWeights(func::FuncOp function, StringRef path,
                                                                          int64_t groupSize) {
   llvm::json::Array list;
-  llvm::DenseSet<Operation *> last = quant::lastProducts(function);
+  llvm::DenseSet<Operation *> last = quant::lastContractions(function);
   std::vector<NamedTensor> weights;
   for (Operation &op : function.getBody().front()) {
     if (!isOffered(&op)) {

@@ -18,7 +18,7 @@ llvm::json::Array describe(ArrayRef<quant::KeptOp> ops) {
     list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(op.name)},
                                       {"op", op.op},
                                       {"reason", llvm::json::fixUTF8(op.reason)},
-                                      {"products", op.products}});
+                                      {"products", op.macs}});
   }
   return list;
 }
@@ -30,7 +30,7 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
                                      {"op", op.op},
                                      {"type", quant::toString(op.precision)},
                                      {"moves", op.moves},
-                                     {"products", op.products},
+                                     {"products", op.macs},
                                      {"weights", op.weights},
                                      {"reads", op.reads},
                                      {"writes", op.writes}});
@@ -40,13 +40,13 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
                             {"learned_weights", report.learnedWeights},
                             {"integer_ops", report.integerOps},
                             {"narrow_ops", report.narrowOps},
-                            {"narrow_products", report.narrowProducts},
+                            {"narrow_products", report.narrowMacs},
                             {"weight_ops", report.weightOps},
-                            {"weight_products", report.weightProducts},
-                            {"products", report.products},
-                            {"integer_products", report.integerProducts},
-                            {"wide_products", report.wideProducts},
-                            {"second_products", report.secondProducts},
+                            {"weight_products", report.weightMacs},
+                            {"products", report.macs},
+                            {"integer_products", report.integerMacs},
+                            {"wide_products", report.wideMacs},
+                            {"second_products", report.residualMacs},
                             {"split_weights", report.splitWeights},
                             {"wide_ops", describe(report.wide)},
                             {"float_ops", describe(report.kept)}};
@@ -61,7 +61,7 @@ llvm::json::Object describePartition(const codegen::DeployResult &result, ArrayR
     return target + 1 == targets.size() ? "host" : targets[target]->family().str();
   };
   llvm::json::Array subnets, ops;
-  int64_t products = 0;
+  int64_t macs = 0;
   double total = result.handOverSeconds;
   std::map<std::string, std::pair<int64_t, double>> byDevice;
   for (uint32_t target = 0; target < targets.size(); ++target) {
@@ -69,13 +69,13 @@ llvm::json::Object describePartition(const codegen::DeployResult &result, ArrayR
   }
   for (const codegen::SubnetResult &subnet : result.subnets) {
     std::string device = deviceOf(subnet.target);
-    products += subnet.products, total += subnet.seconds;
-    byDevice[device].first += subnet.products, byDevice[device].second += subnet.seconds;
+    macs += subnet.macs, total += subnet.seconds;
+    byDevice[device].first += subnet.macs, byDevice[device].second += subnet.seconds;
     subnets.push_back(llvm::json::Object{{"name", subnet.name},
                                          {"device", device},
                                          {"chip", targets[subnet.target]->name()},
                                          {"ops", int64_t(subnet.ops)},
-                                         {"products", subnet.products},
+                                         {"products", subnet.macs},
                                          {"input_bytes", int64_t(subnet.inputBytes)},
                                          {"output_bytes", int64_t(subnet.outputBytes)},
                                          {"microseconds", micro(subnet.seconds)}});
@@ -86,11 +86,11 @@ llvm::json::Object describePartition(const codegen::DeployResult &result, ArrayR
                                      {"subnet", op.subnet},
                                      {"reason", llvm::json::fixUTF8(op.reason)},
                                      {"refused", op.isRefused},
-                                     {"products", op.products}});
+                                     {"products", op.macs}});
   }
   llvm::json::Object told{{"subnets", std::move(subnets)},
                           {"host_ops", std::move(ops)},
-                          {"products", products},
+                          {"products", macs},
                           {"transferred_bytes", int64_t(result.transferredBytes)},
                           {"hand_over_microseconds", micro(result.handOverSeconds)},
                           {"total_microseconds", micro(total)}};
@@ -127,11 +127,11 @@ llvm::json::Object describeResult(const codegen::DeployResult &result, const cod
 }
 
 llvm::json::Object describe(const codegen::Rates &rates) {
-  llvm::json::Object products;
-  for (const auto &[precision, rate] : rates.products) {
-    products[precision] = rate;
+  llvm::json::Object macs;
+  for (const auto &[precision, rate] : rates.macs) {
+    macs[precision] = rate;
   }
-  return llvm::json::Object{{"products", std::move(products)}, {"bytes", rates.bytes}};
+  return llvm::json::Object{{"products", std::move(macs)}, {"bytes", rates.bytes}};
 }
 
 llvm::json::Array describe(ArrayRef<quant::TensorForm> forms) {
@@ -170,7 +170,7 @@ llvm::json::Object describeChannels(ModuleOp module) {
     return axes;
   }
   for (Operation &op : function.getBody().front()) {
-    if (std::optional<quant::ProductChannels> product = quant::productChannels(&op)) {
+    if (std::optional<quant::ContractionChannels> product = quant::contractionChannels(&op)) {
       for (auto [value, axis] : {std::pair<Value, int64_t>(op.getOperand(0), product->inputAxis),
                                  std::pair<Value, int64_t>(op.getResult(0), product->outputAxis)}) {
         if (StringRef name = top::getTensorName(value); !name.empty()) {

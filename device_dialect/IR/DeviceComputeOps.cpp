@@ -30,8 +30,8 @@ static int64_t largestOf(Type elementType) {
 
 /// Verifies the element types of a sum of `steps` products of x and w: all alike; floats of up to 32 bits with an f32
 /// bias; or i8/ui8/i16 x i8 + i32, summed in i32 without overflow.
-static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, bool integerWeights, int64_t steps,
-                                   std::optional<int64_t> sumBound, StringRef types, StringRef overflow) {
+static LogicalResult verifyContraction(Operation *op, Value x, Value w, Value bias, bool integerWeights, int64_t steps,
+                                       std::optional<int64_t> sumBound, StringRef types, StringRef overflow) {
   Type xType = typeOf(x).getElementType(), wType = typeOf(w).getElementType();
   Type biasType = bias ? typeOf(bias).getElementType() : Type();
   bool narrow = xType.isInteger(8) || (xType.isSignlessInteger(16) && wType != xType);
@@ -172,8 +172,8 @@ LogicalResult ConvOp::verify() {
     steps = ShapedType::isDynamic(dim) || ShapedType::isDynamic(steps) ? ShapedType::kDynamic : steps * dim;
   }
   return success(succeeded(verify::dims(*this, getY(), expected, "result", "conv_c5")) &&
-                 succeeded(verifyProduct(*this, getX(), getW(), getBias(), getScales() || getPacking(), steps,
-                                         getSumBound(), "conv_c8", "conv_c9")) &&
+                 succeeded(verifyContraction(*this, getX(), getW(), getBias(), getScales() || getPacking(), steps,
+                                             getSumBound(), "conv_c8", "conv_c9")) &&
                  succeeded(verifyScales(*this, getX(), getScales(), getWeightGroup(), w[1], w[0], "conv_c11")) &&
                  succeeded(verifyPadValue(*this)) && succeeded(verify::epilogue(*this, "conv_c7")) &&
                  succeeded(verifyPacking(*this, getPackingAttr(), getW()))); // conv_c6
@@ -281,8 +281,8 @@ LogicalResult MatMulOp::verify() {
   }
   expected.append({m, n});
   return success(succeeded(verify::dims(*this, getY(), expected, "result", "matmul_c5")) &&
-                 succeeded(verifyProduct(*this, getA(), getB(), getBias(), getScales() || getPacking(), ka,
-                                         getSumBound(), "matmul_c8", "matmul_c9")) &&
+                 succeeded(verifyContraction(*this, getA(), getB(), getBias(), getScales() || getPacking(), ka,
+                                             getSumBound(), "matmul_c8", "matmul_c9")) &&
                  succeeded(verifyScales(*this, getA(), getScales(), getWeightGroup(), kb, n, "matmul_c10")) &&
                  succeeded(verify::epilogue(*this, "matmul_c7")) &&
                  succeeded(verifyPacking(*this, getPackingAttr(), getB()))); // matmul_c6
@@ -550,9 +550,9 @@ LogicalResult AttentionOp::verify() {
   return verifyIntegers(*this);
 }
 
-int64_t AttentionOp::countFlops() { return 2 * countProducts(); }
+int64_t AttentionOp::countFlops() { return 2 * countMacs(); }
 
-int64_t AttentionOp::countProducts() {
+int64_t AttentionOp::countMacs() {
   SmallVector<int64_t> q = view(0).sizes, v = view(2).sizes;
   return ShapedType::getNumElements(ArrayRef(q).drop_back()) * v[v.size() - 2] * (q.back() + v.back());
 }

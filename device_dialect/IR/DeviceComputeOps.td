@@ -7,7 +7,7 @@ include "device_dialect/IR/DeviceBase.td"
 include "device_dialect/IR/DeviceAttrs.td"
 include "device_dialect/IR/PackingInterface.td"
 
-def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<LayoutInterface>], ["canReadExtra"], ["countFlops", "countProducts"]> {
+def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<LayoutInterface>], ["canReadExtra"], ["countFlops", "countMacs"]> {
   let summary = "Grouped convolution with epilogue";
   let description = [{
     x [N, C, H, W], w [OC, C/groups, KH, KW], bias [OC] -> y [N, OC, OH, OW]; strides, dilations [2], pads [4]
@@ -41,7 +41,7 @@ def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments, Declare
   }];
 }
 
-def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments], ["canReadExtra"], ["countFlops", "countProducts"]> {
+def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments], ["canReadExtra"], ["countFlops", "countMacs"]> {
   let summary = "Batched matmul with epilogue";
   let description = [{
     a [B..., M, K] x b [B..., K, N] -> y [B..., M, N]; leading dims broadcast as in numpy; trans flags swap the last two
@@ -164,7 +164,7 @@ def Device_NormOp : Device_EpilogueOp<"norm", [AttrSizedOperandSegments], ["canR
   let assemblyFormat = "$x (`scale` $scale^)? (`bias` $bias^)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Device_AttentionOp : Device_EpilogueOp<"attention", [], ["canReadExtra"], ["countFlops", "countProducts"]> {
+def Device_AttentionOp : Device_EpilogueOp<"attention", [], ["canReadExtra"], ["countFlops", "countMacs"]> {
   let summary = "softmax(scale q k^T + mask) v";
   let description = [{
     As top.attention, on the matrices that `views` select from the operands and the result: for q, k and v, the region
@@ -201,7 +201,7 @@ def Device_AttentionOp : Device_EpilogueOp<"attention", [], ["canReadExtra"], ["
   }];
 }
 
-def Device_RecurrentOp : Device_Op<"recurrent", [AttrSizedOperandSegments], ["countFlops", "countProducts"]> {
+def Device_RecurrentOp : Device_Op<"recurrent", [AttrSizedOperandSegments], ["countFlops", "countMacs"]> {
   let summary = "RNN, GRU or LSTM over a sequence";
   let description = [{
     Operands, results and attributes as top.rnn (kind and direction by name). Without w, x [steps, batch, directions *

@@ -48,7 +48,7 @@ def WorkInterface : OpInterface<"WorkInterface"> {
       regions, at least one, for each element of the results.
     }], "int64_t", "countFlops", (ins), "", [{ return ::tessera::device::countRegionFlops($_op); }]>,
     InterfaceMethod<"Returns the multiplications of contractions (convolutions, matmuls, attention, recurrent cells); 0 for other ops.",
-      "int64_t", "countProducts", (ins), "", [{ return 0; }]>,
+      "int64_t", "countMacs", (ins), "", [{ return 0; }]>,
   ];
 }
 

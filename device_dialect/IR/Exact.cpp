@@ -17,14 +17,14 @@ static bool sumsFloats(Operation *op) {
   return epilogue && isa<FloatType>(epilogue.getAccumulatorType());
 }
 
-bool isOrderedProduct(Operation *op) {
+bool isOrderedContraction(Operation *op) {
   auto matmul = dyn_cast<MatMulOp>(op);
   return matmul && isExact(op) && sumsFloats(op) && isa<FloatType>(getElementTypeOrSelf(matmul.getB()));
 }
 
 bool hasSpecifiedBits(Operation *op) {
   if (isa<MatMulOp, ConvOp>(op)) {
-    return !sumsFloats(op) || isOrderedProduct(op);
+    return !sumsFloats(op) || isOrderedContraction(op);
   }
   return !isa<RecurrentOp>(op);
 }

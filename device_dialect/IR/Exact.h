@@ -41,7 +41,7 @@ std::optional<std::vector<std::string>> exceptionsOf(mlir::Operation *function);
 
 /// Returns true if |op| is a matmul whose float sums follow bmodel/numerics_float.h: from 0, fused, in the order of k,
 /// then the bias.
-bool isOrderedProduct(mlir::Operation *op);
+bool isOrderedContraction(mlir::Operation *op);
 
 } // namespace tessera::device
 

@@ -20,11 +20,11 @@ int64_t countRegionFlops(Operation *op) {
   return elements * std::max<int64_t>(perElement, 1);
 }
 
-int64_t ConvOp::countFlops() { return 2 * countProducts(); }
-int64_t MatMulOp::countFlops() { return 2 * countProducts(); }
-int64_t RecurrentOp::countFlops() { return 2 * countProducts(); }
+int64_t ConvOp::countFlops() { return 2 * countMacs(); }
+int64_t MatMulOp::countFlops() { return 2 * countMacs(); }
+int64_t RecurrentOp::countFlops() { return 2 * countMacs(); }
 
-int64_t ConvOp::countProducts() {
+int64_t ConvOp::countMacs() {
   int64_t perOutput = 1;
   for (int64_t dim : getWeightShape().drop_front()) {
     perOutput *= dim;
@@ -32,12 +32,12 @@ int64_t ConvOp::countProducts() {
   return perOutput * typeOf(getY()).getNumElements();
 }
 
-int64_t MatMulOp::countProducts() {
+int64_t MatMulOp::countMacs() {
   RankedTensorType a = typeOf(getA());
   return a.getDimSize(a.getRank() - (getTransA() ? 2 : 1)) * typeOf(getY()).getNumElements();
 }
 
-int64_t RecurrentOp::countProducts() {
+int64_t RecurrentOp::countMacs() {
   RankedTensorType x = typeOf(getX());
   int64_t rows = getNumDirections() * getNumGates() * int64_t(getHiddenSize());
   int64_t perRow = int64_t(getHiddenSize()) + (getW() ? x.getDimSize(2) : 0);

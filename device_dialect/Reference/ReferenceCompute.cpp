@@ -107,7 +107,7 @@ LogicalResult MatMulOp::evaluate(Inputs inputs, Outputs outputs) {
     operands[1] = &scaled;
   }
   return withEpilogue(*this, operands, outputs, [&](Inputs own, Outputs sums) -> LogicalResult {
-    if (isOrderedProduct(*this)) {
+    if (isOrderedContraction(*this)) {
       matmulF32(*this, own, sums[0]);
       return success();
     }

@@ -20,10 +20,10 @@ namespace {
 
 /// Returns true if every row of a matmul depends only on the same row of its first operand; all other operands are
 /// shared by all rows.
-bool isOfRows(MatMulOp product) {
-  int64_t columns = typeOf(product.getY()).getShape().back();
-  return !product.getTransA() && !product.getPacking() && typeOf(product.getA()).getRank() >= 2 &&
-         typeOf(product.getB()).getRank() == 2 && llvm::all_of(product.getExtras(), [&](Value extra) {
+bool isOfRows(MatMulOp contraction) {
+  int64_t columns = typeOf(contraction.getY()).getShape().back();
+  return !contraction.getTransA() && !contraction.getPacking() && typeOf(contraction.getA()).getRank() >= 2 &&
+         typeOf(contraction.getB()).getRank() == 2 && llvm::all_of(contraction.getExtras(), [&](Value extra) {
            int64_t count = typeOf(extra).getNumElements();
            return count == 1 || (count == columns && typeOf(extra).getShape().back() == columns);
          });
@@ -44,17 +44,17 @@ bool movesRows(CopyOp copy, int64_t columns) {
 
 /// Returns the chain of row copies and reshapes after a matmul whose intermediate values have no other readers; empty
 /// if it does not contain a copy.
-SmallVector<Operation *> movesBehind(MatMulOp product) {
-  int64_t columns = typeOf(product.getY()).getShape().back();
+SmallVector<Operation *> movesBehind(MatMulOp contraction) {
+  int64_t columns = typeOf(contraction.getY()).getShape().back();
   SmallVector<Operation *> moves;
-  for (Value value = product.getY(); value.hasOneUse(); value = moves.back()->getResult(0)) {
+  for (Value value = contraction.getY(); value.hasOneUse(); value = moves.back()->getResult(0)) {
     Operation *user = *value.user_begin();
     auto reshape = dyn_cast<ReshapeOp>(user);
     auto copy = dyn_cast<CopyOp>(user);
     bool isOfRows =
         (reshape && typeOf(reshape.getY()).getRank() > 1 && typeOf(reshape.getY()).getShape().back() == columns) ||
         (copy && movesRows(copy, columns));
-    if (user->getBlock() != product->getBlock() || !isOfRows) {
+    if (user->getBlock() != contraction->getBlock() || !isOfRows) {
       break;
     }
     moves.push_back(user);
@@ -91,23 +91,23 @@ public:
 
   void runOnOperation() override {
     SmallVector<MatMulOp> products;
-    getOperation().walk([&](MatMulOp product) { products.push_back(product); });
-    for (MatMulOp product : products) {
-      move(product);
+    getOperation().walk([&](MatMulOp contraction) { products.push_back(contraction); });
+    for (MatMulOp contraction : products) {
+      move(contraction);
     }
   }
 
 private:
-  void move(MatMulOp product) {
-    SmallVector<Operation *> moves = isOfRows(product) ? movesBehind(product) : SmallVector<Operation *>();
-    Value a = product.getA(), y = product.getY();
+  void move(MatMulOp contraction) {
+    SmallVector<Operation *> moves = isOfRows(contraction) ? movesBehind(contraction) : SmallVector<Operation *>();
+    Value a = contraction.getA(), y = contraction.getY();
     int64_t before = typeOf(a).getShape().back() * typeOf(a).getElementTypeBitWidth();
     int64_t behind = typeOf(y).getShape().back() * typeOf(y).getElementTypeBitWidth();
     if (moves.empty() || before > behind) {
       return;
     }
     Value result = moves.back()->getResult(0);
-    bool canHaveIt = llvm::all_of(product.getExtras(), [&](Value extra) { // extras must broadcast to the new result
+    bool canHaveIt = llvm::all_of(contraction.getExtras(), [&](Value extra) { // extras must broadcast to the new result
       return typeOf(extra).getRank() <= typeOf(result).getRank();
     });
     bool repeatsRows = typeOf(result).getNumElements() > typeOf(y).getNumElements(); // rows would be multiplied more
@@ -116,14 +116,14 @@ private:
     if (!canHaveIt || repeatsRows || broadcasts) {
       return;
     }
-    OpBuilder builder(product);
+    OpBuilder builder(contraction);
     for (Operation *each : moves) {
       a = repeat(each, a, builder);
     }
-    product.getAMutable().set(a);
+    contraction.getAMutable().set(a);
     y.setType(cast<TypedValue<RankedTensorType>>(result).getType());
     if (StringRef name = top::getTensorName(result); !name.empty()) {
-      top::setTensorNames(product, name);
+      top::setTensorNames(contraction, name);
     }
     result.replaceAllUsesWith(y);
     for (Operation *each : llvm::reverse(moves)) {

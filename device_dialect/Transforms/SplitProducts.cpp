@@ -69,20 +69,20 @@ std::optional<Columns> columnsOf(const Piece &piece, ArrayRef<int64_t> dims, siz
   return made;
 }
 
-class ProductSplitter {
+class ContractionSplitter {
 public:
-  explicit ProductSplitter(MatMulOp product) : product(product), builder(product) {}
+  explicit ContractionSplitter(MatMulOp contraction) : contraction(contraction), builder(contraction) {}
 
   /// Splits the matmul; returns false if it stays as it is.
   bool run() {
-    ArrayRef<int64_t> b = typeOf(product.getB()).getShape();
-    columns = typeOf(product.getY()).getShape().back();
-    bool isPlain = b.size() == 2 && getConstantRoot(product.getB()) && !product.getScales() && !product.getPacking() &&
-                   (!product.getBias() || getConstantRoot(product.getBias()));
-    bool hasRows = typeOf(product.getY()).getNumElements() > columns; // with a single row, the column ranges are
-                                                                      // already contiguous
-    if (!isPlain || !hasRows || !findReaders(product.getY()) || !coverAll() ||
-        !llvm::all_of(product.getExtras(), canSlice())) {
+    ArrayRef<int64_t> b = typeOf(contraction.getB()).getShape();
+    columns = typeOf(contraction.getY()).getShape().back();
+    bool isPlain = b.size() == 2 && getConstantRoot(contraction.getB()) && !contraction.getScales() &&
+                   !contraction.getPacking() && (!contraction.getBias() || getConstantRoot(contraction.getBias()));
+    bool hasRows = typeOf(contraction.getY()).getNumElements() > columns; // with a single row, the column ranges are
+                                                                          // already contiguous
+    if (!isPlain || !hasRows || !findReaders(contraction.getY()) || !coverAll() ||
+        !llvm::all_of(contraction.getExtras(), canSlice())) {
       return false;
     }
     for (auto &[range, part] : parts) {
@@ -94,7 +94,7 @@ public:
     for (ReshapeOp view : views) {
       view.erase();
     }
-    product.erase();
+    contraction.erase();
     return true;
   }
 
@@ -165,26 +165,26 @@ private:
     }
     SmallVector<int64_t> dims(type.getShape());
     (asRows ? dims.front() : dims.back()) = range.count;
-    return top::createConstant(builder, product.getLoc(), RankedTensorType::get(dims, type.getElementType()), bytes,
+    return top::createConstant(builder, contraction.getLoc(), RankedTensorType::get(dims, type.getElementType()), bytes,
                                "columns");
   }
 
   Value partOf(Columns range) {
     SmallVector<Value> extras;
-    for (Value extra : product.getExtras()) {
+    for (Value extra : contraction.getExtras()) {
       ArrayRef<int64_t> dims = typeOf(extra).getShape();
       extras.push_back(!dims.empty() && dims.back() == columns ? slice(extra, range, false) : extra);
     }
-    Value b = slice(product.getB(), range, product.getTransB());
-    Value bias = product.getBias() ? slice(product.getBias(), range, false) : Value();
-    auto part = cast<MatMulOp>(builder.clone(*product));
+    Value b = slice(contraction.getB(), range, contraction.getTransB());
+    Value bias = contraction.getBias() ? slice(contraction.getBias(), range, false) : Value();
+    auto part = cast<MatMulOp>(builder.clone(*contraction));
     part->removeAttr("top.outputs");
     part.getBMutable().assign(b);
     part.getExtrasMutable().assign(extras);
     if (bias) {
       part.getBiasMutable().assign(bias);
     }
-    RankedTensorType type = typeOf(product.getY());
+    RankedTensorType type = typeOf(contraction.getY());
     SmallVector<int64_t> dims(type.getShape());
     dims.back() = range.count;
     part.getY().setType(RankedTensorType::get(dims, type.getElementType()));
@@ -231,7 +231,7 @@ private:
     reader.copy.setPiecesAttr(builder.getArrayAttr(pieces));
   }
 
-  MatMulOp product;
+  MatMulOp contraction;
   OpBuilder builder;
   int64_t columns = 0;
   std::vector<Reader> readers;
@@ -241,8 +241,8 @@ private:
 
 struct SplitProductsPass : impl::SplitProductsPassBase<SplitProductsPass> {
   void runOnOperation() override {
-    for (MatMulOp product : llvm::to_vector(getOperation().getBody().getOps<MatMulOp>())) {
-      numSplit += ProductSplitter(product).run();
+    for (MatMulOp contraction : llvm::to_vector(getOperation().getBody().getOps<MatMulOp>())) {
+      numSplit += ContractionSplitter(contraction).run();
     }
   }
 };

@@ -52,7 +52,7 @@ Value partner(Operation *op) {
 
 } // namespace
 
-std::optional<ProductChannels> productChannels(Operation *op) {
+std::optional<ContractionChannels> contractionChannels(Operation *op) {
   bool known = isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op) && op->getNumOperands() >= 2 &&
                isConstantF32(op->getOperand(1)) && !top::isConstant(op->getOperand(0)) &&
                (!biasOf(op) || isConstantF32(biasOf(op)));
@@ -65,15 +65,15 @@ std::optional<ProductChannels> productChannels(Operation *op) {
       return std::nullopt;
     }
     int64_t last = typeOf(matmul.getA()).getRank() - 1, k = matmul.getTransB() ? 1 : 0;
-    return ProductChannels{last, last, w.getDimSize(k), w.getDimSize(1 - k), 1, 1, k == 0};
+    return ContractionChannels{last, last, w.getDimSize(k), w.getDimSize(1 - k), 1, 1, k == 0};
   }
   int64_t taps = ShapedType::getNumElements(w.getShape().drop_front(2));
   if (auto conv = dyn_cast<top::ConvOp>(op)) {
     int64_t groups = conv.getGroups();
-    return ProductChannels{1, 1, w.getDimSize(1) * groups, w.getDimSize(0), groups, taps, false};
+    return ContractionChannels{1, 1, w.getDimSize(1) * groups, w.getDimSize(0), groups, taps, false};
   }
   int64_t groups = cast<top::ConvTransposeOp>(op).getGroups();
-  return ProductChannels{1, 1, w.getDimSize(0), w.getDimSize(1) * groups, groups, taps, true};
+  return ContractionChannels{1, 1, w.getDimSize(0), w.getDimSize(1) * groups, groups, taps, true};
 }
 
 ChannelFlow::ChannelFlow(func::FuncOp function) {
@@ -99,8 +99,8 @@ const ChannelFlow::Channels *ChannelFlow::of(Value value) const {
 }
 
 void ChannelFlow::visit(Operation *op) {
-  if (std::optional<ProductChannels> product = productChannels(op)) {
-    visitProduct(op, *product);
+  if (std::optional<ContractionChannels> contraction = contractionChannels(op)) {
+    visitContraction(op, *contraction);
   } else if (auto norm = dyn_cast<top::LayerNormOp>(op)) {
     fixOperands(op);
     int64_t last = typeOf(norm.getX()).getRank() - 1;
@@ -114,17 +114,17 @@ void ChannelFlow::visit(Operation *op) {
   }
 }
 
-void ChannelFlow::visitProduct(Operation *op, const ProductChannels &product) {
+void ChannelFlow::visitContraction(Operation *op, const ContractionChannels &contraction) {
   Value x = op->getOperand(0);
   if (const Channels *channels = of(x);
-      channels && (channels->axis != product.inputAxis || channels->groups.size() != size_t(product.inputs))) {
+      channels && (channels->axis != contraction.inputAxis || channels->groups.size() != size_t(contraction.inputs))) {
     fix(x);
   }
   bool clamped = llvm::TypeSwitch<Operation *, bool>(op)
                      .Case<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>([](auto it) { return isClamped(it); })
                      .Default(true);
   if (!clamped) {
-    begin(op->getResult(0), product.outputAxis);
+    begin(op->getResult(0), contraction.outputAxis);
   }
 }
 

@@ -10,7 +10,7 @@
 namespace tessera::quant {
 
 /// A convolution or matmul whose weights can absorb factors of its input and output channels.
-struct ProductChannels {
+struct ContractionChannels {
   int64_t inputAxis, outputAxis;   ///< channel dims of operand 0 and of the result
   int64_t inputs, outputs, groups; ///< numbers of channels and of groups
   int64_t taps;                    ///< weights per pair of an input and an output channel
@@ -33,7 +33,7 @@ struct ProductChannels {
 };
 
 /// Returns nothing for other ops, and for weights or biases that are not f32 constants.
-std::optional<ProductChannels> productChannels(mlir::Operation *op);
+std::optional<ContractionChannels> contractionChannels(mlir::Operation *op);
 
 /// Finds which channels of which tensors can be scaled together. A channel may be divided by a positive factor where it
 /// is computed and multiplied back by the weights that read it, if every op in between commutes with the scaling:
@@ -58,7 +58,7 @@ public:
 
 private:
   void visit(mlir::Operation *op);
-  void visitProduct(mlir::Operation *op, const ProductChannels &product);
+  void visitContraction(mlir::Operation *op, const ContractionChannels &contraction);
   void visitElementwise(mlir::Operation *op);
   /// Returns false if `op` does not move channels, or does so in a way that factors cannot follow.
   bool passMove(mlir::Operation *op);

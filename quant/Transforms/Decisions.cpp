@@ -49,10 +49,9 @@ public:
     auto choiceOf = [&](Operation *op) { return pinned.lookup(op); };
     auto rangeOf = [&](Value v) { return table.find(names.lookup(v)); };
     auto nameOf = [&](Value v) { return names.lookup(v); };
-    assignForms(
-        {function, ops, choices.standard, !table.weightsPath().empty(), table.decidesTypes, quantized, kindOf, choiceOf,
-         rangeOf, nameOf},
-        decisions);
+    assignForms({function, ops, choices.standard, !table.weightsPath().empty(), table.decidesTypes, quantized, kindOf,
+                 choiceOf, rangeOf, nameOf},
+                decisions);
     return std::move(decisions);
   }
 
@@ -94,7 +93,7 @@ private:
       against = choice ? ("the quantise table says " + toString(wanted)).str() +
                              (choice->reason.empty() ? "" : ": " + choice->reason)
                        : (toString(wanted) + " is the precision of ops that the quantise table does not list").str();
-    } else if (kind == OpKind::product && multipliesActivations(op) &&
+    } else if (kind == OpKind::contraction && multipliesActivations(op) &&
                !(choice && choice->precision == Precision::INT8)) {
       against = "neither of its operands is a constant (an INT8 line in a quantise table makes it run on integers)";
     } else if (kind == OpKind::attention && wanted == Precision::INT16) {
@@ -113,12 +112,12 @@ private:
       against =
           "its values are much smaller than the rest of the tensor that it is sliced from, so it gets its own range";
     }
-    kind = kind == OpKind::product && multipliesActivations(op) ? OpKind::pairwise : kind;
+    kind = kind == OpKind::contraction && multipliesActivations(op) ? OpKind::pairwise : kind;
     kinds[op] = against.empty() ? kind : OpKind::other;
     reasons[op] = against;
   }
 
-  static bool isContraction(OpKind kind) { return kind == OpKind::product || kind == OpKind::attention; }
+  static bool isContraction(OpKind kind) { return kind == OpKind::contraction || kind == OpKind::attention; }
 
   /// Returns the measured effect of 8 bits in q, k and v on the outputs. The measurement may belong to a tensor from
   /// which an operand is moved.
@@ -138,12 +137,12 @@ private:
   /// Returns the first operand, or the result, that needs a range but does not have one; null if there is none. Moving
   /// ops need the ranges of their operands, as input and result share the parameters.
   Value rangelessOperand(Operation *op, OpKind kind) {
-    bool two = kind == OpKind::product && multipliesActivations(op);
-    unsigned count = kind == OpKind::attention                         ? 3
-                     : two                                             ? 2
-                     : kind == OpKind::product || kind == OpKind::move ? 1
-                     : kind == OpKind::concat                          ? op->getNumOperands()
-                                                                       : 0;
+    bool two = kind == OpKind::contraction && multipliesActivations(op);
+    unsigned count = kind == OpKind::attention                             ? 3
+                     : two                                                 ? 2
+                     : kind == OpKind::contraction || kind == OpKind::move ? 1
+                     : kind == OpKind::concat                              ? op->getNumOperands()
+                                                                           : 0;
     for (Value operand : op->getOperands().take_front(count)) {
       if (!hasRange(operand)) {
         return operand;
@@ -198,13 +197,13 @@ private:
     OpKind kind = kinds.at(op);
     Value result = op->getNumResults() == 1 ? op->getResult(0) : Value();
     const Choice *choice = pinned.lookup(op);
-    bool multiplies = kind == OpKind::product || kind == OpKind::pairwise || kind == OpKind::attention;
-    bool asked = choice && kind != OpKind::other && (!multiplies || kind == OpKind::product) && hasRange(result) &&
+    bool multiplies = kind == OpKind::contraction || kind == OpKind::pairwise || kind == OpKind::attention;
+    bool asked = choice && kind != OpKind::other && (!multiplies || kind == OpKind::contraction) && hasRange(result) &&
                  (choice->precision == Precision::INT8 ||
-                  (choice->precision == Precision::INT16 && kind != OpKind::product)); // for contractions, INT16
-                                                                                       // concerns the operand
-    for (Value each : op->getResults()) {                                              // recurrent ops have several
-                                                                                       // results
+                  (choice->precision == Precision::INT16 && kind != OpKind::contraction)); // for contractions, INT16
+                                                                                           // concerns the operand
+    for (Value each : op->getResults()) {                                                  // recurrent ops have several
+                                                                                           // results
       if (isWanted(each) || (asked && each == result)) {
         quantized.insert(each);
       }
@@ -222,7 +221,7 @@ private:
         llvm::any_of(op->getResultTypes(), [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); })) {
       decisions.kept.insert({op, reason});
     }
-    if (choice || kindOf(op) == OpKind::product) {
+    if (choice || kindOf(op) == OpKind::contraction) {
       decisions.readsFloat.insert(op);
     }
   }
@@ -262,7 +261,7 @@ private:
         return false;
       }
       switch (kinds.at(user)) {
-      case OpKind::product:
+      case OpKind::contraction:
         return use.getOperandNumber() == 0;
       case OpKind::pairwise:
         return true;
@@ -307,7 +306,7 @@ private:
 
   bool isFusable(Value v, Operation *user) {
     OpKind kind = kindAt(v);
-    return (kind == OpKind::product || kind == OpKind::pairwise || kind == OpKind::elementwise) && v.hasOneUse() &&
+    return (kind == OpKind::contraction || kind == OpKind::pairwise || kind == OpKind::elementwise) && v.hasOneUse() &&
            v.getType() == user->getResult(0).getType();
   }
 

@@ -21,7 +21,7 @@ ArrayRef<int64_t> dimsOf(Value value) { return cast<RankedTensorType>(value.getT
 /// Returns why `op` cannot multiply rows that are quantised at run time; empty if it can. `op` may be of any kind.
 std::string reasonAgainstDynamic(Operation *op) {
   auto matmul = dyn_cast<top::MatMulOp>(op);
-  if (!matmul || kindOf(op) != OpKind::product) {
+  if (!matmul || kindOf(op) != OpKind::contraction) {
     return op->getName().getStringRef().str() + " cannot be quantised at run time; only top.matmul can";
   }
   if (multipliesActivations(op)) {
@@ -120,16 +120,16 @@ private:
 
 } // namespace
 
-llvm::Expected<DynamicProducts> quantizeDynamically(func::FuncOp function, const Decisions &decisions,
-                                                    Precision precision, StringRef path) {
-  DynamicProducts result;
+llvm::Expected<DynamicContractions> quantizeDynamically(func::FuncOp function, const Decisions &decisions,
+                                                        Precision precision, StringRef path) {
+  DynamicContractions result;
   DynamicQuantizer quantizer(function);
   llvm::MapVector<const Choice *, std::string> refused; // reasons of rejection; empty if at least one op of the line
                                                         // was rewritten
   for (Operation &op : llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
     const Choice *choice = decisions.asked.lookup(&op);
     bool wanted = (choice ? choice->precision : precision) == Precision::DYNAMIC_INT8;
-    if (!wanted || decisions.integers.contains(&op) || (!choice && countProducts(&op) == 0)) {
+    if (!wanted || decisions.integers.contains(&op) || (!choice && countMacs(&op) == 0)) {
       continue;
     }
     std::string reason = reasonAgainstDynamic(&op);

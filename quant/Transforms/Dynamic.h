@@ -9,7 +9,7 @@
 namespace tessera::quant {
 
 /// Results for the ops of precision DYNAMIC_INT8.
-struct DynamicProducts {
+struct DynamicContractions {
   llvm::DenseSet<mlir::Operation *> ops;                     ///< the integer matmuls that replaced them
   llvm::MapVector<mlir::Operation *, std::string> kept;      ///< ops that could not be rewritten, with the reason
   std::vector<mlir::OwningOpRef<mlir::Operation *>> removed; ///< replaced ops; kept alive because `decisions`
@@ -19,8 +19,8 @@ struct DynamicProducts {
 /// Rewrites the matmuls of precision DYNAMIC_INT8 (by `decisions.asked`, else `precision`) to integer matmuls whose
 /// activations are quantised row by row at run time; see `top-quantize` in Passes.td. Fails if a line of the table at
 /// `path` requests this for an op that does not support it.
-llvm::Expected<DynamicProducts> quantizeDynamically(mlir::func::FuncOp function, const Decisions &decisions,
-                                                    Precision precision, llvm::StringRef path);
+llvm::Expected<DynamicContractions> quantizeDynamically(mlir::func::FuncOp function, const Decisions &decisions,
+                                                        Precision precision, llvm::StringRef path);
 
 } // namespace tessera::quant
 

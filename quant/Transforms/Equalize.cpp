@@ -22,8 +22,8 @@ public:
 
   void run() {
     for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
-      if (std::optional<ProductChannels> product = productChannels(&op)) {
-        scaleProduct(&op, *product);
+      if (std::optional<ContractionChannels> contraction = contractionChannels(&op)) {
+        scaleContraction(&op, *contraction);
       } else if (isa<top::LayerNormOp>(op)) {
         if (std::vector<float> out = factorsOf(op.getResult(0)); !out.empty()) {
           for (OpOperand &operand : llvm::drop_begin(op.getOpOperands())) {
@@ -36,7 +36,7 @@ public:
     }
     for (Value origin : flow.origins()) {
       Operation *op = origin.getDefiningOp();
-      if (!productChannels(op) && !isa<top::LayerNormOp>(op)) {
+      if (!contractionChannels(op) && !isa<top::LayerNormOp>(op)) {
         divideResult(origin);
       }
     }
@@ -81,14 +81,14 @@ private:
     change(operand, [&](int64_t i, float value) { return value / factors[i / inner % factors.size()]; });
   }
 
-  void scaleProduct(Operation *op, const ProductChannels &product) {
+  void scaleContraction(Operation *op, const ContractionChannels &contraction) {
     std::vector<float> in = factorsOf(op->getOperand(0)), out = factorsOf(op->getResult(0));
     if (in.empty() && out.empty()) {
       return;
     }
     top::TensorData data = *top::getConstantData(op->getOperand(1));
     std::vector<float> values(data.data<float>());
-    product.forEachWeight([&](int64_t i, int64_t input, int64_t output) {
+    contraction.forEachWeight([&](int64_t i, int64_t input, int64_t output) {
       double scaled = double(values[i]) * (in.empty() ? 1.0f : in[input]);
       values[i] = float(scaled / (out.empty() ? 1.0f : out[output]));
     });

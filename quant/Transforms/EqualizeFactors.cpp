@@ -25,7 +25,7 @@ constexpr double kWeightNoise = 3;
 /// A contraction that reads a tensor.
 struct Reader {
   Operation *op;
-  ProductChannels product;
+  ContractionChannels contraction;
   top::TensorData weight;
   double power;               ///< power of the result, summed over all channels
   std::vector<double> energy; ///< sum of squared weights per input channel
@@ -49,10 +49,11 @@ struct ReadTensor {
   }
 };
 
-Reader makeReader(Operation *op, const ProductChannels &product, double power) {
-  Reader reader{op, product, *top::getConstantData(op->getOperand(1)), power, std::vector<double>(product.inputs)};
+Reader makeReader(Operation *op, const ContractionChannels &contraction, double power) {
+  Reader reader{op, contraction, *top::getConstantData(op->getOperand(1)), power,
+                std::vector<double>(contraction.inputs)};
   ArrayRef<float> weights = reader.weight.data<float>();
-  product.forEachWeight(
+  contraction.forEachWeight(
       [&](int64_t i, int64_t input, int64_t) { reader.energy[input] += double(weights[i]) * weights[i]; });
   return reader;
 }
@@ -67,21 +68,22 @@ double noiseOf(const ReadTensor &tensor, ArrayRef<double> factors) {
   }
   double step = (high - low) / 255, noise = 0;
   for (const Reader &reader : tensor.readers) {
-    const ProductChannels &product = reader.product;
+    const ContractionChannels &contraction = reader.contraction;
     double activations = 0, weights = 0;
     for (auto [c, factor] : llvm::enumerate(factors)) {
       activations += reader.energy[c] * factor * factor * step * step / 12;
     }
-    std::vector<double> largest(product.outputs), power(product.groups);
+    std::vector<double> largest(contraction.outputs), power(contraction.groups);
     ArrayRef<float> values = reader.weight.data<float>();
-    product.forEachWeight([&](int64_t i, int64_t input, int64_t output) {
+    contraction.forEachWeight([&](int64_t i, int64_t input, int64_t output) {
       largest[output] = std::max(largest[output], std::abs(double(values[i])) * factors[input]);
     });
     for (auto [c, factor] : llvm::enumerate(factors)) {
-      power[c / (product.inputs / product.groups)] += tensor.statistics->power[c] / (factor * factor) * product.taps;
+      power[c / (contraction.inputs / contraction.groups)] +=
+          tensor.statistics->power[c] / (factor * factor) * contraction.taps;
     }
     for (auto [o, most] : llvm::enumerate(largest)) {
-      weights += (most / 127) * (most / 127) / 12 * power[o / (product.outputs / product.groups)];
+      weights += (most / 127) * (most / 127) / 12 * power[o / (contraction.outputs / contraction.groups)];
     }
     noise += (activations + kWeightNoise * weights) / std::max(reader.power, 1e-20);
   }
@@ -124,8 +126,8 @@ public:
 
 private:
   void collect(Operation *op, const llvm::StringMap<ChannelStatistics> &statistics, const EqualizedKinds &kinds) {
-    std::optional<ProductChannels> product = productChannels(op);
-    if (!product) {
+    std::optional<ContractionChannels> contraction = contractionChannels(op);
+    if (!contraction) {
       return;
     }
     Value x = op->getOperand(0);
@@ -144,7 +146,7 @@ private:
     for (float p : out->second.power) {
       power += p;
     }
-    tensor.readers.push_back(makeReader(op, *product, power));
+    tensor.readers.push_back(makeReader(op, *contraction, power));
   }
 
   std::vector<Component> components() {

@@ -38,7 +38,7 @@ struct Group {
   bool isRight = false;       ///< right operand of a product of two activations, or an operand of attention
   double error = 0;           ///< largest error among its tensors, except those whose readers all have an INT8 line
   Value worst;                ///< the tensor with that error
-  int64_t products = 0;       ///< multiplications of the ops that read it
+  int64_t macs = 0;           ///< multiplications of the ops that read it
   int64_t elements = 0;       ///< number of elements of its tensors, which 16 bits would store in twice the bytes
   std::string wide;           ///< reason for 16 bits; empty for 8 bits
   bool isAsked = false;       ///< a table requests 16 bits, so it does not count towards kMostWide
@@ -48,7 +48,7 @@ struct Group {
   /// as much as kElement multiplications.
   double gain() const {
     constexpr double kElement = 32;
-    return error * error / (static_cast<double>(products) + kElement * static_cast<double>(elements));
+    return error * error / (static_cast<double>(macs) + kElement * static_cast<double>(elements));
   }
 };
 
@@ -149,7 +149,7 @@ private:
     SmallVector<Operation *> readers = integerReaders(v);
     group.elements += cast<RankedTensorType>(v.getType()).getNumElements();
     for (Operation *reader : readers) {
-      group.products += reader->getOperand(0) == v ? countProducts(reader) : 0;
+      group.macs += reader->getOperand(0) == v ? countMacs(reader) : 0;
     }
     if (double error = errorOf(v); error > group.error && !isNarrowByTable(readers)) {
       group.error = error, group.worst = v;
@@ -166,9 +166,9 @@ private:
       if (!seen.insert(group).second) {
         return;
       }
-      all += group->products;
+      all += group->macs;
       if (!group->wide.empty()) {
-        wide += group->isAsked ? 0 : group->products;
+        wide += group->isAsked ? 0 : group->macs;
       } else if (group->error > kNothing) {
         left += group->error * group->error;
         candidates.push_back(group);
@@ -180,11 +180,11 @@ private:
       if (left <= kEnough * kEnough) {
         break;
       }
-      if (wide + group->products > kMostWide * all) {
+      if (wide + group->macs > kMostWide * all) {
         tooMany.push_back(group);
         continue;
       }
-      wide += group->products;
+      wide += group->macs;
       left -= group->error * group->error;
       widen(*group, "int16 costs little here");
     }
@@ -197,7 +197,7 @@ private:
     double after = left;
     SmallVector<Group *> paying;
     for (Group *group : candidates) {
-      double square = group->error * group->error, share = static_cast<double>(group->products) / all;
+      double square = group->error * group->error, share = static_cast<double>(group->macs) / all;
       if (after > kSmall * kSmall && square >= kPays * share * after) {
         after -= square;
         paying.push_back(group);
@@ -225,7 +225,7 @@ private:
     };
     Operation *maker = v.getDefiningOp();
     SmallVector<Operation *> asking(readers);
-    if (maker && question.kindOf(maker) != OpKind::product) {
+    if (maker && question.kindOf(maker) != OpKind::contraction) {
       asking.push_back(maker);
     }
     for (Operation *op : asking) {
@@ -253,7 +253,7 @@ private:
     }
     for (Operation *reader : integerReaders(v)) {
       int64_t most = kMostLevels;
-      if (question.kindOf(reader) == OpKind::product && reader->getOperand(0) == v) {
+      if (question.kindOf(reader) == OpKind::contraction && reader->getOperand(0) == v) {
         const bool others = question.learnedWeights || hasTwoTerms(question.rangeOf(reader->getResult(0)));
         most = mostLevels(reader, magnitudeOf(group), others);
       } else if (question.kindOf(reader) == OpKind::blend || question.kindOf(reader) == OpKind::pairwise) {

@@ -25,7 +25,7 @@ int64_t fewProducts(Type type) { return type.isBF16() ? 63 : 32; }
 /// Checks that |op| can compute on 16-bit operands. All other ops compute in f32 on f32 operands.
 bool readsNarrow(Operation *op) {
   OpKind kind = kindOf(op);
-  return kind == OpKind::product || kind == OpKind::elementwise || kind == OpKind::blend ||
+  return kind == OpKind::contraction || kind == OpKind::elementwise || kind == OpKind::blend ||
          isa<top::LayerNormOp, top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op);
 }
 
@@ -34,7 +34,7 @@ bool isMove(Operation *op) { return kindOf(op) == OpKind::move || kindOf(op) == 
 /// Checks that an elementwise reader of |op|'s result can be fused into |op|.
 bool takesEpilogue(Operation *op) {
   OpKind kind = kindOf(op);
-  return kind == OpKind::product || kind == OpKind::elementwise || isa<top::AvgPoolOp, top::ReduceOp>(op);
+  return kind == OpKind::contraction || kind == OpKind::elementwise || isa<top::AvgPoolOp, top::ReduceOp>(op);
 }
 
 class Narrower {
@@ -104,7 +104,7 @@ private:
   /// their weights make up most of their models' memory.
   bool sumsFew(Operation *op) {
     Type type = types.lookup(op);
-    return type && kindOf(op) == OpKind::product && !isa<top::MatMulOp>(op) &&
+    return type && kindOf(op) == OpKind::contraction && !isa<top::MatMulOp>(op) &&
            top::isConstant(weightOf(op).operand->get()) && reductionLength(op) <= fewProducts(type);
   }
 

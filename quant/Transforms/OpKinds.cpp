@@ -48,7 +48,7 @@ OpKind kindOf(Operation *op) {
     return OpKind::other;
   }
   if (isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op)) {
-    return OpKind::product;
+    return OpKind::contraction;
   }
   if (isElementwise(op)) {
     return OpKind::elementwise;
@@ -87,11 +87,11 @@ WeightOperand weightOf(Operation *op) {
 }
 
 Value rectified(OpBuilder &builder, Operation *op, Value sum) {
-  auto clip = [&](auto product) {
-    if (!product.getRelu()) {
+  auto clip = [&](auto contraction) {
+    if (!contraction.getRelu()) {
       return sum;
     }
-    const double limit = product.getReluLimit().convertToDouble();
+    const double limit = contraction.getReluLimit().convertToDouble();
     Value clipped = top::ClipOp::create(builder, op->getLoc(), sum.getType(), sum, builder.getF64FloatAttr(0),
                                         builder.getF64FloatAttr(limit > 0 ? limit : HUGE_VAL));
     return clipped;
@@ -126,7 +126,7 @@ int64_t reductionLength(Operation *op) {
   return transposed ? perChannel / transposed.getGroups() : perChannel;
 }
 
-int64_t countProducts(Operation *op) {
+int64_t countMacs(Operation *op) {
   auto type = dyn_cast_or_null<RankedTensorType>(op->getNumResults() == 1 ? op->getResult(0).getType() : Type());
   if (!isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op) || !type.hasStaticShape()) {
     return 0;

@@ -17,7 +17,7 @@ inline bool isF32(mlir::Value value) {
 
 /// The role of an op in quantisation.
 enum class OpKind {
-  product,     ///< conv, conv_transpose, matmul: operand 0 and constant operand 1 in integers, sums in i32
+  contraction, ///< conv, conv_transpose, matmul: operand 0 and constant operand 1 in integers, sums in i32
   pairwise,    ///< matmul of two activations, both in integers; only on request
   attention,   ///< q, k and v in 8-bit integers, exponentials rounded to kPowerLevels, scores and result in float
   elementwise, ///< reads and writes integers, computes in float
@@ -30,20 +30,20 @@ enum class OpKind {
 /// Number of steps, in unsigned bytes, to which attention rounds its exponentials e^(score - largest score).
 inline constexpr int64_t kPowerLevels = 255;
 
-/// Returns the role of `op`. Matmuls of two activations are classified as `product`; see multipliesActivations.
+/// Returns the role of `op`. Matmuls of two activations are classified as `contraction`; see multipliesActivations.
 OpKind kindOf(mlir::Operation *op);
 
 /// Checks that `op` is a matmul with two non-constant operands.
 bool multipliesActivations(mlir::Operation *op);
 
-/// The constant operand of `op` (of kind `product`) that becomes i8, and its dim of output channels.
+/// The constant operand of `op` (of kind `contraction`) that becomes i8, and its dim of output channels.
 struct WeightOperand {
   mlir::OpOperand *operand;
   int64_t channelDim;
 };
 WeightOperand weightOf(mlir::Operation *op);
 
-/// Returns `sum` after the activation clamp of `op` (of kind `product`), or `sum` itself if `op` has none.
+/// Returns `sum` after the activation clamp of `op` (of kind `contraction`), or `sum` itself if `op` has none.
 mlir::Value rectified(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Value sum);
 
 /// Returns the bias of a convolution or matmul, or null.
@@ -56,7 +56,7 @@ int64_t countBlended(mlir::Operation *op);
 int64_t reductionLength(mlir::Operation *op);
 
 /// Returns the number of multiplications of a convolution or matmul with static dims; 0 for other ops.
-int64_t countProducts(mlir::Operation *op);
+int64_t countMacs(mlir::Operation *op);
 
 /// Returns why a convolution, matmul or attention cannot run on integers, for any ranges of its inputs; nothing if it
 /// can.

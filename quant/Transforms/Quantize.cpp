@@ -105,7 +105,7 @@ std::vector<DecidedOp> listOps(func::FuncOp function, const Decisions &decisions
                                 : wanted;
     OpKind kind = kindOf(&op);
     entry.moves = kind == OpKind::move || kind == OpKind::concat;
-    entry.products = countProducts(&op);
+    entry.macs = countMacs(&op);
     entry.weights = countElements(op.getOperands(), true);
     entry.reads = countElements(op.getOperands(), false);
     entry.writes = countElements(op.getResults(), false);
@@ -128,27 +128,28 @@ OpNames displayNames(func::FuncOp function) {
 }
 
 void reportOn(func::FuncOp function, const OpNames &names, const Decisions &decisions, const NarrowFloats &narrow,
-              const WeightOnly &weights, const DynamicProducts &dynamic, Precision precision, QuantizeReport &report) {
+              const WeightOnly &weights, const DynamicContractions &dynamic, Precision precision,
+              QuantizeReport &report) {
   bool onlyProducts = precision == Precision::W8 || precision == Precision::W4 || precision == Precision::DYNAMIC_INT8;
   for (Operation &op : function.getBody().front()) {
-    int64_t products = countProducts(&op);
-    report.products += products;
+    int64_t macs = countMacs(&op);
+    report.macs += macs;
     if (decisions.integers.contains(&op)) {
       ++report.integerOps;
-      report.integerProducts += products;
+      report.integerMacs += macs;
       if (auto it = decisions.wide.find(&op); it != decisions.wide.end()) {
-        report.wideProducts += products;
-        report.wide.push_back({names.lookup(&op), op.getName().getStringRef().str(), it->second, products});
+        report.wideMacs += macs;
+        report.wide.push_back({names.lookup(&op), op.getName().getStringRef().str(), it->second, macs});
       }
     } else if (narrow.ops.contains(&op)) {
       ++report.narrowOps;
-      report.narrowProducts += products;
+      report.narrowMacs += macs;
     } else if (weights.ops.contains(&op)) {
       ++report.weightOps;
-      report.weightProducts += products;
+      report.weightMacs += macs;
     } else if (dynamic.ops.contains(&op)) {
       ++report.integerOps;
-      report.integerProducts += products;
+      report.integerMacs += macs;
     } else if (auto it = decisions.kept.find(&op); it != decisions.kept.end()) {
       if (onlyProducts && !decisions.asked.contains(&op) && !weights.kept.contains(&op) &&
           !dynamic.kept.contains(&op)) {
@@ -159,7 +160,7 @@ void reportOn(func::FuncOp function, const OpNames &names, const Decisions &deci
         auto better = other->find(&op);
         reason = better == other->end() ? reason : better->second;
       }
-      report.kept.push_back({names.lookup(&op), op.getName().getStringRef().str(), reason, products});
+      report.kept.push_back({names.lookup(&op), op.getName().getStringRef().str(), reason, macs});
     }
   }
 }
@@ -223,22 +224,22 @@ void roundPowers(const Decisions &decisions) {
 }
 
 /// Convolutions and matmuls with the integer form of their input.
-using Products = llvm::MapVector<Operation *, IntegerForm>;
+using Contractions = llvm::MapVector<Operation *, IntegerForm>;
 
 /// Makes the weights of integer convolutions and matmuls i8, except weights that are to have two terms. Returns the ops
 /// with such weights.
-llvm::Expected<Products> roundWeights(func::FuncOp function, const CalibrationTable &table,
-                                      const std::optional<LearnedWeights> &learned, const Decisions &decisions,
-                                      QuantizeReport &report, llvm::function_ref<void(size_t, size_t)> progress) {
+llvm::Expected<Contractions> roundWeights(func::FuncOp function, const CalibrationTable &table,
+                                          const std::optional<LearnedWeights> &learned, const Decisions &decisions,
+                                          QuantizeReport &report, llvm::function_ref<void(size_t, size_t)> progress) {
   OpBuilder builder(function.getContext());
-  Products twoTerms;
+  Contractions twoTerms;
   const size_t total = decisions.integers.empty() ? 0 : function.getBody().front().getOperations().size();
   size_t done = 0;
   for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
     if (total) {
       progress(std::min(++done, total), total);
     }
-    if (!decisions.integers.contains(&op) || kindOf(&op) != OpKind::product || multipliesActivations(&op)) {
+    if (!decisions.integers.contains(&op) || kindOf(&op) != OpKind::contraction || multipliesActivations(&op)) {
       continue;
     }
     const IntegerForm &form = decisions.tensors.find(op.getOperand(0))->second;
@@ -260,12 +261,12 @@ llvm::Expected<Products> roundWeights(func::FuncOp function, const CalibrationTa
 }
 
 /// Splits weights into two terms. The second contractions become integer ops in `decisions`.
-void splitWeights(OpBuilder &builder, const Products &products, Decisions &decisions, QuantizeReport &report) {
-  for (const auto &[op, form] : products) {
+void splitWeights(OpBuilder &builder, const Contractions &macs, Decisions &decisions, QuantizeReport &report) {
+  for (const auto &[op, form] : macs) {
     if (Operation *second = splitWeight(builder, op, form)) {
       decisions.integers.insert(second);
       ++report.splitWeights;
-      report.secondProducts += countProducts(second);
+      report.residualMacs += countMacs(second);
     }
   }
 }
@@ -366,7 +367,7 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
   const OpNames names = displayNames(function);
   // Make integers first: their ranges were measured on tensors that are not rounded to 16-bit floats.
   OpBuilder builder(function.getContext());
-  llvm::Expected<Products> twoTerms = roundWeights(function, table, *learned, *decisions, report, progress);
+  llvm::Expected<Contractions> twoTerms = roundWeights(function, table, *learned, *decisions, report, progress);
   if (!twoTerms) {
     return twoTerms.takeError();
   }
@@ -387,7 +388,7 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
     return weights.takeError();
   }
   report.learnedWeights += weights->learned;
-  llvm::Expected<DynamicProducts> dynamic = quantizeDynamically(function, *decisions, precision, choices.path);
+  llvm::Expected<DynamicContractions> dynamic = quantizeDynamically(function, *decisions, precision, choices.path);
   if (!dynamic) {
     return dynamic.takeError();
   }

@@ -15,7 +15,7 @@ struct KeptOp {
   std::string name; ///< name of its ONNX node, or of its tensor
   std::string op;   ///< "top.conv"
   std::string reason;
-  int64_t products = 0; ///< number of multiplications; 0 except for convolutions and matmuls
+  int64_t macs = 0; ///< number of multiplications; 0 except for convolutions and matmuls
 };
 
 /// An op with float results on Top and its precision. A search for the cheapest precisions chooses among these ops.
@@ -23,11 +23,11 @@ struct DecidedOp {
   std::string name; ///< name in a quantise table
   std::string op;   ///< "top.conv"
   Precision precision = Precision::F32;
-  bool moves = false;   ///< only moves values, independently of their type
-  int64_t products = 0; ///< number of multiplications of a convolution or matmul
-  int64_t weights = 0;  ///< number of elements of its constants
-  int64_t reads = 0;    ///< number of elements of its other operands
-  int64_t writes = 0;   ///< number of elements of its results
+  bool moves = false;  ///< only moves values, independently of their type
+  int64_t macs = 0;    ///< number of multiplications of a convolution or matmul
+  int64_t weights = 0; ///< number of elements of its constants
+  int64_t reads = 0;   ///< number of elements of its other operands
+  int64_t writes = 0;  ///< number of elements of its results
 };
 
 /// A tensor that became i8 or i16: real = scale * (q - zeroPoint).
@@ -41,11 +41,11 @@ struct QuantizedTensor {
 struct QuantizeReport {
   int64_t integerOps = 0;                      ///< ops that run on integers, or in the epilogue of such an op
   int64_t narrowOps = 0;                       ///< ops whose weights and stored results are f16 or bf16
-  int64_t products = 0, integerProducts = 0;   ///< multiplications of convolutions and matmuls: all, and in integers
-  int64_t narrowProducts = 0;                  ///< multiplications in f16 or bf16
-  int64_t weightOps = 0, weightProducts = 0;   ///< ops that compute in float with integer weights
-  int64_t wideProducts = 0;                    ///< part of integerProducts that reads i16
-  int64_t secondProducts = 0;                  ///< part of integerProducts for the second term of weights
+  int64_t macs = 0, integerMacs = 0;           ///< multiplications of convolutions and matmuls: all, and in integers
+  int64_t narrowMacs = 0;                      ///< multiplications in f16 or bf16
+  int64_t weightOps = 0, weightMacs = 0;       ///< ops that compute in float with integer weights
+  int64_t wideMacs = 0;                        ///< part of integerMacs that reads i16
+  int64_t residualMacs = 0;                    ///< part of integerMacs for the second term of weights
   std::vector<KeptOp> kept, wide;              ///< ops that stay float, ops that read i16; in program order
   std::vector<DecidedOp> ops;                  ///< all ops, in program order
   int64_t learnedWeights = 0;                  ///< number of ops whose weights run_calibration chose

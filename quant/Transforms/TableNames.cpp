@@ -56,7 +56,7 @@ llvm::Error checkTables(func::FuncOp function, const CalibrationTable &table, co
     }
     auto makers = index.ops.find(line.getKey());
     if (hasTwoTerms(&line.getValue()) && makers != index.ops.end() &&
-        llvm::none_of(makers->second, [](Operation *op) { return kindOf(op) == OpKind::product; })) {
+        llvm::none_of(makers->second, [](Operation *op) { return kindOf(op) == OpKind::contraction; })) {
       return llvm::createStringError("'" + table.path() + "': tensor '" + line.getKey() +
                                      "': \"weight_terms\" is 2, but no convolution or matmul produces it");
     }

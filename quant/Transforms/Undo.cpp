@@ -33,7 +33,7 @@ StringRef nameOf(Value v) {
   return argument ? top::getInputName(argument) : top::getTensorName(v);
 }
 
-int64_t countProducts(top::AttentionOp op) {
+int64_t countMacs(top::AttentionOp op) {
   auto q = cast<RankedTensorType>(op.getQ().getType()), v = cast<RankedTensorType>(op.getV().getType());
   const int64_t keys = v.getDimSize(v.getRank() - 2), depth = q.getDimSize(q.getRank() - 1);
   const int64_t rows = q.getNumElements() / std::max<int64_t>(depth, 1);
@@ -46,7 +46,7 @@ void addReader(top::AttentionOp op, std::vector<TensorForm> &forms) {
     auto form = llvm::find_if(forms, [&](const TensorForm &each) { return each.name == nameOf(operand); });
     if (form != forms.end()) {
       form->attention = nameOf(op.getQ()).str();
-      form->attentionProducts = countProducts(op);
+      form->attentionProducts = countMacs(op);
     }
   }
 }

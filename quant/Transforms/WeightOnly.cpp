@@ -172,7 +172,7 @@ public:
   WeightQuantizer(func::FuncOp function, const Decisions &decisions, Precision precision, int64_t groupSize,
                   const std::optional<LearnedWeights> &learned)
       : function(function), decisions(decisions), precision(precision), groupSize(groupSize), learned(learned),
-        last(lastProducts(function)), builder(function.getContext()) {}
+        last(lastContractions(function)), builder(function.getContext()) {}
 
   llvm::Expected<WeightOnly> run(llvm::function_ref<void(size_t, size_t)> progress) {
     const size_t total = function.getBody().front().getOperations().size(); // the rewrite adds more
@@ -339,7 +339,7 @@ private:
 
 } // namespace
 
-llvm::DenseSet<Operation *> lastProducts(func::FuncOp function) {
+llvm::DenseSet<Operation *> lastContractions(func::FuncOp function) {
   llvm::DenseSet<Operation *> last, before; // before: ops on which a contraction depends
   for (Operation &op : llvm::reverse(function.getBody().front())) {
     bool isProduct = isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op);

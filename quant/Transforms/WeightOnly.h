@@ -33,7 +33,7 @@ struct WeightForm {
 WeightForm weightFormOf(mlir::Operation *op, bool fourBits, int64_t groupSize, bool isLast);
 
 /// Returns the contractions on whose results no other contraction depends.
-llvm::DenseSet<mlir::Operation *> lastProducts(mlir::func::FuncOp function);
+llvm::DenseSet<mlir::Operation *> lastContractions(mlir::func::FuncOp function);
 
 } // namespace tessera::quant
 

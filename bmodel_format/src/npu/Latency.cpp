@@ -158,7 +158,7 @@ Cost cost(const conv_command &c, const Chip &chip) {
   };
   addBlocks(chip.accumulators, blocks - 1);
   addBlocks(positions - (blocks - 1) * chip.accumulators, 1);
-  made.products = elementsOf(c.shape) * c.window.kernel[0] * c.window.kernel[1] * c.channels;
+  made.macs = elementsOf(c.shape) * c.window.kernel[0] * c.window.kernel[1] * c.channels;
   atLeast(made, multiply + store, multiply >= store ? Bound::multiply : Bound::output);
   Shape x{{c.shape.dims[0], c.channels, c.rows, c.columns}},
       w{{1, c.shape.dims[1], uint32_t(c.window.kernel[0]) * c.window.kernel[1], c.channels}};
@@ -192,7 +192,7 @@ Cost cost(const matmul_command &c, const Chip &chip) {
   };
   addBlocks(chip.accumulators, blocks - 1);
   addBlocks(columns - (blocks - 1) * chip.accumulators, 1);
-  made.products = elementsOf(c.shape) * c.channels;
+  made.macs = elementsOf(c.shape) * c.channels;
   atLeast(made, multiply + store, multiply >= store ? Bound::multiply : Bound::output);
   Shape a{{c.shape.dims[0], c.shape.dims[1], 1, c.channels}}, b{{c.shape.dims[0], c.channels, 1, c.shape.dims[3]}};
   usePorts(made, c.a, a, chip, double(blocks * groups * taps) * loadRows);
@@ -228,7 +228,7 @@ Cost sliding(const Tensor &y, const Tensor &x, uint32_t passes, const Tensor *r,
 Cost cost(const depthwise_command &c, const Chip &chip) {
   Cost made = sliding(c.y, c.x, passesOf(c.x.type, c.w.type), c.r.region == Region::none ? nullptr : &c.r, c.shape,
                       c.window, c.rows, c.columns, c.output, chip);
-  made.products = elementsOf(c.shape) * c.window.kernel[0] * c.window.kernel[1];
+  made.macs = elementsOf(c.shape) * c.window.kernel[0] * c.window.kernel[1];
   return made;
 }
 

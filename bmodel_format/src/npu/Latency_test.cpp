@@ -45,10 +45,10 @@ conv_command conv(uint32_t in, uint32_t out, uint16_t size, uint8_t kernel) {
 TEST(Latency, ConvolutionRunsAtThePeakWhereItFits) {
   // 64 -> 64 channels of 3x3 on 32x32: 2 x 2 x 9 x 1024 / 4 cycles; all lanes and multipliers are busy.
   Cost cost = costOf(encode(conv(64, 64, 32, 3)), base);
-  EXPECT_EQ(cost.products, 64u * 64 * 9 * 1024);
+  EXPECT_EQ(cost.macs, 64u * 64 * 9 * 1024);
   EXPECT_EQ(cost.cycles, 2 * 2 * 9 * 256 + 32 + 32);
   EXPECT_EQ(cost.bound, Bound::multiply);
-  double peak = double(cost.products) / (base.lanes * base.macsPerLane());
+  double peak = double(cost.macs) / (base.lanes * base.macsPerLane());
   EXPECT_EQ(cost.cycles - 64, peak);
 }
 
@@ -93,7 +93,7 @@ TEST(Latency, RowsOverLanesAreMultipliedAtThePeak) {
   matmul_command c{.shape = {{1, 64, 1, 128}}, .channels = 96};
   c.a = local(0, 1, 96), c.b = local(32768, 1, 128), c.y = local(65536, 1, 128);
   Cost cost = costOf(encode(c), base);
-  EXPECT_EQ(cost.products, 64u * 96 * 128);
+  EXPECT_EQ(cost.macs, 64u * 96 * 128);
   EXPECT_EQ(cost.cycles, 2 * 3 * 32 + 64);
   EXPECT_EQ(cost.bound, Bound::multiply);
   // Bias and factor of a column are broadcast like b, 128 bytes per cycle.
@@ -117,7 +117,7 @@ TEST(Latency, DepthwiseIsAnEighth) {
   c.x = local(0, 32, 32), c.y = local(65536, 32, 32), c.w = local(32768, 3, 3);
   Cost cost = costOf(encode(c), base);
   EXPECT_EQ(cost.cycles, 1024 * 9 / 16.0 + 64);
-  EXPECT_EQ(cost.products, 32u * 1024 * 9);
+  EXPECT_EQ(cost.macs, 32u * 1024 * 9);
 }
 
 TEST(Latency, OperandsInOneBankWaitForItsPort) {

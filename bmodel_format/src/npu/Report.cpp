@@ -96,9 +96,9 @@ std::string nameOfLayer(uint32_t layer, const std::vector<std::string> &names) {
   return layer < names.size() ? names[layer] : "";
 }
 
-double utilisation(uint64_t products, double cycles, const Chip &chip) {
+double utilisation(uint64_t macs, double cycles, const Chip &chip) {
   double peak = cycles * chip.lanes * chip.macsPerLane();
-  return peak > 0 ? rounded(double(products) / peak) : 0;
+  return peak > 0 ? rounded(double(macs) / peak) : 0;
 }
 
 Json jsonOf(const Traffic &traffic) { return {{"asked", traffic.asked}, {"moved", traffic.moved}}; }
@@ -121,7 +121,7 @@ Json jsonOf(const Counters &counters) {
       made["time_cycles"][nameOfShare(share)] = rounded(counters.shares[share]);
     }
   }
-  made["products"] = counters.products;
+  made["products"] = counters.macs;
   for (int purpose = 0; purpose < kPurposes; ++purpose) {
     made["ddr_bytes"][nameOf(Purpose(purpose))] = jsonOf(counters.traffic[purpose]);
   }
@@ -177,7 +177,7 @@ Report reportOf(const Descriptor *commands, const Cost *costs, const Span *spans
       each->busy[queue] += cycles, each->stalled += spans[i].stalled;
       each->boundCycles[int(costs[i].bound)] += cycles;
       ++each->commands[queue];
-      each->products += costs[i].products;
+      each->macs += costs[i].macs;
       addTraffic(*each, commands[i], costs[i], inputs);
     }
   }
@@ -198,7 +198,7 @@ void append(Report &report, const Report &next, uint32_t layer) {
     for (int queue = 0; queue < 2; ++queue) {
       to.busy[queue] += from.busy[queue], to.commands[queue] += from.commands[queue];
     }
-    to.stalled += from.stalled, to.products += from.products;
+    to.stalled += from.stalled, to.macs += from.macs;
     for (int purpose = 0; purpose < kPurposes; ++purpose) {
       to.traffic[purpose].asked += from.traffic[purpose].asked;
       to.traffic[purpose].moved += from.traffic[purpose].moved;
@@ -221,7 +221,7 @@ std::string reportJson(const Report &report, const Chip &chip, const std::vector
                {"cycles", rounded(report.cycles)},
                {"microseconds", rounded(chip.secondsOf(report.cycles) * 1e6)}};
   made["runs_per_second"] = report.cycles > 0 ? rounded(1 / chip.secondsOf(report.cycles)) : 0;
-  made["mac_utilisation"] = utilisation(report.all.products, report.cycles, chip);
+  made["mac_utilisation"] = utilisation(report.all.macs, report.cycles, chip);
   made.update(jsonOf(report.all));
   for (int queue = 0; queue < 2; ++queue) {
     made[kQueues[queue]]["idle_cycles"] = rounded(report.waited[queue]);
@@ -258,7 +258,7 @@ std::string reportJson(const Report &report, const Chip &chip, const std::vector
                   {"bound", nameOfShare(counters.largestShare())},
                   {"begin_cycle", rounded(counters.begin)},
                   {"end_cycle", rounded(counters.end)},
-                  {"mac_utilisation", utilisation(counters.products, counters.cycles(), chip)}};
+                  {"mac_utilisation", utilisation(counters.macs, counters.cycles(), chip)}};
     entry.update(jsonOf(counters));
     addMatrixCycles(entry, roofline, layer);
     if (memory) {
@@ -293,7 +293,7 @@ std::string layersCsv(const Report &report, const Chip &chip, const std::vector<
     text << layer << "," << quoted(nameOfLayer(layer, names)) << "," << micro(counters->cycles()) << ","
          << rounded(report.cycles > 0 ? counters->cycles() / report.cycles : 0) << ","
          << nameOfShare(counters->largestShare()) << "," << micro(counters->begin) << "," << micro(counters->end) << ","
-         << utilisation(counters->products, counters->cycles(), chip) << "," << counters->products << ","
+         << utilisation(counters->macs, counters->cycles(), chip) << "," << counters->macs << ","
          << counters->commands[1] << "," << counters->commands[0] << "," << micro(counters->busy[1]) << ","
          << micro(counters->busy[0]);
     for (const Traffic &traffic : counters->traffic) {

@@ -92,15 +92,15 @@ TEST(Report, RooflinesAreWorkedOutByHand) {
   map_command map;
   map.shape = {{1, 8, 1, 64}}, map.plain = 3, map.slow = 1;
   std::vector<Descriptor> commands = {encode(conv), encode(depthwise), encode(map)};
-  double products = double(edge.lanes) * edge.reduction * edge.pixels;
-  double wanted = 16.0 * 64 * 9 * 32 / products + 32.0 * 64 * 3 * edge.depthwiseDivisor / products +
+  double macs = double(edge.lanes) * edge.reduction * edge.pixels;
+  double wanted = 16.0 * 64 * 9 * 32 / macs + 32.0 * 64 * 3 * edge.depthwiseDivisor / macs +
                   8 * 64 * (3.0 + edge.functionCycles) / (edge.lanes * edge.vectorBytes / 4);
   MemoryReport memory;
   memory.ddrLowerBound = 4000;
   Roofline got = rooflineOf(commands.data(), commands.size(), memory, edge);
   EXPECT_NEAR(got.compute, wanted, 1e-9);
-  EXPECT_NEAR(got.dense, 16.0 * 64 * 9 * 32 / products, 1e-9);
-  EXPECT_NEAR(got.depthwise, 32.0 * 64 * 3 * edge.depthwiseDivisor / products, 1e-9);
+  EXPECT_NEAR(got.dense, 16.0 * 64 * 9 * 32 / macs, 1e-9);
+  EXPECT_NEAR(got.depthwise, 32.0 * 64 * 3 * edge.depthwiseDivisor / macs, 1e-9);
   EXPECT_NEAR(got.vector, wanted - got.dense - got.depthwise, 1e-9);
   EXPECT_EQ(got.ddr, 4000 * edge.clockGhz / edge.ddrGbps);
   EXPECT_NEAR(got.matrixOfLayer.at(0), got.dense + got.depthwise, 1e-9) << "all three are of layer 0";
@@ -108,7 +108,7 @@ TEST(Report, RooflinesAreWorkedOutByHand) {
   conv.x.type = Type::i16;
   commands[0] = encode(conv);
   Roofline wide = rooflineOf(commands.data(), 1, memory, edge);
-  EXPECT_NEAR(wide.compute, 16.0 * 64 * 9 * 32 / products * edge.int16Divisor, 1e-9);
+  EXPECT_NEAR(wide.compute, 16.0 * 64 * 9 * 32 / macs * edge.int16Divisor, 1e-9);
   pool_command pool;
   pool.shape = {{1, 32, 8, 8}}, pool.window.kernel[0] = 3;
   commands[0] = encode(pool);

@@ -5,9 +5,9 @@
 // channel, and multiplies it by all weights. Integers are int16 in pairs of channels with int32 sums; floats are f32.
 //
 //===----------------------------------------------------------------------===//
+#include "DotProducts.h"
 #include "Execute.h"
 #include "Lines.h"
-#include "Products.h"
 
 #include <algorithm>
 #include <type_traits>

@@ -5,7 +5,7 @@
 // multiplies two pairs of 16-bit numbers and adds the products. With 8-bit numbers no sum can saturate.
 //
 //===----------------------------------------------------------------------===//
-#include "Products.h"
+#include "DotProducts.h"
 
 #include <cstring>
 #if defined(__x86_64__)

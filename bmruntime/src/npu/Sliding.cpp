@@ -5,9 +5,9 @@
 // reads all output positions as one run of consecutive elements, including a few unused ones between the rows.
 //
 //===----------------------------------------------------------------------===//
+#include "DotProducts.h"
 #include "Execute.h"
 #include "Lines.h"
-#include "Products.h"
 
 #include <algorithm>
 #include <cmath>

@@ -174,7 +174,7 @@ bool tessera::cuda::fitsTile(Operation *op) {
   Type a = typeOf(op->getOperand(0)).getElementType(), b = typeOf(op->getOperand(1)).getElementType();
   bool integers = a.isInteger(8) && b.isInteger(8);
   bool floats =
-      device::isSummedInF32(a) && !device::isOrderedProduct(op) && (a == b || (a.isF32() && fitsWidening(op)));
+      device::isSummedInF32(a) && !device::isOrderedContraction(op) && (a == b || (a.isF32() && fitsWidening(op)));
   return (integers || floats) && llvm::all_of(op->getOperands(), isSmall) && isSmall(op->getResult(0));
 }
 
@@ -270,7 +270,7 @@ bool tessera::cuda::fitsGemv(Operation *op) {
   using namespace tessera;
   constexpr int64_t kLeastDepth = 256; // with less, most threads of a warp have nothing to sum
   auto matmul = dyn_cast<device::MatMulOp>(op);
-  if (!matmul || matmul.getTransA() || device::isOrderedProduct(op) || !top::isConstant(matmul.getB()) ||
+  if (!matmul || matmul.getTransA() || device::isOrderedContraction(op) || !top::isConstant(matmul.getB()) ||
       !llvm::all_of(op->getOperands(), isSmall) || !isSmall(op->getResult(0))) {
     return false;
   }

@@ -110,12 +110,12 @@ private:
   }
 
   Choice choose(Operation *op) {
-    TiledProduct product = TiledProduct::of(op);
+    TiledContraction contraction = TiledContraction::of(op);
     Type element = getElementTypeOrSelf(op->getOperand(0));
     bool asTf32 = tf32 && element.isF32();
-    ProductRate rate{multiprocessors, bytesRate(element)};
+    ContractionRate rate{multiprocessors, bytesRate(element)};
     TileAttr whole, shared;
-    auto cycles = [&](TileAttr tile) { return cyclesOf(product, tile, rate); };
+    auto cycles = [&](TileAttr tile) { return cyclesOf(contraction, tile, rate); };
     SmallVector<TileAttr> all;
     auto keepFaster = [&](TileAttr &best, TileAttr tile) {
       best = !best || cycles(tile) < cycles(best) ? tile : best;
@@ -126,7 +126,7 @@ private:
       keepFaster(whole, tile);
       for (int64_t split : kSplits) {
         // Each block must have a step.
-        if ((split - 1) * tile.withSplit(split).stepsOf(product.kBytes) < tile.stepsOf(product.kBytes)) {
+        if ((split - 1) * tile.withSplit(split).stepsOf(contraction.kBytes) < tile.stepsOf(contraction.kBytes)) {
           keepFaster(shared, tile.withSplit(split));
         }
       }

@@ -1,10 +1,10 @@
 //===- Conv.cpp - Convolutions on the matrix unit -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Contraction.h"
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
 #include "codegen/Npu/FusedOps.h"
 #include "codegen/Npu/Intervals.h"
-#include "codegen/Npu/Product.h"
 
 using namespace mlir;
 namespace hw = bmodel::npu;
@@ -13,7 +13,7 @@ namespace tessera::npu {
 namespace {
 
 /// Sets the window of a convolution, including its depth.
-llvm::Error setWindow(Product &product, device::ConvOp op) {
+llvm::Error setWindow(Contraction &contraction, device::ConvOp op) {
   auto xType = cast<RankedTensorType>(op.getX().getType()), wType = cast<RankedTensorType>(op.getW().getType());
   unsigned axes = unsigned(xType.getRank()) - 2, rows = axes - 2;
   for (unsigned axis = 0; axis < axes; ++axis) {
@@ -25,15 +25,15 @@ llvm::Error setWindow(Product &product, device::ConvOp op) {
           "has a window beyond the limits of a command: kernel, stride and dilation 255, padding 32767, input 65535");
     }
     if (axis < rows) {
-      product.depth = {uint32_t(fields[0]), uint32_t(fields[1]), uint32_t(fields[2]), int32_t(padding)};
+      contraction.depth = {uint32_t(fields[0]), uint32_t(fields[1]), uint32_t(fields[2]), int32_t(padding)};
       continue;
     }
     unsigned to = axis - rows;
-    product.window.kernel[to] = uint8_t(fields[0]), product.window.step[to] = uint8_t(fields[1]);
-    product.window.dilation[to] = uint8_t(fields[2]), product.window.padding[to] = int16_t(padding);
+    contraction.window.kernel[to] = uint8_t(fields[0]), contraction.window.step[to] = uint8_t(fields[1]);
+    contraction.window.dilation[to] = uint8_t(fields[2]), contraction.window.padding[to] = int16_t(padding);
   }
-  product.window.padValue = int16_t(op.getPadValue());
-  if (product.isDepthwise() && product.depth.kernel * product.window.kernel[0] > 255) {
+  contraction.window.padValue = int16_t(op.getPadValue());
+  if (contraction.isDepthwise() && contraction.depth.kernel * contraction.window.kernel[0] > 255) {
     return refuse("has a depthwise kernel with more than 255 planes times rows, the limit of a command");
   }
   return llvm::Error::success();
@@ -41,66 +41,68 @@ llvm::Error setWindow(Product &product, device::ConvOp op) {
 
 /// Returns the weights in the order in which the matrix unit reads them. |rows|: kernel rows, or planes, that become
 /// channels.
-std::vector<char> orderOf(std::vector<char> weights, const Product &product, uint32_t channels, uint32_t rows,
+std::vector<char> orderOf(std::vector<char> weights, const Contraction &contraction, uint32_t channels, uint32_t rows,
                           uint32_t taps) {
-  size_t size = hw::sizeOf(product.weightType);
-  if (product.isDepthwise()) {
+  size_t size = hw::sizeOf(contraction.weightType);
+  if (contraction.isDepthwise()) {
     return weights;
   }
   if (rows > 1) {
-    weights = foldRows(weights, product.y.dim(1), channels, rows, taps * size);
+    weights = foldRows(weights, contraction.y.dim(1), channels, rows, taps * size);
   }
-  return orderWeights(std::move(weights), product.y.dim(1), channels * rows, taps, size);
+  return orderWeights(std::move(weights), contraction.y.dim(1), channels * rows, taps, size);
 }
 
 /// Sets the weights and their shape. All schedules that are tried share the weights.
-llvm::Error setWeights(Product &product, device::ConvOp op, int64_t volume, const ProductConstants &constants,
-                       EmissionContext &context) {
-  uint32_t channels = uint32_t(npu::typeOf(op.getW()).getDimSize(1)), planes = product.depth.kernel;
+llvm::Error setWeights(Contraction &contraction, device::ConvOp op, int64_t volume,
+                       const ContractionConstants &constants, EmissionContext &context) {
+  uint32_t channels = uint32_t(npu::typeOf(op.getW()).getDimSize(1)), planes = contraction.depth.kernel;
   auto forms = op->getAttrOfType<ArrayAttr>(NpuDialect::kTapsAttr);
   if (!forms) {
     return refuse("does not have npu.taps: run npu-choose-forms first");
   }
-  llvm::Expected<Fold> fold = foldOf(cast<TapsAttr>(forms[size_t(volume)]), product);
+  llvm::Expected<Fold> fold = foldOf(cast<TapsAttr>(forms[size_t(volume)]), contraction);
   if (!fold) {
     return fold.takeError();
   }
-  product.fold = *fold;
-  bool fusedOps = bool(product.fold);
-  uint32_t outputs = product.y.dim(1), rows = fusedOps ? product.window.kernel[0] : planes;
-  uint32_t taps = product.window.kernel[0] * product.window.kernel[1] / (fusedOps ? rows : 1);
+  contraction.fold = *fold;
+  bool fusedOps = bool(contraction.fold);
+  uint32_t outputs = contraction.y.dim(1), rows = fusedOps ? contraction.window.kernel[0] : planes;
+  uint32_t taps = contraction.window.kernel[0] * contraction.window.kernel[1] / (fusedOps ? rows : 1);
   auto &records = context.stream.constants.weights;
   auto [known, isNew] = records.try_emplace({op.getOperation(), fusedOps, volume});
   if (isNew) {
-    llvm::Expected<std::vector<char>> weights = constants.weights(product.weightType);
+    llvm::Expected<std::vector<char>> weights = constants.weights(contraction.weightType);
     if (!weights) {
       records.erase(known);
       return weights.takeError();
     }
-    product.ordered = orderOf(std::move(*weights), product, channels, rows, taps);
+    contraction.ordered = orderOf(std::move(*weights), contraction, channels, rows, taps);
   }
   // The channels of a tap lie one after another, so columns that become channels do not change the order.
-  uint32_t columns = product.fold.columns;
-  product.record = &known->second;
-  product.weights = Shape{{1, outputs, taps / columns, channels * rows * columns}};
-  if (product.isDepthwise()) {
-    product.weights.dims[2] = planes * product.window.kernel[0], product.weights.dims[3] = product.window.kernel[1];
+  uint32_t columns = contraction.fold.columns;
+  contraction.record = &known->second;
+  contraction.weights = Shape{{1, outputs, taps / columns, channels * rows * columns}};
+  if (contraction.isDepthwise()) {
+    contraction.weights.dims[2] = planes * contraction.window.kernel[0],
+    contraction.weights.dims[3] = contraction.window.kernel[1];
   }
   return llvm::Error::success();
 }
 
-ProductConstants constantsOf(device::ConvOp op) {
+ContractionConstants constantsOf(device::ConvOp op) {
   ArrayRef<int64_t> dims = npu::typeOf(op.getW()).getShape();
   return {op.getW(), op.getBias(), op.getScales(), device::WeightScales::ofConv(dims, op.getWeightGroup())};
 }
 
 /// Places x, or the operand of |map| if that is not null and computes x in the convolution.
-llvm::Error placeX(Product &product, device::ConvOp op, device::MapOp map, int64_t volume, EmissionContext &context) {
+llvm::Error placeX(Contraction &contraction, device::ConvOp op, device::MapOp map, int64_t volume,
+                   EmissionContext &context) {
   llvm::Expected<TileView> from = context.operands.placeImages(map ? map.getInputs()[0] : op.getX(), volume);
   if (!from) {
     return from.takeError();
   }
-  product.x = *from;
+  contraction.x = *from;
   if (!map) {
     return llvm::Error::success();
   }
@@ -111,48 +113,48 @@ llvm::Error placeX(Product &product, device::ConvOp op, device::MapOp map, int64
     return llvm::joinErrors(program.takeError(), std::move(types));
   }
   int32_t before = int32_t(hw::sizeOf(from->tensor.type));
-  product.x.tensor.type = *npu::typeOf(npu::typeOf(op.getX()).getElementType());
-  for (int32_t &stride : product.x.tensor.strides) {
-    stride = stride / before * int32_t(hw::sizeOf(product.x.tensor.type));
+  contraction.x.tensor.type = *npu::typeOf(npu::typeOf(op.getX()).getElementType());
+  for (int32_t &stride : contraction.x.tensor.strides) {
+    stride = stride / before * int32_t(hw::sizeOf(contraction.x.tensor.type));
   }
-  product.mapped = MappedInput{*from, std::move(*program)};
+  contraction.mapped = MappedInput{*from, std::move(*program)};
   return llvm::Error::success();
 }
 
 /// Sets everything except the weights, for one volume (planes as images) or for all images. |map|: computes x in the
 /// convolution; may be null.
-llvm::Error setProduct(Product &product, device::ConvOp op, device::MapOp map, int64_t volume,
-                       EmissionContext &context) {
+llvm::Error setContraction(Contraction &contraction, device::ConvOp op, device::MapOp map, int64_t volume,
+                           EmissionContext &context) {
   RankedTensorType yType = npu::typeOf(op.getY());
-  if (llvm::Error error = placeX(product, op, map, volume, context)) {
+  if (llvm::Error error = placeX(contraction, op, map, volume, context)) {
     return error;
   }
   llvm::Expected<TileView> y = context.operands.placeImages(op.getY(), volume);
   if (!y) {
     return y.takeError();
   }
-  product.y = *y;
-  product.groups = uint32_t(op.getGroups());
-  if (llvm::Error error = setWindow(product, op)) {
+  contraction.y = *y;
+  contraction.groups = uint32_t(op.getGroups());
+  if (llvm::Error error = setWindow(contraction, op)) {
     return error;
   }
   auto placeExtra = [&](Value value) { return context.operands.placeBroadcastImages(value, yType.getShape(), volume); };
-  if (llvm::Error error =
-          setEpilogue(product, op.getEpilogue(), op.getExtras(), yType.getElementType(), context.stream, placeExtra)) {
+  if (llvm::Error error = setEpilogue(contraction, op.getEpilogue(), op.getExtras(), yType.getElementType(),
+                                      context.stream, placeExtra)) {
     return error;
   }
-  return constantsOf(op).setParameters(product);
+  return constantsOf(op).setParameters(contraction);
 }
 
 llvm::Error emitVolume(device::ConvOp op, int64_t volume, EmissionContext &context) {
-  Product product;
-  if (llvm::Error error = setProduct(product, op, fusion::fusedInputMapOf(op), volume, context)) {
+  Contraction contraction;
+  if (llvm::Error error = setContraction(contraction, op, fusion::fusedInputMapOf(op), volume, context)) {
     return error;
   }
-  if (llvm::Error error = setWeights(product, op, volume, constantsOf(op), context)) {
+  if (llvm::Error error = setWeights(contraction, op, volume, constantsOf(op), context)) {
     return error;
   }
-  return appendProduct(product, context.tiler);
+  return appendContraction(contraction, context.tiler);
 }
 
 int64_t volumesOf(device::ConvOp op) {
@@ -166,14 +168,14 @@ bool mapsInput(device::ConvOp conv, EmissionContext &context) {
   if (!map || fusion::getFused(map) || fusion::findMapReader(map) != conv) {
     return false;
   }
-  Product product;
-  if (llvm::Error error = setProduct(product, conv, map, 0, context)) {
+  Contraction contraction;
+  if (llvm::Error error = setContraction(contraction, conv, map, 0, context)) {
     llvm::consumeError(std::move(error));
     return false;
   }
   const Chip &chip = context.chip;
-  if (!canMapInput(product, chip) || !foldsUnmapped(product, chip) ||
-      !(context.fusesInputs ? *context.fusesInputs : paysToMap(product, chip))) {
+  if (!canMapInput(contraction, chip) || !foldsUnmapped(contraction, chip) ||
+      !(context.fusesInputs ? *context.fusesInputs : paysToMap(contraction, chip))) {
     return false;
   }
   map->setAttr(NpuDialect::kFusedAttr, FusedAttr::get(conv->getContext(), FusedInto::readers, -1));
@@ -184,14 +186,14 @@ struct ConvModel : EmissionInterface::ExternalModel<ConvModel, device::ConvOp> {
   /// Leaves the attribute out if the convolution is not supported; emit reports the reason.
   void chooseForm(Operation *op, EmissionContext &context) const {
     auto conv = cast<device::ConvOp>(op);
-    llvm::Error error = checkProduct(conv.getX(), conv.getW(), context.chip);
+    llvm::Error error = checkContraction(conv.getX(), conv.getW(), context.chip);
     SmallVector<Attribute> forms;
     for (int64_t volume = 0; !error && volume < volumesOf(conv); ++volume) {
-      Product product;
+      Contraction contraction;
       device::MapOp map = !error && mapsInput(conv, context) ? fusion::fusedInputMapOf(conv) : device::MapOp();
-      error = setProduct(product, conv, map, volume, context);
+      error = setContraction(contraction, conv, map, volume, context);
       if (!error) {
-        forms.push_back(chooseTaps(product, op->getContext(), context.chip));
+        forms.push_back(chooseTaps(contraction, op->getContext(), context.chip));
       }
     }
     error ? llvm::consumeError(std::move(error))
@@ -199,7 +201,7 @@ struct ConvModel : EmissionInterface::ExternalModel<ConvModel, device::ConvOp> {
   }
   llvm::Error emit(Operation *op, EmissionContext &context) const {
     auto conv = cast<device::ConvOp>(op);
-    if (llvm::Error error = checkProduct(conv.getX(), conv.getW(), context.chip)) {
+    if (llvm::Error error = checkContraction(conv.getX(), conv.getW(), context.chip)) {
       return error;
     }
     for (int64_t volume = 0; volume < volumesOf(conv); ++volume) {

@@ -5,11 +5,11 @@
 // channels. A constant second matrix holds the weights of a single convolution over all leading dims. Otherwise each
 // index of the batch dims is a convolution, whose second matrix is loaded into local memory as weights are.
 //===----------------------------------------------------------------------===//
+#include "codegen/Npu/Contraction.h"
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
 #include "codegen/Npu/Emission/RowLanes.h"
-#include "codegen/Npu/Product.h"
 
 #include "device_dialect/Transforms/Addresses.h"
 
@@ -44,23 +44,23 @@ llvm::Expected<TileView> placeExtraOf(Value value, int64_t rows, int64_t outputs
 }
 
 /// Sets the weights and their shape. All schedules that are tried share the weights.
-llvm::Error setWeights(Product &product, device::MatMulOp op, int64_t inner, const ProductConstants &constants,
-                       Stream &stream) {
-  int64_t outputs = product.y.dim(1);
+llvm::Error setWeights(Contraction &contraction, device::MatMulOp op, int64_t inner,
+                       const ContractionConstants &constants, Stream &stream) {
+  int64_t outputs = contraction.y.dim(1);
   auto &records = stream.constants.weights;
   auto [known, isNew] = records.try_emplace({op.getOperation(), false, 0});
   if (isNew) {
-    llvm::Expected<std::vector<char>> weights = constants.weights(product.weightType);
+    llvm::Expected<std::vector<char>> weights = constants.weights(contraction.weightType);
     if (!weights) {
       records.erase(known);
       return weights.takeError();
     }
     // The matrix unit reads one row per output. Weights with outputs as columns are transposed, as if rows were taps.
-    product.ordered = op.getTransB()
-                          ? std::move(*weights)
-                          : orderWeights(std::move(*weights), 1, inner, outputs, hw::sizeOf(product.weightType));
+    contraction.ordered =
+        op.getTransB() ? std::move(*weights)
+                       : orderWeights(std::move(*weights), 1, inner, outputs, hw::sizeOf(contraction.weightType));
   }
-  product.record = &known->second, product.weights = Shape{{1, uint32_t(outputs), 1, uint32_t(inner)}};
+  contraction.record = &known->second, contraction.weights = Shape{{1, uint32_t(outputs), 1, uint32_t(inner)}};
   return llvm::Error::success();
 }
 
@@ -80,29 +80,29 @@ llvm::Error emitByWeights(device::MatMulOp op, EmissionContext &context) {
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
-  Product product;
-  product.x = *x, product.y = *y;
+  Contraction contraction;
+  contraction.x = *x, contraction.y = *y;
   auto placeExtra = [&](Value value) { return placeExtraOf(value, rows, outputs, context); };
-  if (llvm::Error error =
-          setEpilogue(product, op.getEpilogue(), op.getExtras(), yType.getElementType(), context.stream, placeExtra)) {
+  if (llvm::Error error = setEpilogue(contraction, op.getEpilogue(), op.getExtras(), yType.getElementType(),
+                                      context.stream, placeExtra)) {
     return error;
   }
-  const ProductConstants constants{
+  const ContractionConstants constants{
       op.getB(), op.getBias(), op.getScales(),
       device::WeightScales::ofMatMul(bType.getShape(), op.getWeightGroup(), op.getTransB())};
-  if (llvm::Error error = constants.setParameters(product)) {
+  if (llvm::Error error = constants.setParameters(contraction)) {
     return error;
   }
-  if (llvm::Error error = setWeights(product, op, inner, constants, context.stream)) {
+  if (llvm::Error error = setWeights(contraction, op, inner, constants, context.stream)) {
     return error;
   }
-  return appendProduct(product, context.tiler);
+  return appendContraction(contraction, context.tiler);
 }
 
 /// Matmuls whose second matrix is loaded like weights, one for each index of the batch dims.
-class BatchedProducts {
+class BatchedContractions {
 public:
-  BatchedProducts(device::MatMulOp op, EmissionContext &context)
+  BatchedContractions(device::MatMulOp op, EmissionContext &context)
       : op(op), context(context), aDims(npu::typeOf(op.getA()).getShape()), bDims(npu::typeOf(op.getB()).getShape()),
         dims(npu::typeOf(op.getY()).getShape()), batch(dims.drop_back(2)), rows(dims[batch.size()]),
         outputs(dims.back()), inner(op.getTransA() ? aDims[aDims.size() - 2] : aDims.back()) {}
@@ -120,11 +120,11 @@ private:
   std::vector<int32_t> bias;
 };
 
-llvm::Error BatchedProducts::emit() {
+llvm::Error BatchedContractions::emit() {
   if (op.getScales()) {
     return refuse("multiplies transposed floats by scaled integers, which is not supported yet");
   }
-  if (llvm::Error error = checkProduct(op.getA(), op.getB(), context.chip)) {
+  if (llvm::Error error = checkContraction(op.getA(), op.getB(), context.chip)) {
     return error;
   }
   if (rows > UINT16_MAX) {
@@ -146,7 +146,7 @@ llvm::Error BatchedProducts::emit() {
   return llvm::Error::success();
 }
 
-llvm::Error BatchedProducts::emitOne(int64_t index, int64_t aBatch, int64_t bBatch) {
+llvm::Error BatchedContractions::emitOne(int64_t index, int64_t aBatch, int64_t bBatch) {
   OperandPlacer &operands = context.operands;
   auto [down, across] = op.getTransA() ? std::pair(int64_t(1), rows) : std::pair(inner, int64_t(1));
   llvm::Expected<TileView> x =
@@ -160,19 +160,20 @@ llvm::Error BatchedProducts::emitOne(int64_t index, int64_t aBatch, int64_t bBat
     return llvm::joinErrors(llvm::joinErrors(x.takeError(), y.takeError()), w.takeError());
   }
   uint64_t record = 0;
-  Product product;
-  product.x = *x, product.y = *y, product.second = *w, product.weightType = w->tensor.type, product.bias = bias;
-  product.record = &record, product.weights = Shape{{1, uint32_t(outputs), 1, uint32_t(inner)}};
+  Contraction contraction;
+  contraction.x = *x, contraction.y = *y, contraction.second = *w, contraction.weightType = w->tensor.type,
+  contraction.bias = bias;
+  contraction.record = &record, contraction.weights = Shape{{1, uint32_t(outputs), 1, uint32_t(inner)}};
   auto place = [&](Value value) { return placeExtra(value, index); };
-  if (llvm::Error error = setEpilogue(product, op.getEpilogue(), op.getExtras(),
+  if (llvm::Error error = setEpilogue(contraction, op.getEpilogue(), op.getExtras(),
                                       npu::typeOf(op.getY()).getElementType(), context.stream, place)) {
     return error;
   }
-  return appendProduct(product, context.tiler);
+  return appendContraction(contraction, context.tiler);
 }
 
 /// Places the part of an epilogue operand that belongs to batch |index|.
-llvm::Expected<TileView> BatchedProducts::placeExtra(Value value, int64_t index) {
+llvm::Expected<TileView> BatchedContractions::placeExtra(Value value, int64_t index) {
   SmallVector<int64_t> strides = broadcastNest({dims, npu::typeOf(value).getShape()}).strides[1];
   int64_t offset = 0, left = index;
   for (size_t dim = batch.size(); dim-- > 0; left /= batch[dim]) {
@@ -194,9 +195,9 @@ struct MatMulModel : EmissionInterface::ExternalModel<MatMulModel, device::MatMu
     }
     bool hasWeights = npu::typeOf(matmul.getB()).getRank() == 2 && device::getConstantRoot(matmul.getB());
     if (matmul.getTransA() || !hasWeights) {
-      return BatchedProducts(matmul, context).emit();
+      return BatchedContractions(matmul, context).emit();
     }
-    llvm::Error error = checkProduct(matmul.getA(), matmul.getB(), context.chip);
+    llvm::Error error = checkContraction(matmul.getA(), matmul.getB(), context.chip);
     return error ? std::move(error) : emitByWeights(matmul, context);
   }
 };
@@ -204,16 +205,16 @@ struct MatMulModel : EmissionInterface::ExternalModel<MatMulModel, device::MatMu
 /// In matmuls by constant weights, all leading dims are rows. Maps behind them are already their epilogues.
 struct MatMulFusion : RowFusionInterface::ExternalModel<MatMulFusion, device::MatMulOp> {
   bool worksOnRows(Operation *op) const {
-    auto product = cast<device::MatMulOp>(op);
-    return !product.getTransA() && npu::typeOf(product.getB()).getRank() == 2 &&
-           device::getConstantRoot(product.getB());
+    auto contraction = cast<device::MatMulOp>(op);
+    return !contraction.getTransA() && npu::typeOf(contraction.getB()).getRank() == 2 &&
+           device::getConstantRoot(contraction.getB());
   }
   bool canRead(Operation *op, OpOperand &use, const StridedView &view) const {
-    auto product = cast<device::MatMulOp>(op);
-    bool isExtra = llvm::is_contained(product.getExtras(), use.get());
-    int64_t count = npu::typeOf(use.get()).getNumElements(), columns = columnsOf(product, use);
-    bool isWhole = count == npu::typeOf(product.getY()).getNumElements();
-    return (isExtra ? isWhole : use.get() == product.getA()) && fusion::hasEvenRows(view, count / columns, columns);
+    auto contraction = cast<device::MatMulOp>(op);
+    bool isExtra = llvm::is_contained(contraction.getExtras(), use.get());
+    int64_t count = npu::typeOf(use.get()).getNumElements(), columns = columnsOf(contraction, use);
+    bool isWhole = count == npu::typeOf(contraction.getY()).getNumElements();
+    return (isExtra ? isWhole : use.get() == contraction.getA()) && fusion::hasEvenRows(view, count / columns, columns);
   }
   bool paysToRead(Operation *op, OpOperand &use, const StridedView &view, const Chip &chip) const {
     RankedTensorType type = npu::typeOf(use.get());
@@ -227,9 +228,9 @@ struct MatMulFusion : RowFusionInterface::ExternalModel<MatMulFusion, device::Ma
   }
 
 private:
-  static int64_t columnsOf(device::MatMulOp product, OpOperand &use) {
-    bool isExtra = llvm::is_contained(product.getExtras(), use.get());
-    return npu::typeOf(isExtra ? product.getY() : product.getA()).getShape().back();
+  static int64_t columnsOf(device::MatMulOp contraction, OpOperand &use) {
+    bool isExtra = llvm::is_contained(contraction.getExtras(), use.get());
+    return npu::typeOf(isExtra ? contraction.getY() : contraction.getA()).getShape().back();
   }
 };
 

@@ -1,8 +1,8 @@
 //===- Resize.cpp - Enlarging and interpolation on the NPU ----------------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Contraction.h"
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
-#include "codegen/Npu/Product.h"
 
 #include <numeric>
 

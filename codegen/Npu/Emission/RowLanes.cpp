@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/RowLanes.h"
 
+#include "codegen/Npu/Contraction.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
-#include "codegen/Npu/Product.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/Transforms/Addresses.h"
 
@@ -79,10 +79,11 @@ llvm::Expected<TileView> placeExtra(Value value, const Sizes &sizes, EmissionCon
 /// Builds tiles of columns with all rows or, if the rows do not fit, tiles of rows with all columns.
 class RowLanes {
 public:
-  RowLanes(device::MatMulOp op, Product &product, EmissionContext &context)
-      : op(op), product(product), context(context), stream(context.stream), chip(context.chip), sizes(sizesOf(op)) {}
+  RowLanes(device::MatMulOp op, Contraction &contraction, EmissionContext &context)
+      : op(op), contraction(contraction), context(context), stream(context.stream), chip(context.chip),
+        sizes(sizesOf(op)) {}
 
-  llvm::Error placeWeights(const ProductConstants &constants);
+  llvm::Error placeWeights(const ContractionConstants &constants);
   void placeParameters();
   llvm::Error append();
 
@@ -98,7 +99,7 @@ private:
   llvm::Error append(Fixed fixed);
 
   device::MatMulOp op;
-  Product &product;
+  Contraction &contraction;
   EmissionContext &context;
   Stream &stream;
   const Chip &chip;
@@ -110,11 +111,11 @@ private:
 };
 
 /// Places the weights, as one row per column of a. All schedules that are tried share them.
-llvm::Error RowLanes::placeWeights(const ProductConstants &constants) {
+llvm::Error RowLanes::placeWeights(const ContractionConstants &constants) {
   auto &records = stream.constants.weights;
   auto [known, isNew] = records.try_emplace({op.getOperation(), true, 0});
   if (isNew) {
-    llvm::Expected<std::vector<char>> bytes = constants.weights(product.weightType);
+    llvm::Expected<std::vector<char>> bytes = constants.weights(contraction.weightType);
     if (!bytes) {
       records.erase(known);
       return bytes.takeError();
@@ -126,23 +127,23 @@ llvm::Error RowLanes::placeWeights(const ProductConstants &constants) {
   weights.tensor = {.offset = known->second,
                     .strides = {0, int32_t(sizes.outputs), 0, 1},
                     .region = Region::constants,
-                    .type = product.weightType};
+                    .type = contraction.weightType};
   return llvm::Error::success();
 }
 
 /// Places bias, factor and gain (mantissa and shift in integral stages) of each column.
 void RowLanes::placeParameters() {
-  if (product.bias.empty() && product.factors.empty() && product.gains.empty()) {
+  if (contraction.bias.empty() && contraction.factors.empty() && contraction.gains.empty()) {
     return;
   }
-  bool hasThree = product.stage && product.stage->flags & (Output::integral | Output::gains);
+  bool hasThree = contraction.stage && contraction.stage->flags & (Output::integral | Output::gains);
   uint32_t count = hasThree ? 3 : 2, outputs = uint32_t(sizes.outputs);
   std::vector<int32_t> table;
   for (uint32_t o = 0; o < outputs; ++o) {
-    table.push_back(product.bias.empty() ? 0 : product.bias[o]);
-    table.push_back(product.factors.empty() ? kOne : product.factors[o]);
+    table.push_back(contraction.bias.empty() ? 0 : contraction.bias[o]);
+    table.push_back(contraction.factors.empty() ? kOne : contraction.factors[o]);
     if (hasThree) {
-      table.push_back(product.gains.empty() ? kOne : product.gains[o]);
+      table.push_back(contraction.gains.empty() ? kOne : contraction.gains[o]);
     }
   }
   ArrayRef<char> bytes(reinterpret_cast<const char *>(table.data()), table.size() * sizeof(int32_t));
@@ -196,8 +197,8 @@ TileView RowLanes::operandOf(const TileView &extra, const Shape &begin, const Sh
 
 void RowLanes::build(Fixed fixed, const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
   hw::matmul_command c;
-  localBudget.lane = laneOfTile(product, true, begin, size, chip);
-  TileView rows = slice(product.x, 0, begin.dims[0], size.dims[0], chip);
+  localBudget.lane = laneOfTile(contraction, true, begin, size, chip);
+  TileView rows = slice(contraction.x, 0, begin.dims[0], size.dims[0], chip);
   rows = slice(rows, 1, begin.dims[1], size.dims[1], chip);
   c.a = fixed == Fixed::rows ? loadRows(rows, begin, localBudget, tile).tensor : load(rows, localBudget, tile).tensor;
   // Weights are broadcast to all lanes, so they may begin in any lane.
@@ -211,39 +212,39 @@ void RowLanes::build(Fixed fixed, const Shape &begin, const Shape &size, LocalBu
     c.p = loadShared(own, sharesWeights, begin, keptParameters, parameterBytes, localBudget, tile).tensor;
   }
   localBudget.lane = lane;
-  TileView to = tileOf(product.y, begin, size, chip), y = resultOf(to, localBudget), sums = y;
+  TileView to = tileOf(contraction.y, begin, size, chip), y = resultOf(to, localBudget), sums = y;
   SmallVector<TileView> operands;
-  if (product.stage) {
-    c.output = *product.stage;
-    if (product.residual) {
-      c.r = load(tileOf(*product.residual, begin, size, chip), localBudget, tile).tensor;
+  if (contraction.stage) {
+    c.output = *contraction.stage;
+    if (contraction.residual) {
+      c.r = load(tileOf(*contraction.residual, begin, size, chip), localBudget, tile).tensor;
     }
   } else {
     c.output.flags = Output::raw;
     sums = localBudget.allocate(to.shape, Type::i32);
     operands.push_back(sums);
-    for (const TileView &extra : product.extras) {
+    for (const TileView &extra : contraction.extras) {
       operands.push_back(operandOf(extra, begin, size, localBudget, tile));
     }
   }
   c.y = sums.tensor, c.shape = to.shape, c.channels = uint32_t(sizes.inner);
   tile.computes.push_back(hw::encode(c));
-  if (!product.stage) {
-    compute(stream, product.program, y, operands, tile);
+  if (!contraction.stage) {
+    compute(stream, contraction.program, y, operands, tile);
   }
   store(y, to, tile);
 }
 
 llvm::Error RowLanes::append(Fixed fixed) {
   Shape granule = fixed == Fixed::rows ? Shape{{0, 0, 0, kColumns}} : Shape{{1, chip.lanes, 0, 0}};
-  llvm::Error error = context.tiler.append(product.y.shape, granule,
+  llvm::Error error = context.tiler.append(contraction.y.shape, granule,
                                            [&](const Shape &begin, const Shape &size, LocalBudget &localBudget,
                                                Tile &tile) { build(fixed, begin, size, localBudget, tile); });
   // Small sets of rows may wait in local memory for the next matmul, beside the ops in between.
   bool mayWait = !error && fixed == Fixed::rows && !context.surveys() && !context.tiler.turn &&
-                 context.tiler.overlaps && !product.x.isLocal() && rowBytes <= chip.laneBytes / kMostWaiting;
+                 context.tiler.overlaps && !contraction.x.isLocal() && rowBytes <= chip.laneBytes / kMostWaiting;
   if (mayWait) {
-    stream.loadedRows = LoadedRows{device::withoutReshapes(op.getA()), product.x, *keptRows, rowBytes};
+    stream.loadedRows = LoadedRows{device::withoutReshapes(op.getA()), contraction.x, *keptRows, rowBytes};
   }
   return error;
 }
@@ -365,20 +366,20 @@ llvm::Error emitRowLanes(device::MatMulOp op, EmissionContext &context) {
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
-  Product product;
-  product.x = *x, product.y = *y, product.outputsDim = 3;
+  Contraction contraction;
+  contraction.x = *x, contraction.y = *y, contraction.outputsDim = 3;
   auto place = [&](Value value) { return placeExtra(value, sizes, context); };
-  if (llvm::Error error = setEpilogue(product, op.getEpilogue(), op.getExtras(),
+  if (llvm::Error error = setEpilogue(contraction, op.getEpilogue(), op.getExtras(),
                                       npu::typeOf(op.getY()).getElementType(), context.stream, place)) {
     return error;
   }
   ArrayRef<int64_t> bDims = npu::typeOf(op.getB()).getShape();
-  const ProductConstants constants{op.getB(), op.getBias(), op.getScales(),
-                                   device::WeightScales::ofMatMul(bDims, op.getWeightGroup(), op.getTransB())};
-  if (llvm::Error error = constants.setParameters(product)) {
+  const ContractionConstants constants{op.getB(), op.getBias(), op.getScales(),
+                                       device::WeightScales::ofMatMul(bDims, op.getWeightGroup(), op.getTransB())};
+  if (llvm::Error error = constants.setParameters(contraction)) {
     return error;
   }
-  RowLanes tiles(op, product, context);
+  RowLanes tiles(op, contraction, context);
   if (llvm::Error error = tiles.placeWeights(constants)) {
     return error;
   }

@@ -102,7 +102,7 @@ PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, P
 bool hasRegisterTile(device::MatMulOp matmul, PackingTarget target) {
   constexpr int64_t kBytesWithoutFma = 16; // vector bytes of chips without FMA
   RankedTensorType a = typeOf(matmul.getA()), b = typeOf(matmul.getB()), y = typeOf(matmul.getY());
-  if (device::isOrderedProduct(matmul) && target.vectorBytes == kBytesWithoutFma) {
+  if (device::isOrderedContraction(matmul) && target.vectorBytes == kBytesWithoutFma) {
     return false; // without FMA, the register tile does not fuse as ordered sums require
   }
   Type w = hasIntegerWeights(matmul) ? Type(Float32Type::get(matmul.getContext())) : b.getElementType();
@@ -118,14 +118,15 @@ PackingAttr choosePacking(device::MatMulOp matmul, const top::TensorData &weight
   int64_t k = b.getDimSize(b.getRank() - (matmul.getTransB() ? 1 : 2)), n = y.getShape().back();
   PackedStep step = stepOf(a.getElementType(), weights, target, /*pairs=*/true);
   int64_t rows = matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : y.getNumElements() / n;
-  TiledProduct product{1, rows, int64_t(llvm::divideCeil(k, stepElements(step))), n};
-  product.slowdown = step == PackedStep::bf16x2 && target.amx ? kPairSlowdownBesideAmx : 1;
-  int64_t blocks = choosePanelBlocks(target.vectorBytes, product);
+  TiledContraction contraction{1, rows, int64_t(llvm::divideCeil(k, stepElements(step))), n};
+  contraction.slowdown = step == PackedStep::bf16x2 && target.amx ? kPairSlowdownBesideAmx : 1;
+  int64_t blocks = choosePanelBlocks(target.vectorBytes, contraction);
   bool integers = step == PackedStep::i8x4 || step == PackedStep::i16x2;
   if (target.amx && rows >= kFewestMatrixRows && (integers || step == PackedStep::bf16x2)) {
     ChunkedDepth chunks = chunksOfRow(4 * int64_t(llvm::divideCeil(k, integers ? 4 : 2)));
     int64_t products = tileProducts(a.getElementType()), copied = products > 1 ? rows * k * products : 0;
-    if (matrixTileCycles(product, chunks.count * products, copied) < tileCycles(target.vectorBytes, blocks, product)) {
+    if (matrixTileCycles(contraction, chunks.count * products, copied) <
+        tileCycles(target.vectorBytes, blocks, contraction)) {
       return packForMatrixTiles(matmul, PackedOrder::matrix, b.getShape(), matmul.getA(), n, chunks.chunk);
     }
   }
@@ -150,7 +151,7 @@ bool hasRegisterTile(device::RecurrentOp op, PackingTarget target) {
 PackingAttr choosePacking(device::RecurrentOp op, const top::TensorData &weights, PackingTarget target) {
   int64_t hidden = op.getHiddenSize(), batch = typeOf(op.getX()).getDimSize(1);
   int64_t columns = op.getNumGates() * int64_t(llvm::alignTo(hidden, kBlock));
-  int64_t blocks = choosePanelBlocks(target.vectorBytes, TiledProduct{1, batch, hidden, columns});
+  int64_t blocks = choosePanelBlocks(target.vectorBytes, TiledContraction{1, batch, hidden, columns});
   PackedStep step = stepOf(Float32Type::get(op.getContext()), weights, target, /*pairs=*/false);
   return PackingAttr::get(op.getContext(), PackedOrder::matrix, step, weights.type.getShape(),
                           maxTileRows(target.vectorBytes, blocks), blocks * kBlock, 0, 0, 0);

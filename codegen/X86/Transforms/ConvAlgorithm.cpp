@@ -54,7 +54,7 @@ static int64_t elementsPerStep(device::ConvOp conv, PackingTarget target) {
 }
 
 /// Returns the convolution as a matmul of positions and channels.
-static TiledProduct directProduct(device::ConvOp conv, PackingTarget target) {
+static TiledContraction directContraction(device::ConvOp conv, PackingTarget target) {
   ConvWeightDims d = weightDims(conv);
   ArrayRef<int64_t> y = typeOf(conv.getY()).getShape();
   bool flat = d.kh == 1 && d.kw == 1 && llvm::all_of(conv.getStrides(), [](int64_t s) { return s == 1; }) &&
@@ -66,7 +66,7 @@ static TiledProduct directProduct(device::ConvOp conv, PackingTarget target) {
           isSlow ? kPairSlowdownBesideAmx : 1};
 }
 
-static TiledProduct winogradProduct(device::ConvOp conv, int64_t tile) {
+static TiledContraction winogradContraction(device::ConvOp conv, int64_t tile) {
   ConvWeightDims d = weightDims(conv);
   ArrayRef<int64_t> y = typeOf(conv.getY()).getShape();
   return {1, int64_t(llvm::divideCeil(y[2], tile) * llvm::divideCeil(y[3], tile)), d.groupC, d.oc};
@@ -75,9 +75,9 @@ static TiledProduct winogradProduct(device::ConvOp conv, int64_t tile) {
 int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, PackingTarget target) {
   switch (choice.algorithm) {
   case ConvAlgorithm::direct:
-    return choosePanelBlocks(target.vectorBytes, directProduct(conv, target));
+    return choosePanelBlocks(target.vectorBytes, directContraction(conv, target));
   case ConvAlgorithm::winograd:
-    return choosePanelBlocks(target.vectorBytes, winogradProduct(conv, choice.outputTile));
+    return choosePanelBlocks(target.vectorBytes, winogradContraction(conv, choice.outputTile));
   case ConvAlgorithm::depthwise:
     break;
   }
@@ -85,11 +85,11 @@ int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, PackingTarget 
 }
 
 /// Returns the cycles on AMX tiles for all images.
-static double matrixCycles(device::ConvOp conv, TiledProduct product, ChunkedDepth chunks) {
+static double matrixCycles(device::ConvOp conv, TiledContraction contraction, ChunkedDepth chunks) {
   RankedTensorType x = typeOf(conv.getX());
   int64_t bytes =
       x.getDimSize(1) / conv.getGroups() * x.getDimSize(2) * x.getDimSize(3) * device::elementBytes(x.getElementType());
-  return matrixTileCycles(product, chunks.count * tileProducts(x.getElementType()), bytes);
+  return matrixTileCycles(contraction, chunks.count * tileProducts(x.getElementType()), bytes);
 }
 
 std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackedOrder order, PackingTarget target) {
@@ -100,33 +100,34 @@ std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackedOrder order
   }
   ConvWeightDims d = weightDims(conv);
   ChunkedDepth chunks = chunksOfTaps(order, d.groupC, integers ? 1 : 2, d.kh, d.kw, conv.getDilations().back() == 1);
-  TiledProduct product = directProduct(conv, target);
-  int64_t panel = choosePanelBlocks(target.vectorBytes, product);
-  bool faster = chunks.count && matrixCycles(conv, product, chunks) < tileCycles(target.vectorBytes, panel, product);
+  TiledContraction contraction = directContraction(conv, target);
+  int64_t panel = choosePanelBlocks(target.vectorBytes, contraction);
+  bool faster =
+      chunks.count && matrixCycles(conv, contraction, chunks) < tileCycles(target.vectorBytes, panel, contraction);
   return faster ? std::optional(chunks) : std::nullopt;
 }
 
 /// Returns the cycles of one image. Weights arrive from beyond L2 at kStreamBytes per cycle.
 static double directCycles(device::ConvOp conv, PackingTarget target) {
   constexpr double kStreamBytes = 8;
-  TiledProduct product = directProduct(conv, target);
-  int64_t panel = choosePanelBlocks(target.vectorBytes, product);
-  double weights = 4.0 * product.steps * product.columns;
+  TiledContraction contraction = directContraction(conv, target);
+  int64_t panel = choosePanelBlocks(target.vectorBytes, contraction);
+  double weights = 4.0 * contraction.steps * contraction.columns;
   if (std::optional<ChunkedDepth> chunks = matrixTilesOf(conv, PackedOrder::channels_last, target)) {
-    return std::max(matrixCycles(conv, product, *chunks), weights / kStreamBytes);
+    return std::max(matrixCycles(conv, contraction, *chunks), weights / kStreamBytes);
   }
-  return std::max(tileCycles(target.vectorBytes, panel, product), weights / kStreamBytes);
+  return std::max(tileCycles(target.vectorBytes, panel, contraction), weights / kStreamBytes);
 }
 
 static double winogradCycles(device::ConvOp conv, int64_t vectorBytes, int64_t tile) {
   constexpr double kStreamBytes = 8;
   ConvWeightDims d = weightDims(conv);
-  TiledProduct product = winogradProduct(conv, tile);
+  TiledContraction contraction = winogradContraction(conv, tile);
   double points = (tile + 2) * (tile + 2), vectors = 64.0 / vectorBytes;
-  double products = points * tileCycles(vectorBytes, choosePanelBlocks(vectorBytes, product), product);
+  double products = points * tileCycles(vectorBytes, choosePanelBlocks(vectorBytes, contraction), contraction);
   double weights = points * 4.0 * d.groupC * llvm::alignTo(d.oc, kBlock);
   // The loads, arithmetic and stores of both transforms, measured per tile and block.
-  double tiles = product.rowsPerRun, perTile = tile == 4 ? 300 : 110;
+  double tiles = contraction.rowsPerRun, perTile = tile == 4 ? 300 : 110;
   double transforms = tiles * perTile * vectors * (llvm::divideCeil(d.groupC, kBlock) + llvm::divideCeil(d.oc, kBlock));
   // Streaming the weights overlaps only partly with the arithmetic.
   return products + transforms + 0.6 * weights / kStreamBytes;

@@ -20,9 +20,9 @@ namespace tessera::x86 {
 namespace {
 
 /// Builds sums [steps, batch, directions * gates * hidden] = x [steps, batch, inputs] times w, plus the biases.
-class InputProduct {
+class InputContraction {
 public:
-  explicit InputProduct(device::RecurrentOp op)
+  explicit InputContraction(device::RecurrentOp op)
       : op(op), build(op), directions(op.getNumDirections()), rows(op.getNumGates() * int64_t(op.getHiddenSize())) {}
 
   void replace() {
@@ -84,7 +84,7 @@ public:
     getOperation().walk([&](device::RecurrentOp op) { ops.push_back(op); });
     for (device::RecurrentOp op : ops) {
       if (canReplace(op)) {
-        InputProduct(op).replace();
+        InputContraction(op).replace();
         ++numHoisted;
       }
     }

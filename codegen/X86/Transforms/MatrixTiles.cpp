@@ -44,16 +44,18 @@ ChunkedDepth chunksOfTaps(PackedOrder order, int64_t channels, int64_t elementBy
   return best;
 }
 
-double matrixTileCycles(const TiledProduct &product, int64_t chunks, int64_t copied) {
+double matrixTileCycles(const TiledContraction &contraction, int64_t chunks, int64_t copied) {
   constexpr int64_t kRows = kMatrixTileRows / 2;
   // Short rows of an image share a tile, with gaps between them.
-  int64_t together = std::max<int64_t>(1, (kRows + 2) / (product.rowsPerRun + 2));
-  double tiles = product.rowsPerRun < kRows ? double(llvm::divideCeil(product.rowRuns, together))
-                                            : double(product.rowRuns * llvm::divideCeil(product.rowsPerRun, kRows));
-  double blocks = double(llvm::divideCeil(product.columns, kBlock)),
-         rows = double(product.rowRuns * product.rowsPerRun);
+  int64_t together = std::max<int64_t>(1, (kRows + 2) / (contraction.rowsPerRun + 2));
+  double tiles = contraction.rowsPerRun < kRows
+                     ? double(llvm::divideCeil(contraction.rowRuns, together))
+                     : double(contraction.rowRuns * llvm::divideCeil(contraction.rowsPerRun, kRows));
+  double blocks = double(llvm::divideCeil(contraction.columns, kBlock)),
+         rows = double(contraction.rowRuns * contraction.rowsPerRun);
   // A tile operation takes one cycle per row; its operands often come from L2.
-  double perProduct = product.rowRuns == 1 ? std::max<double>(12, std::min<double>(20, 1.25 * product.rowsPerRun)) : 20;
+  double perProduct =
+      contraction.rowRuns == 1 ? std::max<double>(12, std::min<double>(20, 1.25 * contraction.rowsPerRun)) : 20;
   return tiles * blocks * (double(chunks) * perProduct + 40) + 3 * rows * blocks + double(copied) / 8;
 }
 

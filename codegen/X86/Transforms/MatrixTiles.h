@@ -23,9 +23,9 @@ ChunkedDepth chunksOfRow(int64_t bytes);
 ChunkedDepth chunksOfTaps(PackedOrder order, int64_t channels, int64_t elementBytes, int64_t kh, int64_t kw,
                           bool neighbours);
 
-/// Returns the cycles of |product| on AMX tiles with |chunks| chunks of K; |copied|: bytes of A that are copied for
+/// Returns the cycles of |contraction| on AMX tiles with |chunks| chunks of K; |copied|: bytes of A that are copied for
 /// them.
-double matrixTileCycles(const TiledProduct &product, int64_t chunks, int64_t copied);
+double matrixTileCycles(const TiledContraction &contraction, int64_t chunks, int64_t copied);
 
 } // namespace tessera::x86
 

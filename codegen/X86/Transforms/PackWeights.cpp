@@ -109,7 +109,7 @@ void runJob(Job &job) {
   auto count = static_cast<size_t>(job.type.getNumElements());
   job.packed.resize(count * device::elementBytes(element));
   job.pack(job.data.data<char>().data(), job.packed.data());
-  if (device::isOrderedProduct(job.op)) {
+  if (device::isOrderedContraction(job.op)) {
     // Ordered sums keep subnormal weights, because every bit of them is specified.
   } else if (element.isF32()) {
     flushSubnormals({reinterpret_cast<float *>(job.packed.data()), count});

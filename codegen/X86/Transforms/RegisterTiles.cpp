@@ -28,37 +28,39 @@ static double cyclesOfTile(double vectors, int64_t rows, int64_t blocks, int64_t
   return perStep * steps + 1.5 * rows * blocks * vectors + 30;
 }
 
-double tileCycles(int64_t vectorBytes, int64_t panelBlocks, const TiledProduct &product) {
+double tileCycles(int64_t vectorBytes, int64_t panelBlocks, const TiledContraction &contraction) {
   double vectors = 64.0 / vectorBytes;
-  int64_t most = maxTileRows(vectorBytes, panelBlocks), runs = product.rowRuns, perRun = product.rowsPerRun;
+  int64_t most = maxTileRows(vectorBytes, panelBlocks), runs = contraction.rowRuns, perRun = contraction.rowsPerRun;
   if (perRun < most && runs > 1) {
     // Short runs share a tile.
     int64_t together = std::min(runs, most / perRun);
     runs = llvm::divideCeil(runs, together), perRun *= together;
   }
   int64_t tiles = llvm::divideCeil(perRun, most), rows = perRun / tiles, wide = perRun % tiles;
-  int64_t columnBlocks = llvm::divideCeil(product.columns, 16);
+  int64_t columnBlocks = llvm::divideCeil(contraction.columns, 16);
   auto column = [&](int64_t blocks) {
-    return double(runs) * (wide * cyclesOfTile(vectors, rows + 1, blocks, product.steps, product.slowdown) +
-                           (tiles - wide) * cyclesOfTile(vectors, rows, blocks, product.steps, product.slowdown));
+    return double(runs) *
+           (wide * cyclesOfTile(vectors, rows + 1, blocks, contraction.steps, contraction.slowdown) +
+            (tiles - wide) * cyclesOfTile(vectors, rows, blocks, contraction.steps, contraction.slowdown));
   };
   double cycles = double(columnBlocks / panelBlocks) * column(panelBlocks);
   return columnBlocks % panelBlocks ? cycles + column(columnBlocks % panelBlocks) : cycles;
 }
 
 /// Returns tileCycles() for two threads, which can share only the panels if the matmul has a single row tile.
-static double sharedCycles(int64_t vectorBytes, int64_t blocks, const TiledProduct &product) {
-  int64_t panels = llvm::divideCeil(llvm::divideCeil(product.columns, 16), blocks);
-  bool oneRowTile = product.rowRuns * product.rowsPerRun <= maxTileRows(vectorBytes, blocks);
+static double sharedCycles(int64_t vectorBytes, int64_t blocks, const TiledContraction &contraction) {
+  int64_t panels = llvm::divideCeil(llvm::divideCeil(contraction.columns, 16), blocks);
+  bool oneRowTile = contraction.rowRuns * contraction.rowsPerRun <= maxTileRows(vectorBytes, blocks);
   double uneven = oneRowTile && panels % 2 && panels > 1 && panels < 8 ? 1.1 : 1;
-  return tileCycles(vectorBytes, blocks, product) * uneven;
+  return tileCycles(vectorBytes, blocks, contraction) * uneven;
 }
 
-int64_t choosePanelBlocks(int64_t vectorBytes, const TiledProduct &product) {
+int64_t choosePanelBlocks(int64_t vectorBytes, const TiledContraction &contraction) {
   int64_t best = 1;
-  double bestCycles = sharedCycles(vectorBytes, 1, product);
-  for (int64_t blocks = 2; blocks <= (product.columns + 15) / 16 && maxTileRows(vectorBytes, blocks) > 0; ++blocks) {
-    double cycles = sharedCycles(vectorBytes, blocks, product);
+  double bestCycles = sharedCycles(vectorBytes, 1, contraction);
+  for (int64_t blocks = 2; blocks <= (contraction.columns + 15) / 16 && maxTileRows(vectorBytes, blocks) > 0;
+       ++blocks) {
+    double cycles = sharedCycles(vectorBytes, blocks, contraction);
     if (cycles < bestCycles) {
       bestCycles = cycles, best = blocks;
     }

@@ -9,7 +9,7 @@ namespace tessera::x86 {
 
 /// A matmul in terms of register tiles: |rowRuns| runs of |rowsPerRun| rows that a tile should not cross (rows of an
 /// image; one run for a matrix), |steps| K steps, and |columns|.
-struct TiledProduct {
+struct TiledContraction {
   int64_t rowRuns, rowsPerRun, steps, columns;
   double slowdown = 1; ///< time of the multiplying instruction relative to an f32 multiply-add
 };
@@ -24,11 +24,11 @@ int64_t maxTileRows(int64_t vectorBytes, int64_t blocks);
 /// Returns the positions of an output row that a depthwise kernel sums together, for f32 or |integers| images.
 int64_t depthwiseTileRows(int64_t vectorBytes, bool integers);
 
-/// Returns the cycles of |product| with panels of |panelBlocks| blocks.
-double tileCycles(int64_t vectorBytes, int64_t panelBlocks, const TiledProduct &product);
+/// Returns the cycles of |contraction| with panels of |panelBlocks| blocks.
+double tileCycles(int64_t vectorBytes, int64_t panelBlocks, const TiledContraction &contraction);
 
 /// Returns the cheapest panel width, in blocks of 16 columns.
-int64_t choosePanelBlocks(int64_t vectorBytes, const TiledProduct &product);
+int64_t choosePanelBlocks(int64_t vectorBytes, const TiledContraction &contraction);
 
 } // namespace tessera::x86
 

@@ -42,7 +42,7 @@ struct Source {
 
   /// Set for integers: how the accumulator becomes the result, and the bias per channel in units of the accumulator
   /// (empty: no bias).
-  std::optional<ProductForm> form;
+  std::optional<ContractionForm> form;
   std::vector<int64_t> integerBias;
   int64_t zero = 0;
   IntegerAttr sumBound;
@@ -529,7 +529,7 @@ void lowerIntegers(PatternRewriter &rewriter, Op op, int64_t axis, Requantisatio
   if (!proof.holds) {
     return;
   }
-  ProductTail tail(op, op.getRelu(), op.getReluLimit().convertToDouble());
+  ContractionTail tail(op, op.getRelu(), op.getReluLimit().convertToDouble());
   rewriter.setInsertionPoint(tail.last);
   Lowering lower(rewriter, tail.last);
   lower.loc = op.getLoc();

@@ -54,7 +54,7 @@ public:
     left = a->values;
     makeRight();
     leftZero = a->scaling.zero;
-    replaceTail(lower, tail, build(ProductForm(tail, scales, requantisation), std::move(*bias)));
+    replaceTail(lower, tail, build(ContractionForm(tail, scales, requantisation), std::move(*bias)));
   }
 
 private:
@@ -148,7 +148,7 @@ private:
     return lower.constant(values, rewriter.getI32Type(), {columns}, "integer_bias");
   }
 
-  Value build(const ProductForm &form, std::vector<int64_t> bias) {
+  Value build(const ContractionForm &form, std::vector<int64_t> bias) {
     bool inBias = right.oneConstant && leftZero != 0;
     SmallVector<Value> extras = form.operands(lower, {static_cast<int64_t>(form.factors.size())});
     size_t factors = extras.size();
@@ -180,7 +180,7 @@ private:
   PatternRewriter &rewriter;
   top::MatMulOp op;
   Requantisation requantisation;
-  ProductTail tail;
+  ContractionTail tail;
   Lowering lower;
   std::optional<QuantizedWeights> weights;
   std::optional<QuantizedTensor> activation;

@@ -27,8 +27,8 @@ bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> 
   if (!x || axes.empty() || !sumFits(x->scaling, count, 1, {})) {
     return false;
   }
-  ProductTail tail(op, false, 0);
-  ProductForm form(tail, {mean ? x->scaling.scale / static_cast<double>(count) : x->scaling.scale}, requantisation);
+  ContractionTail tail(op, false, 0);
+  ContractionForm form(tail, {mean ? x->scaling.scale / static_cast<double>(count) : x->scaling.scale}, requantisation);
   rewriter.setInsertionPoint(tail.last);
   Lowering lower(rewriter, tail.last);
   lower.loc = op->getLoc();
@@ -75,8 +75,8 @@ void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op, Requantisation r
   if (!x || !hasPadding || rank < 4 || !dividesAlike(op) || !sumFits(x->scaling, count, 1, {})) {
     return;
   }
-  ProductTail tail(op, false, 0);
-  ProductForm form(tail, {x->scaling.scale / static_cast<double>(count)}, requantisation);
+  ContractionTail tail(op, false, 0);
+  ContractionForm form(tail, {x->scaling.scale / static_cast<double>(count)}, requantisation);
   rewriter.setInsertionPoint(tail.last);
   Lowering lower(rewriter, tail.last);
   lower.loc = op.getLoc();

@@ -44,7 +44,7 @@ static LogicalResult foldConstants(PatternRewriter &rewriter, Operation *functio
   return success();
 }
 
-static bool isIntegerProduct(Operation *op) {
+static bool isIntegerContraction(Operation *op) {
   return isa<top::ConvOp, top::MatMulOp>(op) && Lowering::element(op->getResult(0)).isSignlessInteger(32);
 }
 
@@ -66,7 +66,8 @@ LogicalResult lowerQuantised(Operation *function, Requantisation requantisation)
   function->walk([&](Operation *op) {
     auto dequantize = dyn_cast<top::DequantizeOp>(op);
     auto cast = dyn_cast<top::CastOp>(op);
-    integers |= isa<top::QuantizeOp>(op) || isIntegerProduct(op) || (dequantize && !top::isConstant(dequantize.getX()));
+    integers |=
+        isa<top::QuantizeOp>(op) || isIntegerContraction(op) || (dequantize && !top::isConstant(dequantize.getX()));
     stored |= dequantize || isWidening(cast) || isRounding(cast);
   });
   if (!integers && !stored) {
@@ -87,7 +88,7 @@ LogicalResult lowerQuantised(Operation *function, Requantisation requantisation)
   });
   PatternRewriter rewriter(function->getContext());
   for (Operation *op : products) {
-    if (isIntegerProduct(op)) {
+    if (isIntegerContraction(op)) {
       lowerIntegerResult(rewriter, op);
     } else if (isa<top::ReduceOp, top::AvgPoolOp>(op)) {
       lowerIntegerMean(rewriter, op, requantisation);

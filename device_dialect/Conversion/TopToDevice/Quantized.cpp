@@ -176,15 +176,15 @@ SumProof::SumProof(const Scaling &x, const QuantizedWeights &weights, int64_t st
 // Results
 //===----------------------------------------------------------------------===//
 
-ProductTail::ProductTail(Operation *product, bool relu, double limit)
-    : last(product), low(-std::numeric_limits<double>::infinity()), high(std::numeric_limits<double>::infinity()),
-      chain{product} {
+ContractionTail::ContractionTail(Operation *contraction, bool relu, double limit)
+    : last(contraction), low(-std::numeric_limits<double>::infinity()), high(std::numeric_limits<double>::infinity()),
+      chain{contraction} {
   if (relu) {
     low = 0;
     high = limit > 0 ? limit : high;
   }
   double lowHere = low, highHere = high;
-  for (Operation *op = product; op->hasOneUse();) {
+  for (Operation *op = contraction; op->hasOneUse();) {
     op = *op->user_begin();
     chain.push_back(op);
     if (isa<top::ReluOp>(op)) {
@@ -207,7 +207,7 @@ ProductTail::ProductTail(Operation *product, bool relu, double limit)
   chain.resize(1);
 }
 
-void replaceTail(Lowering &lower, const ProductTail &tail, Value result) {
+void replaceTail(Lowering &lower, const ContractionTail &tail, Value result) {
   Operation *made = result.getDefiningOp();
   top::copyNames(ArrayRef<Operation *>(tail.chain), made);
   lower.rewriter.replaceOp(tail.last, result);

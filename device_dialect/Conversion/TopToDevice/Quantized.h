@@ -63,8 +63,8 @@ std::optional<std::vector<int64_t>> matchBias(mlir::Value bias, llvm::ArrayRef<d
 
 /// Ops after a contraction that its epilogue absorbs: its activation, further clamps, and possibly the quantize of the
 /// result.
-struct ProductTail {
-  explicit ProductTail(mlir::Operation *product, bool relu, double limit);
+struct ContractionTail {
+  explicit ContractionTail(mlir::Operation *contraction, bool relu, double limit);
 
   mlir::Operation *last;         ///< op whose result the device op computes: a quantize, or the contraction itself
   std::optional<Scaling> output; ///< scaling of the result; absent: it stays f32
@@ -73,14 +73,14 @@ struct ProductTail {
 };
 
 /// Conversion of a contraction's integer sums to the result, per channel.
-struct ProductForm {
+struct ContractionForm {
   mlir::Type resultElement;
   llvm::SmallVector<double> factors;  ///< factor of each channel; in f32 arithmetic it is rounded to f32
   double zero = 0, low = 0, high = 0; ///< zero point and clamp in integers, if quantised
   bool quantised = false;
   Requantisation requantisation; ///< if quantised
 
-  ProductForm(const ProductTail &tail, llvm::ArrayRef<double> scales, Requantisation requantisation);
+  ContractionForm(const ContractionTail &tail, llvm::ArrayRef<double> scales, Requantisation requantisation);
   /// Repeats each factor `count` times in place (`together`), or the sequence of all factors `count` times.
   void repeat(int64_t count, bool together);
   /// Returns the operands that the epilogue reads for per-channel factors: constants of dims `dims`, one entry per
@@ -114,7 +114,7 @@ struct SumProof {
 };
 
 /// Replaces the last op of the tail by `result` and erases the ops before it; the computing op gets the names.
-void replaceTail(Lowering &lower, const ProductTail &tail, mlir::Value result);
+void replaceTail(Lowering &lower, const ContractionTail &tail, mlir::Value result);
 
 // Lower a contraction to integers if operands and result allow it; otherwise do nothing.
 void lowerIntegerConv(mlir::PatternRewriter &rewriter, mlir::Operation *conv, Requantisation requantisation);
@@ -124,7 +124,7 @@ void lowerIntegerMean(mlir::PatternRewriter &rewriter, mlir::Operation *reduceOr
 /// float, without rounded powers.
 void lowerIntegerAttention(mlir::PatternRewriter &rewriter, mlir::Operation *attention);
 /// Lowers a contraction whose result is i32.
-void lowerIntegerResult(mlir::PatternRewriter &rewriter, mlir::Operation *product);
+void lowerIntegerResult(mlir::PatternRewriter &rewriter, mlir::Operation *contraction);
 
 /// Integer weights with scales for a float contraction, see device.conv and device.matmul.
 struct ScaledWeights {

@@ -27,7 +27,7 @@ struct Traffic {
 struct Cost {
   double cycles = 0; ///< from its start to its end, issue included, while no other command runs
   Bound bound{};     ///< the part that takes longest
-  uint64_t products = 0;
+  uint64_t macs = 0;
   Traffic read, written;
   /// Cycles in which the command occupies the port of each bank, in the lane where it occupies that port longest.
   std::vector<double> ports;

@@ -29,7 +29,7 @@ struct Counters {
   double stalled = 0;               ///< part of `busy`: cycles that DMA commands lost because a bank was in use
   double boundCycles[kBounds] = {}; ///< part of `busy`: cycles by the bound of the command, indexed by Bound
   uint64_t commands[2] = {};        ///< indexed by queue
-  uint64_t products = 0;
+  uint64_t macs = 0;
   Traffic traffic[kPurposes]; ///< indexed by Purpose
 
   /// Returns the cycles attributed to this layer. The cycles of all layers and the idle cycles add up to the stream's.

@@ -1,7 +1,7 @@
-//===- ProductWeights.cpp - Constants of contractions ---------------------===//
+//===- ContractionWeights.cpp - Constants of contractions -----------------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Contraction.h"
 #include "codegen/Npu/ElementTypes.h"
-#include "codegen/Npu/Product.h"
 
 #include "llvm/ADT/bit.h"
 #include <cmath>
@@ -20,7 +20,7 @@ Type elementOf(Value value) {
 
 } // namespace
 
-llvm::Error checkProduct(Value x, Value w, const Chip &chip) {
+llvm::Error checkContraction(Value x, Value w, const Chip &chip) {
   bool sumsFloats = bmodel::npu::isFloat(elementOf(x));
   if (!sumsFloats && bmodel::npu::isFloat(elementOf(w))) {
     return refuse("multiplies integers by floats, which is not supported yet");
@@ -62,9 +62,10 @@ std::vector<char> orderWeights(std::vector<char> bytes, size_t outputs, size_t c
 
 /// Uses scales with one number per output as factors of the sums. The bias, which is added before the factors, is
 /// divided by them. Returns false if that is not possible.
-bool ProductConstants::setFactors(Product &product, llvm::ArrayRef<float> scales) const {
-  std::vector<int32_t> bias = product.bias, factors;
-  bool isIndependent = !product.stage || (product.stage->factor == 1 && !(product.stage->flags & Output::perChannel));
+bool ContractionConstants::setFactors(Contraction &contraction, llvm::ArrayRef<float> scales) const {
+  std::vector<int32_t> bias = contraction.bias, factors;
+  bool isIndependent =
+      !contraction.stage || (contraction.stage->factor == 1 && !(contraction.stage->flags & Output::perChannel));
   if (order.groups() != 1 || !isIndependent) {
     return false;
   }
@@ -78,24 +79,24 @@ bool ProductConstants::setFactors(Product &product, llvm::ArrayRef<float> scales
     }
     factors.push_back(llvm::bit_cast<int32_t>(scale));
   }
-  product.bias = std::move(bias), product.factors = std::move(factors);
-  if (product.stage) {
-    product.stage->flags |= Output::perChannel;
+  contraction.bias = std::move(bias), contraction.factors = std::move(factors);
+  if (contraction.stage) {
+    contraction.stage->flags |= Output::perChannel;
   }
   return true;
 }
 
-llvm::Error ProductConstants::setParameters(Product &product) const {
+llvm::Error ContractionConstants::setParameters(Contraction &contraction) const {
   if (bias) {
     llvm::Expected<std::vector<int32_t>> values = constantValues<int32_t>(bias, "a bias");
     if (!values) {
       return values.takeError();
     }
-    product.bias = std::move(*values);
+    contraction.bias = std::move(*values);
   }
-  product.weightType = elementOf(w);
+  contraction.weightType = elementOf(w);
   if (!scales) {
-    return product.sumsFloats() && !bmodel::npu::isFloat(product.weightType)
+    return contraction.sumsFloats() && !bmodel::npu::isFloat(contraction.weightType)
                ? refuse("multiplies floats by integers without scales, which is not supported yet")
                : llvm::Error::success();
   }
@@ -103,11 +104,11 @@ llvm::Error ProductConstants::setParameters(Product &product) const {
   if (!values) {
     return values.takeError();
   }
-  product.weightType = setFactors(product, *values) ? Type::i8 : Type::f32;
+  contraction.weightType = setFactors(contraction, *values) ? Type::i8 : Type::f32;
   return llvm::Error::success();
 }
 
-llvm::Expected<std::vector<char>> ProductConstants::weights(Type type) const {
+llvm::Expected<std::vector<char>> ContractionConstants::weights(Type type) const {
   llvm::Expected<std::vector<char>> bytes = constantValues<char>(w, "a second operand");
   if (!bytes || type == elementOf(w)) {
     return bytes;

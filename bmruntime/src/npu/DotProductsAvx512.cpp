@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- ProductsAvx512.cpp - sumPairs for AVX-512 with VNNI (see PairSums.h) ---===//
+//===- DotProductsAvx512.cpp - sumPairs for AVX-512 with VNNI (see PairSums.h) -===//
 #define PAIR_SUMS sumPairsAvx512
 #include "PairSums.h"

@@ -1,4 +1,4 @@
-//===- ProductForm.cpp - Conversion of integer sums to results ------------===//
+//===- ContractionForm.cpp - Conversion of integer sums to results --------===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Emits the arithmetic of bmodel/numerics.h as arith ops.
@@ -14,7 +14,7 @@ using bmodel::numerics::FixedFactor;
 
 namespace tessera::device {
 
-ProductForm::ProductForm(const ProductTail &tail, ArrayRef<double> scales, Requantisation requantisation)
+ContractionForm::ContractionForm(const ContractionTail &tail, ArrayRef<double> scales, Requantisation requantisation)
     : requantisation(requantisation) {
   for (double scale : scales) {
     double factor = tail.output ? scale / tail.output->scale : scale;
@@ -32,11 +32,11 @@ ProductForm::ProductForm(const ProductTail &tail, ArrayRef<double> scales, Requa
   low = tail.low, high = tail.high;
 }
 
-bool ProductForm::oneFactor() const { return llvm::all_equal(factors); }
+bool ContractionForm::oneFactor() const { return llvm::all_equal(factors); }
 
-bool ProductForm::inIntegers() const { return quantised && requantisation != Requantisation::Float; }
+bool ContractionForm::inIntegers() const { return quantised && requantisation != Requantisation::Float; }
 
-void ProductForm::repeat(int64_t count, bool together) {
+void ContractionForm::repeat(int64_t count, bool together) {
   SmallVector<double> repeated;
   for (size_t i = 0, channels = factors.size(); i < channels * size_t(count); ++i) {
     repeated.push_back(factors[together ? i / size_t(count) : i % channels]);
@@ -44,7 +44,7 @@ void ProductForm::repeat(int64_t count, bool together) {
   factors = repeated;
 }
 
-SmallVector<Value> ProductForm::operands(Lowering &lower, ArrayRef<int64_t> dims) const {
+SmallVector<Value> ContractionForm::operands(Lowering &lower, ArrayRef<int64_t> dims) const {
   if (oneFactor()) {
     return {};
   }
@@ -105,7 +105,7 @@ static Long emitTflite(Long sum, Long mantissa, Long shift) {
   return (rounded >> right) + (rounded & mask).isGreater(threshold);
 }
 
-Value ProductForm::emit(OpBuilder &builder, Location loc, Value sum, ValueRange operands) const {
+Value ContractionForm::emit(OpBuilder &builder, Location loc, Value sum, ValueRange operands) const {
   if (inIntegers()) {
     return emitInIntegers(builder, loc, sum, operands);
   }
@@ -128,7 +128,7 @@ Value ProductForm::emit(OpBuilder &builder, Location loc, Value sum, ValueRange 
   return quantised ? narrow(builder, loc, arith::FPToSIOp::create(builder, loc, builder.getI32Type(), real)) : real;
 }
 
-Value ProductForm::emitInIntegers(OpBuilder &builder, Location loc, Value sum, ValueRange operands) const {
+Value ContractionForm::emitInIntegers(OpBuilder &builder, Location loc, Value sum, ValueRange operands) const {
   Long wide = Long::extend(builder, loc, sum), mantissa = wide, shift = wide;
   if (operands.empty()) {
     FixedFactor fixed = bmodel::numerics::toFixed(factors.front());
@@ -144,7 +144,7 @@ Value ProductForm::emitInIntegers(OpBuilder &builder, Location loc, Value sum, V
   return narrow(builder, loc, result.clamp(static_cast<int64_t>(low), static_cast<int64_t>(high)).value);
 }
 
-Value ProductForm::narrow(OpBuilder &builder, Location loc, Value integer) const {
+Value ContractionForm::narrow(OpBuilder &builder, Location loc, Value integer) const {
   return arith::TruncIOp::create(builder, loc, builder.getIntegerType(resultElement.getIntOrFloatBitWidth()), integer);
 }
 

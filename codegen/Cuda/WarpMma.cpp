@@ -1,6 +1,6 @@
-//===- WarpProduct.cpp - The multiplications of a warp --------------------===//
+//===- WarpMma.cpp - The multiplications of a warp ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Cuda/WarpProduct.h"
+#include "codegen/Cuda/WarpMma.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -19,15 +19,15 @@ WarpPlace::WarpPlace(BlockBuilder &b, TileAttr tile) {
   k = b.div(warp, tile.getWarpColumns() * tile.getWarpRows());
 }
 
-WarpTile::WarpTile(TileAttr tile, const TiledProduct &product)
+WarpTile::WarpTile(TileAttr tile, const TiledContraction &contraction)
     : fragmentsM(tile.getRows() / tile.getWarpRows() / kFragmentRows),
       fragmentsN(tile.getColumns() / tile.getWarpColumns() / kFragmentColumns), usedM(fragmentsM), usedN(fragmentsN) {
   constexpr int64_t kMostJoined = 4;
-  if (tile.getWarpRows() == 1 && product.rows <= tile.getRows()) {
-    usedM = llvm::divideCeil(product.rows, kFragmentRows);
+  if (tile.getWarpRows() == 1 && contraction.rows <= tile.getRows()) {
+    usedM = llvm::divideCeil(contraction.rows, kFragmentRows);
   }
-  if (tile.getWarpColumns() == 1 && product.columns <= tile.getColumns()) {
-    usedN = llvm::divideCeil(product.columns, kFragmentColumns);
+  if (tile.getWarpColumns() == 1 && contraction.columns <= tile.getColumns()) {
+    usedN = llvm::divideCeil(contraction.columns, kFragmentColumns);
   }
   for (int64_t first = 0; first < fragmentsN;) {
     int64_t end = first < usedN ? usedN : fragmentsN, count = kMostJoined;
@@ -57,7 +57,7 @@ Value WarpTile::columnAt(BlockBuilder &b, Value row) const {
   return place;
 }
 
-SmallVector<Value> WarpProduct::multiply(Value base, ValueRange sums, int64_t bytes) {
+SmallVector<Value> WarpMma::multiply(Value base, ValueRange sums, int64_t bytes) {
   kernels::KernelBuilder &kb = b.kb;
   int64_t own = units(), whole = bytes / unitBytes, rest = bytes % unitBytes, warps = tile.getWarpK();
   Values next(sums);
@@ -77,7 +77,7 @@ SmallVector<Value> WarpProduct::multiply(Value base, ValueRange sums, int64_t by
 namespace {
 
 /// Multiplies by mma.sync.
-class OnTensorCores final : public WarpProduct {
+class OnTensorCores final : public WarpMma {
 public:
   OnTensorCores(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at, SharedTile tileA,
                 SharedTile tileB, Type elementA, Type elementB);
@@ -94,7 +94,7 @@ private:
 /// second 16; B's are both halves of columns 0-7, then of columns 8-15.
 OnTensorCores::OnTensorCores(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at,
                              SharedTile tileA, SharedTile tileB, Type elementA, Type elementB)
-    : WarpProduct(b, tile, warp, at, /*unitBytes=*/32), elementA(elementA), elementB(elementB) {
+    : WarpMma(b, tile, warp, at, /*unitBytes=*/32), elementA(elementA), elementB(elementB) {
   int64_t steps = units();
   Value within = b.rem(at.lane, 8), matrix = b.div(at.lane, 8);
   Value low = b.rem(matrix, 2), high = b.div(matrix, 2);
@@ -141,7 +141,7 @@ OnTensorCores::Values OnTensorCores::addUnit(Value base, int64_t unit, ValueRang
 
 /// Multiplies by fused multiply-adds of f32. The eight rows of A that a warp reads at once do not share banks, nor do
 /// the four columns of B; threads of the same row or column read the same bytes.
-class OnCores final : public WarpProduct {
+class OnCores final : public WarpMma {
 public:
   OnCores(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at, SharedTile tileA,
           SharedTile tileB);
@@ -161,7 +161,7 @@ private:
 
 OnCores::OnCores(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at, SharedTile tileA,
                  SharedTile tileB)
-    : WarpProduct(b, tile, warp, at, /*unitBytes=*/kChunk) {
+    : WarpMma(b, tile, warp, at, /*unitBytes=*/kChunk) {
   int64_t count = units();
   Value row = b.add(b.mul(at.row, warp.fragmentsM * kFragmentRows), b.div(at.lane, 4));
   Value column = b.add(b.mul(at.column, warp.fragmentsN * kFragmentColumns), b.mul(b.rem(at.lane, 4), 2));
@@ -215,9 +215,8 @@ OnCores::Values OnCores::addUnit(Value base, int64_t unit, ValueRange sums, int6
 
 } // namespace
 
-std::unique_ptr<WarpProduct> WarpProduct::create(BlockBuilder &b, TileAttr tile, const WarpTile &warp,
-                                                 const WarpPlace &at, SharedTile tileA, SharedTile tileB, Type elementA,
-                                                 Type elementB) {
+std::unique_ptr<WarpMma> WarpMma::create(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at,
+                                         SharedTile tileA, SharedTile tileB, Type elementA, Type elementB) {
   if (isOnTensorCores(b.kb.op(), tile)) {
     return std::make_unique<OnTensorCores>(b, tile, warp, at, tileA, tileB, elementA, elementB);
   }

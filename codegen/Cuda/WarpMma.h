@@ -1,11 +1,11 @@
-//===- WarpProduct.h - The multiplications of a warp ------------*- C++ -*-===//
+//===- WarpMma.h - The multiplications of a warp ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_CUDA_WARPPRODUCT_H
-#define TESSERA_CODEGEN_CUDA_WARPPRODUCT_H
+#ifndef TESSERA_CODEGEN_CUDA_WARPMMA_H
+#define TESSERA_CODEGEN_CUDA_WARPMMA_H
 
 #include "codegen/Cuda/IR/CudaDialect.h"
 #include "codegen/Cuda/TileLoader.h"
-#include "codegen/Cuda/TiledProduct.h"
+#include "codegen/Cuda/TiledContraction.h"
 
 namespace tessera::cuda {
 
@@ -13,7 +13,7 @@ inline constexpr int64_t kFragmentRows = 16, kFragmentColumns = 8; ///< size of 
 
 /// The sums of a warp, distributed to its threads as by mma, for tensor cores and cores alike.
 struct WarpTile {
-  WarpTile(TileAttr tile, const TiledProduct &product);
+  WarpTile(TileAttr tile, const TiledContraction &contraction);
 
   int64_t fragmentsM, fragmentsN;
   /// Number of leading fragments that have sums. If a warp has all rows or columns, further fragments are beyond the
@@ -44,16 +44,15 @@ struct WarpPlace {
 };
 
 /// Multiplies steps of K in shared memory.
-class WarpProduct {
+class WarpMma {
 public:
   using Value = mlir::Value;
 
   /// Creates the variant for elements |elementA| and |elementB|. A stage of shared memory holds |tileA| and then
   /// |tileB|.
-  static std::unique_ptr<WarpProduct> create(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at,
-                                             SharedTile tileA, SharedTile tileB, mlir::Type elementA,
-                                             mlir::Type elementB);
-  virtual ~WarpProduct() = default;
+  static std::unique_ptr<WarpMma> create(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at,
+                                         SharedTile tileA, SharedTile tileB, mlir::Type elementA, mlir::Type elementB);
+  virtual ~WarpMma() = default;
 
   /// Adds the products of the stage at |base|, which has |bytes| of K, to |sums|. A warp skips units beyond |bytes|.
   llvm::SmallVector<Value> multiply(Value base, mlir::ValueRange sums, int64_t bytes);
@@ -62,7 +61,7 @@ protected:
   using Values = llvm::SmallVector<Value>;
 
   /// |unitBytes|: bytes of K that a warp multiplies at once.
-  WarpProduct(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at, int64_t unitBytes)
+  WarpMma(BlockBuilder &b, TileAttr tile, const WarpTile &warp, const WarpPlace &at, int64_t unitBytes)
       : b(b), tile(tile), warp(warp), at(at), unitBytes(unitBytes) {}
 
   /// Adds the products of this warp's unit |unit| of a stage to |sums|: its first |bytes|, which are all or kChunk.
@@ -79,4 +78,4 @@ protected:
 
 } // namespace tessera::cuda
 
-#endif // TESSERA_CODEGEN_CUDA_WARPPRODUCT_H
+#endif // TESSERA_CODEGEN_CUDA_WARPMMA_H

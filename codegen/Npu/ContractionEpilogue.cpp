@@ -1,7 +1,7 @@
-//===- ProductEpilogue.cpp - Epilogues of contractions --------------------===//
+//===- ContractionEpilogue.cpp - Epilogues of contractions ----------------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Contraction.h"
 #include "codegen/Npu/Intervals.h"
-#include "codegen/Npu/Product.h"
 
 #include "top_dialect/IR/Constants.h"
 
@@ -53,11 +53,11 @@ llvm::Expected<std::vector<int32_t>> perOutput(ValueRange extras, int index, con
 }
 
 /// Returns true if the output stage computes the whole epilogue, and sets the stage.
-llvm::Expected<bool> useStage(Product &product, mlir::Region &epilogue, ValueRange extras, mlir::Type result,
+llvm::Expected<bool> useStage(Contraction &contraction, mlir::Region &epilogue, ValueRange extras, mlir::Type result,
                               const Stream &stream, PlaceExtra placeExtra) {
   if (epilogue.empty()) {
-    bool keeps = product.sumsFloats() ? result.isF32() : result.isInteger(32);
-    product.stage = product.sumsFloats() ? Output() : Output{.flags = Output::raw};
+    bool keeps = contraction.sumsFloats() ? result.isF32() : result.isInteger(32);
+    contraction.stage = contraction.sumsFloats() ? Output() : Output{.flags = Output::raw};
     return keeps;
   }
   std::optional<StageForm> form = matchStage(epilogue, result, stream.chip.requantise);
@@ -66,9 +66,9 @@ llvm::Expected<bool> useStage(Product &product, mlir::Region &epilogue, ValueRan
     return false;
   }
   for (auto [extra, numbers] :
-       {std::pair(form->factorExtra, &product.factors), std::pair(form->gainExtra, &product.gains)}) {
+       {std::pair(form->factorExtra, &contraction.factors), std::pair(form->gainExtra, &contraction.gains)}) {
     llvm::Expected<std::vector<int32_t>> values =
-        perOutput(extras, extra, stream.constants, product.outputsDim, placeExtra);
+        perOutput(extras, extra, stream.constants, contraction.outputsDim, placeExtra);
     if (!values) {
       return values.takeError();
     }
@@ -85,9 +85,9 @@ llvm::Expected<bool> useStage(Product &product, mlir::Region &epilogue, ValueRan
     if (!isWhole(*residual)) {
       return false;
     }
-    product.residual = *residual;
+    contraction.residual = *residual;
   }
-  product.stage = form->output;
+  contraction.stage = form->output;
   return true;
 }
 
@@ -107,18 +107,18 @@ template llvm::Expected<std::vector<float>> constantValues(Value, const char *);
 template llvm::Expected<std::vector<char>> constantValues(Value, const char *);
 template llvm::Expected<std::vector<int32_t>> constantValues(Value, const char *);
 
-llvm::Error setEpilogue(Product &product, mlir::Region &epilogue, ValueRange extras, mlir::Type result,
+llvm::Error setEpilogue(Contraction &contraction, mlir::Region &epilogue, ValueRange extras, mlir::Type result,
                         const Stream &stream, PlaceExtra placeExtra) {
-  llvm::Expected<bool> byStage = useStage(product, epilogue, extras, result, stream, placeExtra);
+  llvm::Expected<bool> byStage = useStage(contraction, epilogue, extras, result, stream, placeExtra);
   if (!byStage || *byStage) {
     return byStage.takeError();
   }
-  product.factors.clear(), product.gains.clear(), product.residual.reset(), product.stage.reset();
+  contraction.factors.clear(), contraction.gains.clear(), contraction.residual.reset(), contraction.stage.reset();
   if (epilogue.empty() || extras.size() > 3) {
     return llvm::createStringError(
         "has more than three epilogue operands, or a result type that needs an epilogue, which is not supported yet");
   }
-  bool sumsFloats = product.sumsFloats();
+  bool sumsFloats = contraction.sumsFloats();
   SmallVector<Interval> intervals = {sumsFloats ? intervalOf(epilogue.front().getArgument(0).getType())
                                                 : intervalOfSums(epilogue.getParentOp())};
   for (Value extra : extras) {
@@ -127,11 +127,11 @@ llvm::Error setEpilogue(Product &product, mlir::Region &epilogue, ValueRange ext
     if (!place) {
       return place.takeError();
     }
-    product.extras.push_back(*place);
+    contraction.extras.push_back(*place);
   }
   llvm::Expected<Instructions> program = programOf(epilogue, intervals, result);
   if (program) {
-    product.program = std::move(*program);
+    contraction.program = std::move(*program);
   }
   return program.takeError();
 }

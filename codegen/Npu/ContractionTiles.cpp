@@ -1,6 +1,6 @@
-//===- ProductTiles.cpp - Contractions cut into tiles ---------------------===//
+//===- ContractionTiles.cpp - Contractions cut into tiles -----------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/Product.h"
+#include "codegen/Npu/Contraction.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <cstring>
@@ -13,16 +13,16 @@ using bmodel::npu::Type;
 namespace {
 
 /// Cuts a contraction into tiles over images, outputs and rows.
-class ProductTiles {
+class ContractionTiles {
   static constexpr int32_t kOne = 0x3f800000; // the bits of 1.0f
 
 public:
-  ProductTiles(Product &product, Tiler &tiler)
-      : product(product), tiler(tiler), stream(tiler.stream), chip(stream.chip) {}
+  ContractionTiles(Contraction &contraction, Tiler &tiler)
+      : contraction(contraction), tiler(tiler), stream(tiler.stream), chip(stream.chip) {}
 
   llvm::Error run() {
     record = placeRecord();
-    return tiler.append(product.y.shape, Shape{{1, outputsAtLeast(), 1, 0}},
+    return tiler.append(contraction.y.shape, Shape{{1, outputsAtLeast(), 1, 0}},
                         [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
                           build(begin, size, localBudget, tile);
                         });
@@ -32,8 +32,8 @@ private:
   /// Returns the unit in which outputs are cut. A cut through a group of a grouped convolution loads its channels of x
   /// for both parts. It is only allowed if the weights of a group take a large share of local memory.
   uint32_t outputsAtLeast() const {
-    uint32_t perGroup = product.y.dim(1) / product.groups;
-    if (product.groups == 1 || product.isDepthwise()) {
+    uint32_t perGroup = contraction.y.dim(1) / contraction.groups;
+    if (contraction.groups == 1 || contraction.isDepthwise()) {
       return chip.lanes;
     }
     uint64_t bytes = uint64_t(record.dim(3)) * (perGroup / chip.lanes);
@@ -43,43 +43,45 @@ private:
   /// Returns the number of parameters per output: none, bias and factor, or bias, factor and gain (mantissa and shift
   /// in integral stages).
   uint32_t parameters() const {
-    bool hasThree = product.stage && product.stage->flags & (Output::integral | Output::gains);
-    bool none = product.bias.empty() && product.factors.empty() && product.gains.empty();
+    bool hasThree = contraction.stage && contraction.stage->flags & (Output::integral | Output::gains);
+    bool none = contraction.bias.empty() && contraction.factors.empty() && contraction.gains.empty();
     return none ? 0 : hasThree ? 3 : 2;
   }
 
   /// Returns the view of the outputs' records among the constants. A record is loaded at once and consists of the
   /// weights of an output, followed by its parameters.
   TileView placeRecord() {
-    uint32_t outputs = product.y.dim(1), size = uint32_t(hw::sizeOf(product.weightType));
-    uint32_t weights = product.second ? 0 : product.weights.dims[2] * product.weights.dims[3] * size;
+    uint32_t outputs = contraction.y.dim(1), size = uint32_t(hw::sizeOf(contraction.weightType));
+    uint32_t weights = contraction.second ? 0 : contraction.weights.dims[2] * contraction.weights.dims[3] * size;
     parametersAt = uint32_t(llvm::alignTo(weights, sizeof(int32_t)));
     uint32_t bytes = parameters() ? parametersAt + parameters() * uint32_t(sizeof(int32_t)) : weights;
-    if (!product.ordered.empty() || (product.second && parameters())) {
+    if (!contraction.ordered.empty() || (contraction.second && parameters())) {
       std::vector<char> table(size_t(outputs) * bytes);
       for (uint32_t o = 0; o < outputs; ++o) {
         char *row = &table[size_t(o) * bytes];
-        std::copy_n(product.ordered.begin() + size_t(o) * weights, weights, row);
-        int32_t numbers[] = {product.bias.empty() ? 0 : product.bias[o],
-                             product.factors.empty() ? kOne : product.factors[o],
-                             product.gains.empty() ? kOne : product.gains[o]};
+        std::copy_n(contraction.ordered.begin() + size_t(o) * weights, weights, row);
+        int32_t numbers[] = {contraction.bias.empty() ? 0 : contraction.bias[o],
+                             contraction.factors.empty() ? kOne : contraction.factors[o],
+                             contraction.gains.empty() ? kOne : contraction.gains[o]};
         std::memcpy(row + parametersAt, numbers, parameters() * sizeof(int32_t));
       }
-      *product.record = stream.addConstant(table);
+      *contraction.record = stream.addConstant(table);
     }
     TileView made;
     made.shape = {{1, outputs, 1, bytes}};
-    made.tensor = {
-        .offset = *product.record, .strides = {0, int32_t(bytes), 0, 1}, .region = Region::constants, .type = Type::i8};
+    made.tensor = {.offset = *contraction.record,
+                   .strides = {0, int32_t(bytes), 0, 1},
+                   .region = Region::constants,
+                   .type = Type::i8};
     return made;
   }
 
   /// Returns the view of the weights in a local record.
   TileView weightsOf(TileView local) const {
-    local.shape.dims[2] = product.weights.dims[2], local.shape.dims[3] = product.weights.dims[3];
-    int32_t size = int32_t(hw::sizeOf(product.weightType));
-    local.tensor.type = product.weightType;
-    local.tensor.strides[2] = int32_t(product.weights.dims[3]) * size, local.tensor.strides[3] = size;
+    local.shape.dims[2] = contraction.weights.dims[2], local.shape.dims[3] = contraction.weights.dims[3];
+    int32_t size = int32_t(hw::sizeOf(contraction.weightType));
+    local.tensor.type = contraction.weightType;
+    local.tensor.strides[2] = int32_t(contraction.weights.dims[3]) * size, local.tensor.strides[3] = size;
     return local;
   }
 
@@ -93,27 +95,27 @@ private:
   }
 
   void build(const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
-    localBudget.lane = laneOfTile(product, product.isDepthwise(), begin, size, chip);
+    localBudget.lane = laneOfTile(contraction, contraction.isDepthwise(), begin, size, chip);
     TileView x = loadX(begin, size, localBudget, tile);
     auto [w, p] = loadWeights(begin, size, localBudget, tile);
-    TileView to = tileOf(product.y, begin, size, chip);
+    TileView to = tileOf(contraction.y, begin, size, chip);
     TileView y = resultOf(to, localBudget), sums = y;
     std::optional<TileView> r;
     llvm::SmallVector<TileView> operands;
-    if (product.stage) {
-      if (product.residual) {
-        r = load(tileOf(*product.residual, begin, size, chip), localBudget, tile);
+    if (contraction.stage) {
+      if (contraction.residual) {
+        r = load(tileOf(*contraction.residual, begin, size, chip), localBudget, tile);
       }
     } else {
-      sums = localBudget.allocate(to.shape, product.sumsFloats() ? Type::f32 : Type::i32);
+      sums = localBudget.allocate(to.shape, contraction.sumsFloats() ? Type::f32 : Type::i32);
       operands.push_back(sums);
-      for (const TileView &extra : product.extras) {
+      for (const TileView &extra : contraction.extras) {
         operands.push_back(load(tileOf(extra, begin, size, chip), localBudget, tile));
       }
     }
     multiply(x, w, p, r, sums, begin.dims[1], windowOf(begin, size), tile);
-    if (!product.stage) {
-      compute(stream, product.program, y, operands, tile);
+    if (!contraction.stage) {
+      compute(stream, contraction.program, y, operands, tile);
     }
     store(y, to, tile);
   }
@@ -121,22 +123,23 @@ private:
   /// Returns the part of x that the tile sees, in local memory.
   TileView loadX(const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
     uint32_t outputs = size.dims[1], firstOutput = begin.dims[1];
-    bool hasPlanes = !product.depth.isPlain(), fusedOps = bool(product.fold);
-    TileView x = product.x;
+    bool hasPlanes = !contraction.depth.isPlain(), fusedOps = bool(contraction.fold);
+    TileView x = contraction.x;
     if (!hasPlanes) {
-      Rows rows = rowsOf(product.window, product.x.dim(2), begin.dims[2], size.dims[2]);
+      Rows rows = rowsOf(contraction.window, contraction.x.dim(2), begin.dims[2], size.dims[2]);
       x = slice(slice(x, 0, begin.dims[0], size.dims[0], chip), 2, rows.begin, rows.size, chip);
     }
-    if (product.groups > 1) {
-      uint32_t perGroup = product.y.dim(1) / product.groups, channels = product.x.dim(1) / product.groups;
+    if (contraction.groups > 1) {
+      uint32_t perGroup = contraction.y.dim(1) / contraction.groups,
+               channels = contraction.x.dim(1) / contraction.groups;
       uint32_t group = firstOutput / perGroup, end = llvm::divideCeil(firstOutput + outputs, perGroup);
       x = slice(x, 1, group * channels, (end - group) * channels, chip);
     }
     auto loadTo = [&](LocalBudget &from) {
-      return hasPlanes               ? loadPlanes(product, x, begin, size, chip, from, tile)
-             : fusedOps              ? loadFolded(product, begin, size, stream, from, tile)
-             : product.isDepthwise() ? load(x, from, tile)
-                                     : loadAnyLane(x, from, tile);
+      return hasPlanes                   ? loadPlanes(contraction, x, begin, size, chip, from, tile)
+             : fusedOps                  ? loadFolded(contraction, begin, size, stream, from, tile)
+             : contraction.isDepthwise() ? load(x, from, tile)
+                                         : loadAnyLane(x, from, tile);
     };
     return seesAllOfX(size) && !localBudget.shared ? loadFixed(begin, loadTo, localBudget) : loadTo(localBudget);
   }
@@ -146,39 +149,39 @@ private:
                                                            LocalBudget &localBudget, Tile &tile) {
     uint32_t outputs = size.dims[1], firstOutput = begin.dims[1];
     std::pair<TileView, std::optional<TileView>> made;
-    if (product.second) {
+    if (contraction.second) {
       made.first =
-          loadOnce(slice(*product.second, 1, firstOutput, outputs, chip), begin, localBudget, tile, keptSecond);
+          loadOnce(slice(*contraction.second, 1, firstOutput, outputs, chip), begin, localBudget, tile, keptSecond);
     }
-    if (!product.second || parameters()) {
+    if (!contraction.second || parameters()) {
       TileView local = loadOnce(slice(record, 1, firstOutput, outputs, chip), begin, localBudget, tile, liveAcross);
-      made.second = parametersOf(local), made.first = product.second ? made.first : weightsOf(local);
+      made.second = parametersOf(local), made.first = contraction.second ? made.first : weightsOf(local);
     }
     return made;
   }
 
   /// Returns the window over the result of loadX.
   hw::Window windowOf(const Shape &begin, const Shape &size) const {
-    int16_t padding = rowsOf(product.window, product.x.dim(2), begin.dims[2], size.dims[2]).padding;
-    hw::Window window = product.window;
+    int16_t padding = rowsOf(contraction.window, contraction.x.dim(2), begin.dims[2], size.dims[2]).padding;
+    hw::Window window = contraction.window;
     window.padding[0] = padding;
-    if (!product.depth.isPlain()) {
-      window = windowOfPlanes(product);
-      window.padding[0] = product.isDepthwise() ? int16_t(0) : padding;
+    if (!contraction.depth.isPlain()) {
+      window = windowOfPlanes(contraction);
+      window.padding[0] = contraction.isDepthwise() ? int16_t(0) : padding;
     }
-    if (product.fold) {
+    if (contraction.fold) {
       window.kernel[0] = window.step[0] = window.dilation[0] = 1, window.padding[0] = 0;
     }
-    if (product.fold.columns > 1) {
-      window = windowOfFold(window, product.fold);
+    if (contraction.fold.columns > 1) {
+      window = windowOfFold(window, contraction.fold);
     }
     return window;
   }
 
   /// Returns true if the tile is one of several that only differ in their outputs.
   bool seesAllOfX(const Shape &size) const {
-    const uint32_t *whole = product.y.shape.dims;
-    return product.groups == 1 && size.dims[1] < whole[1] && size.dims[0] == whole[0] && size.dims[2] == whole[2];
+    const uint32_t *whole = contraction.y.shape.dims;
+    return contraction.groups == 1 && size.dims[1] < whole[1] && size.dims[0] == whole[0] && size.dims[2] == whole[2];
   }
 
   /// Returns x for all such tiles, loaded by the first of them.
@@ -195,28 +198,29 @@ private:
   void multiply(const TileView &x, const TileView &w, const std::optional<TileView> &p,
                 const std::optional<TileView> &r, const TileView &y, uint32_t firstOutput, const hw::Window &window,
                 Tile &tile) {
-    Output sums{.flags = uint8_t(!product.sumsFloats()     ? Output::raw
-                                 : product.factors.empty() ? 0
-                                                           : Output::perChannel)};
-    Output output = product.stage.value_or(sums);
-    if (product.sumsFloats() && !product.isDepthwise()) {
+    Output sums{.flags = uint8_t(!contraction.sumsFloats()     ? Output::raw
+                                 : contraction.factors.empty() ? 0
+                                                               : Output::perChannel)};
+    Output output = contraction.stage.value_or(sums);
+    if (contraction.sumsFloats() && !contraction.isDepthwise()) {
       output.flags |= Output::fused;
     }
-    if (product.isDepthwise()) {
+    if (contraction.isDepthwise()) {
       hw::depthwise_command c;
       fill(c, x, w, p, r, y, window, output);
       tile.computes.push_back(hw::encode(c));
       return;
     }
-    if (product.groups == 1) {
+    if (contraction.groups == 1) {
       hw::conv_command c;
       fill(c, x, w, p, r, y, window, output);
       c.channels = x.dim(1); // including folded taps
       tile.computes.push_back(hw::encode(c));
       return;
     }
-    uint32_t perGroup = product.y.dim(1) / product.groups, planes = product.depth.isPlain() ? 1 : product.depth.kernel;
-    uint32_t channels = product.x.dim(1) / product.groups * planes;
+    uint32_t perGroup = contraction.y.dim(1) / contraction.groups,
+             planes = contraction.depth.isPlain() ? 1 : contraction.depth.kernel;
+    uint32_t channels = contraction.x.dim(1) / contraction.groups * planes;
     for (uint32_t done = 0, size = 0; done < y.dim(1); done += size) {
       uint32_t group = (firstOutput + done) / perGroup;
       size = std::min(y.dim(1) - done, (group + 1) * perGroup - firstOutput - done);
@@ -240,7 +244,7 @@ private:
     c.rows = uint16_t(x.dim(2)), c.columns = uint16_t(x.dim(3)), c.window = window, c.output = output;
   }
 
-  Product &product;
+  Contraction &contraction;
   Tiler &tiler;
   Stream &stream;
   const Chip &chip;
@@ -254,17 +258,20 @@ private:
 
 } // namespace
 
-llvm::Error appendProduct(Product &product, Tiler &tiler) { return ProductTiles(product, tiler).run(); }
+llvm::Error appendContraction(Contraction &contraction, Tiler &tiler) {
+  return ContractionTiles(contraction, tiler).run();
+}
 
-uint16_t laneOfTile(const Product &product, bool hasColumns, const Shape &begin, const Shape &size, const Chip &chip) {
-  llvm::SmallVector<TileView> whole = {product.y};
+uint16_t laneOfTile(const Contraction &contraction, bool hasColumns, const Shape &begin, const Shape &size,
+                    const Chip &chip) {
+  llvm::SmallVector<TileView> whole = {contraction.y};
   if (hasColumns) {
-    whole.push_back(product.x);
+    whole.push_back(contraction.x);
   }
-  if (product.residual) {
-    whole.push_back(*product.residual);
+  if (contraction.residual) {
+    whole.push_back(*contraction.residual);
   }
-  whole.append(product.extras);
+  whole.append(contraction.extras);
   for (TileView &each : whole) {
     each = slice(each, 1, begin.dims[1], size.dims[1], chip);
   }

@@ -1,6 +1,6 @@
-//===- RowProducts.cpp - Contractions of rows by rows ---------------------===//
+//===- RowContraction.cpp - Contractions of rows by rows ------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Kernels/RowProducts.h"
+#include "codegen/Kernels/RowContraction.h"
 
 #include "codegen/Kernels/MathApprox.h"
 #include "codegen/Kernels/Rows.h"
@@ -48,8 +48,8 @@ static Value sumsOfLanes(KernelBuilder &kb, SmallVector<Value> vectors) {
   return sums;
 }
 
-SmallVector<Value> emitRowProducts(KernelBuilder &kb, Type element, const RowTile &tile, RowVectorFn left,
-                                   RowVectorFn right) {
+SmallVector<Value> emitRowContraction(KernelBuilder &kb, Type element, const RowTile &tile, RowVectorFn left,
+                                      RowVectorFn right) {
   auto type = VectorType::get({int64_t(tile.lanes)}, element);
   SmallVector<Value> sums(tile.left * tile.right, kb.zero(type));
   sums = overRow(kb, tile.depth, tile.lanes, sums, [&](Value i, Value mask, ValueRange old) {

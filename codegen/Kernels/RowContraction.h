@@ -1,7 +1,7 @@
-//===- RowProducts.h - Contractions of rows by rows -------------*- C++ -*-===//
+//===- RowContraction.h - Contractions of rows by rows ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_KERNELS_ROWPRODUCTS_H
-#define TESSERA_CODEGEN_KERNELS_ROWPRODUCTS_H
+#ifndef TESSERA_CODEGEN_KERNELS_ROWCONTRACTION_H
+#define TESSERA_CODEGEN_KERNELS_ROWCONTRACTION_H
 
 #include "codegen/Kernels/KernelBuilder.h"
 
@@ -21,12 +21,12 @@ using RowVectorFn = llvm::function_ref<mlir::Value(int64_t row, mlir::Value i, m
 
 /// Returns, for each left row, the vector of its dot products with the right rows. The order of each sum does not
 /// depend on the other rows of the tile.
-llvm::SmallVector<mlir::Value> emitRowProducts(KernelBuilder &kb, mlir::Type element, const RowTile &tile,
-                                               RowVectorFn left, RowVectorFn right);
+llvm::SmallVector<mlir::Value> emitRowContraction(KernelBuilder &kb, mlir::Type element, const RowTile &tile,
+                                                  RowVectorFn left, RowVectorFn right);
 
 /// Returns the number of right rows for a tile: the largest legal one up to |count| and |most|.
 int64_t rightRows(int64_t count, unsigned lanes, int64_t most);
 
 } // namespace tessera::kernels
 
-#endif // TESSERA_CODEGEN_KERNELS_ROWPRODUCTS_H
+#endif // TESSERA_CODEGEN_KERNELS_ROWCONTRACTION_H

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- ProductsAvx2.cpp - sumPairs for AVX2 (see PairSums.h) ----------------===//
+//===- DotProductsAvx2.cpp - sumPairs for AVX2 (see PairSums.h) -----------===//
 #define PAIR_SUMS sumPairsAvx2
 #include "PairSums.h"

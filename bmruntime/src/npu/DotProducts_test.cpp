@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Products_test.cpp - Sums for every width of vectors ------------------===//
-#include "Products.h"
+//===- DotProducts_test.cpp - Sums for every width of vectors -------------===//
+#include "DotProducts.h"
 
 #include "bmodel/cpu_features.h"
 

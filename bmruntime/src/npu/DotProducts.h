@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Products.h - Vectorised dot products for the matrix unit -------------===//
-#ifndef TESSERA_BMRUNTIME_SRC_NPU_PRODUCTS_H
-#define TESSERA_BMRUNTIME_SRC_NPU_PRODUCTS_H
+//===- DotProducts.h - Vectorised dot products for the matrix unit --------===//
+#ifndef TESSERA_BMRUNTIME_SRC_NPU_DOTPRODUCTS_H
+#define TESSERA_BMRUNTIME_SRC_NPU_DOTPRODUCTS_H
 
 #include <cstdint>
 
@@ -41,4 +41,4 @@ void largestTap(int32_t *sums, int32_t start, const int32_t *const *seen, uint32
 
 } // namespace bmrt::npu
 
-#endif // TESSERA_BMRUNTIME_SRC_NPU_PRODUCTS_H
+#endif // TESSERA_BMRUNTIME_SRC_NPU_DOTPRODUCTS_H

@@ -1,24 +1,24 @@
-//===- TiledProduct.h - Contractions by tiles -------------------*- C++ -*-===//
+//===- TiledContraction.h - Contractions by tiles ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_CUDA_TILEDPRODUCT_H
-#define TESSERA_CODEGEN_CUDA_TILEDPRODUCT_H
+#ifndef TESSERA_CODEGEN_CUDA_TILEDCONTRACTION_H
+#define TESSERA_CODEGEN_CUDA_TILEDCONTRACTION_H
 
 #include "codegen/Cuda/OperandWalk.h"
 
 namespace tessera::cuda {
 
 /// A convolution or matmul as rows of A times rows of B, both along K, for each index of a batch.
-struct TiledProduct {
+struct TiledContraction {
   int64_t batch = 1, rows = 0, columns = 0;
   int64_t kBytes = 0;         ///< bytes of a row of A or B, a multiple of kChunk
   int64_t columnsWritten = 0; ///< |columns| and the padding of a channel-blocked result, which is written as zeros
 
-  static TiledProduct of(mlir::Operation *op);
+  static TiledContraction of(mlir::Operation *op);
 };
 
 /// Emits |kb|'s op, which must have a tile (CudaDialect.h).
-void emitTiledProduct(kernels::KernelBuilder &kb);
+void emitTiledContraction(kernels::KernelBuilder &kb);
 
 } // namespace tessera::cuda
 
-#endif // TESSERA_CODEGEN_CUDA_TILEDPRODUCT_H
+#endif // TESSERA_CODEGEN_CUDA_TILEDCONTRACTION_H

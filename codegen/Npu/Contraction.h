@@ -1,7 +1,7 @@
-//===- Product.h - Convolutions and matmuls on the NPU ----------*- C++ -*-===//
+//===- Contraction.h - Convolutions and matmuls on the NPU ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_NPU_PRODUCT_H
-#define TESSERA_CODEGEN_NPU_PRODUCT_H
+#ifndef TESSERA_CODEGEN_NPU_CONTRACTION_H
+#define TESSERA_CODEGEN_NPU_CONTRACTION_H
 
 #include "codegen/Npu/IR/NpuDialect.h"
 #include "codegen/Npu/OutputStage.h"
@@ -49,7 +49,7 @@ struct MappedInput {
 };
 
 /// A convolution or matmul as the matrix unit executes it.
-struct Product {
+struct Contraction {
   TileView x, y; ///< x has only sizes and type if it is computed from |mapped|
   std::optional<MappedInput> mapped;
   Shape weights; ///< 1, outputs, taps, channels of a group; depthwise: 1, outputs, kernel rows, columns
@@ -80,28 +80,29 @@ struct Product {
 
 /// Returns the lane in which the columns of a tile of results begin: the lane of y, of x if |hasColumns|, of the
 /// residual or of an extra, whichever is the first in local memory, or 0.
-uint16_t laneOfTile(const Product &product, bool hasColumns, const Shape &begin, const Shape &size, const Chip &chip);
+uint16_t laneOfTile(const Contraction &contraction, bool hasColumns, const Shape &begin, const Shape &size,
+                    const Chip &chip);
 
 /// Places an operand of an epilogue, broadcast to y.
 using PlaceExtra = llvm::function_ref<llvm::Expected<TileView>(mlir::Value)>;
 
 /// Sets how sums become results of type |result|. The error names the part of the epilogue that is not supported.
-llvm::Error setEpilogue(Product &product, mlir::Region &epilogue, mlir::ValueRange extras, mlir::Type result,
+llvm::Error setEpilogue(Contraction &contraction, mlir::Region &epilogue, mlir::ValueRange extras, mlir::Type result,
                         const Stream &stream, PlaceExtra placeExtra);
 
 /// Checks that the matrix unit supports these operand types.
-llvm::Error checkProduct(mlir::Value x, mlir::Value w, const Chip &chip);
+llvm::Error checkContraction(mlir::Value x, mlir::Value w, const Chip &chip);
 
 /// Constant operands of a contraction.
-struct ProductConstants {
+struct ContractionConstants {
   mlir::Value w, bias, scales; ///< bias and scales may be null
   device::WeightScales order;  ///< layout of scales
 
   /// Sets bias, factors and the type of weights. The epilogue must be set before.
-  llvm::Error setParameters(Product &product) const;
+  llvm::Error setParameters(Contraction &contraction) const;
   /// Returns the weights, converted to |type|.
   llvm::Expected<std::vector<char>> weights(bmodel::npu::Type type) const;
-  bool setFactors(Product &product, llvm::ArrayRef<float> values) const;
+  bool setFactors(Contraction &contraction, llvm::ArrayRef<float> values) const;
 };
 
 /// Turns kernel rows into channels: from outputs, channels, rows, columns to outputs, rows * channels, columns.
@@ -112,18 +113,18 @@ std::vector<char> foldRows(llvm::ArrayRef<char> bytes, size_t outputs, size_t ch
 std::vector<char> orderWeights(std::vector<char> bytes, size_t outputs, size_t channels, size_t taps, size_t size);
 
 /// Cuts the contraction into tiles and appends them.
-llvm::Error appendProduct(Product &product, Tiler &tiler);
+llvm::Error appendContraction(Contraction &contraction, Tiler &tiler);
 
 /// Weighs the gain of taps as channels against the time to lay out x accordingly.
-FoldPlan planFold(const Product &product, const Chip &chip);
+FoldPlan planFold(const Contraction &contraction, const Chip &chip);
 /// Returns the plans for x in off-chip memory and for x in local memory.
-TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip);
+TapsAttr chooseTaps(const Contraction &contraction, mlir::MLIRContext *context, const Chip &chip);
 /// Returns the plan that applies to the location of x. Fails if it is not possible.
-llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product);
+llvm::Expected<Fold> foldOf(TapsAttr taps, const Contraction &contraction);
 /// Returns |window| after folding kernel columns into channels: the remaining columns are further apart.
 bmodel::npu::Window windowOfFold(bmodel::npu::Window window, Fold fold);
 /// Loads x of a tile with its taps as channels. The result has one row for each row of the tile.
-TileView loadFolded(const Product &product, const Shape &begin, const Shape &size, Stream &stream,
+TileView loadFolded(const Contraction &contraction, const Shape &begin, const Shape &size, Stream &stream,
                     LocalBudget &localBudget, Tile &tile);
 
 /// Buffer in which taps are laid out as channels. The first |block| channels are the kernel rows, the others kernel
@@ -147,37 +148,37 @@ struct SeenRows {
   uint32_t low, end;
   bool operator==(const SeenRows &other) const { return low == other.low && end == other.end; }
 };
-SeenRows rowsSeen(const Product &product, uint32_t begin, uint32_t rows, uint32_t k);
+SeenRows rowsSeen(const Contraction &contraction, uint32_t begin, uint32_t rows, uint32_t k);
 
 /// Returns true if the contraction can compute a map on x while loading it; kernel rows then become channels. Chips
 /// with lanes for only one band are excluded: on these, first layers run slice by slice, and the map would delay each
 /// slice.
-bool canMapInput(const Product &product, const Chip &chip);
+bool canMapInput(const Contraction &contraction, const Chip &chip);
 /// Returns the number of rows that the buffer of a mapped x needs beyond the rows of a tile.
-uint32_t mappedShifts(const Product &product);
+uint32_t mappedShifts(const Contraction &contraction);
 /// Computes x of a tile as product.mapped says, and lays out the kernel rows as channels.
-void loadMapped(const Product &product, const FoldedPlace &place, const Shape &begin, const Shape &size, Stream &stream,
-                LocalBudget &localBudget, Tile &tile);
+void loadMapped(const Contraction &contraction, const FoldedPlace &place, const Shape &begin, const Shape &size,
+                Stream &stream, LocalBudget &localBudget, Tile &tile);
 /// Returns the cycles of the matrix unit if taps are folded like this.
-double multiplyCycles(const Product &product, Fold fold, const Chip &chip);
+double multiplyCycles(const Contraction &contraction, Fold fold, const Chip &chip);
 /// Estimated cycles of the DMA and the vector unit for loading and mapping |rows| rows of the result, with the number
 /// of bands that is best beside |multiply| cycles of the matrix unit.
 struct MappedCycles {
   uint32_t bands;
   double moves, computes;
 };
-MappedCycles planBands(const Product &product, uint32_t rows, double multiply, const Chip &chip);
+MappedCycles planBands(const Contraction &contraction, uint32_t rows, double multiply, const Chip &chip);
 /// Returns true if taps become channels also if the map stays in front of the contraction, so that the weights are the
 /// same in both cases.
-bool foldsUnmapped(const Product &product, const Chip &chip);
+bool foldsUnmapped(const Contraction &contraction, const Chip &chip);
 /// Returns true if mapping x while loading takes less time than a separate map, judging by this contraction alone.
-bool paysToMap(const Product &product, const Chip &chip);
+bool paysToMap(const Contraction &contraction, const Chip &chip);
 
 /// Loads |x| of a tile (all of the channels in |x|) with the planes that a window sees laid out as channels or rows.
-TileView loadPlanes(const Product &product, const TileView &x, const Shape &begin, const Shape &size, const Chip &chip,
-                    LocalBudget &localBudget, Tile &tile);
+TileView loadPlanes(const Contraction &contraction, const TileView &x, const Shape &begin, const Shape &size,
+                    const Chip &chip, LocalBudget &localBudget, Tile &tile);
 /// Returns the window over the result of loadPlanes. The padding of rows that remain rows is unchanged.
-bmodel::npu::Window windowOfPlanes(const Product &product);
+bmodel::npu::Window windowOfPlanes(const Contraction &contraction);
 
 /// Returns the values of a constant. |what| names it in the error if it is not one.
 template <typename T>
@@ -188,4 +189,4 @@ extern template llvm::Expected<std::vector<int32_t>> constantValues(mlir::Value,
 
 } // namespace tessera::npu
 
-#endif // TESSERA_CODEGEN_NPU_PRODUCT_H
+#endif // TESSERA_CODEGEN_NPU_CONTRACTION_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Products.cpp - Vectorised dot products for the matrix unit -----------===//
+//===- DotProducts.cpp - Vectorised dot products for the matrix unit ------===//
 #define PAIR_SUMS sumPairs
 #include "PairSums.h"
 

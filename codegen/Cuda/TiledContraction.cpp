@@ -1,16 +1,16 @@
-//===- TiledProduct.cpp - Contractions by tiles ---------------------------===//
+//===- TiledContraction.cpp - Contractions by tiles -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // A block computes a tile of the result. Asynchronous copies bring steps of K to shared memory ahead of their use;
-// warps multiply them (WarpProduct.h) and keep the sums in registers, which pass through the epilogue. Blocks that
+// warps multiply them (WarpMma.h) and keep the sums in registers, which pass through the epilogue. Blocks that
 // share a tile's steps store their sums in scratch and count their arrivals; the last one adds all sums.
 //===----------------------------------------------------------------------===//
-#include "codegen/Cuda/TiledProduct.h"
+#include "codegen/Cuda/TiledContraction.h"
 
 #include "codegen/Cuda/ColumnStore.h"
 #include "codegen/Cuda/IR/CudaDialect.h"
 #include "codegen/Cuda/TileLoader.h"
-#include "codegen/Cuda/WarpProduct.h"
+#include "codegen/Cuda/WarpMma.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 #include "top_dialect/IR/Constants.h"
@@ -41,33 +41,33 @@ static int64_t depthOf(device::MatMulOp op) {
   return a.getDimSize(a.getRank() - (op.getTransA() ? 2 : 1));
 }
 
-TiledProduct TiledProduct::of(Operation *op) {
-  TiledProduct product;
+TiledContraction TiledContraction::of(Operation *op) {
+  TiledContraction contraction;
   int64_t bytes = device::elementBytes(typeOf(op->getOperand(0)).getElementType());
   if (auto conv = dyn_cast<device::ConvOp>(op)) {
     RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
     int64_t taps = ShapedType::getNumElements(conv.getWeightShape().drop_front(2)), channels = x.getDimSize(1);
     auto groups = int64_t(conv.getGroups());
     channels = device::isBlocked(x) ? channelRun(conv) : channels / groups;
-    product.batch = groups;
-    product.columns = product.columnsWritten = y.getDimSize(1) / groups;
-    product.rows = y.getNumElements() / y.getDimSize(1);
-    product.kBytes = taps * channels * bytes;
+    contraction.batch = groups;
+    contraction.columns = contraction.columnsWritten = y.getDimSize(1) / groups;
+    contraction.rows = y.getNumElements() / y.getDimSize(1);
+    contraction.kBytes = taps * channels * bytes;
     if (device::BlockedAttr layout = device::getBlockedLayout(y)) {
-      product.columnsWritten +=
+      contraction.columnsWritten +=
           llvm::alignTo(y.getDimSize(1), layout.getBlock()) - y.getDimSize(1); // of the last group
     }
   } else {
     auto matmul = cast<device::MatMulOp>(op);
     ArrayRef<int64_t> y = typeOf(matmul.getY()).getShape();
     bool joins = joinsBatch(matmul);
-    product.columns = product.columnsWritten = y.back();
-    product.rows = joins ? ShapedType::getNumElements(y.drop_back()) : y[y.size() - 2];
-    product.batch = joins ? 1 : ShapedType::getNumElements(y.drop_back(2));
-    product.kBytes = depthOf(matmul) * bytes;
+    contraction.columns = contraction.columnsWritten = y.back();
+    contraction.rows = joins ? ShapedType::getNumElements(y.drop_back()) : y[y.size() - 2];
+    contraction.batch = joins ? 1 : ShapedType::getNumElements(y.drop_back(2));
+    contraction.kBytes = depthOf(matmul) * bytes;
   }
-  product.kBytes = llvm::alignTo(product.kBytes, kChunk);
-  return product;
+  contraction.kBytes = llvm::alignTo(contraction.kBytes, kChunk);
+  return contraction;
 }
 
 //===----------------------------------------------------------------------===//
@@ -113,11 +113,12 @@ int64_t elementBytesOf(Operation *op, unsigned operand) {
   return device::elementBytes(typeOf(op->getOperand(operand)).getElementType());
 }
 
-std::unique_ptr<OperandWalk> walkOfB(Operation *op, const TiledProduct &product) {
+std::unique_ptr<OperandWalk> walkOfB(Operation *op, const TiledContraction &contraction) {
   if (packingOf(op)) { // rows as long as K; a unit is widened to a chunk
-    int64_t chunks = product.kBytes / kChunk, unit = kChunk * elementBytesOf(op, 1) / elementBytesOf(op, 0);
-    std::pair<int64_t, int64_t> groups(product.batch, isa<device::ConvOp>(op) ? product.columns * chunks * unit : 0);
-    return std::make_unique<MatrixWalk>(unit, product.columns, chunks, chunks * unit, unit, groups);
+    int64_t chunks = contraction.kBytes / kChunk, unit = kChunk * elementBytesOf(op, 1) / elementBytesOf(op, 0);
+    std::pair<int64_t, int64_t> groups(contraction.batch,
+                                       isa<device::ConvOp>(op) ? contraction.columns * chunks * unit : 0);
+    return std::make_unique<MatrixWalk>(unit, contraction.columns, chunks, chunks * unit, unit, groups);
   }
   auto matmul = cast<device::MatMulOp>(op);
   return matrixWalk(matmul, matmul.getB(), matmul.getTransB(), false);
@@ -127,20 +128,20 @@ std::unique_ptr<OperandWalk> walkOfB(Operation *op, const TiledProduct &product)
 // The kernel
 //===----------------------------------------------------------------------===//
 
-class ProductEmitter {
+class ContractionEmitter {
 public:
-  ProductEmitter(kernels::KernelBuilder &kb, TileAttr tile)
-      : kb(kb), op(kb.op()), tile(tile), product(TiledProduct::of(op)), b(kb, unsigned(tile.threads())),
+  ContractionEmitter(kernels::KernelBuilder &kb, TileAttr tile)
+      : kb(kb), op(kb.op()), tile(tile), contraction(TiledContraction::of(op)), b(kb, unsigned(tile.threads())),
         tileA{tile.getRows(), tile.getKBytes()}, tileB{tile.getColumns(), tile.getKBytes()},
-        elementA(kb.operandType(0).getElementType()), elementB(kb.operandType(1).getElementType()), warp(tile, product),
-        columns(b) {
+        elementA(kb.operandType(0).getElementType()), elementB(kb.operandType(1).getElementType()),
+        warp(tile, contraction), columns(b) {
     sumType = kernels::registerType(cast<device::EpilogueInterface>(*op).getAccumulatorType());
   }
 
   void emit() {
-    int64_t rowTiles = llvm::divideCeil(product.rows, tile.getRows());
-    columnTiles = llvm::divideCeil(product.columnsWritten, tile.getColumns());
-    tiles = product.batch * rowTiles * columnTiles;
+    int64_t rowTiles = llvm::divideCeil(contraction.rows, tile.getRows());
+    columnTiles = llvm::divideCeil(contraction.columnsWritten, tile.getColumns());
+    tiles = contraction.batch * rowTiles * columnTiles;
     kb.setBlocks(tiles * tile.getSplitK(), b.threads);
     shared = b.sharedMemory(tile.sharedBytes());
     part = b.rem(b.tile(), tile.getSplitK());
@@ -150,8 +151,8 @@ public:
     rest = b.div(rest, columnTiles);
     firstRow = b.mul(b.rem(rest, rowTiles), tile.getRows());
     batch = b.div(rest, rowTiles);
-    if (isa<device::ConvOp>(op) && product.batch > 1) {
-      columns.setGroup(batch, product.batch);
+    if (isa<device::ConvOp>(op) && contraction.batch > 1) {
+      columns.setGroup(batch, contraction.batch);
     }
     at = WarpPlace(b, tile);
     bool splits = tile.getSplitK() > 1;
@@ -167,8 +168,8 @@ private:
   struct Loaders;
   SmallVector<Value> sumSteps();
   Value stepsOfBlock(int64_t count);
-  SmallVector<Value> addTail(WarpProduct &multiplier, Value stage, ArrayRef<Value> sums);
-  SmallVector<Value> multiplyStep(WarpProduct &multiplier, Value stage, ValueRange sums, int64_t bytes);
+  SmallVector<Value> addTail(WarpMma &multiplier, Value stage, ArrayRef<Value> sums);
+  SmallVector<Value> multiplyStep(WarpMma &multiplier, Value stage, ValueRange sums, int64_t bytes);
   Value hasResults();
   void joinWarps(ArrayRef<Value> sums, function_ref<void(ArrayRef<Value>)> finish);
   Value partAddress(Value block, int64_t group);
@@ -186,7 +187,7 @@ private:
   kernels::KernelBuilder &kb;
   Operation *op;
   TileAttr tile;
-  TiledProduct product;
+  TiledContraction contraction;
   BlockBuilder b;
   SharedTile tileA, tileB;
   Type elementA, elementB, sumType;
@@ -199,8 +200,8 @@ private:
 };
 
 /// The loaders of both operands.
-struct ProductEmitter::Loaders {
-  explicit Loaders(ProductEmitter &own);
+struct ContractionEmitter::Loaders {
+  explicit Loaders(ContractionEmitter &own);
 
   /// Starts to load step |step| (i32) to the stage that is |stage| bytes from the first one. Returns the fetched values
   /// for finish().
@@ -230,17 +231,17 @@ private:
   Value rightOf(Value stage) { return own.b.at(own.shared, own.b.add(stage, own.tileA.bytes())); }
   WideningLoader::Scales scales();
 
-  ProductEmitter &own;
+  ContractionEmitter &own;
   TileLoader left;
   std::unique_ptr<TileLoader> plain;
   std::unique_ptr<WideningLoader> widening;
 };
 
-ProductEmitter::Loaders::Loaders(ProductEmitter &own)
+ContractionEmitter::Loaders::Loaders(ContractionEmitter &own)
     : own(own), left(own.b, own.tileA, walkOfA(own.b, own.op, own.batch), own.elementA, own.kb.operand(0),
                      isa<device::ConvOp>(own.op) ? cast<device::ConvOp>(own.op).getPadValue() : 0) {
   left.begin(own.batch, own.firstRow, nullptr);
-  auto walk = walkOfB(own.op, own.product);
+  auto walk = walkOfB(own.op, own.contraction);
   TileLoader *right = nullptr;
   if (widensWeights(own.op)) {
     widening =
@@ -253,7 +254,7 @@ ProductEmitter::Loaders::Loaders(ProductEmitter &own)
   right->begin(own.batch, own.firstColumn, [&](Value row) { return own.warp.columnAt(own.b, row); });
 }
 
-WideningLoader::Scales ProductEmitter::Loaders::scales() {
+WideningLoader::Scales ContractionEmitter::Loaders::scales() {
   auto conv = dyn_cast<device::ConvOp>(own.op);
   auto matmul = dyn_cast<device::MatMulOp>(own.op);
   if (conv ? !conv.getScales() : !matmul.getScales()) {
@@ -262,15 +263,15 @@ WideningLoader::Scales ProductEmitter::Loaders::scales() {
   Value base = own.kb.operand(own.op->getNumOperands() - 1);
   int64_t group = std::max<int64_t>(1, conv ? conv.getWeightGroup() : matmul.getWeightGroup());
   int64_t elements = conv ? conv.getWeightShape()[1] : depthOf(matmul);
-  // The channels of a kernel position are padded, see TiledProduct::of().
+  // The channels of a kernel position are padded, see TiledContraction::of().
   bool isOne = group >= elements;
   int64_t period = llvm::alignTo(elements, kChunk / elementBytesOf(own.op, 0));
-  return {base, isOne ? period : group, period, own.product.columns};
+  return {base, isOne ? period : group, period, own.contraction.columns};
 }
 
 /// Returns how many of the tile's |count| steps along K this block computes (i32).
-Value ProductEmitter::stepsOfBlock(int64_t count) {
-  int64_t steps = tile.stepsOf(product.kBytes);
+Value ContractionEmitter::stepsOfBlock(int64_t count) {
+  int64_t steps = tile.stepsOf(contraction.kBytes);
   if (tile.getSplitK() == 1 || count == steps * tile.getSplitK()) {
     return b.constant(std::min(count, steps));
   }
@@ -279,12 +280,12 @@ Value ProductEmitter::stepsOfBlock(int64_t count) {
 }
 
 /// Emits the loop over K and returns the sums.
-SmallVector<Value> ProductEmitter::sumSteps() {
+SmallVector<Value> ContractionEmitter::sumSteps() {
   Loaders loaders(*this);
-  auto multiplier = WarpProduct::create(b, tile, warp, at, tileA, tileB, elementA, elementB);
-  const int64_t steps = tile.stepsOf(product.kBytes), ahead = tile.getStages() - 1;
+  auto multiplier = WarpMma::create(b, tile, warp, at, tileA, tileB, elementA, elementB);
+  const int64_t steps = tile.stepsOf(contraction.kBytes), ahead = tile.getStages() - 1;
   // The last step of K may have fewer bytes.
-  const int64_t whole = product.kBytes / tile.getKBytes(), tail = product.kBytes % tile.getKBytes();
+  const int64_t whole = contraction.kBytes / tile.getKBytes(), tail = contraction.kBytes % tile.getKBytes();
   Value firstStep = b.mul(part, steps);
   Value ownSteps = stepsOfBlock(whole + (tail ? 1 : 0));
   auto isThere = [&](Value step) -> Value {
@@ -336,19 +337,19 @@ SmallVector<Value> ProductEmitter::sumSteps() {
 }
 
 /// Adds the step of fewer bytes at the end of K to |sums|. The block that computes this step finds it at |stage|.
-SmallVector<Value> ProductEmitter::addTail(WarpProduct &multiplier, Value stage, ArrayRef<Value> sums) {
-  int64_t step = product.kBytes / tile.getKBytes(), bytes = product.kBytes % tile.getKBytes();
+SmallVector<Value> ContractionEmitter::addTail(WarpMma &multiplier, Value stage, ArrayRef<Value> sums) {
+  int64_t step = contraction.kBytes / tile.getKBytes(), bytes = contraction.kBytes % tile.getKBytes();
   auto add = [&] {
     b.waitForCopies(tile.getStages() - 2);
     b.barrier();
     return multiplyStep(multiplier, stage, sums, bytes);
   };
-  Value isOwn = b.equal(part, step / tile.stepsOf(product.kBytes));
+  Value isOwn = b.equal(part, step / tile.stepsOf(contraction.kBytes));
   return tile.getSplitK() == 1 ? add() : kb.ifElseAll(isOwn, add, sums);
 }
 
 /// Returns a condition that is true if this warp computes any element of the result, or null if every warp does.
-Value ProductEmitter::hasResults() {
+Value ContractionEmitter::hasResults() {
   Value has;
   auto check = [&](int64_t size, int64_t tileSize, int64_t warps, Value first, Value own) {
     int64_t warpSize = tileSize / warps, last = size % tileSize;
@@ -356,13 +357,13 @@ Value ProductEmitter::hasResults() {
       has = b.both(has, b.less(b.add(first, b.mul(own, warpSize)), size));
     }
   };
-  check(product.rows, tile.getRows(), tile.getWarpRows(), firstRow, at.row);
-  check(product.columns, tile.getColumns(), tile.getWarpColumns(), firstColumn, at.column);
+  check(contraction.rows, tile.getRows(), tile.getWarpRows(), firstRow, at.row);
+  check(contraction.columns, tile.getColumns(), tile.getWarpColumns(), firstColumn, at.column);
   return has;
 }
 
 /// Adds a stage with |bytes| of K to |sums|.
-SmallVector<Value> ProductEmitter::multiplyStep(WarpProduct &multiplier, Value stage, ValueRange sums, int64_t bytes) {
+SmallVector<Value> ContractionEmitter::multiplyStep(WarpMma &multiplier, Value stage, ValueRange sums, int64_t bytes) {
   auto multiply = [&] { return multiplier.multiply(b.at(shared, stage), sums, bytes); };
   Value has = hasResults();
   return has ? kb.ifElseAll(has, multiply, sums) : multiply();
@@ -370,7 +371,7 @@ SmallVector<Value> ProductEmitter::multiplyStep(WarpProduct &multiplier, Value s
 
 /// Adds the sums of the warps along K, in the order of K, to those of the first one, which calls |finish| with the
 /// total.
-void ProductEmitter::joinWarps(ArrayRef<Value> sums, function_ref<void(ArrayRef<Value>)> finish) {
+void ContractionEmitter::joinWarps(ArrayRef<Value> sums, function_ref<void(ArrayRef<Value>)> finish) {
   constexpr int64_t kSumBytes = 4;
   int64_t threads = summingThreads(), part = warp.sumCount() * threads * kSumBytes;
   Value thread = b.rem(b.thread(), threads);
@@ -402,7 +403,7 @@ void ProductEmitter::joinWarps(ArrayRef<Value> sums, function_ref<void(ArrayRef<
 
 /// Returns the address of this thread's sums 4 |group| to 4 |group| + 3 of a block; neighbouring threads are
 /// contiguous.
-Value ProductEmitter::partAddress(Value block, int64_t group) {
+Value ContractionEmitter::partAddress(Value block, int64_t group) {
   constexpr int64_t kGroupBytes = 16;
   Value thread = b.rem(b.thread(), summingThreads());
   Value within = b.mul(b.add(thread, group * summingThreads()), kGroupBytes);
@@ -411,7 +412,7 @@ Value ProductEmitter::partAddress(Value block, int64_t group) {
   return kb.element(kb.b.getI8Type(), kb.scratch(), offset);
 }
 
-void ProductEmitter::leaveSums(ArrayRef<Value> sums) {
+void ContractionEmitter::leaveSums(ArrayRef<Value> sums) {
   kb.setScratchBytes(tile.partBytes());
   auto type = VectorType::get({4}, sumType);
   for (int64_t group = 0; group < warp.sumCount() / 4; ++group) {
@@ -425,7 +426,7 @@ void ProductEmitter::leaveSums(ArrayRef<Value> sums) {
 
 /// In the last block of a tile to arrive, adds the sums of all blocks. The order is that of K whichever block is last,
 /// so that every run computes the same floats.
-void ProductEmitter::joinBlocks() {
+void ContractionEmitter::joinBlocks() {
   Value counter = kb.element(kb.b.getI32Type(), kb.counters(tiles), b.toIndex(number));
   Value isLast = b.arriveLast(counter, tile.getSplitK());
   if (tile.getWarpK() > 1) {
@@ -457,7 +458,7 @@ void ProductEmitter::joinBlocks() {
 // Results
 //===----------------------------------------------------------------------===//
 
-void ProductEmitter::storeSums(ArrayRef<Value> sums) {
+void ContractionEmitter::storeSums(ArrayRef<Value> sums) {
   Value first = b.add(b.add(firstRow, b.mul(at.row, warp.fragmentsM * kFragmentRows)), b.div(at.lane, 4));
   for (int64_t m = 0; m < warp.usedM; ++m) {
     for (int64_t half = 0; half < 2; ++half) {
@@ -465,20 +466,20 @@ void ProductEmitter::storeSums(ArrayRef<Value> sums) {
       auto store = [&] {
         storeRow(row, [&](int64_t n, int64_t i) { return sums[warp.sumIndex(m, n, 2 * half + i)]; });
       };
-      product.rows % tile.getRows() ? kb.ifThen(b.less(row, product.rows), store) : store();
+      contraction.rows % tile.getRows() ? kb.ifThen(b.less(row, contraction.rows), store) : store();
     }
   }
 }
 
 /// Returns the result's indices of |row|, with 0 for the column.
-SmallVector<Value> ProductEmitter::indicesOf(Value row) {
+SmallVector<Value> ContractionEmitter::indicesOf(Value row) {
   ArrayRef<int64_t> shape = kb.resultType().getShape();
   SmallVector<Value> indices(shape.size(), kb.constant(0));
   bool isConv = isa<device::ConvOp>(op);
   size_t column = isConv ? 1 : shape.size() - 1;
   // If the batch dims are not folded into the rows of the matmul, they are the outer dims of the result, indexed by
   // `batch`.
-  size_t outerDims = isConv || product.rows != shape[shape.size() - 2] ? 0 : shape.size() - 2;
+  size_t outerDims = isConv || contraction.rows != shape[shape.size() - 2] ? 0 : shape.size() - 2;
   Value rest = row;
   for (size_t dim = shape.size(); dim-- > outerDims;) {
     if (dim != column) {
@@ -494,7 +495,7 @@ SmallVector<Value> ProductEmitter::indicesOf(Value row) {
   return indices;
 }
 
-void ProductEmitter::storeRow(Value row, function_ref<Value(int64_t, int64_t)> sum) {
+void ContractionEmitter::storeRow(Value row, function_ref<Value(int64_t, int64_t)> sum) {
   SmallVector<Value> indices = indicesOf(row);
   Value warpColumn = b.add(firstColumn, b.mul(at.column, warp.fragmentsN * kFragmentColumns));
   for (const WarpTile::Group &group : warp.groups) {
@@ -514,6 +515,6 @@ void ProductEmitter::storeRow(Value row, function_ref<Value(int64_t, int64_t)> s
 
 } // namespace
 
-void emitTiledProduct(kernels::KernelBuilder &kb) { ProductEmitter(kb, tileOf(kb.op())).emit(); }
+void emitTiledContraction(kernels::KernelBuilder &kb) { ContractionEmitter(kb, tileOf(kb.op())).emit(); }
 
 } // namespace tessera::cuda
