@@ -28,15 +28,15 @@ struct AttentionScales {
 int64_t blocksOf(const AttentionSizes &sizes, const Chip &chip);
 /// Returns the fastest mapping among `queries`, `matrix` and `blocks`. `batches`, for few queries, is chosen by the
 /// caller.
-AttentionWay chooseWay(const AttentionSizes &sizes, int64_t blocks, const Chip &chip);
+AttentionMapping chooseMapping(const AttentionSizes &sizes, int64_t blocks, const Chip &chip);
 
 /// Builds the tiles of one attention.
 class AttentionTiles {
 public:
-  AttentionTiles(const AttentionSizes &sizes, AttentionWay way, uint32_t blocks, Tiler &tiler,
+  AttentionTiles(const AttentionSizes &sizes, AttentionMapping way, uint32_t blocks, Tiler &tiler,
                  const AttentionScales &scales)
-      : sizes(sizes), byMatrix(way == AttentionWay::matrix), byBatch(way == AttentionWay::batches),
-        blocks(way == AttentionWay::blocks ? blocks : 0), scales(scales), stream(tiler.stream), chip(stream.chip),
+      : sizes(sizes), byMatrix(way == AttentionMapping::matrix), byBatch(way == AttentionMapping::batches),
+        blocks(way == AttentionMapping::blocks ? blocks : 0), scales(scales), stream(tiler.stream), chip(stream.chip),
         budget(tiler.budget), overlaps(tiler.overlaps) {
     scaled = {{bmodel::npu::Op::constant, 4, 0, 0, llvm::bit_cast<uint32_t>(scales.scores)},
               {bmodel::npu::Op::mul, 4, 0, 4, 0}};
@@ -98,7 +98,7 @@ private:
   bool byMatrix, byBatch;
   uint32_t blocks; ///< blocks per batch; 0 with other mappings
   AttentionScales scales;
-  Stream &stream;
+  CommandStream &stream;
   const Chip &chip;
   uint64_t budget;
   bool overlaps;

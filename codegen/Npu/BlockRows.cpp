@@ -105,7 +105,7 @@ double cyclesOf(device::ConvOp conv, const BlockedRows &form, bool isOutside, co
   contraction.window.padding[0] = int16_t(form.pads[0]), contraction.window.padding[1] = int16_t(conv.getPads()[1]);
   // All weights are loaded from off-chip memory, including zeros.
   double weights = double(y.getDimSize(1) * form.out * channels * form.kernel * w.getDimSize(3));
-  return planFold(contraction, chip).cycles + chip.matrixFill + chip.issueCycles + weights / chip.ddrBytesPerCycle();
+  return planIm2col(contraction, chip).cycles + chip.matrixFill + chip.issueCycles + weights / chip.ddrBytesPerCycle();
 }
 
 /// Finds the fastest block sizes for the results of a chain, by dynamic programming over its convolutions.

@@ -16,7 +16,7 @@ using namespace mlir;
 static void chooseFormsOf(ArrayRef<Operation *> ops, func::FuncOp function, const Chip &chip,
                           std::optional<bool> fusesInputs) {
   Constants constants;
-  Stream scratch(chip, constants);
+  CommandStream scratch(chip, constants);
   Tiler tiler(scratch);
   tiler.surveys = true;
   ValuePlan plan(function, chip);
@@ -27,7 +27,7 @@ static void chooseFormsOf(ArrayRef<Operation *> ops, func::FuncOp function, cons
   for (Operation *op : ops) {
     op->removeAttr(NpuDialect::kTapsAttr);
     op->removeAttr(NpuDialect::kAttentionAttr);
-    op->removeAttr(NpuDialect::kRowLanesAttr);
+    op->removeAttr(NpuDialect::kRowsOnLanesAttr);
     if (auto conv = dyn_cast<device::ConvOp>(op); conv && fusion::fusedInputMapOf(conv)) {
       fusion::fusedInputMapOf(conv)->removeAttr(NpuDialect::kFusedAttr);
     }

@@ -12,7 +12,7 @@
 namespace tessera::npu {
 
 /// The stage at which kernel rows become input channels (im2col), if at all.
-enum class FoldRows : uint8_t {
+enum class Im2colRows : uint8_t {
   none,
   outside, ///< while x is loaded from off-chip memory
   inside   ///< by moves within local memory
@@ -28,17 +28,17 @@ struct Depth {
 };
 
 /// Kernel taps that become input channels.
-struct Fold {
-  FoldRows rows = FoldRows::none;
+struct Im2col {
+  Im2colRows rows = Im2colRows::none;
   uint32_t columns = 1; ///< number of neighbouring kernel columns that become channels as well, ordered by columns,
                         ///< then rows
 
-  explicit operator bool() const { return rows != FoldRows::none; }
+  explicit operator bool() const { return rows != Im2colRows::none; }
 };
 
 /// A form of a contraction with its estimated cycles, including moves that the matrix unit waits for.
-struct FoldPlan {
-  Fold fold;
+struct Im2colPlan {
+  Im2col im2col;
   double cycles;
 };
 
@@ -62,7 +62,7 @@ struct Contraction {
   uint32_t groups = 1;
   unsigned outputsDim = 1;   ///< dim of the outputs in y and in operands of the epilogue; 3 if rows are spread over the
                              ///< lanes
-  Fold fold;                 ///< if set, |weights| has the remaining columns as taps, and all folded taps as channels
+  Im2col im2col;             ///< if set, |weights| has the remaining columns as taps, and all folded taps as channels
   std::vector<int32_t> bias; ///< one per output, or none; for float sums the bits of f32
 
   // How sums become results: either by the output stage ...
@@ -88,7 +88,7 @@ using PlaceExtra = llvm::function_ref<llvm::Expected<TileView>(mlir::Value)>;
 
 /// Sets how sums become results of type |result|. The error names the part of the epilogue that is not supported.
 llvm::Error setEpilogue(Contraction &contraction, mlir::Region &epilogue, mlir::ValueRange extras, mlir::Type result,
-                        const Stream &stream, PlaceExtra placeExtra);
+                        const CommandStream &stream, PlaceExtra placeExtra);
 
 /// Checks that the matrix unit supports these operand types.
 llvm::Error checkContraction(mlir::Value x, mlir::Value w, const Chip &chip);
@@ -116,20 +116,20 @@ std::vector<char> orderWeights(std::vector<char> bytes, size_t outputs, size_t c
 llvm::Error appendContraction(Contraction &contraction, Tiler &tiler);
 
 /// Weighs the gain of taps as channels against the time to lay out x accordingly.
-FoldPlan planFold(const Contraction &contraction, const Chip &chip);
+Im2colPlan planIm2col(const Contraction &contraction, const Chip &chip);
 /// Returns the plans for x in off-chip memory and for x in local memory.
 TapsAttr chooseTaps(const Contraction &contraction, mlir::MLIRContext *context, const Chip &chip);
 /// Returns the plan that applies to the location of x. Fails if it is not possible.
-llvm::Expected<Fold> foldOf(TapsAttr taps, const Contraction &contraction);
+llvm::Expected<Im2col> im2colOf(TapsAttr taps, const Contraction &contraction);
 /// Returns |window| after folding kernel columns into channels: the remaining columns are further apart.
-bmodel::npu::Window windowOfFold(bmodel::npu::Window window, Fold fold);
+bmodel::npu::Window windowOfIm2col(bmodel::npu::Window window, Im2col im2col);
 /// Loads x of a tile with its taps as channels. The result has one row for each row of the tile.
-TileView loadFolded(const Contraction &contraction, const Shape &begin, const Shape &size, Stream &stream,
+TileView loadIm2col(const Contraction &contraction, const Shape &begin, const Shape &size, CommandStream &stream,
                     LocalBudget &localBudget, Tile &tile);
 
 /// Buffer in which taps are laid out as channels. The first |block| channels are the kernel rows, the others kernel
 /// columns.
-struct FoldedPlace {
+struct Im2colBuffer {
   TileView made;
   uint32_t block, left, seenColumns; ///< seenColumns: columns of x in the buffer, with |left| columns before them
 };
@@ -157,10 +157,10 @@ bool canMapInput(const Contraction &contraction, const Chip &chip);
 /// Returns the number of rows that the buffer of a mapped x needs beyond the rows of a tile.
 uint32_t mappedShifts(const Contraction &contraction);
 /// Computes x of a tile as product.mapped says, and lays out the kernel rows as channels.
-void loadMapped(const Contraction &contraction, const FoldedPlace &place, const Shape &begin, const Shape &size,
-                Stream &stream, LocalBudget &localBudget, Tile &tile);
+void loadMapped(const Contraction &contraction, const Im2colBuffer &place, const Shape &begin, const Shape &size,
+                CommandStream &stream, LocalBudget &localBudget, Tile &tile);
 /// Returns the cycles of the matrix unit if taps are folded like this.
-double multiplyCycles(const Contraction &contraction, Fold fold, const Chip &chip);
+double multiplyCycles(const Contraction &contraction, Im2col im2col, const Chip &chip);
 /// Estimated cycles of the DMA and the vector unit for loading and mapping |rows| rows of the result, with the number
 /// of bands that is best beside |multiply| cycles of the matrix unit.
 struct MappedCycles {
@@ -170,7 +170,7 @@ struct MappedCycles {
 MappedCycles planBands(const Contraction &contraction, uint32_t rows, double multiply, const Chip &chip);
 /// Returns true if taps become channels also if the map stays in front of the contraction, so that the weights are the
 /// same in both cases.
-bool foldsUnmapped(const Contraction &contraction, const Chip &chip);
+bool usesIm2colUnmapped(const Contraction &contraction, const Chip &chip);
 /// Returns true if mapping x while loading takes less time than a separate map, judging by this contraction alone.
 bool paysToMap(const Contraction &contraction, const Chip &chip);
 

@@ -54,7 +54,7 @@ llvm::Expected<std::vector<int32_t>> perOutput(ValueRange extras, int index, con
 
 /// Returns true if the output stage computes the whole epilogue, and sets the stage.
 llvm::Expected<bool> useStage(Contraction &contraction, mlir::Region &epilogue, ValueRange extras, mlir::Type result,
-                              const Stream &stream, PlaceExtra placeExtra) {
+                              const CommandStream &stream, PlaceExtra placeExtra) {
   if (epilogue.empty()) {
     bool keeps = contraction.sumsFloats() ? result.isF32() : result.isInteger(32);
     contraction.stage = contraction.sumsFloats() ? Output() : Output{.flags = Output::raw};
@@ -108,7 +108,7 @@ template llvm::Expected<std::vector<char>> constantValues(Value, const char *);
 template llvm::Expected<std::vector<int32_t>> constantValues(Value, const char *);
 
 llvm::Error setEpilogue(Contraction &contraction, mlir::Region &epilogue, ValueRange extras, mlir::Type result,
-                        const Stream &stream, PlaceExtra placeExtra) {
+                        const CommandStream &stream, PlaceExtra placeExtra) {
   llvm::Expected<bool> byStage = useStage(contraction, epilogue, extras, result, stream, placeExtra);
   if (!byStage || *byStage) {
     return byStage.takeError();

@@ -123,7 +123,7 @@ private:
   /// Returns the part of x that the tile sees, in local memory.
   TileView loadX(const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
     uint32_t outputs = size.dims[1], firstOutput = begin.dims[1];
-    bool hasPlanes = !contraction.depth.isPlain(), fusedOps = bool(contraction.fold);
+    bool hasPlanes = !contraction.depth.isPlain(), fusedOps = bool(contraction.im2col);
     TileView x = contraction.x;
     if (!hasPlanes) {
       Rows rows = rowsOf(contraction.window, contraction.x.dim(2), begin.dims[2], size.dims[2]);
@@ -137,7 +137,7 @@ private:
     }
     auto loadTo = [&](LocalBudget &from) {
       return hasPlanes                   ? loadPlanes(contraction, x, begin, size, chip, from, tile)
-             : fusedOps                  ? loadFolded(contraction, begin, size, stream, from, tile)
+             : fusedOps                  ? loadIm2col(contraction, begin, size, stream, from, tile)
              : contraction.isDepthwise() ? load(x, from, tile)
                                          : loadAnyLane(x, from, tile);
     };
@@ -169,11 +169,11 @@ private:
       window = windowOfPlanes(contraction);
       window.padding[0] = contraction.isDepthwise() ? int16_t(0) : padding;
     }
-    if (contraction.fold) {
+    if (contraction.im2col) {
       window.kernel[0] = window.step[0] = window.dilation[0] = 1, window.padding[0] = 0;
     }
-    if (contraction.fold.columns > 1) {
-      window = windowOfFold(window, contraction.fold);
+    if (contraction.im2col.columns > 1) {
+      window = windowOfIm2col(window, contraction.im2col);
     }
     return window;
   }
@@ -246,7 +246,7 @@ private:
 
   Contraction &contraction;
   Tiler &tiler;
-  Stream &stream;
+  CommandStream &stream;
   const Chip &chip;
   TileView record;                    ///< records of all outputs, among the constants
   uint32_t parametersAt = 0;          ///< offset of the parameters in a record

@@ -3,8 +3,8 @@
 #ifndef TESSERA_CODEGEN_NPU_DIRECTSTORE_H
 #define TESSERA_CODEGEN_NPU_DIRECTSTORE_H
 
+#include "codegen/Npu/CommandStream.h"
 #include "codegen/Npu/LoopNest.h"
-#include "codegen/Npu/Stream.h"
 #include <optional>
 
 namespace tessera::npu {

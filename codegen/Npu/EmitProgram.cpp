@@ -12,7 +12,7 @@ namespace hw = bmodel::npu;
 
 LogicalResult survey(func::FuncOp function, Constants &constants, const Chip &chip, ValuePlan &plan, bool mayBeResident,
                      Observe observe, std::vector<Refusal> &refusals) {
-  Stream scratch(chip, constants);
+  CommandStream scratch(chip, constants);
   FunctionEmission emitter(function, scratch, plan, nullptr);
   observe(emitter);
   if (failed(emitter.run())) {
@@ -46,7 +46,7 @@ static void take(MemoryPlan &memory, const Overlap &overlap, Assembly &assembly)
   }
 }
 
-Assembly assemble(Stream &stream, uint32_t inputs, unsigned effort) {
+Assembly assemble(CommandStream &stream, uint32_t inputs, unsigned effort) {
   stream.findIndependentStages();
   Overlap overlap{.prefetch = effort > 0};
   std::optional<MemoryPlan> memory;
@@ -77,7 +77,7 @@ Assembly assemble(Stream &stream, uint32_t inputs, unsigned effort) {
   return made;
 }
 
-Refusal refusalOf(ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const Stream &stream) {
+Refusal refusalOf(ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const CommandStream &stream) {
   const ValuePlan::OpUses *worst = nullptr;
   for (const MemoryPlan::Misfit &each : misfits) {
     for (uint32_t op = stream.stages[each.first].layer; op <= stream.stages[each.last].layer; ++op) {
@@ -104,7 +104,7 @@ FailureOr<ScheduledStream> streamOfSchedule(func::FuncOp function, const Chip &c
   }
   placeOutside(plan, groups);
   ScheduledStream made;
-  made.stream = std::make_unique<Stream>(chip, constants);
+  made.stream = std::make_unique<CommandStream>(chip, constants);
   FunctionEmission emitter(function, *made.stream, plan, &groups);
   if (failed(emitter.run())) {
     refusals = std::move(emitter.refusals);
@@ -120,7 +120,7 @@ FailureOr<ScheduledStream> streamOfSchedule(func::FuncOp function, const Chip &c
   return made;
 }
 
-LogicalResult finishStream(func::FuncOp function, const Stream &stream, const Overlap &overlap,
+LogicalResult finishStream(func::FuncOp function, const CommandStream &stream, const Overlap &overlap,
                            ArrayRef<hw::Descriptor> assembled, const codegen::IrObserver &observer) {
   ProgramFrame frame{function.getName().str(), function.getNumArguments(), function.getNumResults(), overlap};
   OwningOpRef<ModuleOp> module = buildProgram(function.getContext(), stream, frame);

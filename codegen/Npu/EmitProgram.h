@@ -33,14 +33,14 @@ struct Assembly {
 /// Allocates local memory and orders the commands of a stream. |inputs|: arguments of the function. |effort|:
 /// NpuOptions::opt; from 1 on loads are prefetched, from 2 on several kinds of overlap are tried and the fastest is
 /// taken.
-Assembly assemble(Stream &stream, uint32_t inputs, unsigned effort);
+Assembly assemble(CommandStream &stream, uint32_t inputs, unsigned effort);
 
 /// Returns a refusal for the op that needs most local memory among those whose tiles have no addresses.
-Refusal refusalOf(llvm::ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const Stream &stream);
+Refusal refusalOf(llvm::ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const CommandStream &stream);
 
 /// The stream that the schedule on the ops produces, before it becomes a program.
 struct ScheduledStream {
-  std::unique_ptr<Stream> stream;
+  std::unique_ptr<CommandStream> stream;
   Assembly assembly;
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
   LayerSchedule layerSchedule;
@@ -51,7 +51,7 @@ mlir::FailureOr<ScheduledStream> streamOfSchedule(mlir::func::FuncOp function, c
 
 /// Runs the program passes on an assembled stream. |observer|: NpuOptions::observeIr. Emits an error at the function if
 /// the commands differ from |assembled|, for which the schedule was chosen.
-mlir::LogicalResult finishStream(mlir::func::FuncOp function, const Stream &stream, const Overlap &overlap,
+mlir::LogicalResult finishStream(mlir::func::FuncOp function, const CommandStream &stream, const Overlap &overlap,
                                  llvm::ArrayRef<bmodel::npu::Descriptor> assembled,
                                  const codegen::IrObserver &observer);
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel/sha256.h"
 #include "codegen/Npu/ChipPass.h"
+#include "codegen/Npu/CommandStream.h"
 #include "codegen/Npu/Npu.h"
-#include "codegen/Npu/Stream.h"
 
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/ADT/StringExtras.h"

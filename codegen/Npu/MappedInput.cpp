@@ -29,8 +29,8 @@ Descriptor copyOf(const TileView &to, const TileView &from) {
 
 class MappedLoader {
 public:
-  MappedLoader(const Contraction &contraction, const FoldedPlace &place, const Shape &begin, const Shape &size,
-               Stream &stream, Tile &tile)
+  MappedLoader(const Contraction &contraction, const Im2colBuffer &place, const Shape &begin, const Shape &size,
+               CommandStream &stream, Tile &tile)
       : contraction(contraction), place(place), begin(begin), stream(stream), chip(stream.chip), tile(tile),
         from(slice(contraction.mapped->from, 0, begin.dims[0], size.dims[0], chip)), channels(contraction.x.dim(1)),
         phases(phasesOf(contraction.window)), rows(place.made.dim(2)) {
@@ -128,9 +128,9 @@ private:
   }
 
   const Contraction &contraction;
-  const FoldedPlace &place;
+  const Im2colBuffer &place;
   const Shape &begin;
-  Stream &stream;
+  CommandStream &stream;
   const Chip &chip;
   Tile &tile;
   TileView from, loaded, mapped;
@@ -177,9 +177,9 @@ MappedCycles planBands(const Contraction &contraction, uint32_t resultRows, doub
   return best;
 }
 
-void loadMapped(const Contraction &contraction, const FoldedPlace &place, const Shape &begin, const Shape &size,
-                Stream &stream, LocalBudget &localBudget, Tile &tile) {
-  double multiply = multiplyCycles(contraction, contraction.fold, stream.chip) * size.dims[2] / contraction.y.dim(2);
+void loadMapped(const Contraction &contraction, const Im2colBuffer &place, const Shape &begin, const Shape &size,
+                CommandStream &stream, LocalBudget &localBudget, Tile &tile) {
+  double multiply = multiplyCycles(contraction, contraction.im2col, stream.chip) * size.dims[2] / contraction.y.dim(2);
   uint32_t bands = planBands(contraction, size.dims[2], multiply, stream.chip).bands;
   MappedLoader(contraction, place, begin, size, stream, tile).run(bands, localBudget);
 }

@@ -80,7 +80,7 @@ std::vector<Refusal> surveyProgram(func::FuncOp function, const hw::Chip &chip) 
     return {{nullptr, "internal error: no forms can be chosen"}};
   }
   Constants constants;
-  Stream scratch(chip, constants);
+  CommandStream scratch(chip, constants);
   ValuePlan plan(function, chip);
   FunctionEmission survey(function, scratch, plan, nullptr);
   (void)survey.run();
@@ -113,8 +113,8 @@ FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, c
   if (failed(chooseForms(function, chip, options.observeIr))) {
     return failure();
   }
-  if (options.keepLayers) {
-    function->setAttr(NpuDialect::kKeptAttr, UnitAttr::get(function.getContext()));
+  if (options.preserveLayers) {
+    function->setAttr(NpuDialect::kPreservedAttr, UnitAttr::get(function.getContext()));
   }
   NpuProgram program;
   LogicalResult emitted = ScheduleSearch(function, chip, options, known).run(program, refusals);

@@ -4,8 +4,8 @@
 #define TESSERA_CODEGEN_NPU_NPU_H
 
 #include "bmodel/npu/check.h"
-#include "codegen/Npu/KeptValues.h"
 #include "codegen/Npu/LayerSchedule.h"
+#include "codegen/Npu/PreservedValues.h"
 #include "codegen/Target/Phases.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -39,8 +39,8 @@ struct NpuProgram {
   uint64_t localPeak = 0;           ///< maximum number of bytes per lane in use at once
   uint64_t workspaceLowerBound = 0; ///< of sizes.workspace
 
-  LayerSchedule layerSchedule; ///< decisions of the chosen schedule
-  std::vector<KeptValue> kept; ///< filled with NpuOptions::keepLayers
+  LayerSchedule layerSchedule;           ///< decisions of the chosen schedule
+  std::vector<PreservedValue> preserved; ///< filled with NpuOptions::preserveLayers
 };
 
 /// Options of emitProgram.
@@ -50,7 +50,7 @@ struct NpuOptions {
   unsigned opt = 2;
   std::optional<LayerSchedule> plan = {}; ///< schedule to follow instead of searching
   uint32_t firstLayer = 0;                ///< number in |plan| of the function's first layer
-  bool keepLayers = false;                ///< preserve the results of layers in off-chip memory: NpuProgram::kept
+  bool preserveLayers = false;            ///< preserve the results of layers in off-chip memory: NpuProgram::preserved
   /// Called as ops are emitted, by schedule number |part| of about |parts|.
   std::function<void(size_t done, size_t total, size_t part, size_t parts)> progress = {};
   codegen::IrObserver observeIr = {}; ///< called with the IR after each phase

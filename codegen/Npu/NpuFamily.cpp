@@ -3,11 +3,11 @@
 #include "bmodel/npu/latency.h"
 #include "bmodel/npu/report.h"
 #include "codegen/Npu/Chips.h"
+#include "codegen/Npu/CommandStream.h"
 #include "codegen/Npu/ElementTypes.h"
 #include "codegen/Npu/Npu.h"
 #include "codegen/Npu/Passes.h"
 #include "codegen/Npu/PlanFile.h"
-#include "codegen/Npu/Stream.h"
 #include "codegen/Target/Registry.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
@@ -197,7 +197,7 @@ private:
   hw::Report report;
   size_t commands = 0;
   uint64_t localPeak = 0;
-  llvm::json::Array kept;
+  llvm::json::Array preserved;
 };
 
 llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<codegen::Refusal> &refusals) {
@@ -211,7 +211,7 @@ llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<cod
     observer.progress({done, total, part, parts});
   };
   FailureOr<NpuProgram> stream = emitProgram(
-      function, chip, {options.opt, plan, uint32_t(layers.size()), options.keepLayers, progress, options.observeIr},
+      function, chip, {options.opt, plan, uint32_t(layers.size()), options.preserveLayers, progress, options.observeIr},
       constants, refused);
   if (succeeded(stream)) {
     append(subnet, std::move(*stream));
@@ -250,7 +250,8 @@ void Streams::append(const codegen::Subnet &subnet, NpuProgram stream) {
   run.offset = program.sections[kCommands].append(bytes);
   run.bytes = bytes.size();
   auto step = std::make_unique<bmodel::StepDefT>();
-  addKept(stream.kept, {function, stream.layers, uint32_t(program.subnets.size() - 1)}, made.tensors, kept);
+  addPreserved(stream.preserved, {function, stream.layers, uint32_t(program.subnets.size() - 1)}, made.tensors,
+               preserved);
   step->writes = run.outputs;
   for (uint32_t tensor = 0; tensor < made.tensors.size(); ++tensor) {
     step->writes.push_back(uint32_t(run.inputs.size() + run.outputs.size()) + tensor);
@@ -303,8 +304,8 @@ llvm::Expected<llvm::json::Object> Streams::tell() const {
                          {"local_peak_bytes", int64_t(localPeak)},
                          {"plan", describePlan(layerSchedule)},
                          {"estimate", std::move(estimate)}};
-  if (options.keepLayers) {
-    all["kept"] = llvm::json::Array(kept);
+  if (options.preserveLayers) {
+    all["kept"] = llvm::json::Array(preserved);
   }
   return all;
 }

@@ -46,7 +46,7 @@ void MemoryPlan::subtractRange(std::vector<Range> &gaps, const Range &range, uin
   }
 }
 
-MemoryPlan::MemoryPlan(const Stream &stream, uint32_t inputs, const Overlap &overlap)
+MemoryPlan::MemoryPlan(const CommandStream &stream, uint32_t inputs, const Overlap &overlap)
     : stream(stream), inputs(inputs), overlap(overlap), uses(std::max<size_t>(stream.buffers.size(), 1)),
       alive(stream.stages.size()) {
   findUses();

@@ -3,7 +3,7 @@
 #ifndef TESSERA_CODEGEN_NPU_PLANMEMORY_H
 #define TESSERA_CODEGEN_NPU_PLANMEMORY_H
 
-#include "codegen/Npu/Stream.h"
+#include "codegen/Npu/CommandStream.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <optional>
@@ -25,7 +25,7 @@ struct Overlap {
 class MemoryPlan {
 public:
   /// Finds the steps during which buffers are in use. |inputs|: number of the caller's buffers that are inputs.
-  MemoryPlan(const Stream &stream, uint32_t inputs, const Overlap &overlap);
+  MemoryPlan(const CommandStream &stream, uint32_t inputs, const Overlap &overlap);
 
   /// Calls allocate() and then hoistLoads(), the latter if |overlap| allows it and all buffers fit.
   void run();
@@ -99,7 +99,7 @@ private:
   uint64_t movedBy(const Descriptor &load) const;
   size_t positionOf(const Descriptor &load, size_t step) const;
 
-  const Stream &stream;
+  const CommandStream &stream;
   uint32_t inputs;
   Overlap overlap;
   std::vector<Use> uses;                 ///< by buffer

@@ -56,7 +56,7 @@ View wholeOf(const View &write, Value value) {
 } // namespace
 
 ValuePlan::ValuePlan(func::FuncOp function, const Chip &chip)
-    : function(function), chip(chip), keepsAll(function->hasAttr(NpuDialect::kKeptAttr)) {
+    : function(function), chip(chip), keepsAll(function->hasAttr(NpuDialect::kPreservedAttr)) {
   for (Operation &op : function.getBody().front()) {
     for (Value result : op.getResults()) {
       add(result);

@@ -131,8 +131,8 @@ public:
   bool drop(uint32_t first, uint32_t last);
 
   /// Ops limited to one tile in local memory at a time, because two tiles did not fit.
-  bool isTight(uint32_t op) const { return tight.count(op); }
-  void tighten(uint32_t op) { tight.insert(op); }
+  bool isSingleBuffered(uint32_t op) const { return singleBuffered.count(op); }
+  void useSingleBuffer(uint32_t op) { singleBuffered.insert(op); }
 
 private:
   struct Request {
@@ -167,7 +167,7 @@ private:
   llvm::DenseMap<mlir::Value, std::vector<DirectStore>> directStores;
   std::vector<OpUses> byOp;
   std::vector<uint64_t> live; ///< bytes per lane of resident values, by op
-  std::set<uint32_t> tight;
+  std::set<uint32_t> singleBuffered;
 };
 
 } // namespace tessera::npu

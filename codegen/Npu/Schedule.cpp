@@ -18,7 +18,7 @@ Schedule::Schedule(const ValuePlan &plan, const GroupPlan &groups) : groups(grou
     }
   }
   for (uint32_t layer = 0; layer < plan.ops().size(); ++layer) {
-    if (plan.isTight(layer)) {
+    if (plan.isSingleBuffered(layer)) {
       singleBuffered.insert(layer);
     }
   }
@@ -90,7 +90,7 @@ public:
     }
     for (auto [layer, op] : llvm::enumerate(plan.ops())) {
       if (op.op && op.op->hasAttr(NpuDialect::kSingleBufferedAttr)) {
-        plan.tighten(uint32_t(layer));
+        plan.useSingleBuffer(uint32_t(layer));
       }
     }
     return success();

@@ -29,7 +29,8 @@ void LayerSchedule::append(const LayerSchedule &other, uint32_t first) {
 
 /// Changes a plan in which buffers did not fit: more slices, fewer resident values, or else fewer tiles at once.
 /// Returns false if nothing can be changed.
-static bool makeRoom(ValuePlan &plan, GroupPlan &groups, ArrayRef<MemoryPlan::Misfit> misfits, const Stream &stream) {
+static bool makeRoom(ValuePlan &plan, GroupPlan &groups, ArrayRef<MemoryPlan::Misfit> misfits,
+                     const CommandStream &stream) {
   std::set<uint32_t> crowded;
   for (const MemoryPlan::Misfit &each : misfits) {
     for (size_t step = each.first; step <= each.last; ++step) {
@@ -47,8 +48,8 @@ static bool makeRoom(ValuePlan &plan, GroupPlan &groups, ArrayRef<MemoryPlan::Mi
       continue;
     }
     for (uint32_t op = first; op <= last; ++op) {
-      changed = changed || !plan.isTight(op);
-      plan.tighten(op);
+      changed = changed || !plan.isSingleBuffered(op);
+      plan.useSingleBuffer(op);
     }
   }
   return changed;
@@ -74,11 +75,11 @@ LogicalResult ScheduleSearch::emit(ValuePlan &plan, GroupPlan &groups, Trial &tr
   while (true) {
     groups.recheck();
     placeOutside(plan, groups);
-    trial.stream = std::make_unique<Stream>(chip, constants);
-    Stream &stream = *trial.stream;
+    trial.stream = std::make_unique<CommandStream>(chip, constants);
+    CommandStream &stream = *trial.stream;
     FunctionEmission emitter(function, stream, plan, &groups);
     bool isChanged = false;
-    emitter.findRoom = [&](uint32_t layer) {
+    emitter.spillUntilFits = [&](uint32_t layer) {
       bool isDropped = plan.drop(layer, layer);
       isChanged = isChanged || isDropped;
       return isDropped;
@@ -126,7 +127,7 @@ LogicalResult ScheduleSearch::tryGroups(const ValuePlan &chosen, const GroupPlan
   if (!best || trial.cycles < best->cycles) {
     trial.schedule = Schedule(plan, groups);
     trial.program.layerSchedule = describe(plan, trial.schedule);
-    trial.program.kept = options.keepLayers ? keptValues(function, plan) : std::vector<KeptValue>();
+    trial.program.preserved = options.preserveLayers ? preservedValues(function, plan) : std::vector<PreservedValue>();
     best = std::move(trial);
   }
   return success();

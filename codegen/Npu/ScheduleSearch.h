@@ -26,9 +26,9 @@ private:
     NpuProgram program;
     double cycles = 0;
     Schedule schedule;
-    std::unique_ptr<Stream> stream; ///< source of the program's commands
-    Overlap overlap;                ///< of these commands
-    double share = 0;               ///< share of local memory for which resident values were chosen
+    std::unique_ptr<CommandStream> stream; ///< source of the program's commands
+    Overlap overlap;                       ///< of these commands
+    double share = 0;                      ///< share of local memory for which resident values were chosen
   };
   using Groups = std::vector<LayerSchedule::Group>;
 

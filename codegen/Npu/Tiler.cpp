@@ -184,19 +184,19 @@ bool Tiler::appendCut(const Shape &whole, const Shape &granule, bool two, BuildT
 
 /// Appends the tile of one slice, with all channels. Its loads may come before the computation of the previous step if
 /// they read off-chip memory only.
-void Tiler::appendTurn(const Shape &whole, BuildTile build) {
-  Shape begin{{0, 0, turn->begin, 0}}, size = whole;
-  size.dims[2] = turn->end - turn->begin;
+void Tiler::appendSliceIteration(const Shape &whole, BuildTile build) {
+  Shape begin{{0, 0, sliceIteration->begin, 0}}, size = whole;
+  size.dims[2] = sliceIteration->end - sliceIteration->begin;
   LocalBudget localBudget(stream);
-  localBudget.shared = &turn->shared, localBudget.fillsShared = turn->isFirst;
+  localBudget.shared = &sliceIteration->shared, localBudget.fillsShared = sliceIteration->isFirst;
   Tile tile;
   build(begin, size, localBudget, tile);
   const bool isFirst = !tile.first.isEmpty(); // its loads are all from off-chip memory, except fills
-  bool hoisted = !turn->isAlone && (isFirst || llvm::all_of(tile.loads, [](const Descriptor &load) {
-                                      return load.header.opcode == Opcode::copy &&
-                                             load.as<copy_command>().x.region != Region::local;
-                                    }));
-  tile.loads.insert(tile.loads.begin(), turn->before.begin(), turn->before.end());
+  bool hoisted = !sliceIteration->isAlone && (isFirst || llvm::all_of(tile.loads, [](const Descriptor &load) {
+                                                return load.header.opcode == Opcode::copy &&
+                                                       load.as<copy_command>().x.region != Region::local;
+                                              }));
+  tile.loads.insert(tile.loads.begin(), sliceIteration->before.begin(), sliceIteration->before.end());
   const size_t at = stream.stages.size();
   stream.append({tile}, false);
   stream.stages[at].hoisted = hoisted;
@@ -214,8 +214,8 @@ llvm::Error Tiler::append(const Shape &whole, const Shape &granule, BuildTile bu
     this->whole = whole, ++appends;
     return llvm::Error::success();
   }
-  if (turn) {
-    appendTurn(whole, build);
+  if (sliceIteration) {
+    appendSliceIteration(whole, build);
     return llvm::Error::success();
   }
   if ((overlaps && appendCut(whole, granule, true, build)) || appendCut(whole, granule, false, build)) {
@@ -345,7 +345,8 @@ void reduce(const TileView &y, const TileView &of, Reduction kind, Tile &tile) {
   tile.computes.push_back(encode(command));
 }
 
-void compute(Stream &stream, const Instructions &program, const TileView &y, ArrayRef<TileView> operands, Step &step) {
+void compute(CommandStream &stream, const Instructions &program, const TileView &y, ArrayRef<TileView> operands,
+             Step &step) {
   map_command map;
   Tensor *fields[] = {&map.a, &map.b, &map.c, &map.d};
   for (auto [field, operand] : llvm::zip(fields, operands)) {

@@ -3,7 +3,7 @@
 #ifndef TESSERA_CODEGEN_NPU_TILER_H
 #define TESSERA_CODEGEN_NPU_TILER_H
 
-#include "codegen/Npu/Stream.h"
+#include "codegen/Npu/CommandStream.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
 
@@ -15,7 +15,7 @@ using BuildTile = llvm::function_ref<void(const Shape &begin, const Shape &size,
 /// Cuts ops into as few tiles as fit, two in local memory at once if possible, and appends them to a stream.
 class Tiler {
 public:
-  explicit Tiler(Stream &stream) : stream(stream), budget(stream.chip.laneBytes) {}
+  explicit Tiler(CommandStream &stream) : stream(stream), budget(stream.chip.laneBytes) {}
 
   /// Cuts an op into tiles and appends them. |granule|: unit in which each dim can be cut; 0: not at all. Fails if not
   /// even the smallest tile fits.
@@ -27,7 +27,7 @@ public:
   /// Returns the DMA cycles of a tile of this size.
   double cyclesToMove(const Shape &size, BuildTile build) { return tryTile(size, build).moves; }
 
-  Stream &stream;
+  CommandStream &stream;
   uint64_t budget;         ///< bytes per lane that the tiles of the op may use
   bool overlaps = true;    ///< keep two tiles in local memory at once
   bool surveys = false;    ///< append nothing, and report |minimum|, |used| and |liveAcross| instead
@@ -39,7 +39,7 @@ public:
 
   /// For an op that runs slice by slice: the rows of its current slice, commands to load before, and tensors shared by
   /// slices.
-  struct Turn {
+  struct SliceIteration {
     uint32_t begin, end;
     std::vector<Descriptor> before;
     std::vector<TileView> &shared;
@@ -47,10 +47,10 @@ public:
     bool isAlone; ///< the previous step may compute what this one reads: it belongs to the same op, or to none in the
                   ///< group
   };
-  std::optional<Turn> turn;
+  std::optional<SliceIteration> sliceIteration;
 
 private:
-  void appendTurn(const Shape &whole, BuildTile build);
+  void appendSliceIteration(const Shape &whole, BuildTile build);
   struct Fit {
     uint64_t used = 0, liveAcross = 0, fixed = 0;
     double moves = 0; ///< DMA cycles of its loads and stores
@@ -101,7 +101,7 @@ TileView repeated(TileView place);
 enum class Reduction : uint8_t { sum, largest, smallest, product, squares };
 void reduce(const TileView &y, const TileView &of, Reduction kind, Tile &tile);
 /// Appends a map command to the tile.
-void compute(Stream &stream, const Instructions &program, const TileView &y, llvm::ArrayRef<TileView> operands,
+void compute(CommandStream &stream, const Instructions &program, const TileView &y, llvm::ArrayRef<TileView> operands,
              Step &step);
 
 } // namespace tessera::npu

@@ -3,7 +3,7 @@
 #ifndef TESSERA_CODEGEN_NPU_TRANSFERS_H
 #define TESSERA_CODEGEN_NPU_TRANSFERS_H
 
-#include "codegen/Npu/Stream.h"
+#include "codegen/Npu/CommandStream.h"
 
 namespace tessera::npu {
 

@@ -1,9 +1,9 @@
 //===- VerifyDecisions.cpp - Checks of decisions --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ChipPass.h"
+#include "codegen/Npu/CommandStream.h"
 #include "codegen/Npu/EmitProgram.h"
 #include "codegen/Npu/FusedOps.h"
-#include "codegen/Npu/Stream.h"
 
 namespace tessera::npu {
 #define GEN_PASS_DEF_VERIFYDECISIONSPASS

@@ -254,7 +254,7 @@ llvm::Error Deployment::run(DeployResult &result) {
   addOutputOrigins(*planned->model.nets.front()->stages.front(), result.outputOrigins);
   result.exceptions = device::exceptionsOf(function);
   addExactness(planned->model, result.exceptions);
-  if (options.compile.keepLayers) {
+  if (options.compile.preserveLayers) {
     planned->model.properties.push_back(std::make_unique<bmodel::PropertyDefT>());
     planned->model.properties.back()->key = bmodel::kLayers, planned->model.properties.back()->value = "kept";
   }
@@ -329,7 +329,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
     return llvm::createStringError("internal error: the model cannot be lowered to device operations");
   }
   top::dropUnheldWeights(module);
-  if (options.compile.keepLayers) {
+  if (options.compile.preserveLayers) {
     nameEveryLayer(*function);
   }
   if (llvm::Error error = options.onLowered ? options.onLowered(module) : llvm::Error::success()) {

@@ -44,7 +44,7 @@ struct CompileOptions {
   bool layers = false;     ///< the report lists every layer
   /// The result of every step of an accelerator is also stored to separate memory outside the chip and becomes a tensor
   /// of the file; the steps are those of the model without this option. The report lists these tensors as "kept".
-  bool keepLayers = false;
+  bool preserveLayers = false;
   IrObserver observeIr; ///< called with the IR after every phase
 };
 

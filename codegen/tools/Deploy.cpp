@@ -302,7 +302,7 @@ llvm::Error Deployment::run() {
     }
   }
   if (!options.layers.empty()) {
-    deploy.compile.keepLayers = true;
+    deploy.compile.preserveLayers = true;
     deploy.onLowered = [&](ModuleOp lowered) { return top::writeModule(lowered, options.layers); };
   }
   codegen::IrDump dump(options.dumpIr);

@@ -8,7 +8,7 @@
 
 namespace tessera::npu {
 
-/// Returns the number of float convolutions of a function whose kernel rows may be folded into channels (FoldRows.cpp).
+/// Returns the number of float convolutions of a function whose kernel rows may be folded into channels (Im2col.cpp).
 unsigned countFoldable(mlir::func::FuncOp function);
 
 /// Evaluates the device reference, except that float convolutions, whose order of sums the device dialect leaves open,

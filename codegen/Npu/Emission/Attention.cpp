@@ -200,9 +200,9 @@ llvm::Error AttentionEmission::placeEachBatch(SmallVector<TileView> &to, const M
 
 AttentionAttr AttentionEmission::choose() {
   int64_t most = blocksOf(sizes, context.chip);
-  AttentionWay way = sizes.ofIntegers ? AttentionWay::matrix
-                     : worksByBatch() ? AttentionWay::batches
-                                      : chooseWay(sizes, most, context.chip);
+  AttentionMapping way = sizes.ofIntegers ? AttentionMapping::matrix
+                         : worksByBatch() ? AttentionMapping::batches
+                                          : chooseMapping(sizes, most, context.chip);
   return AttentionAttr::get(op.getContext(), way, most);
 }
 
@@ -230,12 +230,12 @@ llvm::Error AttentionEmission::run() {
   if (!form) {
     return refuse("does not have npu.attention: run npu-choose-forms first");
   }
-  AttentionWay way = form.getWay();
-  blocks = form.getBlocks(), byBatch = way == AttentionWay::batches, isBlocked = way == AttentionWay::blocks;
+  AttentionMapping way = form.getMapping();
+  blocks = form.getBlocks(), byBatch = way == AttentionMapping::batches, isBlocked = way == AttentionMapping::blocks;
   if ((byBatch && !canWorkByBatch()) || (isBlocked && sizes.queries % blocks != 0)) {
     return refuse("has an npu.attention that its batches or queries do not allow");
   }
-  if (sizes.ofIntegers && (way != AttentionWay::matrix || std::max(sizes.keys, sizes.features) > UINT16_MAX)) {
+  if (sizes.ofIntegers && (way != AttentionMapping::matrix || std::max(sizes.keys, sizes.features) > UINT16_MAX)) {
     return refuse("is attention of integers, which requires the mapping 'matrix' and at most 65535 keys and features");
   }
   AttentionTiles tiles(sizes, way, uint32_t(blocks), tiler, scales());

@@ -58,8 +58,8 @@ bool AttentionEmission::isSideBySide(int64_t period) const {
            });
   };
   auto form = op->getAttrOfType<AttentionAttr>(NpuDialect::kAttentionAttr);
-  return form && form.getWay() == AttentionWay::matrix && areBeside(q, sizes.depth) && areBeside(k, sizes.depth) &&
-         areBeside(v, sizes.features) && areBeside(y, sizes.features) &&
+  return form && form.getMapping() == AttentionMapping::matrix && areBeside(q, sizes.depth) &&
+         areBeside(k, sizes.depth) && areBeside(v, sizes.features) && areBeside(y, sizes.features) &&
          std::max(sizes.keys, sizes.features) <= UINT16_MAX;
 }
 
@@ -96,7 +96,7 @@ llvm::Error AttentionEmission::placeWhole(Whole &whole, MutableArrayRef<Attentio
 llvm::Expected<bool> AttentionEmission::placeMasksOf(Whole &whole, MutableArrayRef<AttentionEmission> parts) {
   SmallVector<TileView> each;
   for (AttentionEmission &part : parts) {
-    AttentionTiles tiles(part.sizes, AttentionWay::matrix, 1, context.tiler, scales());
+    AttentionTiles tiles(part.sizes, AttentionMapping::matrix, 1, context.tiler, scales());
     part.rows = sizes.queries, part.inner = 1;
     if (llvm::Error error = part.placeMasks(tiles)) {
       return error;
@@ -193,7 +193,7 @@ llvm::Expected<bool> AttentionEmission::runSideBySide(MutableArrayRef<AttentionE
   }
   uint64_t budget = std::exchange(tiler.budget, tiler.budget - 2 * turn * each);
   llvm::scope_exit restore([&] { tiler.budget = budget; });
-  AttentionTiles work(parts[0].sizes, AttentionWay::matrix, 1, tiler, scales());
+  AttentionTiles work(parts[0].sizes, AttentionMapping::matrix, 1, tiler, scales());
   setMapped(work);
   work.sideBySide = true;
   work.q = {whole.q}, work.y = {whole.y}, work.keys = {whole.keys}, work.masks = whole.masks;

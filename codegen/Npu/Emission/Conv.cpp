@@ -61,12 +61,12 @@ llvm::Error setWeights(Contraction &contraction, device::ConvOp op, int64_t volu
   if (!forms) {
     return refuse("does not have npu.taps: run npu-choose-forms first");
   }
-  llvm::Expected<Fold> fold = foldOf(cast<TapsAttr>(forms[size_t(volume)]), contraction);
-  if (!fold) {
-    return fold.takeError();
+  llvm::Expected<Im2col> im2col = im2colOf(cast<TapsAttr>(forms[size_t(volume)]), contraction);
+  if (!im2col) {
+    return im2col.takeError();
   }
-  contraction.fold = *fold;
-  bool fusedOps = bool(contraction.fold);
+  contraction.im2col = *im2col;
+  bool fusedOps = bool(contraction.im2col);
   uint32_t outputs = contraction.y.dim(1), rows = fusedOps ? contraction.window.kernel[0] : planes;
   uint32_t taps = contraction.window.kernel[0] * contraction.window.kernel[1] / (fusedOps ? rows : 1);
   auto &records = context.stream.constants.weights;
@@ -80,7 +80,7 @@ llvm::Error setWeights(Contraction &contraction, device::ConvOp op, int64_t volu
     contraction.ordered = orderOf(std::move(*weights), contraction, channels, rows, taps);
   }
   // The channels of a tap lie one after another, so columns that become channels do not change the order.
-  uint32_t columns = contraction.fold.columns;
+  uint32_t columns = contraction.im2col.columns;
   contraction.record = &known->second;
   contraction.weights = Shape{{1, outputs, taps / columns, channels * rows * columns}};
   if (contraction.isDepthwise()) {
@@ -174,7 +174,7 @@ bool mapsInput(device::ConvOp conv, EmissionContext &context) {
     return false;
   }
   const Chip &chip = context.chip;
-  if (!canMapInput(contraction, chip) || !foldsUnmapped(contraction, chip) ||
+  if (!canMapInput(contraction, chip) || !usesIm2colUnmapped(contraction, chip) ||
       !(context.fusesInputs ? *context.fusesInputs : paysToMap(contraction, chip))) {
     return false;
   }

@@ -8,7 +8,7 @@
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_EARLYCOPIES_H
 #define TESSERA_CODEGEN_NPU_EMISSION_EARLYCOPIES_H
 
-#include "codegen/Npu/Stream.h"
+#include "codegen/Npu/CommandStream.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"

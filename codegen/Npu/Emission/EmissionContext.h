@@ -13,7 +13,7 @@ class EarlyCopies;
 /// Everything that an op's model needs to emit the op. All referenced objects outlive the emission of a function.
 struct EmissionContext {
   const Chip &chip;
-  Stream &stream;            ///< receives the commands
+  CommandStream &stream;     ///< receives the commands
   Tiler &tiler;              ///< cuts the op into tiles that fit local memory
   OperandPlacer &operands;   ///< finds the op's operands and results
   ValuePlan &plan;           ///< values that are resident in local memory; a survey records needs in it

@@ -23,7 +23,8 @@ static std::string reasonsOf(llvm::Error error) {
   return llvm::join(reasons, "; ");
 }
 
-FunctionEmission::FunctionEmission(func::FuncOp function, Stream &stream, ValuePlan &plan, const GroupPlan *groups)
+FunctionEmission::FunctionEmission(func::FuncOp function, CommandStream &stream, ValuePlan &plan,
+                                   const GroupPlan *groups)
     : function(function), stream(stream), plan(plan), groups(groups), fusedOps(function, stream.chip), tiler(stream),
       operands(function, stream, plan, fusedOps, /*surveys=*/!groups), copies(function, stream.chip),
       context{stream.chip, stream, tiler, operands, plan, fusedOps, copies} {
@@ -110,11 +111,11 @@ llvm::Error FunctionEmission::emitWith(Operation *op, llvm::function_ref<llvm::E
   operands.enter(op, number);
   tiler.minimum = tiler.used = tiler.liveAcross = tiler.appends = 0;
   tiler.budget = stream.chip.laneBytes - plan.bytesAt(number);
-  tiler.overlaps = !plan.isTight(number);
+  tiler.overlaps = !plan.isSingleBuffered(number);
   llvm::Error error = emit();
   if (tiler.surveys) {
     plan.noteOp(number, op, tiler.whole, tiler.appends, tiler.minimum, tiler.used, tiler.liveAcross);
-  } else if (error && findRoom(number)) {
+  } else if (error && spillUntilFits(number)) {
     llvm::consumeError(std::move(error));
     error = llvm::Error::success();
   }
@@ -137,11 +138,11 @@ llvm::Error FunctionEmission::emitGroup(const SliceGroup &group, ArrayRef<Operat
       }
       number = group.first + uint32_t(k);
       stream.enterLayer(number);
-      tiler.turn.emplace(Tiler::Turn{part.computes.begin, part.computes.end,
-                                     operands.openSlice(group, ops[k], part.holds), shared[k], !begun[k],
-                                     before == number || before == ~0u});
+      tiler.sliceIteration.emplace(Tiler::SliceIteration{part.computes.begin, part.computes.end,
+                                                         operands.openSlice(group, ops[k], part.holds), shared[k],
+                                                         !begun[k], before == number || before == ~0u});
       llvm::Error error = emitWith(ops[k], [&] { return emit(ops[k]); });
-      tiler.turn.reset();
+      tiler.sliceIteration.reset();
       if (error) {
         return error;
       }

@@ -24,7 +24,7 @@ struct LongNorm {
   const TileView &x;
   llvm::ArrayRef<TileView> targets;    ///< receive the result; all have the shape of the first
   llvm::ArrayRef<TileView> parameters; ///< scale and bias, the same for all rows
-  Stream &stream;
+  CommandStream &stream;
   const Chip &chip;
 
   std::vector<Tile> make() const;

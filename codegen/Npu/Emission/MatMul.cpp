@@ -9,7 +9,7 @@
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
-#include "codegen/Npu/Emission/RowLanes.h"
+#include "codegen/Npu/Emission/RowsOnLanesMatmul.h"
 
 #include "device_dialect/Transforms/Addresses.h"
 
@@ -45,7 +45,7 @@ llvm::Expected<TileView> placeExtraOf(Value value, int64_t rows, int64_t outputs
 
 /// Sets the weights and their shape. All schedules that are tried share the weights.
 llvm::Error setWeights(Contraction &contraction, device::MatMulOp op, int64_t inner,
-                       const ContractionConstants &constants, Stream &stream) {
+                       const ContractionConstants &constants, CommandStream &stream) {
   int64_t outputs = contraction.y.dim(1);
   auto &records = stream.constants.weights;
   auto [known, isNew] = records.try_emplace({op.getOperation(), false, 0});
@@ -184,14 +184,14 @@ llvm::Expected<TileView> BatchedContractions::placeExtra(Value value, int64_t in
 
 struct MatMulModel : EmissionInterface::ExternalModel<MatMulModel, device::MatMulOp> {
   void chooseForm(Operation *op, EmissionContext &context) const {
-    if (std::optional<int64_t> batches = chooseRowLanes(cast<device::MatMulOp>(op), context)) {
-      op->setAttr(NpuDialect::kRowLanesAttr, Builder(op->getContext()).getI64IntegerAttr(*batches));
+    if (std::optional<int64_t> batches = chooseRowsOnLanes(cast<device::MatMulOp>(op), context)) {
+      op->setAttr(NpuDialect::kRowsOnLanesAttr, Builder(op->getContext()).getI64IntegerAttr(*batches));
     }
   }
   llvm::Error emit(Operation *op, EmissionContext &context) const {
     auto matmul = cast<device::MatMulOp>(op);
-    if (op->hasAttr(NpuDialect::kRowLanesAttr)) {
-      return emitRowLanes(matmul, context);
+    if (op->hasAttr(NpuDialect::kRowsOnLanesAttr)) {
+      return emitRowsOnLanesMatmul(matmul, context);
     }
     bool hasWeights = npu::typeOf(matmul.getB()).getRank() == 2 && device::getConstantRoot(matmul.getB());
     if (matmul.getTransA() || !hasWeights) {

@@ -98,7 +98,7 @@ private:
 
   const NormPrograms programs;
   const bool isRms;
-  Stream &stream;
+  CommandStream &stream;
   const Chip &chip;
   TileView x;
   SmallVector<TileView> blocks;  ///< blocks of x if its rows are not evenly spaced, with rows as c; in off-chip memory

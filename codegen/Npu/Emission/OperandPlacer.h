@@ -3,9 +3,9 @@
 #ifndef TESSERA_CODEGEN_NPU_EMISSION_OPERANDPLACER_H
 #define TESSERA_CODEGEN_NPU_EMISSION_OPERANDPLACER_H
 
+#include "codegen/Npu/CommandStream.h"
 #include "codegen/Npu/FusedOps.h"
 #include "codegen/Npu/PlanGroups.h"
-#include "codegen/Npu/Stream.h"
 
 namespace tessera::npu {
 
@@ -14,7 +14,8 @@ namespace tessera::npu {
 class OperandPlacer {
 public:
   /// |surveys|: everything is placed in off-chip memory, and the plan records each view.
-  OperandPlacer(mlir::func::FuncOp function, Stream &stream, ValuePlan &plan, const FusedOps &fusedOps, bool surveys)
+  OperandPlacer(mlir::func::FuncOp function, CommandStream &stream, ValuePlan &plan, const FusedOps &fusedOps,
+                bool surveys)
       : function(function), stream(stream), plan(plan), fusedOps(fusedOps), chip(stream.chip), surveys(surveys) {}
 
   /// Sets the op whose operands are placed next, and its number in the program. Null stands for the function's end.
@@ -85,7 +86,7 @@ private:
   const Slice *sliceOf(mlir::Value value) const;
 
   mlir::func::FuncOp function;
-  Stream &stream;
+  CommandStream &stream;
   ValuePlan &plan;
   const FusedOps &fusedOps;
   const Chip &chip;

@@ -29,7 +29,7 @@ std::vector<int64_t> tapsAlong(device::PoolOp op, unsigned axis, int64_t size, i
 }
 
 /// Places the divisors of a mean's sums, which are the same for all images and channels.
-TileView placeCounts(device::PoolOp op, const TileView &y, Stream &stream) {
+TileView placeCounts(device::PoolOp op, const TileView &y, CommandStream &stream) {
   RankedTensorType xType = npu::typeOf(op.getX());
   std::vector<float> counts;
   std::vector<int64_t> columns = tapsAlong(op, 1, xType.getDimSize(3), y.dim(3));
@@ -69,7 +69,7 @@ llvm::Expected<TileView> placeImages(Value value, OperandPlacer &operands) {
 
 llvm::Error emitPool(device::PoolOp op, EmissionContext &context) {
   const Chip &chip = context.chip;
-  Stream &stream = context.stream;
+  CommandStream &stream = context.stream;
   RankedTensorType xType = npu::typeOf(op.getX()), yType = npu::typeOf(op.getY());
   if (xType.getRank() == 5) {
     return emitPoolOfVolumes(op, context);

@@ -86,7 +86,7 @@ std::vector<RowRun> fewestRuns(const Axis &rows, uint32_t begin, uint32_t end) {
 /// Builds the commands of one resize, tile by tile.
 class ResizeTiles {
 public:
-  ResizeTiles(Stream &stream) : stream(stream), chip(stream.chip) {}
+  ResizeTiles(CommandStream &stream) : stream(stream), chip(stream.chip) {}
 
   TileView x, y;
   Axis rows, columns;
@@ -100,7 +100,7 @@ private:
   void addTap(const RowRun &run, uint32_t rowTap, uint32_t columnTap, const TileView &picked, const TileView &result,
               Tile &tile);
 
-  Stream &stream;
+  CommandStream &stream;
   const Chip &chip;
   SmallVector<std::optional<TileView>> tables;                    ///< by column tap, in off-chip memory
   SmallVector<std::optional<TileView>> keptTables;                ///< likewise, in local memory

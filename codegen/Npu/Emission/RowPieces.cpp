@@ -48,7 +48,7 @@ uint32_t elementsOfPiece(uint64_t bytesOfElement, const Chip &chip) {
 
 } // namespace
 
-RowPieces::RowPieces(const Shape &whole, uint64_t bytesOfElement, Stream &stream)
+RowPieces::RowPieces(const Shape &whole, uint64_t bytesOfElement, CommandStream &stream)
     : whole(whole), elements(elementsOfPiece(bytesOfElement, stream.chip)), stream(stream) {}
 
 void RowPieces::eachRows(llvm::function_ref<void(Rows rows)> visit) const {

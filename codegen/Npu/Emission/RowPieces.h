@@ -14,7 +14,7 @@ class RowPieces {
 public:
   /// |bytesOfElement|: bytes per lane and element of all buffers that a segment is loaded to, computed in and stored
   /// from.
-  RowPieces(const Shape &whole, uint64_t bytesOfElement, Stream &stream);
+  RowPieces(const Shape &whole, uint64_t bytesOfElement, CommandStream &stream);
 
   /// Rows processed in one pass, one per lane.
   struct Rows {
@@ -44,7 +44,7 @@ public:
 private:
   const Shape whole;
   const uint32_t elements; ///< per segment: a multiple of the number of partial sums
-  Stream &stream;
+  CommandStream &stream;
 };
 
 /// Returns true if a tile with one row per lane fits local memory.

@@ -28,7 +28,7 @@ struct SoftmaxPrograms {
 /// for the result, which computes the powers again.
 class LongSoftmax {
 public:
-  LongSoftmax(const TileView &x, const TileView &y, bool isLog, Stream &stream)
+  LongSoftmax(const TileView &x, const TileView &y, bool isLog, CommandStream &stream)
       : x(x), y(y), isLog(isLog), stream(stream), chip(stream.chip),
         pieces(y.shape, sizeof(float) + sizeof(float) + bmodel::npu::sizeOf(y.tensor.type), stream) {}
 
@@ -73,7 +73,7 @@ private:
   const SoftmaxPrograms programs;
   const TileView &x, &y;
   const bool isLog;
-  Stream &stream;
+  CommandStream &stream;
   const Chip &chip;
   RowPieces pieces;
 };
@@ -81,7 +81,7 @@ private:
 /// Emits a softmax along the last dim. Rows are over the lanes, so each row needs a single divisor.
 llvm::Error emitInRows(device::SoftmaxOp op, int64_t rows, int64_t size, EmissionContext &context) {
   const Chip &chip = context.chip;
-  Stream &stream = context.stream;
+  CommandStream &stream = context.stream;
   llvm::Expected<TileView> x = context.operands.place(op.getX(), {1, rows, 1, size}, {0, size, 0, 1});
   llvm::Expected<TileView> y = context.operands.place(op.getY(), {1, rows, 1, size}, {0, size, 0, 1});
   if (!x || !y) {
@@ -117,7 +117,7 @@ llvm::Error emitInRows(device::SoftmaxOp op, int64_t rows, int64_t size, Emissio
 /// Emits a softmax along another dim, combining rows one after another.
 llvm::Error emitAcrossRows(device::SoftmaxOp op, const RowsView &view, EmissionContext &context) {
   const Chip &chip = context.chip;
-  Stream &stream = context.stream;
+  CommandStream &stream = context.stream;
   llvm::Expected<TileView> x = context.operands.place(op.getX(), view.sizes, view.x, view.offset);
   llvm::Expected<TileView> y = context.operands.place(op.getY(), view.sizes, view.x, view.offset);
   if (!x || !y) {

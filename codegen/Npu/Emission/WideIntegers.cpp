@@ -101,7 +101,7 @@ llvm::Expected<TileView> placeHalves(Value value, ArrayRef<int64_t> sizes, Array
   return context.operands.placeOutside(value, sizes, strides, offset, Type::i32);
 }
 
-TileView loadWide(const TileView &from, Stream &stream, LocalBudget &localBudget, Tile &tile) {
+TileView loadWide(const TileView &from, CommandStream &stream, LocalBudget &localBudget, Tile &tile) {
   TileView single = from; // elements that w repeats are loaded once
   single.shape.dims[3] = from.tensor.strides[3] ? from.dim(3) : 1;
   unsigned count = from.tensor.type == Type::i32 ? 1 : 4;
@@ -140,7 +140,7 @@ TileView resultOfWide(const TileView &to, LocalBudget &localBudget) {
   return partOf(localBudget.allocate(rows, Type::i32), to, 0);
 }
 
-void storeWide(const TileView &local, const TileView &to, Stream &stream, Tile &tile) {
+void storeWide(const TileView &local, const TileView &to, CommandStream &stream, Tile &tile) {
   TileView high = local;
   high.tensor.offset += 4;
   const Instructions sign = {{Op::constant, 1, 0, 0, 0}, {Op::less, 1, 0, 1, 0}, {Op::neg, 1, 1, 0, 0}};

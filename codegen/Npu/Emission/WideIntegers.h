@@ -25,12 +25,12 @@ llvm::Expected<TileView> placeHalves(mlir::Value value, llvm::ArrayRef<int64_t> 
                                      int64_t offset, EmissionContext &context);
 
 /// Loads a view from placeWide into local memory as a map reads it: as i32, or as f32, each number rounded once.
-TileView loadWide(const TileView &from, Stream &stream, LocalBudget &localBudget, Tile &tile);
+TileView loadWide(const TileView &from, CommandStream &stream, LocalBudget &localBudget, Tile &tile);
 
 /// Allocates the buffer that a map writes before storeWide: i32 within 2^24, with the shape of |to|.
 TileView resultOfWide(const TileView &to, LocalBudget &localBudget);
 /// Sign-extends |local|, a buffer from resultOfWide, to 64 bits and stores it at |to|.
-void storeWide(const TileView &local, const TileView &to, Stream &stream, Tile &tile);
+void storeWide(const TileView &local, const TileView &to, CommandStream &stream, Tile &tile);
 
 } // namespace tessera::npu
 

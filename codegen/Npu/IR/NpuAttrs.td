@@ -93,7 +93,7 @@ def Npu_TapsAttr : AttrDef<Npu_Dialect, "Taps"> {
   let genVerifyDecl = 1;
 }
 
-def Npu_AttentionWay : I32EnumAttr<"AttentionWay", "distribution of an attention over lanes and units", [
+def Npu_AttentionMapping : I32EnumAttr<"AttentionMapping", "distribution of an attention over lanes and units", [
     I32EnumAttrCase<"queries", 0>, I32EnumAttrCase<"matrix", 1>, I32EnumAttrCase<"batches", 2>, I32EnumAttrCase<"blocks", 3>]> {
   let cppNamespace = "::tessera::npu";
   let genSpecializedAttr = 0;
@@ -108,8 +108,8 @@ def Npu_AttentionAttr : AttrDef<Npu_Dialect, "Attention"> {
     `blocks`: each lane has blocks of queries, each of one batch, and that batch's keys; a batch has `blocks` blocks.
     (C1) `blocks` is positive.
   }];
-  let parameters = (ins EnumParameter<Npu_AttentionWay>:$way, "int64_t":$blocks);
-  let assemblyFormat = "`<` $way `,` `blocks` `=` $blocks `>`";
+  let parameters = (ins EnumParameter<Npu_AttentionMapping>:$mapping, "int64_t":$blocks);
+  let assemblyFormat = "`<` $mapping `,` `blocks` `=` $blocks `>`";
   let genVerifyDecl = 1;
 }
 

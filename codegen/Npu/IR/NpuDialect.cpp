@@ -61,7 +61,7 @@ LogicalResult TapsAttr::verify(function_ref<InFlightDiagnostic()> emitError, Tap
   return success();
 }
 
-LogicalResult AttentionAttr::verify(function_ref<InFlightDiagnostic()> emitError, AttentionWay, int64_t blocks) {
+LogicalResult AttentionAttr::verify(function_ref<InFlightDiagnostic()> emitError, AttentionMapping, int64_t blocks) {
   if (blocks < 1) { // attention_c1
     return emitError() << "a batch has " << blocks << " blocks of queries, expected at least one (attention_c1)";
   }
@@ -153,7 +153,7 @@ LogicalResult NpuDialect::verifyOperationAttribute(Operation *op, NamedAttribute
                ? success()
                : wrongType("#npu.attention, on a device.attention");
   }
-  if (attribute.getName() == kRowLanesAttr) {
+  if (attribute.getName() == kRowsOnLanesAttr) {
     auto batches = dyn_cast<IntegerAttr>(attribute.getValue());
     return batches && batches.getType().isInteger(64) && batches.getInt() > 0 && isa<device::MatMulOp>(op)
                ? success()
@@ -165,7 +165,7 @@ LogicalResult NpuDialect::verifyOperationAttribute(Operation *op, NamedAttribute
   if (attribute.getName() == kSlicesAttr) {
     return isa<SlicesAttr>(attribute.getValue()) ? success() : wrongType("#npu.slices");
   }
-  if (attribute.getName() == kSingleBufferedAttr || attribute.getName() == kKeptAttr) {
+  if (attribute.getName() == kSingleBufferedAttr || attribute.getName() == kPreservedAttr) {
     return isa<UnitAttr>(attribute.getValue()) ? success() : wrongType("a unit attribute");
   }
   if (attribute.getName() == kEffortAttr) {

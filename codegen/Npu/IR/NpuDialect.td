@@ -50,11 +50,11 @@ def Npu_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kPiecesAttr = "npu.pieces";
     static constexpr ::llvm::StringLiteral kTapsAttr = "npu.taps";
     static constexpr ::llvm::StringLiteral kAttentionAttr = "npu.attention";
-    static constexpr ::llvm::StringLiteral kRowLanesAttr = "npu.row_lanes";
+    static constexpr ::llvm::StringLiteral kRowsOnLanesAttr = "npu.row_lanes";
     static constexpr ::llvm::StringLiteral kResidentAttr = "npu.resident";
     static constexpr ::llvm::StringLiteral kSlicesAttr = "npu.slices";
     static constexpr ::llvm::StringLiteral kSingleBufferedAttr = "npu.single_buffered";
-    static constexpr ::llvm::StringLiteral kKeptAttr = "npu.kept";
+    static constexpr ::llvm::StringLiteral kPreservedAttr = "npu.kept";
     static constexpr ::llvm::StringLiteral kEffortAttr = "npu.effort";
     /// Registers the types and ops of NpuOps.td.
     void addPrograms();

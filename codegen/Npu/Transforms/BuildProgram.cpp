@@ -27,7 +27,7 @@ Region regionOf(unsigned argument) {
 
 class Builder {
 public:
-  Builder(MLIRContext *context, const Stream &stream)
+  Builder(MLIRContext *context, const CommandStream &stream)
       : builder(context), stream(stream), values(std::max<size_t>(stream.buffers.size(), 1)) {
     for (const std::string &name : stream.layers) {
       locations.push_back(name.empty() ? builder.getUnknownLoc() : Location(NameLoc::get(builder.getStringAttr(name))));
@@ -41,7 +41,7 @@ private:
   void addCommands(ArrayRef<Descriptor> commands, uint32_t layer, mlir::Region &region);
 
   OpBuilder builder;
-  const Stream &stream;
+  const CommandStream &stream;
   std::vector<Value> values; ///< by number of the buffer
   SmallVector<Location> locations;
   Block *body = nullptr;
@@ -123,7 +123,7 @@ void Builder::addCommands(ArrayRef<Descriptor> commands, uint32_t layer, mlir::R
 
 } // namespace
 
-OwningOpRef<ModuleOp> buildProgram(MLIRContext *context, const Stream &stream, const ProgramFrame &frame) {
+OwningOpRef<ModuleOp> buildProgram(MLIRContext *context, const CommandStream &stream, const ProgramFrame &frame) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context));
   Builder(context, stream).build(*module, frame);
   return module;

@@ -20,7 +20,7 @@ struct ProgramFrame {
 };
 
 /// Returns a module with the stream as its only program, staged. Drops buffers that no command uses.
-mlir::OwningOpRef<mlir::ModuleOp> buildProgram(mlir::MLIRContext *context, const Stream &stream,
+mlir::OwningOpRef<mlir::ModuleOp> buildProgram(mlir::MLIRContext *context, const CommandStream &stream,
                                                const ProgramFrame &frame);
 
 /// The steps of a program with stages, as a Stream.
@@ -31,7 +31,7 @@ public:
   ProgramOp program;
   bmodel::npu::Chip chip;
   Constants constants; ///< empty
-  Stream stream;
+  CommandStream stream;
   Overlap overlap;
   std::vector<BufferOp> buffers;   ///< by number; the first is null
   std::vector<CommandOp> commands; ///< in the order of the steps, each with loads, computation and stores

@@ -1,4 +1,4 @@
-//===- AttentionWay.cpp - Choice of the mapping of an attention -----------===//
+//===- AttentionMapping.cpp - Choice of the mapping of an attention -------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Attention.h"
 
@@ -50,7 +50,7 @@ int64_t blocksOf(const AttentionSizes &sizes, const Chip &chip) {
 }
 
 /// Chooses the mapping if operands of batches are moved one by one, or run by run, beside the computation.
-static AttentionWay chooseUneven(const AttentionSizes &sizes, int64_t blocks, bool hasMatrix, const Chip &chip) {
+static AttentionMapping chooseUneven(const AttentionSizes &sizes, int64_t blocks, bool hasMatrix, const Chip &chip) {
   int64_t lanes = chip.lanes, together = int64_t(llvm::divideCeil(sizes.queries, lanes));
   int64_t half = int64_t(kFloat) * (sizes.depth + sizes.features) / 2, keys = sizes.keys * half;
   int64_t inBlock = sizes.queries / blocks, mask = sizes.hasMask ? int64_t(kFloat) * sizes.keys : 0;
@@ -69,10 +69,10 @@ static AttentionWay chooseUneven(const AttentionSizes &sizes, int64_t blocks, bo
       double(commands) * (2 * move(keys, blocks) + 2 * move(inBlock * half, 1) + (mask ? move(inBlock * mask, 1) : 0));
   int64_t rows = int64_t(llvm::divideCeil(sizes.batches * blocks, lanes)) * inBlock;
   double byBlocks = std::max(computeCycles(sizes, rows, true, chip), blockMoves);
-  return hasMatrix && std::max(byMatrix, matrixMoves) < byBlocks ? AttentionWay::matrix : AttentionWay::blocks;
+  return hasMatrix && std::max(byMatrix, matrixMoves) < byBlocks ? AttentionMapping::matrix : AttentionMapping::blocks;
 }
 
-AttentionWay chooseWay(const AttentionSizes &sizes, int64_t blocks, const Chip &chip) {
+AttentionMapping chooseMapping(const AttentionSizes &sizes, int64_t blocks, const Chip &chip) {
   bool hasMatrix = (chip.computes("bf16") || chip.computes("f16")) && sizes.keys <= UINT16_MAX;
   if (sizes.runs) {
     return chooseUneven(sizes, blocks, hasMatrix && sizes.features <= UINT16_MAX, chip);
@@ -91,9 +91,9 @@ AttentionWay chooseWay(const AttentionSizes &sizes, int64_t blocks, const Chip &
                     double(sizes.batches) * (multiplyCycles(sizes.queries, sizes.keys, sizes.depth, chip) +
                                              multiplyCycles(sizes.queries, sizes.features, sizes.keys, chip));
   byMatrix = hasMatrix && sizes.features <= UINT16_MAX ? byMatrix : HUGE_VAL;
-  return byMatrix < std::min(byBlocks, byQueries) ? AttentionWay::matrix
-         : byBlocks < byQueries                   ? AttentionWay::blocks
-                                                  : AttentionWay::queries;
+  return byMatrix < std::min(byBlocks, byQueries) ? AttentionMapping::matrix
+         : byBlocks < byQueries                   ? AttentionMapping::blocks
+                                                  : AttentionMapping::queries;
 }
 
 } // namespace tessera::npu

@@ -1,6 +1,6 @@
-//===- Stream.cpp - Streams of NPU commands -------------------------------===//
+//===- CommandStream.cpp - Streams of NPU commands ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/Stream.h"
+#include "codegen/Npu/CommandStream.h"
 
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/xxhash.h"
@@ -43,7 +43,7 @@ uint64_t Constants::add(ArrayRef<char> added, llvm::StringRef layer) {
   return pieces.back().offset;
 }
 
-uint64_t Stream::addBuffer(const LocalBuffer &buffer) {
+uint64_t CommandStream::addBuffer(const LocalBuffer &buffer) {
   buffers.resize(std::max<size_t>(buffers.size(), 1));
   buffers.push_back(buffer);
   return (uint64_t(buffers.size() - 1) << kBufferShift) + kBufferBegin;
@@ -62,7 +62,7 @@ struct Dense {
   }
 };
 
-TileView Stream::addLocal(const Shape &shape, Type type, uint16_t lane) {
+TileView CommandStream::addLocal(const Shape &shape, Type type, uint16_t lane) {
   Dense dense(shape, type, lane, chip);
   TileView made;
   made.shape = shape;
@@ -76,7 +76,7 @@ TileView Stream::addLocal(const Shape &shape, Type type, uint16_t lane) {
   return made;
 }
 
-void Stream::setProgram(map_command &map, const Instructions &program) {
+void CommandStream::setProgram(map_command &map, const Instructions &program) {
   InstructionCounts counts = countsOf(program.data(), program.size());
   map.length = uint16_t(program.size()), map.plain = counts.plain, map.slow = counts.slow;
   map.program.region = Region::constants, map.program.type = Type::i32, map.program.strides[3] = 4;
@@ -84,7 +84,7 @@ void Stream::setProgram(map_command &map, const Instructions &program) {
       addConstant({reinterpret_cast<const char *>(program.data()), program.size() * sizeof(bmodel::npu::Instruction)});
 }
 
-void Stream::append(std::vector<Tile> tiles, bool overlap) {
+void CommandStream::append(std::vector<Tile> tiles, bool overlap) {
   size_t ready = 0; // tiles whose preceding steps have been appended
   for (size_t i = 0; i < tiles.size(); ++i) {
     bool opens = i == 0 && tiles[0].first.isEmpty(), readsStageBefore = false;
@@ -140,7 +140,7 @@ static bool readsOthers(const Descriptor &load, const Stage &before) {
   return true;
 }
 
-void Stream::findIndependentStages() {
+void CommandStream::findIndependentStages() {
   for (size_t i = 1; i < stages.size(); ++i) {
     stages[i].isIndependent =
         !stages[i].hoisted && stages[i].layer != stages[i - 1].layer &&

@@ -1,11 +1,11 @@
-//===- Stream.h - Streams of NPU commands -----------------------*- C++ -*-===//
+//===- CommandStream.h - Streams of NPU commands ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops append steps. Until all steps are known, local memory consists of numbered buffers. Their addresses, and the
 // times of their loads, are then decided for the whole program at once (PlanMemory.h).
 //===----------------------------------------------------------------------===//
-#ifndef TESSERA_CODEGEN_NPU_STREAM_H
-#define TESSERA_CODEGEN_NPU_STREAM_H
+#ifndef TESSERA_CODEGEN_NPU_COMMANDSTREAM_H
+#define TESSERA_CODEGEN_NPU_COMMANDSTREAM_H
 
 #include "bmodel/npu/chip.h"
 #include "bmodel/npu/isa.h"
@@ -112,9 +112,9 @@ struct LoadedRows {
 };
 
 /// Steps, the buffers that they use, and the constants that they read.
-class Stream {
+class CommandStream {
 public:
-  Stream(const Chip &chip, Constants &constants) : chip(chip), constants(constants) {}
+  CommandStream(const Chip &chip, Constants &constants) : chip(chip), constants(constants) {}
 
   uint64_t addConstant(llvm::ArrayRef<char> bytes) {
     return constants.add(bytes, layers.empty() ? llvm::StringRef() : layers[layer]);
@@ -155,7 +155,7 @@ private:
 /// Local memory used by a tile.
 class LocalBudget {
 public:
-  explicit LocalBudget(Stream &stream) : stream(stream) {}
+  explicit LocalBudget(CommandStream &stream) : stream(stream) {}
 
   /// Allocates a dense tensor from lane |lane| on, for this tile.
   TileView allocate(const Shape &shape, bmodel::npu::Type type);
@@ -171,9 +171,9 @@ public:
   size_t nextShared = 0;
 
 private:
-  Stream &stream;
+  CommandStream &stream;
 };
 
 } // namespace tessera::npu
 
-#endif // TESSERA_CODEGEN_NPU_STREAM_H
+#endif // TESSERA_CODEGEN_NPU_COMMANDSTREAM_H

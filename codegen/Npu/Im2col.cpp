@@ -1,4 +1,4 @@
-//===- FoldRows.cpp - Kernel taps as input channels -----------------------===//
+//===- Im2col.cpp - Kernel taps as input channels -------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // The matrix unit sums as many input channels at once as its reduction tree is wide, but a picture has three. Therefore
@@ -57,9 +57,9 @@ TileView everyRow(TileView x, uint32_t begin, uint32_t step, uint32_t rows, cons
   return made;
 }
 
-double multiplyCycles(const Contraction &contraction, Fold fold, const Chip &chip) {
+double multiplyCycles(const Contraction &contraction, Im2col im2col, const Chip &chip) {
   uint32_t kernel = contraction.window.kernel[0], columns = contraction.window.kernel[1];
-  return multiplyCycles(contraction, uint64_t(contraction.x.dim(1)) * kernel * fold.columns, columns / fold.columns,
+  return multiplyCycles(contraction, uint64_t(contraction.x.dim(1)) * kernel * im2col.columns, columns / im2col.columns,
                         chip);
 }
 
@@ -76,15 +76,15 @@ static bool canFoldColumns(const Contraction &contraction) {
          reachOf(contraction, window.kernel[1]) > uint32_t(window.padding[1]);
 }
 
-Window windowOfFold(Window window, Fold fold) {
-  window.kernel[1] = uint8_t(window.kernel[1] / fold.columns), window.padding[1] = 0;
-  window.dilation[1] = window.kernel[1] == 1 ? uint8_t(1) : uint8_t(window.dilation[1] * fold.columns);
+Window windowOfIm2col(Window window, Im2col im2col) {
+  window.kernel[1] = uint8_t(window.kernel[1] / im2col.columns), window.padding[1] = 0;
+  window.dilation[1] = window.kernel[1] == 1 ? uint8_t(1) : uint8_t(window.dilation[1] * im2col.columns);
   return window;
 }
 
 /// Returns the number of columns that the windows cover after |folded| kernel columns became channels.
-static uint32_t reachOfFold(const Contraction &contraction, uint32_t folded) {
-  Window window = windowOfFold(contraction.window, {FoldRows::inside, folded});
+static uint32_t reachOfIm2col(const Contraction &contraction, uint32_t folded) {
+  Window window = windowOfIm2col(contraction.window, {Im2colRows::inside, folded});
   return (contraction.y.dim(3) - 1) * window.step[1] + (window.kernel[1] - 1) * window.dilation[1] + 1;
 }
 
@@ -99,7 +99,7 @@ static bool canFold(const Contraction &contraction, uint32_t columns) {
 static double columnCycles(const Contraction &contraction, uint32_t rows, uint32_t folded, const Chip &chip) {
   TileView block = contraction.x;
   block.shape.dims[1] *= contraction.window.kernel[0];
-  block.shape.dims[2] = rows, block.shape.dims[3] = reachOfFold(contraction, folded);
+  block.shape.dims[2] = rows, block.shape.dims[3] = reachOfIm2col(contraction, folded);
   return (folded - 1) * copyCycles(denseOf(block), chip);
 }
 
@@ -118,20 +118,20 @@ static bool canFoldRows(const Contraction &contraction) {
   return contraction.depth.isPlain() && contraction.groups == 1 && contraction.window.kernel[0] > 1;
 }
 
-static TapsAs tapsOf(Fold fold) {
-  bool hasColumns = fold.columns > 1;
-  return fold.rows == FoldRows::none      ? TapsAs::window
-         : fold.rows == FoldRows::outside ? (hasColumns ? TapsAs::all_loaded : TapsAs::rows_loaded)
-                                          : (hasColumns ? TapsAs::all_moved : TapsAs::rows_moved);
+static TapsAs tapsOf(Im2col im2col) {
+  bool hasColumns = im2col.columns > 1;
+  return im2col.rows == Im2colRows::none      ? TapsAs::window
+         : im2col.rows == Im2colRows::outside ? (hasColumns ? TapsAs::all_loaded : TapsAs::rows_loaded)
+                                              : (hasColumns ? TapsAs::all_moved : TapsAs::rows_moved);
 }
 
-llvm::Expected<Fold> foldOf(TapsAttr taps, const Contraction &contraction) {
+llvm::Expected<Im2col> im2colOf(TapsAttr taps, const Contraction &contraction) {
   TapsAs as = contraction.x.isLocal() ? taps.getResident() : taps.getFetched();
   if (contraction.mapped && (as == TapsAs::rows_loaded || as == TapsAs::all_loaded || as == TapsAs::window)) {
     return refuse("has a fused input map, which requires npu.taps that are moved in local memory");
   }
   if (as == TapsAs::window) {
-    return Fold();
+    return Im2col();
   }
   bool isLoaded = as == TapsAs::rows_loaded || as == TapsAs::all_loaded;
   bool hasColumns = as == TapsAs::all_loaded || as == TapsAs::all_moved;
@@ -140,15 +140,15 @@ llvm::Expected<Fold> foldOf(TapsAttr taps, const Contraction &contraction) {
   if (!canFoldRows(contraction) || !canFold(contraction, columns) || (hasColumns && columns == 1)) {
     return refuse("has npu.taps with kernel taps that cannot become channels");
   }
-  return Fold{isLoaded ? FoldRows::outside : FoldRows::inside, columns};
+  return Im2col{isLoaded ? Im2colRows::outside : Im2colRows::inside, columns};
 }
 
-FoldPlan planFold(const Contraction &contraction, const Chip &chip) {
+Im2colPlan planIm2col(const Contraction &contraction, const Chip &chip) {
   uint32_t kernel = contraction.window.kernel[0], columns = contraction.window.kernel[1];
   uint64_t channels = contraction.x.dim(1) / contraction.groups;
   std::pair<double, double> least = {multiplyCycles(contraction, channels, uint64_t(kernel) * columns, chip), 0};
   if (!canFoldRows(contraction)) {
-    return {Fold(), least.first};
+    return {Im2col(), least.first};
   }
   // Most rows of x contribute to as many rows of the result as the kernel has rows. The estimate assumes this for all
   // rows.
@@ -158,9 +158,9 @@ FoldPlan planFold(const Contraction &contraction, const Chip &chip) {
     return kernel * copyCycles(everyRow(x, 0, contraction.window.step[0], rows, chip), chip);
   };
   constexpr double kLeastGain = 1.15; // for folding columns: the DMA has other work, too
-  Fold best;
-  for (FoldRows where : {FoldRows::outside, FoldRows::inside}) {
-    bool isInside = where == FoldRows::inside;
+  Im2col best;
+  for (Im2colRows where : {Im2colRows::outside, Im2colRows::inside}) {
+    bool isInside = where == Im2colRows::inside;
     if (!isInside && contraction.x.isLocal()) {
       continue;
     }
@@ -180,7 +180,7 @@ FoldPlan planFold(const Contraction &contraction, const Chip &chip) {
       if (foldsColumns && cycles.first * kLeastGain > least.first) {
         continue;
       }
-      if (cycles.first < least.first || (best.rows != FoldRows::none && cycles < least)) {
+      if (cycles.first < least.first || (best.rows != Im2colRows::none && cycles < least)) {
         best = {where, folded}, least = cycles;
       }
     }
@@ -188,17 +188,17 @@ FoldPlan planFold(const Contraction &contraction, const Chip &chip) {
   return {best, least.first};
 }
 
-/// Like planFold, if x is mapped while it is loaded: the time of the two queues running in parallel, plus the parts at
-/// both ends during which only one runs.
-static FoldPlan planMapped(const Contraction &contraction, const Chip &chip) {
+/// Like planIm2col, if x is mapped while it is loaded: the time of the two queues running in parallel, plus the parts
+/// at both ends during which only one runs.
+static Im2colPlan planMapped(const Contraction &contraction, const Chip &chip) {
   uint32_t kernel = contraction.window.kernel[0], columns = contraction.window.kernel[1], rows = contraction.y.dim(2);
-  FoldPlan best{Fold(), INFINITY};
+  Im2colPlan best{Im2col(), INFINITY};
   for (uint32_t folded = 1; folded <= columns; ++folded) {
     if (!canFold(contraction, folded)) {
       continue;
     }
     uint64_t folds = uint64_t(contraction.x.dim(1)) * kernel * folded;
-    double multiply = multiplyCycles(contraction, Fold{FoldRows::inside, folded}, chip);
+    double multiply = multiplyCycles(contraction, Im2col{Im2colRows::inside, folded}, chip);
     MappedCycles whole = planBands(contraction, rows, multiply, chip);
     double tiles = tilesOf(contraction, folds, rows, whole.moves, chip);
     MappedCycles part =
@@ -207,7 +207,7 @@ static FoldPlan planMapped(const Contraction &contraction, const Chip &chip) {
     double computes = part.computes * tiles;
     double cycles = std::max(moves, computes) + std::min(moves, computes) / tiles;
     if (cycles < best.cycles) {
-      best = {{FoldRows::inside, folded}, cycles};
+      best = {{Im2colRows::inside, folded}, cycles};
     }
   }
   return best;
@@ -221,22 +221,22 @@ static Contraction readerOf(const TileView &x, const Contraction &contraction) {
   return reader;
 }
 
-bool foldsUnmapped(const Contraction &contraction, const Chip &chip) {
-  return bool(planFold(readerOf(contraction.x, contraction), chip).fold);
+bool usesIm2colUnmapped(const Contraction &contraction, const Chip &chip) {
+  return bool(planIm2col(readerOf(contraction.x, contraction), chip).im2col);
 }
 
 bool paysToMap(const Contraction &contraction, const Chip &chip) {
-  FoldPlan before = planFold(readerOf(contraction.x, contraction), chip);
+  Im2colPlan before = planIm2col(readerOf(contraction.x, contraction), chip);
   double map =
       copyCycles(contraction.mapped->from, chip) + copyCycles(contraction.x, chip); // storing takes as long as loading
   return planMapped(contraction, chip).cycles < map + before.cycles;
 }
 
 TapsAttr chooseTaps(const Contraction &contraction, mlir::MLIRContext *context, const Chip &chip) {
-  Fold folds[] = {contraction.mapped ? planMapped(contraction, chip).fold : planFold(contraction, chip).fold,
-                  planFold(readerOf(denseOf(contraction.x), contraction), chip).fold};
-  auto columns = [&](Fold fold) {
-    return fold.columns > 1 && fold.columns < contraction.window.kernel[1] ? fold.columns : 0;
+  Im2col folds[] = {contraction.mapped ? planMapped(contraction, chip).im2col : planIm2col(contraction, chip).im2col,
+                    planIm2col(readerOf(denseOf(contraction.x), contraction), chip).im2col};
+  auto columns = [&](Im2col im2col) {
+    return im2col.columns > 1 && im2col.columns < contraction.window.kernel[1] ? im2col.columns : 0;
   };
   return TapsAttr::get(context, tapsOf(folds[0]), tapsOf(folds[1]), columns(folds[0]), columns(folds[1]));
 }
@@ -275,13 +275,13 @@ SeenRows rowsSeen(const Contraction &contraction, uint32_t begin, uint32_t rows,
 }
 
 /// Lays out the kernel rows from x as it is.
-static void loadRows(const Contraction &contraction, const FoldedPlace &place, const Shape &begin, const Shape &size,
+static void loadRows(const Contraction &contraction, const Im2colBuffer &place, const Shape &begin, const Shape &size,
                      const Chip &chip, LocalBudget &localBudget, Tile &tile) {
   const Window &window = contraction.window;
   uint32_t channels = contraction.x.dim(1), rows = size.dims[2];
   TileView x = slice(contraction.x, 0, begin.dims[0], size.dims[0], chip);
   uint32_t dropped = 0; // rows of product.x in front of the first row of |x|
-  if (contraction.fold.rows == FoldRows::inside && !x.isLocal()) {
+  if (contraction.im2col.rows == Im2colRows::inside && !x.isLocal()) {
     Rows seen = rowsOf(window, contraction.x.dim(2), begin.dims[2], rows);
     x = load(slice(x, 2, seen.begin, seen.size, chip), localBudget, tile);
     dropped = seen.begin;
@@ -307,19 +307,19 @@ static void loadRows(const Contraction &contraction, const FoldedPlace &place, c
   tile.loads.insert(tile.loads.begin() + int64_t(at), fills.begin(), fills.end());
 }
 
-TileView loadFolded(const Contraction &contraction, const Shape &begin, const Shape &size, Stream &stream,
+TileView loadIm2col(const Contraction &contraction, const Shape &begin, const Shape &size, CommandStream &stream,
                     LocalBudget &localBudget, Tile &tile) {
   const Chip &chip = stream.chip;
   const Window &window = contraction.window;
-  uint32_t block = contraction.x.dim(1) * window.kernel[0], columns = contraction.fold.columns;
+  uint32_t block = contraction.x.dim(1) * window.kernel[0], columns = contraction.im2col.columns;
   bool folds = columns > 1;
   uint32_t width = folds ? reachOf(contraction, window.kernel[1]) : contraction.x.dim(3),
            left = folds ? window.padding[1] : 0;
   uint32_t rows = size.dims[2] + (contraction.mapped ? mappedShifts(contraction) : 0);
   Shape shape{{size.dims[0], block * columns, rows, width}};
   uint16_t lane = std::exchange(localBudget.lane, 0); // the matrix unit reads x from any lane
-  FoldedPlace place{localBudget.allocate(shape, contraction.x.tensor.type), block, left,
-                    std::min(contraction.x.dim(3), width - left)};
+  Im2colBuffer place{localBudget.allocate(shape, contraction.x.tensor.type), block, left,
+                     std::min(contraction.x.dim(3), width - left)};
   contraction.mapped ? loadMapped(contraction, place, begin, size, stream, localBudget, tile)
                      : loadRows(contraction, place, begin, size, chip, localBudget, tile);
   localBudget.lane = lane;
@@ -327,7 +327,7 @@ TileView loadFolded(const Contraction &contraction, const Shape &begin, const Sh
   if (!folds) {
     return made;
   }
-  made.shape.dims[3] = reachOfFold(contraction, columns);
+  made.shape.dims[3] = reachOfIm2col(contraction, columns);
   for (uint32_t f = 1; f < columns; ++f) {
     TileView from = slice(made, 1, 0, block, chip), to = slice(made, 1, f * block, block, chip);
     copy_command copy;

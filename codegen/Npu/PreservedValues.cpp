@@ -1,6 +1,6 @@
-//===- KeptValues.cpp - Layer results preserved for debugging -------------===//
+//===- PreservedValues.cpp - Layer results preserved for debugging --------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/KeptValues.h"
+#include "codegen/Npu/PreservedValues.h"
 
 #include "codegen/Npu/PlanValues.h"
 #include "codegen/Target/Tensors.h"
@@ -44,52 +44,53 @@ std::vector<Write> writesOf(const ValuePlan &plan) {
 }
 
 /// Returns nothing if the value does not exist in one place.
-std::optional<KeptValue> find(Value value, const ValuePlan &plan, ArrayRef<Write> writes) {
+std::optional<PreservedValue> find(Value value, const ValuePlan &plan, ArrayRef<Write> writes) {
   std::optional<unsigned> aliasSet = plan.aliasSetOf(value);
   if (!aliasSet || plan.onlyStoredDirectly(value) || isa<device::ReshapeOp>(value.getDefiningOp())) {
     return std::nullopt;
   }
-  KeptValue kept{.value = value, .memory = device::getAddress(value)->memory};
-  kept.offset = plan.outsideOf(value).value_or(uint64_t(device::getAddress(value)->offset));
+  PreservedValue preserved{.value = value, .memory = device::getAddress(value)->memory};
+  preserved.offset = plan.outsideOf(value).value_or(uint64_t(device::getAddress(value)->offset));
   Range whole = rangeOf(value);
   bool isWritten = device::isElided(value.getDefiningOp());
   for (const Write &write : writes) {
     Range part = write.aliasSet == *aliasSet ? rangeOf(write.value) : Range{0, 0};
-    if (part.begin < whole.end && part.end > whole.begin && !llvm::is_contained(kept.layers, write.layer)) {
-      kept.layers.push_back(write.layer);
+    if (part.begin < whole.end && part.end > whole.begin && !llvm::is_contained(preserved.layers, write.layer)) {
+      preserved.layers.push_back(write.layer);
     }
     isWritten |= write.value == value;
   }
-  bool isTensor = kept.offset % uint64_t(device::kAddressAlignment) == 0;
-  return isWritten && isTensor && !kept.layers.empty() ? std::optional(std::move(kept)) : std::nullopt;
+  bool isTensor = preserved.offset % uint64_t(device::kAddressAlignment) == 0;
+  return isWritten && isTensor && !preserved.layers.empty() ? std::optional(std::move(preserved)) : std::nullopt;
 }
 
 } // namespace
 
-std::vector<KeptValue> keptValues(func::FuncOp function, const ValuePlan &plan) {
+std::vector<PreservedValue> preservedValues(func::FuncOp function, const ValuePlan &plan) {
   std::vector<Write> writes = writesOf(plan);
-  std::vector<KeptValue> kept;
+  std::vector<PreservedValue> preserved;
   for (Operation &op : function.getBody().front()) {
     for (Value result : op.getResults()) {
-      if (std::optional<KeptValue> found = find(result, plan, writes)) {
-        kept.push_back(std::move(*found));
+      if (std::optional<PreservedValue> found = find(result, plan, writes)) {
+        preserved.push_back(std::move(*found));
       }
     }
   }
-  llvm::stable_sort(kept, [](const KeptValue &a, const KeptValue &b) { return a.layers.back() < b.layers.back(); });
-  return kept;
+  llvm::stable_sort(preserved,
+                    [](const PreservedValue &a, const PreservedValue &b) { return a.layers.back() < b.layers.back(); });
+  return preserved;
 }
 
 /// Returns the name that commands use for the value's memory.
-static std::string regionOf(const KeptValue &kept, uint32_t inputs) {
-  return kept.memory > 0 ? "io" + std::to_string(inputs + uint64_t(kept.memory) - 1) : "workspace";
+static std::string regionOf(const PreservedValue &preserved, uint32_t inputs) {
+  return preserved.memory > 0 ? "io" + std::to_string(inputs + uint64_t(preserved.memory) - 1) : "workspace";
 }
 
-void addKept(ArrayRef<KeptValue> values, const KeptIn &program, std::vector<bmodel::TensorDefT> &tensors,
-             llvm::json::Array &told) {
+void addPreserved(ArrayRef<PreservedValue> values, const PreservedIn &program, std::vector<bmodel::TensorDefT> &tensors,
+                  llvm::json::Array &told) {
   func::FuncOp function = program.function;
   const uint32_t inputs = function.getNumArguments();
-  for (const KeptValue &each : values) {
+  for (const PreservedValue &each : values) {
     std::string name = top::getTensorName(each.value).str();
     auto tensor = codegen::describeTensor(cast<RankedTensorType>(each.value.getType()), name);
     if (!tensor || name.empty()) {

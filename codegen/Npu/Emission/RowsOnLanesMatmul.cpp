@@ -1,11 +1,11 @@
-//===- RowLanes.cpp - Matmuls with rows spread over lanes -----------------===//
+//===- RowsOnLanesMatmul.cpp - Matmuls with rows spread over lanes --------===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Relative to a convolution the operands swap roles. Rows of a take the place of the weights, and the weights take the
 // place of the input: they have one row per column of a, spread over the lanes and broadcast to all of them. Rows of a
 // and of the result lie as in norms and attention, so nothing has to be transposed in off-chip memory.
 //===----------------------------------------------------------------------===//
-#include "codegen/Npu/Emission/RowLanes.h"
+#include "codegen/Npu/Emission/RowsOnLanesMatmul.h"
 
 #include "codegen/Npu/Contraction.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
@@ -45,7 +45,7 @@ Sizes sizesOf(device::MatMulOp op, int64_t batches) {
 
 /// Returns the sizes with the number of batches that npu.row_lanes states.
 Sizes sizesOf(device::MatMulOp op) {
-  int64_t batches = op->getAttrOfType<IntegerAttr>(NpuDialect::kRowLanesAttr).getInt();
+  int64_t batches = op->getAttrOfType<IntegerAttr>(NpuDialect::kRowsOnLanesAttr).getInt();
   return sizesOf(op, batches);
 }
 
@@ -101,7 +101,7 @@ private:
   device::MatMulOp op;
   Contraction &contraction;
   EmissionContext &context;
-  Stream &stream;
+  CommandStream &stream;
   const Chip &chip;
   const Sizes sizes;
   TileView weights;                   ///< as 1, inner, 1, outputs
@@ -241,7 +241,7 @@ llvm::Error RowLanes::append(Fixed fixed) {
                                            [&](const Shape &begin, const Shape &size, LocalBudget &localBudget,
                                                Tile &tile) { build(fixed, begin, size, localBudget, tile); });
   // Small sets of rows may wait in local memory for the next matmul, beside the ops in between.
-  bool mayWait = !error && fixed == Fixed::rows && !context.surveys() && !context.tiler.turn &&
+  bool mayWait = !error && fixed == Fixed::rows && !context.surveys() && !context.tiler.sliceIteration &&
                  context.tiler.overlaps && !contraction.x.isLocal() && rowBytes <= chip.laneBytes / kMostWaiting;
   if (mayWait) {
     stream.loadedRows = LoadedRows{device::withoutReshapes(op.getA()), contraction.x, *keptRows, rowBytes};
@@ -345,7 +345,7 @@ bool pays(device::MatMulOp op, const Sizes &sizes, EmissionContext &context) {
 
 } // namespace
 
-std::optional<int64_t> chooseRowLanes(device::MatMulOp op, EmissionContext &context) {
+std::optional<int64_t> chooseRowsOnLanes(device::MatMulOp op, EmissionContext &context) {
   for (int64_t batches : {batchesBehind(op), int64_t(1)}) {
     if (pays(op, sizesOf(op, batches), context)) {
       return batches;
@@ -354,7 +354,7 @@ std::optional<int64_t> chooseRowLanes(device::MatMulOp op, EmissionContext &cont
   return std::nullopt;
 }
 
-llvm::Error emitRowLanes(device::MatMulOp op, EmissionContext &context) {
+llvm::Error emitRowsOnLanesMatmul(device::MatMulOp op, EmissionContext &context) {
   Sizes sizes = sizesOf(op);
   if (llvm::Error error = check(op, sizes, context)) {
     return error;
