@@ -13,7 +13,7 @@
 #include "codegen/Kernels/Reduction.h"
 #include "codegen/Kernels/Rows.h"
 #include "codegen/Kernels/Transpose.h"
-#include "codegen/X86/MatrixTile.h"
+#include "codegen/X86/AmxTile.h"
 #include "codegen/X86/MicroShape.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -49,7 +49,7 @@ public:
         keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
         // With a stride of whole pages, all rows would share the same cache sets.
         scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), featuresPadded(llvm::alignTo(s.features, kBlock)),
-        rows(s.queries, chunk ? kMatrixTileRows : maxTileRows(targetOf(kb), panelBlocks)),
+        rows(s.queries, chunk ? kAmxTileRows : maxTileRows(targetOf(kb), panelBlocks)),
         tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
 
   void emit();

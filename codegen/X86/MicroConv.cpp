@@ -9,7 +9,7 @@
 // kernel column). AMX tiles need K contiguous in each row, so their copy has channels last; an i16 input has two
 // copies, one of the low and one of the high bytes.
 //===----------------------------------------------------------------------===//
-#include "codegen/X86/MatrixTile.h"
+#include "codegen/X86/AmxTile.h"
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
 #include "device_dialect/IR/Layout.h"
@@ -23,7 +23,7 @@ namespace tessera::x86 {
 namespace {
 
 /// A run of positions along a dim of the result at which the same taps, [first, last), lie inside the image.
-struct Stretch {
+struct BorderSegment {
   int64_t begin, end, first, last;
   bool unseen = false; ///< no tap lies inside the image
   int64_t length() const { return end - begin; }
@@ -31,9 +31,9 @@ struct Stretch {
 };
 
 /// Splits the |output| positions of a dim into runs that see the same taps.
-SmallVector<Stretch> stretchesOf(int64_t output, int64_t input, int64_t stride, int64_t pad, int64_t dilation,
-                                 int64_t kernel) {
-  SmallVector<Stretch> stretches;
+SmallVector<BorderSegment> segmentsOf(int64_t output, int64_t input, int64_t stride, int64_t pad, int64_t dilation,
+                                      int64_t kernel) {
+  SmallVector<BorderSegment> segments;
   for (int64_t at = 0; at < output; ++at) {
     int64_t start = at * stride - pad;
     int64_t first = start < 0 ? ceilDiv(-start, dilation) : 0;
@@ -42,14 +42,14 @@ SmallVector<Stretch> stretchesOf(int64_t output, int64_t input, int64_t stride, 
     if (unseen) { // all taps see zeros; keep one, because a tile needs at least one
       first = 0, last = 1;
     }
-    Stretch *before = stretches.empty() ? nullptr : &stretches.back();
+    BorderSegment *before = segments.empty() ? nullptr : &segments.back();
     if (before && before->first == first && before->last == last && before->unseen == unseen) {
       before->end = at + 1;
     } else {
-      stretches.push_back({at, at + 1, first, last, unseen});
+      segments.push_back({at, at + 1, first, last, unseen});
     }
   }
-  return stretches;
+  return segments;
 }
 
 class DirectConv {
@@ -72,14 +72,14 @@ public:
         rowSteps(outH == 1 ? columns.pieces : ceilDiv(outH, tileH)) {
     skips = findSkips();
     if (!skips) {
-      rowStretches = {{0, outH, 0, s.kh}}, columnStretches = {{0, outW, 0, s.kw}};
+      rowSegments = {{0, outH, 0, s.kh}}, columnSegments = {{0, outW, 0, s.kw}};
     }
-    auto isSeen = [](const Stretch &stretch) { return !stretch.unseen; };
-    if (skips && llvm::all_of(rowStretches, isSeen) && llvm::all_of(columnStretches, isSeen)) {
+    auto isSeen = [](const BorderSegment &segment) { return !segment.unseen; };
+    if (skips && llvm::all_of(rowSegments, isSeen) && llvm::all_of(columnSegments, isSeen)) {
       copied = s.widens; // no tile reads padding
     }
-    for (const Stretch &stretch : columnStretches) {
-      tilesPerRow += EvenSplit(stretch.length(), packing.getRows()).pieces;
+    for (const BorderSegment &segment : columnSegments) {
+      tilesPerRow += EvenSplit(segment.length(), packing.getRows()).pieces;
     }
   }
 
@@ -92,7 +92,7 @@ private:
     EvenSplit split;
     int64_t first;  ///< column of the result at which they begin
     int64_t before; ///< number of tiles of the row before them
-    size_t rowStretch, columnStretch;
+    size_t rowSegment, columnSegment;
   };
   void planMemory();
   int64_t stepsOfStrip() const;
@@ -113,7 +113,7 @@ private:
   void emitTiles(Value step, const Tiles &tiles, Value begin, Value end, int64_t rows, int64_t width, bool last);
   SmallVector<int32_t> groupOffsets() const;
   SmallVector<int32_t> seenOffsets() const;
-  void leaveOut(TileShape &shape, size_t rowStretch, size_t columnStretch) const;
+  void leaveOut(TileShape &shape, size_t rowSegment, size_t columnSegment) const;
   TileShape tileShape(int64_t rows, int64_t width, int64_t blocks) const;
   int64_t weightsOfGroup() const {
     bool plain = s.kind == TileKind::F32 && weights.stepBytes == kBlockBytes;
@@ -145,7 +145,7 @@ private:
   int64_t tileH;     ///< output rows of one register tile
   int64_t rowSteps;  ///< register tiles of a flat row, else groups of tileH output rows
   bool skips;        ///< tiles skip taps that see only padding
-  SmallVector<Stretch> rowStretches, columnStretches;
+  SmallVector<BorderSegment> rowSegments, columnSegments;
 
   WorkSplit work;
   int64_t panels = 0, lastBlocks = 0, steps = 0;
@@ -164,24 +164,24 @@ private:
 /// Computes the runs and returns true if skipping taps pays off although it needs more and smaller tiles. Supports
 /// floats only: integers may be padded with nonzero values, which the bias accounts for.
 bool DirectConv::findSkips() {
-  constexpr size_t kMostStretches = 9; // pairs of runs, each of which needs its own code
-  constexpr int64_t kFewColumns = 6;   // narrower tiles take as long
+  constexpr size_t kMostSegments = 9; // pairs of runs, each of which needs its own code
+  constexpr int64_t kFewColumns = 6;  // narrower tiles take as long
   constexpr double kMostOfWhole = 0.85;
   if (!sumsFloats(s.kind) || packing.getOrder() != PackedOrder::blocks || packing.getScaleGroup() ||
       isScaledStep(packing.getStep()) || !s.padded() || flat || outH == 1 || tileH != 1) {
     return false;
   }
-  rowStretches = stretchesOf(s.oh, s.h, s.strideH, s.padTop, s.dilationH, s.kh);
-  columnStretches = stretchesOf(s.ow, s.w, s.strideW, s.padLeft, s.dilationW, s.kw);
+  rowSegments = segmentsOf(s.oh, s.h, s.strideH, s.padTop, s.dilationH, s.kh);
+  columnSegments = segmentsOf(s.ow, s.w, s.strideW, s.padLeft, s.dilationW, s.kw);
   double rows = 0, all = 0;
-  for (const Stretch &stretch : rowStretches) {
-    rows += double(stretch.length() * stretch.taps());
+  for (const BorderSegment &segment : rowSegments) {
+    rows += double(segment.length() * segment.taps());
   }
-  for (const Stretch &stretch : columnStretches) {
-    EvenSplit split(stretch.length(), packing.getRows());
-    all += rows * double(split.pieces * std::max(kFewColumns, split.length(0)) * stretch.taps());
+  for (const BorderSegment &segment : columnSegments) {
+    EvenSplit split(segment.length(), packing.getRows());
+    all += rows * double(split.pieces * std::max(kFewColumns, split.length(0)) * segment.taps());
   }
-  return rowStretches.size() * columnStretches.size() <= kMostStretches &&
+  return rowSegments.size() * columnSegments.size() <= kMostSegments &&
          all <= kMostOfWhole * double(s.oh * s.ow * s.kh * s.kw);
 }
 
@@ -285,8 +285,8 @@ SmallVector<int32_t> DirectConv::groupOffsets() const {
 SmallVector<int32_t> DirectConv::seenOffsets() const {
   SmallVector<int32_t> offsets;
   int64_t perStep = stepElements(packing.getStep());
-  for (const Stretch &rows : rowStretches) {
-    for (const Stretch &columns : columnStretches) {
+  for (const BorderSegment &rows : rowSegments) {
+    for (const BorderSegment &columns : columnSegments) {
       int64_t skipped = 0;
       for (int64_t group = 0; group < s.icBlocks() * s.kh * s.kw; ++group) {
         int64_t block = group / s.kw / s.kh, y = group / s.kw % s.kh, x = group % s.kw;
@@ -304,13 +304,13 @@ SmallVector<int32_t> DirectConv::seenOffsets() const {
 }
 
 /// Restricts |shape| to the K groups that the given pair of runs sees.
-void DirectConv::leaveOut(TileShape &shape, size_t rowStretch, size_t columnStretch) const {
-  auto taps = [&](size_t row, size_t column) { return rowStretches[row].taps() * columnStretches[column].taps(); };
+void DirectConv::leaveOut(TileShape &shape, size_t rowSegment, size_t columnSegment) const {
+  auto taps = [&](size_t row, size_t column) { return rowSegments[row].taps() * columnSegments[column].taps(); };
   int64_t before = 0;
-  for (size_t pair = 0; pair < rowStretch * columnStretches.size() + columnStretch; ++pair) {
-    before += taps(pair / columnStretches.size(), pair % columnStretches.size());
+  for (size_t pair = 0; pair < rowSegment * columnSegments.size() + columnSegment; ++pair) {
+    before += taps(pair / columnSegments.size(), pair % columnSegments.size());
   }
-  int64_t own = taps(rowStretch, columnStretch);
+  int64_t own = taps(rowSegment, columnSegment);
   shape.skips = true, shape.tableBytes = before * s.icBlocks() * 2 * int64_t(sizeof(int32_t));
   for (StepRun &run : shape.groups) { // the runs of whole channel blocks, and of the remaining channels
     run.count = run.count / (s.kh * s.kw) * own;
@@ -550,15 +550,15 @@ void DirectConv::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last)
 
 /// Emits the row steps [begin, end), each of |rows| output rows.
 void DirectConv::emitRows(Value begin, Value end, int64_t rows, bool last) {
-  for (size_t row = 0; row < rowStretches.size(); ++row) {
-    Value from = skips ? kb.max(begin, kb.constant(rowStretches[row].begin)) : begin;
-    Value to = skips ? kb.min(end, kb.constant(rowStretches[row].end)) : end;
+  for (size_t row = 0; row < rowSegments.size(); ++row) {
+    Value from = skips ? kb.max(begin, kb.constant(rowSegments[row].begin)) : begin;
+    Value to = skips ? kb.min(end, kb.constant(rowSegments[row].end)) : end;
     kb.forLoop(from, to, 1, [&](Value step) {
       int64_t before = 0;
-      for (size_t column = 0; column < columnStretches.size(); ++column) {
-        const Stretch &stretch = columnStretches[column];
-        EvenSplit split(stretch.length(), packing.getRows());
-        emitRow(step, {split, stretch.begin, before, row, column}, rows, kb.constant(0), kb.constant(split.pieces),
+      for (size_t column = 0; column < columnSegments.size(); ++column) {
+        const BorderSegment &segment = columnSegments[column];
+        EvenSplit split(segment.length(), packing.getRows());
+        emitRow(step, {split, segment.begin, before, row, column}, rows, kb.constant(0), kb.constant(split.pieces),
                 last);
         before += split.pieces;
       }
@@ -579,14 +579,14 @@ void DirectConv::emitRow(Value step, const Tiles &tiles, int64_t rows, Value til
 }
 
 /// Emits the register tiles [begin, end), all |width| positions wide.
-void DirectConv::emitTiles(Value step, const Tiles &stretch, Value begin, Value end, int64_t rows, int64_t width,
+void DirectConv::emitTiles(Value step, const Tiles &segment, Value begin, Value end, int64_t rows, int64_t width,
                            bool last) {
   Value a = byteOffset(kb, base.a, kb.mul(kb.sub(step, firstStep), tileH * s.strideH * pitch));
   Value c = kb.mul(step, tileH * outW * kBlock); // offset of the row in a channel block, in elements
   int64_t blocks = last ? lastBlocks : panelBlocks;
   TileShape shape = tileShape(rows, width, blocks);
   if (skips) {
-    leaveOut(shape, stretch.rowStretch, stretch.columnStretch);
+    leaveOut(shape, segment.rowSegment, segment.columnSegment);
   }
   TileResult result;
   result.blockStride = s.oh * s.ow * kBlock;
@@ -598,10 +598,10 @@ void DirectConv::emitTiles(Value step, const Tiles &stretch, Value begin, Value 
       result.rows.push_back((y * outW + x) * kBlock);
     }
   }
-  bool narrow = width == stretch.split.size;
+  bool narrow = width == segment.split.size;
   kb.forLoop(begin, end, 1, [&](Value tile) {
-    Value within = narrow ? kb.add(kb.mul(tile, width), stretch.split.wide) : kb.mul(tile, width);
-    Value column = kb.add(within, stretch.first);
+    Value within = narrow ? kb.add(kb.mul(tile, width), segment.split.wide) : kb.mul(tile, width);
+    Value column = kb.add(within, segment.first);
     TileFunctions::Pointers at = base;
     at.a = byteOffset(kb, a, kb.mul(column, stepW * elementBytes));
     Value element = kb.add(c, kb.mul(column, kBlock));
@@ -614,7 +614,7 @@ void DirectConv::emitTiles(Value step, const Tiles &stretch, Value begin, Value 
     if (prefetchLines) {
       // Each tile of the panel prefetches its share of the next panel.
       Value row = kb.mul(kb.sub(step, partBegin), tilesPerRow);
-      Value index = outH == 1 ? kb.sub(tile, partBegin) : kb.add(kb.add(row, tile), stretch.before);
+      Value index = outH == 1 ? kb.sub(tile, partBegin) : kb.add(kb.add(row, tile), segment.before);
       at.prefetch = byteOffset(kb, base.prefetch, kb.mul(index, prefetchLines * 64));
     }
     tiles->call(shape, result, at);

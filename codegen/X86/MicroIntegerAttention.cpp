@@ -13,7 +13,7 @@
 #include "codegen/Kernels/Requantise.h"
 #include "codegen/Kernels/Rows.h"
 #include "codegen/Kernels/Transpose.h"
-#include "codegen/X86/MatrixTile.h"
+#include "codegen/X86/AmxTile.h"
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
 #include "codegen/X86/RoundedPower.h"
@@ -28,21 +28,19 @@ namespace tessera::x86 {
 namespace {
 
 /// Returns true if AMX tiles multiply.
-bool hasMatrixTiles(const AttentionShape &shape) {
-  return targetOf(shape.kb).amx && shape.queries >= kFewestMatrixRows;
-}
+bool hasAmxTiles(const AttentionShape &shape) { return targetOf(shape.kb).amx && shape.queries >= kFewestMatrixRows; }
 
 class MicroIntegerAttention {
 public:
   explicit MicroIntegerAttention(const AttentionShape &shape)
-      : kb(shape.kb), s(shape), vnni(targetOf(kb).vnni), chunk(hasMatrixTiles(shape) ? kMostChunk : 0),
+      : kb(shape.kb), s(shape), vnni(targetOf(kb).vnni), chunk(hasAmxTiles(shape) ? kMostChunk : 0),
         flips(vnni && !chunk), step(vnni ? PackedStep::i8x4 : PackedStep::i16x4), stepBytes(stepBytesOfB(step)),
         panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)), depthSteps(stepsOf(s.depth)),
         keySteps(stepsOf(s.keys)), keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
         featuresPadded(llvm::alignTo(s.features, panelBlocks * kBlock)),
         // With a stride of whole pages, all rows would share the same cache sets.
         scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), powerStride(llvm::alignTo(s.keys, lanes) + 64),
-        rows(s.queries, chunk ? kMatrixTileRows : maxTileRows(targetOf(kb), panelBlocks)),
+        rows(s.queries, chunk ? kAmxTileRows : maxTileRows(targetOf(kb), panelBlocks)),
         tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
 
   void emit();

@@ -42,9 +42,9 @@ inline int64_t stepBytesOfB(PackedStep step) { return kBlock * stepBits(step) / 
 
 /// Returns the number of multiplications that take the time of one of f32.
 inline int64_t productsPerStep(PackedStep step, int64_t chunk = 0) {
-  constexpr int64_t kOfMatrixTile = 6; // of eight; loading the operands takes the rest
+  constexpr int64_t kOfAmxTile = 6; // of eight; loading the operands takes the rest
   if (chunk) {
-    return productsPerStep(step) * kOfMatrixTile;
+    return productsPerStep(step) * kOfAmxTile;
   }
   return step == PackedStep::i8x4 ? 4 : step == PackedStep::i16x2 || step == PackedStep::bf16x2 ? 2 : 1;
 }

@@ -8,10 +8,10 @@
 // step reads beyond the operand.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/Transpose.h"
-#include "codegen/X86/MatrixTile.h"
+#include "codegen/X86/AmxTile.h"
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
-#include "codegen/X86/Transforms/MatrixTiles.h"
+#include "codegen/X86/Transforms/AmxTiles.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 
@@ -130,7 +130,7 @@ Panels panelsOf(device::MatMulOp op, const X86Target &target) {
   bool tiles = packsForTiles(op, target), dots = tiles || (target.vnni && kind == TileKind::U8);
   Panels panels = panelsOfMatrix(dots ? PackedStep::i8x4 : PackedStep::i16x4, depth, columns, blocks);
   if (tiles) {
-    ChunkedDepth chunks = chunksOfRow(panels.steps() * 4);
+    KSplit chunks = chunksOfRow(panels.steps() * 4);
     panels.runs = {{chunks.count, chunks.chunk / 4}};
   }
   return panels;
@@ -180,9 +180,7 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   panelBlocks = weights.panels.panelBlocks;
   panels = ceilDiv(columnBlocks, panelBlocks);
   lastBlocks = columnBlocks - (panels - 1) * panelBlocks;
-  int64_t mostRows = packed  ? packingOf(op).getRows()
-                     : chunk ? kMatrixTileRows
-                             : maxTileRows(targetOf(kb), panelBlocks);
+  int64_t mostRows = packed ? packingOf(op).getRows() : chunk ? kAmxTileRows : maxTileRows(targetOf(kb), panelBlocks);
   rows = std::make_unique<EvenSplit>(m, mostRows);
   setApart();
 }

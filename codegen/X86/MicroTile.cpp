@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/MicroTile.h"
 
-#include "codegen/X86/MatrixTile.h"
+#include "codegen/X86/AmxTile.h"
 #include "codegen/X86/RequantiseBytes.h"
 #include "codegen/X86/RoundedPower.h"
 #include "device_dialect/IR/Layout.h"
@@ -157,8 +157,8 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
     std::optional<SumPlaces> places =
         epilogue.empty() ? placesInResult(shape, result, windows, sum) : std::optional<SumPlaces>();
     Value memory = places ? c : stackBytes(kb, matrixSumBytes(shape.blocks));
-    emitMatrixTile(kb, shape, windows, body->getArgument(0), body->getArgument(1), biasPointer, offsets, prefetch,
-                   memory, places ? *places : placesOnStack(shape, windows));
+    emitAmxTile(kb, shape, windows, body->getArgument(0), body->getArgument(1), biasPointer, offsets, prefetch, memory,
+                places ? *places : placesOnStack(shape, windows));
     if (shape.highAt) {
       addHighSums(kb, memory, shape.blocks);
     }

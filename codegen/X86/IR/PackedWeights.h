@@ -16,7 +16,7 @@ namespace tessera::x86 {
 inline constexpr int64_t kBlock = 16;
 
 /// Most bytes of K that one AMX tile operation multiplies, and most rows of two AMX tiles, one above the other.
-inline constexpr int64_t kMostChunk = 64, kMatrixTileRows = 32;
+inline constexpr int64_t kMostChunk = 64, kAmxTileRows = 32;
 /// Contractions with fewer rows are bound by loading the weights; for them the setup of AMX tiles does not pay off.
 inline constexpr int64_t kFewestMatrixRows = 4;
 

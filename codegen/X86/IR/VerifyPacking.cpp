@@ -30,7 +30,7 @@ bool fitsElement(PackingAttr packing, Type x) {
   }
   // An i16 input takes both windows of an AMX tile: one has the low bytes, the other one the high bytes.
   bool halves = step == PackedStep::i8x4 && packing.getChunk() && packing.getOrder() != PackedOrder::pixels &&
-                packing.getRows() <= kMatrixTileRows / 2;
+                packing.getRows() <= kAmxTileRows / 2;
   return x.isSignlessInteger(16) && (step == PackedStep::i16x2 || halves);
 }
 

@@ -75,8 +75,8 @@ static bool hasKernel(PackedOrder order, PackedStep step) {
 }
 
 /// Returns true if AMX tiles can multiply weights of this packing with |chunk| bytes of K at a time.
-static bool hasMatrixTiles(PackedOrder order, PackedStep step, int64_t rows, int64_t columns, int64_t chunk) {
-  return chunk > 0 && chunk % 4 == 0 && chunk <= kMostChunk && rows <= kMatrixTileRows && columns <= 2 * kBlock &&
+static bool hasAmxTiles(PackedOrder order, PackedStep step, int64_t rows, int64_t columns, int64_t chunk) {
+  return chunk > 0 && chunk % 4 == 0 && chunk <= kMostChunk && rows <= kAmxTileRows && columns <= 2 * kBlock &&
          (order == PackedOrder::matrix || hasChannelsLast(order)) &&
          (step == PackedStep::i8x4 || step == PackedStep::bf16x2);
 }
@@ -107,9 +107,9 @@ LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
                        << ", allowed a multiple of 16 of i8 or i4 in the orders matrix and "
                        << "blocks (packing_c5)";
   }
-  if (chunk == 0 ? hasChannelsLast(order) : !hasMatrixTiles(order, step, rows, columns, chunk)) { // packing_c6
+  if (chunk == 0 ? hasChannelsLast(order) : !hasAmxTiles(order, step, rows, columns, chunk)) { // packing_c6
     return emitError() << "chunk is " << chunk << ", allowed a multiple of 4 up to " << kMostChunk
-                       << " with a tile of at most " << kMatrixTileRows << " x " << 2 * kBlock
+                       << " with a tile of at most " << kAmxTileRows << " x " << 2 * kBlock
                        << ", for i8x4 or bf16x2 in the orders matrix, channels_last and pixels; the last two "
                        << "have no kernel without a chunk (packing_c6)";
   }

@@ -57,16 +57,16 @@ static PackingAttr packDepthwiseAs(device::ConvOp conv, const top::TensorData &w
 }
 
 /// Returns the packing for AMX tiles of weights with |columns| columns.
-static PackingAttr packForMatrixTiles(Operation *op, PackedOrder order, ArrayRef<int64_t> shape, Value x,
-                                      int64_t columns, int64_t chunk) {
+static PackingAttr packForAmxTiles(Operation *op, PackedOrder order, ArrayRef<int64_t> shape, Value x, int64_t columns,
+                                   int64_t chunk) {
   Type element = typeOf(x).getElementType();
   PackedStep step = isIntegerOperand(element) ? PackedStep::i8x4 : PackedStep::bf16x2;
-  return PackingAttr::get(op->getContext(), order, step, shape, kMatrixTileRows / tileProducts(element),
+  return PackingAttr::get(op->getContext(), order, step, shape, kAmxTileRows / tileProducts(element),
                           columns > kBlock ? 2 * kBlock : kBlock, 0, 0, chunk);
 }
 
 /// Returns the order in which AMX tiles could read the weights of a direct convolution, if any.
-static std::optional<PackedOrder> orderForMatrixTiles(device::ConvOp conv) {
+static std::optional<PackedOrder> orderForAmxTiles(device::ConvOp conv) {
   if (device::isBlocked(conv.getX().getType())) {
     return PackedOrder::channels_last;
   }
@@ -80,10 +80,10 @@ PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, P
     return packDepthwiseAs(conv, weights, target);
   }
   bool winograd = algorithm.getValue() == ConvAlgorithm::winograd;
-  if (std::optional<PackedOrder> last = winograd ? std::nullopt : orderForMatrixTiles(conv)) {
-    if (std::optional<ChunkedDepth> chunks = matrixTilesOf(conv, *last, target)) {
-      return packForMatrixTiles(conv, *last, weights.type.getShape(), conv.getX(),
-                                weights.type.getShape()[0] / conv.getGroups(), chunks->chunk);
+  if (std::optional<PackedOrder> last = winograd ? std::nullopt : orderForAmxTiles(conv)) {
+    if (std::optional<KSplit> chunks = amxTilesOf(conv, *last, target)) {
+      return packForAmxTiles(conv, *last, weights.type.getShape(), conv.getX(),
+                             weights.type.getShape()[0] / conv.getGroups(), chunks->chunk);
     }
   }
   PackedOrder order = winograd                                   ? PackedOrder::winograd
@@ -123,11 +123,11 @@ PackingAttr choosePacking(device::MatMulOp matmul, const top::TensorData &weight
   int64_t blocks = choosePanelBlocks(target.vectorBytes, contraction);
   bool integers = step == PackedStep::i8x4 || step == PackedStep::i16x2;
   if (target.amx && rows >= kFewestMatrixRows && (integers || step == PackedStep::bf16x2)) {
-    ChunkedDepth chunks = chunksOfRow(4 * int64_t(llvm::divideCeil(k, integers ? 4 : 2)));
+    KSplit chunks = chunksOfRow(4 * int64_t(llvm::divideCeil(k, integers ? 4 : 2)));
     int64_t products = tileProducts(a.getElementType()), copied = products > 1 ? rows * k * products : 0;
-    if (matrixTileCycles(contraction, chunks.count * products, copied) <
+    if (amxTileCycles(contraction, chunks.count * products, copied) <
         tileCycles(target.vectorBytes, blocks, contraction)) {
-      return packForMatrixTiles(matmul, PackedOrder::matrix, b.getShape(), matmul.getA(), n, chunks.chunk);
+      return packForAmxTiles(matmul, PackedOrder::matrix, b.getShape(), matmul.getA(), n, chunks.chunk);
     }
   }
   return PackingAttr::get(matmul.getContext(), PackedOrder::matrix, step, b.getShape(),

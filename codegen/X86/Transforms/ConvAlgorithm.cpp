@@ -85,21 +85,21 @@ int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, PackingTarget 
 }
 
 /// Returns the cycles on AMX tiles for all images.
-static double matrixCycles(device::ConvOp conv, TiledContraction contraction, ChunkedDepth chunks) {
+static double matrixCycles(device::ConvOp conv, TiledContraction contraction, KSplit chunks) {
   RankedTensorType x = typeOf(conv.getX());
   int64_t bytes =
       x.getDimSize(1) / conv.getGroups() * x.getDimSize(2) * x.getDimSize(3) * device::elementBytes(x.getElementType());
-  return matrixTileCycles(contraction, chunks.count * tileProducts(x.getElementType()), bytes);
+  return amxTileCycles(contraction, chunks.count * tileProducts(x.getElementType()), bytes);
 }
 
-std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackedOrder order, PackingTarget target) {
+std::optional<KSplit> amxTilesOf(device::ConvOp conv, PackedOrder order, PackingTarget target) {
   Type x = typeOf(conv.getX()).getElementType(), w = typeOf(conv.getW()).getElementType();
   bool integers = isByte(x) || (isIntegerOperand(x) && order == PackedOrder::channels_last);
   if (!target.amx || (!integers && !hasBf16Dots(x, w, target))) {
     return std::nullopt;
   }
   ConvWeightDims d = weightDims(conv);
-  ChunkedDepth chunks = chunksOfTaps(order, d.groupC, integers ? 1 : 2, d.kh, d.kw, conv.getDilations().back() == 1);
+  KSplit chunks = chunksOfTaps(order, d.groupC, integers ? 1 : 2, d.kh, d.kw, conv.getDilations().back() == 1);
   TiledContraction contraction = directContraction(conv, target);
   int64_t panel = choosePanelBlocks(target.vectorBytes, contraction);
   bool faster =
@@ -113,7 +113,7 @@ static double directCycles(device::ConvOp conv, PackingTarget target) {
   TiledContraction contraction = directContraction(conv, target);
   int64_t panel = choosePanelBlocks(target.vectorBytes, contraction);
   double weights = 4.0 * contraction.steps * contraction.columns;
-  if (std::optional<ChunkedDepth> chunks = matrixTilesOf(conv, PackedOrder::channels_last, target)) {
+  if (std::optional<KSplit> chunks = amxTilesOf(conv, PackedOrder::channels_last, target)) {
     return std::max(matrixCycles(conv, contraction, *chunks), weights / kStreamBytes);
   }
   return std::max(tileCycles(target.vectorBytes, panel, contraction), weights / kStreamBytes);

@@ -4,7 +4,7 @@
 #define TESSERA_CODEGEN_X86_TRANSFORMS_CONVALGORITHM_H
 
 #include "codegen/X86/IR/PackedWeights.h"
-#include "codegen/X86/Transforms/MatrixTiles.h"
+#include "codegen/X86/Transforms/AmxTiles.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
 
@@ -56,7 +56,7 @@ bool hasIntegerWeights(mlir::Operation *op);
 
 /// Returns the chunks of K with which AMX tiles multiply |conv|, a direct convolution with weights in a channels-last
 /// |order|; nullopt if vector instructions are faster or AMX does not support it.
-std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackedOrder order, PackingTarget target);
+std::optional<KSplit> amxTilesOf(device::ConvOp conv, PackedOrder order, PackingTarget target);
 
 /// Returns the number of output channel blocks per panel of the weights for |choice|.
 int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, PackingTarget target);

@@ -1,4 +1,4 @@
-//===- MatrixTile.h - Contraction tiles in AMX registers --------*- C++ -*-===//
+//===- AmxTile.h - Contraction tiles in AMX registers -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // The AMX counterpart of the register tile of MicroKernel.h. A tile multiplies one or two windows of A, of up to 16
@@ -6,8 +6,8 @@
 // rows that the tile does not need. Sums go through memory to the epilogue. For i16, the two windows are the low and
 // the high bytes of the same rows.
 //===----------------------------------------------------------------------===//
-#ifndef TESSERA_CODEGEN_X86_MATRIXTILE_H
-#define TESSERA_CODEGEN_X86_MATRIXTILE_H
+#ifndef TESSERA_CODEGEN_X86_AMXTILE_H
+#define TESSERA_CODEGEN_X86_AMXTILE_H
 
 #include "codegen/X86/MicroKernel.h"
 
@@ -28,7 +28,7 @@ struct TileWindows {
 };
 
 /// Returns the bytes of the sums of a tile with |blocks| blocks of columns: [2][kWindowRows][blocks][16].
-inline int64_t matrixSumBytes(int64_t blocks) { return kMatrixTileRows * blocks * kBlockBytes; }
+inline int64_t matrixSumBytes(int64_t blocks) { return kAmxTileRows * blocks * kBlockBytes; }
 
 /// Byte offsets to which a tile stores its sums: of the first row of each window, and from one row to the next.
 struct SumPlaces {
@@ -36,16 +36,15 @@ struct SumPlaces {
   int64_t rowBytes;
 };
 
-/// Configures the AMX tiles at kb.b, before any emitMatrixTile(): windows have |rows| rows, chunks |chunk| bytes.
+/// Configures the AMX tiles at kb.b, before any emitAmxTile(): windows have |rows| rows, chunks |chunk| bytes.
 void emitTileConfig(KernelBuilder &kb, int64_t rows, int64_t chunk);
-/// Releases the AMX tiles after the last emitMatrixTile(), so that context switches need not save them any more.
+/// Releases the AMX tiles after the last emitAmxTile(), so that context switches need not save them any more.
 void emitTileRelease(KernelBuilder &kb);
 
 /// As emitRegisterTile(), but stores the sums at |places| relative to |sums|. For i16, these are the separate sums of
 /// the low and of the high bytes.
-void emitMatrixTile(KernelBuilder &kb, const TileShape &shape, const TileWindows &windows, mlir::Value a, mlir::Value b,
-                    mlir::Value bias, mlir::Value table, mlir::Value prefetch, mlir::Value sums,
-                    const SumPlaces &places);
+void emitAmxTile(KernelBuilder &kb, const TileShape &shape, const TileWindows &windows, mlir::Value a, mlir::Value b,
+                 mlir::Value bias, mlir::Value table, mlir::Value prefetch, mlir::Value sums, const SumPlaces &places);
 
 /// Copies |count| positions of |blocks| channel blocks, which are |planeBytes| apart at |from|, to |to| in
 /// channels-last order with |depth| bytes per position; the rest of |depth| is filled with zeros. |sourceOf| maps a
@@ -72,4 +71,4 @@ mlir::Value interleave(KernelBuilder &kb, mlir::Value x, mlir::Value y);
 
 } // namespace tessera::x86
 
-#endif // TESSERA_CODEGEN_X86_MATRIXTILE_H
+#endif // TESSERA_CODEGEN_X86_AMXTILE_H

@@ -1,6 +1,6 @@
-//===- MatrixTiles.cpp - Cost model of matmuls on AMX tiles ---------------===//
+//===- AmxTiles.cpp - Cost model of matmuls on AMX tiles ------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/X86/Transforms/MatrixTiles.h"
+#include "codegen/X86/Transforms/AmxTiles.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace tessera::x86 {
 
 /// Returns the fewest equal chunks, of whole K steps, that |bytes| divides into.
-static ChunkedDepth wholeChunks(int64_t bytes) {
+static KSplit wholeChunks(int64_t bytes) {
   int64_t steps = bytes / 4, count = llvm::divideCeil(bytes, kMostChunk);
   while (steps % count != 0) {
     ++count;
@@ -16,10 +16,10 @@ static ChunkedDepth wholeChunks(int64_t bytes) {
   return {bytes / count, count};
 }
 
-ChunkedDepth chunksOfRow(int64_t bytes) {
+KSplit chunksOfRow(int64_t bytes) {
   constexpr double kWorthCopying = 1.25; // padding requires a copy of the rows
   int64_t fewest = llvm::divideCeil(bytes, kMostChunk);
-  ChunkedDepth whole = wholeChunks(bytes);
+  KSplit whole = wholeChunks(bytes);
   if (whole.count <= kWorthCopying * double(fewest)) {
     return whole;
   }
@@ -27,14 +27,14 @@ ChunkedDepth chunksOfRow(int64_t bytes) {
   return {chunk, fewest};
 }
 
-ChunkedDepth chunksOfTaps(PackedOrder order, int64_t channels, int64_t elementBytes, int64_t kh, int64_t kw,
-                          bool neighbours) {
+KSplit chunksOfTaps(PackedOrder order, int64_t channels, int64_t elementBytes, int64_t kh, int64_t kw,
+                    bool neighbours) {
   bool pixels = order == PackedOrder::pixels;
   int64_t together = pixels ? kPixel : kBlock, mostPadding = pixels ? 1 : 4;
   int64_t block = together * elementBytes, least = int64_t(llvm::alignTo(channels, together)) * elementBytes;
-  ChunkedDepth best;
+  KSplit best;
   for (int64_t bytes = least; bytes < least + mostPadding * block; bytes += block) {
-    ChunkedDepth chunks = wholeChunks(neighbours ? kw * bytes : bytes);
+    KSplit chunks = wholeChunks(neighbours ? kw * bytes : bytes);
     chunks.count *= neighbours ? kh : kh * kw;
     bool known = paddedDepth(order, channels, elementBytes, kw, chunks.chunk) == bytes;
     if (known && (best.count == 0 || chunks.count < best.count)) {
@@ -44,8 +44,8 @@ ChunkedDepth chunksOfTaps(PackedOrder order, int64_t channels, int64_t elementBy
   return best;
 }
 
-double matrixTileCycles(const TiledContraction &contraction, int64_t chunks, int64_t copied) {
-  constexpr int64_t kRows = kMatrixTileRows / 2;
+double amxTileCycles(const TiledContraction &contraction, int64_t chunks, int64_t copied) {
+  constexpr int64_t kRows = kAmxTileRows / 2;
   // Short rows of an image share a tile, with gaps between them.
   int64_t together = std::max<int64_t>(1, (kRows + 2) / (contraction.rowsPerRun + 2));
   double tiles = contraction.rowsPerRun < kRows

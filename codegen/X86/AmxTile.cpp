@@ -1,6 +1,6 @@
-//===- MatrixTile.cpp - Contraction tiles in AMX registers ----------------===//
+//===- AmxTile.cpp - Contraction tiles in AMX registers -------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/X86/MatrixTile.h"
+#include "codegen/X86/AmxTile.h"
 
 #include "codegen/X86/MicroTile.h"
 
@@ -44,10 +44,10 @@ namespace {
 
 /// The inline assembly of a tile. Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table, r13 sums, rax and
 /// rcx row strides, r10 runs left, r11 A of the current run, r12 iterations left; tmm0-3 sums, tmm4-5 A, tmm6-7 B.
-class MatrixTileAsm {
+class AmxTileAsm {
 public:
-  MatrixTileAsm(const TileShape &shape, const TileWindows &windows, const SumPlaces &places, bool bias, bool table,
-                bool prefetch)
+  AmxTileAsm(const TileShape &shape, const TileWindows &windows, const SumPlaces &places, bool bias, bool table,
+             bool prefetch)
       : shape(shape), windows(windows), places(places), bias(bias), table(table),
         perRow(shape.chunk / 4 * shape.panelRowBytes) {
     int64_t chunks = shape.steps() * 4 / shape.chunk;
@@ -180,10 +180,10 @@ void emitAsm(KernelBuilder &kb, Type result, ValueRange inputs, StringRef text, 
 
 } // namespace
 
-void emitMatrixTile(KernelBuilder &kb, const TileShape &shape, const TileWindows &windows, Value a, Value b, Value bias,
-                    Value table, Value prefetch, Value sums, const SumPlaces &places) {
-  MatrixTileAsm code(shape, windows, places, static_cast<bool>(bias), static_cast<bool>(table),
-                     static_cast<bool>(prefetch));
+void emitAmxTile(KernelBuilder &kb, const TileShape &shape, const TileWindows &windows, Value a, Value b, Value bias,
+                 Value table, Value prefetch, Value sums, const SumPlaces &places) {
+  AmxTileAsm code(shape, windows, places, static_cast<bool>(bias), static_cast<bool>(table),
+                  static_cast<bool>(prefetch));
   std::string text = code.text();
   // The pointers that the loops advance are results as well.
   SmallVector<Value> inputs{a, b};
