@@ -52,7 +52,7 @@ private:
   using Values = SmallVector<Value>;
   using Four = std::array<Value, 4>;
 
-  std::unique_ptr<OperandWalk> walkOf(const kernels::AttentionShape::Matrices &matrices) const;
+  std::unique_ptr<OperandIterator> iteratorOf(const kernels::AttentionShape::Matrices &matrices) const;
   void loadRows(unsigned operand, const SharedTile &to, const kernels::AttentionShape::Matrices &matrices, Value first,
                 Value place);
   void loadKeys(Value step, Value stage);
@@ -107,20 +107,20 @@ void AttentionEmitter::emit() {
   storeRows(carried);
 }
 
-std::unique_ptr<OperandWalk> AttentionEmitter::walkOf(const kernels::AttentionShape::Matrices &matrices) const {
+std::unique_ptr<OperandIterator> AttentionEmitter::iteratorOf(const kernels::AttentionShape::Matrices &matrices) const {
   SmallVector<std::pair<int64_t, int64_t>> batches;
   for (size_t d = 0; d + 2 < matrices.sizes.size(); ++d) {
     batches.push_back({s.batchDims()[d], matrices.sizes[d] == 1 ? 0 : matrices.strides[d] * kElementBytes});
   }
   int64_t rows = matrices.sizes[matrices.sizes.size() - 2], units = matrices.sizes.back() * kElementBytes / kChunk;
-  return std::make_unique<MatrixWalk>(kChunk, rows, units, matrices.rowStride() * kElementBytes, kChunk, batches);
+  return std::make_unique<MatrixIterator>(kChunk, rows, units, matrices.rowStride() * kElementBytes, kChunk, batches);
 }
 
 /// Starts to copy the rows from |first| on.
 void AttentionEmitter::loadRows(unsigned operand, const SharedTile &to,
                                 const kernels::AttentionShape::Matrices &matrices, Value first, Value place) {
   Value base = kb.element(element, kb.operand(operand), kb.constant(matrices.offset));
-  TileLoader loader(b, to, walkOf(matrices), element, base, 0);
+  TileLoader loader(b, to, iteratorOf(matrices), element, base, 0);
   loader.begin(batch, first, nullptr);
   loader.load(b.constant(0), place);
 }

@@ -37,7 +37,7 @@ Value TileLoader::address(Value offset) {
 }
 
 /// Returns whether the unit of the row exists; sets |inside| to whether it is inside the window.
-Value TileLoader::validity(const OperandWalk::Place &row, const OperandWalk::Place &unit, Value &inside) {
+Value TileLoader::validity(const OperandIterator::Place &row, const OperandIterator::Place &unit, Value &inside) {
   inside = walk->isInside(b, row, unit);
   return b.both(b.both(row.valid, unit.valid), inside);
 }
@@ -45,7 +45,7 @@ Value TileLoader::validity(const OperandWalk::Place &row, const OperandWalk::Pla
 void TileLoader::load(Value step, Value shared) {
   int64_t unitsOfChunk = kChunk / walk->unitBytes();
   Value first = b.mul(b.add(b.mul(step, tile.chunks()), chunk), unitsOfChunk);
-  SmallVector<OperandWalk::Place> units;
+  SmallVector<OperandIterator::Place> units;
   for (int64_t i = 0; i < unitsOfChunk; ++i) {
     units.push_back(walk->unit(b, b.add(first, i)));
   }
@@ -54,7 +54,7 @@ void TileLoader::load(Value step, Value shared) {
   }
 }
 
-void TileLoader::loadUnits(const OperandWalk::Place &row, ArrayRef<OperandWalk::Place> units, Value to) {
+void TileLoader::loadUnits(const OperandIterator::Place &row, ArrayRef<OperandIterator::Place> units, Value to) {
   Value inside;
   OpBuilder &builder = b.kb.b;
   if (walk->unitBytes() == kChunk) {
@@ -112,7 +112,7 @@ SmallVector<Value> WideningLoader::fetch(Value step) {
   constexpr int64_t kElements = kChunk / 4;
   kernels::KernelBuilder &kb = b.kb;
   Value number = b.add(b.mul(step, tile.chunks()), chunk);
-  OperandWalk::Place unit = walk->unit(b, number);
+  OperandIterator::Place unit = walk->unit(b, number);
   SmallVector<Value> raw, factors;
   for (auto [index, row] : llvm::zip_equal(operandRows, rows)) {
     Value inside, valid = validity(row, unit, inside), offset = b.add(row.offset, unit.offset);

@@ -3,7 +3,7 @@
 #ifndef TESSERA_CODEGEN_CUDA_TILELOADER_H
 #define TESSERA_CODEGEN_CUDA_TILELOADER_H
 
-#include "codegen/Cuda/OperandWalk.h"
+#include "codegen/Cuda/OperandIterator.h"
 
 namespace tessera::cuda {
 
@@ -24,7 +24,7 @@ public:
   using Value = mlir::Value;
 
   /// |base| is an operand of the kernel with |element|s. |fill| is the value of positions outside windows.
-  TileLoader(BlockBuilder &b, SharedTile tile, std::unique_ptr<OperandWalk> walk, mlir::Type element, Value base,
+  TileLoader(BlockBuilder &b, SharedTile tile, std::unique_ptr<OperandIterator> walk, mlir::Type element, Value base,
              int64_t fill)
       : b(b), tile(tile), walk(std::move(walk)), element(element), base(base), fill(fill) {}
 
@@ -38,20 +38,20 @@ public:
 
 protected:
   int64_t rowsAtOnce() const { return b.threads / tile.chunks(); }
-  void loadUnits(const OperandWalk::Place &row, llvm::ArrayRef<OperandWalk::Place> units, Value to);
-  Value validity(const OperandWalk::Place &row, const OperandWalk::Place &unit, Value &inside);
+  void loadUnits(const OperandIterator::Place &row, llvm::ArrayRef<OperandIterator::Place> units, Value to);
+  Value validity(const OperandIterator::Place &row, const OperandIterator::Place &unit, Value &inside);
   Value address(Value offset);
 
   BlockBuilder &b;
   SharedTile tile;
-  std::unique_ptr<OperandWalk> walk;
+  std::unique_ptr<OperandIterator> walk;
   mlir::Type element;
   Value base;
   int64_t fill;
-  Value chunk;                                ///< chunk of this thread in each of its rows
-  llvm::SmallVector<Value> tileRows;          ///< rows of the tile that this thread copies
-  llvm::SmallVector<OperandWalk::Place> rows; ///< their places in the operand
-  llvm::SmallVector<Value> operandRows;       ///< their indices in the operand
+  Value chunk;                                    ///< chunk of this thread in each of its rows
+  llvm::SmallVector<Value> tileRows;              ///< rows of the tile that this thread copies
+  llvm::SmallVector<OperandIterator::Place> rows; ///< their places in the operand
+  llvm::SmallVector<Value> operandRows;           ///< their indices in the operand
 };
 
 /// Copies weights of bytes, f16 or bf16 as f32, integers multiplied by their scales. The weights pass through
@@ -66,8 +66,8 @@ public:
     bool isOne() const { return group >= period; } ///< one scale for all of K
   };
 
-  WideningLoader(BlockBuilder &b, SharedTile tile, std::unique_ptr<OperandWalk> walk, mlir::Type element, Value base,
-                 Scales scales)
+  WideningLoader(BlockBuilder &b, SharedTile tile, std::unique_ptr<OperandIterator> walk, mlir::Type element,
+                 Value base, Scales scales)
       : TileLoader(b, tile, std::move(walk), element, base, 0), scales(scales) {}
 
   /// Loads this thread's weights and scales of step |step| (i32); fetched() returns their types.

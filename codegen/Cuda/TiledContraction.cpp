@@ -78,7 +78,7 @@ namespace {
 
 /// Returns the walk of one operand of a matmul. |kIsLast|: K is its last dim, else the last but one. |joins|: its
 /// batches are further rows.
-std::unique_ptr<OperandWalk> matrixWalk(device::MatMulOp op, Value operand, bool kIsLast, bool joins) {
+std::unique_ptr<OperandIterator> matrixIterator(device::MatMulOp op, Value operand, bool kIsLast, bool joins) {
   RankedTensorType type = typeOf(operand), y = typeOf(op.getY());
   int64_t bytes = device::elementBytes(type.getElementType()), rank = type.getRank();
   int64_t last = type.getDimSize(rank - 1), before = type.getDimSize(rank - 2), pitch = last * bytes;
@@ -95,33 +95,33 @@ std::unique_ptr<OperandWalk> matrixWalk(device::MatMulOp op, Value operand, bool
     }
   }
   if (kIsLast && pitch % kChunk == 0) {
-    return std::make_unique<MatrixWalk>(kChunk, rows, pitch / kChunk, pitch, kChunk, batches);
+    return std::make_unique<MatrixIterator>(kChunk, rows, pitch / kChunk, pitch, kChunk, batches);
   }
-  return kIsLast ? std::make_unique<MatrixWalk>(bytes, rows, k, pitch, bytes, batches)
-                 : std::make_unique<MatrixWalk>(bytes, rows, k, bytes, pitch, batches);
+  return kIsLast ? std::make_unique<MatrixIterator>(bytes, rows, k, pitch, bytes, batches)
+                 : std::make_unique<MatrixIterator>(bytes, rows, k, bytes, pitch, batches);
 }
 
-std::unique_ptr<OperandWalk> walkOfA(BlockBuilder &b, Operation *op, Value batch) {
+std::unique_ptr<OperandIterator> iteratorOfA(BlockBuilder &b, Operation *op, Value batch) {
   auto matmul = dyn_cast<device::MatMulOp>(op);
   if (!matmul) {
-    return std::make_unique<WindowWalk>(b, op, batch);
+    return std::make_unique<WindowIterator>(b, op, batch);
   }
-  return matrixWalk(matmul, matmul.getA(), !matmul.getTransA(), joinsBatch(matmul));
+  return matrixIterator(matmul, matmul.getA(), !matmul.getTransA(), joinsBatch(matmul));
 }
 
 int64_t elementBytesOf(Operation *op, unsigned operand) {
   return device::elementBytes(typeOf(op->getOperand(operand)).getElementType());
 }
 
-std::unique_ptr<OperandWalk> walkOfB(Operation *op, const TiledContraction &contraction) {
+std::unique_ptr<OperandIterator> iteratorOfB(Operation *op, const TiledContraction &contraction) {
   if (packingOf(op)) { // rows as long as K; a unit is widened to a chunk
     int64_t chunks = contraction.kBytes / kChunk, unit = kChunk * elementBytesOf(op, 1) / elementBytesOf(op, 0);
     std::pair<int64_t, int64_t> groups(contraction.batch,
                                        isa<device::ConvOp>(op) ? contraction.columns * chunks * unit : 0);
-    return std::make_unique<MatrixWalk>(unit, contraction.columns, chunks, chunks * unit, unit, groups);
+    return std::make_unique<MatrixIterator>(unit, contraction.columns, chunks, chunks * unit, unit, groups);
   }
   auto matmul = cast<device::MatMulOp>(op);
-  return matrixWalk(matmul, matmul.getB(), matmul.getTransB(), false);
+  return matrixIterator(matmul, matmul.getB(), matmul.getTransB(), false);
 }
 
 //===----------------------------------------------------------------------===//
@@ -238,10 +238,10 @@ private:
 };
 
 ContractionEmitter::Loaders::Loaders(ContractionEmitter &own)
-    : own(own), left(own.b, own.tileA, walkOfA(own.b, own.op, own.batch), own.elementA, own.kb.operand(0),
+    : own(own), left(own.b, own.tileA, iteratorOfA(own.b, own.op, own.batch), own.elementA, own.kb.operand(0),
                      isa<device::ConvOp>(own.op) ? cast<device::ConvOp>(own.op).getPadValue() : 0) {
   left.begin(own.batch, own.firstRow, nullptr);
-  auto walk = walkOfB(own.op, own.contraction);
+  auto walk = iteratorOfB(own.op, own.contraction);
   TileLoader *right = nullptr;
   if (widensWeights(own.op)) {
     widening =

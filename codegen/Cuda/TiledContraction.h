@@ -3,7 +3,7 @@
 #ifndef TESSERA_CODEGEN_CUDA_TILEDCONTRACTION_H
 #define TESSERA_CODEGEN_CUDA_TILEDCONTRACTION_H
 
-#include "codegen/Cuda/OperandWalk.h"
+#include "codegen/Cuda/OperandIterator.h"
 
 namespace tessera::cuda {
 

@@ -39,7 +39,7 @@ public:
 
   void emit() {
     SmallVector<int64_t> space(y.getShape().drop_back(2));
-    space.append({int64_t(llvm::divideCeil(rows, ownRows)), columns / ownColumns});
+    space.append({int64_t(llvm::divideCeil(rows, rowsPerThread)), columns / columnsPerThread});
     if (isShared) {
       return kb.forSharedRows(ShapedType::getNumElements(space), [&](Value item) {
         place(delinearize(kb, item, space));
@@ -49,7 +49,8 @@ public:
     kb.forTiles(ShapedType::getNumElements(space), [&](Value tile) {
       place(delinearize(kb, tile, space));
       Value start = kb.constant(0);
-      Values sums = kb.forLoop(start, kb.constant(depth), unrolled, Values(ownRows * ownColumns, kb.zero(accumulator)),
+      Values sums = kb.forLoop(start, kb.constant(depth), unrolled,
+                               Values(rowsPerThread * columnsPerThread, kb.zero(accumulator)),
                                [&](Value k, ValueRange old) { return addTerms(k, old); });
       store(sums);
     });
@@ -64,10 +65,11 @@ private:
                depth >= 2 * kRowThreads && (op.getTransB() || batch * rows * columns < kFewThreads);
     auto grow = [&](int64_t &size, int64_t most, bool fits) {
       size *= 2;
-      int64_t threads = batch * llvm::divideCeil(rows, ownRows) * (columns / ownColumns) * (isShared ? kRowThreads : 1);
+      int64_t threads =
+          batch * llvm::divideCeil(rows, rowsPerThread) * (columns / columnsPerThread) * (isShared ? kRowThreads : 1);
       // A warp contains two rows of threads. If each row computes four columns, the warp reads a whole 32-byte sector
       // of a row of b.
-      bool isSector = isShared && !op.getTransB() && &size == &ownColumns;
+      bool isSector = isShared && !op.getTransB() && &size == &columnsPerThread;
       if (size > most || !fits || (threads < kWantedThreads && !isSector)) {
         size /= 2;
         return false;
@@ -76,8 +78,8 @@ private:
     };
     bool grows = true;
     while (grows) {
-      grows = grow(ownColumns, kMostColumns, columns % (2 * ownColumns) == 0);
-      grows |= grow(ownRows, isShared ? kMostRows / 2 : kMostRows, ownRows < rows);
+      grows = grow(columnsPerThread, kMostColumns, columns % (2 * columnsPerThread) == 0);
+      grows |= grow(rowsPerThread, isShared ? kMostRows / 2 : kMostRows, rowsPerThread < rows);
     }
     int64_t step = isShared ? 4 * kRowThreads : 4;
     bool isAlong = !isShared || (op.getTransB() && !op.getTransA()); // a thread's terms are contiguous
@@ -88,14 +90,14 @@ private:
   void place(Values indices) {
     left = matrixAt(kb, a, y.getRank(), indices, op.getTransA()),
     right = matrixAt(kb, b, y.getRank(), indices, op.getTransB());
-    column = kb.mul(indices.pop_back_val(), ownColumns), row = kb.mul(indices.pop_back_val(), ownRows);
+    column = kb.mul(indices.pop_back_val(), columnsPerThread), row = kb.mul(indices.pop_back_val(), rowsPerThread);
     outer = indices;
   }
 
   /// Returns the index of this thread's row |r|. Rows beyond the last one repeat the last row and are not stored.
   Value rowAt(int64_t r) {
     Value at = kb.add(row, r);
-    return rows % ownRows ? kb.min(at, kb.constant(rows - 1)) : at;
+    return rows % rowsPerThread ? kb.min(at, kb.constant(rows - 1)) : at;
   }
 
   /// Loads |count| elements of an operand, |stride| apart from |at| on, and converts them to the accumulator type.
@@ -121,20 +123,20 @@ private:
     SmallVector<Values> terms(unrolled);
     Value at = kb.add(right.base, kb.add(kb.mul(k, right.rowStride), kb.mul(column, right.columnStride)));
     if (op.getTransB()) {
-      for (int64_t c = 0; c < ownColumns; ++c) {
+      for (int64_t c = 0; c < columnsPerThread; ++c) {
         for (auto [i, value] : llvm::enumerate(load(1, unrolled, kb.add(at, c * right.columnStride), 1))) {
           terms[i].push_back(value);
         }
       }
     } else {
       for (int64_t i = 0; i < unrolled; ++i) {
-        terms[i] = load(1, ownColumns, kb.add(at, i * right.rowStride), 1);
+        terms[i] = load(1, columnsPerThread, kb.add(at, i * right.rowStride), 1);
       }
     }
     if (op.getScales()) {
       unsigned scales = op->getNumOperands() - 1;
       Value group = kb.div(k, std::max<int64_t>(1, op.getWeightGroup()));
-      Values factors = load(scales, ownColumns, kb.add(kb.mul(group, columns), column), 1);
+      Values factors = load(scales, columnsPerThread, kb.add(kb.mul(group, columns), column), 1);
       for (Values &term : terms) {
         for (auto [value, factor] : llvm::zip_equal(term, factors)) {
           value = arith::MulFOp::create(kb.b, value, factor);
@@ -148,11 +150,11 @@ private:
   Values addTerms(Value k, ValueRange sums) {
     SmallVector<Values> terms = loadRight(k);
     Values next(sums);
-    for (int64_t r = 0; r < ownRows; ++r) {
+    for (int64_t r = 0; r < rowsPerThread; ++r) {
       Value at = kb.add(left.base, kb.add(kb.mul(rowAt(r), left.rowStride), kb.mul(k, left.columnStride)));
       for (auto [i, factor] : llvm::enumerate(load(0, unrolled, at, left.columnStride))) {
-        for (int64_t c = 0; c < ownColumns; ++c) {
-          Value &sum = next[r * ownColumns + c];
+        for (int64_t c = 0; c < columnsPerThread; ++c) {
+          Value &sum = next[r * columnsPerThread + c];
           sum = isOrdered ? emitFma(kb, factor, terms[i][c], sum) : emitMultiplyAdd(kb, factor, terms[i][c], sum);
         }
       }
@@ -161,7 +163,7 @@ private:
   }
 
   void sumInRow() {
-    Values sums(ownRows * ownColumns, kb.zero(accumulator));
+    Values sums(rowsPerThread * columnsPerThread, kb.zero(accumulator));
     sums = overRow(kb, depth, kRowThreads * unrolled, sums, [&](Value i, Value mask, ValueRange old) {
       Value k = kb.add(i, kb.mul(kb.sharedLane(), unrolled));
       Values next = addTerms(mask ? kb.min(k, kb.constant(depth - 1)) : k, old);
@@ -182,20 +184,20 @@ private:
   }
 
   void store(ArrayRef<Value> sums) {
-    Values bias = op.getBias() ? load(2, ownColumns, column, 1) : Values();
-    for (int64_t r = 0; r < ownRows; ++r) {
+    Values bias = op.getBias() ? load(2, columnsPerThread, column, 1) : Values();
+    for (int64_t r = 0; r < rowsPerThread; ++r) {
       auto storeRow = [&] {
-        Values results(sums.slice(r * ownColumns, ownColumns)), where = outer;
+        Values results(sums.slice(r * columnsPerThread, columnsPerThread)), where = outer;
         for (auto [result, start] : llvm::zip(results, bias)) {
           result = add(result, start); // last, in case the order of the sums is specified
         }
         where.append({kb.add(row, r), column});
-        auto type = VectorType::get({ownColumns}, accumulator);
-        ownColumns == 1
+        auto type = VectorType::get({columnsPerThread}, accumulator);
+        columnsPerThread == 1
             ? epilogue.store(results[0], where, -1, Value())
             : epilogue.store(vector::FromElementsOp::create(kb.b, type, results), where, y.getRank() - 1, Value());
       };
-      rows % ownRows ? kb.ifThen(kb.less(kb.add(row, r), kb.constant(rows)), storeRow) : storeRow();
+      rows % rowsPerThread ? kb.ifThen(kb.less(kb.add(row, r), kb.constant(rows)), storeRow) : storeRow();
     }
   }
 
@@ -207,8 +209,8 @@ private:
   const bool isOrdered;
   const int64_t rows, columns, depth;
   bool isShared = false;
-  int64_t ownRows = 1, ownColumns = 1; ///< per thread or per shared row
-  int64_t unrolled = 1;                ///< contiguous terms that a thread loads at once
+  int64_t rowsPerThread = 1, columnsPerThread = 1; ///< per thread or per shared row
+  int64_t unrolled = 1;                            ///< contiguous terms that a thread loads at once
   BatchedMatrix left, right;
   Value row, column;
   Values outer; ///< indices in the batch dims

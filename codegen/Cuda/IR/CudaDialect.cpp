@@ -227,9 +227,9 @@ LogicalResult TileAttr::verify(function_ref<InFlightDiagnostic()> emitError, int
     return emitError() << "warps = " << warpRows << "x" << warpColumns << "x" << warpK
                        << ", allowed positive numbers and 16 in all (tile_c3)";
   }
-  int64_t ownRows = rows / warpRows, ownColumns = columns / warpColumns;
-  bool fits = rows > 0 && columns > 0 && rows % (16 * warpRows) == 0 && columns % warpColumns == 0 && ownRows <= 64 &&
-              (ownColumns == 16 || ownColumns == 32 || ownColumns == 64);
+  int64_t rowsPerWarp = rows / warpRows, columnsPerWarp = columns / warpColumns;
+  bool fits = rows > 0 && columns > 0 && rows % (16 * warpRows) == 0 && columns % warpColumns == 0 &&
+              rowsPerWarp <= 64 && (columnsPerWarp == 16 || columnsPerWarp == 32 || columnsPerWarp == 64);
   if (!fits) { // tile_c1
     return emitError() << rows << "x" << columns << " sums for " << warpRows << "x" << warpColumns
                        << " warps, allowed for each a multiple of 16 rows up to 64 and 16, 32 or 64 columns (tile_c1)";

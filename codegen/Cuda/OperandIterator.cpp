@@ -1,6 +1,6 @@
-//===- OperandWalk.cpp - Addresses of a contraction's operands ------------===//
+//===- OperandIterator.cpp - Addresses of a contraction's operands --------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Cuda/OperandWalk.h"
+#include "codegen/Cuda/OperandIterator.h"
 
 #include "device_dialect/IR/Layout.h"
 #include "top_dialect/IR/TensorTypes.h"
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace tessera::cuda {
 
-OperandWalk::Place MatrixWalk::row(BlockBuilder &b, Value batch, Value row) const {
+OperandIterator::Place MatrixIterator::row(BlockBuilder &b, Value batch, Value row) const {
   Value offset = b.mul(row, rowBytes);
   int64_t inner = 1;
   for (auto [size, stride] : llvm::reverse(batches)) {
@@ -23,11 +23,11 @@ OperandWalk::Place MatrixWalk::row(BlockBuilder &b, Value batch, Value row) cons
   return {offset, {}, b.below(row, rows)};
 }
 
-OperandWalk::Place MatrixWalk::unit(BlockBuilder &b, Value unit) const {
+OperandIterator::Place MatrixIterator::unit(BlockBuilder &b, Value unit) const {
   return {b.mul(unit, unitStride), {}, b.below(unit, units)};
 }
 
-WindowWalk::WindowWalk(BlockBuilder &b, Operation *op, Value group) : OperandWalk(kChunk, false) {
+WindowIterator::WindowIterator(BlockBuilder &b, Operation *op, Value group) : OperandIterator(kChunk, false) {
   auto conv = cast<device::ConvOp>(op);
   RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
   windows = kernels::windowDims(x, y, conv.getWeightShape().drop_front(2), conv.getStrides(), conv.getPads(),
@@ -51,7 +51,7 @@ WindowWalk::WindowWalk(BlockBuilder &b, Operation *op, Value group) : OperandWal
   firstUnit = conv.getGroups() == 1 ? b.constant(0) : b.mul(group, channelUnits);
 }
 
-OperandWalk::Place WindowWalk::row(BlockBuilder &b, Value, Value row) const {
+OperandIterator::Place WindowIterator::row(BlockBuilder &b, Value, Value row) const {
   Place place{b.constant(0), {}, b.below(row, rows)};
   Value rest = row;
   int64_t stride = positionBytes;
@@ -66,7 +66,7 @@ OperandWalk::Place WindowWalk::row(BlockBuilder &b, Value, Value row) const {
 }
 
 /// Returns the offset of |kernelPosition| from the first kernel position.
-OperandWalk::Place WindowWalk::tap(BlockBuilder &b, Value kernelPosition) const {
+OperandIterator::Place WindowIterator::tap(BlockBuilder &b, Value kernelPosition) const {
   Place place{b.constant(0), {}, nullptr};
   int64_t stride = positionBytes;
   for (const kernels::WindowDim &dim : llvm::reverse(windows)) {
@@ -78,7 +78,7 @@ OperandWalk::Place WindowWalk::tap(BlockBuilder &b, Value kernelPosition) const 
   return place;
 }
 
-OperandWalk::Place WindowWalk::unit(BlockBuilder &b, Value unit) const {
+OperandIterator::Place WindowIterator::unit(BlockBuilder &b, Value unit) const {
   if (!blocked) { // (channel, kernel position)
     Place place = tap(b, b.rem(unit, taps));
     place.offset = b.add(place.offset, b.mul(b.add(b.div(unit, taps), firstUnit), blockBytes));
@@ -94,7 +94,7 @@ OperandWalk::Place WindowWalk::unit(BlockBuilder &b, Value unit) const {
   return place;
 }
 
-Value WindowWalk::isInside(BlockBuilder &b, const Place &row, const Place &unit) const {
+Value WindowIterator::isInside(BlockBuilder &b, const Place &row, const Place &unit) const {
   Value inside;
   for (auto [i, dim] : llvm::enumerate(windows)) {
     if (dim.interior() != std::pair<int64_t, int64_t>(0, dim.output)) {

@@ -1,7 +1,7 @@
-//===- OperandWalk.h - Addresses of a contraction's operands ----*- C++ -*-===//
+//===- OperandIterator.h - Addresses of a contraction's operands --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_CUDA_OPERANDWALK_H
-#define TESSERA_CODEGEN_CUDA_OPERANDWALK_H
+#ifndef TESSERA_CODEGEN_CUDA_OPERANDITERATOR_H
+#define TESSERA_CODEGEN_CUDA_OPERANDITERATOR_H
 
 #include "codegen/Cuda/BlockBuilder.h"
 #include "codegen/Kernels/Window.h"
@@ -13,7 +13,7 @@ namespace tessera::cuda {
 
 /// One operand of a contraction as a matrix of rows (output positions, or columns of the result) by K. K is divided
 /// into units of unitBytes() contiguous bytes. Offsets are bytes from the operand's begin.
-class OperandWalk {
+class OperandIterator {
 public:
   using Value = mlir::Value;
 
@@ -25,7 +25,7 @@ public:
     Value valid; ///< i1; null: valid
   };
 
-  virtual ~OperandWalk() = default;
+  virtual ~OperandIterator() = default;
   virtual Place row(BlockBuilder &b, Value batch, Value row) const = 0;
   virtual Place unit(BlockBuilder &b, Value unit) const = 0;
   virtual Value isInside(BlockBuilder &, const Place &, const Place &) const { return nullptr; }
@@ -35,19 +35,19 @@ public:
   bool rowsAreNeighbours() const { return byRows; }
 
 protected:
-  OperandWalk(int64_t unitBytes, bool byRows) : bytesOfUnit(unitBytes), byRows(byRows) {}
+  OperandIterator(int64_t unitBytes, bool byRows) : bytesOfUnit(unitBytes), byRows(byRows) {}
 
   int64_t bytesOfUnit;
   bool byRows;
 };
 
 /// The rows of a matrix for each index of a batch.
-struct MatrixWalk final : OperandWalk {
+struct MatrixIterator final : OperandIterator {
   /// |rowBytes| and |unitStride| are the strides of rows and units in bytes. |batches|: sizes and strides in bytes of
   /// the result's batch dims, outermost first.
-  MatrixWalk(int64_t unitBytes, int64_t rows, int64_t units, int64_t rowBytes, int64_t unitStride,
-             llvm::ArrayRef<std::pair<int64_t, int64_t>> batches)
-      : OperandWalk(unitBytes, rowBytes < unitStride), rows(rows), units(units), rowBytes(rowBytes),
+  MatrixIterator(int64_t unitBytes, int64_t rows, int64_t units, int64_t rowBytes, int64_t unitStride,
+                 llvm::ArrayRef<std::pair<int64_t, int64_t>> batches)
+      : OperandIterator(unitBytes, rowBytes < unitStride), rows(rows), units(units), rowBytes(rowBytes),
         unitStride(unitStride), batches(batches) {}
 
   Place row(BlockBuilder &b, Value batch, Value row) const override;
@@ -61,9 +61,9 @@ private:
 /// The windows of a convolution; rows are output positions. K of a channel-blocked x is (kernel position, channel) in
 /// chunks, or in smaller units if the channels of a group are not whole chunks. K of a row-major x is (channel, kernel
 /// position) in single elements.
-struct WindowWalk final : OperandWalk {
+struct WindowIterator final : OperandIterator {
   /// Creates the walk for group |group| (i32) of the channels.
-  WindowWalk(BlockBuilder &b, mlir::Operation *conv, Value group);
+  WindowIterator(BlockBuilder &b, mlir::Operation *conv, Value group);
 
   Place row(BlockBuilder &b, Value batch, Value row) const override;
   Place unit(BlockBuilder &b, Value unit) const override;
@@ -82,4 +82,4 @@ private:
 
 } // namespace tessera::cuda
 
-#endif // TESSERA_CODEGEN_CUDA_OPERANDWALK_H
+#endif // TESSERA_CODEGEN_CUDA_OPERANDITERATOR_H
