@@ -21,8 +21,8 @@ using namespace mlir;
 namespace tessera::cuda {
 namespace {
 
-using codegen::Program;
-using codegen::Refusal;
+using codegen::TargetProgram;
+using codegen::UnsupportedOp;
 
 class CudaTarget final : public codegen::Target {
 public:
@@ -52,8 +52,8 @@ public:
   }
   std::vector<std::string> requantisations() const override { return {"float", "fixed", "tflite"}; }
 
-  std::vector<Refusal> survey(func::FuncOp function) const override {
-    std::vector<Refusal> told;
+  std::vector<UnsupportedOp> survey(func::FuncOp function) const override {
+    std::vector<UnsupportedOp> told;
     for (Operation &op : function.getBody().front()) {
       if (isa<device::DeviceDialect>(op.getDialect()) && !isa<kernels::KernelInterface, device::ReshapeOp>(op)) {
         told.push_back({&op, "has no CUDA kernel"});
@@ -86,9 +86,10 @@ public:
     functions.addPass(device::createVerifyAddressesPass());
   }
 
-  llvm::Expected<std::optional<Program>> compile(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &,
-                                                 const codegen::PhaseObserver &observer,
-                                                 std::vector<Refusal> &) const override;
+  llvm::Expected<std::optional<TargetProgram>> compile(ArrayRef<codegen::Subnet> subnets,
+                                                       const codegen::CompileOptions &,
+                                                       const codegen::PhaseObserver &observer,
+                                                       std::vector<UnsupportedOp> &) const override;
 
 private:
   llvm::Expected<std::vector<char>> directoryOf(const PtxKernels &kernels, const std::string &ptx,
@@ -143,7 +144,7 @@ llvm::Expected<std::vector<char>> CudaTarget::directoryOf(const PtxKernels &kern
 }
 
 /// Adds the report as a blob of the file, for `model_tool perf`.
-void addReport(const llvm::json::Object &report, Program &program) {
+void addReport(const llvm::json::Object &report, TargetProgram &program) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::json::Value(llvm::json::Object(report));
   program.memory.emplace_back(text.begin(), text.end());
@@ -152,11 +153,11 @@ void addReport(const llvm::json::Object &report, Program &program) {
   program.blobs.emplace_back(kReportBlob.str(), kReport);
 }
 
-llvm::Expected<std::optional<Program>> CudaTarget::compile(ArrayRef<codegen::Subnet> subnets,
-                                                           const codegen::CompileOptions &options,
-                                                           const codegen::PhaseObserver &observer,
-                                                           std::vector<Refusal> &) const {
-  std::optional<Program> program(std::in_place);
+llvm::Expected<std::optional<TargetProgram>> CudaTarget::compile(ArrayRef<codegen::Subnet> subnets,
+                                                                 const codegen::CompileOptions &options,
+                                                                 const codegen::PhaseObserver &observer,
+                                                                 std::vector<UnsupportedOp> &) const {
+  std::optional<TargetProgram> program(std::in_place);
   PtxKernels kernels(chip.computeCapability);
   observer.begin("kernels");
   for (const codegen::Subnet &subnet : subnets) {

@@ -30,7 +30,7 @@ constexpr uint64_t kCounterBytes = 4;
 class SubnetEmitter {
 public:
   SubnetEmitter(const codegen::Subnet &subnet, const PtxKernels &kernels, codegen::ConstantSection &constants,
-                codegen::Program &program)
+                codegen::TargetProgram &program)
       : function(subnet.function), kernels(kernels), constants(constants), program(program),
         made(program.subnets.emplace_back()), arguments(function.getNumArguments()), results(function.getNumResults()) {
   }
@@ -202,7 +202,7 @@ private:
   func::FuncOp function;
   const PtxKernels &kernels;
   codegen::ConstantSection &constants;
-  codegen::Program &program;
+  codegen::TargetProgram &program;
   codegen::SubnetProgram &made;
   const uint32_t arguments, results;
   uint64_t placed = 0, flops = 0;
@@ -215,7 +215,7 @@ private:
 } // namespace
 
 llvm::Error emitSubnet(const codegen::Subnet &subnet, const PtxKernels &kernels, codegen::ConstantSection &constants,
-                       codegen::Program &program) {
+                       codegen::TargetProgram &program) {
   return SubnetEmitter(subnet, kernels, constants, program).emit();
 }
 

@@ -17,7 +17,7 @@ bool needsKernel(mlir::Operation *op);
 
 /// Adds the subnet to |program|: one step that launches the kernels of its ops, and copies for results that are views.
 llvm::Error emitSubnet(const codegen::Subnet &subnet, const PtxKernels &kernels, codegen::ConstantSection &constants,
-                       codegen::Program &program);
+                       codegen::TargetProgram &program);
 
 } // namespace tessera::cuda
 

@@ -11,12 +11,12 @@ namespace tessera::npu {
 namespace hw = bmodel::npu;
 
 LogicalResult survey(func::FuncOp function, Constants &constants, const Chip &chip, ValuePlan &plan, bool mayBeResident,
-                     Observe observe, std::vector<Refusal> &refusals) {
+                     Observe observe, std::vector<UnsupportedOp> &unsupportedOps) {
   CommandStream scratch(chip, constants);
   FunctionEmission emitter(function, scratch, plan, nullptr);
   observe(emitter);
   if (failed(emitter.run())) {
-    refusals = std::move(emitter.refusals);
+    unsupportedOps = std::move(emitter.unsupportedOps);
     return failure();
   }
   plan.analyzeResidency(mayBeResident);
@@ -77,7 +77,7 @@ Assembly assemble(CommandStream &stream, uint32_t inputs, unsigned effort) {
   return made;
 }
 
-Refusal refusalOf(ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const CommandStream &stream) {
+UnsupportedOp refusalOf(ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const CommandStream &stream) {
   const ValuePlan::OpUses *worst = nullptr;
   for (const MemoryPlan::Misfit &each : misfits) {
     for (uint32_t op = stream.stages[each.first].layer; op <= stream.stages[each.last].layer; ++op) {
@@ -90,7 +90,7 @@ Refusal refusalOf(ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, c
 }
 
 FailureOr<ScheduledStream> streamOfSchedule(func::FuncOp function, const Chip &chip, Constants &constants,
-                                            std::vector<Refusal> &refusals) {
+                                            std::vector<UnsupportedOp> &unsupportedOps) {
   std::optional<unsigned> effort = effortOf(function);
   if (!effort) {
     return function.emitError("does not have a schedule (npu.effort): run npu-schedule first");
@@ -98,7 +98,7 @@ FailureOr<ScheduledStream> streamOfSchedule(func::FuncOp function, const Chip &c
   ValuePlan plan(function, chip);
   GroupPlan groups = GroupPlan::none(plan, chip);
   if (failed(survey(
-          function, constants, chip, plan, true, [](FunctionEmission &) {}, refusals)) ||
+          function, constants, chip, plan, true, [](FunctionEmission &) {}, unsupportedOps)) ||
       failed(readSchedule(function, chip, plan, groups))) {
     return failure();
   }
@@ -107,12 +107,12 @@ FailureOr<ScheduledStream> streamOfSchedule(func::FuncOp function, const Chip &c
   made.stream = std::make_unique<CommandStream>(chip, constants);
   FunctionEmission emitter(function, *made.stream, plan, &groups);
   if (failed(emitter.run())) {
-    refusals = std::move(emitter.refusals);
+    unsupportedOps = std::move(emitter.unsupportedOps);
     return failure();
   }
   made.assembly = assemble(*made.stream, function.getNumArguments(), *effort);
   if (!made.assembly.misfits.empty()) {
-    refusals.push_back(refusalOf(made.assembly.misfits, plan, *made.stream));
+    unsupportedOps.push_back(refusalOf(made.assembly.misfits, plan, *made.stream));
     return failure();
   }
   made.workspaceBytes = plan.workspaceBytes, made.workspaceLowerBound = plan.workspaceLowerBound;
@@ -135,8 +135,8 @@ LogicalResult finishStream(func::FuncOp function, const CommandStream &stream, c
 }
 
 LogicalResult emitScheduled(func::FuncOp function, const Chip &chip, Constants &constants, NpuProgram &program,
-                            std::vector<Refusal> &refusals) {
-  FailureOr<ScheduledStream> made = streamOfSchedule(function, chip, constants, refusals);
+                            std::vector<UnsupportedOp> &unsupportedOps) {
+  FailureOr<ScheduledStream> made = streamOfSchedule(function, chip, constants, unsupportedOps);
   if (failed(made) ||
       failed(finishStream(function, *made->stream, made->assembly.overlap, made->assembly.commands, {}))) {
     return failure();

@@ -15,9 +15,10 @@ class FunctionEmission;
 using Observe = llvm::function_ref<void(FunctionEmission &emitter)>;
 
 /// Records in |plan| how each layer views its values and how much local memory it needs, and determines which values
-/// can be resident. |mayBeResident|: if false, none can. Fails with |refusals| if ops are not supported on the chip.
+/// can be resident. |mayBeResident|: if false, none can. Fails with |unsupportedOps| if ops are not supported on the
+/// chip.
 mlir::LogicalResult survey(mlir::func::FuncOp function, Constants &constants, const Chip &chip, ValuePlan &plan,
-                           bool mayBeResident, Observe observe, std::vector<Refusal> &refusals);
+                           bool mayBeResident, Observe observe, std::vector<UnsupportedOp> &unsupportedOps);
 
 /// Assigns off-chip addresses to the values that need them.
 void placeOutside(ValuePlan &plan, const GroupPlan &groups);
@@ -36,7 +37,7 @@ struct Assembly {
 Assembly assemble(CommandStream &stream, uint32_t inputs, unsigned effort);
 
 /// Returns a refusal for the op that needs most local memory among those whose tiles have no addresses.
-Refusal refusalOf(llvm::ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const CommandStream &stream);
+UnsupportedOp refusalOf(llvm::ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const CommandStream &stream);
 
 /// The stream that the schedule on the ops produces, before it becomes a program.
 struct ScheduledStream {
@@ -45,9 +46,9 @@ struct ScheduledStream {
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
   LayerSchedule layerSchedule;
 };
-/// Fails with |refusals|, or with an error if the schedule is invalid or does not fit.
+/// Fails with |unsupportedOps|, or with an error if the schedule is invalid or does not fit.
 mlir::FailureOr<ScheduledStream> streamOfSchedule(mlir::func::FuncOp function, const Chip &chip, Constants &constants,
-                                                  std::vector<Refusal> &refusals);
+                                                  std::vector<UnsupportedOp> &unsupportedOps);
 
 /// Runs the program passes on an assembled stream. |observer|: NpuOptions::observeIr. Emits an error at the function if
 /// the commands differ from |assembled|, for which the schedule was chosen.
@@ -55,10 +56,10 @@ mlir::LogicalResult finishStream(mlir::func::FuncOp function, const CommandStrea
                                  llvm::ArrayRef<bmodel::npu::Descriptor> assembled,
                                  const codegen::IrObserver &observer);
 
-/// Emits the program for the schedule on the ops. Fails with |refusals|, or with an error if the schedule is invalid or
-/// does not fit.
+/// Emits the program for the schedule on the ops. Fails with |unsupportedOps|, or with an error if the schedule is
+/// invalid or does not fit.
 mlir::LogicalResult emitScheduled(mlir::func::FuncOp function, const Chip &chip, Constants &constants,
-                                  NpuProgram &program, std::vector<Refusal> &refusals);
+                                  NpuProgram &program, std::vector<UnsupportedOp> &unsupportedOps);
 
 } // namespace tessera::npu
 

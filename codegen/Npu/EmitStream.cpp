@@ -35,10 +35,10 @@ struct EmitStream : ChipPass<impl::EmitStreamPassBase<EmitStream>> {
     }
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       Constants constants;
-      std::vector<Refusal> refusals;
-      FailureOr<NpuProgram> program = emitScheduledProgram(function, chip(), constants, refusals);
+      std::vector<UnsupportedOp> unsupportedOps;
+      FailureOr<NpuProgram> program = emitScheduledProgram(function, chip(), constants, unsupportedOps);
       if (failed(program)) {
-        report(function, refusals);
+        report(function, unsupportedOps);
         return signalPassFailure();
       }
       file->os() << "// " << function.getName() << ": workspace " << program->sizes.workspace << ", constants "

@@ -75,7 +75,7 @@ static hw::RegionSizes sizesOf(func::FuncOp function, size_t constants) {
   return sizes;
 }
 
-std::vector<Refusal> surveyProgram(func::FuncOp function, const hw::Chip &chip) {
+std::vector<UnsupportedOp> surveyProgram(func::FuncOp function, const hw::Chip &chip) {
   if (failed(chooseForms(function, chip, {}))) {
     return {{nullptr, "internal error: no forms can be chosen"}};
   }
@@ -84,12 +84,12 @@ std::vector<Refusal> surveyProgram(func::FuncOp function, const hw::Chip &chip) 
   ValuePlan plan(function, chip);
   FunctionEmission survey(function, scratch, plan, nullptr);
   (void)survey.run();
-  return std::move(survey.refusals);
+  return std::move(survey.unsupportedOps);
 }
 
-void report(func::FuncOp function, llvm::ArrayRef<Refusal> refusals) {
-  for (const Refusal &refusal : refusals) {
-    (refusal.op ? refusal.op->emitError() : function.emitError()) << refusal.reason;
+void report(func::FuncOp function, llvm::ArrayRef<UnsupportedOp> unsupportedOps) {
+  for (const UnsupportedOp &unsupportedOp : unsupportedOps) {
+    (unsupportedOp.op ? unsupportedOp.op->emitError() : function.emitError()) << unsupportedOp.reason;
   }
 }
 
@@ -109,7 +109,7 @@ static FailureOr<NpuProgram> finish(func::FuncOp function, const hw::Chip &chip,
 }
 
 FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, const NpuOptions &options,
-                                  Constants &known, std::vector<Refusal> &refusals) {
+                                  Constants &known, std::vector<UnsupportedOp> &unsupportedOps) {
   if (failed(chooseForms(function, chip, options.observeIr))) {
     return failure();
   }
@@ -117,7 +117,7 @@ FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, c
     function->setAttr(NpuDialect::kPreservedAttr, UnitAttr::get(function.getContext()));
   }
   NpuProgram program;
-  LogicalResult emitted = ScheduleSearch(function, chip, options, known).run(program, refusals);
+  LogicalResult emitted = ScheduleSearch(function, chip, options, known).run(program, unsupportedOps);
   known.weights.clear(); // the keys are ops, which need not outlive this call
   if (failed(emitted)) {
     return failure();
@@ -126,11 +126,11 @@ FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, c
 }
 
 FailureOr<NpuProgram> emitScheduledProgram(func::FuncOp function, const hw::Chip &chip, Constants &known,
-                                           std::vector<Refusal> &refusals) {
+                                           std::vector<UnsupportedOp> &unsupportedOps) {
   NpuProgram program;
   LogicalResult emitted = failure();
   if (succeeded(verifyFused(function, chip))) {
-    emitted = emitScheduled(function, chip, known, program, refusals);
+    emitted = emitScheduled(function, chip, known, program, unsupportedOps);
   }
   known.weights.clear();
   if (failed(emitted)) {
@@ -141,9 +141,9 @@ FailureOr<NpuProgram> emitScheduledProgram(func::FuncOp function, const hw::Chip
 
 FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, const NpuOptions &options) {
   Constants constants;
-  std::vector<Refusal> refusals;
-  FailureOr<NpuProgram> program = emitProgram(function, chip, options, constants, refusals);
-  report(function, refusals);
+  std::vector<UnsupportedOp> unsupportedOps;
+  FailureOr<NpuProgram> program = emitProgram(function, chip, options, constants, unsupportedOps);
+  report(function, unsupportedOps);
   if (succeeded(program)) {
     program->constants = std::move(constants.bytes);
   }

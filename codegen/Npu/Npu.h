@@ -24,7 +24,7 @@ namespace tessera::npu {
 class Constants;
 
 /// An op that the chip does not support, and the reason. A null op stands for the function as a whole.
-struct Refusal {
+struct UnsupportedOp {
   mlir::Operation *op;
   std::string reason;
   bool ofPlan = false; ///< NpuOptions::plan does not fit the function
@@ -72,21 +72,21 @@ void buildForms(mlir::OpPassManager &manager, const bmodel::npu::Chip &chip);
 
 /// Returns every op of the function that the chip does not support, as far as this is known before memory is planned.
 /// Writes the chosen forms on the ops.
-std::vector<Refusal> surveyProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
+std::vector<UnsupportedOp> surveyProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
 
 /// Emits the function as a stream, with constants that other streams may share; NpuProgram::constants stays empty.
-/// Writes the schedule on the ops. Fails with |refusals| if the chip does not support some ops, otherwise with an error
-/// at the function.
+/// Writes the schedule on the ops. Fails with |unsupportedOps| if the chip does not support some ops, otherwise with an
+/// error at the function.
 mlir::FailureOr<NpuProgram> emitProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip,
                                         const NpuOptions &options, Constants &constants,
-                                        std::vector<Refusal> &refusals);
+                                        std::vector<UnsupportedOp> &unsupportedOps);
 
 /// Like emitProgram, for ops that already have forms and a schedule (npu-schedule).
 mlir::FailureOr<NpuProgram> emitScheduledProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip,
-                                                 Constants &constants, std::vector<Refusal> &refusals);
+                                                 Constants &constants, std::vector<UnsupportedOp> &unsupportedOps);
 
 /// Emits an error for each refusal, at its op or at the function.
-void report(mlir::func::FuncOp function, llvm::ArrayRef<Refusal> refusals);
+void report(mlir::func::FuncOp function, llvm::ArrayRef<UnsupportedOp> unsupportedOps);
 
 /// Emits the only stream of a model. Reports refusals at their ops.
 mlir::FailureOr<NpuProgram> emitProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip,

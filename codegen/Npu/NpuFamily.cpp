@@ -24,8 +24,8 @@ namespace tessera::npu {
 namespace hw = bmodel::npu;
 namespace {
 
-using codegen::Program;
 using codegen::SubnetProgram;
+using codegen::TargetProgram;
 
 enum Section : uint32_t { kCommands, kConstants };
 
@@ -74,7 +74,7 @@ public:
   void addForms(OpPassManager &functions) const override { npu::addForms(functions, chip); }
   std::optional<unsigned> mostMapOperands() const override { return unsigned(hw::kMapOperands); }
 
-  std::vector<codegen::Refusal> survey(func::FuncOp function) const override;
+  std::vector<codegen::UnsupportedOp> survey(func::FuncOp function) const override;
   double secondsOf(Operation *op) const override;
   /// Returns the time to write the data to DDR and to read it again.
   double transferSeconds(int64_t bytes) const override {
@@ -82,7 +82,7 @@ public:
   }
   double handOverSeconds() const override { return kHandOver; }
   /// Rates of a dense convolution, which keeps the matrix unit busy.
-  codegen::Rates rates() const override {
+  codegen::MachineModel machineModel() const override {
     const double int8 = double(chip.lanes) * chip.reduction * chip.pixels * chip.clockGhz;
     const double floats = int8 / chip.floatDivisor;
     return {{{"INT8", int8}, {"INT16", int8 / chip.int16Divisor}, {"BF16", floats}, {"F16", floats}, {"F32", floats}},
@@ -91,10 +91,9 @@ public:
 
   void buildPasses(OpPassManager &manager, const codegen::CompileOptions &) const override { buildAddresses(manager); }
 
-  llvm::Expected<std::optional<Program>> compile(ArrayRef<codegen::Subnet> subnets,
-                                                 const codegen::CompileOptions &options,
-                                                 const codegen::PhaseObserver &observer,
-                                                 std::vector<codegen::Refusal> &refusals) const override;
+  llvm::Expected<std::optional<TargetProgram>>
+  compile(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &options,
+          const codegen::PhaseObserver &observer, std::vector<codegen::UnsupportedOp> &unsupportedOps) const override;
 
 private:
   hw::Chip chip;
@@ -128,8 +127,8 @@ std::optional<std::string> refusedView(Operation *op) {
   return text;
 }
 
-std::vector<codegen::Refusal> NpuChip::survey(func::FuncOp function) const {
-  std::vector<codegen::Refusal> told;
+std::vector<codegen::UnsupportedOp> NpuChip::survey(func::FuncOp function) const {
+  std::vector<codegen::UnsupportedOp> told;
   for (Operation &op : function.getBody().front()) {
     if (std::optional<std::string> reason = refusedView(&op)) {
       told.push_back({&op, std::move(*reason)});
@@ -141,8 +140,8 @@ std::vector<codegen::Refusal> NpuChip::survey(func::FuncOp function) const {
     told.push_back({nullptr, "internal error: the function cannot be given addresses"});
     return told;
   }
-  for (Refusal &refusal : surveyProgram(function, chip)) {
-    told.push_back({refusal.op, std::move(refusal.reason)});
+  for (UnsupportedOp &unsupportedOp : surveyProgram(function, chip)) {
+    told.push_back({unsupportedOp.op, std::move(unsupportedOp.reason)});
   }
   return told;
 }
@@ -176,8 +175,8 @@ public:
   }
 
   /// Returns false if the chip does not support more ops than the survey has found.
-  llvm::Expected<bool> add(const codegen::Subnet &subnet, std::vector<codegen::Refusal> &refusals);
-  llvm::Expected<Program> finish();
+  llvm::Expected<bool> add(const codegen::Subnet &subnet, std::vector<codegen::UnsupportedOp> &unsupportedOps);
+  llvm::Expected<TargetProgram> finish();
 
   std::optional<LayerSchedule> plan; ///< schedule to follow instead of searching
 
@@ -190,7 +189,7 @@ private:
   const codegen::CompileOptions &options;
   const codegen::PhaseObserver &observer;
   Constants constants;
-  Program program;
+  TargetProgram program;
   // For all streams:
   std::vector<std::string> layers;
   LayerSchedule layerSchedule;
@@ -200,13 +199,13 @@ private:
   llvm::json::Array preserved;
 };
 
-llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<codegen::Refusal> &refusals) {
+llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<codegen::UnsupportedOp> &unsupportedOps) {
   func::FuncOp function = subnet.function;
   if (function.getNumArguments() + function.getNumResults() > kMostPorts) {
     return top::unsupported("subnet '" + subnet.name + "' has more than " + llvm::Twine(kMostPorts) +
                             " inputs and outputs that it exchanges with other subnets");
   }
-  std::vector<Refusal> refused;
+  std::vector<UnsupportedOp> refused;
   auto progress = [&](size_t done, size_t total, size_t part, size_t parts) {
     observer.progress({done, total, part, parts});
   };
@@ -217,11 +216,11 @@ llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<cod
     append(subnet, std::move(*stream));
     return true;
   }
-  for (Refusal &refusal : refused) {
-    if (refusal.ofPlan) {
-      return llvm::createStringError(refusal.reason);
+  for (UnsupportedOp &unsupportedOp : refused) {
+    if (unsupportedOp.ofPlan) {
+      return llvm::createStringError(unsupportedOp.reason);
     }
-    refusals.push_back({refusal.op, std::move(refusal.reason)});
+    unsupportedOps.push_back({unsupportedOp.op, std::move(unsupportedOp.reason)});
   }
   return false;
 }
@@ -310,7 +309,7 @@ llvm::Expected<llvm::json::Object> Streams::tell() const {
   return all;
 }
 
-llvm::Expected<Program> Streams::finish() {
+llvm::Expected<TargetProgram> Streams::finish() {
   if (llvm::Error error = checkPlan()) {
     return std::move(error);
   }
@@ -326,10 +325,9 @@ llvm::Expected<Program> Streams::finish() {
   return std::move(program);
 }
 
-llvm::Expected<std::optional<Program>> NpuChip::compile(ArrayRef<codegen::Subnet> subnets,
-                                                        const codegen::CompileOptions &options,
-                                                        const codegen::PhaseObserver &observer,
-                                                        std::vector<codegen::Refusal> &refusals) const {
+llvm::Expected<std::optional<TargetProgram>>
+NpuChip::compile(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &options,
+                 const codegen::PhaseObserver &observer, std::vector<codegen::UnsupportedOp> &unsupportedOps) const {
   observer.begin("emit");
   Streams streams(chip, options, observer);
   if (!options.plan.empty()) {
@@ -340,9 +338,9 @@ llvm::Expected<std::optional<Program>> NpuChip::compile(ArrayRef<codegen::Subnet
     streams.plan = std::move(*plan);
   }
   for (const codegen::Subnet &subnet : subnets) {
-    llvm::Expected<bool> added = streams.add(subnet, refusals);
+    llvm::Expected<bool> added = streams.add(subnet, unsupportedOps);
     if (!added || !*added) {
-      return !added ? llvm::Expected<std::optional<Program>>(added.takeError()) : std::nullopt;
+      return !added ? llvm::Expected<std::optional<TargetProgram>>(added.takeError()) : std::nullopt;
     }
   }
   return streams.finish();

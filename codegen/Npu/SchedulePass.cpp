@@ -28,9 +28,9 @@ struct SchedulePass : ChipPass<impl::SchedulePassBase<SchedulePass>> {
     }
     Constants constants;
     NpuProgram program;
-    std::vector<Refusal> refusals;
-    if (failed(ScheduleSearch(function, chip(), options, constants).run(program, refusals))) {
-      report(function, refusals);
+    std::vector<UnsupportedOp> unsupportedOps;
+    if (failed(ScheduleSearch(function, chip(), options, constants).run(program, unsupportedOps))) {
+      report(function, unsupportedOps);
       signalPassFailure();
     }
   }

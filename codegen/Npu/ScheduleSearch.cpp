@@ -86,7 +86,7 @@ LogicalResult ScheduleSearch::emit(ValuePlan &plan, GroupPlan &groups, Trial &tr
     };
     observe(emitter);
     if (failed(emitter.run())) {
-      refusals = std::move(emitter.refusals);
+      unsupportedOps = std::move(emitter.unsupportedOps);
       return failure();
     }
     if (isChanged) {
@@ -101,7 +101,7 @@ LogicalResult ScheduleSearch::emit(ValuePlan &plan, GroupPlan &groups, Trial &tr
       return success();
     }
     if (!makeRoom(plan, groups, made.misfits, stream)) {
-      refusals.push_back(refusalOf(made.misfits, plan, stream));
+      unsupportedOps.push_back(refusalOf(made.misfits, plan, stream));
       return failure();
     }
   }
@@ -151,7 +151,7 @@ LogicalResult ScheduleSearch::tryThese(ArrayRef<unsigned> whole, const Groups *g
 }
 
 LogicalResult ScheduleSearch::refuse(const Twine &why) {
-  refusals.push_back({nullptr, ("the plan " + why).str(), /*ofPlan=*/true});
+  unsupportedOps.push_back({nullptr, ("the plan " + why).str(), /*ofPlan=*/true});
   return failure();
 }
 
@@ -222,9 +222,9 @@ LogicalResult ScheduleSearch::follow(const LayerSchedule &layerSchedule) {
 /// Returns true if an attempt finds a faster program. Errors of failed attempts are dropped once there is a program.
 bool ScheduleSearch::improves(llvm::function_ref<void()> attempt) {
   double before = best ? best->cycles : INFINITY;
-  std::vector<Refusal> known = std::move(refusals);
+  std::vector<UnsupportedOp> known = std::move(unsupportedOps);
   attempt();
-  refusals = best ? std::vector<Refusal>() : std::move(known);
+  unsupportedOps = best ? std::vector<UnsupportedOp>() : std::move(known);
   return best && best->cycles < before;
 }
 
@@ -240,7 +240,7 @@ void ScheduleSearch::tryFormsOfInputs() {
       tried.push_back(forms);
       ValuePlan before = *surveyed;
       surveyed.emplace(function, chip);
-      std::vector<Refusal> refused;
+      std::vector<UnsupportedOp> refused;
       bool isFaster = succeeded(surveyForms(refused)) &&
                       improves([&] { options.plan ? (void)follow(*options.plan) : (void)tryShare(best->share); });
       isFaster ? (void)(fastest = forms) : (void)surveyed.emplace(std::move(before));
@@ -280,12 +280,12 @@ void ScheduleSearch::refine() {
   }
 }
 
-LogicalResult ScheduleSearch::surveyForms(std::vector<Refusal> &refused) {
+LogicalResult ScheduleSearch::surveyForms(std::vector<UnsupportedOp> &refused) {
   auto watch = [&](FunctionEmission &emitter) { observe(emitter); };
   return survey(function, constants, chip, *surveyed, options.opt > 0, watch, refused);
 }
 
-LogicalResult ScheduleSearch::run(NpuProgram &program, std::vector<Refusal> &refused) {
+LogicalResult ScheduleSearch::run(NpuProgram &program, std::vector<UnsupportedOp> &refused) {
   eraseSchedule(function);
   if (failed(surveyForms(refused))) {
     return failure();
@@ -304,7 +304,7 @@ LogicalResult ScheduleSearch::run(NpuProgram &program, std::vector<Refusal> &ref
     refine();
   }
   if (!best) {
-    refused = std::move(refusals);
+    refused = std::move(unsupportedOps);
     return failure();
   }
   writeSchedule(function, *surveyed, best->schedule, options.opt);

@@ -18,8 +18,8 @@ public:
   }
 
   /// Runs the search. |program|: the result of emitScheduled for the written schedule, with the same constants. Fails
-  /// with |refusals|.
-  mlir::LogicalResult run(NpuProgram &program, std::vector<Refusal> &refusals);
+  /// with |unsupportedOps|.
+  mlir::LogicalResult run(NpuProgram &program, std::vector<UnsupportedOp> &unsupportedOps);
 
 private:
   struct Trial {
@@ -41,7 +41,7 @@ private:
   llvm::Expected<std::vector<unsigned>> findAliasSets(const LayerSchedule &layerSchedule) const;
   mlir::LogicalResult checkNames(const LayerSchedule &layerSchedule);
   mlir::LogicalResult refuse(const llvm::Twine &why);
-  mlir::LogicalResult surveyForms(std::vector<Refusal> &refused);
+  mlir::LogicalResult surveyForms(std::vector<UnsupportedOp> &refused);
   void tryFormsOfInputs();
   void refine();
   bool improves(llvm::function_ref<void()> attempt);
@@ -60,7 +60,7 @@ private:
   Constants &constants;
   std::optional<ValuePlan> surveyed; ///< for the forms that the ops currently have
   std::optional<Trial> best;
-  std::vector<Refusal> refusals;
+  std::vector<UnsupportedOp> unsupportedOps;
   unsigned tries = 0;
 };
 

@@ -38,10 +38,10 @@ private:
     Constants constants;
     ValuePlan plan(function, chip());
     GroupPlan groups = GroupPlan::none(plan, chip());
-    std::vector<Refusal> refusals;
+    std::vector<UnsupportedOp> unsupportedOps;
     auto ignore = [](FunctionEmission &) {};
-    if (failed(survey(function, constants, chip(), plan, /*mayBeResident=*/true, ignore, refusals))) {
-      report(function, refusals);
+    if (failed(survey(function, constants, chip(), plan, /*mayBeResident=*/true, ignore, unsupportedOps))) {
+      report(function, unsupportedOps);
       return failure();
     }
     return readSchedule(function, chip(), plan, groups);

@@ -92,12 +92,12 @@ void Partition::survey(uint32_t target) {
   auto results = llvm::to_vector(function.getBody().front().getTerminator()->getOperands());
   SmallVector<Value> arguments(function.getArguments().begin(), function.getArguments().end());
   Outlined copy = outline(function, ops, arguments, results);
-  for (codegen::Refusal &refusal : chips[target]->survey(copy.function)) {
-    Operation *op = refusal.op ? originOf(copy, refusal.op) : nullptr;
+  for (codegen::UnsupportedOp &unsupportedOp : chips[target]->survey(copy.function)) {
+    Operation *op = unsupportedOp.op ? originOf(copy, unsupportedOp.op) : nullptr;
     if (op) {
-      refuse(target, op, std::move(refusal.reason));
-    } else if (!refusal.op) {
-      refusesAll[target] = std::move(refusal.reason);
+      refuse(target, op, std::move(unsupportedOp.reason));
+    } else if (!unsupportedOp.op) {
+      refusesAll[target] = std::move(unsupportedOp.reason);
     }
   }
 }
@@ -113,8 +113,9 @@ bool Partition::runsWithoutEpilogue(uint32_t target, Operation *op) {
   Outlined alone = outline(function, {op}, inputs, {op->getResult(0)});
   Operation *contraction = alone.origins.begin()->first;
   device::splitEpilogue(cast<device::EpilogueInterface>(contraction));
-  return llvm::none_of(chips[target]->survey(alone.function),
-                       [&](const codegen::Refusal &refusal) { return !refusal.op || refusal.op == contraction; });
+  return llvm::none_of(chips[target]->survey(alone.function), [&](const codegen::UnsupportedOp &unsupportedOp) {
+    return !unsupportedOp.op || unsupportedOp.op == contraction;
+  });
 }
 
 /// Splits off an epilogue that the chip cannot run, so that it does not take its convolution, matmul or pool to another
@@ -156,8 +157,8 @@ Problem Partition::makeProblem() const {
   }
   for (Operation *op : ops) {
     Problem::Op &costs = problem.ops.emplace_back();
-    for (auto [target, refusals] : llvm::zip_equal(chips, refused)) {
-      costs.seconds.push_back(refusals.contains(op) ? kCannot : target->secondsOf(op));
+    for (auto [target, unsupportedOps] : llvm::zip_equal(chips, refused)) {
+      costs.seconds.push_back(unsupportedOps.contains(op) ? kCannot : target->secondsOf(op));
     }
     for (Value result : op->getResults()) {
       Problem::Value value{numbers.lookup(op), {}, {}};

@@ -27,7 +27,7 @@ struct Subnet {
 struct MovedOp {
   mlir::Operation *op;
   std::string reason;
-  bool isRefused; ///< the first target cannot run it; if false, it could, but is cheaper elsewhere
+  bool isUnsupported; ///< the first target cannot run it; if false, it could, but is cheaper elsewhere
 };
 
 class Partition {

@@ -24,9 +24,9 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-void buildLowering(OpPassManager &manager, const Target &first, const std::string &requantisation, bool observe) {
+void buildLowering(OpPassManager &manager, const Target &first, const std::string &requantisation, bool instrument) {
   device::LoweringOptions options;
-  options.requantisation = requantisation, options.observe = observe;
+  options.requantisation = requantisation, options.instrument = instrument;
   device::buildLoweringPipeline(manager, options, [&](OpPassManager &functions) { first.addForms(functions); });
 }
 
@@ -41,8 +41,8 @@ public:
   llvm::Error run(DeployResult &result);
 
 private:
-  llvm::Error compile(partition::Partition &partition, std::vector<ObservedTensor> &observed);
-  llvm::Error outline(const partition::Partition &partition, std::vector<ObservedTensor> &observed);
+  llvm::Error compile(partition::Partition &partition, std::vector<InstrumentedTensor> &instrumented);
+  llvm::Error outline(const partition::Partition &partition, std::vector<InstrumentedTensor> &instrumented);
   llvm::Expected<bool> compileTarget(uint32_t target, partition::Partition &partition);
   llvm::Error checkStrict(const partition::Partition &partition) const;
   llvm::Error writeDeviceMlir(const partition::Partition &partition);
@@ -54,8 +54,8 @@ private:
   func::FuncOp function;
   const DeployOptions &options;
   const PhaseObserver &observer;
-  std::vector<partition::Outlined> outlined;    ///< by subnet
-  std::vector<std::optional<Program>> programs; ///< by target
+  std::vector<partition::Outlined> outlined;          ///< by subnet
+  std::vector<std::optional<TargetProgram>> programs; ///< by target
 };
 
 /// Returns true if nothing reads the weights of the whole function once its only subnet is outlined: there is no other
@@ -67,7 +67,7 @@ bool Deployment::isOnlyReader() const {
 }
 
 /// Outlines each subnet as a function and runs the passes of its target on it.
-llvm::Error Deployment::outline(const partition::Partition &partition, std::vector<ObservedTensor> &observed) {
+llvm::Error Deployment::outline(const partition::Partition &partition, std::vector<InstrumentedTensor> &instrumented) {
   outlined.clear();
   for (const partition::Subnet &subnet : partition.subnets()) {
     partition::Outlined &each =
@@ -86,8 +86,8 @@ llvm::Error Deployment::outline(const partition::Partition &partition, std::vect
                  ? llvm::createStringError("internal error: the model cannot be lowered " + form)
                  : llvm::createStringError("the model cannot be lowered " + form + " with the plan '" + plan + "'");
     }
-    if (options.compile.observe) {
-      findSources(each.function, observed);
+    if (options.compile.instrument) {
+      findSources(each.function, instrumented);
     }
   }
   return llvm::Error::success();
@@ -106,8 +106,8 @@ llvm::Expected<bool> Deployment::compileTarget(uint32_t target, partition::Parti
   if (subnets.empty()) {
     return true;
   }
-  std::vector<Refusal> refusals;
-  auto program = options.targets[target]->compile(subnets, options.compile, observer, refusals);
+  std::vector<UnsupportedOp> unsupportedOps;
+  auto program = options.targets[target]->compile(subnets, options.compile, observer, unsupportedOps);
   if (!program) {
     return program.takeError();
   }
@@ -116,22 +116,22 @@ llvm::Expected<bool> Deployment::compileTarget(uint32_t target, partition::Parti
     return true;
   }
   bool isNew = false;
-  for (Refusal &refusal : refusals) {
-    for (const partition::Outlined *source : refusal.op ? ArrayRef(sources) : ArrayRef(sources).take_front(0)) {
-      if (source->function->isProperAncestor(refusal.op)) {
-        Operation *op = partition::originOf(*source, refusal.op);
-        isNew |= op && partition.refuse(target, op, refusal.reason);
+  for (UnsupportedOp &unsupportedOp : unsupportedOps) {
+    for (const partition::Outlined *source : unsupportedOp.op ? ArrayRef(sources) : ArrayRef(sources).take_front(0)) {
+      if (source->function->isProperAncestor(unsupportedOp.op)) {
+        Operation *op = partition::originOf(*source, unsupportedOp.op);
+        isNew |= op && partition.refuse(target, op, unsupportedOp.reason);
       }
     }
-    if (!refusal.op) {
-      function.emitError() << refusal.reason;
+    if (!unsupportedOp.op) {
+      function.emitError() << unsupportedOp.reason;
     }
   }
   return isNew ? llvm::Expected<bool>(false)
                : top::unsupported("chip '" + options.targets[target]->name() + "' cannot run the model");
 }
 
-llvm::Error Deployment::compile(partition::Partition &partition, std::vector<ObservedTensor> &observed) {
+llvm::Error Deployment::compile(partition::Partition &partition, std::vector<InstrumentedTensor> &instrumented) {
   for (bool done = false; !done;) {
     if (hasChoice()) {
       observer.begin("partition");
@@ -142,7 +142,7 @@ llvm::Error Deployment::compile(partition::Partition &partition, std::vector<Obs
     if (llvm::Error error = checkStrict(partition)) {
       return error;
     }
-    if (llvm::Error error = outline(partition, observed)) {
+    if (llvm::Error error = outline(partition, instrumented)) {
       return error;
     }
     programs.clear();
@@ -167,7 +167,7 @@ llvm::Error Deployment::checkStrict(const partition::Partition &partition) const
   }
   std::string text;
   for (const partition::MovedOp &each : partition.movedOps()) {
-    if (each.isRefused) {
+    if (each.isUnsupported) {
       text += (text.empty() ? "'" : "; '") + top::getDisplayName(each.op->getLoc()) + "': " + each.reason;
     }
   }
@@ -214,18 +214,18 @@ void Deployment::tell(const partition::Partition &partition, const PlannedModel 
   result.constantBytes = planned.bytesOf(bmodel::SegmentKind::Constants);
   std::vector<size_t> next(options.targets.size());
   for (auto [number, subnet] : llvm::enumerate(partition.subnets())) {
-    const Program &program = *planned.programs[subnet.target];
+    const TargetProgram &program = *planned.programs[subnet.target];
     result.subnets.push_back(describe(subnet, program.subnets[next[subnet.target]++].seconds));
     result.transferredBytes += result.subnets.back().inputBytes;
     result.handOverSeconds += partition.handOverSeconds(number);
     for (const partition::MovedOp &moved : partition.movedOps()) {
       if (llvm::is_contained(subnet.ops, moved.op)) {
         result.movedOps.push_back({top::getDisplayName(moved.op->getLoc()), moved.op->getName().getStringRef().str(),
-                                   moved.reason, subnet.name, moved.isRefused, partition::countMacs(moved.op)});
+                                   moved.reason, subnet.name, moved.isUnsupported, partition::countMacs(moved.op)});
       }
     }
   }
-  for (const std::optional<Program> &program : planned.programs) {
+  for (const std::optional<TargetProgram> &program : planned.programs) {
     for (const auto &[key, value] : program ? program->report : llvm::json::Object()) {
       result.report[key] = value;
     }
@@ -237,7 +237,7 @@ llvm::Error Deployment::run(DeployResult &result) {
     observer.begin("survey");
   }
   std::optional<partition::Partition> partition(std::in_place, function, options.targets);
-  if (llvm::Error error = compile(*partition, result.observed)) {
+  if (llvm::Error error = compile(*partition, result.instrumented)) {
     return error;
   }
   if (llvm::Error error = writeDeviceMlir(*partition)) {
@@ -274,7 +274,7 @@ static std::string requantisationOf(const DeployOptions &options) {
 
 /// Removes the quantize/dequantize pairs again and reports the rest of the model; for a model in |known| reports only
 /// that.
-static void observe(func::FuncOp function, quant::Undo &undo, ArrayRef<std::string> known, DeployResult &result) {
+static void instrument(func::FuncOp function, quant::Undo &undo, ArrayRef<std::string> known, DeployResult &result) {
   result.forms = undo.run();
   top::nameEveryTensor(function);
   if (result.quantization) {
@@ -282,7 +282,7 @@ static void observe(func::FuncOp function, quant::Undo &undo, ArrayRef<std::stri
     result.isKnown = llvm::is_contained(known, result.contents);
   }
   if (!result.isKnown) {
-    result.observed = listObserved(function);
+    result.instrumented = listInstrumented(function);
     result.logits = listLogits(function);
   }
 }
@@ -300,7 +300,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   quant::Undo undo(*function);
   std::optional<Quantization> asked = options.quantization;
   if (asked) {
-    asked->options.splitWeights = !options.compile.observe;
+    asked->options.splitWeights = !options.compile.instrument;
   }
   DeployResult result;
   result.outputOrigins = listOutputOrigins(*function); // before quantisation puts ops behind them
@@ -313,8 +313,8 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   }
   result.quantization = std::move(*quantization);
   observer.begin("lower");
-  if (options.compile.observe) {
-    observe(*function, undo, options.known, result);
+  if (options.compile.instrument) {
+    instrument(*function, undo, options.known, result);
   }
   if (result.isKnown) {
     return result;
@@ -324,7 +324,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   if (!result.quantization) { // a quantised model keeps its 16-bit floats
     passes.addPass(top::createWidenFloatsPass());
   }
-  buildLowering(passes, *options.targets.front(), requantisationOf(options), options.compile.observe);
+  buildLowering(passes, *options.targets.front(), requantisationOf(options), options.compile.instrument);
   if (failed(passes.run(module))) {
     return llvm::createStringError("internal error: the model cannot be lowered to device operations");
   }

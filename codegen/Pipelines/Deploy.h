@@ -7,7 +7,7 @@
 #ifndef TESSERA_CODEGEN_PIPELINES_DEPLOY_H
 #define TESSERA_CODEGEN_PIPELINES_DEPLOY_H
 
-#include "codegen/Pipelines/Observe.h"
+#include "codegen/Pipelines/Instrument.h"
 #include "codegen/Pipelines/Prepare.h"
 #include "codegen/Target/Target.h"
 #include "quant/Transforms/Undo.h"
@@ -44,14 +44,14 @@ struct SubnetResult {
 /// An op that does not run on the first target.
 struct MovedOpResult {
   std::string name, op, reason, subnet; ///< |name|: the op's ONNX nodes
-  bool isRefused = false;               ///< the first target cannot run it; if false, it is cheaper elsewhere
+  bool isUnsupported = false;           ///< the first target cannot run it; if false, it is cheaper elsewhere
   int64_t macs = 0;
 };
 
 /// Facts about the result that are reported to the user; sizes in bytes.
 struct DeployResult {
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0, codeBytes = 0, constantBytes = 0;
-  llvm::json::Object report; ///< merged Program::report of all targets
+  llvm::json::Object report; ///< merged TargetProgram::report of all targets
   std::vector<SubnetResult> subnets;
   std::vector<MovedOpResult> movedOps;
   double handOverSeconds = 0;                         ///< for all changes of target
@@ -65,11 +65,13 @@ struct DeployResult {
                                                       ///< are then empty
   std::vector<std::string> outputOrigins;             ///< see listOutputOrigins
   std::vector<std::pair<std::string, std::string>> logits; ///< with |compile.observe|: see listLogits
-  std::vector<ObservedTensor> observed; ///< with |compile.observe|: float inputs and Top results, in program order
+  std::vector<InstrumentedTensor>
+      instrumented; ///< with |compile.observe|: float inputs and Top results, in program order
 };
 
 /// Appends the passes that lower Top functions to the device ops about which all targets are asked.
-void buildLowering(mlir::OpPassManager &manager, const Target &first, const std::string &requantisation, bool observe);
+void buildLowering(mlir::OpPassManager &manager, const Target &first, const std::string &requantisation,
+                   bool instrument);
 
 /// Compiles |module| (Top level, static shapes, function @main) and writes the model; changes |module|. Errors in the
 /// model are emitted as diagnostics at its ops; the returned error then names the phase that failed.

@@ -60,7 +60,7 @@ using Copy = std::pair<Value, int32_t>;
 class StagePlanner {
 public:
   StagePlanner(func::FuncOp function, const partition::Partition &partition,
-               std::vector<std::optional<Program>> programs)
+               std::vector<std::optional<TargetProgram>> programs)
       : function(function), partition(partition), given(std::move(programs)) {}
 
   llvm::Expected<PlannedModel> plan();
@@ -104,7 +104,7 @@ private:
 
   func::FuncOp function;
   const partition::Partition &partition;
-  std::vector<std::optional<Program>> given;
+  std::vector<std::optional<TargetProgram>> given;
   PlannedModel planned;
   bmodel::StageDefT *stage = nullptr;
   bmodel::SubnetDefT *main = nullptr; ///< calls the other subnets if a run takes more than one
@@ -469,7 +469,7 @@ llvm::Expected<uint32_t> StagePlanner::addConstant(Value value) {
 } // namespace
 
 llvm::Expected<PlannedModel> planStage(func::FuncOp function, const partition::Partition &partition,
-                                       std::vector<std::optional<Program>> programs) {
+                                       std::vector<std::optional<TargetProgram>> programs) {
   return StagePlanner(function, partition, std::move(programs)).plan();
 }
 

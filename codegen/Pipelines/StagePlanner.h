@@ -9,7 +9,7 @@
 #define TESSERA_CODEGEN_PIPELINES_STAGEPLANNER_H
 
 #include "codegen/Partition/Partition.h"
-#include "codegen/Target/Program.h"
+#include "codegen/Target/TargetProgram.h"
 
 namespace tessera::codegen {
 
@@ -17,8 +17,8 @@ namespace tessera::codegen {
 struct PlannedModel {
   bmodel::ModelDefT model;
   std::vector<bmodel::SegmentContents> segments;
-  std::vector<std::optional<Program>> programs; ///< by target
-  std::vector<top::TensorData> constants;       ///< results of the model that are constants
+  std::vector<std::optional<TargetProgram>> programs; ///< by target
+  std::vector<top::TensorData> constants;             ///< results of the model that are constants
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
   uint64_t bytesOf(bmodel::SegmentKind kind) const;
 };
@@ -26,7 +26,7 @@ struct PlannedModel {
 /// Returns the stage of |function|, which the partition has split into subnets. |programs|, by target: nothing for a
 /// target without subnets, otherwise programs for its subnets in order.
 llvm::Expected<PlannedModel> planStage(mlir::func::FuncOp function, const partition::Partition &partition,
-                                       std::vector<std::optional<Program>> programs);
+                                       std::vector<std::optional<TargetProgram>> programs);
 
 } // namespace tessera::codegen
 

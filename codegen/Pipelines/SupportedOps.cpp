@@ -57,7 +57,7 @@ llvm::Expected<std::vector<std::string>> surveyOne(ModuleOp module, ArrayRef<con
   }
   std::vector<std::string> reasons;
   for (const partition::MovedOp &op : partition.movedOps()) {
-    if (op.isRefused && !llvm::is_contained(reasons, op.reason)) {
+    if (op.isUnsupported && !llvm::is_contained(reasons, op.reason)) {
       reasons.push_back(op.reason);
     }
   }

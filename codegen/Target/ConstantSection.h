@@ -3,7 +3,7 @@
 #ifndef TESSERA_CODEGEN_TARGET_CONSTANTSECTION_H
 #define TESSERA_CODEGEN_TARGET_CONSTANTSECTION_H
 
-#include "codegen/Target/Program.h"
+#include "codegen/Target/TargetProgram.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
@@ -14,13 +14,13 @@ namespace tessera::codegen {
 class ConstantSection {
 public:
   /// |section|: index of a segment of constants in the program.
-  ConstantSection(Program &program, uint32_t section) : program(program), section(section) {}
+  ConstantSection(TargetProgram &program, uint32_t section) : program(program), section(section) {}
 
   /// Appends |data| to the section, unless it is there, and makes |tensor| refer to it.
   void place(const top::TensorData &data, bmodel::TensorDefT &tensor);
 
 private:
-  Program &program;
+  TargetProgram &program;
   uint32_t section;
   llvm::StringMap<uint64_t> small;                ///< bytes -> offset
   llvm::DenseMap<const char *, uint64_t> weights; ///< address in the weight store -> offset

@@ -18,7 +18,7 @@ llvm::Error Target::check(const CompileOptions &options) const {
   if (options.tf32 && !canRoundToTf32()) {
     return llvm::make_error<UsageError>("--tf32: chip '" + name() + "' does not support TF32");
   }
-  if (options.observe && !canObserve()) {
+  if (options.instrument && !canInstrument()) {
     return top::unsupported("--observe: chip '" + name() + "' does not support observing its tensors");
   }
   return llvm::Error::success();

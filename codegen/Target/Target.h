@@ -8,7 +8,7 @@
 #define TESSERA_CODEGEN_TARGET_TARGET_H
 
 #include "codegen/Target/Phases.h"
-#include "codegen/Target/Program.h"
+#include "codegen/Target/TargetProgram.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Error.h"
@@ -20,7 +20,7 @@ class OpPassManager;
 namespace tessera::codegen {
 /// An op that a chip cannot run and the failed constraint, with actual and allowed value. |op| is null if the chip
 /// rejects the function as a whole.
-struct Refusal {
+struct UnsupportedOp {
   mlir::Operation *op;
   std::string reason;
 };
@@ -34,13 +34,13 @@ struct Subnet {
 
 /// Options of a compilation. Each family reads those that concern it.
 struct CompileOptions {
-  unsigned opt = 2;                       ///< effort, 0 to 3
-  std::string plan;                       ///< file of decisions to follow, in the form of Program::report; empty: none
+  unsigned opt = 2; ///< effort, 0 to 3
+  std::string plan; ///< file of decisions to follow, in the form of TargetProgram::report; empty: none
   std::optional<std::string> cacheFolder; ///< cache of compiled kernels; empty: none; not set: the family's default
   unsigned candidates = 0; ///< number of alternatives to report for each decision of the plan that can be measured
   bool isMeasured = false; ///< |plan| was measured on this machine's device: the cache stores its decisions
   bool tf32 = false;       ///< f32 contractions may round their operands to TF32, which the chip multiplies faster
-  bool observe = false;    ///< every Top result has its own memory, which no later step overwrites
+  bool instrument = false; ///< every Top result has its own memory, which no later step overwrites
   bool layers = false;     ///< the report lists every layer
   /// The result of every step of an accelerator is also stored to separate memory outside the chip and becomes a tensor
   /// of the file; the steps are those of the model without this option. The report lists these tensors as "kept".
@@ -61,7 +61,7 @@ private:
 };
 
 /// Throughputs by which the precision search compares types; only ratios matter.
-struct Rates {
+struct MachineModel {
   /// Multiply-adds per nanosecond, by quant::Precision's name of the activations; a missing precision runs like F32.
   /// "WINOGRAD", if present, is the rate of 3x3 convolutions in f32.
   std::vector<std::pair<llvm::StringRef, double>> macs = {{"F32", 1}};
@@ -83,8 +83,8 @@ public:
   virtual bool runsEverything() const { return false; }
   /// Returns true if this machine can run the chip's programs, natively or in a simulator.
   virtual bool runsHere() const { return false; }
-  /// Returns true if Top results can be preserved (CompileOptions::observe).
-  virtual bool canObserve() const { return false; }
+  /// Returns true if Top results can be preserved (CompileOptions::instrument).
+  virtual bool canInstrument() const { return false; }
   /// Returns true if the chip's decisions can be measured by running programs (CompileOptions::candidates).
   virtual bool canTune() const { return false; }
   /// Returns true if f32 contractions may round operands to TF32 (CompileOptions::tf32).
@@ -106,7 +106,7 @@ public:
   /// Returns the ops of the function that the chip cannot run, by the same checks as the code that emits them.
   /// compile() may still find others. The function is a copy and may be changed. Each op in the result is an original
   /// op or one that a pass inserted before it.
-  virtual std::vector<Refusal> survey(mlir::func::FuncOp function) const = 0;
+  virtual std::vector<UnsupportedOp> survey(mlir::func::FuncOp function) const = 0;
   /// Returns a rough estimate of the op's time, in seconds, as part of a subnet; it decides where ops run.
   virtual double secondsOf(mlir::Operation *op) const = 0;
   /// Returns the seconds that the target spends on a value of |bytes| that another target reads or has computed.
@@ -115,18 +115,19 @@ public:
   virtual double handOverSeconds() const = 0;
 
   /// Returns the rates of one core or of the whole accelerator, as in a roofline model.
-  virtual Rates rates() const { return {}; }
+  virtual MachineModel machineModel() const { return {}; }
 
   /// Appends the passes (on modules) from shared device ops to the form that compile() emits: layouts, packing,
   /// addresses, decisions.
   virtual void buildPasses(mlir::OpPassManager &manager, const CompileOptions &options) const = 0;
 
   /// Compiles these subnets, on which the passes of buildPasses() have run. If the chip turns out not to support an op,
-  /// returns nothing and fills |refusals|. Fails with an error, or with diagnostics at the ops and an error that names
-  /// the phase.
-  virtual llvm::Expected<std::optional<Program>> compile(llvm::ArrayRef<Subnet> subnets, const CompileOptions &options,
-                                                         const PhaseObserver &observer,
-                                                         std::vector<Refusal> &refusals) const = 0;
+  /// returns nothing and fills |unsupportedOps|. Fails with an error, or with diagnostics at the ops and an error that
+  /// names the phase.
+  virtual llvm::Expected<std::optional<TargetProgram>> compile(llvm::ArrayRef<Subnet> subnets,
+                                                               const CompileOptions &options,
+                                                               const PhaseObserver &observer,
+                                                               std::vector<UnsupportedOp> &unsupportedOps) const = 0;
 };
 
 } // namespace tessera::codegen

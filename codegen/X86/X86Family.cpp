@@ -21,9 +21,9 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-using codegen::Program;
-using codegen::Refusal;
 using codegen::SubnetProgram;
+using codegen::TargetProgram;
+using codegen::UnsupportedOp;
 
 enum Section : uint32_t { kCode, kConstants };
 
@@ -48,30 +48,30 @@ public:
   }
   bool runsEverything() const override { return true; }
   bool runsHere() const override { return variant.runsHere(); }
-  bool canObserve() const override { return true; }
+  bool canInstrument() const override { return true; }
   std::vector<std::string> requantisations() const override { return {"float", "fixed", "tflite"}; }
 
-  std::vector<Refusal> survey(func::FuncOp function) const override;
+  std::vector<UnsupportedOp> survey(func::FuncOp function) const override;
   double secondsOf(Operation *op) const override;
-  codegen::Rates rates() const override;
+  codegen::MachineModel machineModel() const override;
   /// Returns 0: the family accesses the memory of the other targets, which account for the cost of transfers.
   double transferSeconds(int64_t) const override { return 0; }
   double handOverSeconds() const override { return 0; }
 
   void buildPasses(OpPassManager &manager, const codegen::CompileOptions &options) const override {
-    buildPlacementPipeline(manager, variant, options.observe);
+    buildPlacementPipeline(manager, variant, options.instrument);
   }
 
-  llvm::Expected<std::optional<Program>> compile(ArrayRef<codegen::Subnet> subnets,
-                                                 const codegen::CompileOptions &options,
-                                                 const codegen::PhaseObserver &observer,
-                                                 std::vector<Refusal> &refusals) const override;
+  llvm::Expected<std::optional<TargetProgram>> compile(ArrayRef<codegen::Subnet> subnets,
+                                                       const codegen::CompileOptions &options,
+                                                       const codegen::PhaseObserver &observer,
+                                                       std::vector<UnsupportedOp> &unsupportedOps) const override;
 
 private:
   llvm::Error compileKernels(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &options,
-                             const codegen::PhaseObserver &observer, KernelSet &kernels, Program &program) const;
+                             const codegen::PhaseObserver &observer, KernelSet &kernels, TargetProgram &program) const;
   llvm::Error plan(const codegen::Subnet &subnet, const KernelSet &kernels, codegen::ConstantSection &constants,
-                   Program &program) const;
+                   TargetProgram &program) const;
 
   X86Target variant;
 };
@@ -79,7 +79,7 @@ private:
 /// Returns the rates of the kernels' inner loops at about 4 GHz with the instructions that docs/numerics.md lists. A
 /// type that a variant does not support costs as much as its emulation. WINOGRAD is f32 in 3x3 convolutions, measured
 /// next to direct convolutions.
-codegen::Rates X86Chip::rates() const {
+codegen::MachineModel X86Chip::machineModel() const {
   switch (variant.isa) {
   case Isa::Avx512: // vpdpbusd, vpdpwssd, vfmadd on 512 bits; tdpbusd, tdpbf16ps limited by loads
     if (variant.amx) {
@@ -100,14 +100,14 @@ codegen::Rates X86Chip::rates() const {
   llvm_unreachable("covered switch");
 }
 
-std::vector<Refusal> X86Chip::survey(func::FuncOp function) const {
-  std::vector<Refusal> refusals;
+std::vector<UnsupportedOp> X86Chip::survey(func::FuncOp function) const {
+  std::vector<UnsupportedOp> unsupportedOps;
   for (Operation &op : function.getBody().front()) {
     if (isa<device::DeviceDialect>(op.getDialect()) && !isa<KernelInterface, device::ReshapeOp>(op)) {
-      refusals.push_back({&op, "has no x86 kernel"});
+      unsupportedOps.push_back({&op, "has no x86 kernel"});
     }
   }
-  return refusals;
+  return unsupportedOps;
 }
 
 double X86Chip::secondsOf(Operation *op) const {
@@ -136,7 +136,7 @@ llvm::Expected<std::vector<char>> link(const KernelSet &kernels) {
 
 llvm::Error X86Chip::compileKernels(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &options,
                                     const codegen::PhaseObserver &observer, KernelSet &kernels,
-                                    Program &program) const {
+                                    TargetProgram &program) const {
   observer.begin("kernels");
   for (const codegen::Subnet &subnet : subnets) {
     func::FuncOp function = subnet.function;
@@ -167,7 +167,7 @@ llvm::Error X86Chip::compileKernels(ArrayRef<codegen::Subnet> subnets, const cod
 }
 
 llvm::Error X86Chip::plan(const codegen::Subnet &subnet, const KernelSet &kernels, codegen::ConstantSection &constants,
-                          Program &program) const {
+                          TargetProgram &program) const {
   SubnetProgram &made = program.subnets.emplace_back();
   made.subnet.kind = subnet.isWhole ? bmodel::SubnetKind::X86 : bmodel::SubnetKind::Host;
   made.subnet.isa = variant.llvmCpu().str();
@@ -185,11 +185,11 @@ llvm::Error X86Chip::plan(const codegen::Subnet &subnet, const KernelSet &kernel
   return llvm::Error::success();
 }
 
-llvm::Expected<std::optional<Program>> X86Chip::compile(ArrayRef<codegen::Subnet> subnets,
-                                                        const codegen::CompileOptions &options,
-                                                        const codegen::PhaseObserver &observer,
-                                                        std::vector<Refusal> &) const {
-  std::optional<Program> program(std::in_place);
+llvm::Expected<std::optional<TargetProgram>> X86Chip::compile(ArrayRef<codegen::Subnet> subnets,
+                                                              const codegen::CompileOptions &options,
+                                                              const codegen::PhaseObserver &observer,
+                                                              std::vector<UnsupportedOp> &) const {
+  std::optional<TargetProgram> program(std::in_place);
   KernelSet kernels;
   if (llvm::Error error = compileKernels(subnets, options, observer, kernels, *program)) {
     return std::move(error);

@@ -149,7 +149,7 @@ llvm::Error checkChip(const codegen::Target &chip, const Options &options) {
 /// Checks the flags that depend on the precision or on --observe.
 llvm::Error checkFlags(quant::Precision precision, const Options &options) {
   bool integers = precision == quant::Precision::INT8 || precision == quant::Precision::INT16;
-  bool observe = options.deploy.compile.observe;
+  bool instrument = options.deploy.compile.instrument;
   const quant::InputsOutputs &inputsOutputs = options.deploy.inputsOutputs;
   if (integers && options.calibrationTable.empty()) {
     return fail(kUsage, quant::toString(precision).str() +
@@ -161,15 +161,15 @@ llvm::Error checkFlags(quant::Precision precision, const Options &options) {
   if (options.groupSize < 16 || options.groupSize % 16) {
     return fail(kUsage, "--group-size " + llvm::Twine(options.groupSize) + ": allowed are multiples of 16");
   }
-  if (precision != quant::Precision::F32 && observe && !integers) {
+  if (precision != quant::Precision::F32 && instrument && !integers) {
     return fail(kUsage, "--observe is for F32, INT8 and INT16; for INT8 and INT16 it compiles the float model with "
                         "their weights and reports the storage types of tensors");
   }
-  if (!observe && !(options.weights.empty() && options.replacedWeights.empty() && options.deploy.known.empty())) {
+  if (!instrument && !(options.weights.empty() && options.replacedWeights.empty() && options.deploy.known.empty())) {
     return fail(kUsage, "--weights, --replaced-weights and --known need --observe");
   }
   if (options.equalization.statistics.empty() != options.equalization.factors.empty() ||
-      (!options.equalization.factors.empty() && !observe)) {
+      (!options.equalization.factors.empty() && !instrument)) {
     return fail(kUsage, "--channel-statistics, --factors and --observe belong together");
   }
   if (precision == quant::Precision::F32 && (inputsOutputs.quantInputs || inputsOutputs.quantOutputs)) {
@@ -241,7 +241,7 @@ public:
   llvm::Error run();
 
 private:
-  llvm::Error observe(ModuleOp module, llvm::json::Object &told);
+  llvm::Error instrument(ModuleOp module, llvm::json::Object &told);
 
   const Options &options;
   quant::Precision precision;
@@ -252,7 +252,7 @@ private:
 };
 
 /// Prepares a model for --observe and adds the information that calibration needs to the output.
-llvm::Error Deployment::observe(ModuleOp module, llvm::json::Object &told) {
+llvm::Error Deployment::instrument(ModuleOp module, llvm::json::Object &told) {
   told["model_hash"] = top::hashModule(module);
   llvm::Expected<llvm::json::Object> equalization = equalize(module, options.equalization);
   if (!equalization) {
@@ -269,8 +269,8 @@ llvm::Error Deployment::observe(ModuleOp module, llvm::json::Object &told) {
 }
 
 /// Adds the tensors and outputs of a model compiled with --observe to the output.
-void describeObserved(const codegen::DeployResult &result, llvm::json::Object &told) {
-  told["tensors"] = describe(result.observed);
+void describeInstrumented(const codegen::DeployResult &result, llvm::json::Object &told) {
+  told["tensors"] = describe(result.instrumented);
   llvm::json::Object logits;
   for (const auto &[output, tensor] : result.logits) {
     logits[llvm::json::fixUTF8(output)] = llvm::json::fixUTF8(tensor);
@@ -287,7 +287,7 @@ llvm::Error Deployment::run() {
   opened->context->setThreadPool(threads);
   DiagnosticCollector diagnostics(opened->context.get());
   ModuleOp module = *opened->module;
-  llvm::json::Object observed;
+  llvm::json::Object instrumented;
   auto quantization = loadTables(precision, options.calibrationTable, options.quantizeTable, module);
   if (!quantization) {
     return quantization.takeError();
@@ -296,8 +296,8 @@ llvm::Error Deployment::run() {
   if (deploy.quantization) {
     deploy.quantization->options.groupSize = options.groupSize;
   }
-  if (deploy.compile.observe) {
-    if (llvm::Error error = observe(module, observed)) {
+  if (deploy.compile.instrument) {
+    if (llvm::Error error = instrument(module, instrumented)) {
       return error;
     }
   }
@@ -317,15 +317,15 @@ llvm::Error Deployment::run() {
     return error;
   }
   llvm::json::Object told = result->isKnown ? llvm::json::Object() : describeResult(*result, deploy);
-  if (deploy.compile.observe) {
+  if (deploy.compile.instrument) {
     told["forms"] = describe(result->forms);
     told["contents"] = result->contents;
     told["known"] = result->isKnown;
   }
-  if (deploy.compile.observe && !result->isKnown) {
+  if (deploy.compile.instrument && !result->isKnown) {
     told["network"] = top::networkOf(module);
-    describeObserved(*result, told);
-    for (auto &[key, value] : observed) {
+    describeInstrumented(*result, told);
+    for (auto &[key, value] : instrumented) {
       told[key] = std::move(value);
     }
   }
@@ -374,7 +374,7 @@ void addObservation(CLI::App &sub, Options &options) {
                  "With --observe: also write the weights of convolutions and matmuls here");
   sub.add_option("--replaced-weights", options.replacedWeights,
                  "With --observe: f32 weights in place of the model's, as --weights writes them");
-  sub.add_flag("--observe", options.deploy.compile.observe,
+  sub.add_flag("--observe", options.deploy.compile.instrument,
                "Keep every float tensor of the Top module in separate memory and list them, for calibration");
   sub.add_option("--known", options.deploy.known,
                  "With --observe: models, by 'contents' in the result, for which no .bmodel is written")

@@ -85,7 +85,7 @@ llvm::json::Object describePartition(const codegen::DeployResult &result, ArrayR
                                      {"op", op.op},
                                      {"subnet", op.subnet},
                                      {"reason", llvm::json::fixUTF8(op.reason)},
-                                     {"refused", op.isRefused},
+                                     {"refused", op.isUnsupported},
                                      {"products", op.macs}});
   }
   llvm::json::Object told{{"subnets", std::move(subnets)},
@@ -121,17 +121,17 @@ llvm::json::Object describeResult(const codegen::DeployResult &result, const cod
       result.exceptions ? llvm::json::Value(llvm::json::Array(*result.exceptions)) : llvm::json::Value(nullptr);
   if (result.quantization) {
     told["quantization"] = describe(*result.quantization);
-    told["quantization"].getAsObject()->try_emplace("rates", describe(options.targets.front()->rates()));
+    told["quantization"].getAsObject()->try_emplace("rates", describe(options.targets.front()->machineModel()));
   }
   return told;
 }
 
-llvm::json::Object describe(const codegen::Rates &rates) {
+llvm::json::Object describe(const codegen::MachineModel &machineModel) {
   llvm::json::Object macs;
-  for (const auto &[precision, rate] : rates.macs) {
+  for (const auto &[precision, rate] : machineModel.macs) {
     macs[precision] = rate;
   }
-  return llvm::json::Object{{"products", std::move(macs)}, {"bytes", rates.bytes}};
+  return llvm::json::Object{{"products", std::move(macs)}, {"bytes", machineModel.bytes}};
 }
 
 llvm::json::Array describe(ArrayRef<quant::TensorForm> forms) {
@@ -148,9 +148,9 @@ llvm::json::Array describe(ArrayRef<quant::TensorForm> forms) {
   return list;
 }
 
-llvm::json::Array describe(ArrayRef<codegen::ObservedTensor> tensors) {
+llvm::json::Array describe(ArrayRef<codegen::InstrumentedTensor> tensors) {
   llvm::json::Array list;
-  for (const codegen::ObservedTensor &tensor : tensors) {
+  for (const codegen::InstrumentedTensor &tensor : tensors) {
     list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(tensor.name)},
                                       {"op", tensor.op},
                                       {"shape", llvm::json::Array(tensor.shape)},

@@ -13,10 +13,10 @@ namespace tessera::tool {
 llvm::json::Object describeResult(const codegen::DeployResult &result, const codegen::DeployOptions &options);
 
 /// Returns the chip's rates of arithmetic and memory traffic.
-llvm::json::Object describe(const codegen::Rates &rates);
+llvm::json::Object describe(const codegen::MachineModel &machineModel);
 
 /// Describes the float tensors of an observed model.
-llvm::json::Array describe(llvm::ArrayRef<codegen::ObservedTensor> tensors);
+llvm::json::Array describe(llvm::ArrayRef<codegen::InstrumentedTensor> tensors);
 llvm::json::Array describe(llvm::ArrayRef<quant::TensorForm> forms);
 
 /// Returns, for the tensors that contractions read and write, the dim that holds their channels.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/ModuleInfo.h"
 
-#include "codegen/Pipelines/Observe.h"
+#include "codegen/Pipelines/Instrument.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/InputUses.h"
 #include "codegen/tools/OpenModule.h"
@@ -112,7 +112,7 @@ static llvm::json::Array listTensors(ModuleOp module) {
   auto function = module.lookupSymbol<func::FuncOp>("main");
   tessera::top::nameEveryTensor(function);
   llvm::json::Array names;
-  for (const tessera::codegen::ObservedTensor &tensor : tessera::codegen::listObserved(function)) {
+  for (const tessera::codegen::InstrumentedTensor &tensor : tessera::codegen::listInstrumented(function)) {
     names.push_back(llvm::json::fixUTF8(tensor.name));
   }
   return names;

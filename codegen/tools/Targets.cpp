@@ -24,7 +24,7 @@ llvm::Expected<llvm::json::Array> describeChips() {
       chips.push_back(llvm::json::Object{{"name", name},
                                          {"family", family->name},
                                          {"runs_here", (*chip)->runsHere()},
-                                         {"rates", describe((*chip)->rates())}});
+                                         {"rates", describe((*chip)->machineModel())}});
     }
   }
   return chips;

@@ -55,9 +55,9 @@ static int finish(llvm::Error error) {
         code = coded.getCode();
         reportError(code, coded.message());
       },
-      [&](const tessera::top::UnsupportedError &refusal) {
+      [&](const tessera::top::UnsupportedError &unsupportedOp) {
         code = kUnsupported;
-        reportError(code, refusal.message());
+        reportError(code, unsupportedOp.message());
       },
       [&](const llvm::ErrorInfoBase &other) {
         code = tellsOfMemory(other.message()) ? kOutOfMemory : kError;

@@ -19,7 +19,7 @@ void buildLoweringPipeline(OpPassManager &manager, const LoweringOptions &option
   OpPassManager &functions = manager.nest<func::FuncOp>();
   functions.addPass(createConvertTopToDevicePass({.requantisation = options.requantisation}));
   functions.addPass(createVerifyLoweredPass());
-  if (options.observe) {
+  if (options.instrument) {
     return;
   }
   functions.addPass(createCanonicalizerPass());

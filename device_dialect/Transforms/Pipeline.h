@@ -16,9 +16,9 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
   Option<std::string> requantisation{*this, "requantise",
                                      llvm::cl::desc("How integer sums become narrow integers: float, fixed, tflite"),
                                      llvm::cl::init("float")};
-  Option<bool> observe{*this, "observe",
-                       llvm::cl::desc("Keep every tensor of the Top function: do not fuse or merge ops"),
-                       llvm::cl::init(false)};
+  Option<bool> instrument{*this, "observe",
+                          llvm::cl::desc("Keep every tensor of the Top function: do not fuse or merge ops"),
+                          llvm::cl::init(false)};
 };
 
 /// Appends the passes that lower Top functions to fused device ops, row-major and without addresses; they are the same

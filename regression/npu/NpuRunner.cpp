@@ -112,8 +112,8 @@ private:
 /// Checks that emitting from the schedule on the ops produces the same stream again.
 std::string emitAgain(func::FuncOp function, const bmodel::npu::Chip &chip, const NpuProgram &program) {
   Constants constants;
-  std::vector<Refusal> refusals;
-  FailureOr<NpuProgram> again = emitScheduledProgram(function, chip, constants, refusals);
+  std::vector<UnsupportedOp> unsupportedOps;
+  FailureOr<NpuProgram> again = emitScheduledProgram(function, chip, constants, unsupportedOps);
   if (failed(again)) {
     return "its schedule is not emitted";
   }

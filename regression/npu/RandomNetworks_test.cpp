@@ -203,15 +203,15 @@ private:
       if (failed(passes.run(*placed))) {
         return false;
       }
-      std::vector<Refusal> refusals = surveyProgram(*placed->getOps<func::FuncOp>().begin(), chip);
-      if (refusals.empty()) {
+      std::vector<UnsupportedOp> unsupportedOps = surveyProgram(*placed->getOps<func::FuncOp>().begin(), chip);
+      if (unsupportedOps.empty()) {
         module = std::move(placed);
         return true;
       }
-      for (const Refusal &refusal : refusals) {
-        auto number = refusal.op ? refusal.op->getAttrOfType<IntegerAttr>(kNumber) : IntegerAttr();
+      for (const UnsupportedOp &unsupportedOp : unsupportedOps) {
+        auto number = unsupportedOp.op ? unsupportedOp.op->getAttrOfType<IntegerAttr>(kNumber) : IntegerAttr();
         if (!number) {
-          messages += "refuses an op that was not there before: " + refusal.reason;
+          messages += "refuses an op that was not there before: " + unsupportedOp.reason;
           return false;
         }
         leaveOut(ops[size_t(number.getInt())]);

@@ -201,13 +201,13 @@ LogicalResult FunctionEmission::run() {
       });
     }
     if (error) {
-      refusals.push_back({ops[number], reasonsOf(std::move(error))});
+      unsupportedOps.push_back({ops[number], reasonsOf(std::move(error))});
     }
   }
   if (llvm::Error error = emitWith(nullptr, [&] { return emitOutputs(); })) {
-    refusals.push_back({refusedOutput, reasonsOf(std::move(error))});
+    unsupportedOps.push_back({refusedOutput, reasonsOf(std::move(error))});
   }
-  return success(refusals.empty());
+  return success(unsupportedOps.empty());
 }
 
 } // namespace tessera::npu

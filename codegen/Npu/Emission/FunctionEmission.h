@@ -20,14 +20,14 @@ public:
   /// local memory they need.
   FunctionEmission(mlir::func::FuncOp function, CommandStream &stream, ValuePlan &plan, const GroupPlan *groups);
 
-  /// Emits all ops of the function. Fails with |refusals| if some cannot be emitted.
+  /// Emits all ops of the function. Fails with |unsupportedOps| if some cannot be emitted.
   mlir::LogicalResult run();
   /// Called when a layer does not fit beside the resident values. Returns true if the plan has been changed for another
   /// attempt; the error is then dropped and emission continues, although its output will be discarded.
   std::function<bool(uint32_t layer)> spillUntilFits = [](uint32_t) { return false; };
   /// Called with the number of emitted ops.
   std::function<void(size_t done, size_t total)> progress = [](size_t, size_t) {};
-  std::vector<Refusal> refusals;
+  std::vector<UnsupportedOp> unsupportedOps;
 
 private:
   llvm::Error emit(mlir::Operation *op);

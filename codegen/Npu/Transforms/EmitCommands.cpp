@@ -18,9 +18,9 @@ class EmitCommands : public ChipPass<impl::EmitCommandsPassBase<EmitCommands>> {
 
   LogicalResult emit(func::FuncOp function) {
     Constants constants;
-    std::vector<Refusal> refusals;
-    FailureOr<ScheduledStream> made = streamOfSchedule(function, chip(), constants, refusals);
-    report(function, refusals);
+    std::vector<UnsupportedOp> unsupportedOps;
+    FailureOr<ScheduledStream> made = streamOfSchedule(function, chip(), constants, unsupportedOps);
+    report(function, unsupportedOps);
     if (failed(made)) {
       return failure();
     }

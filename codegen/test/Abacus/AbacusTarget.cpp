@@ -15,7 +15,7 @@ using namespace mlir;
 namespace tessera::abacus {
 namespace {
 
-using codegen::Program;
+using codegen::TargetProgram;
 
 enum Section : uint32_t { kCode, kConstants };
 
@@ -26,7 +26,7 @@ bool isFree(Operation *op) { return isa<device::ReshapeOp>(op) || op->hasTrait<O
 /// workspace.
 class SubnetEmitter {
 public:
-  SubnetEmitter(const codegen::Subnet &subnet, Program &program)
+  SubnetEmitter(const codegen::Subnet &subnet, TargetProgram &program)
       : function(subnet.function), arguments(function.getNumArguments()), results(function.getNumResults()),
         program(program), made(program.subnets.emplace_back()) {}
 
@@ -107,7 +107,7 @@ private:
 
   func::FuncOp function;
   uint32_t arguments, results;
-  Program &program;
+  TargetProgram &program;
   codegen::SubnetProgram &made;
   Commands commands;
 };
@@ -121,8 +121,8 @@ public:
     return told;
   }
 
-  std::vector<codegen::Refusal> survey(func::FuncOp function) const override {
-    std::vector<codegen::Refusal> told;
+  std::vector<codegen::UnsupportedOp> survey(func::FuncOp function) const override {
+    std::vector<codegen::UnsupportedOp> told;
     for (Operation &op : function.getBody().front().without_terminator()) {
       if (llvm::Error error = isFree(&op) ? llvm::Error::success() : Commands().add(&op)) {
         told.push_back({&op, llvm::toString(std::move(error))});
@@ -143,11 +143,12 @@ public:
     functions.addPass(device::createVerifyAddressesPass());
   }
 
-  llvm::Expected<std::optional<Program>> compile(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &,
-                                                 const codegen::PhaseObserver &observer,
-                                                 std::vector<codegen::Refusal> &) const override {
+  llvm::Expected<std::optional<TargetProgram>> compile(ArrayRef<codegen::Subnet> subnets,
+                                                       const codegen::CompileOptions &,
+                                                       const codegen::PhaseObserver &observer,
+                                                       std::vector<codegen::UnsupportedOp> &) const override {
     observer.begin("emit");
-    Program program;
+    TargetProgram program;
     program.sections.emplace_back(bmodel::SegmentKind::Code);
     program.sections.emplace_back(bmodel::SegmentKind::Constants);
     for (const codegen::Subnet &subnet : subnets) {

@@ -61,14 +61,14 @@ public:
     return told;
   }
   std::optional<unsigned> mostMapOperands() const override { return abacus->mostMapOperands(); }
-  std::vector<codegen::Refusal> survey(func::FuncOp function) const override {
-    std::vector<codegen::Refusal> refusals = abacus->survey(function);
+  std::vector<codegen::UnsupportedOp> survey(func::FuncOp function) const override {
+    std::vector<codegen::UnsupportedOp> unsupportedOps = abacus->survey(function);
     for (Operation &other : function.getBody().front()) {
       if (other.getName().getStringRef() != op) {
-        refusals.push_back({&other, "is not supported by " + chip});
+        unsupportedOps.push_back({&other, "is not supported by " + chip});
       }
     }
-    return refusals;
+    return unsupportedOps;
   }
   double secondsOf(Operation *each) const override { return abacus->secondsOf(each); }
   double transferSeconds(int64_t bytes) const override { return abacus->transferSeconds(bytes); }
@@ -76,11 +76,10 @@ public:
   void buildPasses(OpPassManager &manager, const codegen::CompileOptions &options) const override {
     abacus->buildPasses(manager, options);
   }
-  llvm::Expected<std::optional<codegen::Program>> compile(ArrayRef<codegen::Subnet> subnets,
-                                                          const codegen::CompileOptions &options,
-                                                          const codegen::PhaseObserver &observer,
-                                                          std::vector<codegen::Refusal> &refusals) const override {
-    return abacus->compile(subnets, options, observer, refusals);
+  llvm::Expected<std::optional<codegen::TargetProgram>>
+  compile(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &options,
+          const codegen::PhaseObserver &observer, std::vector<codegen::UnsupportedOp> &unsupportedOps) const override {
+    return abacus->compile(subnets, options, observer, unsupportedOps);
   }
 
 private:
@@ -219,7 +218,7 @@ TEST_F(Abacus, LeavesTheRestToTheHost) {
       "  %y = top.mul %s, %p : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>\n  return %y : tensor<3x2xf32>"));
   EXPECT_EQ(subnetsOf(result), (std::vector<std::string>{"abacus", "host", "abacus"}));
   ASSERT_EQ(result.movedOps.size(), 1u);
-  EXPECT_TRUE(result.movedOps[0].isRefused);
+  EXPECT_TRUE(result.movedOps[0].isUnsupported);
   EXPECT_NE(result.movedOps[0].reason.find("neither a map nor a matmul"), std::string::npos);
 }
 

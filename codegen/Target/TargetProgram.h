@@ -1,11 +1,11 @@
-//===- Program.h - Relocatable program of a family --------------*- C++ -*-===//
+//===- TargetProgram.h - Relocatable program of a family --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // A relocatable part of a .bmodel, like an object file of an executable: its numbers, e.g. of tensors, are
 // local. The StagePlanner, the only code that writes stages, maps them to the numbers in the file.
 //===----------------------------------------------------------------------===//
-#ifndef TESSERA_CODEGEN_TARGET_PROGRAM_H
-#define TESSERA_CODEGEN_TARGET_PROGRAM_H
+#ifndef TESSERA_CODEGEN_TARGET_TARGETPROGRAM_H
+#define TESSERA_CODEGEN_TARGET_TARGETPROGRAM_H
 
 #include "bmodel/writer.h"
 #include "top_dialect/IR/Constants.h"
@@ -21,10 +21,10 @@ namespace tessera::codegen {
 
 /// The program of one subnet. Its tensor slots count the arguments first, then the results, then |tensors|.
 struct SubnetProgram {
-  /// Kind, isa, kernels, steps, ...; the planner sets name and chip. code_segment is an index in Program::sections or
-  /// -1.
+  /// Kind, isa, kernels, steps, ...; the planner sets name and chip. code_segment is an index in
+  /// TargetProgram::sections or -1.
   bmodel::SubnetDefT subnet;
-  /// Tensors local to the subnet. place_index is an index in Program::sections for Place::Segment and unused for
+  /// Tensors local to the subnet. place_index is an index in TargetProgram::sections for Place::Segment and unused for
   /// Place::Workspace, whose offsets refer to the target's workspace. view_of is a slot.
   std::vector<bmodel::TensorDefT> tensors;
   uint64_t workspaceBytes = 0;      ///< of the target's workspace, which its subnets use one after another
@@ -34,7 +34,7 @@ struct SubnetProgram {
 };
 
 /// The programs of all subnets of a target in a stage.
-struct Program {
+struct TargetProgram {
   std::vector<bmodel::SegmentContents> sections; ///< code and constants; they point into |memory| and |constants|
   std::deque<std::vector<char>> memory;
   std::vector<top::TensorData> constants;
@@ -46,4 +46,4 @@ struct Program {
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_CODEGEN_TARGET_PROGRAM_H
+#endif // TESSERA_CODEGEN_TARGET_TARGETPROGRAM_H

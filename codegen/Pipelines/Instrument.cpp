@@ -1,6 +1,6 @@
-//===- Observe.cpp - Top tensors in a .bmodel -----------------------------===//
+//===- Instrument.cpp - Top tensors in a .bmodel --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Pipelines/Observe.h"
+#include "codegen/Pipelines/Instrument.h"
 
 #include "codegen/Pipelines/Prepare.h"
 #include "device_dialect/IR/DeviceMoveOps.h"
@@ -111,9 +111,9 @@ private:
   llvm::DenseMap<Operation *, unsigned> depths; ///< 1 for the last ops
 };
 
-ObservedTensor describe(StringRef name, StringRef op, Value value) {
+InstrumentedTensor describe(StringRef name, StringRef op, Value value) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
-  ObservedTensor tensor;
+  InstrumentedTensor tensor;
   tensor.name = name.str();
   tensor.op = op.str();
   tensor.shape.assign(shape.begin(), shape.end());
@@ -128,28 +128,28 @@ StringRef nameOf(func::FuncOp function, Value root) {
 
 } // namespace
 
-std::vector<ObservedTensor> listObserved(func::FuncOp function) {
-  std::vector<ObservedTensor> observed;
+std::vector<InstrumentedTensor> listInstrumented(func::FuncOp function) {
+  std::vector<InstrumentedTensor> instrumented;
   const llvm::DenseSet<Value> integers = findIntegers(function);
   const Gates gates(function.getBody().front());
   for (BlockArgument argument : function.getArguments()) {
     if (isFloat(argument)) {
-      observed.push_back(describe(inputName(function, argument.getArgNumber()), "input", argument));
-      observed.back().source = observed.back().name; // whether an op reads it or not
-      observed.back().isInteger = integers.contains(argument);
-      observed.back().gate = gates.nameOf(argument);
+      instrumented.push_back(describe(inputName(function, argument.getArgNumber()), "input", argument));
+      instrumented.back().source = instrumented.back().name; // whether an op reads it or not
+      instrumented.back().isInteger = integers.contains(argument);
+      instrumented.back().gate = gates.nameOf(argument);
     }
   }
   for (Operation &op : function.getBody().front()) {
     for (Value result : op.getResults()) {
       if (StringRef name = top::getTensorName(result); !name.empty() && isFloat(result) && !top::isConstant(result)) {
-        observed.push_back(describe(name, op.getName().getStringRef(), result));
-        observed.back().isInteger = integers.contains(result);
-        observed.back().gate = gates.nameOf(result);
+        instrumented.push_back(describe(name, op.getName().getStringRef(), result));
+        instrumented.back().isInteger = integers.contains(result);
+        instrumented.back().gate = gates.nameOf(result);
       }
     }
   }
-  return observed;
+  return instrumented;
 }
 
 std::vector<std::pair<std::string, std::string>> listLogits(func::FuncOp function) {
@@ -195,7 +195,7 @@ void nameEveryLayer(func::FuncOp function) {
   }
 }
 
-void findSources(func::FuncOp function, std::vector<ObservedTensor> &observed) {
+void findSources(func::FuncOp function, std::vector<InstrumentedTensor> &instrumented) {
   llvm::StringMap<Value> byName;
   for (BlockArgument argument : function.getArguments()) {
     byName.try_emplace(inputName(function, argument.getArgNumber()), argument);
@@ -209,7 +209,7 @@ void findSources(func::FuncOp function, std::vector<ObservedTensor> &observed) {
   }
   // A named view stands for an unnamed root: the step that writes the root lists the view too.
   llvm::DenseMap<Value, std::string> views;
-  for (ObservedTensor &tensor : observed) {
+  for (InstrumentedTensor &tensor : instrumented) {
     auto it = byName.find(tensor.name);
     if (it == byName.end()) {
       continue;

@@ -1,7 +1,7 @@
-//===- Observe.h - Top tensors in a .bmodel ---------------------*- C++ -*-===//
+//===- Instrument.h - Top tensors in a .bmodel ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_PIPELINES_OBSERVE_H
-#define TESSERA_CODEGEN_PIPELINES_OBSERVE_H
+#ifndef TESSERA_CODEGEN_PIPELINES_INSTRUMENT_H
+#define TESSERA_CODEGEN_PIPELINES_INSTRUMENT_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <string>
@@ -10,7 +10,7 @@
 namespace tessera::codegen {
 
 /// A float tensor of the Top function, with the tensor of the .bmodel that holds its values.
-struct ObservedTensor {
+struct InstrumentedTensor {
   std::string name;        ///< ONNX or derived name (top::nameEveryTensor); inputs: their ONNX name
   std::string op;          ///< "top.conv", ...; "input"
   std::string source;      ///< ONNX name of the model's tensor with the same elements (a reshape does not have a tensor
@@ -23,7 +23,7 @@ struct ObservedTensor {
 
 /// Returns the float inputs and results of Top ops of a function with named tensors, in program order. Only inputs have
 /// sources. isInteger is false for tensors that INT8 certainly does not store as integers.
-std::vector<ObservedTensor> listObserved(mlir::func::FuncOp function);
+std::vector<InstrumentedTensor> listInstrumented(mlir::func::FuncOp function);
 
 /// Returns, for each output that a sigmoid computed (possibly reshaped or transposed afterwards), the name of the
 /// sigmoid's input. Probabilities may saturate at 0 or 1 in f32; logits still distinguish models.
@@ -35,8 +35,8 @@ void nameEveryLayer(mlir::func::FuncOp function);
 
 /// Fills in the sources from the lowered function. The source stays empty for a tensor that does not exist after
 /// lowering.
-void findSources(mlir::func::FuncOp function, std::vector<ObservedTensor> &observed);
+void findSources(mlir::func::FuncOp function, std::vector<InstrumentedTensor> &instrumented);
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_CODEGEN_PIPELINES_OBSERVE_H
+#endif // TESSERA_CODEGEN_PIPELINES_INSTRUMENT_H
