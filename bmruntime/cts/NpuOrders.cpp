@@ -33,9 +33,9 @@ Bytes someInput(uint64_t bytes) {
   return made;
 }
 
-class Bench {
+class OrderTester {
 public:
-  Bench(const ModelStream &stream, const Chip &chip) : stream(stream), chip(chip) {
+  OrderTester(const ModelStream &stream, const Chip &chip) : stream(stream), chip(chip) {
     for (uint32_t i = 0; i < stream.sizes.inputs; ++i) {
       inputs.push_back(someInput(stream.sizes.io[i]));
     }
@@ -76,7 +76,7 @@ private:
 
 int check(const ModelStream &stream, const Chip &chip, unsigned count) {
   std::vector<Descriptor> commands(stream.commands, stream.commands + stream.count);
-  Bench bench(stream, chip);
+  OrderTester bench(stream, chip);
   std::vector<Bytes> wanted = bench.run(commands, nullptr, 0);
   if (wanted.empty()) {
     return 1;

@@ -33,7 +33,7 @@ struct bmrt_context_t {
   bmrt_model_t &getModel() const { return *model; }
   /// Opens the queues and allocates the workspaces and scratch memory that a stage needs.
   bmrt_code_t reserveFor(const bmrt::core::StageProgram &stage, uint64_t scratchBytes, bmrt_status_t *status);
-  /// Returns the queue of a chip that the stage uses; |agent| as in Plan.h.
+  /// Returns the queue of a chip that the stage uses; |agent| as in ExecutionPlan.h.
   bmrt::core::Queue &queueOf(uint32_t agent) { return queues[agent - 1]; }
   /// Returns the start of the workspaces in a memory.
   char *workspaceOf(int32_t memory) const {

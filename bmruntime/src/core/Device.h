@@ -68,10 +68,10 @@ public:
   bmrt_code_t useStream(void *stream, bmrt_status_t *status);
 
   bmrt_code_t run(bmrt_program_t *program, const bmrt_stream_t &stream, bmrt_status_t *status);
-  /// Like |run|, but waits for completion and reports the times of the stream's parts. Requires |tellsTimes|.
+  /// Like |run|, but waits for completion and reports the times of the stream's parts. Requires |reportsTimes|.
   bmrt_code_t runTimed(bmrt_program_t *program, const bmrt_stream_t &stream, const bmrt_part_sink_t &sink,
                        bmrt_status_t *status);
-  bool tellsTimes() const { return device->backend->run_timed; }
+  bool reportsTimes() const { return device->backend->run_timed; }
   bmrt_code_t launch(const bmrt_launch_t &launch, bmrt_status_t *status);
   bmrt_code_t copy(bmrt_copy_t direction, char *to, const char *from, uint64_t bytes, bmrt_status_t *status);
   bmrt_code_t fillZero(char *to, uint64_t bytes, bmrt_status_t *status);

@@ -159,15 +159,15 @@ bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
 
 /// Runs a stream and records the times that the chip reports for its parts.
 bmrt_code_t StageContext::runTimed(const Step &step, const bmrt_stream_t &call, bmrt_status_t *status) {
-  struct Told {
+  struct LayerTimes {
     Profile &profile;
     uint32_t step, parts;
-  } told{profile, uint32_t(&step - plan.getSteps().data()), 0};
+  } times{profile, uint32_t(&step - plan.getSteps().data()), 0};
   const bmrt_part_sink_t sink = {[](void *user, uint32_t layer, uint64_t ns) {
-                                   Told &to = *static_cast<Told *>(user);
+                                   LayerTimes &to = *static_cast<LayerTimes *>(user);
                                    to.profile.recordPart(to.step, to.parts++, layer, ns);
                                  },
-                                 &told};
+                                 &times};
   return context.queueOf(step.agent).runTimed(step.subnet->code, call, sink, status);
 }
 
@@ -183,8 +183,8 @@ bmrt_code_t StageContext::runStream(Lane &lane, const Step &step, bmrt_status_t 
   }
   lane.pending = step.agent;
   Queue &queue = context.queueOf(step.agent);
-  return profile.isEnabled() && queue.tellsTimes() ? runTimed(step, call, status)
-                                                   : queue.run(step.subnet->code, call, status);
+  return profile.isEnabled() && queue.reportsTimes() ? runTimed(step, call, status)
+                                                     : queue.run(step.subnet->code, call, status);
 }
 
 /// Submits a launch to a chip's queue.

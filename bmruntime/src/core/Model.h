@@ -8,8 +8,8 @@
 #include "DeviceConstants.h"
 #include "MappedFile.h"
 #include "Memory.h"
-#include "Schedule.h"
 #include "Status.h"
+#include "TaskSchedule.h"
 #include "bmodel/reader.h"
 
 #include <atomic>
@@ -47,7 +47,7 @@ struct StageProgram {
   Array<SubnetProgram> subnets;
   Array<Device *> devices;    ///< by chip; null for chips without queues or memory in this stage
   Array<uint32_t> alignments; ///< in bytes, by tensor, for tensors in the caller's memory (findAlignments)
-  Schedule schedule;
+  TaskSchedule schedule;
   bmrt_status_t refusal = {}; ///< code is BMRT_OK if the stage can run
 };
 

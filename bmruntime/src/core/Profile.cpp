@@ -86,7 +86,7 @@ void Profile::record(uint32_t step, uint32_t agent, uint64_t beginNs, uint64_t e
   }
 }
 
-bmrt_code_t Profile::writeTrace(const bmodel::ModelDef &model, const Plan &plan, const char *path,
+bmrt_code_t Profile::writeTrace(const bmodel::ModelDef &model, const ExecutionPlan &plan, const char *path,
                                 bmrt_status_t *status) const {
   if (!hasTimes()) {
     return BMRT_FAIL(status, FAILED_PRECONDITION, "no trace to write: switch profiling on and run first");

@@ -3,8 +3,8 @@
 #ifndef TESSERA_BMRUNTIME_SRC_CORE_PROFILE_H
 #define TESSERA_BMRUNTIME_SRC_CORE_PROFILE_H
 
+#include "ExecutionPlan.h"
 #include "Memory.h"
-#include "Plan.h"
 #include "Status.h"
 
 #include <atomic>
@@ -38,7 +38,7 @@ public:
 
   /// Writes Chrome's trace format: one complete event per step, one row for the host and one for each of |model|'s
   /// chips that did work.
-  bmrt_code_t writeTrace(const bmodel::ModelDef &model, const Plan &plan, const char *path,
+  bmrt_code_t writeTrace(const bmodel::ModelDef &model, const ExecutionPlan &plan, const char *path,
                          bmrt_status_t *status) const;
 
 private:

@@ -3,10 +3,10 @@
 #ifndef TESSERA_BMRUNTIME_SRC_CORE_STAGECONTEXT_H
 #define TESSERA_BMRUNTIME_SRC_CORE_STAGECONTEXT_H
 
+#include "ExecutionPlan.h"
 #include "Memory.h"
 #include "Mirrors.h"
 #include "Model.h"
-#include "Plan.h"
 #include "Profile.h"
 #include "Status.h"
 
@@ -90,7 +90,7 @@ public:
   const StageProgram *program = nullptr;
   Array<Port> inputs, outputs;
   Array<int64_t> dims; ///< values of the dim slots, -1 = unknown
-  Plan plan;
+  ExecutionPlan plan;
   Profile profile;
 
 private:

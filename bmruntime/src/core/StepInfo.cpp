@@ -34,7 +34,7 @@ const char *kindName(StepOp kind) {
 
 } // namespace
 
-void bmrt::core::describeStep(const Plan &plan, uint32_t index, bmrt_step_info_t &out) {
+void bmrt::core::describeStep(const ExecutionPlan &plan, uint32_t index, bmrt_step_info_t &out) {
   const Step &step = plan.getSteps()[index];
   out = {};
   out.index = index;

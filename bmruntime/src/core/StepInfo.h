@@ -3,13 +3,13 @@
 #ifndef TESSERA_BMRUNTIME_SRC_CORE_STEPINFO_H
 #define TESSERA_BMRUNTIME_SRC_CORE_STEPINFO_H
 
-#include "Plan.h"
+#include "ExecutionPlan.h"
 #include "bmrt/bmrt.h"
 
 namespace bmrt::core {
 
 /// Describes step |index| of |plan|, which must exist.
-void describeStep(const Plan &plan, uint32_t index, bmrt_step_info_t &out);
+void describeStep(const ExecutionPlan &plan, uint32_t index, bmrt_step_info_t &out);
 
 } // namespace bmrt::core
 

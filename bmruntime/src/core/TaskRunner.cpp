@@ -26,22 +26,22 @@ private:
 
 } // namespace
 
-bmrt_code_t TaskRunner::run(StageContext &newStage, const Schedule &newSchedule, Interrupt &newInterrupt,
+bmrt_code_t TaskRunner::run(StageContext &newStage, const TaskSchedule &newSchedule, Interrupt &newInterrupt,
                             bmrt_status_t *status) {
   stage = &newStage, schedule = &newSchedule, interrupt = &newInterrupt;
   memset(issued, 0, sizeof(issued));
   memset(done, 0, sizeof(done));
   isFinishing = hasFailed = false;
-  const Array<Schedule::Task> &tasks = schedule->getTasks();
+  const Array<TaskSchedule::Task> &tasks = schedule->getTasks();
   for (uint32_t i = 0; i < tasks.size(); ++i) {
-    const Schedule::Task &task = tasks[i];
+    const TaskSchedule::Task &task = tasks[i];
     if (task.number < issued[task.agent]) {
       continue; // already handed over by issueAhead
     }
     if (task.agent == 0) {
       issueAhead();
     }
-    if (task.handOver && issue(task.agent)) {
+    if (task.switchesAgent && issue(task.agent)) {
       continue;
     }
     if (!waitFor(i)) {
@@ -58,7 +58,7 @@ bmrt_code_t TaskRunner::run(StageContext &newStage, const Schedule &newSchedule,
 
 /// Returns true if everything that a task waits for is done.
 bool TaskRunner::isReady(uint32_t task) const {
-  const Schedule::Task &def = schedule->getTasks()[task];
+  const TaskSchedule::Task &def = schedule->getTasks()[task];
   for (uint32_t a = 0; a < schedule->agents(); ++a) {
     if (done[a] < (a == def.agent ? def.number : schedule->needs(task, a))) {
       return false;
@@ -90,7 +90,7 @@ bool TaskRunner::waitFor(uint32_t task) {
 }
 
 void TaskRunner::runHere(uint32_t task) {
-  const Schedule::Task &def = schedule->getTasks()[task];
+  const TaskSchedule::Task &def = schedule->getTasks()[task];
   bmrt_status_t cause = {};
   cause.code = stage->runTask(task, schedule->stepAgent(def.agent), /*isCaller=*/true, &cause);
   const Lock lock(mutex);
@@ -112,7 +112,7 @@ void TaskRunner::issueAhead() {
 
 /// Hands over the next task of |agent|; returns false if no thread can be started for it.
 bool TaskRunner::issue(uint32_t agent) {
-  if (workers.size() == 0 && !workers.allocate(Schedule::kMostAgents)) {
+  if (workers.size() == 0 && !workers.allocate(TaskSchedule::kMostAgents)) {
     return false;
   }
   Worker &worker = workers[agent];

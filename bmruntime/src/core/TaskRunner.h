@@ -6,7 +6,7 @@
 #include "AsyncRunner.h"
 #include "Interrupt.h"
 #include "Memory.h"
-#include "Schedule.h"
+#include "TaskSchedule.h"
 
 #include <pthread.h>
 
@@ -24,7 +24,8 @@ public:
   TaskRunner &operator=(const TaskRunner &) = delete;
 
   /// Runs |newStage| once; the first error cancels other tasks. Afterwards nothing is in flight.
-  bmrt_code_t run(StageContext &newStage, const Schedule &newSchedule, Interrupt &newInterrupt, bmrt_status_t *status);
+  bmrt_code_t run(StageContext &newStage, const TaskSchedule &newSchedule, Interrupt &newInterrupt,
+                  bmrt_status_t *status);
 
 private:
   struct Worker {
@@ -45,16 +46,16 @@ private:
   void recordFailure(const bmrt_status_t &cause);
 
   StageContext *stage = nullptr;
-  const Schedule *schedule = nullptr;
+  const TaskSchedule *schedule = nullptr;
   Interrupt *interrupt = nullptr;
   Array<Worker> workers; ///< by agent
 
   // The mutex guards the following members; only the caller's thread changes |issued|.
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-  uint32_t issued[Schedule::kMostAgents] = {}; ///< by agent: tasks that were handed over, or started by the caller's
-                                               ///< thread
-  uint32_t done[Schedule::kMostAgents] = {};
+  uint32_t issued[TaskSchedule::kMostAgents] = {}; ///< by agent: tasks that were handed over, or started by the
+                                                   ///< caller's thread
+  uint32_t done[TaskSchedule::kMostAgents] = {};
   bool isFinishing = false, hasFailed = false;
   bmrt_status_t failure = {};
 };

@@ -2,7 +2,7 @@
 //===- ThreadPool_test.cpp - Each tile runs once, for any thread count ----===//
 #include "ThreadPool.h"
 
-#include "Plan.h"
+#include "ExecutionPlan.h"
 
 #include <atomic>
 #include <chrono>

@@ -78,9 +78,9 @@ uint64_t bytesOf(const Shape &shape, Type type) {
 }
 
 /// Builds a stream around one compute command: loads its inputs from buffer 0 and stores its result to buffer 1.
-class Bench {
+class SimulatorRunner {
 public:
-  explicit Bench(const Chip &chip) : chip(chip), layout(chip) {}
+  explicit SimulatorRunner(const Chip &chip) : chip(chip), layout(chip) {}
 
   Tensor input(Values &values, Type type, bool inAnyLane = false) {
     Tensor local = layout.place(values.shape, type, inAnyLane);
@@ -273,7 +273,7 @@ public:
     conv_command c;
     c.shape = shape, c.window = window, c.output = output;
     c.channels = x.shape.dims[1], c.rows = uint16_t(x.shape.dims[2]), c.columns = uint16_t(x.shape.dims[3]);
-    Bench bench(chip);
+    SimulatorRunner bench(chip);
     c.x = bench.input(x, type, true), c.w = bench.input(w, weight), c.p = bench.input(p, Type::i32);
     if (!integral) {
       c.r = bench.input(r, Type::i8);
@@ -382,7 +382,7 @@ TEST(Simulator, ProductsOfRowsAreTheirDefinition) {
                              : integral ? Output::perChannel | Output::integral | Output::clamps
                                         : Output::perChannel | (gains ? Output::gains : 0));
     c.output.lower = integral ? -20.0f : 0, c.output.upper = integral ? 30.0f : 0;
-    Bench bench(chip);
+    SimulatorRunner bench(chip);
     c.a = bench.input(a, type), c.b = bench.input(b, Type::i8, true), c.p = bench.input(p, Type::i32, true);
     c.b.strides[0] = isShared ? 0 : c.b.strides[0];
     if (hasResidual) {
@@ -422,7 +422,7 @@ TEST(Simulator, FloatsAreMultipliedByFloatsOfOtherTypes) {
       w = random(w.shape, -3, 3);
     }
     Shape shape{{1, outputs, 6, 11}};
-    Bench bench(chip);
+    SimulatorRunner bench(chip);
     auto run = [&](auto c) {
       c.shape = shape, c.window.kernel[0] = 3, c.window.padding[0] = 1;
       if constexpr (requires { c.channels; }) {
@@ -467,7 +467,7 @@ struct RandomSliding {
   }
 
   Values run() {
-    Bench bench(edge);
+    SimulatorRunner bench(edge);
     uint16_t rows = uint16_t(x.shape.dims[2]), columns = uint16_t(x.shape.dims[3]);
     if (kind == Kind::depthwise) {
       depthwise_command c;
@@ -536,7 +536,7 @@ TEST_P(OnEachChip, MapsRunTheirProgram) {
   // silu(a * b - 3) if that is greater than c, otherwise c; b is broadcast over rows and c over each channel.
   Shape shape{{2, 11, 5, 300}};
   Values a = random(shape, -9, 9), b = random({{2, 11, 1, 300}}, -3, 3), c = random({{2, 11, 1, 1}}, -1, 1);
-  Bench bench(*GetParam());
+  SimulatorRunner bench(*GetParam());
   map_command m{.shape = shape, .length = 7};
   m.a = bench.input(a, Type::i8), m.b = bench.input(b, Type::f32), m.y = bench.result(shape, Type::f32);
   m.c = bench.input(c, Type::i8);
@@ -571,7 +571,7 @@ TEST_P(OnEachChip, ReductionsKeepTheOrderOfSums) {
       value *= 0.001f;
     }
     for (uint8_t kind = 0; kind < 4; ++kind) {
-      Bench bench(*GetParam());
+      SimulatorRunner bench(*GetParam());
       reduce_command r{.shape = x.shape, .kind = kind};
       Shape shape = x.shape;
       shape.dims[3] = 1;
@@ -603,7 +603,7 @@ TEST_P(OnEachChip, SumsOfSquaresAreFused) {
   for (float &value : x.data) {
     value *= 0.001f;
   }
-  Bench bench(*GetParam());
+  SimulatorRunner bench(*GetParam());
   reduce_command r{.shape = x.shape, .kind = 4};
   r.x = bench.input(x, Type::f32), r.y = bench.result({{1, 9, 2, 1}}, Type::f32);
   Values got = bench.run(encode(r));
@@ -626,7 +626,7 @@ TEST_P(OnEachChip, DotsAreChainsOfFusedProducts) {
         value *= 0.001f;
       }
     }
-    Bench bench(*GetParam());
+    SimulatorRunner bench(*GetParam());
     dot_command d{.shape = shape, .steps = 7};
     d.a = form & 1 ? bench.input(a, Type::f32) : Tensor(), d.b = bench.input(b, Type::f32);
     d.s = form & 2 ? bench.input(s, Type::f32) : Tensor(), d.y = bench.result(shape, Type::f32);
@@ -645,7 +645,7 @@ TEST_P(OnEachChip, DotsAreChainsOfFusedProducts) {
 TEST_P(OnEachChip, PicksTakeColumnsByNumber) {
   for (Type type : {Type::i16, Type::i32}) {
     Values x = random({{2, 13, 3, 9}}, -128, 127), index = random({{1, 13, 1, 17}}, 0, 8);
-    Bench bench(*GetParam());
+    SimulatorRunner bench(*GetParam());
     pick_command p{.shape = {{2, 13, 3, 17}}, .columns = 9};
     Values given = index;
     for (float &value : given.data) {
@@ -668,7 +668,7 @@ TEST_P(OnEachChip, TablesAreIndexedByTheByte) {
       table.at(0, channel, 0, i) = entry(channel, i);
     }
   }
-  Bench bench(*GetParam());
+  SimulatorRunner bench(*GetParam());
   lut_command l{.shape = x.shape};
   l.x = bench.input(x, Type::i8), l.table = bench.input(table, Type::i16), l.y = bench.result(x.shape, Type::i16);
   Values got = bench.run(encode(l));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Plan.h - A stage's steps, resolved for one context -----------------===//
-#ifndef TESSERA_BMRUNTIME_SRC_CORE_PLAN_H
-#define TESSERA_BMRUNTIME_SRC_CORE_PLAN_H
+//===- ExecutionPlan.h - A stage's steps, resolved for one context --------===//
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_EXECUTIONPLAN_H
+#define TESSERA_BMRUNTIME_SRC_CORE_EXECUTIONPLAN_H
 
 #include "Memory.h"
 #include "Model.h"
@@ -33,7 +33,7 @@ struct Step {
 int32_t chipOfCopy(const bmodel::StageDef &stage, const bmodel::CopyDef &copy);
 
 /// The steps of all subnets of a stage, with their argument pointers.
-class Plan {
+class ExecutionPlan {
 public:
   /// Resolves kernels and allocates argument arrays for runs on |threads| threads.
   bmrt_code_t build(const StageProgram &program, uint32_t threads, bmrt_status_t *status);
@@ -66,4 +66,4 @@ int64_t chooseGrain(int64_t requested, int64_t tiles, uint32_t threads);
 
 } // namespace bmrt::core
 
-#endif // TESSERA_BMRUNTIME_SRC_CORE_PLAN_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_EXECUTIONPLAN_H

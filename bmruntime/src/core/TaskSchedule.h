@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Schedule.h - Concurrency of a stage's steps ------------------------===//
-#ifndef TESSERA_BMRUNTIME_SRC_CORE_SCHEDULE_H
-#define TESSERA_BMRUNTIME_SRC_CORE_SCHEDULE_H
+//===- TaskSchedule.h - Concurrency of a stage's steps --------------------===//
+#ifndef TESSERA_BMRUNTIME_SRC_CORE_TASKSCHEDULE_H
+#define TESSERA_BMRUNTIME_SRC_CORE_TASKSCHEDULE_H
 
 #include "Memory.h"
 
@@ -15,13 +15,13 @@ class ScheduleBuilder;
 /// The steps of a stage's first subnet as tasks of agents: the host (agent 0) and the queues of chips. Each agent
 /// executes its tasks in order. A task waits for the tasks of other agents that write what it reads or writes, or read
 /// what it writes. Built once per model.
-class Schedule {
+class TaskSchedule {
 public:
   struct Task {
     uint32_t agent = 0;
-    uint32_t number = 0;      ///< index among the tasks of the agent
-    bool isExclusive = false; ///< nothing else runs at the same time
-    bool handOver = false;    ///< for queues: another agent has work to do at the same time
+    uint32_t number = 0;        ///< index among the tasks of the agent
+    bool isExclusive = false;   ///< nothing else runs at the same time
+    bool switchesAgent = false; ///< for queues: another agent has work to do at the same time
   };
 
   /// Remains empty if no steps could run concurrently, or if memory for the schedule has run out; the steps then run
@@ -30,7 +30,7 @@ public:
 
   bool isEmpty() const { return tasks.size() == 0; }
   uint32_t agents() const { return agentCount; }
-  /// Converts an agent to its number in steps (Plan.h); agents of a schedule are numbered without gaps.
+  /// Converts an agent to its number in steps (ExecutionPlan.h); agents of a schedule are numbered without gaps.
   uint32_t stepAgent(uint32_t agent) const { return agent == 0 ? 0 : chips[agent] + 1; }
   /// One task for each step of the first subnet.
   const Array<Task> &getTasks() const { return tasks; }
@@ -54,4 +54,4 @@ private:
 
 } // namespace bmrt::core
 
-#endif // TESSERA_BMRUNTIME_SRC_CORE_SCHEDULE_H
+#endif // TESSERA_BMRUNTIME_SRC_CORE_TASKSCHEDULE_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Schedule.cpp - Concurrency of a stage's steps ----------------------===//
-#include "Schedule.h"
+//===- TaskSchedule.cpp - Concurrency of a stage's steps ------------------===//
+#include "TaskSchedule.h"
 
 #include "Count.h"
-#include "Plan.h"
+#include "ExecutionPlan.h"
 #include "bmodel/reader.h"
 
 #include <algorithm>
@@ -235,13 +235,13 @@ struct TaskAccesses {
 
 class bmrt::core::ScheduleBuilder {
 public:
-  ScheduleBuilder(const StageProgram &program, Schedule &made)
+  ScheduleBuilder(const StageProgram &program, TaskSchedule &made)
       : program(program), made(made), agents(program), plan(program.def->subnets()->Get(0)->plan()) {}
 
   /// Returns false if no steps could run concurrently, or if memory has run out.
   bool build() {
     return agents.build() && made.tasks.allocate(plan->size()) && assignAgents() && accesses.build(program) &&
-           orderTasks() && findNeeds() && findHandOvers();
+           orderTasks() && findNeeds() && findAgentSwitches();
   }
 
 private:
@@ -250,10 +250,10 @@ private:
   bool orderTasks();
   bool findNeeds();
   void need(uint32_t task, uint32_t earlier);
-  bool findHandOvers();
+  bool findAgentSwitches();
 
   const StageProgram &program;
-  Schedule &made;
+  TaskSchedule &made;
   StepAgents agents;
   TaskAccesses accesses;
   const flatbuffers::Vector<flatbuffers::Offset<StepDef>> *plan;
@@ -269,7 +269,7 @@ uint32_t ScheduleBuilder::agentOf(uint64_t mask) {
   while (agent < made.agentCount && made.chips[agent] != chip) {
     ++agent;
   }
-  if (agent == made.agentCount && agent < Schedule::kMostAgents) {
+  if (agent == made.agentCount && agent < TaskSchedule::kMostAgents) {
     made.chips[agent] = chip;
     ++made.agentCount;
   }
@@ -283,7 +283,7 @@ bool ScheduleBuilder::assignAgents() {
     const bool isOne = (mask & (mask - 1)) == 0 && !(mask & StepAgents::kSetsDims);
     made.tasks[i].isExclusive = !isOne;
     made.tasks[i].agent = isOne ? agentOf(mask) : 0;
-    if (made.tasks[i].agent == Schedule::kMostAgents) {
+    if (made.tasks[i].agent == TaskSchedule::kMostAgents) {
       return false;
     }
   }
@@ -294,7 +294,7 @@ bool ScheduleBuilder::orderTasks() {
   if (!made.needed.allocate(made.tasks.size() * made.agentCount) || !made.order.allocate(made.tasks.size())) {
     return false;
   }
-  for (Schedule::Task &task : made.tasks) {
+  for (TaskSchedule::Task &task : made.tasks) {
     task.number = made.first[task.agent + 1]++;
   }
   for (uint32_t a = 0; a < made.agentCount; ++a) {
@@ -309,7 +309,7 @@ bool ScheduleBuilder::orderTasks() {
 /// Makes |task| wait for |earlier|, and thereby for everything that |earlier| waits for.
 void ScheduleBuilder::need(uint32_t task, uint32_t earlier) {
   uint32_t *mine = &made.needed[task * made.agentCount];
-  const Schedule::Task &other = made.tasks[earlier];
+  const TaskSchedule::Task &other = made.tasks[earlier];
   mine[other.agent] = std::max(mine[other.agent], other.number + 1);
   for (uint32_t a = 0; a < made.agentCount; ++a) {
     mine[a] = std::max(mine[a], made.needs(earlier, a));
@@ -318,9 +318,9 @@ void ScheduleBuilder::need(uint32_t task, uint32_t earlier) {
 
 bool ScheduleBuilder::findNeeds() {
   for (uint32_t i = 0; i < made.tasks.size(); ++i) {
-    const Schedule::Task &task = made.tasks[i];
+    const TaskSchedule::Task &task = made.tasks[i];
     for (uint32_t k = i; k-- > 0;) {
-      const Schedule::Task &other = made.tasks[k];
+      const TaskSchedule::Task &other = made.tasks[k];
       const bool isKnown = made.needs(i, other.agent) > other.number;
       const bool isInOrder = task.agent == other.agent || task.isExclusive || other.isExclusive;
       if (!isKnown && (isInOrder || accesses.conflict(i, k))) {
@@ -334,11 +334,11 @@ bool ScheduleBuilder::findNeeds() {
 /// Marks each queue task that a worker thread should execute, because the next task of another agent does not depend on
 /// it. Returns false if all tasks form a single chain, i.e. if no task, of a queue or of the host, could overlap with
 /// the next task of another agent.
-bool ScheduleBuilder::findHandOvers() {
+bool ScheduleBuilder::findAgentSwitches() {
   bool found = false;
   for (uint32_t i = 0; i < made.tasks.size(); ++i) {
-    Schedule::Task &task = made.tasks[i];
-    bool isSeen[Schedule::kMostAgents] = {};
+    TaskSchedule::Task &task = made.tasks[i];
+    bool isSeen[TaskSchedule::kMostAgents] = {};
     for (uint32_t k = i + 1; k < made.tasks.size() && !task.isExclusive; ++k) {
       const uint32_t other = made.tasks[k].agent;
       if (other == task.agent || isSeen[other]) {
@@ -347,14 +347,14 @@ bool ScheduleBuilder::findHandOvers() {
       isSeen[other] = true;
       if (made.needs(k, task.agent) <= task.number) {
         found = true;
-        task.handOver = task.agent != 0;
+        task.switchesAgent = task.agent != 0;
       }
     }
   }
   return found;
 }
 
-void Schedule::build(const StageProgram &program) {
+void TaskSchedule::build(const StageProgram &program) {
   const size_t steps = bmrt::core::count(program.def->subnets()->Get(0)->plan());
   bool hasQueues = false;
   for (const Device *device : program.devices) {

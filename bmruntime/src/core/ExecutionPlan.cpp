@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Plan.cpp - A stage's steps, resolved for one context ---------------===//
-#include "Plan.h"
+//===- ExecutionPlan.cpp - A stage's steps, resolved for one context ------===//
+#include "ExecutionPlan.h"
 
 #include "Count.h"
 #include "bmodel/reader.h"
@@ -56,7 +56,7 @@ uint32_t agentOf(const StageProgram &program, const SubnetProgram &subnet, const
 
 } // namespace
 
-bmrt_code_t Plan::allocate(const StageProgram &program, bmrt_status_t *status) {
+bmrt_code_t ExecutionPlan::allocate(const StageProgram &program, bmrt_status_t *status) {
   size_t stepCount = 0, argCount = 0, dimCount = 0;
   for (const SubnetProgram &subnet : program.subnets) {
     stepCount += count(subnet.def->plan());
@@ -73,7 +73,7 @@ bmrt_code_t Plan::allocate(const StageProgram &program, bmrt_status_t *status) {
              : BMRT_FAIL(status, NO_MEMORY, "no memory for a plan of %zu steps", stepCount);
 }
 
-bmrt_code_t Plan::build(const StageProgram &program, uint32_t threads, bmrt_status_t *status) {
+bmrt_code_t ExecutionPlan::build(const StageProgram &program, uint32_t threads, bmrt_status_t *status) {
   BMRT_RETURN_IF_ERROR(allocate(program, status));
   stage = program.def;
   uint32_t nextStep = 0;
@@ -110,7 +110,7 @@ bmrt_code_t Plan::build(const StageProgram &program, uint32_t threads, bmrt_stat
   return BMRT_OK;
 }
 
-void Plan::bind(char *const *data) {
+void ExecutionPlan::bind(char *const *data) {
   for (Step &step : steps) {
     withArguments(*stage, *step.def, [&](auto *first, auto *second, auto *) {
       const uint32_t inputs = count(first), total = inputs + count(second);
