@@ -16,15 +16,15 @@
 
 namespace bmodel {
 
-struct Refusal {
+struct Rejection {
   Fault fault;
   std::string message;
 };
-using MaybeRefusal = std::optional<Refusal>;
+using MaybeRejection = std::optional<Rejection>;
 
-#define RETURN_IF_REFUSED(expression)                                                                                  \
-  if (MaybeRefusal refusal = (expression)) {                                                                           \
-    return refusal;                                                                                                    \
+#define RETURN_IF_REJECTED(expression)                                                                                 \
+  if (MaybeRejection rejection = (expression)) {                                                                       \
+    return rejection;                                                                                                  \
   }
 
 /// Code that a step of a subnet runs; |call| is its position in the subnet's code segment.
@@ -43,7 +43,7 @@ public:
 
   /// Adds the constant ranges that the code reads to |pieces|. |constantBytes| is the size of the segment. Rejects code
   /// that it does not understand.
-  virtual MaybeRefusal collect(const CodeUse &use, uint64_t constantBytes, ConstantPieces &pieces) const = 0;
+  virtual MaybeRejection collect(const CodeUse &use, uint64_t constantBytes, ConstantPieces &pieces) const = 0;
   /// Copies the code to |moved| (call.bytes long) and replaces the constant addresses by those in |pieces|. Requires
   /// that collect() has accepted the code.
   virtual void relocate(const CodeUse &use, const ConstantPieces &pieces, char *moved) const = 0;

@@ -58,16 +58,16 @@ public:
     }
   }
 
-  MaybeRefusal run(const std::string &path, CombineResult &result);
+  MaybeRejection run(const std::string &path, CombineResult &result);
 
 private:
-  MaybeRefusal checkNets(const CombinedFile &file) const;
-  MaybeRefusal checkPorts(const CombinedFile &file, size_t net, const StageDefT &stage, bool ofInputs) const;
-  MaybeRefusal uniteChips(CombinedFile &file);
+  MaybeRejection checkNets(const CombinedFile &file) const;
+  MaybeRejection checkPorts(const CombinedFile &file, size_t net, const StageDefT &stage, bool ofInputs) const;
+  MaybeRejection uniteChips(CombinedFile &file);
   void placeSegments(CombinedFile &file);
-  MaybeRefusal addStages(CombinedFile &file);
+  MaybeRejection addStages(CombinedFile &file);
   void keepPromises();
-  MaybeRefusal addStage(CombinedFile &file, NetDefT &net, std::unique_ptr<StageDefT> stage);
+  MaybeRejection addStage(CombinedFile &file, NetDefT &net, std::unique_ptr<StageDefT> stage);
   uint32_t segmentOf(const Target &target) const;
   uint64_t takenBytes() const { return namedConstants.takenBytes + tensorConstants.takenBytes; }
   uint64_t storedBytes() const { return namedConstants.storedBytes + tensorConstants.storedBytes; }
@@ -81,7 +81,7 @@ private:
 };
 
 /// Checks that the file has the same nets with the same inputs and outputs as the first file.
-MaybeRefusal Combiner::checkNets(const CombinedFile &file) const {
+MaybeRejection Combiner::checkNets(const CombinedFile &file) const {
   auto names = [](const CombinedFile &of) {
     std::string text;
     for (const auto &net : of.model->nets) {
@@ -91,19 +91,19 @@ MaybeRefusal Combiner::checkNets(const CombinedFile &file) const {
   };
   const CombinedFile &first = files.front();
   if (names(file) != names(first)) {
-    return Refusal{Fault::Corrupt, file.name + " holds network " + names(file) + ", " + first.name + " " +
-                                       names(first) + ": only files of one network can be combined"};
+    return Rejection{Fault::Corrupt, file.name + " holds network " + names(file) + ", " + first.name + " " +
+                                         names(first) + ": only files of one network can be combined"};
   }
   for (size_t net = 0; net < file.model->nets.size(); ++net) {
     for (const auto &stage : file.model->nets[net]->stages) {
-      RETURN_IF_REFUSED(checkPorts(file, net, *stage, true));
-      RETURN_IF_REFUSED(checkPorts(file, net, *stage, false));
+      RETURN_IF_REJECTED(checkPorts(file, net, *stage, true));
+      RETURN_IF_REJECTED(checkPorts(file, net, *stage, false));
     }
   }
   return std::nullopt;
 }
 
-MaybeRefusal Combiner::checkPorts(const CombinedFile &file, size_t net, const StageDefT &stage, bool ofInputs) const {
+MaybeRejection Combiner::checkPorts(const CombinedFile &file, size_t net, const StageDefT &stage, bool ofInputs) const {
   const StageDefT &wanted = *files.front().model->nets[net]->stages.front();
   const auto &ports = ofInputs ? stage.inputs : stage.outputs;
   const auto &wantedPorts = ofInputs ? wanted.inputs : wanted.outputs;
@@ -112,19 +112,19 @@ MaybeRefusal Combiner::checkPorts(const CombinedFile &file, size_t net, const St
     return std::nullopt;
   }
   const char *what = ofInputs ? "inputs" : "outputs";
-  return Refusal{Fault::Corrupt, file.name + " has the " + what + " " + text + "; " + files.front().name + " has " +
-                                     wantedText + ": stages of one network may differ only in sizes"};
+  return Rejection{Fault::Corrupt, file.name + " has the " + what + " " + text + "; " + files.front().name + " has " +
+                                       wantedText + ": stages of one network may differ only in sizes"};
 }
 
-MaybeRefusal Combiner::uniteChips(CombinedFile &file) {
+MaybeRejection Combiner::uniteChips(CombinedFile &file) {
   for (const auto &chip : file.model->chips) {
     std::optional<uint32_t> known;
     for (uint32_t i = 0; i < made->chips.size(); ++i) {
       const ChipDefT &other = *made->chips[i];
       if (other.name == chip->name && other.fingerprint != chip->fingerprint) {
-        return Refusal{Fault::Corrupt, "chip '" + chip->name + "' has the fingerprint " + chip->fingerprint + " in " +
-                                           file.name + " and " + other.fingerprint +
-                                           " in an earlier file: the name stands for two different chips"};
+        return Rejection{Fault::Corrupt, "chip '" + chip->name + "' has the fingerprint " + chip->fingerprint + " in " +
+                                             file.name + " and " + other.fingerprint +
+                                             " in an earlier file: the name stands for two different chips"};
       }
       const bool isSame = other.name == chip->name && other.description == chip->description &&
                           other.family == chip->family && other.memory == chip->memory;
@@ -189,14 +189,14 @@ static bool isPromise(const PropertyDefT &property) {
   return property.key == kBitEqual || property.key == kBitEqualExcept;
 }
 
-MaybeRefusal Combiner::addStages(CombinedFile &file) {
+MaybeRejection Combiner::addStages(CombinedFile &file) {
   for (size_t n = 0; n < file.model->nets.size(); ++n) {
     if (&file == &files.front()) {
       made->nets.push_back(std::make_unique<NetDefT>());
       made->nets.back()->name = file.model->nets[n]->name;
     }
     for (auto &stage : file.model->nets[n]->stages) {
-      RETURN_IF_REFUSED(addStage(file, *made->nets[n], std::move(stage)));
+      RETURN_IF_REJECTED(addStage(file, *made->nets[n], std::move(stage)));
     }
   }
   for (const auto &blob : file.model->blobs) {
@@ -225,14 +225,14 @@ void Combiner::keepPromises() {
   }
 }
 
-MaybeRefusal Combiner::addStage(CombinedFile &file, NetDefT &net, std::unique_ptr<StageDefT> stage) {
+MaybeRejection Combiner::addStage(CombinedFile &file, NetDefT &net, std::unique_ptr<StageDefT> stage) {
   stage->chip = file.chips[stage->chip];
   stage->name = shapesText(*stage);
   for (const auto &known : net.stages) {
     const ChipDefT &a = *made->chips[known->chip], &b = *made->chips[stage->chip];
     if (a.name == b.name && haveSameShapes(*known, *stage)) {
-      return Refusal{Fault::Corrupt, file.name + " has a stage for " + b.name + " and inputs of " + stage->name +
-                                         ", like an earlier file: one of them could never run"};
+      return Rejection{Fault::Corrupt, file.name + " has a stage for " + b.name + " and inputs of " + stage->name +
+                                           ", like an earlier file: one of them could never run"};
     }
   }
   for (auto &workspace : stage->workspaces) {
@@ -258,13 +258,13 @@ MaybeRefusal Combiner::addStage(CombinedFile &file, NetDefT &net, std::unique_pt
   return std::nullopt;
 }
 
-MaybeRefusal Combiner::run(const std::string &path, CombineResult &result) {
+MaybeRejection Combiner::run(const std::string &path, CombineResult &result) {
   for (CombinedFile &file : files) {
-    RETURN_IF_REFUSED(checkNets(file));
-    RETURN_IF_REFUSED(uniteChips(file));
+    RETURN_IF_REJECTED(checkNets(file));
+    RETURN_IF_REJECTED(uniteChips(file));
   }
   for (CombinedFile &file : files) {
-    RETURN_IF_REFUSED(file.readCode());
+    RETURN_IF_REJECTED(file.readCode());
     file.readTensors();
     const uint64_t taken = takenBytes(), stored = storedBytes();
     placeSegments(file);
@@ -272,7 +272,7 @@ MaybeRefusal Combiner::run(const std::string &path, CombineResult &result) {
   }
   made->name = files.front().model->name, made->producer = files.front().model->producer;
   for (CombinedFile &file : files) {
-    RETURN_IF_REFUSED(addStages(file));
+    RETURN_IF_REJECTED(addStages(file));
   }
   keepPromises();
   std::vector<SegmentContents> segments = std::move(code);
@@ -284,7 +284,7 @@ MaybeRefusal Combiner::run(const std::string &path, CombineResult &result) {
   }
   segments.insert(segments.end(), blobs.begin(), blobs.end());
   if (std::string message = writeModel(*made, segments, path); !message.empty()) {
-    return Refusal{Fault::Io, message};
+    return Rejection{Fault::Io, message};
   }
   return std::nullopt;
 }
@@ -297,8 +297,8 @@ CombineResult combineModels(std::span<const NamedModel> files, const std::string
     result.fault = Fault::Corrupt, result.message = "at least two files are required";
     return result;
   }
-  if (MaybeRefusal refusal = Combiner(files).run(path, result)) {
-    result.fault = refusal->fault, result.message = refusal->message;
+  if (MaybeRejection rejection = Combiner(files).run(path, result)) {
+    result.fault = rejection->fault, result.message = rejection->message;
   }
   return result;
 }

@@ -124,8 +124,8 @@ TEST(Combine, KeepsInWhichMemoryTensorsAre) {
   EXPECT_EQ(there.offset(), file.stage(0).tensors()->Get(first.w)->offset()) << "the same bytes are stored once";
 }
 
-TEST(Combine, RefusesWhatDoesNotGoTogether) {
-  auto refusal = [](const std::function<void(Shaped &)> &change) {
+TEST(Combine, RejectsWhatDoesNotGoTogether) {
+  auto rejection = [](const std::function<void(Shaped &)> &change) {
     const std::string a = temporaryPath("ra.bmodel"), b = temporaryPath("rb.bmodel"), out = temporaryPath("r.bmodel");
     Shaped first(1), second(4);
     change(second);
@@ -134,21 +134,23 @@ TEST(Combine, RefusesWhatDoesNotGoTogether) {
     EXPECT_TRUE(readBytes(out).empty()) << "a file was written";
     return message;
   };
-  EXPECT_NE(refusal([](Shaped &m) {
+  EXPECT_NE(rejection([](Shaped &m) {
               m.model.nets[0]->name = "other";
             }).find("'b' holds network 'other', 'a' 'main': only files of one network can be combined"),
             std::string::npos);
-  EXPECT_NE(refusal([](Shaped &m) { m.tensor(m.x).name = "z"; }).find("'b' has the inputs z (f32, 2 dims); 'a' has x"),
+  EXPECT_NE(
+      rejection([](Shaped &m) { m.tensor(m.x).name = "z"; }).find("'b' has the inputs z (f32, 2 dims); 'a' has x"),
+      std::string::npos);
+  EXPECT_NE(rejection([](Shaped &m) { m.tensor(m.y).dtype = DType::I32; }).find("'b' has the outputs y (i32, 2 dims)"),
             std::string::npos);
-  EXPECT_NE(refusal([](Shaped &m) { m.tensor(m.y).dtype = DType::I32; }).find("'b' has the outputs y (i32, 2 dims)"),
-            std::string::npos);
-  EXPECT_NE(refusal([](Shaped &m) {
+  EXPECT_NE(rejection([](Shaped &m) {
               m.tensor(m.x).shape = {constantDim(1), constantDim(1024)};
             }).find("'b' has a stage for x86 and inputs of 1x1024, like an earlier file"),
             std::string::npos);
-  EXPECT_NE(
-      refusal([](Shaped &m) { m.model.chips[0]->fingerprint = "77"; }).find("chip 'x86' has the fingerprint 77 in 'b'"),
-      std::string::npos);
+  EXPECT_NE(rejection([](Shaped &m) {
+              m.model.chips[0]->fingerprint = "77";
+            }).find("chip 'x86' has the fingerprint 77 in 'b'"),
+            std::string::npos);
 }
 
 //===- Command streams ----------------------------------------------------===//
@@ -302,7 +304,7 @@ TEST(Combine, KeepsWhatStandsBesideStreams) {
   }
 }
 
-TEST(Combine, RefusesStreamsThatReadElsewhere) {
+TEST(Combine, RejectsStreamsThatReadElsewhere) {
   const std::string a = temporaryPath("ea.bmodel"), b = temporaryPath("eb.bmodel"), out = temporaryPath("e.bmodel");
   Reads first(1, {std::string(64, 'p')}, 0), second(2, {std::string(64, 'p')}, 0);
   auto copy = second.commands[0].as<npu::copy_command>();

@@ -8,7 +8,7 @@ namespace {
 /// Calls |act| with every command stream that refers to constants by address and with its family's relocation. Stops at
 /// the first rejection.
 template <typename Act>
-MaybeRefusal forEachCode(const std::string &file, const ModelView &view, Act act) {
+MaybeRejection forEachCode(const std::string &file, const ModelView &view, Act act) {
   for (const NetDef *net : *view.model->nets()) {
     for (const StageDef *stage : *net->stages()) {
       for (const SubnetDef *subnet : *stage->subnets()) {
@@ -17,7 +17,7 @@ MaybeRefusal forEachCode(const std::string &file, const ModelView &view, Act act
         for (uint32_t i = 0; relocation && subnet->plan() && i < subnet->plan()->size(); ++i) {
           StreamCall call;
           if (findStreamCall(*stage, *subnet->plan()->Get(i), call)) {
-            RETURN_IF_REFUSED(act(*relocation, CodeUse{file, view, *stage, *subnet, call}));
+            RETURN_IF_REJECTED(act(*relocation, CodeUse{file, view, *stage, *subnet, call}));
           }
         }
       }
@@ -32,15 +32,15 @@ CombinedFile::CombinedFile(const NamedModel &given)
     : name("'" + given.name + "'"), view(given.view), model(given.view.model->UnPack()),
       constants(model->segments.size()), targets(model->segments.size()), namesConstants(model->segments.size()) {}
 
-MaybeRefusal CombinedFile::readCode() {
-  return forEachCode(name, view, [&](const CodeRelocation &relocation, const CodeUse &use) -> MaybeRefusal {
+MaybeRejection CombinedFile::readCode() {
+  return forEachCode(name, view, [&](const CodeRelocation &relocation, const CodeUse &use) -> MaybeRejection {
     for (uint32_t i = 0; i < model->segments.size() && namedConstants < 0; ++i) {
       namedConstants = model->segments[i]->kind == SegmentKind::Constants ? int64_t(i) : -1;
     }
     const bool hasConstants = namedConstants >= 0;
     ConstantPieces none;
-    RETURN_IF_REFUSED(relocation.collect(use, hasConstants ? model->segments[size_t(namedConstants)]->bytes : 0,
-                                         hasConstants ? constants[size_t(namedConstants)] : none));
+    RETURN_IF_REJECTED(relocation.collect(use, hasConstants ? model->segments[size_t(namedConstants)]->bytes : 0,
+                                          hasConstants ? constants[size_t(namedConstants)] : none));
     namesConstants[size_t(use.subnet.code_segment())] = true;
     return std::nullopt;
   });
@@ -61,7 +61,7 @@ void CombinedFile::readTensors() {
 std::vector<char> CombinedFile::moveCode(uint32_t segment) const {
   const char *bytes = reinterpret_cast<const char *>(view.segment(segment));
   std::vector<char> moved(bytes, bytes + model->segments[segment]->bytes);
-  forEachCode(name, view, [&](const CodeRelocation &relocation, const CodeUse &use) -> MaybeRefusal {
+  forEachCode(name, view, [&](const CodeRelocation &relocation, const CodeUse &use) -> MaybeRejection {
     if (uint32_t(use.subnet.code_segment()) == segment && namedConstants >= 0) {
       // Always patch from the original code: several calls may run the same commands.
       relocation.relocate(use, constants[size_t(namedConstants)], moved.data() + use.call.offset);

@@ -21,7 +21,7 @@ struct CombinedFile {
   explicit CombinedFile(const NamedModel &given);
 
   /// Records the constant ranges that code reads, and the segments that contain such code.
-  MaybeRefusal readCode();
+  MaybeRejection readCode();
   /// Records the constant ranges that are tensors.
   void readTensors();
   /// Returns the code of a segment, patched with the final constant offsets.

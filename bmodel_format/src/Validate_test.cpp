@@ -414,13 +414,13 @@ TEST(Validate, AcceptsMemoriesOfChips) {
   EXPECT_EQ(model.write(path), "");
 }
 
-class Refuses : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Validate, Refuses, testing::ValuesIn(cases),
+class Rejects : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Validate, Rejects, testing::ValuesIn(cases),
                          [](const auto &info) { return std::string(info.param.name); });
-INSTANTIATE_TEST_SUITE_P(ValidateDevice, Refuses, testing::ValuesIn(deviceCases),
+INSTANTIATE_TEST_SUITE_P(ValidateDevice, Rejects, testing::ValuesIn(deviceCases),
                          [](const auto &info) { return std::string(info.param.name); });
 
-TEST_P(Refuses, WithAMessage) {
+TEST_P(Rejects, WithAMessage) {
   AddRelu model;
   const std::string path = temporaryPath("validate.bmodel");
   ASSERT_EQ(model.write(path), "") << "the undamaged model is good";

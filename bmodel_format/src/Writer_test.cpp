@@ -84,7 +84,7 @@ TEST(Writer, GapsBetweenPiecesAreZero) {
   EXPECT_EQ(view.segment(1)[second + big.size() - 1], 'y');
 }
 
-TEST(Writer, RefusesWhatTheLoaderWouldRefuse) {
+TEST(Writer, RejectsWhatTheLoaderWouldReject) {
   AddRelu test;
   test.tensor(test.sum).offset = 64;
   const std::string path = temporaryPath("refused.bmodel");
@@ -137,7 +137,7 @@ TEST(Writer, ASignalLeavesNothing) {
 }
 
 /// A change of any byte of the file is rejected.
-TEST(Reader, RefusesEveryAlteredByte) {
+TEST(Reader, RejectsEveryAlteredByte) {
   const std::string path = temporaryPath("altered.bmodel");
   AddRelu test;
   ASSERT_EQ(test.write(path), "");
@@ -146,14 +146,14 @@ TEST(Reader, RefusesEveryAlteredByte) {
   ASSERT_TRUE(readable(file.bytes, file.size, status)) << status.message;
   for (size_t i = 0; i < file.size; ++i) {
     file.bytes[i] ^= char(1 << (i % 8));
-    Status refused;
-    ASSERT_FALSE(readable(file.bytes, file.size, refused)) << "byte " << i;
-    ASSERT_STRNE(refused.message, "");
+    Status rejected;
+    ASSERT_FALSE(readable(file.bytes, file.size, rejected)) << "byte " << i;
+    ASSERT_STRNE(rejected.message, "");
     file.bytes[i] ^= char(1 << (i % 8));
   }
 }
 
-TEST(Reader, RefusesEveryTruncation) {
+TEST(Reader, RejectsEveryTruncation) {
   const std::string path = temporaryPath("truncated.bmodel");
   AddRelu test;
   ASSERT_EQ(test.write(path), "");
@@ -181,7 +181,7 @@ TEST(Reader, NamesTheAlteredTensor) {
 
 /// Moves the offset |field| of a table, which refers to a vector of 8-byte elements, by 4 bytes, and checks that the
 /// model is rejected. The vector remains plausible: its length is now the low half of its first element, |first|.
-bool isRefusedWhenMoved(AlignedBytes &file, const void *table, flatbuffers::voffset_t field, uint32_t first) {
+bool isRejectedWhenMoved(AlignedBytes &file, const void *table, flatbuffers::voffset_t field, uint32_t first) {
   auto *at = reinterpret_cast<const flatbuffers::Table *>(table)->GetAddressOf(field);
   auto *offset =
       reinterpret_cast<flatbuffers::uoffset_t *>(file.bytes + (reinterpret_cast<const char *>(at) - file.bytes));
@@ -196,15 +196,15 @@ bool isRefusedWhenMoved(AlignedBytes &file, const void *table, flatbuffers::voff
                                  size_t(header.tableBytes));
   EXPECT_TRUE(VerifyModelDefBuffer(verifier)) << "flatbuffers' own check sees it: then ours is not needed";
   Status status;
-  const bool refused = !validateModel(*GetModelDef(file.bytes + header.tableOffset), tableEnd, file.size, status) &&
-                       std::string(status.message).find("misaligned") != std::string::npos;
+  const bool rejected = !validateModel(*GetModelDef(file.bytes + header.tableOffset), tableEnd, file.size, status) &&
+                        std::string(status.message).find("misaligned") != std::string::npos;
   *offset -= 4;
   length[1] = saved;
   EXPECT_EQ(*length, count);
-  return refused;
+  return rejected;
 }
 
-TEST(Reader, RefusesMisalignedElements) {
+TEST(Reader, RejectsMisalignedElements) {
   const std::string path = temporaryPath("misaligned.bmodel");
   AddRelu test;
   auto dim = std::make_unique<DimSlotDefT>();
@@ -223,17 +223,17 @@ TEST(Reader, RefusesMisalignedElements) {
   ASSERT_TRUE(openModel(file.bytes, file.size, view, status)) << status.message;
   const StageDef *stage = view.model->nets()->Get(0)->stages()->Get(0);
   const TensorDef *sum = stage->tensors()->Get(test.sum);
-  EXPECT_TRUE(isRefusedWhenMoved(file, sum, TensorDef::VT_SHAPE, 1));
-  EXPECT_TRUE(isRefusedWhenMoved(file, sum->quant(), QuantDef::VT_ZERO_POINTS, 1));
-  EXPECT_TRUE(isRefusedWhenMoved(file, view.model->segments()->Get(1), SegmentDef::VT_CHUNK_XXH3, 1));
+  EXPECT_TRUE(isRejectedWhenMoved(file, sum, TensorDef::VT_SHAPE, 1));
+  EXPECT_TRUE(isRejectedWhenMoved(file, sum->quant(), QuantDef::VT_ZERO_POINTS, 1));
+  EXPECT_TRUE(isRejectedWhenMoved(file, view.model->segments()->Get(1), SegmentDef::VT_CHUNK_XXH3, 1));
   const auto *plan = stage->subnets()->Get(0)->plan();
   const auto *term = plan->Get(plan->size() - 1)->op_as_EvalDimDef();
   ASSERT_NE(term, nullptr);
-  EXPECT_TRUE(isRefusedWhenMoved(file, term, EvalDimDef::VT_TERMS, 1));
+  EXPECT_TRUE(isRejectedWhenMoved(file, term, EvalDimDef::VT_TERMS, 1));
   EXPECT_TRUE(readable(file.bytes, file.size, status)) << "nothing is left changed";
 }
 
-TEST(Reader, RefusesOtherVersions) {
+TEST(Reader, RejectsOtherVersions) {
   const std::string path = temporaryPath("version.bmodel");
   AddRelu test;
   ASSERT_EQ(test.write(path), "");

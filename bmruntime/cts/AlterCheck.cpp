@@ -94,24 +94,24 @@ int main(int argc, char **argv) {
     fprintf(stderr, "error: '%s' does not run even unaltered\n", argv[1]);
     return 1;
   }
-  size_t flips = 0, refused = 0, same = 0, trustRefused = 0, trustRan = 0;
+  size_t flips = 0, rejected = 0, same = 0, trustRejected = 0, trustRan = 0;
   for (size_t at = 0; at < file.size(); at += step, ++flips) {
     const char mask = char(1 << (at / step % 8));
     file.data()[at] ^= mask;
     std::string answer;
     if (!runModel(file, false, answer)) {
-      ++refused;
+      ++rejected;
     } else if (answer == good) {
       ++same;
     } else {
       fprintf(stderr, "error: another answer after a flip at byte %zu\n", at);
       return 1;
     }
-    ++(runModel(file, true, answer) ? trustRan : trustRefused);
+    ++(runModel(file, true, answer) ? trustRan : trustRejected);
     file.data()[at] ^= mask;
   }
   printf("%zu flips: %zu refused, %zu with the same answer; with the trust flag: %zu refused, %zu "
          "ran\n",
-         flips, refused, same, trustRefused, trustRan);
+         flips, rejected, same, trustRejected, trustRan);
   return 0;
 }

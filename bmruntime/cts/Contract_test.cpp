@@ -159,7 +159,7 @@ std::string withAlteredNote(size_t field, uint32_t value) {
   return status.message;
 }
 
-TEST(Contracts, MalformedOnesAreRefused) {
+TEST(Contracts, MalformedOnesAreRejected) {
   EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, version), 2).find("contracts of version 2"),
             std::string::npos);
   EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, arg_count), 1u << 31).find("malformed"), std::string::npos);

@@ -62,7 +62,7 @@ std::vector<float> resultOf(Net &net, const std::vector<float> &x) {
   return std::vector<float>(y, y + x.size());
 }
 
-std::string refusalOf(AddReluOn &model, bmrt_code_t code) {
+std::string rejectionOf(AddReluOn &model, bmrt_code_t code) {
   try {
     openWritten(model, "refused.bmodel");
   } catch (const Error &error) {
@@ -282,28 +282,28 @@ TEST(Device, ConstantsAreCopiedOnceAndAllIsGivenBack) {
   EXPECT_EQ(counts.releases, counts.allocations);
 }
 
-TEST(Device, RefusesWhatIsNotForIt) {
+TEST(Device, RejectsWhatIsNotForIt) {
   AddReluOn version("abacus");
   version.stage().subnets[1]->kernel_abi = 9;
   EXPECT_TRUE(
-      contains(refusalOf(version, BMRT_UNSUPPORTED), "has commands of version 9, an Abacus supports version 1"));
+      contains(rejectionOf(version, BMRT_UNSUPPORTED), "has commands of version 9, an Abacus supports version 1"));
   AddReluOn outside("abacus");
   outside.parts->programs[0][0].operands[1].offset = 1;
-  EXPECT_TRUE(contains(refusalOf(outside, BMRT_CORRUPT),
+  EXPECT_TRUE(contains(rejectionOf(outside, BMRT_CORRUPT),
                        "command 0 of Add_0: an operand is not a tensor of the step, or reaches"));
   AddReluOn constant("abacus");
   constant.parts->programs[0][0].result.tensor = 1;
-  EXPECT_TRUE(contains(refusalOf(constant, BMRT_CORRUPT), "its result is not a writable tensor"));
+  EXPECT_TRUE(contains(rejectionOf(constant, BMRT_CORRUPT), "its result is not a writable tensor"));
   AddReluOn launches("abacus");
   launches.stage().subnets[1]->kernels.push_back(std::make_unique<KernelDefT>());
   launches.stage().subnets[1]->kernels[0]->symbol = "add";
-  EXPECT_TRUE(contains(refusalOf(launches, BMRT_UNSUPPORTED), "the back end of family 'abacus' does not support"));
+  EXPECT_TRUE(contains(rejectionOf(launches, BMRT_UNSUPPORTED), "the back end of family 'abacus' does not support"));
   AddReluOn nobody("nobody");
-  EXPECT_TRUE(contains(refusalOf(nobody, BMRT_UNSUPPORTED), "chips of family 'nobody' need the back end "
-                                                            "libbmrt_nobody.so beside"));
+  EXPECT_TRUE(contains(rejectionOf(nobody, BMRT_UNSUPPORTED), "chips of family 'nobody' need the back end "
+                                                              "libbmrt_nobody.so beside"));
 }
 
-TEST(Device, RefusesCodeForTheHostsMemory) {
+TEST(Device, RejectsCodeForTheHostsMemory) {
   bmodel::test::AddRelu test(kernelCode(), 1024);
   test.subnet().kind = SubnetKind::Device;
   test.model.chips[0]->family = "abacus";
@@ -335,7 +335,7 @@ TEST(Device, TooLittleMemoryIsAnError) {
 }
 
 TEST(Device, BackEndsAreCheckedWhenRegistered) {
-  auto refusal = [](const std::function<void(bmrt_backend_t &)> &change) {
+  auto rejection = [](const std::function<void(bmrt_backend_t &)> &change) {
     bmrt_backend_t changed = bmrt_backend;
     changed.family = "changed";
     change(changed);
@@ -344,12 +344,12 @@ TEST(Device, BackEndsAreCheckedWhenRegistered) {
     return std::string(status.message);
   };
   EXPECT_TRUE(
-      contains(refusal([](bmrt_backend_t &b) { b.abi = 7; }), "has version 7 of the interface, this library has"));
-  EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.struct_size = 16; }), "has a descriptor of 16 bytes"));
-  EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.family = "a/b"; }), "its family name is invalid"));
-  EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.copy = nullptr; }), "the back end changed lacks copy"));
-  EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.run = nullptr; }), "lacks run"));
-  EXPECT_TRUE(contains(refusal([](bmrt_backend_t &b) { b.family = "x86"; }), "family 'x86' already has a back end"));
+      contains(rejection([](bmrt_backend_t &b) { b.abi = 7; }), "has version 7 of the interface, this library has"));
+  EXPECT_TRUE(contains(rejection([](bmrt_backend_t &b) { b.struct_size = 16; }), "has a descriptor of 16 bytes"));
+  EXPECT_TRUE(contains(rejection([](bmrt_backend_t &b) { b.family = "a/b"; }), "its family name is invalid"));
+  EXPECT_TRUE(contains(rejection([](bmrt_backend_t &b) { b.copy = nullptr; }), "the back end changed lacks copy"));
+  EXPECT_TRUE(contains(rejection([](bmrt_backend_t &b) { b.run = nullptr; }), "lacks run"));
+  EXPECT_TRUE(contains(rejection([](bmrt_backend_t &b) { b.family = "x86"; }), "family 'x86' already has a back end"));
 }
 
 TEST(DeviceDeathTest, TheHostCannotTouchAChipsMemory) {

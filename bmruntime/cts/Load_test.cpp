@@ -49,7 +49,7 @@ private:
   size_t count;
 };
 
-TEST(Load, EveryAlteredByteIsRefused) {
+TEST(Load, EveryAlteredByteIsRejected) {
   AddRelu test(kernelCode(), 1024);
   const std::string path = temporaryPath("flip.bmodel");
   ASSERT_EQ(test.write(path), "");
@@ -67,7 +67,7 @@ TEST(Load, EveryAlteredByteIsRefused) {
   }
 }
 
-TEST(Load, EveryTruncationIsRefused) {
+TEST(Load, EveryTruncationIsRejected) {
   AddRelu test(kernelCode(), 1024);
   const std::string path = temporaryPath("cut.bmodel");
   ASSERT_EQ(test.write(path), "");

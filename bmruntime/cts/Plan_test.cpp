@@ -284,7 +284,7 @@ TEST(Plan, AnUnknownTileCountIsAnErrorNotSilence) {
       << status.message;
 }
 
-TEST(Plan, AHugeCountIsRefused) {
+TEST(Plan, AHugeCountIsRejected) {
   PlanModel model;
   const uint32_t count = model.addOutput("count", DType::I64, {1});
   PlanModel::launch(model.addSubnet(), "increment", {count}, 1);

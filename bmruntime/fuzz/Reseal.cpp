@@ -277,7 +277,7 @@ private:
 };
 
 struct Counts {
-  uint64_t refused = 0, ran = 0, failed = 0, cancelled = 0;
+  uint64_t rejected = 0, ran = 0, failed = 0, cancelled = 0;
   Clock::duration longest{};
 };
 
@@ -322,7 +322,7 @@ void runModel(bmrt_model_t *model, Random &random, Watch &watch, Counts &counts)
   }
   bmrt_context_t *context = nullptr;
   if (bmrt_context_create(model, &options, &context, nullptr) != BMRT_OK) {
-    ++counts.refused;
+    ++counts.rejected;
     return;
   }
   bindPorts(context, random, buffers);
@@ -438,7 +438,7 @@ bool tryMutation(const Arguments &arguments, const Seed &seed, const TableFields
   bmrt_model_t *model = nullptr;
   bmrt_status_t status;
   if (bmrt_model_open_memory(file.data(), seed.fileBytes, &options, &model, &status) != BMRT_OK) {
-    ++counts.refused;
+    ++counts.rejected;
     if (index == 0) {
       fprintf(stderr, "error: '%s' is refused even unaltered: %s\n", currentModel, status.message);
     }
@@ -466,7 +466,7 @@ bool tryModel(const Arguments &arguments, const std::string &path, const std::st
   const double longest = std::chrono::duration<double>(counts.longest).count();
   printf("%s: %zu fields; %llu refused, %llu ran, %llu ended in an error, %llu were cancelled, the slowest within "
          "%.3f s\n",
-         path.c_str(), fields.spots.size(), static_cast<unsigned long long>(counts.refused),
+         path.c_str(), fields.spots.size(), static_cast<unsigned long long>(counts.rejected),
          static_cast<unsigned long long>(counts.ran), static_cast<unsigned long long>(counts.failed),
          static_cast<unsigned long long>(counts.cancelled), longest);
   return counts.longest < kAnswerWithin && (!all || counts.ran > 0);

@@ -23,10 +23,10 @@ Type elementOf(Value value) {
 llvm::Error checkContraction(Value x, Value w, const Chip &chip) {
   bool sumsFloats = bmodel::npu::isFloat(elementOf(x));
   if (!sumsFloats && bmodel::npu::isFloat(elementOf(w))) {
-    return refuse("multiplies integers by floats, which is not supported yet");
+    return reject("multiplies integers by floats, which is not supported yet");
   }
   if (sumsFloats && !chip.computes("bf16") && !chip.computes("f16")) {
-    return refuse("multiplies floats, which the chip's matrix unit does not support");
+    return reject("multiplies floats, which the chip's matrix unit does not support");
   }
   return llvm::Error::success();
 }
@@ -97,7 +97,7 @@ llvm::Error ContractionConstants::setParameters(Contraction &contraction) const 
   contraction.weightType = elementOf(w);
   if (!scales) {
     return contraction.sumsFloats() && !bmodel::npu::isFloat(contraction.weightType)
-               ? refuse("multiplies floats by integers without scales, which is not supported yet")
+               ? reject("multiplies floats by integers without scales, which is not supported yet")
                : llvm::Error::success();
   }
   llvm::Expected<std::vector<float>> values = constantValues<float>(scales, "scales");

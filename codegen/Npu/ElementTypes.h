@@ -12,7 +12,7 @@
 namespace tessera::npu {
 
 /// Returns an error saying why an op cannot be emitted. The caller reports it at the op.
-inline llvm::Error refuse(const llvm::Twine &why) { return llvm::createStringError(why); }
+inline llvm::Error reject(const llvm::Twine &why) { return llvm::createStringError(why); }
 
 using tessera::typeOf; // the overload for values, which the following declaration would hide
 

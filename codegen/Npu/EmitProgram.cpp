@@ -77,7 +77,7 @@ Assembly assemble(CommandStream &stream, uint32_t inputs, unsigned effort) {
   return made;
 }
 
-UnsupportedOp refusalOf(ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const CommandStream &stream) {
+UnsupportedOp rejectionOf(ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const CommandStream &stream) {
   const ValuePlan::OpUses *worst = nullptr;
   for (const MemoryPlan::Misfit &each : misfits) {
     for (uint32_t op = stream.stages[each.first].layer; op <= stream.stages[each.last].layer; ++op) {
@@ -112,7 +112,7 @@ FailureOr<ScheduledStream> streamOfSchedule(func::FuncOp function, const Chip &c
   }
   made.assembly = assemble(*made.stream, function.getNumArguments(), *effort);
   if (!made.assembly.misfits.empty()) {
-    unsupportedOps.push_back(refusalOf(made.assembly.misfits, plan, *made.stream));
+    unsupportedOps.push_back(rejectionOf(made.assembly.misfits, plan, *made.stream));
     return failure();
   }
   made.workspaceBytes = plan.workspaceBytes, made.workspaceLowerBound = plan.workspaceLowerBound;

@@ -37,7 +37,8 @@ struct Assembly {
 Assembly assemble(CommandStream &stream, uint32_t inputs, unsigned effort);
 
 /// Returns a refusal for the op that needs most local memory among those whose tiles have no addresses.
-UnsupportedOp refusalOf(llvm::ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const CommandStream &stream);
+UnsupportedOp rejectionOf(llvm::ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan,
+                          const CommandStream &stream);
 
 /// The stream that the schedule on the ops produces, before it becomes a program.
 struct ScheduledStream {

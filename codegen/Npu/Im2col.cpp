@@ -128,7 +128,7 @@ static TapsAs tapsOf(Im2col im2col) {
 llvm::Expected<Im2col> im2colOf(TapsAttr taps, const Contraction &contraction) {
   TapsAs as = contraction.x.isLocal() ? taps.getResident() : taps.getFetched();
   if (contraction.mapped && (as == TapsAs::rows_loaded || as == TapsAs::all_loaded || as == TapsAs::window)) {
-    return refuse("has a fused input map, which requires npu.taps that are moved in local memory");
+    return reject("has a fused input map, which requires npu.taps that are moved in local memory");
   }
   if (as == TapsAs::window) {
     return Im2col();
@@ -138,7 +138,7 @@ llvm::Expected<Im2col> im2colOf(TapsAttr taps, const Contraction &contraction) {
   uint32_t part = contraction.x.isLocal() ? taps.getResidentColumns() : taps.getFetchedColumns();
   uint32_t columns = !hasColumns ? 1 : part ? part : contraction.window.kernel[1];
   if (!canFoldRows(contraction) || !canFold(contraction, columns) || (hasColumns && columns == 1)) {
-    return refuse("has npu.taps with kernel taps that cannot become channels");
+    return reject("has npu.taps with kernel taps that cannot become channels");
   }
   return Im2col{isLoaded ? Im2colRows::outside : Im2colRows::inside, columns};
 }

@@ -114,7 +114,7 @@ llvm::Error NpuChip::check(const codegen::CompileOptions &options) const {
 
 /// Returns the reason why a view is not supported, or nothing. Views are not emitted, so no model checks their element
 /// type.
-std::optional<std::string> refusedView(Operation *op) {
+std::optional<std::string> rejectedView(Operation *op) {
   if (!isa<device::ReshapeOp>(op) || device::getConstantRoot(op->getResult(0))) {
     return std::nullopt;
   }
@@ -130,7 +130,7 @@ std::optional<std::string> refusedView(Operation *op) {
 std::vector<codegen::UnsupportedOp> NpuChip::survey(func::FuncOp function) const {
   std::vector<codegen::UnsupportedOp> told;
   for (Operation &op : function.getBody().front()) {
-    if (std::optional<std::string> reason = refusedView(&op)) {
+    if (std::optional<std::string> reason = rejectedView(&op)) {
       told.push_back({&op, std::move(*reason)});
     }
   }
@@ -205,18 +205,18 @@ llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<cod
     return top::unsupported("subnet '" + subnet.name + "' has more than " + llvm::Twine(kMostPorts) +
                             " inputs and outputs that it exchanges with other subnets");
   }
-  std::vector<UnsupportedOp> refused;
+  std::vector<UnsupportedOp> rejected;
   auto progress = [&](size_t done, size_t total, size_t part, size_t parts) {
     observer.progress({done, total, part, parts});
   };
   FailureOr<NpuProgram> stream = emitProgram(
       function, chip, {options.opt, plan, uint32_t(layers.size()), options.preserveLayers, progress, options.observeIr},
-      constants, refused);
+      constants, rejected);
   if (succeeded(stream)) {
     append(subnet, std::move(*stream));
     return true;
   }
-  for (UnsupportedOp &unsupportedOp : refused) {
+  for (UnsupportedOp &unsupportedOp : rejected) {
     if (unsupportedOp.ofPlan) {
       return llvm::createStringError(unsupportedOp.reason);
     }

@@ -20,7 +20,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kExact = 1 << 24; // whole numbers up to here are exact in f32
 constexpr Interval kAnything = {-kInfinity, kInfinity}, kTruth = {0, 1};
 
-llvm::Error refuse(Operation *op, const llvm::Twine &why) {
+llvm::Error reject(Operation *op, const llvm::Twine &why) {
   return llvm::createStringError("'" + op->getName().getStringRef() + "' " + why);
 }
 
@@ -129,7 +129,7 @@ llvm::Error ScalarTranslator::translateConstant(arith::ConstantOp op) {
   }
   auto number = dyn_cast<IntegerAttr>(op.getValue());
   if (!number || std::fabs(double(number.getValue().getSExtValue())) > kExact) {
-    return refuse(op, "is neither an f32 nor a whole number up to 2^24");
+    return reject(op, "is neither an f32 nor a whole number up to 2^24");
   }
   bool isTruth = op.getType().isInteger(1);
   places[op] = constant(isTruth ? float(number.getValue().getZExtValue()) : float(number.getValue().getSExtValue()));
@@ -177,7 +177,7 @@ llvm::Error ScalarTranslator::translateCompare(arith::CmpFOp op) {
     places[op] = negated(add(Op::mul, {add(Op::equal, {a, a}, kTruth), add(Op::equal, {b, b}, kTruth)}, kTruth));
     break;
   default:
-    return refuse(op, "has a predicate that the vector unit does not support");
+    return reject(op, "has a predicate that the vector unit does not support");
   }
   return llvm::Error::success();
 }
@@ -196,11 +196,11 @@ llvm::Error ScalarTranslator::translateCompare(arith::CmpIOp op) {
   for (const Interval &each : {nodes[a].interval, nodes[b].interval}) {
     isExact = isExact && each.within(-kExact, kExact), hasSmall = hasSmall || each.within(1 - kExact, kExact - 1);
     if ((isUnsigned && each.low < 0) || (isTruth && !isUnsigned && !isEquality)) {
-      return refuse(op, "compares numbers that may be negative as unsigned");
+      return reject(op, "compares numbers that may be negative as unsigned");
     }
   }
   if (!isExact && !hasSmall) {
-    return refuse(op, "compares whole numbers beyond 2^24");
+    return reject(op, "compares whole numbers beyond 2^24");
   }
   bool swaps = predicate == CmpIPredicate::sgt || predicate == CmpIPredicate::sge || predicate == CmpIPredicate::ugt ||
                predicate == CmpIPredicate::uge;
@@ -218,7 +218,7 @@ llvm::Error ScalarTranslator::translateCompare(arith::CmpIOp op) {
 llvm::Error ScalarTranslator::translateLogic(Operation *op) {
   unsigned a = places[op->getOperand(0)], b = places[op->getOperand(1)];
   if (!op->getResult(0).getType().isInteger(1)) {
-    return refuse(op, "on bits is not supported by the vector unit");
+    return reject(op, "on bits is not supported by the vector unit");
   }
   unsigned made = isa<arith::AndIOp>(op)  ? add(Op::mul, {a, b}, kTruth)
                   : isa<arith::OrIOp>(op) ? add(Op::maximum, {a, b}, kTruth)
@@ -281,7 +281,7 @@ llvm::Error ScalarTranslator::translateConversion(Operation *op) {
     fits = interval.within(-std::ldexp(1, width - 1), std::ldexp(1, width) - 1) && interval.within(-kExact, kExact);
   }
   if (!fits) {
-    return refuse(op, "of numbers that may not fit its type");
+    return reject(op, "of numbers that may not fit its type");
   }
   if (isa<arith::FPToSIOp>(op) && isComputedWith(op->getResult(0))) {
     from = numberOrZero(from);
@@ -344,11 +344,11 @@ llvm::Error ScalarTranslator::translate(Operation *op) {
   std::optional<Op> known = plainOp(op);
   Type type = op->getResult(0).getType();
   if (!known || !(type.isF32() || isa<IntegerType>(type))) {
-    return refuse(op, "is not supported by the vector unit");
+    return reject(op, "is not supported by the vector unit");
   }
   Interval interval = resultOf(*known, nodes[operands[0]].interval, nodes[operands.back()].interval);
   if (isa<IntegerType>(type) && !interval.within(-kExact, kExact)) {
-    return refuse(op, "of whole numbers beyond 2^24");
+    return reject(op, "of whole numbers beyond 2^24");
   }
   places[op->getResult(0)] = add(*known, operands, interval);
   return llvm::Error::success();

@@ -101,7 +101,7 @@ LogicalResult ScheduleSearch::emit(ValuePlan &plan, GroupPlan &groups, Trial &tr
       return success();
     }
     if (!makeRoom(plan, groups, made.misfits, stream)) {
-      unsupportedOps.push_back(refusalOf(made.misfits, plan, stream));
+      unsupportedOps.push_back(rejectionOf(made.misfits, plan, stream));
       return failure();
     }
   }
@@ -150,7 +150,7 @@ LogicalResult ScheduleSearch::tryThese(ArrayRef<unsigned> whole, const Groups *g
   return tryPlan(plan, groups);
 }
 
-LogicalResult ScheduleSearch::refuse(const Twine &why) {
+LogicalResult ScheduleSearch::reject(const Twine &why) {
   unsupportedOps.push_back({nullptr, ("the plan " + why).str(), /*ofPlan=*/true});
   return failure();
 }
@@ -160,7 +160,7 @@ LogicalResult ScheduleSearch::checkNames(const LayerSchedule &layerSchedule) {
   for (const auto &[layer, name] : layerSchedule.names) {
     std::string own = isOwn(layer) ? nameOfLayer(*surveyed, layer - options.firstLayer) : name;
     if (own != name) {
-      return refuse("names '" + name + "' as layer " + Twine(layer) + ", which is '" + own +
+      return reject("names '" + name + "' as layer " + Twine(layer) + ", which is '" + own +
                     "': the plan was made for another model, chip or version");
     }
   }
@@ -198,7 +198,7 @@ LogicalResult ScheduleSearch::follow(const LayerSchedule &layerSchedule) {
   }
   llvm::Expected<std::vector<unsigned>> whole = findAliasSets(layerSchedule);
   if (!whole) {
-    return refuse(llvm::toString(whole.takeError()));
+    return reject(llvm::toString(whole.takeError()));
   }
   uint32_t begin = options.firstLayer;
   Groups groups;
@@ -212,7 +212,7 @@ LogicalResult ScheduleSearch::follow(const LayerSchedule &layerSchedule) {
   GroupPlan checked(plan, chip, groups);
   for (const LayerSchedule::Group &group : groups) {
     if (checked.groups().size() < groups.size() && !checked.at(group.first)) {
-      return refuse("has a group of layers " + Twine(group.first + begin) + " to " + Twine(group.last + begin) +
+      return reject("has a group of layers " + Twine(group.first + begin) + " to " + Twine(group.last + begin) +
                     " in " + Twine(group.slices) + " slices, which cannot run slice by slice or does not fit");
     }
   }
@@ -240,8 +240,8 @@ void ScheduleSearch::tryFormsOfInputs() {
       tried.push_back(forms);
       ValuePlan before = *surveyed;
       surveyed.emplace(function, chip);
-      std::vector<UnsupportedOp> refused;
-      bool isFaster = succeeded(surveyForms(refused)) &&
+      std::vector<UnsupportedOp> rejected;
+      bool isFaster = succeeded(surveyForms(rejected)) &&
                       improves([&] { options.plan ? (void)follow(*options.plan) : (void)tryShare(best->share); });
       isFaster ? (void)(fastest = forms) : (void)surveyed.emplace(std::move(before));
     }
@@ -280,14 +280,14 @@ void ScheduleSearch::refine() {
   }
 }
 
-LogicalResult ScheduleSearch::surveyForms(std::vector<UnsupportedOp> &refused) {
+LogicalResult ScheduleSearch::surveyForms(std::vector<UnsupportedOp> &rejected) {
   auto watch = [&](FunctionEmission &emitter) { observe(emitter); };
-  return survey(function, constants, chip, *surveyed, options.opt > 0, watch, refused);
+  return survey(function, constants, chip, *surveyed, options.opt > 0, watch, rejected);
 }
 
-LogicalResult ScheduleSearch::run(NpuProgram &program, std::vector<UnsupportedOp> &refused) {
+LogicalResult ScheduleSearch::run(NpuProgram &program, std::vector<UnsupportedOp> &rejected) {
   eraseSchedule(function);
-  if (failed(surveyForms(refused))) {
+  if (failed(surveyForms(rejected))) {
     return failure();
   }
   if (options.plan) {
@@ -304,7 +304,7 @@ LogicalResult ScheduleSearch::run(NpuProgram &program, std::vector<UnsupportedOp
     refine();
   }
   if (!best) {
-    refused = std::move(unsupportedOps);
+    rejected = std::move(unsupportedOps);
     return failure();
   }
   writeSchedule(function, *surveyed, best->schedule, options.opt);

@@ -40,8 +40,8 @@ private:
   mlir::LogicalResult follow(const LayerSchedule &layerSchedule);
   llvm::Expected<std::vector<unsigned>> findAliasSets(const LayerSchedule &layerSchedule) const;
   mlir::LogicalResult checkNames(const LayerSchedule &layerSchedule);
-  mlir::LogicalResult refuse(const llvm::Twine &why);
-  mlir::LogicalResult surveyForms(std::vector<UnsupportedOp> &refused);
+  mlir::LogicalResult reject(const llvm::Twine &why);
+  mlir::LogicalResult surveyForms(std::vector<UnsupportedOp> &rejected);
   void tryFormsOfInputs();
   void refine();
   bool improves(llvm::function_ref<void()> attempt);

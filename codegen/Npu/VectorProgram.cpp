@@ -16,7 +16,7 @@ using bmodel::npu::Op;
 
 constexpr double kExact = 1 << 24; // whole numbers up to here are exact in f32
 
-static llvm::Error refuse(Operation *op, const llvm::Twine &why) {
+static llvm::Error reject(Operation *op, const llvm::Twine &why) {
   return llvm::createStringError("'" + op->getName().getStringRef() + "' " + why);
 }
 
@@ -86,7 +86,7 @@ llvm::Expected<Instructions> ScalarTranslator::run(Region &region, ArrayRef<Inte
       isa<IntegerType>(type) && type.getIntOrFloatBitWidth() > 24; // the register may hold only the nearest f32
   allowed = isLong ? Interval{-kExact, kExact} : allowed;
   if (isa<IntegerType>(type) && !nodes[result].interval.within(allowed.low, allowed.high)) {
-    return refuse(block.getTerminator(), "of numbers that may not fit its type");
+    return reject(block.getTerminator(), "of numbers that may not fit its type");
   }
   result = isa<IntegerType>(type) && !type.isInteger(1) ? withoutBounds(result, intervalOf(type)) : result;
   if (nodes[result].op == (type.isBF16() ? Op::roundBf16 : Op::roundF16) && type.isFloat(16)) {
@@ -97,7 +97,7 @@ llvm::Expected<Instructions> ScalarTranslator::run(Region &region, ArrayRef<Inte
   }
   Instructions made = assignRegisters(result);
   if (made.empty() || made.size() > bmodel::npu::kMostInstructions) {
-    return refuse(block.getParentOp(),
+    return reject(block.getParentOp(),
                   "needs more instructions or registers than a program of the vector unit may have");
   }
   return made;

@@ -79,8 +79,8 @@ Partition::Partition(func::FuncOp function, Targets targets) : function(function
 
 void Partition::surveyAll() {
   ops = opsOf(function);
-  refused.assign(chips.size(), Refusals());
-  refusesAll.assign(chips.size(), "");
+  rejected.assign(chips.size(), Rejections());
+  rejectsAll.assign(chips.size(), "");
   for (uint32_t target = 0; target < chips.size(); ++target) {
     survey(target);
   }
@@ -95,9 +95,9 @@ void Partition::survey(uint32_t target) {
   for (codegen::UnsupportedOp &unsupportedOp : chips[target]->survey(copy.function)) {
     Operation *op = unsupportedOp.op ? originOf(copy, unsupportedOp.op) : nullptr;
     if (op) {
-      refuse(target, op, std::move(unsupportedOp.reason));
+      reject(target, op, std::move(unsupportedOp.reason));
     } else if (!unsupportedOp.op) {
-      refusesAll[target] = std::move(unsupportedOp.reason);
+      rejectsAll[target] = std::move(unsupportedOp.reason);
     }
   }
 }
@@ -128,7 +128,7 @@ bool Partition::splitEpilogues() {
       continue;
     }
     for (uint32_t target = 0; target + 1 < chips.size(); ++target) {
-      if (refused[target].contains(op) && runsWithoutEpilogue(target, op)) {
+      if (rejected[target].contains(op) && runsWithoutEpilogue(target, op)) {
         device::MapOp map = device::splitEpilogue(producer);
         if (std::optional<unsigned> most = chips[target]->mostMapOperands()) {
           device::splitMap(map, *most);
@@ -141,8 +141,8 @@ bool Partition::splitEpilogues() {
   return changed;
 }
 
-bool Partition::refuse(uint32_t target, Operation *op, std::string reason) {
-  return llvm::is_contained(ops, op) && refused[target].try_emplace(op, std::move(reason)).second;
+bool Partition::reject(uint32_t target, Operation *op, std::string reason) {
+  return llvm::is_contained(ops, op) && rejected[target].try_emplace(op, std::move(reason)).second;
 }
 
 /// Builds the cost problem: the ops, their results, and the readers of each result.
@@ -157,7 +157,7 @@ Problem Partition::makeProblem() const {
   }
   for (Operation *op : ops) {
     Problem::Op &costs = problem.ops.emplace_back();
-    for (auto [target, unsupportedOps] : llvm::zip_equal(chips, refused)) {
+    for (auto [target, unsupportedOps] : llvm::zip_equal(chips, rejected)) {
       costs.seconds.push_back(unsupportedOps.contains(op) ? kCannot : target->secondsOf(op));
     }
     for (Value result : op->getResults()) {
@@ -181,7 +181,7 @@ Problem Partition::makeProblem() const {
 std::string Partition::reasonOf(Operation *op, uint32_t target, double seconds) const {
   std::string text;
   for (uint32_t before = 0; before < target; ++before) {
-    if (auto reason = refused[before].find(op); reason != refused[before].end()) {
+    if (auto reason = rejected[before].find(op); reason != rejected[before].end()) {
       text += text.empty() ? reason->second : "; on " + chips[before]->name() + " " + reason->second;
     }
   }
@@ -196,14 +196,14 @@ std::string Partition::reasonOf(Operation *op, uint32_t target, double seconds) 
 
 /// Checks that the last target can run every op that the other targets cannot.
 llvm::Error Partition::checkLastTarget() const {
-  for (auto [target, reason] : llvm::zip_equal(chips, refusesAll)) {
+  for (auto [target, reason] : llvm::zip_equal(chips, rejectsAll)) {
     if (!reason.empty()) {
       return top::unsupported(reason);
     }
   }
   std::string text;
   for (Operation *op : ops) {
-    if (auto reason = refused.back().find(op); reason != refused.back().end()) {
+    if (auto reason = rejected.back().find(op); reason != rejected.back().end()) {
       text += (text.empty() ? "'" : "; '") + top::getDisplayName(op->getLoc()) + "' " + reason->second;
     }
   }
@@ -218,7 +218,7 @@ llvm::Error Partition::decide() {
   Problem problem = makeProblem();
   // If the first target can run everything, it does: the user asked for it.
   Decision decision =
-      refused.front().empty() ? arrange(problem, std::vector<uint32_t>(ops.size(), 0)) : partition::decide(problem);
+      rejected.front().empty() ? arrange(problem, std::vector<uint32_t>(ops.size(), 0)) : partition::decide(problem);
   made.assign(decision.phases.size(), {});
   moved.clear();
   for (auto [number, op] : llvm::enumerate(ops)) {
@@ -227,7 +227,7 @@ llvm::Error Partition::decide() {
     subnet.target = decision.target[number], subnet.seconds += seconds;
     subnet.ops.push_back(op);
     if (subnet.target != 0 && !isa<device::ReshapeOp>(op)) { // views are free on every target
-      moved.push_back({op, reasonOf(op, subnet.target, seconds), refused.front().contains(op)});
+      moved.push_back({op, reasonOf(op, subnet.target, seconds), rejected.front().contains(op)});
     }
   }
   for (auto [number, subnet] : llvm::enumerate(made)) {

@@ -41,7 +41,7 @@ public:
 
   /// Records one more op that a target cannot run. Returns false if that is already known or the op is not in the
   /// function.
-  bool refuse(uint32_t target, mlir::Operation *op, std::string reason);
+  bool reject(uint32_t target, mlir::Operation *op, std::string reason);
 
   /// Splits the function by what is known so far; gives one subnet of the first target if that supports all ops. Fails
   /// if the last target cannot run some op, or a target rejects the function as a whole.
@@ -56,7 +56,7 @@ public:
   double handOverSeconds(size_t subnet) const;
 
 private:
-  using Refusals = llvm::DenseMap<mlir::Operation *, std::string>;
+  using Rejections = llvm::DenseMap<mlir::Operation *, std::string>;
 
   void surveyAll();
   void survey(uint32_t target);
@@ -69,8 +69,8 @@ private:
   mlir::func::FuncOp function;
   Targets chips;
   std::vector<mlir::Operation *> ops;  ///< all ops but constants, views of constants, and the terminator
-  std::vector<Refusals> refused;       ///< by target
-  std::vector<std::string> refusesAll; ///< by target: why it rejects the whole function, or ""
+  std::vector<Rejections> rejected;    ///< by target
+  std::vector<std::string> rejectsAll; ///< by target: why it rejects the whole function, or ""
   std::vector<Subnet> made;
   std::vector<MovedOp> moved;
 };

@@ -120,7 +120,7 @@ llvm::Expected<bool> Deployment::compileTarget(uint32_t target, partition::Parti
     for (const partition::Outlined *source : unsupportedOp.op ? ArrayRef(sources) : ArrayRef(sources).take_front(0)) {
       if (source->function->isProperAncestor(unsupportedOp.op)) {
         Operation *op = partition::originOf(*source, unsupportedOp.op);
-        isNew |= op && partition.refuse(target, op, unsupportedOp.reason);
+        isNew |= op && partition.reject(target, op, unsupportedOp.reason);
       }
     }
     if (!unsupportedOp.op) {

@@ -75,7 +75,7 @@ TEST(RoundedPower, IsAsNearAsItSays) {
 }
 
 /// Tests that there is no table if a quantisation step is as small as the error of the table.
-TEST(RoundedGate, RefusesFineSteps) {
+TEST(RoundedGate, RejectsFineSteps) {
   EXPECT_TRUE(GateTable::make(GateKind::Gelu, 100));
   EXPECT_FALSE(GateTable::make(GateKind::Gelu, 1e6f));
   EXPECT_FALSE(GateTable::make(GateKind::Silu, 1e5f));

@@ -215,13 +215,13 @@ llvm::Expected<llvm::json::Array> exchangeProducts(ModuleOp module, const Option
 
 /// Adds the compiler's errors about the model's ops to |error| and chooses the exit code.
 llvm::Error explain(llvm::Error error, const DiagnosticCollector &diagnostics) {
-  bool refused = error.isA<top::UnsupportedError>();
+  bool rejected = error.isA<top::UnsupportedError>();
   std::string text = llvm::toString(std::move(error));
   if (!diagnostics.errors().empty()) {
     text += ": " + diagnostics.errors();
   }
   bool internal = StringRef(text).contains("internal error");
-  return fail(internal ? kInternal : refused ? kUnsupported : kError, text);
+  return fail(internal ? kInternal : rejected ? kUnsupported : kError, text);
 }
 
 /// Deploys one model in one context: reads it, changes it as the flags ask, compiles it and reports on it.

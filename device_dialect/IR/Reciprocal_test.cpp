@@ -32,31 +32,31 @@ ReciprocalPair pairOf(float divisor) {
 
 TEST(Quotient, AgreesWithTrialOfAllNumbers) {
   std::mt19937 random(7);
-  int exact = 0, refused = 0;
-  for (int i = 0; i < 4000 && (exact < 8 || refused < 4); ++i) {
+  int exact = 0, rejected = 0;
+  for (int i = 0; i < 4000 && (exact < 8 || rejected < 4); ++i) {
     float divisor = std::ldexp(1.0f + float(random() % (1 << 23)) * 0x1p-23f, int(random() % 40) - 30);
     std::optional<ReciprocalPair> pair = exactReciprocal(divisor);
     if (pair && exact < 8) {
       EXPECT_EQ(wrongQuotients(divisor, *pair), 0) << divisor;
       ++exact;
-    } else if (!pair && refused < 4) {
+    } else if (!pair && rejected < 4) {
       // Rejected divisors really have a wrong quotient: no divisor is rejected without need.
       EXPECT_GT(wrongQuotients(divisor, pairOf(divisor)), 0) << divisor;
-      ++refused;
+      ++rejected;
     }
   }
   EXPECT_EQ(exact, 8);
-  EXPECT_EQ(refused, 4);
+  EXPECT_EQ(rejected, 4);
 }
 
 TEST(Quotient, HoldsForNearlyAllDivisorsAndRandomNumbers) {
   std::mt19937 random(8);
-  int refused = 0;
+  int rejected = 0;
   for (int i = 0; i < 2000; ++i) {
     float sign = random() % 2 ? 1.0f : -1.0f;
     float divisor = sign * std::ldexp(1.0f + float(random() % (1 << 23)) * 0x1p-23f, int(random() % 40) - 30);
     std::optional<ReciprocalPair> pair = exactReciprocal(divisor);
-    refused += !pair;
+    rejected += !pair;
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     for (float x : {kInfinity, -kInfinity, 0.0f}) {
       ASSERT_TRUE(!pair || std::fma(x, pair->high, x * pair->low) == x / divisor) << x << " / " << divisor;
@@ -66,7 +66,7 @@ TEST(Quotient, HoldsForNearlyAllDivisorsAndRandomNumbers) {
       ASSERT_EQ(std::fma(x, pair->high, x * pair->low), x / divisor) << x << " / " << divisor;
     }
   }
-  EXPECT_LT(refused, 200);
+  EXPECT_LT(rejected, 200);
 }
 
 TEST(Quotient, OfPowersOfTwoIsAProduct) {

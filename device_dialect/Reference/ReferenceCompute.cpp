@@ -32,7 +32,7 @@ static LogicalResult withEpilogue(Op op, Inputs inputs, Outputs outputs, Accumul
   return runScalarRegion(op.getEpilogue(), arguments, outputs[0]);
 }
 
-static LogicalResult refusePacked(Operation *op) {
+static LogicalResult rejectPacked(Operation *op) {
   return op->emitOpError("has packed weights: the reference evaluates a function before its weights are packed");
 }
 
@@ -70,7 +70,7 @@ static HostTensor applyScales(const HostTensor &weights, const HostTensor &scale
 
 LogicalResult ConvOp::evaluate(Inputs inputs, Outputs outputs) {
   if (getPacking()) {
-    return refusePacked(*this);
+    return rejectPacked(*this);
   }
   Builder builder(getContext());
   SmallVector<const HostTensor *> operands(inputs);
@@ -96,7 +96,7 @@ LogicalResult ConvOp::evaluate(Inputs inputs, Outputs outputs) {
 
 LogicalResult MatMulOp::evaluate(Inputs inputs, Outputs outputs) {
   if (getPacking()) {
-    return refusePacked(*this);
+    return rejectPacked(*this);
   }
   Builder builder(getContext());
   SmallVector<const HostTensor *> operands(inputs);
@@ -288,7 +288,7 @@ static HostTensor behindZeros(const HostTensor &bias) {
 
 LogicalResult RecurrentOp::evaluate(Inputs inputs, Outputs outputs) {
   if (getPacking()) {
-    return refusePacked(*this);
+    return rejectPacked(*this);
   }
   std::optional<top::RnnKind> kind = top::symbolizeRnnKind(getKind());
   std::optional<top::RnnDirection> direction = top::symbolizeRnnDirection(getDirection());

@@ -21,11 +21,11 @@ namespace {
 bool isStatic(Type type) { return cast<RankedTensorType>(type).hasStaticShape(); }
 
 /// Returns true for functions that the lowering rejects by design: run-time dims, regions.
-bool isRefused(func::FuncOp function) {
+bool isRejected(func::FuncOp function) {
   WalkResult result = function.walk([](Operation *op) {
     bool dynamic = !llvm::all_of(op->getOperandTypes(), isStatic) || !llvm::all_of(op->getResultTypes(), isStatic);
-    bool refused = isa<top::IfOp, top::LoopOp, top::NonZeroOp, top::RangeOp, top::ConstantOfShapeOp>(op);
-    return !isa<func::FuncOp>(op) && (dynamic || refused) ? WalkResult::interrupt() : WalkResult::advance();
+    bool rejected = isa<top::IfOp, top::LoopOp, top::NonZeroOp, top::RangeOp, top::ConstantOfShapeOp>(op);
+    return !isa<func::FuncOp>(op) && (dynamic || rejected) ? WalkResult::interrupt() : WalkResult::advance();
   });
   return result.wasInterrupted();
 }
@@ -58,7 +58,7 @@ void TopCases::checkAll(const char *cases, bool folded, llvm::function_ref<void(
     ASSERT_TRUE(module);
     std::map<std::string, top::TensorMap> inputs;
     for (func::FuncOp function : llvm::make_early_inc_range(module->getOps<func::FuncOp>())) {
-      if (isRefused(function)) {
+      if (isRejected(function)) {
         function.erase();
       } else if (!folded) {
         inputs[function.getName().str()] = freeConstants(function);

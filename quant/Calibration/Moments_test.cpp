@@ -59,7 +59,7 @@ TEST(Patches, RowsAreWhatTheWindowCovers) {
   }
 }
 
-TEST(Patches, RefusesWhatDoesNotFit) {
+TEST(Patches, RejectsWhatDoesNotFit) {
   EXPECT_THROW(Patches({1, 3, 4, 4}, {2, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}}), std::invalid_argument);
   EXPECT_THROW(Patches({1, 3, 4, 4}, {1, {5, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}}), std::invalid_argument);
   EXPECT_THROW(Patches({1, 3, 4}, {1, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}}), std::invalid_argument);
@@ -255,7 +255,7 @@ TEST(CrossMoments, AreSumsOfProductsAtTheSamePositions) {
   }
 }
 
-TEST(FeedBack, RefusesWhatIsNoNumber) {
+TEST(FeedBack, RejectsWhatIsNoNumber) {
   const std::vector<float> good = {1, 0, 0, 1}, bad = {1, 0, 0, std::numeric_limits<float>::quiet_NaN()};
   EXPECT_THROW(FeedBack(bad.data(), 2, 0.1f), std::invalid_argument);
   EXPECT_THROW(FeedBack(good.data(), 2, 0.0f), std::invalid_argument);

@@ -124,8 +124,8 @@ llvm::Expected<DynamicContractions> quantizeDynamically(func::FuncOp function, c
                                                         Precision precision, StringRef path) {
   DynamicContractions result;
   DynamicQuantizer quantizer(function);
-  llvm::MapVector<const Choice *, std::string> refused; // reasons of rejection; empty if at least one op of the line
-                                                        // was rewritten
+  llvm::MapVector<const Choice *, std::string> rejected; // reasons of rejection; empty if at least one op of the line
+                                                         // was rewritten
   for (Operation &op : llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
     const Choice *choice = decisions.asked.lookup(&op);
     bool wanted = (choice ? choice->precision : precision) == Precision::DYNAMIC_INT8;
@@ -133,8 +133,8 @@ llvm::Expected<DynamicContractions> quantizeDynamically(func::FuncOp function, c
       continue;
     }
     std::string reason = reasonAgainstDynamic(&op);
-    if (choice && (reason.empty() || !refused.contains(choice))) {
-      refused[choice] = reason;
+    if (choice && (reason.empty() || !rejected.contains(choice))) {
+      rejected[choice] = reason;
     }
     if (reason.empty()) {
       result.ops.insert(quantizer.rewrite(cast<top::MatMulOp>(op)));
@@ -143,7 +143,7 @@ llvm::Expected<DynamicContractions> quantizeDynamically(func::FuncOp function, c
       result.kept.insert({&op, reason});
     }
   }
-  for (const auto &[choice, reason] : refused) {
+  for (const auto &[choice, reason] : rejected) {
     if (!reason.empty()) {
       return llvm::createStringError("'" + path + "': '" + choice->name + "' cannot be " + toString(choice->precision) +
                                      ": " + reason);

@@ -109,7 +109,7 @@ TEST_F(Emission, ChipsThatRequantiseInIntegers) {
   }
 }
 
-TEST_F(Emission, RequantisationOfAnotherChipIsRefused) {
+TEST_F(Emission, RequantisationOfAnotherChipIsRejected) {
   std::string text = Convolution(20).fixedText("i8", requantiseFixed(0, -128, 127, "i8"));
   for (const bmodel::npu::Chip &chip :
        {bmodel::npu::chipNamed("npu-base"), bmodel::npu::changedEdge({"requantise=tflite"})}) {

@@ -39,10 +39,10 @@ constexpr StringLiteral kNumber = "number_of_op";
 
 /// The result of a trial.
 struct Outcome {
-  std::string fault;                ///< empty if the trial succeeded
-  bool isTooLarge = false;          ///< its tiles do not fit the chip
-  size_t refused = 0, computed = 0; ///< ops that the chip does not and does support
-  size_t stays = 0;                 ///< values resident in local memory
+  std::string fault;                 ///< empty if the trial succeeded
+  bool isTooLarge = false;           ///< its tiles do not fit the chip
+  size_t rejected = 0, computed = 0; ///< ops that the chip does not and does support
+  size_t stays = 0;                  ///< values resident in local memory
 };
 
 /// Chips of 4 to 64 lanes, some with so little local memory that values are resident only slice by slice. The chip with
@@ -215,7 +215,7 @@ private:
           return false;
         }
         leaveOut(ops[size_t(number.getInt())]);
-        ++outcome.refused, --outcome.computed;
+        ++outcome.rejected, --outcome.computed;
       }
     }
   }
@@ -277,17 +277,17 @@ void runNetworks(Kind kind, unsigned end) {
   if (wanted && std::sscanf(wanted, "%u:%u", &first, &end) != 2) {
     FAIL() << "TESSERA_NPU_NETWORKS is '" << wanted << "' instead of FIRST:END";
   }
-  size_t computed = 0, refused = 0, large = 0;
+  size_t computed = 0, rejected = 0, large = 0;
   for (unsigned seed = first; seed < end; ++seed) {
     Outcome outcome = Trial(seed, RandomNetwork::kMostSteps, kind).run();
     if (!outcome.fault.empty()) {
       ADD_FAILURE() << shortestFault(seed, kind);
     }
-    computed += outcome.computed, refused += outcome.refused, large += outcome.isTooLarge;
+    computed += outcome.computed, rejected += outcome.rejected, large += outcome.isTooLarge;
   }
-  std::printf("%u networks: %zu ops computed, %zu left out, %zu networks too large\n", end - first, computed, refused,
+  std::printf("%u networks: %zu ops computed, %zu left out, %zu networks too large\n", end - first, computed, rejected,
               large);
-  EXPECT_GT(computed, 5 * refused);
+  EXPECT_GT(computed, 5 * rejected);
   EXPECT_LT(10 * large, end - first);
 }
 

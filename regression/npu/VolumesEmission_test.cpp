@@ -154,14 +154,14 @@ TEST_F(Emission, LargestOfVolumesOfOneColumnStay) {
       "");
 }
 
-TEST_F(Emission, MeansOfVolumesAreRefused) {
+TEST_F(Emission, MeansOfVolumesAreRejected) {
   Window3 window(2, 1);
   window.kernel = {2, 2, 2}, window.begin = window.end = {0, 0, 0};
   std::string message = check(pool("avg", "f32", window, {1, 3, 6, 6, 6}));
   EXPECT_NE(message.find("is a mean over three dims"), std::string::npos) << message;
 }
 
-TEST_F(Emission, PlanesLargerThanARowOfACommandAreRefused) {
+TEST_F(Emission, PlanesLargerThanARowOfACommandAreRejected) {
   Window3 window(1, 1);
   window.kernel = window.stride = {1, 1, 1}, window.begin = window.end = {0, 0, 0};
   EXPECT_EQ(check(pool("max", "i8", window, {1, 3, 2, 255, 257})), "");

@@ -82,15 +82,15 @@ TEST_F(Emission, WideIntegersAreRoundedOnce) {
 }
 
 /// Computations on numbers that may exceed a register are rejected.
-TEST_F(Emission, WideIntegersThatMayBeLargeAreRefused) {
+TEST_F(Emission, WideIntegersThatMayBeLargeAreRejected) {
   const Dims dims{4, 40};
-  const std::pair<const char *, const char *> kRefused[] = {
+  const std::pair<const char *, const char *> kRejected[] = {
       {"    %r = arith.addi %a, %b : i64\n", "of whole numbers beyond 2^24"},
       {"    %r = arith.maxsi %a, %b : i64\n", "of whole numbers beyond 2^24"},
       {"    %c = arith.constant 0 : i64\n    %t = arith.cmpi slt, %a, %c : i64\n    %r = arith.select %t, %a, %b : "
        "i64\n",
        "of numbers that may not fit its type"}};
-  for (const auto &[body, why] : kRefused) {
+  for (const auto &[body, why] : kRejected) {
     std::string message = check(mapText(dims, "i64", dims, "i64", dims, "i64", body));
     EXPECT_NE(message.find(why), std::string::npos) << message;
   }

@@ -62,22 +62,22 @@ TEST_F(EvaluatorTest, ReportsNamedTensors) {
   EXPECT_EQ(names, (std::vector<std::string>{"a", "y"}));
 }
 
-TEST_F(EvaluatorTest, RefusesMissingInput) {
+TEST_F(EvaluatorTest, RejectsMissingInput) {
   EXPECT_TRUE(failed(Evaluator().run(parse(kAddOne), {})));
   EXPECT_EQ(message, "input 'x' is missing: expected 'tensor<?x2xf32>'");
 }
 
-TEST_F(EvaluatorTest, RefusesUnknownInput) {
+TEST_F(EvaluatorTest, RejectsUnknownInput) {
   EXPECT_TRUE(failed(Evaluator().run(parse(kAddOne), {{"x", tensor({1, 2}, {1, 2})}, {"z", tensor({1}, {1})}})));
   EXPECT_EQ(message, "unknown input 'z'; the inputs are: x");
 }
 
-TEST_F(EvaluatorTest, RefusesWrongShape) {
+TEST_F(EvaluatorTest, RejectsWrongShape) {
   EXPECT_TRUE(failed(Evaluator().run(parse(kAddOne), {{"x", tensor({1, 2, 3}, {1, 3})}})));
   EXPECT_EQ(message, "input 'x' has type 'tensor<1x3xf32>', expected 'tensor<?x2xf32>'");
 }
 
-TEST_F(EvaluatorTest, RefusesWrongElementType) {
+TEST_F(EvaluatorTest, RejectsWrongElementType) {
   HostTensor x(mlir::IntegerType::get(&context, 64), {1, 2});
   EXPECT_TRUE(failed(Evaluator().run(parse(kAddOne), {{"x", x}})));
   EXPECT_EQ(message, "input 'x' has type 'tensor<1x2xi64>', expected 'tensor<?x2xf32>'");
@@ -131,7 +131,7 @@ func.func @main() -> (tensor<2xi32> {top.name = "q"}, tensor<2xi32> {top.name = 
   EXPECT_EQ(results->at("r").data<int32_t>(), llvm::ArrayRef<int32_t>({1, 0}));
 }
 
-TEST_F(EvaluatorTest, RefusesResultsThatAreNotAsDeclared) {
+TEST_F(EvaluatorTest, RejectsResultsThatAreNotAsDeclared) {
   auto function = parse(R"(
 func.func @main(%x: tensor<?xf32> {top.name = "x"}) -> tensor<3xf32> {
   %y = top.neg %x : (tensor<?xf32>) -> tensor<3xf32>

@@ -65,7 +65,7 @@ TEST(Chip, DescribesItself) {
   }
 }
 
-TEST(Chip, RefusesWhatIsNotWhole) {
+TEST(Chip, RejectsWhatIsNotWhole) {
   std::string text = chipText("npu-base");
   EXPECT_EQ(errorOf("[]"), "c.json: is not a JSON object");
   EXPECT_EQ(errorOf("{\n \"a\": 1,\n \"b\": 2,,\n}"), "c.json:3: is not valid JSON: near '2,,'");
@@ -81,7 +81,7 @@ TEST(Chip, RefusesWhatIsNotWhole) {
             "c.json: matrix_unit.x is not a field of a chip");
 }
 
-TEST(Chip, RefusesValuesByFieldAndRange) {
+TEST(Chip, RejectsValuesByFieldAndRange) {
   std::string text = chipText("npu-base");
   EXPECT_EQ(errorOf(replaced(text, "\"lanes\": 32", "\"lanes\": 0")), "c.json: lanes is 0, allowed are 1 to 1024");
   EXPECT_EQ(errorOf(replaced(text, "\"lanes\": 32", "\"lanes\": 3.5")),

@@ -10,21 +10,21 @@ namespace bmodel::npu {
 namespace {
 
 /// Parses the chip of a subnet. Rejects commands of another ISA version and chips with another fingerprint.
-MaybeRefusal findChip(const CodeUse &use, Chip &chip) {
+MaybeRejection findChip(const CodeUse &use, Chip &chip) {
   if (use.subnet.kernel_abi() != kIsaVersion) {
-    return Refusal{Fault::Unsupported, use.file + " has commands of version " +
-                                           std::to_string(use.subnet.kernel_abi()) + "; this program knows version " +
-                                           std::to_string(kIsaVersion) + ": compile the model again"};
+    return Rejection{Fault::Unsupported, use.file + " has commands of version " +
+                                             std::to_string(use.subnet.kernel_abi()) + "; this program knows version " +
+                                             std::to_string(kIsaVersion) + ": compile the model again"};
   }
   const ChipDef &def = *use.view.model->chips()->Get(use.subnet.chip());
   std::string error;
   if (!parseChip(def.description() ? def.description()->string_view() : "", use.file, chip, error)) {
-    return Refusal{Fault::Corrupt, error};
+    return Rejection{Fault::Corrupt, error};
   }
   if (!def.fingerprint() || fingerprint(chip) != def.fingerprint()->str()) {
-    return Refusal{Fault::Corrupt, use.file + ": the chip '" + def.name()->str() + "' has the fingerprint " +
-                                       fingerprint(chip) + ", its program is for " +
-                                       (def.fingerprint() ? def.fingerprint()->str() : "none")};
+    return Rejection{Fault::Corrupt, use.file + ": the chip '" + def.name()->str() + "' has the fingerprint " +
+                                         fingerprint(chip) + ", its program is for " +
+                                         (def.fingerprint() ? def.fingerprint()->str() : "none")};
   }
   return std::nullopt;
 }
@@ -76,16 +76,16 @@ void relocateCommand(Descriptor &command, const ConstantPieces &pieces) {
 
 class StreamRelocation final : public CodeRelocation {
 public:
-  MaybeRefusal collect(const CodeUse &use, uint64_t constantBytes, ConstantPieces &pieces) const override {
+  MaybeRejection collect(const CodeUse &use, uint64_t constantBytes, ConstantPieces &pieces) const override {
     Chip chip;
-    RETURN_IF_REFUSED(findChip(use, chip));
+    RETURN_IF_REJECTED(findChip(use, chip));
     Status status;
     const auto *commands = reinterpret_cast<const Descriptor *>(codeOf(use));
     const size_t count = use.call.bytes / kDescriptorBytes;
     if (use.call.offset % kDescriptorBytes || use.call.bytes % kDescriptorBytes ||
         !checkOperands(commands, count, chip, sizesOf(use, constantBytes), status)) {
-      return Refusal{Fault::Corrupt,
-                     use.file + ": " + (status.ok() ? "a stream is not a list of commands" : status.message)};
+      return Rejection{Fault::Corrupt,
+                       use.file + ": " + (status.ok() ? "a stream is not a list of commands" : status.message)};
     }
     Operand operands[kMostOperands];
     for (size_t i = 0; i < count; ++i) {

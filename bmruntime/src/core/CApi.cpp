@@ -176,7 +176,7 @@ bmrt_code_t bmrt_model_stage_info(const bmrt_model_t *model, uint32_t net, uint3
     info.workspace_lower_bound += def.workspaces()->Get(i)->lower_bound();
   }
   info.state_bytes = def.state_bytes();
-  info.runnable = program->refusal.code == BMRT_OK;
+  info.runnable = program->rejection.code == BMRT_OK;
   *out_info = info;
   return succeed(out_status);
 }

@@ -232,22 +232,22 @@ bmrt_code_t bmrt_context_t::setInputShapes(const int64_t *const *shapes, const u
 
 /// Enters the first stage that can run here and whose inputs accept the given shapes.
 bmrt_code_t bmrt_context_t::enterFitting(const InputShapes &shapes, bmrt_status_t *status) {
-  const StageProgram *refused = nullptr;
+  const StageProgram *rejected = nullptr;
   for (const StageProgram &program : model->getStages()) {
     if (!mayEnter(program) || count(program.def->inputs()) != current->inputs.size() ||
         checkInputShapes(*program.def, shapes, nullptr) != BMRT_OK) {
       continue;
     }
-    if (program.refusal.code != BMRT_OK) {
-      refused = refused ? refused : &program;
+    if (program.rejection.code != BMRT_OK) {
+      rejected = rejected ? rejected : &program;
       continue;
     }
     BMRT_RETURN_IF_ERROR(enter(program, status));
     return current->setInputShapes(shapes, status);
   }
-  if (refused) {
-    return fail(status, refused->refusal.code, refused->refusal.file, refused->refusal.line,
-                "the stage of these shapes cannot run here: %.400s", refused->refusal.message);
+  if (rejected) {
+    return fail(status, rejected->rejection.code, rejected->rejection.file, rejected->rejection.line,
+                "the stage of these shapes cannot run here: %.400s", rejected->rejection.message);
   }
   return failFitting(shapes, status);
 }
@@ -264,7 +264,7 @@ bmrt_code_t bmrt_context_t::failFitting(const InputShapes &shapes, bmrt_status_t
     }
   }
   for (const StageProgram &program : model->getStages()) {
-    if (!mayEnter(program) || program.refusal.code != BMRT_OK) {
+    if (!mayEnter(program) || program.rejection.code != BMRT_OK) {
       continue;
     }
     others += &program != current->program;

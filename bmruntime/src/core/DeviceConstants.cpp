@@ -34,7 +34,7 @@ void forConstants(const StageDef &stage, Use use) {
 bmrt_code_t DeviceConstants::describe(const ModelView &, const Array<StageProgram> &stages, bmrt_status_t *status) {
   size_t total = 0, used = 0;
   for (const StageProgram &stage : stages) {
-    forConstants(*stage.def, [&](const TensorDef &) { total += stage.refusal.code == BMRT_OK; });
+    forConstants(*stage.def, [&](const TensorDef &) { total += stage.rejection.code == BMRT_OK; });
   }
   Array<Block> all;
   if (!all.allocate(total)) {
@@ -42,7 +42,7 @@ bmrt_code_t DeviceConstants::describe(const ModelView &, const Array<StageProgra
   }
   for (const StageProgram &stage : stages) {
     forConstants(*stage.def, [&](const TensorDef &tensor) {
-      if (stage.refusal.code == BMRT_OK) {
+      if (stage.rejection.code == BMRT_OK) {
         Block &block = all[used++];
         block.chip = uint32_t(tensor.chip()), block.segment = tensor.place_index();
         block.begin = tensor.offset(), block.end = tensor.offset() + tensor.bytes();

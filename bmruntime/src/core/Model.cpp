@@ -71,27 +71,27 @@ bmrt_code_t bmrt_model_t::loadStages(const char *name, bmrt_status_t *status) {
     return BMRT_FAIL(status, NO_MEMORY, "failed to load '%.200s': no memory", name);
   }
   StageProgram *next = stages.begin();
-  const StageProgram *refused = nullptr;
+  const StageProgram *rejected = nullptr;
   bool runnable = false;
   for (const bmodel::NetDef *net : *view.model->nets()) {
     for (uint32_t i = 0; i < count(net->stages()); ++i, ++next) {
       next->net = net;
       next->def = net->stages()->Get(i);
       next->stageIndex = i;
-      const bmrt_code_t code = loadStage(*next, &next->refusal);
+      const bmrt_code_t code = loadStage(*next, &next->rejection);
       // Mark a stage for another machine as not runnable; any other error makes the whole file unusable.
       if (code != BMRT_OK && code != BMRT_UNSUPPORTED) {
-        return fail(status, code, next->refusal.file, next->refusal.line,
+        return fail(status, code, next->rejection.file, next->rejection.line,
                     "failed to load '%.120s': net '%.40s' stage %" PRIu32 ": %.280s", name, net->name()->c_str(), i,
-                    next->refusal.message);
+                    next->rejection.message);
       }
       runnable |= code == BMRT_OK;
-      refused = code == BMRT_OK ? refused : next;
+      rejected = code == BMRT_OK ? rejected : next;
     }
   }
   if (!runnable) {
-    return fail(status, BMRT_UNSUPPORTED, refused->refusal.file, refused->refusal.line,
-                "failed to load '%.120s': %.340s", name, refused->refusal.message);
+    return fail(status, BMRT_UNSUPPORTED, rejected->rejection.file, rejected->rejection.line,
+                "failed to load '%.120s': %.340s", name, rejected->rejection.message);
   }
   return constants.describe(view, stages, status);
 }
@@ -325,7 +325,7 @@ bool bmrt_model_t::isFor(const StageProgram &stage, const char *chip) const {
 
 bmrt_code_t bmrt_model_t::findStage(const char *net, uint32_t index, const char *chip, const StageProgram **out,
                                     bmrt_status_t *status) const {
-  const StageProgram *refused = nullptr, *ofOtherChip = nullptr;
+  const StageProgram *rejected = nullptr, *ofOtherChip = nullptr;
   bool netFound = false;
   for (const StageProgram &stage : stages) {
     if (net ? strcmp(net, stage.net->name()->c_str()) != 0 : stage.net != stages[0].net) {
@@ -339,17 +339,17 @@ bmrt_code_t bmrt_model_t::findStage(const char *net, uint32_t index, const char 
       ofOtherChip = ofOtherChip ? ofOtherChip : &stage;
       continue;
     }
-    if (stage.refusal.code == BMRT_OK) {
+    if (stage.rejection.code == BMRT_OK) {
       *out = &stage;
       return BMRT_OK;
     }
-    refused = refused ? refused : &stage;
+    rejected = rejected ? rejected : &stage;
   }
-  if (refused) {
+  if (rejected) {
     if (status) {
-      *status = refused->refusal;
+      *status = rejected->rejection;
     }
-    return refused->refusal.code;
+    return rejected->rejection.code;
   }
   if (!netFound) {
     return BMRT_FAIL(status, NOT_FOUND, "the model has no net '%.100s'; its first is '%.100s'", net,

@@ -48,7 +48,7 @@ struct StageProgram {
   Array<Device *> devices;    ///< by chip; null for chips without queues or memory in this stage
   Array<uint32_t> alignments; ///< in bytes, by tensor, for tensors in the caller's memory (findAlignments)
   TaskSchedule schedule;
-  bmrt_status_t refusal = {}; ///< code is BMRT_OK if the stage can run
+  bmrt_status_t rejection = {}; ///< code is BMRT_OK if the stage can run
 };
 
 } // namespace bmrt::core

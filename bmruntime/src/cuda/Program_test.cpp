@@ -56,13 +56,13 @@ std::string verifyWith(const std::function<void(Stream &)> &change) {
 
 TEST(CudaProgram, TablesAreRead) { EXPECT_EQ(read({}), BMRT_OK); }
 
-TEST(CudaProgram, TablesThatAreCutOffAreRefused) {
+TEST(CudaProgram, TablesThatAreCutOffAreRejected) {
   for (uint64_t bytes = 0; bytes < sizeof(Segment) - 2; ++bytes) {
     EXPECT_EQ(read({}, bytes), BMRT_CORRUPT) << bytes;
   }
 }
 
-TEST(CudaProgram, WrongTablesAreRefused) {
+TEST(CudaProgram, WrongTablesAreRejected) {
   auto with = [](const std::function<void(Segment &)> &change) {
     Segment segment;
     change(segment);

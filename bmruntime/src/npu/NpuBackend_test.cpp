@@ -224,7 +224,7 @@ TEST(NpuBackend, FaultsDuringARunNameTheLayer) {
   bmrt_model_release(opened);
 }
 
-TEST(NpuBackend, RefusesWhatIsNotForIt) {
+TEST(NpuBackend, RejectsWhatIsNotForIt) {
   std::string fault = faultAfter([](LargestOfTwo &m) { m.version = kIsaVersion + 1; });
   EXPECT_TRUE(holds(fault, "has commands of version 2; this runtime runs version 1")) << fault;
   fault = faultAfter([](LargestOfTwo &m) { m.twice = true, m.version = kIsaVersion + 1; });
@@ -238,7 +238,7 @@ TEST(NpuBackend, RefusesWhatIsNotForIt) {
   EXPECT_TRUE(holds(fault, "name is missing")) << fault;
 }
 
-TEST(NpuBackend, RefusesStreamsThatAreNotSafe) {
+TEST(NpuBackend, RejectsStreamsThatAreNotSafe) {
   std::string fault = faultAfter([](LargestOfTwo &m) { m.commands[1].header.wait = 0; });
   EXPECT_TRUE(holds(fault, "command 0 (copy) and command 1 (pool) may run at the same time")) << fault;
   EXPECT_TRUE(holds(fault, "; command 0 is of 'input'; command 1 is of 'MaxPool_7'")) << fault;

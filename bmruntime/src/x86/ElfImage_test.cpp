@@ -78,7 +78,7 @@ TEST(ElfImage, FindsFunctionsAndNothingElse) {
   }
 }
 
-TEST(ElfImage, RefusesOtherFiles) {
+TEST(ElfImage, RejectsOtherFiles) {
   EXPECT_NE(loadError(Bytes()), "");
   EXPECT_NE(loadError(Bytes(5000, 'x')), "");
   Bytes bytes = good();
@@ -92,7 +92,7 @@ TEST(ElfImage, RefusesOtherFiles) {
   EXPECT_NE(loadError(bytes).find("program headers"), std::string::npos);
 }
 
-TEST(ElfImage, RefusesSegmentsOutOfRange) {
+TEST(ElfImage, RejectsSegmentsOutOfRange) {
   Bytes bytes = good();
   program(bytes, PT_LOAD).p_filesz = bytes.size() + 1;
   EXPECT_NE(loadError(bytes).find("out of range"), std::string::npos);
@@ -107,13 +107,13 @@ TEST(ElfImage, RefusesSegmentsOutOfRange) {
   EXPECT_NE(loadError(bytes).find("overlaps"), std::string::npos);
 }
 
-TEST(ElfImage, RefusesWritableCode) {
+TEST(ElfImage, RejectsWritableCode) {
   Bytes bytes = good();
   program(bytes, PT_LOAD, PF_X).p_flags |= PF_W;
   EXPECT_NE(loadError(bytes).find("writable and executable"), std::string::npos);
 }
 
-TEST(ElfImage, RefusesLibrariesAndInitialisers) {
+TEST(ElfImage, RejectsLibrariesAndInitialisers) {
   for (int64_t tag : {DT_NEEDED, DT_INIT, DT_INIT_ARRAY, DT_TEXTREL, DT_REL}) {
     Bytes bytes = good();
     dynamic(bytes, DT_STRSZ).d_tag = tag;
@@ -121,7 +121,7 @@ TEST(ElfImage, RefusesLibrariesAndInitialisers) {
   }
 }
 
-TEST(ElfImage, RefusesOtherImports) {
+TEST(ElfImage, RejectsOtherImports) {
   Bytes bytes = good();
   const Bytes from = {'m', 'e', 'm', 'c', 'p', 'y', 0};
   const auto name = std::search(bytes.begin(), bytes.end(), from.begin(), from.end());
@@ -130,7 +130,7 @@ TEST(ElfImage, RefusesOtherImports) {
   EXPECT_NE(loadError(bytes).find("imports 'system'"), std::string::npos) << loadError(bytes);
 }
 
-TEST(ElfImage, RefusesRelocationsOutsideOfData) {
+TEST(ElfImage, RejectsRelocationsOutsideOfData) {
   for (uint64_t address : {uint64_t(0), uint64_t(-8), uint64_t(1) << 29}) {
     Bytes bytes = good();
     const uint64_t table = dynamic(bytes, DT_RELA).d_un.d_ptr;

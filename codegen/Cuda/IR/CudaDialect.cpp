@@ -351,29 +351,29 @@ RankedTensorType tessera::cuda::packedType(PackingAttr packing, Operation *op, T
 }
 
 LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights) const {
-  auto refuse = [&] { return op->emitOpError() << "has " << *this << ", but "; };
+  auto reject = [&] { return op->emitOpError() << "has " << *this << ", but "; };
   auto conv = dyn_cast<device::ConvOp>(op);
   if (getOrder() == PackedOrder::bytes || getOrder() == PackedOrder::nibbles) {
     if (!gemvOf(op)) {
-      return refuse() << "only matmuls with cuda.gemv read that order";
+      return reject() << "only matmuls with cuda.gemv read that order";
     }
     RankedTensorType expected = packedType(*this, op, weights.getElementType());
-    return weights == expected ? success() : refuse() << "its weights are " << weights << ", expected " << expected;
+    return weights == expected ? success() : reject() << "its weights are " << weights << ", expected " << expected;
   }
   bool blocked = device::isBlocked(op->getOperand(0).getType());
   if (getOrder() != PackedOrder::rows && (!conv || !blocked)) {
-    return refuse() << "only convolutions of channel-blocked tensors read that order";
+    return reject() << "only convolutions of channel-blocked tensors read that order";
   }
   if (conv && getOrder() == PackedOrder::rows && blocked) {
-    return refuse() << "it is a convolution of a channel-blocked tensor, which requires the order taps";
+    return reject() << "it is a convolution of a channel-blocked tensor, which requires the order taps";
   }
   if (conv && getOrder() != PackedOrder::depthwise && !groupsFit(conv)) {
-    return refuse() << "it has " << conv.getGroups()
+    return reject() << "it has " << conv.getGroups()
                     << " groups, which must have several channels in whole 4-byte words";
   }
   RankedTensorType expected = packedType(*this, op, weights.getElementType());
   if (weights != expected) {
-    return refuse() << "its weights are " << weights << ", expected " << expected;
+    return reject() << "its weights are " << weights << ", expected " << expected;
   }
   return success();
 }

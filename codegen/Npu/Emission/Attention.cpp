@@ -228,15 +228,15 @@ llvm::Error AttentionEmission::run() {
   Tiler &tiler = context.tiler;
   auto form = op->getAttrOfType<AttentionAttr>(NpuDialect::kAttentionAttr);
   if (!form) {
-    return refuse("does not have npu.attention: run npu-choose-forms first");
+    return reject("does not have npu.attention: run npu-choose-forms first");
   }
   AttentionMapping way = form.getMapping();
   blocks = form.getBlocks(), byBatch = way == AttentionMapping::batches, isBlocked = way == AttentionMapping::blocks;
   if ((byBatch && !canWorkByBatch()) || (isBlocked && sizes.queries % blocks != 0)) {
-    return refuse("has an npu.attention that its batches or queries do not allow");
+    return reject("has an npu.attention that its batches or queries do not allow");
   }
   if (sizes.ofIntegers && (way != AttentionMapping::matrix || std::max(sizes.keys, sizes.features) > UINT16_MAX)) {
-    return refuse("is attention of integers, which requires the mapping 'matrix' and at most 65535 keys and features");
+    return reject("is attention of integers, which requires the mapping 'matrix' and at most 65535 keys and features");
   }
   AttentionTiles tiles(sizes, way, uint32_t(blocks), tiler, scales());
   setMapped(tiles);
@@ -256,7 +256,7 @@ llvm::Error AttentionEmission::run() {
   tiles.whole = Shape{{uint32_t(byBatch || isBlocked ? 1 : outer), uint32_t(isBlocked ? sizes.batches * blocks : rows),
                        uint32_t(inner), 1}};
   if (!tiles.choose()) {
-    return refuse("needs more than the " + llvm::Twine(tiler.budget) + " bytes of a lane for all scores of a query");
+    return reject("needs more than the " + llvm::Twine(tiler.budget) + " bytes of a lane for all scores of a query");
   }
   tiler.appendTiles(tiler.surveys ? std::vector<Tile>() : tiles.make(), tiles.minimum(), tiles.requirement());
   return llvm::Error::success();
@@ -279,7 +279,7 @@ struct AttentionModel : EmissionInterface::ExternalModel<AttentionModel, device:
   }
   llvm::Error emit(Operation *op, EmissionContext &context) const {
     if (!hasForm(op)) {
-      return refuse("is attention with operands other than f32 or int8, with views or with an epilogue, which is not "
+      return reject("is attention with operands other than f32 or int8, with views or with an epilogue, which is not "
                     "supported yet");
     }
     return AttentionEmission(cast<device::AttentionOp>(op), context).run();

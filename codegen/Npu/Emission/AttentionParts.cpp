@@ -163,7 +163,7 @@ llvm::Expected<std::vector<Tile>> AttentionEmission::tilesOf(const Whole &whole,
   }
   tiles.whole = Shape{{count, uint32_t(sizes.queries), uint32_t(whole.period), 1}};
   if (!tiles.choose()) {
-    return refuse("needs more than the bytes of a lane for all scores of a query");
+    return reject("needs more than the bytes of a lane for all scores of a query");
   }
   std::vector<Tile> made = tiles.make();
   made.front().loads.insert(made.front().loads.begin(), around.loads.begin(), around.loads.end());

@@ -21,7 +21,7 @@ llvm::Error setWindow(Contraction &contraction, device::ConvOp op) {
     int64_t padding = op.getPads()[axis];
     if (llvm::any_of(fields, [](int64_t field) { return field > 255; }) || std::abs(padding) > INT16_MAX ||
         xType.getDimSize(2 + axis) > UINT16_MAX) {
-      return refuse(
+      return reject(
           "has a window beyond the limits of a command: kernel, stride and dilation 255, padding 32767, input 65535");
     }
     if (axis < rows) {
@@ -34,7 +34,7 @@ llvm::Error setWindow(Contraction &contraction, device::ConvOp op) {
   }
   contraction.window.padValue = int16_t(op.getPadValue());
   if (contraction.isDepthwise() && contraction.depth.kernel * contraction.window.kernel[0] > 255) {
-    return refuse("has a depthwise kernel with more than 255 planes times rows, the limit of a command");
+    return reject("has a depthwise kernel with more than 255 planes times rows, the limit of a command");
   }
   return llvm::Error::success();
 }
@@ -59,7 +59,7 @@ llvm::Error setWeights(Contraction &contraction, device::ConvOp op, int64_t volu
   uint32_t channels = uint32_t(npu::typeOf(op.getW()).getDimSize(1)), planes = contraction.depth.kernel;
   auto forms = op->getAttrOfType<ArrayAttr>(NpuDialect::kTapsAttr);
   if (!forms) {
-    return refuse("does not have npu.taps: run npu-choose-forms first");
+    return reject("does not have npu.taps: run npu-choose-forms first");
   }
   llvm::Expected<Im2col> im2col = im2colOf(cast<TapsAttr>(forms[size_t(volume)]), contraction);
   if (!im2col) {

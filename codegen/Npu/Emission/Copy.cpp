@@ -181,7 +181,7 @@ llvm::Error emitFill(device::CopyOp op, EmissionContext &context) {
   fill.y = whole->tensor, fill.shape = whole->shape;
   bool isFloat = hw::isFloat(whole->tensor.type);
   if (isFloat && whole->tensor.type != Type::f32 && value != 0) {
-    return refuse("fills with an f16 or bf16 value other than 0, which is not supported yet");
+    return reject("fills with an f16 or bf16 value other than 0, which is not supported yet");
   }
   fill.value = isFloat ? llvm::bit_cast<uint32_t>(float(value)) : uint32_t(int64_t(value));
   Tile tile;

@@ -38,15 +38,15 @@ View viewOf(ArrayRef<int64_t> dims, int64_t axis, int64_t lanes) {
 llvm::Error checkSums(device::CumSumOp op, int64_t size) {
   Type element = npu::typeOf(op.getX()).getElementType();
   if (!element.isF32() && !element.isSignlessInteger(32) && !element.isSignlessInteger(64)) {
-    return refuse("computes running sums of a type other than f32, i32 and i64, which is not supported yet");
+    return reject("computes running sums of a type other than f32, i32 and i64, which is not supported yet");
   }
   if (size > kMostSteps) {
-    return refuse("computes running sums of " + llvm::Twine(size) + " elements; the maximum is " +
+    return reject("computes running sums of " + llvm::Twine(size) + " elements; the maximum is " +
                   llvm::Twine(kMostSteps));
   }
   Interval sums = intervalOfRunningSums(op);
   if (!element.isF32() && !sums.within(-(1 << 24), 1 << 24)) {
-    return refuse("computes running sums that may exceed 2^24");
+    return reject("computes running sums that may exceed 2^24");
   }
   return llvm::Error::success();
 }

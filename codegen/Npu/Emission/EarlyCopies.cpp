@@ -53,7 +53,7 @@ llvm::Error EarlyCopies::planStores(device::CopyOp copy, unsigned index, Emissio
   auto piece = cast<device::PieceAttr>(copy.getPieces()[index]);
   auto stores = directStoreCosts(function, copy, piece, context.chip);
   if (!stores) {
-    return refuse("has a direct piece in npu.pieces that the ops which compute its source cannot store");
+    return reject("has a direct piece in npu.pieces that the ops which compute its source cannot store");
   }
   for (const DirectStoreCost &store : *stores) {
     context.plan.addDirectStore(store.value, store.directStore);

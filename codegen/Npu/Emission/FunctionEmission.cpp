@@ -51,7 +51,7 @@ std::string FunctionEmission::nameOf(Operation *op) const {
 static llvm::Error checkElements(Operation *op) {
   for (mlir::Type type : llvm::concat<const mlir::Type>(op->getOperandTypes(), op->getResultTypes())) {
     if (cast<RankedTensorType>(type).getNumElements() == 0) {
-      return refuse("has a tensor without elements, at least one is needed");
+      return reject("has a tensor without elements, at least one is needed");
     }
   }
   return llvm::Error::success();
@@ -64,7 +64,7 @@ llvm::Error FunctionEmission::emit(Operation *op) {
   auto model = dyn_cast<EmissionInterface>(op);
   if (!model) {
     llvm::Error types = checkElementTypes(op, stream.chip);
-    return types ? std::move(types) : refuse("is not supported on the NPU yet");
+    return types ? std::move(types) : reject("is not supported on the NPU yet");
   }
   llvm::Error types = model.checkTypes(stream.chip);
   return types ? std::move(types) : model.emit(context);
@@ -79,7 +79,7 @@ llvm::Error FunctionEmission::emitOutputs() {
       continue;
     }
     if (llvm::Error error = emitOutput(unsigned(index), value)) {
-      refusedOutput = value.getDefiningOp();
+      rejectedOutput = value.getDefiningOp();
       return error;
     }
   }
@@ -205,7 +205,7 @@ LogicalResult FunctionEmission::run() {
     }
   }
   if (llvm::Error error = emitWith(nullptr, [&] { return emitOutputs(); })) {
-    unsupportedOps.push_back({refusedOutput, reasonsOf(std::move(error))});
+    unsupportedOps.push_back({rejectedOutput, reasonsOf(std::move(error))});
   }
   return success(unsupportedOps.empty());
 }

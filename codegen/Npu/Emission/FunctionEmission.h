@@ -49,8 +49,8 @@ private:
   OperandPlacer operands;
   EarlyCopies copies;
   EmissionContext context;
-  mlir::Operation *refusedOutput = nullptr; ///< computes the output whose copy failed
-  uint32_t number = 0;                      ///< of the current op among the emitted ones
+  mlir::Operation *rejectedOutput = nullptr; ///< computes the output whose copy failed
+  uint32_t number = 0;                       ///< of the current op among the emitted ones
 };
 
 } // namespace tessera::npu

@@ -98,7 +98,7 @@ llvm::Error emitGather(device::GatherOp op, EmissionContext &context) {
   int64_t outer = ShapedType::getNumElements(dims.take_front(op.getAxis()));
   int64_t inner = ShapedType::getNumElements(dims.drop_front(op.getAxis() + 1));
   if (rows > kExact) {
-    return refuse("gathers from more rows than the vector unit can count, 2^24");
+    return reject("gathers from more rows than the vector unit can count, 2^24");
   }
   llvm::Expected<TileView> x =
       context.operands.placeOutside(op.getX(), {outer, rows, 1, inner}, {rows * inner, inner, 0, 1});

@@ -15,7 +15,7 @@ namespace {
 llvm::Error emitMap(device::MapOp op, EmissionContext &context) {
   const Chip &chip = context.chip;
   if (op.getInputs().empty() || op.getInputs().size() > hw::kMapOperands) {
-    return refuse("must have 1 to 4 operands");
+    return reject("must have 1 to 4 operands");
   }
   SmallVector<Value> values = {op.getY()};
   SmallVector<Interval> intervals;

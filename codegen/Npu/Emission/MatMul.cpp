@@ -38,7 +38,7 @@ llvm::Expected<TileView> placeExtraOf(Value value, int64_t rows, int64_t outputs
     return context.operands.place(seen.value, {1, outputs, rows, 1}, {0, 0, *seen.strideOf(1, rows), 0}, seen.offset);
   }
   if (count != rows * outputs) {
-    return refuse("has an epilogue that broadcasts over some of the leading dims, which is not supported yet");
+    return reject("has an epilogue that broadcasts over some of the leading dims, which is not supported yet");
   }
   return placeColumns(seen, outputs, rows, context.operands);
 }
@@ -70,7 +70,7 @@ llvm::Error emitByWeights(device::MatMulOp op, EmissionContext &context) {
   int64_t inner = npu::typeOf(op.getA()).getShape().back(), outputs = yType.getShape().back();
   int64_t rows = yType.getNumElements() / outputs;
   if (rows > UINT16_MAX) {
-    return refuse("has more than 65535 rows, the limit of a command");
+    return reject("has more than 65535 rows, the limit of a command");
   }
   const FusedOps &fusedOps = context.fusedOps;
   const FusedOps::FusedConsumers *consumers = fusedOps.consumersOf(op);
@@ -122,13 +122,13 @@ private:
 
 llvm::Error BatchedContractions::emit() {
   if (op.getScales()) {
-    return refuse("multiplies transposed floats by scaled integers, which is not supported yet");
+    return reject("multiplies transposed floats by scaled integers, which is not supported yet");
   }
   if (llvm::Error error = checkContraction(op.getA(), op.getB(), context.chip)) {
     return error;
   }
   if (rows > UINT16_MAX) {
-    return refuse("has more than 65535 rows, the limit of a command");
+    return reject("has more than 65535 rows, the limit of a command");
   }
   if (op.getBias()) {
     llvm::Expected<std::vector<int32_t>> values = constantValues<int32_t>(op.getBias(), "a bias");

@@ -42,7 +42,7 @@ llvm::Error checkElementTypes(Operation *op, const Chip &chip) {
     std::optional<Type> element = typeOf(cast<RankedTensorType>(type).getElementType());
     const char *name = element ? nameInChips(*element) : nullptr;
     if (name && !chip.computes(name)) {
-      return refuse(llvm::Twine("computes with ") + name + ", which the chip does not support");
+      return reject(llvm::Twine("computes with ") + name + ", which the chip does not support");
     }
   }
   return llvm::Error::success();

@@ -118,7 +118,7 @@ llvm::Error NormTiles::placeRowsOfX(const StridedView &seen, int64_t rows, int64
   }
   std::optional<BlockedRows> blocked = fusion::blockedRowsOf(seen, rows, size);
   if (!blocked) {
-    return refuse("reads rows that are neither evenly spaced nor in evenly spaced blocks");
+    return reject("reads rows that are neither evenly spaced nor in evenly spaced blocks");
   }
   for (int64_t block = 0; block < blocked->blocks; ++block) {
     llvm::Expected<TileView> placed =
@@ -227,7 +227,7 @@ struct NormModel : EmissionInterface::ExternalModel<NormModel, device::NormOp> {
   llvm::Error emit(Operation *op, EmissionContext &context) const {
     auto norm = cast<device::NormOp>(op);
     if (!norm.getEpilogue().empty()) {
-      return refuse("is a norm with an epilogue, which is not supported yet");
+      return reject("is a norm with an epilogue, which is not supported yet");
     }
     ArrayRef<int64_t> dims = npu::typeOf(norm.getX()).getShape();
     int64_t size = ShapedType::getNumElements(dims.drop_front(norm.getAxis()));

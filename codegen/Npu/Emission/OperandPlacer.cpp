@@ -48,13 +48,13 @@ llvm::Expected<Tensor> OperandPlacer::baseOf(Value value) {
   if (Value constant = device::getConstantRoot(value)) {
     std::optional<top::TensorData> data = top::getConstantData(constant);
     if (!data) {
-      return refuse("has a constant without data");
+      return reject("has a constant without data");
     }
     return Tensor{.offset = stream.addConstant(data->bytes), .region = Region::constants};
   }
   std::optional<Tensor> outside = outsideOf(value);
   if (!outside) {
-    return refuse("has a tensor without an address");
+    return reject("has a tensor without an address");
   }
   return *outside;
 }
@@ -112,7 +112,7 @@ llvm::Expected<TileView> OperandPlacer::placeAs(Value value, const Request &requ
   if (!element) {
     std::string text;
     llvm::raw_string_ostream(text) << type;
-    return refuse("has a tensor of " + text + ", an element type that the chip does not support");
+    return reject("has a tensor of " + text + ", an element type that the chip does not support");
   }
   llvm::Expected<Tensor> base = baseOf(value);
   if (!base) {
@@ -126,7 +126,7 @@ llvm::Expected<TileView> OperandPlacer::placeAs(Value value, const Request &requ
     made.shape.dims[i] = uint32_t(view.sizes[i]);
     int64_t stride = view.strides[i] * int64_t(hw::sizeOf(*element));
     if (stride > INT32_MAX) {
-      return refuse("has a tensor with a stride of more than 2 GiB");
+      return reject("has a tensor with a stride of more than 2 GiB");
     }
     made.tensor.strides[i] = int32_t(stride);
   }

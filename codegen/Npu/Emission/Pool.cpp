@@ -54,7 +54,7 @@ llvm::Expected<hw::Window> windowOf(device::PoolOp op) {
     int64_t fields[] = {op.getKernel()[axis], op.getStrides()[axis], op.getDilations()[axis]};
     if (llvm::any_of(fields, [](int64_t field) { return field > 255; }) ||
         npu::typeOf(op.getX()).getDimSize(2 + axis) > UINT16_MAX) {
-      return refuse("has a window beyond the limits of a command: kernel, stride and dilation 255, input 65535");
+      return reject("has a window beyond the limits of a command: kernel, stride and dilation 255, input 65535");
     }
     window.kernel[axis] = uint8_t(fields[0]), window.step[axis] = uint8_t(fields[1]);
     window.dilation[axis] = uint8_t(fields[2]), window.padding[axis] = int16_t(op.getPads()[axis]);
@@ -76,7 +76,7 @@ llvm::Error emitPool(device::PoolOp op, EmissionContext &context) {
   }
   bool isMean = op.getKind() == device::PoolKind::avg;
   if (!op.getExtras().empty() || (isMean && isa<IntegerType>(xType.getElementType()))) {
-    return refuse("is a mean of integers or a pool with epilogue operands, which is not supported yet");
+    return reject("is a mean of integers or a pool with epilogue operands, which is not supported yet");
   }
   llvm::Expected<Instructions> program =
       programOf(op.getEpilogue(), intervalOf(xType.getElementType()), yType.getElementType());

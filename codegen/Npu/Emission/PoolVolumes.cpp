@@ -25,7 +25,7 @@ llvm::Expected<VolumeWindows> windowsOf(device::PoolOp op) {
     int64_t fields[] = {op.getKernel()[axis], op.getStrides()[axis], op.getDilations()[axis]};
     if (llvm::any_of(fields, [](int64_t field) { return field > 255; }) ||
         npu::typeOf(op.getX()).getDimSize(2 + axis) > UINT16_MAX) {
-      return refuse("has a window beyond the limits of a command: kernel, stride and dilation 255, input 65535");
+      return reject("has a window beyond the limits of a command: kernel, stride and dilation 255, input 65535");
     }
     hw::Window &to = axis ? made.window : made.planes;
     int at = std::max(axis - 1, 0);
@@ -96,7 +96,7 @@ llvm::Error emitVolume(device::PoolOp op, int64_t volume, const VolumeWindows &w
 llvm::Error emitPoolOfVolumes(device::PoolOp op, EmissionContext &context) {
   RankedTensorType xType = npu::typeOf(op.getX()), yType = npu::typeOf(op.getY());
   if (op.getKind() != device::PoolKind::max || !op.getExtras().empty()) {
-    return refuse("is a mean over three dims, whose order of sums the chip does not support, or has epilogue operands");
+    return reject("is a mean over three dims, whose order of sums the chip does not support, or has epilogue operands");
   }
   llvm::Expected<Instructions> program =
       programOf(op.getEpilogue(), intervalOf(xType.getElementType()), yType.getElementType());
@@ -108,7 +108,7 @@ llvm::Error emitPoolOfVolumes(device::PoolOp op, EmissionContext &context) {
     return windows.takeError();
   }
   if (yType.getDimSize(3) * yType.getDimSize(4) > UINT16_MAX) {
-    return refuse("has planes larger than the row that a command can hold");
+    return reject("has planes larger than the row that a command can hold");
   }
   for (int64_t volume = 0; volume < xType.getDimSize(0); ++volume) {
     if (llvm::Error error = emitVolume(op, volume, *windows, *program, context)) {

@@ -110,7 +110,7 @@ llvm::Expected<SmallVector<TileView>> placeExtras(device::ReduceOp op, const Row
   for (Value extra : op.getExtras()) {
     int64_t count = npu::typeOf(extra).getNumElements(), zeros[4] = {0, 0, 0, 0};
     if (count != 1 && count != npu::typeOf(op.getY()).getNumElements()) {
-      return refuse("has an epilogue that broadcasts to some of the dims, which is not supported yet");
+      return reject("has an epilogue that broadcasts to some of the dims, which is not supported yet");
     }
     llvm::Expected<TileView> placed =
         operands.place(extra, sizes, count == 1 ? zeros : view.y, count == 1 ? 0 : view.resultOffset);
@@ -168,14 +168,14 @@ llvm::Error emitByRows(device::ReduceOp op, bool hasPrologue, EmissionContext &c
   RankedTensorType xType = npu::typeOf(op.getX());
   std::optional<ReducedExtent> extent = reducedExtent(xType.getShape(), op.getAxes());
   if (!extent) {
-    return refuse("reduces dims that are not adjacent, which is not supported yet");
+    return reject("reduces dims that are not adjacent, which is not supported yet");
   }
   bool byRows = op.getAxes().empty() || (extent->inner == 1 && op.getAxes().back() == xType.getRank() - 1);
   if (const char *fault = faultOf(op, *extent, byRows, hasPrologue)) {
-    return refuse(fault);
+    return reject(fault);
   }
   if (op.getExtras().size() > 3) {
-    return refuse("has more than three epilogue operands, which is not supported yet");
+    return reject("has more than three epilogue operands, which is not supported yet");
   }
   llvm::Expected<ReducePrograms> programs = programsOf(op, double(extent->size), hasPrologue);
   if (!programs) {
@@ -245,7 +245,7 @@ llvm::Error emitReduce(device::ReduceOp op, EmissionContext &context) {
   bool trailing = first + int64_t(op.getAxes().size()) == rank;
   bool integers = isa<IntegerType>(elementOf(op.getX())), sums = op.getKind() == device::ReduceKind::sum;
   if (integers && isa<IntegerType>(elementOf(op.getY())) && context.chip.requantise != "float") {
-    return refuse("requantises a sum, which on this chip only convolutions and matmuls do");
+    return reject("requantises a sum, which on this chip only convolutions and matmuls do");
   }
   SumWindow window = windowOf(op, first);
   bool isWindow = trailing && integers && sums && window.height <= 255 && op.getExtras().empty();

@@ -304,10 +304,10 @@ llvm::Error emitResize(device::ResizeOp op, EmissionContext &context) {
   int64_t rank = xType.getRank();
   bool moves = onlyMoves(op);
   if (op.getAxes().front() < rank - 2) {
-    return refuse("resizes other than the last two dims, which is not supported yet");
+    return reject("resizes other than the last two dims, which is not supported yet");
   }
   if (xType.getElementType().isInteger(32) || (!moves && isa<IntegerType>(xType.getElementType()))) {
-    return refuse("interpolates integers, or resizes 32-bit integers, which is not supported yet");
+    return reject("interpolates integers, or resizes 32-bit integers, which is not supported yet");
   }
   View xView = viewOf(xType.getShape()), yView = viewOf(yType.getShape());
   llvm::Expected<TileView> x = context.operands.place(op.getX(), xView.sizes, xView.strides);

@@ -73,7 +73,7 @@ llvm::Expected<TileView> placeExtra(Value value, const Sizes &sizes, EmissionCon
     int64_t byRow = *seen.strideOf(1, sizes.allRows());
     return context.operands.place(seen.value, view, {sizes.rows * byRow, byRow, 0, 0}, seen.offset);
   }
-  return refuse("has an epilogue that broadcasts over some of the leading dims, which is not supported yet");
+  return reject("has an epilogue that broadcasts over some of the leading dims, which is not supported yet");
 }
 
 /// Builds tiles of columns with all rows or, if the rows do not fit, tiles of rows with all columns.
@@ -276,14 +276,14 @@ llvm::Error check(device::MatMulOp op, const Sizes &sizes, EmissionContext &cont
   bool hasWeights = npu::typeOf(op.getB()).getRank() == 2 && device::getConstantRoot(op.getB());
   if (op.getTransA() || !hasWeights || op.getScales() || !npu::typeOf(op.getA()).getElementType().isInteger() ||
       !npu::typeOf(op.getB()).getElementType().isInteger(8)) {
-    return refuse("has npu.row_lanes, which requires a matmul of integers by constant 8-bit weights");
+    return reject("has npu.row_lanes, which requires a matmul of integers by constant 8-bit weights");
   }
   if (sizes.allRows() * sizes.outputs != npu::typeOf(op.getY()).getNumElements()) {
-    return refuse("has npu.row_lanes with a number of batches that does not divide its rows");
+    return reject("has npu.row_lanes with a number of batches that does not divide its rows");
   }
   auto [rows, weights] = bytesOf(op, sizes, context.chip);
   if (std::min(rows, weights) > context.chip.laneBytes / 2 || sizes.outputs > UINT16_MAX) {
-    return refuse(
+    return reject(
         "has npu.row_lanes, but neither its rows nor its weights fit the lanes, or it has more than 65535 columns");
   }
   StridedView from = context.fusedOps.viewOf(op.getA());
@@ -291,7 +291,7 @@ llvm::Error check(device::MatMulOp op, const Sizes &sizes, EmissionContext &cont
   StridedView to = consumers ? consumers->targets.front() : context.fusedOps.viewOf(op.getY());
   bool lieEvenly = from.strideOf(1, sizes.inner) && from.strideOf(sizes.inner, sizes.allRows()) &&
                    to.strideOf(1, sizes.outputs) && to.strideOf(sizes.outputs, sizes.allRows());
-  return lieEvenly ? llvm::Error::success() : refuse("has npu.row_lanes, but its rows are not evenly spaced");
+  return lieEvenly ? llvm::Error::success() : reject("has npu.row_lanes, but its rows are not evenly spaced");
 }
 
 /// Returns the number of batches of an integer attention that reads the result, else 1. The rows of each batch then

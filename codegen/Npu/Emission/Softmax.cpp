@@ -149,7 +149,7 @@ llvm::Error emitAcrossRows(device::SoftmaxOp op, const RowsView &view, EmissionC
 llvm::Error emitSoftmax(device::SoftmaxOp op, EmissionContext &context) {
   RankedTensorType type = npu::typeOf(op.getX());
   if (!type.getElementType().isF32()) {
-    return refuse("is a softmax of a type other than f32, which is not supported yet");
+    return reject("is a softmax of a type other than f32, which is not supported yet");
   }
   ArrayRef<int64_t> dims = type.getShape(), behind = dims.drop_front(op.getAxis() + 1);
   if (ShapedType::getNumElements(behind) == 1) {

@@ -11,7 +11,7 @@ namespace tessera::x86 {
 namespace {
 
 /// Begins an error at |op| that names its packing.
-InFlightDiagnostic refuse(Operation *op, PackingAttr packing) {
+InFlightDiagnostic reject(Operation *op, PackingAttr packing) {
   return op->emitOpError() << "has weights packed as " << packing << ", but ";
 }
 
@@ -41,17 +41,17 @@ bool allOnes(ArrayRef<int64_t> values) {
 LogicalResult verifyConv(device::ConvOp conv, PackingAttr packing) {
   ArrayRef<int64_t> shape = packing.getShape();
   if (packing.getOrder() == PackedOrder::matrix || shape.size() != 4) {
-    return refuse(conv, packing) << "is a convolution, which requires 4 dims and an order other than matrix";
+    return reject(conv, packing) << "is a convolution, which requires 4 dims and an order other than matrix";
   }
   bool rows = packing.getOrder() == PackedOrder::taps || packing.getOrder() == PackedOrder::apart ||
               packing.getOrder() == PackedOrder::pixels;
   if (rows == device::isBlocked(conv.getX().getType())) {
-    return refuse(conv, packing) << "reads " << conv.getX().getType() << ", allowed "
+    return reject(conv, packing) << "reads " << conv.getX().getType() << ", allowed "
                                  << (rows ? "a row-major tensor" : "channel blocks");
   }
   int64_t dilation = conv.getDilations().back();
   if (rows && (packing.getOrder() == PackedOrder::apart) != (dilation != 1)) {
-    return refuse(conv, packing) << "has column dilation " << dilation
+    return reject(conv, packing) << "has column dilation " << dilation
                                  << "; orders taps and pixels require 1, order apart more than 1";
   }
   ConvWeightDims dims = weightDims(conv);
@@ -59,22 +59,22 @@ LogicalResult verifyConv(device::ConvOp conv, PackingAttr packing) {
     int64_t bytes = 4 / stepElements(packing.getStep());
     int64_t tap = paddedDepth(packing.getOrder(), dims.groupC, bytes, dims.kw, chunk);
     if (tap % chunk != 0) {
-      return refuse(conv, packing) << "has column dilation " << dilation << ", and the " << tap
+      return reject(conv, packing) << "has column dilation " << dilation << ", and the " << tap
                                    << " bytes of one tap are not a multiple of the chunk";
     }
   }
   if (packing.getOrder() == PackedOrder::winograd && (dims.kh != 3 || dims.kw != 3 || dims.groups != 1 ||
                                                       !allOnes(conv.getStrides()) || !allOnes(conv.getDilations()))) {
-    return refuse(conv, packing) << "is not a dense 3x3 convolution of stride 1";
+    return reject(conv, packing) << "is not a dense 3x3 convolution of stride 1";
   }
   bool windows = packing.getOrder() == PackedOrder::windows;
   bool depthwise = windows || packing.getOrder() == PackedOrder::depthwise;
   if (depthwise && (dims.groupC != 1 || dims.oc != dims.groups)) {
-    return refuse(conv, packing) << "has " << dims.groups << " groups of " << dims.groupC << " to "
+    return reject(conv, packing) << "has " << dims.groups << " groups of " << dims.groupC << " to "
                                  << dims.oc / dims.groups << " channels, allowed 1 to 1";
   }
   if (windows && !fitsWindows(conv.getStrides().back(), dilation)) {
-    return refuse(conv, packing) << "has column stride " << conv.getStrides().back() << " and dilation " << dilation
+    return reject(conv, packing) << "has column stride " << conv.getStrides().back() << " and dilation " << dilation
                                  << ", which the order windows does not support";
   }
   return success();
@@ -84,10 +84,10 @@ LogicalResult verifyRecurrent(device::RecurrentOp op, PackingAttr packing) {
   int64_t hidden = op.getHiddenSize();
   int64_t dims[] = {op.getNumDirections(), op.getNumGates() * hidden, hidden};
   if (packing.getShape() != ArrayRef(dims)) {
-    return refuse(op, packing) << "has weights of dims " << dims[0] << "x" << dims[1] << "x" << dims[2];
+    return reject(op, packing) << "has weights of dims " << dims[0] << "x" << dims[1] << "x" << dims[2];
   }
   if (!isFloatStep(packing.getStep()) || packing.getScaleGroup()) {
-    return refuse(op, packing) << "its hidden state requires float weights without a scale_group";
+    return reject(op, packing) << "its hidden state requires float weights without a scale_group";
   }
   return success();
 }
@@ -100,7 +100,7 @@ LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights
     return failure();
   }
   if (!conv && getOrder() != PackedOrder::matrix) {
-    return refuse(op, *this) << "is not a convolution, so it requires the order matrix";
+    return reject(op, *this) << "is not a convolution, so it requires the order matrix";
   }
   auto recurrent = dyn_cast<device::RecurrentOp>(op);
   if (recurrent && failed(verifyRecurrent(recurrent, *this))) {
@@ -108,11 +108,11 @@ LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights
   }
   Type x = getElementTypeOrSelf(op->getOperand(0).getType());
   if (!fitsElement(*this, x)) {
-    return refuse(op, *this) << "its input has element type " << x;
+    return reject(op, *this) << "its input has element type " << x;
   }
   RankedTensorType expected = packedType(op, *this);
   if (weights != expected) {
-    return refuse(op, *this) << "they are " << weights << ", expected " << expected;
+    return reject(op, *this) << "they are " << weights << ", expected " << expected;
   }
   return success();
 }

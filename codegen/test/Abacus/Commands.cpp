@@ -16,7 +16,7 @@ namespace tessera::abacus {
 namespace {
 
 template <typename... Parts>
-llvm::Error refuse(const Parts &...parts) {
+llvm::Error reject(const Parts &...parts) {
   std::string text;
   llvm::raw_string_ostream os(text);
   (os << ... << parts);
@@ -51,7 +51,7 @@ llvm::Error Commands::setViews(Command &command, Value result, ArrayRef<Value> o
     View &view = i ? command.operands[i - 1] : command.result;
     RankedTensorType type = typeOf(value);
     if (!type.getElementType().isF32() || type.getNumElements() == 0) {
-      return refuse("has an operand or a result of ", type,
+      return reject("has an operand or a result of ", type,
                     "; only tensors of f32 with at least one element are supported");
     }
     values.insert(value);
@@ -74,11 +74,11 @@ llvm::Error Commands::addSteps(Region &body, Command &command) {
   for (Operation &op : body.front().without_terminator()) {
     std::optional<Code> kind = codeOf(&op);
     if (!kind || !op.getResult(0).getType().isF32()) {
-      return refuse("computes '", op.getName().getStringRef(), "' of ", op.getResult(0).getType(),
+      return reject("computes '", op.getName().getStringRef(), "' of ", op.getResult(0).getType(),
                     ", which an Abacus does not support");
     }
     if (command.stepCount + 1 >= kSteps) {
-      return refuse("computes more than ", kSteps, " steps");
+      return reject("computes more than ", kSteps, " steps");
     }
     Step &step = command.steps[command.stepCount];
     step.op = *kind;
@@ -100,7 +100,7 @@ llvm::Error Commands::addSteps(Region &body, Command &command) {
 llvm::Error Commands::addMap(Region &body, Value result, ArrayRef<Value> operands) {
   ArrayRef<int64_t> shape = typeOf(result).getShape();
   if (shape.size() > kLoops || operands.size() > kOperands) {
-    return refuse("has ", shape.size(), " dims and ", operands.size(), " operands; supported are up to ", kLoops,
+    return reject("has ", shape.size(), " dims and ", operands.size(), " operands; supported are up to ", kLoops,
                   " and ", kOperands);
   }
   Command command = {};
@@ -120,7 +120,7 @@ llvm::Error Commands::addProduct(Operation *op) {
   auto product = cast<device::MatMulOp>(op);
   ArrayRef<int64_t> shape = typeOf(product.getY()).getShape();
   if (shape.size() >= kLoops || product.getScales()) {
-    return refuse("has ", shape.size(), " dims, or scales of weights; supported are up to ", kLoops - 1,
+    return reject("has ", shape.size(), " dims, or scales of weights; supported are up to ", kLoops - 1,
                   " dims without scales");
   }
   Command sum = {};
@@ -160,7 +160,7 @@ llvm::Error Commands::add(Operation *op) {
   auto map = dyn_cast<device::MapOp>(op);
   return map                         ? addMap(map.getBody(), map.getY(), SmallVector<Value>(map.getInputs()))
          : isa<device::MatMulOp>(op) ? addProduct(op)
-                                     : refuse("is neither a map nor a matmul, the only ops that an Abacus supports");
+                                     : reject("is neither a map nor a matmul, the only ops that an Abacus supports");
 }
 
 } // namespace tessera::abacus

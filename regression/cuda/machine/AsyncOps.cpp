@@ -70,11 +70,11 @@ void decodeCopy(Decoding &d) {
     d.made.immediate = d.has("wait_all") ? 0 : d.literal(0);
   } else {
     if (!d.has("shared") && !d.has("shared::cta")) {
-      d.refuse();
+      d.reject();
     }
     bool isWhole = d.has("cg");
     if (!d.has("global") || (!isWhole && !d.has("ca"))) {
-      d.refuse();
+      d.reject();
     }
     for (const char *each : {"L2::64B", "L2::128B", "L2::256B"}) {
       d.has(each);
@@ -82,7 +82,7 @@ void decodeCopy(Decoding &d) {
     d.made.run = copyLanes;
     d.address(d.operand(1));
     if (d.made.addressBytes != 8) {
-      d.refuse("expects 64 bits in its source address");
+      d.reject("expects 64 bits in its source address");
     }
     d.made.b = d.made.a;
     d.made.target = uint32_t(d.made.immediate);
@@ -90,11 +90,11 @@ void decodeCopy(Decoding &d) {
     d.made.elementBytes = uint8_t(d.literal(2));
     bool isSize = d.made.elementBytes == 16 || (!isWhole && (d.made.elementBytes == 4 || d.made.elementBytes == 8));
     if (!isSize) {
-      d.refuse("has an unsupported size");
+      d.reject("has an unsupported size");
     }
     if (d.operands() > 3) {
       if (d.operand(3).variable && d.operand(3).variable->type == "pred") {
-        d.refuse("with ignore-src is not supported by the PTX machine");
+        d.reject("with ignore-src is not supported by the PTX machine");
       }
       d.made.c = d.source(3, "b32");
     }
@@ -103,10 +103,10 @@ void decodeCopy(Decoding &d) {
 
 void cp(Decoding &d) {
   if (!d.has("async")) {
-    d.refuse();
+    d.reject();
   }
   if (d.has("bulk") || d.has("mbarrier")) {
-    d.refuse();
+    d.reject();
   }
   decodeCopy(d);
 }

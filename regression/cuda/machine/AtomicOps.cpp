@@ -160,7 +160,7 @@ void decodeAtomic(Decoding &d, bool hasResult) {
   takeOrdering(d);
   d.made.run = runFor(d, type);
   if (!d.made.run) {
-    d.refuse();
+    d.reject();
   }
   unsigned at = hasResult ? 1 : 0;
   if (hasResult) {

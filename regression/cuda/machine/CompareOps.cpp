@@ -206,10 +206,10 @@ void decodeCompare(Decoding &d, const std::string &type) {
   int which = comparison(d, type);
   d.made.run = which < 0 ? nullptr : runFor<kSet>(type, which);
   if (!d.made.run) {
-    d.refuse();
+    d.reject();
   }
   if (d.has("ftz")) {
-    d.refuse("is not supported by the PTX machine with .ftz");
+    d.reject("is not supported by the PTX machine with .ftz");
   }
   d.made.flags |= d.has("and") ? kAnd : d.has("or") ? kOr : d.has("xor") ? kXor : 0;
   d.made.a = d.source(1, type);
@@ -233,7 +233,7 @@ void setp(Decoding &d) {
   }
   d.made.kind = isFloatType(type) ? Kind::Float : Kind::Integer;
   if ((type == "f16x2" || type == "bf16x2") && d.made.more[0] == kNone) {
-    d.refuse("needs two predicates for the halves of its operands");
+    d.reject("needs two predicates for the halves of its operands");
   }
   decodeCompare<false>(d, type);
 }
@@ -241,7 +241,7 @@ void setp(Decoding &d) {
 void set(Decoding &d) {
   std::string type = d.type(), result = d.type();
   if (typeBytes(result) != 4) {
-    d.refuse();
+    d.reject();
   }
   d.made.flags = result == "f32" ? uint32_t(kSetFloat) : 0;
   d.made.to = d.destination(0, 4);
@@ -278,7 +278,7 @@ void slct(Decoding &d) {
   bool isFloat = condition == "f32";
   unsigned bytes = typeBytes(type);
   if (!isFloat && condition != "s32") {
-    d.refuse();
+    d.reject();
   }
   Run run = bytes == 4   ? (isFloat ? ternaryLanes<uint32_t, uint32_t, uint32_t, float, Slct<uint32_t, float>>
                                     : ternaryLanes<uint32_t, uint32_t, uint32_t, int32_t, Slct<uint32_t, int32_t>>)

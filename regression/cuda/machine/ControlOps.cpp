@@ -38,7 +38,7 @@ void ignored(Decoding &d) {
 /// Decodes brx.idx: the index is in a, the number of the table in target.
 void brx(Decoding &d) {
   if (!d.has("idx")) {
-    d.refuse();
+    d.reject();
   }
   d.has("uni");
   d.made.kind = Kind::Control;
@@ -52,7 +52,7 @@ void decodeReduction(Decoding &d) {
   uint32_t flags = kBarrierReduction;
   flags |= d.has("popc") ? uint32_t(kBarrierPopc) : d.has("and") ? uint32_t(kBarrierAnd) : 0;
   if (!(flags & (kBarrierPopc | kBarrierAnd)) && !d.has("or")) {
-    d.refuse();
+    d.reject();
   }
   d.made.to = flags & kBarrierPopc ? d.destination(0, 4) : d.predicate(d.operand(0));
   d.made.a = d.source(1, "u32");
@@ -69,7 +69,7 @@ void bar(Decoding &d) {
   d.has("cta");
   if (d.has("warp")) {
     if (!d.has("sync")) {
-      d.refuse();
+      d.reject();
     }
     d.made.kind = Kind::Warp;
     d.made.run = warpBarrierLanes;
@@ -77,7 +77,7 @@ void bar(Decoding &d) {
     return;
   }
   if (d.has("cluster")) {
-    d.refuse();
+    d.reject();
   }
   bool isAligned = d.has("aligned") || d.base() == "bar";
   d.made.flow = Flow::Barrier;
@@ -87,13 +87,13 @@ void bar(Decoding &d) {
   }
   bool isArrive = d.has("arrive");
   if (!isArrive && !d.has("sync")) {
-    d.refuse();
+    d.reject();
   }
   d.made.flags |= isArrive ? uint32_t(kBarrierArrive) : 0;
   d.made.a = d.source(0, "u32");
   d.made.b = d.operands() > 1 ? d.source(1, "u32") : kNone;
   if (isArrive && d.made.b == kNone) {
-    d.refuse("requires the number of participating threads");
+    d.reject("requires the number of participating threads");
   }
 }
 

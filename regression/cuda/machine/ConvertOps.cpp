@@ -358,7 +358,7 @@ Type typeOf(Decoding &d, const std::string &name) {
       return Type(i);
     }
   }
-  d.refuse();
+  d.reject();
 }
 
 /// cvt.pack.sat.u8.s32.b32 d, a, b, c: from the lowest bits on, d holds b, a, and then the low bits of c.
@@ -382,14 +382,14 @@ void convertPack(Warp &warp, const Instruction &in, Mask mask) {
 void decodePack(Decoding &d) {
   bool hasSum = d.statement.operands.size() > 3;
   if (hasSum && d.type() != "b32") {
-    d.refuse();
+    d.reject();
   }
   if (d.type() != "s32" || !d.has("sat")) {
-    d.refuse();
+    d.reject();
   }
   d.made.flags = typeOf(d, d.type());
   if (d.made.flags > S16) {
-    d.refuse();
+    d.reject();
   }
   decodeBinary(d, convertPack, "b32");
   d.made.c = hasSum ? d.source(3, "b32") : d.decoder.constant(0, 4);
@@ -422,16 +422,16 @@ void cvt(Decoding &d) {
   flags.to = typeOf(d, to);
   flags.from = typeOf(d, from);
   if (flags.isRelu && flags.to != F16 && flags.to != BF16) {
-    d.refuse();
+    d.reject();
   }
   if (d.has("ftz")) { // affects f32 only
-    d.refuse("is not supported by the PTX machine with .ftz");
+    d.reject("is not supported by the PTX machine with .ftz");
   }
   d.made.run = convert;
   d.made.to = d.anyDestination(d.operand(0), d.made.registerBytes);
   d.made.a = d.anySource(d.operand(1), from, d.made.elementBytes);
   if (d.made.registerBytes < typeBytes(to) || d.made.elementBytes < typeBytes(from)) {
-    d.refuse("has a register narrower than its type");
+    d.reject("has a register narrower than its type");
   }
   d.made.flags = flags.pack();
 }

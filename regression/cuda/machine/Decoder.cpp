@@ -293,7 +293,7 @@ void Decoder::patchBranches() {
 
 /// Inlines the callee; its parameters become the caller's variables.
 void Decoder::call(Frame &where, const Statement &statement) {
-  auto refuse = [&](const std::string &why) { throw LoadError(statement.line, why + ": " + statement.text); };
+  auto reject = [&](const std::string &why) { throw LoadError(statement.line, why + ": " + statement.text); };
   std::vector<const Operand *> results, arguments;
   const Function *callee = nullptr;
   for (const Operand &each : statement.operands) {
@@ -304,25 +304,25 @@ void Decoder::call(Frame &where, const Statement &statement) {
     } else if (!callee) {
       callee = module.find(each.name);
       if (!callee || !callee->hasBody) {
-        refuse("the function called is not defined in this module, or only known at run time");
+        reject("the function called is not defined in this module, or only known at run time");
       }
     }
   }
   if (statement.hasGuard) {
-    refuse("a predicated call is not supported by the PTX machine");
+    reject("a predicated call is not supported by the PTX machine");
   }
   if (++depth > kMaxDepth) {
-    refuse("calls are nested too deeply, or recursive");
+    reject("calls are nested too deeply, or recursive");
   }
   Frame inner{callee, {}, {}, "#" + std::to_string(++calls) + ":"};
   auto bind = [&](const std::vector<const Variable *> &formal, const std::vector<const Operand *> &actual) {
     if (formal.size() != actual.size()) {
-      refuse("the number of arguments differs from the function's");
+      reject("the number of arguments differs from the function's");
     }
     for (size_t i = 0; i < formal.size(); ++i) {
       const Variable *variable = actual[i]->variable;
       if (!variable || variable->space != Space::Parameter || formal[i]->space != Space::Parameter) {
-        refuse("only .param arguments are supported by the PTX machine");
+        reject("only .param arguments are supported by the PTX machine");
       }
       auto bound = where.bound.find(variable);
       variable = bound == where.bound.end() ? variable : bound->second;

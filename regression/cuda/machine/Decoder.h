@@ -25,7 +25,7 @@ public:
   std::string typeOrNone();
   /// Fails if a modifier was not asked for.
   void finish() const;
-  [[noreturn]] void refuse(const std::string &why = "is not supported by the PTX machine") const;
+  [[noreturn]] void reject(const std::string &why = "is not supported by the PTX machine") const;
 
   size_t operands() const { return statement.operands.size(); }
   const Operand &operand(size_t index) const;

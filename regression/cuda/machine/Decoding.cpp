@@ -21,7 +21,7 @@ Decoding::Decoding(Decoder &decoder, const Statement &statement) : decoder(decod
   understood[0] = true;
 }
 
-void Decoding::refuse(const std::string &why) const {
+void Decoding::reject(const std::string &why) const {
   throw LoadError(statement.line, "instruction '" + statement.opcode + "' " + why + ": " + statement.text);
 }
 
@@ -48,7 +48,7 @@ std::string Decoding::typeOrNone() {
 std::string Decoding::type() {
   std::string result = typeOrNone();
   if (result.empty()) {
-    refuse("does not have a known type");
+    reject("does not have a known type");
   }
   return result;
 }
@@ -56,21 +56,21 @@ std::string Decoding::type() {
 void Decoding::finish() const {
   for (size_t i = 0; i < words.size(); ++i) {
     if (!understood[i]) {
-      refuse("is not supported by the PTX machine because of '." + words[i] + "'");
+      reject("is not supported by the PTX machine because of '." + words[i] + "'");
     }
   }
 }
 
 const Operand &Decoding::operand(size_t index) const {
   if (index >= statement.operands.size()) {
-    refuse("has too few operands");
+    reject("has too few operands");
   }
   return statement.operands[index];
 }
 
 unsigned Decoding::registerBytes(const Operand &operand) const {
   if (!operand.variable || operand.variable->space != Space::Register || operand.variable->type == "pred") {
-    refuse("expects a register instead of '" + operand.name + "'");
+    reject("expects a register instead of '" + operand.name + "'");
   }
   return std::max(2u, typeBytes(operand.variable->type));
 }
@@ -105,7 +105,7 @@ uint32_t Decoding::anySource(const Operand &operand, const std::string &type, ui
   case Operand::Name:
     break;
   default:
-    refuse("has an operand that is not understood");
+    reject("has an operand that is not understood");
   }
   if (operand.variable && operand.variable->space == Space::Register) {
     bytes = uint8_t(registerBytes(operand));
@@ -117,7 +117,7 @@ uint32_t Decoding::anySource(const Operand &operand, const std::string &type, ui
       bytes = 4;
       return special;
     }
-    refuse("names '" + operand.name + "', which the PTX machine does not know");
+    reject("names '" + operand.name + "', which the PTX machine does not know");
   }
   return decoder.constant(decoder.addressOf(operand, statement.line) + uint64_t(operand.offset), bytes);
 }
@@ -126,7 +126,7 @@ uint32_t Decoding::source(const Operand &operand, const std::string &type) {
   uint8_t bytes = 0;
   uint32_t result = anySource(operand, type, bytes);
   if (bytes != std::max(2u, typeBytes(type))) {
-    refuse("expects " + std::to_string(8 * typeBytes(type)) + " bits in '" + operand.name + "'");
+    reject("expects " + std::to_string(8 * typeBytes(type)) + " bits in '" + operand.name + "'");
   }
   return result;
 }
@@ -143,7 +143,7 @@ uint32_t Decoding::destination(const Operand &operand, unsigned bytes) {
   auto wanted = uint8_t(std::max(2u, bytes)), got = wanted;
   uint32_t result = anyDestination(operand, got);
   if (got != wanted) {
-    refuse("expects " + std::to_string(8 * bytes) + " bits in '" + operand.name + "'");
+    reject("expects " + std::to_string(8 * bytes) + " bits in '" + operand.name + "'");
   }
   return result;
 }
@@ -153,7 +153,7 @@ uint32_t Decoding::predicate(const Operand &operand) {
     return decoder.newRegister(0);
   }
   if (!operand.variable || operand.variable->type != "pred") {
-    refuse("expects a predicate instead of '" + operand.name + "'");
+    reject("expects a predicate instead of '" + operand.name + "'");
   }
   return decoder.registerOffset(*operand.variable);
 }
@@ -170,14 +170,14 @@ uint32_t Decoding::predicateSource(const Operand &operand, bool &isNegated) {
 int64_t Decoding::literal(size_t index) const {
   const Operand &each = operand(index);
   if (each.kind != Operand::Integer) {
-    refuse("expects a literal number");
+    reject("expects a literal number");
   }
   return int64_t(each.bits);
 }
 
 void Decoding::address(const Operand &operand) {
   if (operand.kind != Operand::Address || operand.parts.size() != 1) {
-    refuse("expects an address");
+    reject("expects an address");
   }
   const Operand &base = operand.parts[0];
   made.immediate = operand.offset;

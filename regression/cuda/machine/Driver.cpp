@@ -126,7 +126,7 @@ CUresult finishAll(CUcontext context) {
   return statusOf(context);
 }
 
-CUresult refuseInCapture(CUcontext context) {
+CUresult rejectInCapture(CUcontext context) {
   Lock lock(driver().mutex);
   for (CUstream each : context->streams) {
     bool isConcerned =

@@ -168,7 +168,7 @@ WorkRef submit(CUcontext context, const std::vector<WorkRef> &dependencies, std:
 std::vector<WorkRef> dependenciesOf(CUstream stream);
 /// Returns an error for a call that is not allowed while a stream captures (for captures of other threads, only in mode
 /// GLOBAL), and invalidates that capture, as the driver does.
-CUresult refuseInCapture(CUcontext context);
+CUresult rejectInCapture(CUcontext context);
 /// Waits without holding the lock and returns the status of the context.
 CUresult finish(CUcontext context, const WorkRef &work);
 CUresult finishAll(CUcontext context);

@@ -366,7 +366,7 @@ CUresult cuCtxGetDevice(CUdevice *device) {
 CUresult cuCtxSynchronize() {
   CUcontext context = nullptr;
   CUresult result = currentContext(context);
-  result = result == CUDA_SUCCESS ? refuseInCapture(context) : result;
+  result = result == CUDA_SUCCESS ? rejectInCapture(context) : result;
   return result == CUDA_SUCCESS ? finishAll(context) : result;
 }
 

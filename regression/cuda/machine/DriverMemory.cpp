@@ -111,7 +111,7 @@ CUresult copy(CUdeviceptr to, bool isDeviceTo, CUdeviceptr from, bool isDeviceFr
   if (result != CUDA_SUCCESS) {
     return result;
   }
-  if (!isAsync && (result = refuseInCapture(context)) != CUDA_SUCCESS) {
+  if (!isAsync && (result = rejectInCapture(context)) != CUDA_SUCCESS) {
     return result;
   }
   WorkRef work;
@@ -211,14 +211,14 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
   CUcontext context = nullptr;
   CUresult result = currentContext(context);
-  result = result == CUDA_SUCCESS ? refuseInCapture(context) : result;
+  result = result == CUDA_SUCCESS ? rejectInCapture(context) : result;
   return result == CUDA_SUCCESS ? allocate(context, "cuMemAlloc", address, bytes) : result;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
   CUcontext context = nullptr;
   CUresult result = currentContext(context);
-  result = result == CUDA_SUCCESS ? refuseInCapture(context) : result;
+  result = result == CUDA_SUCCESS ? rejectInCapture(context) : result;
   if (result != CUDA_SUCCESS || address == 0) {
     return result;
   }

@@ -241,7 +241,7 @@ void wrapFloat(Decoding &d, const std::string &type, bool takesRounding) {
     return;
   }
   if (type != "f32" && type != "f64") {
-    d.refuse("is supported by the PTX machine for f32 and f64 only");
+    d.reject("is supported by the PTX machine for f32 and f64 only");
   }
   d.made.inner = d.made.run;
   d.made.run = wrapped;
@@ -258,7 +258,7 @@ Run minMax(bool isNan, const std::string &type) {
 void decodeFma(Decoding &d, const std::string &type) {
   Run run = runFor<FFma, 3>(type, d.has("relu"));
   if (!run) {
-    d.refuse();
+    d.reject();
   }
   decodeTernary(d, run, type);
   wrapFloat(d, type, true);
@@ -318,7 +318,7 @@ void function(Decoding &d) {
                             : run;
   }
   if (!run) {
-    d.refuse();
+    d.reject();
   }
   decodeUnary(d, run, type, type);
   wrapFloat(d, type, !isApproximate);
@@ -326,7 +326,7 @@ void function(Decoding &d) {
 
 void tanhApproximate(Decoding &d) {
   if (!std::getenv("PTX_MACHINE_TANH_APPROX")) {
-    d.refuse("is a coarse approximation that Tessera does not use (PTX_MACHINE_TANH_APPROX=1 allows it)");
+    d.reject("is a coarse approximation that Tessera does not use (PTX_MACHINE_TANH_APPROX=1 allows it)");
   }
   function<FTanh>(d);
 }

@@ -122,7 +122,7 @@ struct Mad24 {
 
 void require(Decoding &d, Run run) {
   if (!run) {
-    d.refuse("is not supported by the PTX machine for this type");
+    d.reject("is not supported by the PTX machine for this type");
   }
 }
 
@@ -131,7 +131,7 @@ void binary(Decoding &d) {
   std::string type = d.type();
   if (isFloatType(type)) {
     if (!decodeFloat(d, type)) {
-      d.refuse();
+      d.reject();
     }
     return;
   }
@@ -152,7 +152,7 @@ void unary(Decoding &d) {
   std::string type = d.type();
   if (isFloatType(type)) {
     if (!decodeFloat(d, type)) {
-      d.refuse();
+      d.reject();
     }
     return;
   }
@@ -192,11 +192,11 @@ void mul(Decoding &d) {
   std::string type = d.type();
   if (isFloatType(type)) {
     if (!decodeFloat(d, type)) {
-      d.refuse();
+      d.reject();
     }
   } else if (d.has("wide")) {
     if (!decodeWide(d, type, false)) {
-      d.refuse();
+      d.reject();
     }
   } else {
     Run run = d.has("hi") ? forInteger<MulHi, Binary>(type) : d.has("lo") ? forInteger<MulLo, Binary>(type) : nullptr;
@@ -209,11 +209,11 @@ void mad(Decoding &d) {
   std::string type = d.type();
   if (isFloatType(type)) {
     if (!decodeFloat(d, type)) {
-      d.refuse();
+      d.reject();
     }
   } else if (d.has("wide")) {
     if (!decodeWide(d, type, true)) {
-      d.refuse();
+      d.reject();
     }
   } else {
     Run run = d.has("hi") ? forInteger<MadHi, Ternary>(type) : d.has("lo") ? forInteger<MadLo, Ternary>(type) : nullptr;
@@ -225,7 +225,7 @@ void mad(Decoding &d) {
 void mul24(Decoding &d) {
   std::string type = d.type();
   if (!d.has("lo") || (type != "u32" && type != "s32")) {
-    d.refuse();
+    d.reject();
   }
   bool isSigned = type == "s32";
   if (d.base() == "mul24") {
@@ -280,7 +280,7 @@ Run dp2Run(bool isHigh) {
 void dp2a(Decoding &d) {
   bool bSigned = d.type() == "s32", aSigned = d.type() == "s32", isHigh = d.has("hi");
   if (!isHigh && !d.has("lo")) {
-    d.refuse();
+    d.reject();
   }
   Run run = aSigned ? (bSigned ? dp2Run<int16_t, int8_t>(isHigh) : dp2Run<int16_t, uint8_t>(isHigh))
                     : (bSigned ? dp2Run<uint16_t, int8_t>(isHigh) : dp2Run<uint16_t, uint8_t>(isHigh));

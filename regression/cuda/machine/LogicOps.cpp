@@ -112,7 +112,7 @@ void cnot(Decoding &d) {
     uint32_t operator()(uint32_t a) const { return a == 0; }
   };
   if (d.type() != "b32") {
-    d.refuse();
+    d.reject();
   }
   decodeUnary(d, unaryLanes<uint32_t, uint32_t, Op>, "b32", "b32");
 }
@@ -143,7 +143,7 @@ void shf(Decoding &d) {
   d.type();
   bool isLeft = d.has("l"), isRight = d.has("r"), isClamp = d.has("clamp"), isWrap = d.has("wrap");
   if (isLeft == isRight || isClamp == isWrap) {
-    d.refuse();
+    d.reject();
   }
   Run run =
       isLeft ? (isClamp ? Ternary<uint32_t, Funnel<true, true>>::run : Ternary<uint32_t, Funnel<true, false>>::run)

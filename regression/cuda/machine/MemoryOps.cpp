@@ -193,7 +193,7 @@ void decodeMemory(Decoding &d, bool isStore) {
   d.made.kind = kindOf(space, isStore);
   bool isVector = data.kind == Operand::Vector;
   if (isVector ? data.parts.size() != d.made.elements : d.made.elements != 1) {
-    d.refuse("has a number of registers that differs from its number of elements");
+    d.reject("has a number of registers that differs from its number of elements");
   }
   uint8_t bytes = uint8_t(std::max(2u, typeBytes(type)));
   for (unsigned i = 0; i < d.made.elements; ++i) {
@@ -201,21 +201,21 @@ void decodeMemory(Decoding &d, bool isStore) {
     uint8_t mine = bytes;
     d.made.more[i] = isStore ? d.anySource(each, type, mine) : d.anyDestination(each, mine);
     if (i > 0 && mine != bytes) {
-      d.refuse("has registers of different widths");
+      d.reject("has registers of different widths");
     }
     bytes = mine;
   }
   if (isOwn && !isStore) {
     d.made.immediate += int64_t(d.decoder.addressOf(address.parts[0], d.statement.line));
     if (uint64_t(d.made.immediate) + typeBytes(type) * d.made.elements > d.decoder.kernel.parameterBytes) {
-      d.refuse("reads beyond the kernel's parameters");
+      d.reject("reads beyond the kernel's parameters");
     }
     d.made.run = runFor(What::Parameter, type, bytes);
   } else {
     d.made.run = runFor(isStore ? What::Store : What::Load, type, bytes);
   }
   if (!d.made.run) {
-    d.refuse("is not supported by the PTX machine for this type and register");
+    d.reject("is not supported by the PTX machine for this type and register");
   }
 }
 

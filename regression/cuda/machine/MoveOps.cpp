@@ -52,7 +52,7 @@ void movePack(Decoding &d, unsigned bytes, bool isPack) {
   d.made.elements = uint8_t(vector.parts.size());
   unsigned part = bytes / unsigned(vector.parts.size());
   if (part == 8 && bytes == 16) {
-    d.refuse();
+    d.reject();
   }
   if (bytes == 8 && part == 4) {
     d.made.run = isPack ? packLanes<uint64_t, uint32_t> : unpackLanes<uint64_t, uint32_t>;
@@ -61,7 +61,7 @@ void movePack(Decoding &d, unsigned bytes, bool isPack) {
   } else if (bytes == 4 && part == 2) {
     d.made.run = isPack ? packLanes<uint32_t, uint16_t> : unpackLanes<uint32_t, uint16_t>;
   } else {
-    d.refuse();
+    d.reject();
   }
   std::string type = "b" + std::to_string(8 * part);
   for (size_t i = 0; i < vector.parts.size(); ++i) {
@@ -99,13 +99,13 @@ void mov(Decoding &d) {
   }
   d.made.run = copyOf(bytes);
   if (!d.made.run) {
-    d.refuse();
+    d.reject();
   }
   d.made.to = d.destination(0, bytes);
   uint8_t width = 0;
   d.made.a = d.anySource(from, type, width);
   if (width > bytes || (width < bytes && width != 4)) {
-    d.refuse("has operands of different widths");
+    d.reject("has operands of different widths");
   }
   if (width < bytes) { // a 32-bit special register
     struct Widen {
@@ -133,7 +133,7 @@ void cvta(Decoding &d) {
                     : d.has("global") || d.has("const")     ? 0
                                                             : 1;
   if (typeBytes(type) != 8 || window == 1) {
-    d.refuse();
+    d.reject();
   }
   Run run = window == 0               ? kCopy<uint64_t>
             : isTo                    ? unaryLanes<uint64_t, uint64_t, FromGeneric<uint64_t>>

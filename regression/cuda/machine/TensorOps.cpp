@@ -182,7 +182,7 @@ void registersOf(Decoding &d, size_t index, unsigned first, unsigned count, bool
   const Operand &list = d.operand(index);
   size_t size = list.kind == Operand::Vector ? list.parts.size() : 1;
   if (size != count) {
-    d.refuse("has " + std::to_string(size) + " registers instead of " + std::to_string(count));
+    d.reject("has " + std::to_string(size) + " registers instead of " + std::to_string(count));
   }
   for (unsigned i = 0; i < count; ++i) {
     const Operand &each = list.kind == Operand::Vector ? list.parts[i] : list;
@@ -202,7 +202,7 @@ Element elementOf(Decoding &d, const std::string &type) {
       return Element(i);
     }
   }
-  d.refuse();
+  d.reject();
 }
 
 Run mmaRun(const Flags &flags) {
@@ -233,7 +233,7 @@ void mma(Decoding &d) {
       isInteger ? flags.b <= U8 && c == "s32" && to == "s32" : flags.a == flags.b && c == "f32" && to == "f32";
   bool isSync = hasBoth(d, "sync", "aligned"), isOrder = hasBoth(d, "row", "col");
   if (!isShape || !isTyped || !isSync || !isOrder || (flags.isSaturating && !isInteger)) {
-    d.refuse();
+    d.reject();
   }
   d.made.run = mmaRun(flags);
   d.made.flags = flags.pack();
@@ -270,11 +270,11 @@ void ldmatrixLanes(Warp &warp, const Instruction &in, Mask mask) {
 void ldmatrix(Decoding &d) {
   d.made.kind = Kind::SharedLoad;
   if (d.type() != "b16" || !hasBoth(d, "sync", "aligned") || !d.has("m8n8")) {
-    d.refuse();
+    d.reject();
   }
   d.made.elements = d.has("x4") ? 4 : d.has("x2") ? 2 : d.has("x1") ? 1 : 0;
   if (d.made.elements == 0) {
-    d.refuse();
+    d.reject();
   }
   d.made.flags = d.has("trans");
   d.made.space = spaceOf(d);
@@ -301,7 +301,7 @@ void movmatrixLanes(Warp &warp, const Instruction &in, Mask mask) {
 void movmatrix(Decoding &d) {
   d.made.kind = Kind::Warp;
   if (d.type() != "b16" || !hasBoth(d, "sync", "aligned") || !d.has("m8n8") || !d.has("trans")) {
-    d.refuse();
+    d.reject();
   }
   decodeUnary(d, movmatrixLanes, "b32", "b32");
 }

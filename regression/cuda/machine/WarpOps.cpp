@@ -94,11 +94,11 @@ void shfl(Decoding &d) {
   d.made.kind = Kind::Warp;
   d.type();
   if (!d.has("sync")) {
-    d.refuse("without .sync was removed in compute capability 7.0");
+    d.reject("without .sync was removed in compute capability 7.0");
   }
   d.made.flags = d.has("up") ? Up : d.has("down") ? Down : d.has("bfly") ? Butterfly : d.has("idx") ? Index : 9;
   if (d.made.flags == 9) {
-    d.refuse();
+    d.reject();
   }
   const Operand &to = d.operand(0);
   d.made.more[1] = kNone;
@@ -140,11 +140,11 @@ void vote(Decoding &d) {
   d.made.kind = Kind::Warp;
   d.type();
   if (!d.has("sync")) {
-    d.refuse("without .sync was removed in compute capability 7.0");
+    d.reject("without .sync was removed in compute capability 7.0");
   }
   d.made.flags = d.has("all") ? All : d.has("any") ? Any : d.has("uni") ? Uniform : d.has("ballot") ? Ballot : 9;
   if (d.made.flags == 9) {
-    d.refuse();
+    d.reject();
   }
   d.made.run = voteLanes;
   d.made.to = d.made.flags == Ballot ? d.destination(0, 4) : d.predicate(d.operand(0));
@@ -188,7 +188,7 @@ void match(Decoding &d) {
   d.has("sync");
   d.made.flags = d.has("all");
   if (!d.made.flags && !d.has("any")) {
-    d.refuse();
+    d.reject();
   }
   const Operand &to = d.operand(0);
   d.made.more[1] = to.kind == Operand::Pair ? d.predicate(to.parts[1]) : kNone;
@@ -244,7 +244,7 @@ void redux(Decoding &d) {
   std::string type = d.type();
   bool isSigned = type == "s32";
   if (!d.has("sync") || isFloatType(type)) {
-    d.refuse();
+    d.reject();
   }
   Run run = d.has("add")   ? reduceLanes<uint32_t, RAdd>
             : d.has("min") ? (isSigned ? reduceLanes<int32_t, RMin> : reduceLanes<uint32_t, RMin>)
@@ -254,7 +254,7 @@ void redux(Decoding &d) {
             : d.has("xor") ? reduceLanes<uint32_t, RXor>
                            : nullptr;
   if (!run) {
-    d.refuse();
+    d.reject();
   }
   decodeUnary(d, run, "b32", "b32");
   d.made.more[0] = d.source(2, "b32");

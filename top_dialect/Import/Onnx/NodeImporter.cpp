@@ -430,8 +430,8 @@ llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
     return {folded};
   }
   if (!mayFold(op, graph.model.maxFoldBytes)) {
-    if (llvm::Error refusal = graph.paddedRows().propagate(op)) {
-      fail(std::move(refusal));
+    if (llvm::Error rejection = graph.paddedRows().propagate(op)) {
+      fail(std::move(rejection));
     }
     return results;
   }

@@ -108,7 +108,7 @@ private:
   /// Returns the error for open dims. If possible, it contains sizes with which the import succeeds.
   llvm::Error proposeSizes() {
     constexpr LikelySizes kLikely[] = {{224, 128}, {256, 512}, {640, 1024}, {512, 16000}};
-    std::string refusal;
+    std::string rejection;
     std::map<std::string, std::vector<int64_t>> before;
     for (const LikelySizes &likely : llvm::ArrayRef(kLikely).take_front(trialCount(graph()))) {
       auto proposal = proposeShapes(inputs, likely);
@@ -138,9 +138,9 @@ private:
         return openDims(inputs, proposal, "");
       }
       std::string reason = llvm::toString(module.takeError());
-      refusal = refusal.empty() ? reason : refusal;
+      rejection = rejection.empty() ? reason : rejection;
     }
-    return openDims(inputs, proposeShapes(inputs, kLikely[0]), refusal);
+    return openDims(inputs, proposeShapes(inputs, kLikely[0]), rejection);
   }
 
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> build() {

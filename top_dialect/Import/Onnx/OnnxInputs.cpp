@@ -347,7 +347,7 @@ std::map<std::string, std::vector<int64_t>> proposeShapes(llvm::ArrayRef<Input> 
 }
 
 llvm::Error openDims(llvm::ArrayRef<Input> inputs, const std::map<std::string, std::vector<int64_t>> &proposal,
-                     StringRef refusal) {
+                     StringRef rejection) {
   std::string list, flag;
   for (const Input &input : inputs) {
     auto it = proposal.find(input.name);
@@ -361,8 +361,8 @@ llvm::Error openDims(llvm::ArrayRef<Input> inputs, const std::map<std::string, s
       llvm::formatv("the model does not fix the sizes of its inputs (? is open): {0}; add the flag, with "
                     "the sizes you need: --input_shapes {1}",
                     list, flag);
-  if (!refusal.empty()) {
-    text += llvm::formatv(" (these are a guess that the import rejects: {0})", refusal);
+  if (!rejection.empty()) {
+    text += llvm::formatv(" (these are a guess that the import rejects: {0})", rejection);
   }
   return fail(text);
 }

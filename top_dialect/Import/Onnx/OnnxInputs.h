@@ -44,10 +44,10 @@ std::vector<Input *> assumeSingleBatch(llvm::MutableArrayRef<Input> inputs);
 /// and the |likely| sizes for images and sequences. Dims with the same name get the same size.
 std::map<std::string, std::vector<int64_t>> proposeShapes(llvm::ArrayRef<Input> inputs, const LikelySizes &likely);
 
-/// Returns the error for |inputs| with open dims. The |proposal| appears as a flag that can be copied. |refusal| says
+/// Returns the error for |inputs| with open dims. The |proposal| appears as a flag that can be copied. |rejection| says
 /// why the import does not use the proposal, or is empty.
 llvm::Error openDims(llvm::ArrayRef<Input> inputs, const std::map<std::string, std::vector<int64_t>> &proposal,
-                     llvm::StringRef refusal);
+                     llvm::StringRef rejection);
 
 /// Fails if |type| exceeds ImportOptions::memoryLimit. The error names |what|, its size and the limit.
 llvm::Error checkTensorSize(mlir::RankedTensorType type, const llvm::Twine &what, int64_t limit);

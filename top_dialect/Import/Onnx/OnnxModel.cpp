@@ -48,7 +48,7 @@ StringRef guessContents(StringRef bytes) {
 }
 
 llvm::Error parseBytes(StringRef bytes, StringRef path, onnx::ModelProto &proto) {
-  auto refuse = [&]() { return fail(llvm::formatv("'{0}' is not an ONNX model: {1}", path, guessContents(bytes))); };
+  auto reject = [&]() { return fail(llvm::formatv("'{0}' is not an ONNX model: {1}", path, guessContents(bytes))); };
   if (bytes.size() > size_t(INT_MAX)) {
     return fail(llvm::formatv("'{0}' has {1} bytes; protobuf supports at most 2 GiB: save the weights as external data "
                               "(onnx.save_model(..., save_as_external_data=True))",
@@ -59,11 +59,11 @@ llvm::Error parseBytes(StringRef bytes, StringRef path, onnx::ModelProto &proto)
   google::protobuf::io::CodedInputStream coded(&stream);
   coded.SetTotalBytesLimit(INT_MAX);
   if (!proto.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
-    return refuse();
+    return reject();
   }
   // Most short byte strings parse as some protobuf. A model has a graph and an IR version.
   if (!proto.has_graph() || proto.ir_version() <= 0) {
-    return refuse();
+    return reject();
   }
   return llvm::Error::success();
 }

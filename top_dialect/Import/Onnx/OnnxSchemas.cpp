@@ -62,7 +62,7 @@ llvm::Error checkSchema(const onnx::NodeProto &node, int64_t opset, ImportState 
   if (!schema) {
     return llvm::Error::success();
   }
-  auto refuse = [&](StringRef what, int actual, int least, int most) {
+  auto reject = [&](StringRef what, int actual, int least, int most) {
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                    llvm::formatv("{0}: it has {1} {2}{3}; {4} of opset {5} has {6}", describeNode(node),
                                                  actual, what, actual == 1 ? "" : "s", node.op_type(), opset,
@@ -70,10 +70,10 @@ llvm::Error checkSchema(const onnx::NodeProto &node, int64_t opset, ImportState 
   };
   int inputs = countGiven(node.input()), outputs = countGiven(node.output());
   if (inputs < schema->minInputs || inputs > schema->maxInputs) {
-    return refuse("input", inputs, schema->minInputs, schema->maxInputs);
+    return reject("input", inputs, schema->minInputs, schema->maxInputs);
   }
   if (outputs > schema->maxOutputs) {
-    return refuse("output", outputs, 0, schema->maxOutputs);
+    return reject("output", outputs, 0, schema->maxOutputs);
   }
   for (const auto &attribute : node.attribute()) {
     if (!schema->attributes || hasWord(schema->attributes, attribute.name()) || attribute.name().starts_with("_")) {

@@ -63,7 +63,7 @@ StringRef externalEntry(const onnx::TensorProto &tensor, StringRef key) {
 
 /// Returns the real path of |location|. Fails unless it is in the model's folder.
 llvm::Expected<std::string> resolveExternal(const onnx::TensorProto &tensor, StringRef location, StringRef folder) {
-  auto refuse = [&]() {
+  auto reject = [&]() {
     return fail(llvm::formatv("{0}: its external data '{1}' is outside the model's folder, which is not allowed: "
                               "put the file into the model's folder",
                               describe(tensor), location));
@@ -72,11 +72,11 @@ llvm::Expected<std::string> resolveExternal(const onnx::TensorProto &tensor, Str
     return fail(llvm::formatv("{0} is stored externally, but does not name a file", describe(tensor)));
   }
   if (llvm::sys::path::is_absolute(location)) {
-    return refuse();
+    return reject();
   }
   for (auto it = llvm::sys::path::begin(location); it != llvm::sys::path::end(location); ++it) {
     if (*it == "..") {
-      return refuse();
+      return reject();
     }
   }
   llvm::SmallString<256> path(folder), real, realFolder;
@@ -86,10 +86,10 @@ llvm::Expected<std::string> resolveExternal(const onnx::TensorProto &tensor, Str
         llvm::formatv("{0}: cannot read its external data '{1}': {2}", describe(tensor), path, error.message()));
   }
   if (llvm::sys::fs::real_path(folder, realFolder)) {
-    return refuse();
+    return reject();
   }
   realFolder.push_back('/');
-  return StringRef(real).starts_with(realFolder) ? llvm::Expected<std::string>(std::string(real)) : refuse();
+  return StringRef(real).starts_with(realFolder) ? llvm::Expected<std::string>(std::string(real)) : reject();
 }
 
 llvm::Expected<OnnxTensor> readExternal(const onnx::TensorProto &tensor, mlir::RankedTensorType type,

@@ -159,7 +159,7 @@ private:
   mlir::Operation *op;
 };
 
-llvm::Error refused(mlir::Operation *op, const Padding &padding) {
+llvm::Error rejected(mlir::Operation *op, const Padding &padding) {
   return unsupported(llvm::formatv(
       "it reads a tensor whose size along axis {0} is only known at run time: {1} produces at most this many rows, and "
       "'{2}' "
@@ -197,7 +197,7 @@ llvm::Error PaddedRows::propagate(mlir::Operation *op) {
   for (Value value : read) {
     const Padding *padding = find(value);
     if (padding && first && padding->count != first->count) {
-      return refused(op, *padding);
+      return rejected(op, *padding);
     }
     first = padding ? padding : first;
   }
@@ -206,7 +206,7 @@ llvm::Error PaddedRows::propagate(mlir::Operation *op) {
   }
   Axis axis = op->getNumRegions() == 0 && op->getNumResults() == 1 ? Rule(*this, op).apply() : Axis();
   if (!axis) {
-    return refused(op, *first);
+    return rejected(op, *first);
   }
   Value count = mlir::isa<SliceOp>(op) ? countWithin(op, *axis, first->count) : first->count;
   Padding padding{*axis, count, first->source, first->filled && mlir::isa<ReshapeOp, TransposeOp, SliceOp>(op)};

@@ -33,9 +33,9 @@ CUevent newEvent() {
   return event;
 }
 
-TEST(Modules, refuseUnknownInstructionsByName) {
+TEST(Modules, rejectUnknownInstructionsByName) {
   Gpu gpu;
-  auto refuse = [&](const char *statement, const char *text) {
+  auto reject = [&](const char *statement, const char *text) {
     std::string log;
     CUresult result = gpu.load(
         std::string(".visible .entry k() { .reg .b32 %r<9>; .reg .b64 %l<9>;\n") + statement + "\nret; }", &log);
@@ -43,16 +43,16 @@ TEST(Modules, refuseUnknownInstructionsByName) {
     EXPECT_NE(log.find(text), std::string::npos) << log;
     EXPECT_NE(log.find("line 5"), std::string::npos) << log;
   };
-  refuse("tex.1d.v4.s32.s32 {%r1, %r2, %r3, %r4}, [%l1, {%r5}];", "tex.1d");
-  refuse("tanh.approx.f32 %r1, %r2;", "tanh.approx.f32");
-  refuse("add.bogus.u32 %r1, %r2, %r3;", "bogus");
-  refuse("add.u32 %r1, %r2, %undeclared;", "%undeclared");
-  refuse("add.u64 %l1, %l2, %r3;", "64 bits");
-  refuse("bra $nowhere;", "$nowhere");
-  refuse("shfl.idx.b32 %r1, %r2, 0, 31;", "shfl.idx");
+  reject("tex.1d.v4.s32.s32 {%r1, %r2, %r3, %r4}, [%l1, {%r5}];", "tex.1d");
+  reject("tanh.approx.f32 %r1, %r2;", "tanh.approx.f32");
+  reject("add.bogus.u32 %r1, %r2, %r3;", "bogus");
+  reject("add.u32 %r1, %r2, %undeclared;", "%undeclared");
+  reject("add.u64 %l1, %l2, %r3;", "64 bits");
+  reject("bra $nowhere;", "$nowhere");
+  reject("shfl.idx.b32 %r1, %r2, 0, 31;", "shfl.idx");
 }
 
-TEST(Modules, areRefusedForOtherDevices) {
+TEST(Modules, areRejectedForOtherDevices) {
   {
     Gpu gpu({{"PTX_MACHINE_DRIVER_VERSION", "11080"}});
     std::string log;
