@@ -274,8 +274,9 @@ static std::string requantisationOf(const DeployOptions &options) {
 
 /// Removes the quantize/dequantize pairs again and reports the rest of the model; for a model in |known| reports only
 /// that.
-static void instrument(func::FuncOp function, quant::Undo &undo, ArrayRef<std::string> known, DeployResult &result) {
-  result.forms = undo.run();
+static void instrument(func::FuncOp function, quant::StripQDQ &stripQDQ, ArrayRef<std::string> known,
+                       DeployResult &result) {
+  result.forms = stripQDQ.run();
   top::nameEveryTensor(function);
   if (result.quantization) {
     result.contents = top::hashContents(function->getParentOfType<ModuleOp>());
@@ -297,7 +298,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   if (observeIr) {
     observeIr(module, "top");
   }
-  quant::Undo undo(*function);
+  quant::StripQDQ stripQDQ(*function);
   std::optional<Quantization> asked = options.quantization;
   if (asked) {
     asked->options.splitWeights = !options.compile.instrument;
@@ -314,7 +315,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   result.quantization = std::move(*quantization);
   observer.begin("lower");
   if (options.compile.instrument) {
-    instrument(*function, undo, options.known, result);
+    instrument(*function, stripQDQ, options.known, result);
   }
   if (result.isKnown) {
     return result;

@@ -10,7 +10,7 @@
 #include "codegen/Pipelines/Instrument.h"
 #include "codegen/Pipelines/Prepare.h"
 #include "codegen/Target/Target.h"
-#include "quant/Transforms/Undo.h"
+#include "quant/Transforms/StripQDQ.h"
 
 namespace tessera::codegen {
 

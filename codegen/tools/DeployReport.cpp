@@ -12,9 +12,9 @@ using namespace mlir;
 namespace tessera::tool {
 namespace {
 
-llvm::json::Array describe(ArrayRef<quant::KeptOp> ops) {
+llvm::json::Array describe(ArrayRef<quant::FloatOp> ops) {
   llvm::json::Array list;
-  for (const quant::KeptOp &op : ops) {
+  for (const quant::FloatOp &op : ops) {
     list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(op.name)},
                                       {"op", op.op},
                                       {"reason", llvm::json::fixUTF8(op.reason)},

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Decisions.h"
 
-#include "quant/Transforms/Forms.h"
 #include "quant/Transforms/OpKinds.h"
+#include "quant/Transforms/StorageTypes.h"
 #include "quant/Transforms/TableNames.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
@@ -49,9 +49,9 @@ public:
     auto choiceOf = [&](Operation *op) { return pinned.lookup(op); };
     auto rangeOf = [&](Value v) { return table.find(names.lookup(v)); };
     auto nameOf = [&](Value v) { return names.lookup(v); };
-    assignForms({function, ops, choices.standard, !table.weightsPath().empty(), table.decidesTypes, quantized, kindOf,
-                 choiceOf, rangeOf, nameOf},
-                decisions);
+    assignStorageTypes({function, ops, choices.standard, !table.weightsPath().empty(), table.decidesTypes, quantized,
+                        kindOf, choiceOf, rangeOf, nameOf},
+                       decisions);
     return std::move(decisions);
   }
 

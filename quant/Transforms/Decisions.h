@@ -15,10 +15,10 @@ namespace tessera::quant {
 struct IntegerForm {
   float scale = 1;
   int8_t zeroPoint = 0;
-  int64_t levels = 0;     ///< 0 for i8; else i16 in [-levels, levels] with zeroPoint 0
+  int64_t qmax = 0;       ///< 0 for i8; else i16 in [-qmax, qmax] with zeroPoint 0
   double finestScale = 1; ///< scale if all levels of the type were used
 
-  bool isWide() const { return levels != 0; }
+  bool isWide() const { return qmax != 0; }
 };
 
 /// The decisions about one function, made before it is rewritten.

@@ -36,8 +36,8 @@ public:
   llvm::Expected<std::optional<LearnedWeight>> find(llvm::StringRef tensor, mlir::RankedTensorType weight,
                                                     int64_t channels) const;
 
-  /// Returns the values to add to the bias of an op whose weights have two terms (WeightTerms.h), which compensate the
-  /// mean error of rounding its input; may be empty.
+  /// Returns the values to add to the bias of an op whose weights have two terms (ResidualWeights.h), which compensate
+  /// the mean error of rounding its input; may be empty.
   llvm::Expected<llvm::ArrayRef<float>> inputBias(llvm::StringRef tensor, int64_t channels) const;
 
   /// Like find, for integer weights of `bits` bits in float ops, with `groups` scales per channel.

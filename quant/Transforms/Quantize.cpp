@@ -8,8 +8,8 @@
 #include "quant/Transforms/NarrowFloats.h"
 #include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/Passes.h"
+#include "quant/Transforms/ResidualWeights.h"
 #include "quant/Transforms/WeightOnly.h"
-#include "quant/Transforms/WeightTerms.h"
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
@@ -37,11 +37,11 @@ top::QuantizeOp insertPair(OpBuilder &builder, Value v, const IntegerForm &form,
   Type element = builder.getIntegerType(form.isWide() ? 16 : 8);
   Value scale = top::createScalar(builder, loc, builder.getF32Type(), form.scale);
   Value zeroPoint = top::createScalar(builder, loc, element, form.zeroPoint);
-  auto q = top::QuantizeOp::create(builder, loc, type.clone(element), v, scale, zeroPoint, form.levels);
+  auto q = top::QuantizeOp::create(builder, loc, type.clone(element), v, scale, zeroPoint, form.qmax);
   if (auto input = dyn_cast<BlockArgument>(v)) { // an input does not have a node: reports use the input's name
     q->setLoc(NameLoc::get(builder.getStringAttr(top::getInputName(input))));
   }
-  auto dq = top::DequantizeOp::create(builder, loc, type, q, scale, zeroPoint, form.levels);
+  auto dq = top::DequantizeOp::create(builder, loc, type, q, scale, zeroPoint, form.qmax);
   v.replaceUsesWithIf(dq, [&](OpOperand &use) {
     Operation *user = use.getOwner();
     bool passesInputOn = isa<BlockArgument>(v) && user->hasTrait<OpTrait::IsTerminator>();
@@ -232,7 +232,7 @@ llvm::Expected<Contractions> roundWeights(func::FuncOp function, const Calibrati
                                           const std::optional<LearnedWeights> &learned, const Decisions &decisions,
                                           QuantizeReport &report, llvm::function_ref<void(size_t, size_t)> progress) {
   OpBuilder builder(function.getContext());
-  Contractions twoTerms;
+  Contractions residualWeights;
   const size_t total = decisions.integers.empty() ? 0 : function.getBody().front().getOperations().size();
   size_t done = 0;
   for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
@@ -243,8 +243,8 @@ llvm::Expected<Contractions> roundWeights(func::FuncOp function, const Calibrati
       continue;
     }
     const IntegerForm &form = decisions.tensors.find(op.getOperand(0))->second;
-    if (hasTwoTerms(table.find(top::getTensorName(op.getResult(0))))) {
-      twoTerms.insert({&op, form});
+    if (hasResidualWeights(table.find(top::getTensorName(op.getResult(0))))) {
+      residualWeights.insert({&op, form});
       if (llvm::Error error = addInputBias(builder, learned, &op)) {
         return std::move(error);
       }
@@ -257,7 +257,7 @@ llvm::Expected<Contractions> roundWeights(func::FuncOp function, const Calibrati
     report.learnedWeights += own->has_value();
     quantizeWeight(builder, &op, form.finestScale, *own);
   }
-  return twoTerms;
+  return residualWeights;
 }
 
 /// Splits weights into two terms. The second contractions become integer ops in `decisions`.
@@ -321,10 +321,10 @@ class QuantizePass : public impl::QuantizePassBase<QuantizePass> {
     for (const std::string &text : report->floatInputsOutputs) {
       emitRemark(function.getLoc()) << text;
     }
-    for (const KeptOp &kept : report->kept) {
+    for (const FloatOp &kept : report->kept) {
       emitRemark(function.getLoc()) << "'" << kept.name << "' (" << kept.op << ") stays float: " << kept.reason;
     }
-    for (const KeptOp &wide : report->wide) {
+    for (const FloatOp &wide : report->wide) {
       emitRemark(function.getLoc()) << "'" << wide.name << "' (" << wide.op << ") reads i16: " << wide.reason;
     }
     return llvm::Error::success();
@@ -367,9 +367,9 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
   const OpNames names = displayNames(function);
   // Make integers first: their ranges were measured on tensors that are not rounded to 16-bit floats.
   OpBuilder builder(function.getContext());
-  llvm::Expected<Contractions> twoTerms = roundWeights(function, table, *learned, *decisions, report, progress);
-  if (!twoTerms) {
-    return twoTerms.takeError();
+  llvm::Expected<Contractions> residualWeights = roundWeights(function, table, *learned, *decisions, report, progress);
+  if (!residualWeights) {
+    return residualWeights.takeError();
   }
   roundPowers(*decisions);
   for (auto &[value, form] : decisions->tensors) {
@@ -379,7 +379,7 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
     }
   }
   if (options.splitWeights) {
-    splitWeights(builder, *twoTerms, *decisions, report);
+    splitWeights(builder, *residualWeights, *decisions, report);
   }
   NarrowFloats narrow = narrowFloats(function, table, *decisions, precision);
   llvm::Expected<WeightOnly> weights =

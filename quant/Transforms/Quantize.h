@@ -11,7 +11,7 @@
 namespace tessera::quant {
 
 /// An op that does not run in 8 bits.
-struct KeptOp {
+struct FloatOp {
   std::string name; ///< name of its ONNX node, or of its tensor
   std::string op;   ///< "top.conv"
   std::string reason;
@@ -46,7 +46,7 @@ struct QuantizeReport {
   int64_t weightOps = 0, weightMacs = 0;       ///< ops that compute in float with integer weights
   int64_t wideMacs = 0;                        ///< part of integerMacs that reads i16
   int64_t residualMacs = 0;                    ///< part of integerMacs for the second term of weights
-  std::vector<KeptOp> kept, wide;              ///< ops that stay float, ops that read i16; in program order
+  std::vector<FloatOp> kept, wide;             ///< ops that stay float, ops that read i16; in program order
   std::vector<DecidedOp> ops;                  ///< all ops, in program order
   int64_t learnedWeights = 0;                  ///< number of ops whose weights run_calibration chose
   int64_t splitWeights = 0;                    ///< number of ops whose weights have two terms
@@ -69,7 +69,7 @@ struct QuantizeOptions {
   Precision precision = Precision::INT8; ///< for ops that the quantise table does not name
   int64_t groupSize = kGroupSize;        ///< for W4; a multiple of 16
   /// Split weights with two terms into two contractions. Otherwise they stay the float values of the two terms
-  /// (Undo.h).
+  /// (StripQDQ.h).
   bool splitWeights = true;
 };
 

@@ -4,7 +4,7 @@
 
 #include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/Quantize.h"
-#include "quant/Transforms/WeightTerms.h"
+#include "quant/Transforms/ResidualWeights.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "llvm/ADT/SetVector.h"
@@ -55,7 +55,7 @@ llvm::Error checkTables(func::FuncOp function, const CalibrationTable &table, co
                                      suggestion(line.getKey(), index.tensors));
     }
     auto makers = index.ops.find(line.getKey());
-    if (hasTwoTerms(&line.getValue()) && makers != index.ops.end() &&
+    if (hasResidualWeights(&line.getValue()) && makers != index.ops.end() &&
         llvm::none_of(makers->second, [](Operation *op) { return kindOf(op) == OpKind::contraction; })) {
       return llvm::createStringError("'" + table.path() + "': tensor '" + line.getKey() +
                                      "': \"weight_terms\" is 2, but no convolution or matmul produces it");

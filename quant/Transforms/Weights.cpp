@@ -173,13 +173,13 @@ bool hasFiniteWeights(Operation *op) {
   return isFinite(weightOf(op).operand->get()) && (!bias || isFinite(bias));
 }
 
-int64_t mostLevels(Operation *op, double magnitude, bool anyWeights) {
+int64_t largestQmax(Operation *op, double magnitude, bool anyWeights) {
   auto [operand, dim] = weightOf(op);
   std::optional<top::TensorData> data = top::getConstantData(operand->get());
   std::optional<top::TensorData> bias = biasOf(op) ? top::getConstantData(biasOf(op)) : std::nullopt;
   ArrayRef<float> weights = data->data<float>(), biases = bias ? bias->data<float>() : ArrayRef<float>();
   Channels channels = channelsOf(data->type, dim);
-  SmallVector<float> scales = scalesOf(weights, channels, biases, magnitude / kMostLevels);
+  SmallVector<float> scales = scalesOf(weights, channels, biases, magnitude / kMaxInt16);
   // The most that one input level adds to a sum. Rounding moves a weight by less than 1.
   SmallVector<double> perLevel(channels.count, 0.0);
   channels.forEach(weights.size(), [&](int64_t i, int64_t c) {
@@ -193,7 +193,7 @@ int64_t mostLevels(Operation *op, double magnitude, bool anyWeights) {
   worst = std::max(worst, *std::max_element(perLevel.begin(), perLevel.end()));
   constexpr double kLargestSum = std::numeric_limits<int32_t>::max() - (1 << 16); // minus the rounding of scales and
                                                                                   // bias
-  return static_cast<int64_t>(std::min<double>(kMostLevels, kLargestSum / worst));
+  return static_cast<int64_t>(std::min<double>(kMaxInt16, kLargestSum / worst));
 }
 
 int64_t countChannels(Operation *op) {

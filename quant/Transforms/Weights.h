@@ -12,7 +12,7 @@ namespace tessera::quant {
 inline constexpr double kMaxBias = 1 << 28;
 
 /// Number of i16 levels on either side of zero.
-inline constexpr int64_t kMostLevels = 32767;
+inline constexpr int64_t kMaxInt16 = 32767;
 
 /// Maps elements of a weight to output channels: the channel of element i is (i / inner) % count.
 struct Channels {
@@ -40,7 +40,7 @@ bool hasFiniteWeights(mlir::Operation *op);
 /// Returns the largest number of levels of an i16 input of `op` such that no sum, bias included, overflows 32 bits.
 /// `magnitude` is the largest input value. The limit depends on the present weights or, if they may be replaced
 /// (`anyWeights`), assumes 127 for each weight.
-int64_t mostLevels(mlir::Operation *op, double magnitude, bool anyWeights);
+int64_t largestQmax(mlir::Operation *op, double magnitude, bool anyWeights);
 
 /// Replaces the weight of a contraction by `dequantize(i8 constant)`: symmetric, one scale per output channel, values
 /// in [-127, 127], rounded so that the sums of kernels and channels are preserved. A channel with a bias that is huge

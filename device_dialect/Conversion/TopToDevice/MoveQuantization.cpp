@@ -98,7 +98,7 @@ struct MoveDequantizeDown : RewritePattern {
     Operation *clone = cloneOnIntegers(rewriter, op, values, *common);
     auto [scale, zero] = scalarParameters(rewriter, op->getLoc(), *common);
     auto dequantize = top::DequantizeOp::create(rewriter, op->getLoc(), op->getResult(0).getType(), clone->getResult(0),
-                                                scale, zero, common->levels);
+                                                scale, zero, common->qmax);
     top::copyNames(op, dequantize);
     rewriter.replaceOp(op, dequantize);
     return success();
@@ -211,7 +211,7 @@ struct MoveQuantizeUp : OpRewritePattern<top::QuantizeOp> {
     for (OpOperand *operand : movedOperands(move)) {
       auto type = cast<RankedTensorType>(operand->get().getType());
       values.push_back(top::QuantizeOp::create(rewriter, op.getLoc(), type.clone(scaling->element), operand->get(),
-                                               scale, zero, scaling->levels));
+                                               scale, zero, scaling->qmax));
     }
     rewriter.setInsertionPoint(op);
     Operation *clone = cloneOnIntegers(rewriter, move, values, *scaling);

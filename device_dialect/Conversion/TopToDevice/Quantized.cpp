@@ -14,15 +14,15 @@ namespace tessera::device {
 //===----------------------------------------------------------------------===//
 
 int64_t Scaling::lowest() const {
-  if (levels != 0) {
-    return -levels;
+  if (qmax != 0) {
+    return -qmax;
   }
   return element.isUnsignedInteger() ? 0 : -(int64_t(1) << (element.getIntOrFloatBitWidth() - 1));
 }
 
 int64_t Scaling::highest() const {
-  if (levels != 0) {
-    return levels;
+  if (qmax != 0) {
+    return qmax;
   }
   unsigned bits = element.getIntOrFloatBitWidth();
   return (int64_t(1) << (element.isUnsignedInteger() ? bits : bits - 1)) - 1;
@@ -33,7 +33,7 @@ int64_t Scaling::quantize(double r) const {
   return static_cast<int64_t>(std::clamp<double>(steps, lowest(), highest()));
 }
 
-static std::optional<Scaling> readScaling(Value scale, Value zeroPoint, Type element, int64_t levels) {
+static std::optional<Scaling> readScaling(Value scale, Value zeroPoint, Type element, int64_t qmax) {
   if (Lowering::type(scale).getNumElements() != 1 || Lowering::type(zeroPoint).getNumElements() != 1) {
     return std::nullopt;
   }
@@ -41,7 +41,7 @@ static std::optional<Scaling> readScaling(Value scale, Value zeroPoint, Type ele
   if (!s || !z || !(s->front() > 0) || std::isinf(s->front())) {
     return std::nullopt;
   }
-  return Scaling{s->front(), static_cast<int64_t>(z->front()), element, levels};
+  return Scaling{s->front(), static_cast<int64_t>(z->front()), element, qmax};
 }
 
 std::optional<Scaling> getScaling(top::QuantizeOp op) {

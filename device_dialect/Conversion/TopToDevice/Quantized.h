@@ -21,7 +21,7 @@ struct Scaling {
   double scale;
   int64_t zero;
   mlir::Type element;
-  int64_t levels = 0; ///< if not 0, q is limited to [-levels, levels]
+  int64_t qmax = 0; ///< if not 0, q is limited to [-qmax, qmax]
 
   bool operator==(const Scaling &other) const = default;
   int64_t lowest() const;

@@ -32,7 +32,7 @@ CARRIES = 0.5
 """A remedy that removes this share of the squared error is worth any cost."""
 ROUNDS = 3
 ELEMENT = 32
-"""Storing an element in 16 bits costs about as much as this many multiplications (quant/Transforms/Forms.cpp)."""
+"""Storing an element in 16 bits costs about as much as this many multiplications (quant/Transforms/StorageTypes.cpp)."""
 FLOAT = 3
 """A multiplication in f32 costs this many int8 multiplications beyond the one it replaces; an element or weight costs
 this many more bytes."""

@@ -1,6 +1,6 @@
-//===- Undo.cpp - Restores the float form of a quantised model ------------===//
+//===- StripQDQ.cpp - Restores the float form of a quantised model --------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "quant/Transforms/Undo.h"
+#include "quant/Transforms/StripQDQ.h"
 
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
@@ -19,8 +19,8 @@ int64_t first(Value constant) {
 
 TensorForm formOf(top::QuantizeOp q, StringRef name) {
   TensorForm form{name.str(), top::getConstantData(q.getScale())->data<float>()[0], 0, -128, 127};
-  if (auto levels = static_cast<int64_t>(q.getLevels())) {
-    form.lowest = -levels, form.highest = levels;
+  if (auto qmax = static_cast<int64_t>(q.getLevels())) {
+    form.lowest = -qmax, form.highest = qmax;
   } else {
     form.zeroPoint = first<int8_t>(q.getZeroPoint());
     form.lowest = form.zeroPoint ? -128 : -127;
@@ -89,7 +89,7 @@ void eraseWithConstants(Operation *op) {
 
 } // namespace
 
-Undo::Undo(func::FuncOp function) : function(function) {
+StripQDQ::StripQDQ(func::FuncOp function) : function(function) {
   for (Operation &op : function.getBody().front()) {
     if (isPair(op)) {
       own.insert(&op);
@@ -97,7 +97,7 @@ Undo::Undo(func::FuncOp function) : function(function) {
   }
 }
 
-std::vector<TensorForm> Undo::run() {
+std::vector<TensorForm> StripQDQ::run() {
   std::vector<TensorForm> forms;
   OpBuilder builder(function.getContext());
   for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {

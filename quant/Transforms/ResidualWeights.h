@@ -1,7 +1,7 @@
-//===- WeightTerms.h - Weights as the sum of two i8 constants ---*- C++ -*-===//
+//===- ResidualWeights.h - Weights as the sum of two i8 constants --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_QUANT_TRANSFORMS_WEIGHTTERMS_H
-#define TESSERA_QUANT_TRANSFORMS_WEIGHTTERMS_H
+#ifndef TESSERA_QUANT_TRANSFORMS_RESIDUALWEIGHTS_H
+#define TESSERA_QUANT_TRANSFORMS_RESIDUALWEIGHTS_H
 
 #include "mlir/IR/Builders.h"
 #include "quant/Transforms/Decisions.h"
@@ -10,7 +10,7 @@ namespace tessera::quant {
 
 /// Checks that the table requests two terms for the weights of a contraction. `ofResult` is the table's entry for the
 /// tensor that the contraction computes, or null.
-bool hasTwoTerms(const Range *ofResult);
+bool hasResidualWeights(const Range *ofResult);
 
 /// Adds the rounding error of the i8 weights of an integer contraction as a second contraction of the same input. Its
 /// i8 weights have about 1/254 of the scale, and its i16 result becomes part of the epilogue of the first contraction.
@@ -25,4 +25,4 @@ mlir::Operation *splitWeight(mlir::OpBuilder &builder, mlir::Operation *op, cons
 
 } // namespace tessera::quant
 
-#endif // TESSERA_QUANT_TRANSFORMS_WEIGHTTERMS_H
+#endif // TESSERA_QUANT_TRANSFORMS_RESIDUALWEIGHTS_H

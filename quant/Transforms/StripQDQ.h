@@ -1,7 +1,7 @@
-//===- Undo.h - Restores the float form of a quantised model ----*- C++ -*-===//
+//===- StripQDQ.h - Restores the float form of a quantised model --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_QUANT_TRANSFORMS_UNDO_H
-#define TESSERA_QUANT_TRANSFORMS_UNDO_H
+#ifndef TESSERA_QUANT_TRANSFORMS_STRIPQDQ_H
+#define TESSERA_QUANT_TRANSFORMS_STRIPQDQ_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -21,10 +21,10 @@ struct TensorForm {
 /// biases and factors of the quantised model. If its runner also rounds each tensor to its form (TensorForm) where it
 /// is computed, the result equals that of the quantised model up to the order of sums and, for attention, the rounding
 /// of exponentials.
-class Undo {
+class StripQDQ {
 public:
   /// Records the pairs that the function has already; `run` preserves them.
-  explicit Undo(mlir::func::FuncOp function);
+  explicit StripQDQ(mlir::func::FuncOp function);
 
   /// Removes the pairs and returns the forms of the tensors in program order.
   std::vector<TensorForm> run();
@@ -36,4 +36,4 @@ private:
 
 } // namespace tessera::quant
 
-#endif // TESSERA_QUANT_TRANSFORMS_UNDO_H
+#endif // TESSERA_QUANT_TRANSFORMS_STRIPQDQ_H

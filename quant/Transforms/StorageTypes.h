@@ -1,15 +1,15 @@
-//===- Forms.h - Assigns an integer type and a range to each tensor --*- C++ -*-===//
+//===- StorageTypes.h - Assigns an integer type and a range to each tensor --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_QUANT_TRANSFORMS_FORMS_H
-#define TESSERA_QUANT_TRANSFORMS_FORMS_H
+#ifndef TESSERA_QUANT_TRANSFORMS_STORAGETYPES_H
+#define TESSERA_QUANT_TRANSFORMS_STORAGETYPES_H
 
 #include "quant/Transforms/Decisions.h"
 #include "quant/Transforms/OpKinds.h"
 
 namespace tessera::quant {
 
-/// Input of assignForms: what is known when the integer form of each tensor is chosen.
-struct FormQuestion {
+/// Input of assignStorageTypes: what is known when the integer form of each tensor is chosen.
+struct StorageTypeQuery {
   mlir::func::FuncOp function;
   llvm::ArrayRef<mlir::Operation *> ops; ///< in program order
   Precision standard;
@@ -25,8 +25,8 @@ struct FormQuestion {
 /// Fills in `decisions.tensors` and `decisions.wide` from `decisions.integers`. Tensors connected by ops that only move
 /// data share one range. Tensors get 16 bits if 8 bits cause too much error or are not wanted, with as many levels as
 /// possible without overflow in any sum.
-void assignForms(const FormQuestion &question, Decisions &decisions);
+void assignStorageTypes(const StorageTypeQuery &query, Decisions &decisions);
 
 } // namespace tessera::quant
 
-#endif // TESSERA_QUANT_TRANSFORMS_FORMS_H
+#endif // TESSERA_QUANT_TRANSFORMS_STORAGETYPES_H

@@ -1,8 +1,8 @@
-//===- Forms.cpp - Assigns an integer type and a range to each tensor -----===//
+//===- StorageTypes.cpp - Assigns an integer type and a range to each tensor -===//
 // SPDX-License-Identifier: Apache-2.0
-#include "quant/Transforms/Forms.h"
+#include "quant/Transforms/StorageTypes.h"
 
-#include "quant/Transforms/WeightTerms.h"
+#include "quant/Transforms/ResidualWeights.h"
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -42,7 +42,7 @@ struct Group {
   int64_t elements = 0;       ///< number of elements of its tensors, which 16 bits would store in twice the bytes
   std::string wide;           ///< reason for 16 bits; empty for 8 bits
   bool isAsked = false;       ///< a table requests 16 bits, so it does not count towards kMostWide
-  int64_t levels = kMostLevels;
+  int64_t qmax = kMaxInt16;
 
   /// Returns the squared error that 16 bits would remove per unit of cost. Storing and loading one element costs about
   /// as much as kElement multiplications.
@@ -54,7 +54,7 @@ struct Group {
 
 class Assigner {
 public:
-  Assigner(const FormQuestion &question, Decisions &decisions) : question(question), decisions(decisions) {}
+  Assigner(const StorageTypeQuery &query, Decisions &decisions) : query(query), decisions(decisions) {}
 
   void run() {
     uniteMoved();
@@ -70,7 +70,7 @@ public:
         weigh(v, group);
       }
     });
-    if (!question.decidesTypes) {
+    if (!query.decidesTypes) {
       widenWorst();
     }
     forEachTensor([&](Value v) { limitLevels(v, groups[leader(v)]); });
@@ -80,14 +80,14 @@ public:
 
 private:
   bool isMoving(Operation *op) const {
-    OpKind kind = op ? question.kindOf(op) : OpKind::other;
+    OpKind kind = op ? query.kindOf(op) : OpKind::other;
     return kind == OpKind::move || kind == OpKind::concat;
   }
 
   void uniteMoved() {
-    for (Operation *op : question.ops) {
-      if (isMoving(op) && question.quantized.contains(op->getResult(0))) {
-        bool one = question.kindOf(op) == OpKind::move;
+    for (Operation *op : query.ops) {
+      if (isMoving(op) && query.quantized.contains(op->getResult(0))) {
+        bool one = query.kindOf(op) == OpKind::move;
         for (Value operand : op->getOperands().take_front(one ? 1 : op->getNumOperands())) {
           united.unionSets(operand, op->getResult(0));
         }
@@ -99,26 +99,26 @@ private:
 
   void forEachTensor(llvm::function_ref<void(Value)> visit) {
     auto visitQuantized = [&](Value v) {
-      if (question.quantized.contains(v)) {
+      if (query.quantized.contains(v)) {
         visit(v);
       }
     };
-    func::FuncOp function = question.function;
+    func::FuncOp function = query.function;
     llvm::for_each(function.getArguments(), visitQuantized);
-    for (Operation *op : question.ops) {
+    for (Operation *op : query.ops) {
       llvm::for_each(op->getResults(), visitQuantized);
     }
   }
 
   void addRange(Value v, Group &group) {
     if (!isMoving(v.getDefiningOp())) {
-      const Range &own = *question.rangeOf(v);
+      const Range &own = *query.rangeOf(v);
       group.range = group.range ? Range::merged(*group.range, own) : own;
     }
     // The second operand of a product of two activations is treated like a weight: symmetric and in 8 bits. The same
     // applies to all operands of attention.
     group.isRight |= llvm::any_of(v.getUses(), [&](OpOperand &use) {
-      OpKind kind = decisions.integers.contains(use.getOwner()) ? question.kindOf(use.getOwner()) : OpKind::other;
+      OpKind kind = decisions.integers.contains(use.getOwner()) ? query.kindOf(use.getOwner()) : OpKind::other;
       return (use.getOperandNumber() == 1 && kind == OpKind::pairwise) ||
              (use.getOperandNumber() < 3 && kind == OpKind::attention);
     });
@@ -129,18 +129,18 @@ private:
   }
 
   double errorOf(Value v) const {
-    const Range *range = question.rangeOf(v);
+    const Range *range = query.rangeOf(v);
     return range ? range->error.value_or(0) : 0;
   }
 
   bool isWideByTable(Value v) const {
-    const Range *range = question.rangeOf(v);
+    const Range *range = query.rangeOf(v);
     return range && range->isWide;
   }
 
   bool isNarrowByTable(ArrayRef<Operation *> readers) const {
     return !readers.empty() && llvm::all_of(readers, [&](Operation *op) {
-      const Choice *choice = question.choiceOf(op);
+      const Choice *choice = query.choiceOf(op);
       return choice && choice->precision == Precision::INT8;
     });
   }
@@ -213,19 +213,19 @@ private:
 
   void widen(Group &group, StringRef why) {
     group.wide = llvm::formatv("tensor '{0}' alone would change the outputs by {1:P1} in int8, and {2}",
-                               question.nameOf(group.worst), group.error, why);
+                               query.nameOf(group.worst), group.error, why);
   }
 
   /// Returns why `v` needs 16 bits; empty if it does not.
   std::string reasonForWide(Value v) const {
     SmallVector<Operation *> readers = integerReaders(v);
     auto asksFor = [&](Operation *op, Precision precision) {
-      const Choice *choice = op ? question.choiceOf(op) : nullptr;
+      const Choice *choice = op ? query.choiceOf(op) : nullptr;
       return choice && choice->precision == precision ? choice : nullptr;
     };
     Operation *maker = v.getDefiningOp();
     SmallVector<Operation *> asking(readers);
-    if (maker && question.kindOf(maker) != OpKind::contraction) {
+    if (maker && query.kindOf(maker) != OpKind::contraction) {
       asking.push_back(maker);
     }
     for (Operation *op : asking) {
@@ -241,9 +241,9 @@ private:
     }
     if (double error = errorOf(v); error > kMostError) {
       return llvm::formatv("tensor '{0}' alone would change the outputs by {1:P0} in int8; at most {2:P0} is allowed",
-                           question.nameOf(v), error, kMostError);
+                           query.nameOf(v), error, kMostError);
     }
-    return question.standard == Precision::INT16 ? "INT16 was requested" : "";
+    return query.standard == Precision::INT16 ? "INT16 was requested" : "";
   }
 
   /// Limits the 16-bit levels so that no sum of an op that reads `v` can overflow.
@@ -252,15 +252,15 @@ private:
       return;
     }
     for (Operation *reader : integerReaders(v)) {
-      int64_t most = kMostLevels;
-      if (question.kindOf(reader) == OpKind::contraction && reader->getOperand(0) == v) {
-        const bool others = question.learnedWeights || hasTwoTerms(question.rangeOf(reader->getResult(0)));
-        most = mostLevels(reader, magnitudeOf(group), others);
-      } else if (question.kindOf(reader) == OpKind::blend || question.kindOf(reader) == OpKind::pairwise) {
-        int64_t factor = question.kindOf(reader) == OpKind::pairwise ? 255 : 1;
+      int64_t most = kMaxInt16;
+      if (query.kindOf(reader) == OpKind::contraction && reader->getOperand(0) == v) {
+        const bool others = query.learnedWeights || hasResidualWeights(query.rangeOf(reader->getResult(0)));
+        most = largestQmax(reader, magnitudeOf(group), others);
+      } else if (query.kindOf(reader) == OpKind::blend || query.kindOf(reader) == OpKind::pairwise) {
+        int64_t factor = query.kindOf(reader) == OpKind::pairwise ? 255 : 1;
         most = std::numeric_limits<int32_t>::max() / std::max<int64_t>(countBlended(reader) * factor, 1);
       }
-      group.levels = std::max<int64_t>(1, std::min(group.levels, most));
+      group.qmax = std::max<int64_t>(1, std::min(group.qmax, most));
     }
   }
 
@@ -274,11 +274,11 @@ private:
       return {group.range->scale, group.range->zeroPoint, 0, group.range->scale};
     }
     double magnitude = magnitudeOf(group);
-    return {static_cast<float>(magnitude / group.levels), 0, group.levels, magnitude / kMostLevels};
+    return {static_cast<float>(magnitude / group.qmax), 0, group.qmax, magnitude / kMaxInt16};
   }
 
   void listWideOps() {
-    for (Operation *op : question.ops) {
+    for (Operation *op : query.ops) {
       if (!decisions.integers.contains(op)) {
         continue;
       }
@@ -292,7 +292,7 @@ private:
     }
   }
 
-  const FormQuestion &question;
+  const StorageTypeQuery &query;
   Decisions &decisions;
   llvm::EquivalenceClasses<Value> united;
   llvm::DenseMap<Value, Group> groups; ///< by the group's leader
@@ -300,6 +300,6 @@ private:
 
 } // namespace
 
-void assignForms(const FormQuestion &question, Decisions &decisions) { Assigner(question, decisions).run(); }
+void assignStorageTypes(const StorageTypeQuery &query, Decisions &decisions) { Assigner(query, decisions).run(); }
 
 } // namespace tessera::quant

@@ -1,6 +1,6 @@
-//===- WeightTerms.cpp - Weights as the sum of two i8 constants -----------===//
+//===- ResidualWeights.cpp - Weights as the sum of two i8 constants -------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "quant/Transforms/WeightTerms.h"
+#include "quant/Transforms/ResidualWeights.h"
 
 #include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/Weights.h"
@@ -44,8 +44,8 @@ std::vector<float> restOf(Operation *op, top::TensorData whole) {
 /// Returns the largest magnitude that a result of `op`, which must not have a bias, can reach for inputs of `form`. The
 /// groups of a transposed convolution count as if their results were added.
 double largestResult(Operation *op, const IntegerForm &form) {
-  const double least = form.isWide() ? -double(form.levels) : -128.0 - form.zeroPoint;
-  const double most = form.isWide() ? double(form.levels) : 127.0 - form.zeroPoint;
+  const double least = form.isWide() ? -double(form.qmax) : -128.0 - form.zeroPoint;
+  const double most = form.isWide() ? double(form.qmax) : 127.0 - form.zeroPoint;
   SmallVector<double> lowest(countChannels(op)), highest(countChannels(op));
   forEachWeight(op, [&](int64_t, int64_t channel, int8_t q, float scale) {
     const double step = double(q) * scale * form.scale;
@@ -77,16 +77,16 @@ Value throughWords(OpBuilder &builder, Value v, double largest) {
   auto type = cast<RankedTensorType>(v.getType());
   Type i16 = builder.getI16Type();
   // The next larger float keeps the largest sum unclipped.
-  const float scale = std::nextafter(static_cast<float>(largest / kMostLevels), INFINITY);
+  const float scale = std::nextafter(static_cast<float>(largest / kMaxInt16), INFINITY);
   Value steps = top::createScalar(builder, loc, builder.getF32Type(), scale);
   Value zero = top::createScalar(builder, loc, i16, 0);
-  Value q = top::QuantizeOp::create(builder, loc, type.clone(i16), v, steps, zero, kMostLevels);
-  return top::DequantizeOp::create(builder, loc, type, q, steps, zero, kMostLevels);
+  Value q = top::QuantizeOp::create(builder, loc, type.clone(i16), v, steps, zero, kMaxInt16);
+  return top::DequantizeOp::create(builder, loc, type, q, steps, zero, kMaxInt16);
 }
 
 } // namespace
 
-bool hasTwoTerms(const Range *ofResult) { return ofResult && ofResult->weightTerms == 2; }
+bool hasResidualWeights(const Range *ofResult) { return ofResult && ofResult->weightTerms == 2; }
 
 Operation *splitWeight(OpBuilder &builder, Operation *op, const IntegerForm &form) {
   std::optional<top::TensorData> whole = top::getConstantData(weightOf(op).operand->get());
