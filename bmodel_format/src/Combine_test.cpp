@@ -280,19 +280,19 @@ TEST(Combine, KeepsWhatStandsBesideStreams) {
   const std::string p(64, 'p'), own[] = {std::string(64, 'k'), std::string(64, 'l')};
   uint32_t slot = 0;
   for (int i : {0, 1}) {
-    Reads made(i + 1, {p}, 0);
-    made.segments.emplace_back(SegmentKind::Constants);
-    made.segments.emplace_back(SegmentKind::Blob);
-    made.segments[3].append(own[i]);
-    StageDefT &stage = *made.model.nets[0]->stages[0];
+    Reads result(i + 1, {p}, 0);
+    result.segments.emplace_back(SegmentKind::Constants);
+    result.segments.emplace_back(SegmentKind::Blob);
+    result.segments[3].append(own[i]);
+    StageDefT &stage = *result.model.nets[0]->stages[0];
     const int64_t bytes[] = {64};
     slot = addTensor(stage, "host", DType::I8, bytes);
     TensorDefT &tensor = *stage.tensors[slot];
     tensor.role = TensorRole::Constant, tensor.place = Place::Segment, tensor.place_index = 2;
-    tensor.offset = made.segments[2].append(own[i]);
-    made.model.blobs.push_back(std::make_unique<BlobDefT>());
-    made.model.blobs[0]->name = "ir", made.model.blobs[0]->segment = 3;
-    ASSERT_EQ(writeModel(made.model, made.segments, paths[i]), "");
+    tensor.offset = result.segments[2].append(own[i]);
+    result.model.blobs.push_back(std::make_unique<BlobDefT>());
+    result.model.blobs[0]->name = "ir", result.model.blobs[0]->segment = 3;
+    ASSERT_EQ(writeModel(result.model, result.segments, paths[i]), "");
   }
   ASSERT_EQ(combine({paths[0], paths[1]}, out), "");
   Opened file(out);

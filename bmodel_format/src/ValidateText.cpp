@@ -69,7 +69,7 @@ public:
     });
     each(def.nets(), [&](const NetDef &net) {
       text(net.name(), "the name of a net");
-      each(net.stages(), [&](const StageDef &made) { stage(made); });
+      each(net.stages(), [&](const StageDef &result) { stage(result); });
     });
     each(def.blobs(), [&](const BlobDef &blob) { text(blob.name(), "the name of a blob"); });
     each(def.properties(), [&](const PropertyDef &property) {

@@ -94,8 +94,8 @@ void addExpression(AddRelu &m, std::vector<DimTerm> terms) {
 void callTwice(AddRelu &m, uint32_t depth, int times = 2) {
   for (uint32_t i = 0; i < depth; ++i) {
     m.stage().subnets.push_back(std::make_unique<SubnetDefT>());
-    SubnetDefT &made = *m.stage().subnets.back();
-    made.name = "called", made.kind = SubnetKind::Control;
+    SubnetDefT &result = *m.stage().subnets.back();
+    result.name = "called", result.kind = SubnetKind::Control;
     CallSubnetDefT call;
     call.subnet = i + 1;
     for (int k = 0; k < times; ++k) {

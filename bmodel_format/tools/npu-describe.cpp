@@ -21,14 +21,14 @@ namespace {
 
 /// Returns a table cell with escaped bars.
 std::string cell(std::string_view text) {
-  std::string made;
+  std::string result;
   for (char each : text) {
-    made += each == '|' ? std::string("\\|") : std::string(1, each);
+    result += each == '|' ? std::string("\\|") : std::string(1, each);
   }
-  return made;
+  return result;
 }
 
-void tellCommand(const CommandText &command) {
+void printCommand(const CommandText &command) {
   std::cout << "### " << command.name << "\n\nOpcode " << int(command.opcode) << ", "
             << (command.queue == Queue::dma ? "dma" : "compute") << " queue. `" << command.meaning
             << "`\n\n| byte | field | type | meaning |\n|---|---|---|---|\n";
@@ -39,10 +39,10 @@ void tellCommand(const CommandText &command) {
   std::cout << "\n";
 }
 
-void tellIsa() {
+void printIsa() {
   std::cout << "## Commands\n\nBytes are counted from the start of the descriptor; bytes outside the fields are 0.\n\n";
   for (const CommandText &command : commandTexts()) {
-    tellCommand(command);
+    printCommand(command);
   }
   std::cout << "## Instructions of the vector unit\n\n| opcode | name | operands | cycles | result |\n"
             << "|---|---|---|---|---|\n";
@@ -62,7 +62,7 @@ std::string allowedIn(const FieldInfo &field) {
   return text.str();
 }
 
-void tellChips(const std::vector<Chip> &chips) {
+void printChips(const std::vector<Chip> &chips) {
   std::cout << "## Fields\n\n| field | allowed | decides whether a program fits | meaning |\n|---|---|---|---|\n";
   for (const FieldInfo &field : chipFields()) {
     std::cout << "| `" << field.path << "` | " << allowedIn(field) << " | " << (field.validity ? "yes" : "no") << " | "
@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
   bmodel::program::begin("npu-describe", argc, argv);
   std::string what = argc > 1 ? argv[1] : "";
   if (what == "isa" && argc == 2) {
-    tellIsa();
+    printIsa();
     return 0;
   }
   if (what == "schema" && argc == 2) {
@@ -111,7 +111,7 @@ int main(int argc, char **argv) {
         return 1;
       }
     }
-    tellChips(chips);
+    printChips(chips);
     return 0;
   }
   std::cerr << "usage: npu-describe isa | chips CHIP.json... | schema\n";

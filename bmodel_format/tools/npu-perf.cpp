@@ -40,12 +40,12 @@ std::string findChip(const ModelView &view, const StageDef &stage, const std::ve
                      Chip &chip) {
   const ChipDef &def = *view.model->chips()->Get(stage.chip());
   std::string text = def.description() ? def.description()->str() : "", error;
-  std::string told = def.fingerprint() ? def.fingerprint()->str() : "";
+  std::string recorded = def.fingerprint() ? def.fingerprint()->str() : "";
   if (!parseChip(text, "the file's chip", chip, error)) {
     return error;
   }
-  if (fingerprint(chip) != told) {
-    return "the file's chip has the fingerprint " + fingerprint(chip) + ", its program is for " + told;
+  if (fingerprint(chip) != recorded) {
+    return "the file's chip has the fingerprint " + fingerprint(chip) + ", its program is for " + recorded;
   }
   for (const std::string &change : changes) {
     if (!setField(text, change, error)) {
@@ -54,7 +54,7 @@ std::string findChip(const ModelView &view, const StageDef &stage, const std::ve
     if (!parseChip(text, "--chip-set " + change, chip, error)) {
       return error;
     }
-    if (fingerprint(chip) != told) {
+    if (fingerprint(chip) != recorded) {
       return "--chip-set " + change + " makes it a chip that the program does not fit: deploy the model for that chip";
     }
   }
@@ -76,7 +76,7 @@ std::string chooseStage(const ModelView &view, const std::string &number, const 
 }
 
 /// Prints the commands of a stream; with |number|, prefixes each with that stream number.
-int tellCommands(const ModelStream &stream, std::optional<size_t> number) {
+int printCommands(const ModelStream &stream, std::optional<size_t> number) {
   Status status;
   if (!verifyStream(stream.commands, stream.count, status)) {
     return fail(status.message);
@@ -125,7 +125,7 @@ std::string join(const ModelStream &stream, const Chip &chip, Joined &joinedStre
   }
   const Descriptor *commands = stream.commands;
   std::vector<Span> spans = schedule(commands, costs.data(), stream.count, chip);
-  Report made = reportOf(commands, costs.data(), spans.data(), stream.count, stream.sizes.inputs);
+  Report result = reportOf(commands, costs.data(), spans.data(), stream.count, stream.sizes.inputs);
   MemoryReport memory = memoryReportOf(commands, spans.data(), stream.count, chip, stream.layers);
   Roofline roofline = rooflineOf(commands, stream.count, memory, chip);
   pictures = {memorySvg(memory.local, chip.name + ", local memory of a lane", chip.laneBytes, chip.banks, commands,
@@ -143,7 +143,7 @@ std::string join(const ModelStream &stream, const Chip &chip, Joined &joinedStre
   }
   all.costs.insert(all.costs.end(), costs.begin(), costs.end());
   all.layers.insert(all.layers.end(), stream.layers.begin(), stream.layers.end());
-  append(all.report, made, layer);
+  append(all.report, result, layer);
   all.roofline.compute += roofline.compute, all.roofline.ddr += roofline.ddr;
   all.roofline.dense += roofline.dense, all.roofline.depthwise += roofline.depthwise;
   all.roofline.vector += roofline.vector;
@@ -253,7 +253,7 @@ int main(int argc, char **argv) {
   if (message.empty() && commands) {
     int code = 0;
     for (size_t i = 0; i < streams.size(); ++i) {
-      code = code ? code : tellCommands(streams[i], numbered ? std::optional(i) : std::nullopt);
+      code = code ? code : printCommands(streams[i], numbered ? std::optional(i) : std::nullopt);
     }
     return code;
   }

@@ -71,12 +71,12 @@ void makeControl(bmodel::test::AddRelu &model) {
     return slot;
   };
   auto addSubnet = [&](const char *name, SubnetKind kind) -> SubnetDefT & {
-    auto made = std::make_unique<SubnetDefT>();
-    made->name = name, made->kind = kind;
+    auto result = std::make_unique<SubnetDefT>();
+    result->name = name, result->kind = kind;
     if (kind == SubnetKind::X86) {
-      made->kernel_abi = BM_KERNEL_ABI_VERSION, made->cpu_features = BM_CPU_SSE2, made->code_segment = 0;
+      result->kernel_abi = BM_KERNEL_ABI_VERSION, result->cpu_features = BM_CPU_SSE2, result->code_segment = 0;
     }
-    stage.subnets.push_back(std::move(made));
+    stage.subnets.push_back(std::move(result));
     return *stage.subnets.back();
   };
   auto addStep = [](SubnetDefT &subnet, auto op) {

@@ -25,12 +25,12 @@ using Bytes = std::vector<unsigned char>;
 /// Returns small numbers that do not saturate everywhere; the bytes are filled with floats, whatever the tensor's type.
 Bytes someInput(uint64_t bytes) {
   std::minstd_rand random(1);
-  Bytes made(bytes);
+  Bytes result(bytes);
   for (uint64_t i = 0; i + 4 <= bytes; i += 4) {
     float value = float(random() % 20000) / 10000 - 1;
-    memcpy(made.data() + i, &value, sizeof value);
+    memcpy(result.data() + i, &value, sizeof value);
   }
-  return made;
+  return result;
 }
 
 class OrderTester {

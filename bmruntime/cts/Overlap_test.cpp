@@ -82,18 +82,18 @@ bmrt_code_t runStream(bmrt_queue_t *, bmrt_program_t *, const bmrt_stream_t *str
 }
 
 bmrt_backend_t describeFamily(const char *family) {
-  bmrt_backend_t made = {};
-  made.abi = BMRT_BACKEND_ABI, made.flags = BMRT_BACKEND_HOST_MEMORY, made.struct_size = sizeof(made);
-  made.family = family;
-  made.load = [](bmrt_device_t *, const unsigned char *, uint64_t, bmrt_program_t **, bmrt_status_t *) {
+  bmrt_backend_t result = {};
+  result.abi = BMRT_BACKEND_ABI, result.flags = BMRT_BACKEND_HOST_MEMORY, result.struct_size = sizeof(result);
+  result.family = family;
+  result.load = [](bmrt_device_t *, const unsigned char *, uint64_t, bmrt_program_t **, bmrt_status_t *) {
     return BMRT_OK;
   };
-  made.unload = [](bmrt_program_t *) {};
-  made.verify = [](bmrt_program_t *, const bmrt_stream_t *, bmrt_status_t *) { return BMRT_OK; };
-  made.make_queue = [](bmrt_device_t *, bmrt_queue_t **, bmrt_status_t *) { return BMRT_OK; };
-  made.destroy_queue = [](bmrt_queue_t *) {};
-  made.run = runStream;
-  return made;
+  result.unload = [](bmrt_program_t *) {};
+  result.verify = [](bmrt_program_t *, const bmrt_stream_t *, bmrt_status_t *) { return BMRT_OK; };
+  result.make_queue = [](bmrt_device_t *, bmrt_queue_t **, bmrt_status_t *) { return BMRT_OK; };
+  result.destroy_queue = [](bmrt_queue_t *) {};
+  result.run = runStream;
+  return result;
 }
 
 /// A model without steps, to which tests add streams for the chips "left" and "right" and sums on the host. The
@@ -130,21 +130,21 @@ struct TwoChips : bmodel::test::AddRelu {
   /// Appends to = from + 1 on chip 1 or 2, called from main.
   void stream(uint32_t chip, uint32_t from, uint32_t to, Manner manner) {
     stage().subnets.push_back(std::make_unique<SubnetDefT>());
-    SubnetDefT &made = *stage().subnets.back();
-    made.name = model.chips[chip]->name, made.kind = SubnetKind::Device, made.chip = chip;
-    made.code_segment = 2, made.workspace = -1;
+    SubnetDefT &result = *stage().subnets.back();
+    result.name = model.chips[chip]->name, result.kind = SubnetKind::Device, result.chip = chip;
+    result.code_segment = 2, result.workspace = -1;
     RunStreamOnDefT run;
     run.offset = manner, run.bytes = 1, run.inputs = {from}, run.outputs = {to};
-    AbacusParts::addStep(made, std::move(run), {to});
+    AbacusParts::addStep(result, std::move(run), {to});
     AbacusParts::addCall(*stage().subnets[0], uint32_t(stage().subnets.size() - 1));
   }
 
   /// Appends to = p + q on the host, called from main.
   void sumOnHost(uint32_t p, uint32_t q, uint32_t to) {
     stage().subnets.push_back(std::make_unique<SubnetDefT>(*stage().subnets[1]));
-    SubnetDefT &made = *stage().subnets.back();
-    made.plan.clear();
-    addLaunch(made, addKernel(made, "add", 3), {p, q, to}, 64, {to});
+    SubnetDefT &result = *stage().subnets.back();
+    result.plan.clear();
+    addLaunch(result, addKernel(result, "add", 3), {p, q, to}, 64, {to});
     AbacusParts::addCall(*stage().subnets[0], uint32_t(stage().subnets.size() - 1));
   }
 
@@ -352,9 +352,9 @@ struct StepsOfTwoChips : TwoChips {
 
   template <typename Function>
   std::vector<float> combined(uint32_t p, uint32_t q, Function function) {
-    std::vector<float> made(1024);
-    std::transform(values[p].begin(), values[p].end(), values[q].begin(), made.begin(), function);
-    return made;
+    std::vector<float> result(1024);
+    std::transform(values[p].begin(), values[p].end(), values[q].begin(), result.begin(), function);
+    return result;
   }
 
   AbacusParts first, second;

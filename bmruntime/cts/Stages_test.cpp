@@ -23,19 +23,19 @@ struct FourStages : bmodel::test::AddRelu {
   }
 
   void add(int64_t rows, int64_t columns) {
-    auto made = std::make_unique<StageDefT>(*model.nets[0]->stages[0]);
-    for (auto &tensor : made->tensors) {
+    auto result = std::make_unique<StageDefT>(*model.nets[0]->stages[0]);
+    for (auto &tensor : result->tensors) {
       tensor->shape = {constantDim(rows), constantDim(columns)};
       tensor->bytes = uint64_t(rows) * uint64_t(columns) * sizeof(float);
     }
     if (rows * columns > 1024) { // this stage never runs
-      made->tensors[w]->shape = {constantDim(1)}, made->tensors[w]->bytes = 4;
+      result->tensors[w]->shape = {constantDim(1)}, result->tensors[w]->bytes = 4;
     }
-    made->workspaces[0]->bytes = made->tensors[sum]->bytes;
-    for (auto &step : made->subnets[0]->plan) {
+    result->workspaces[0]->bytes = result->tensors[sum]->bytes;
+    for (auto &step : result->subnets[0]->plan) {
       step->op.AsLaunchDef()->tile_count = rows * columns / 16;
     }
-    model.nets[0]->stages.push_back(std::move(made));
+    model.nets[0]->stages.push_back(std::move(result));
   }
 };
 

@@ -386,24 +386,24 @@ struct Arguments {
 };
 
 Arguments readArguments(int argc, char **argv) {
-  Arguments made;
+  Arguments result;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     auto number = [&] { return i + 1 < argc ? strtoull(argv[++i], nullptr, 10) : 0; };
-    argument == "--count"     ? void(made.count = number())
-    : argument == "--seed"    ? void(made.seed = number())
-    : argument == "--only"    ? void(made.only = int64_t(number()))
-    : argument == "--segment" ? void(made.segment = number())
-    : argument == "--flip"    ? void(made.flip = number())
-    : argument == "--bits"    ? void(made.bits = number())
-    : argument == "--output"  ? void(made.output = i + 1 < argc ? argv[++i] : "")
-    : argument == "--verbose" ? void(made.verbose = true)
-                              : made.paths.push_back(argument);
+    argument == "--count"     ? void(result.count = number())
+    : argument == "--seed"    ? void(result.seed = number())
+    : argument == "--only"    ? void(result.only = int64_t(number()))
+    : argument == "--segment" ? void(result.segment = number())
+    : argument == "--flip"    ? void(result.flip = number())
+    : argument == "--bits"    ? void(result.bits = number())
+    : argument == "--output"  ? void(result.output = i + 1 < argc ? argv[++i] : "")
+    : argument == "--verbose" ? void(result.verbose = true)
+                              : result.paths.push_back(argument);
   }
-  return made;
+  return result;
 }
 
-void tellCrashes() {
+void reportCrashes() {
 #ifdef RESEAL_ASAN
   __sanitizer_set_death_callback(sayWhere);
 #else
@@ -479,7 +479,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: bmrt_reseal MODEL... [--count N] [--seed S] [--only I] [--verbose]\n");
     return 2;
   }
-  tellCrashes();
+  reportCrashes();
   (void)bmrt_register_backend(&bmrt_backend, nullptr);
   const std::string schema = readFile(BMODEL_BINARY_SCHEMA);
   if (!arguments.output.empty()) {

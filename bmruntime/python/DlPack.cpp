@@ -83,8 +83,8 @@ uint64_t Borrowed::bytes() const {
   return total;
 }
 
-Output::Output(bmrt_chip_buffer_t *made, const bmrt_tensor_info_t &info, int32_t id)
-    : buffer(made, bmrt_chip_buffer_release), shape(info.max_shape, info.max_shape + info.rank),
+Output::Output(bmrt_chip_buffer_t *result, const bmrt_tensor_info_t &info, int32_t id)
+    : buffer(result, bmrt_chip_buffer_release), shape(info.max_shape, info.max_shape + info.rank),
       dtype(dataTypeOf(info.dtype)), id(id) {}
 
 py::capsule Output::lend() const {

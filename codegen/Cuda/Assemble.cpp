@@ -87,9 +87,9 @@ llvm::Expected<std::optional<std::string>> assemble(llvm::StringRef ptx, unsigne
   if (llvm::Error error = output.make("cubin")) {
     return std::move(error);
   }
-  llvm::Expected<std::string> told = run(*program, {arch, input.path, "-o", output.path});
-  if (!told) {
-    return llvm::createStringError("internal error: ptxas rejects the kernels: " + llvm::toString(told.takeError()));
+  llvm::Expected<std::string> message = run(*program, {arch, input.path, "-o", output.path});
+  if (!message) {
+    return llvm::createStringError("internal error: ptxas rejects the kernels: " + llvm::toString(message.takeError()));
   }
   std::string code = contentsOf(output.path);
   if (!key.empty()) {

@@ -61,7 +61,7 @@ TEST(CudaChip, PricesPtxByTheLeastOfTheCards) {
   }
 }
 
-TEST(CudaChip, TellsWhatIsWrong) {
+TEST(CudaChip, ReportsWhatIsWrong) {
   EXPECT_EQ(errorOf({"dram.gbps=100", "sms=54"}), "");
   EXPECT_EQ(errorOf({"sms=0"}), "here: sms is 0, allowed are 1 to 1024");
   EXPECT_EQ(errorOf({"sms=1.5"}), "here: sms is 1.5, expected a whole number");

@@ -30,10 +30,10 @@ public:
 
   StringRef family() const override { return "cuda"; }
   bmodel::ChipDefT describe() const override {
-    bmodel::ChipDefT told;
-    told.name = chip.name, told.family = family().str(), told.memory = bmodel::MemoryKind::Device;
-    told.description = description;
-    return told;
+    bmodel::ChipDefT result;
+    result.name = chip.name, result.family = family().str(), result.memory = bmodel::MemoryKind::Device;
+    result.description = description;
+    return result;
   }
 
   bool runsHere() const override { return hasDevice(chip.computeCapability); }
@@ -53,13 +53,13 @@ public:
   std::vector<std::string> requantisations() const override { return {"float", "fixed", "tflite"}; }
 
   std::vector<UnsupportedOp> survey(func::FuncOp function) const override {
-    std::vector<UnsupportedOp> told;
+    std::vector<UnsupportedOp> result;
     for (Operation &op : function.getBody().front()) {
       if (isa<device::DeviceDialect>(op.getDialect()) && !isa<kernels::KernelInterface, device::ReshapeOp>(op)) {
-        told.push_back({&op, "has no CUDA kernel"});
+        result.push_back({&op, "has no CUDA kernel"});
       }
     }
-    return told;
+    return result;
   }
 
   double secondsOf(Operation *op) const override { return isa<device::ReshapeOp>(op) ? 0 : costOf(op, chip).seconds(); }

@@ -73,7 +73,7 @@ llvm::Expected<Object> planReport(ArrayRef<codegen::Subnet> subnets, const codeg
   const bool tunes = options.candidates || options.isMeasured;
   std::string device = tunes ? deviceIdentity() : "";
   MeasuredTiles measured(cache, device);
-  Array told;
+  Array entries;
   for (auto &[contraction, ops] : products) {
     Array layers;
     for (Operation *op : ops) {
@@ -93,7 +93,7 @@ llvm::Expected<Object> planReport(ArrayRef<codegen::Subnet> subnets, const codeg
     if (options.isMeasured) {
       measured.insert(contraction, tile);
     }
-    told.push_back(std::move(entry));
+    entries.push_back(std::move(entry));
   }
   if (!options.plan.empty() && !subnets.empty()) {
     llvm::Expected<TilePlan> plan = readTilePlan(options.plan);
@@ -107,7 +107,7 @@ llvm::Expected<Object> planReport(ArrayRef<codegen::Subnet> subnets, const codeg
           << "the plan '" << options.plan << "' has tiles of " << strangers << " products that the model does not have";
     }
   }
-  Object report{{"products", std::move(told)}};
+  Object report{{"products", std::move(entries)}};
   if (tunes) {
     report["device"] = device;
   }

@@ -309,9 +309,9 @@ llvm::Expected<kernels::Kernel> PtxKernels::compileClearing(kernels::KernelCache
   if (!text) {
     return text.takeError();
   }
-  kernels::Kernel made{kernel.frame, {text->begin(), text->end()}};
-  cache.insert(key, made);
-  return made;
+  kernels::Kernel result{kernel.frame, {text->begin(), text->end()}};
+  cache.insert(key, result);
+  return result;
 }
 
 llvm::Expected<std::string> PtxKernels::compile(kernels::KernelCache &cache,
@@ -330,11 +330,11 @@ llvm::Expected<std::string> PtxKernels::compile(kernels::KernelCache &cache,
   }
   kernels::Kernel clear;
   if (clears) {
-    llvm::Expected<kernels::Kernel> made = compileClearing(cache);
-    if (!made) {
-      return made.takeError();
+    llvm::Expected<kernels::Kernel> result = compileClearing(cache);
+    if (!result) {
+      return result.takeError();
     }
-    clear = std::move(*made);
+    clear = std::move(*result);
     append(nullptr, clear);
   }
   if (texts.empty()) {

@@ -60,23 +60,23 @@ HeadRun headRunOf(ArrayRef<TileView> heads) {
 /// for all h, or one per h.
 SmallVector<TileView> AttentionTiles::loadRows(ArrayRef<TileView> of, const Shape &begin, const Shape &part,
                                                LocalBudget &localBudget, Tile &tile) {
-  SmallVector<TileView> made;
+  SmallVector<TileView> result;
   auto add = [&](ArrayRef<TileView> some) {
     TileView from = partOf(some, begin, part, false);
     for (int dim = from.dim(2) == 1 ? 2 : 1; dim <= 2; ++dim) {
       from.shape.dims[dim] = from.shape.dims[dim + 1], from.tensor.strides[dim] = from.tensor.strides[dim + 1];
     }
     from.shape.dims[3] = 1, from.tensor.strides[3] = int32_t(hw::sizeOf(from.tensor.type));
-    made.push_back(loadAnyLane(from, localBudget, tile));
+    result.push_back(loadAnyLane(from, localBudget, tile));
   };
   if (!sideBySide) {
     add(of);
-    return made;
+    return result;
   }
   for (uint32_t h = begin.dims[2]; h < begin.dims[2] + part.dims[2]; ++h) {
     add(of[h]);
   }
-  return made;
+  return result;
 }
 
 void AttentionTiles::multiplyAll(const TileView &y, const TileView &a, ArrayRef<TileView> b, float factor, Tile &tile,

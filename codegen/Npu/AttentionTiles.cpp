@@ -121,11 +121,11 @@ bool AttentionTiles::choose() {
 /// Returns the view that a tile has of an operand. |hasRows|: only the tile's rows; otherwise data that all rows share.
 TileView AttentionTiles::partOf(ArrayRef<TileView> of, const Shape &begin, const Shape &part, bool hasRows) const {
   bool isOne = of.size() > 1;
-  TileView made = slice(of[isOne ? begin.dims[0] : 0], 0, isOne ? 0 : begin.dims[0], part.dims[0], chip);
+  TileView result = slice(of[isOne ? begin.dims[0] : 0], 0, isOne ? 0 : begin.dims[0], part.dims[0], chip);
   if (hasRows || byBatch) {
-    made = slice(made, 1, begin.dims[1], part.dims[1], chip);
+    result = slice(result, 1, begin.dims[1], part.dims[1], chip);
   }
-  return hasRows ? slice(made, 2, begin.dims[2], part.dims[2], chip) : made;
+  return hasRows ? slice(result, 2, begin.dims[2], part.dims[2], chip) : result;
 }
 
 /// Loads keys [key, key + count) along |dim|. All lanes get the same, or each lane the keys of its batches.
@@ -137,14 +137,14 @@ TileView AttentionTiles::loadChunk(ArrayRef<TileView> of, const Shape &begin, co
   TileView from = slice(partOf(of, begin, part, false), dim, key, count, chip);
   Shape shape = from.shape;
   shape.dims[1] = byBatch ? part.dims[1] : chip.lanes;
-  TileView made = stream.addLocal(shape, Type::f32, byBatch ? lane : uint16_t(0));
+  TileView result = stream.addLocal(shape, Type::f32, byBatch ? lane : uint16_t(0));
   hw::copy_command copy;
-  copy.y = made.tensor, copy.x = from.tensor, copy.shape = shape;
+  copy.y = result.tensor, copy.x = from.tensor, copy.shape = shape;
   tile.loads.push_back(hw::encode(copy));
   if (!byBatch) {
-    made.tensor.strides[1] = 0, made.tensor.lane = lane, made.shape.dims[1] = part.dims[1];
+    result.tensor.strides[1] = 0, result.tensor.lane = lane, result.shape.dims[1] = part.dims[1];
   }
-  return made;
+  return result;
 }
 
 /// Loads a chunk for blocks. Consecutive blocks whose keys are the same or evenly spaced are loaded by one command.
@@ -152,15 +152,15 @@ TileView AttentionTiles::loadChunkOfBlocks(ArrayRef<TileView> of, const Shape &b
                                            uint32_t key, uint32_t count, Tile &tile) {
   Shape shape = of[0].shape;
   shape.dims[1] = part.dims[1], shape.dims[dim] = count;
-  TileView made = stream.addLocal(shape, Type::f32, lane);
+  TileView result = stream.addLocal(shape, Type::f32, lane);
   auto placeOf = [&](uint32_t row) { return slice(of[(begin.dims[1] + row) / blocks], dim, key, count, chip); };
   for (const Run &run : runsOf(part.dims[1], placeOf)) {
     hw::copy_command copy;
-    copy.x = placeOf(run.row).tensor, copy.y = slice(made, 1, run.row, run.count, chip).tensor;
+    copy.x = placeOf(run.row).tensor, copy.y = slice(result, 1, run.row, run.count, chip).tensor;
     copy.x.strides[1] = int32_t(run.distance), copy.shape = shape, copy.shape.dims[1] = run.count;
     tile.loads.push_back(hw::encode(copy));
   }
-  return made;
+  return result;
 }
 
 /// Returns the rows of one block, for an operand with one view per batch.
@@ -173,19 +173,19 @@ TileView AttentionTiles::blockOf(ArrayRef<TileView> of, const Shape &begin, cons
 TileView AttentionTiles::loadMaskOfBlocks(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
   Shape shape = part;
   shape.dims[3] = uint32_t(sizes.keys);
-  TileView made = localBudget.allocate(shape, Type::f32);
+  TileView result = localBudget.allocate(shape, Type::f32);
   auto placeOf = [&](uint32_t row) { return blockOf(masks, begin, part, row); };
   std::map<std::tuple<uint64_t, uint32_t, int64_t>, uint32_t> known; // run -> its first row
   for (const Run &run : runsOf(part.dims[1], placeOf)) {
-    TileView to = slice(made, 1, run.row, run.count, chip), from = placeOf(run.row);
+    TileView to = slice(result, 1, run.row, run.count, chip), from = placeOf(run.row);
     auto [same, isNew] = known.try_emplace({from.tensor.offset, run.count, run.distance}, run.row);
     from.tensor.strides[1] = int32_t(run.distance);
     hw::copy_command copy;
-    copy.y = to.tensor, copy.x = isNew ? from.tensor : slice(made, 1, same->second, run.count, chip).tensor;
+    copy.y = to.tensor, copy.x = isNew ? from.tensor : slice(result, 1, same->second, run.count, chip).tensor;
     copy.shape = to.shape;
     tile.loads.push_back(hw::encode(copy));
   }
-  return made;
+  return result;
 }
 
 /// Moves rows of blocks between |local| and an operand with one view per batch. Evenly spaced rows are one command.
@@ -208,9 +208,9 @@ TileView AttentionTiles::loadQueries(const Shape &begin, const Shape &part, Loca
   }
   Shape shape = part;
   shape.dims[3] = uint32_t(sizes.depth);
-  TileView made = localBudget.allocate(shape, Type::f32);
-  moveBlocks(q, begin, part, made, false, tile);
-  return made;
+  TileView result = localBudget.allocate(shape, Type::f32);
+  moveBlocks(q, begin, part, result, false, tile);
+  return result;
 }
 
 /// Divides the sums by the sum of powers, computes the fused map, and stores the result.

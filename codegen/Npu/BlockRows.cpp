@@ -72,11 +72,11 @@ std::optional<BlockedRows> blockedRowsOf(device::ConvOp conv, int64_t in, int64_
     return std::nullopt;
   }
   int64_t before = llvm::divideCeil(pad, in), last = (stride * (out - 1) - pad + kernel - 1);
-  BlockedRows made{in, out, before + llvm::divideFloorSigned(last, in) + 1, stride * out / in, {before, 0}};
-  int64_t beyond = (rows / out - 1) * made.stride + made.kernel - height / in - before; // rows behind the operand
-  made.pads[1] = std::max<int64_t>(beyond, 0);
-  bool fits = std::max(made.kernel, made.stride) <= kLargestField && beyond > -made.stride;
-  return fits ? std::optional(made) : std::nullopt;
+  BlockedRows result{in, out, before + llvm::divideFloorSigned(last, in) + 1, stride * out / in, {before, 0}};
+  int64_t beyond = (rows / out - 1) * result.stride + result.kernel - height / in - before; // rows behind the operand
+  result.pads[1] = std::max<int64_t>(beyond, 0);
+  bool fits = std::max(result.kernel, result.stride) <= kLargestField && beyond > -result.stride;
+  return fits ? std::optional(result) : std::nullopt;
 }
 
 /// A chain of convolutions, each of which is the only reader of the one before.
@@ -139,19 +139,19 @@ private:
   /// Extends the best chains ending at each block size by one convolution.
   SmallVector<Best> behind(ArrayRef<Best> before, device::ConvOp conv, bool isFirst) const {
     int64_t channels = typeOf(conv.getY()).getDimSize(1);
-    SmallVector<Best> made(std::size(kBlocks), {kNever, {}});
+    SmallVector<Best> result(std::size(kBlocks), {kNever, {}});
     for (auto [to, out] : llvm::enumerate(kBlocks)) {
       for (auto [from, in] : llvm::enumerate(kBlocks)) {
-        bool isUseful = before[from].cycles < made[to].cycles && (out == 1 || channels * out <= int64_t(chip.lanes));
+        bool isUseful = before[from].cycles < result[to].cycles && (out == 1 || channels * out <= int64_t(chip.lanes));
         std::optional<BlockedRows> form = isUseful ? blockedRowsOf(conv, in, out) : std::nullopt;
         double cycles = form ? before[from].cycles + cyclesOf(conv, *form, isFirst, chip) : kNever;
-        if (cycles < made[to].cycles) {
-          made[to] = {cycles, before[from].forms};
-          made[to].forms.push_back(*form);
+        if (cycles < result[to].cycles) {
+          result[to] = {cycles, before[from].forms};
+          result[to].forms.push_back(*form);
         }
       }
     }
-    return made;
+    return result;
   }
 
   /// Returns the extra cycles of storing a result in short runs instead of whole planes.
@@ -180,21 +180,21 @@ public:
       bool isOne = typeOf(extra).getNumElements() == 1;
       extras.push_back(isOne ? extra : repeat(extra, size_t(typeOf(extra).getRank()) - 3));
     }
-    auto made = cast<device::ConvOp>(builder.clone(*conv));
-    made.getXMutable().assign(x), made.getWMutable().assign(w), made.getExtrasMutable().assign(extras);
+    auto result = cast<device::ConvOp>(builder.clone(*conv));
+    result.getXMutable().assign(x), result.getWMutable().assign(w), result.getExtrasMutable().assign(extras);
     if (bias) {
-      made.getBiasMutable().assign(bias);
+      result.getBiasMutable().assign(bias);
     }
-    made.setStrides({form.stride, conv.getStrides()[1]});
-    made.setPads({form.pads[0], conv.getPads()[1], form.pads[1], conv.getPads()[3]});
-    made.setSumBound(sumBound());
+    result.setStrides({form.stride, conv.getStrides()[1]});
+    result.setPads({form.pads[0], conv.getPads()[1], form.pads[1], conv.getPads()[3]});
+    result.setSumBound(sumBound());
     RankedTensorType y = typeOf(conv.getY());
     int64_t dims[] = {y.getDimSize(0), y.getDimSize(1) * form.out, y.getDimSize(2) / form.out, y.getDimSize(3)};
-    made.getY().setType(RankedTensorType::get(dims, y.getElementType()));
+    result.getY().setType(RankedTensorType::get(dims, y.getElementType()));
     if (form.out > 1) {
-      made->removeAttr("top.outputs"); // the order of outputs changes
+      result->removeAttr("top.outputs"); // the order of outputs changes
     }
-    return made;
+    return result;
   }
 
 private:

@@ -93,10 +93,10 @@ TileView denseOf(ArrayRef<int64_t> shape, Type type, const Chip &chip) {
 
 /// Returns a result of the model, with elements of |type|.
 Tensor resultOf(func::FuncOp function, const device::Address &address, Type type) {
-  Tensor made;
-  made.region = Region(int64_t(Region::io) + int64_t(function.getNumArguments()) + address.memory - 1);
-  made.offset = uint64_t(address.offset), made.type = type;
-  return made;
+  Tensor result;
+  result.region = Region(int64_t(Region::io) + int64_t(function.getNumArguments()) + address.memory - 1);
+  result.offset = uint64_t(address.offset), result.type = type;
+  return result;
 }
 
 /// Returns nothing if the leaf needs too many commands, or does not have the dims of an image.

@@ -64,16 +64,16 @@ struct Dense {
 
 TileView CommandStream::addLocal(const Shape &shape, Type type, uint16_t lane) {
   Dense dense(shape, type, lane, chip);
-  TileView made;
-  made.shape = shape;
-  made.tensor.offset = addBuffer({dense.bytes, shape, type, lane});
+  TileView result;
+  result.shape = shape;
+  result.tensor.offset = addBuffer({dense.bytes, shape, type, lane});
   uint64_t strides[] = {dense.image, dense.plane, dense.row, sizeOf(type)};
   for (int i = 0; i < 4; ++i) {
     // A tensor whose strides overflow does not fit local memory anyway.
-    made.tensor.strides[i] = int32_t(std::min<uint64_t>(strides[i], INT32_MAX));
+    result.tensor.strides[i] = int32_t(std::min<uint64_t>(strides[i], INT32_MAX));
   }
-  made.tensor.region = Region::local, made.tensor.type = type, made.tensor.lane = lane;
-  return made;
+  result.tensor.region = Region::local, result.tensor.type = type, result.tensor.lane = lane;
+  return result;
 }
 
 void CommandStream::setProgram(map_command &map, const Instructions &program) {
@@ -149,15 +149,15 @@ void CommandStream::findIndependentStages() {
 }
 
 TileView LocalBudget::allocate(const Shape &shape, Type type) {
-  TileView made = stream.addLocal(shape, type, lane);
+  TileView result = stream.addLocal(shape, type, lane);
   used += llvm::alignTo(stream.buffers.back().bytes, stream.chip.portBytes);
-  return made;
+  return result;
 }
 
 TileView LocalBudget::keep(const Shape &shape, Type type) {
-  TileView made = stream.addLocal(shape, type, lane);
+  TileView result = stream.addLocal(shape, type, lane);
   liveAcross += llvm::alignTo(stream.buffers.back().bytes, stream.chip.portBytes);
-  return made;
+  return result;
 }
 
 } // namespace tessera::npu

@@ -130,7 +130,7 @@ TileView loadIm2col(const Contraction &contraction, const Shape &begin, const Sh
 /// Buffer in which taps are laid out as channels. The first |block| channels are the kernel rows, the others kernel
 /// columns.
 struct Im2colBuffer {
-  TileView made;
+  TileView buffer;
   uint32_t block, left, seenColumns; ///< seenColumns: columns of x in the buffer, with |left| columns before them
 };
 /// Numbers of rows and columns around the region of a buffer that is copied.

@@ -67,13 +67,13 @@ private:
       }
       *contraction.record = stream.addConstant(table);
     }
-    TileView made;
-    made.shape = {{1, outputs, 1, bytes}};
-    made.tensor = {.offset = *contraction.record,
-                   .strides = {0, int32_t(bytes), 0, 1},
-                   .region = Region::constants,
-                   .type = Type::i8};
-    return made;
+    TileView result;
+    result.shape = {{1, outputs, 1, bytes}};
+    result.tensor = {.offset = *contraction.record,
+                     .strides = {0, int32_t(bytes), 0, 1},
+                     .region = Region::constants,
+                     .type = Type::i8};
+    return result;
   }
 
   /// Returns the view of the weights in a local record.
@@ -148,16 +148,16 @@ private:
   std::pair<TileView, std::optional<TileView>> loadWeights(const Shape &begin, const Shape &size,
                                                            LocalBudget &localBudget, Tile &tile) {
     uint32_t outputs = size.dims[1], firstOutput = begin.dims[1];
-    std::pair<TileView, std::optional<TileView>> made;
+    std::pair<TileView, std::optional<TileView>> result;
     if (contraction.second) {
-      made.first =
+      result.first =
           loadOnce(slice(*contraction.second, 1, firstOutput, outputs, chip), begin, localBudget, tile, keptSecond);
     }
     if (!contraction.second || parameters()) {
       TileView local = loadOnce(slice(record, 1, firstOutput, outputs, chip), begin, localBudget, tile, liveAcross);
-      made.second = parametersOf(local), made.first = contraction.second ? made.first : weightsOf(local);
+      result.second = parametersOf(local), result.first = contraction.second ? result.first : weightsOf(local);
     }
-    return made;
+    return result;
   }
 
   /// Returns the window over the result of loadX.

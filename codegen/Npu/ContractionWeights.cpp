@@ -119,9 +119,9 @@ llvm::Expected<std::vector<char>> ContractionConstants::weights(Type type) const
   }
   llvm::ArrayRef<int8_t> integers(reinterpret_cast<const int8_t *>(bytes->data()), bytes->size());
   std::vector<float> floats = order.apply(integers, *factors);
-  std::vector<char> made(floats.size() * sizeof(float));
-  std::memcpy(made.data(), floats.data(), made.size());
-  return made;
+  std::vector<char> result(floats.size() * sizeof(float));
+  std::memcpy(result.data(), floats.data(), result.size());
+  return result;
 }
 
 } // namespace tessera::npu

@@ -43,10 +43,10 @@ public:
     hw::copy_command copy = frame;
     copy.x.offset = uint64_t(int64_t(from.tensor.offset) + inLane), copy.x.lane = from.tensor.lane;
     copy.y.offset = uint64_t(int64_t(to.offset) + result);
-    made.push_back(hw::encode(copy));
+    stores.push_back(hw::encode(copy));
   }
 
-  std::vector<Descriptor> made;
+  std::vector<Descriptor> stores;
 
 private:
   const TileView &local;
@@ -61,14 +61,14 @@ private:
 /// one of these.
 static std::vector<Descriptor> stepByStep(const DirectStore &directStore, int d, const TileView &local,
                                           const int64_t *at) {
-  std::vector<Descriptor> made;
+  std::vector<Descriptor> stores;
   DirectStore part = directStore;
   DirectStore::Dim dim = part.dims[d].pop_back_val();
   for (int64_t i = 0; i < dim.size; ++i) {
-    llvm::append_range(made, part.commands(local, at));
+    llvm::append_range(stores, part.commands(local, at));
     part.begin[d] += dim.step, part.to.offset += uint64_t(dim.stride);
   }
-  return made;
+  return stores;
 }
 
 std::vector<Descriptor> DirectStore::commands(const TileView &local, const int64_t *at) const {
@@ -119,46 +119,46 @@ std::vector<Descriptor> DirectStore::commands(const TileView &local, const int64
   }
   Walker walker(local, to, frame, *chip);
   walker.walk(lanes, others, lane, inLane, result);
-  return walker.made;
+  return walker.stores;
 }
 
 std::optional<DirectStore> makeDirectStore(const LoopNest &nest, llvm::ArrayRef<int64_t> offsets, const Tensor &to,
                                            llvm::ArrayRef<int64_t> shape, int64_t first, const Chip &chip) {
   int64_t bytes = int64_t(hw::sizeOf(to.type)), width = shape[3], plane = shape[2] * width, image = shape[1] * plane;
-  DirectStore made;
-  made.chip = &chip;
-  made.to = to, made.to.offset += uint64_t(offsets[0] * bytes);
+  DirectStore stores;
+  stores.chip = &chip;
+  stores.to = to, stores.to.offset += uint64_t(offsets[0] * bytes);
   int64_t from = offsets[1] - first;
-  made.begin[0] = 0, made.begin[1] = llvm::divideFloorSigned(from, plane), from -= made.begin[1] * plane;
-  made.begin[2] = from / width, made.begin[3] = from % width;
+  stores.begin[0] = 0, stores.begin[1] = llvm::divideFloorSigned(from, plane), from -= stores.begin[1] * plane;
+  stores.begin[2] = from / width, stores.begin[3] = from % width;
   for (size_t i = 0; i < nest.sizes.size(); ++i) {
     int64_t size = nest.sizes[i], stride = nest.strides[0][i] * bytes, step = nest.strides[1][i];
     if (step <= 0) {
       return std::nullopt;
     }
     if (shape[0] > 1 && step % image == 0) {
-      made.dims[0].push_back({size, step / image, stride});
+      stores.dims[0].push_back({size, step / image, stride});
     } else if (step % plane == 0) {
-      made.dims[1].push_back({size, step / plane, stride});
+      stores.dims[1].push_back({size, step / plane, stride});
     } else if (step % width == 0) {
-      made.dims[2].push_back({size, step / width, stride});
-    } else if (step == 1 && size % width == 0 && made.begin[3] == 0) { // rows one after another
-      made.dims[2].push_back({size / width, 1, stride * width});
-      made.dims[3].push_back({width, 1, stride});
+      stores.dims[2].push_back({size, step / width, stride});
+    } else if (step == 1 && size % width == 0 && stores.begin[3] == 0) { // rows one after another
+      stores.dims[2].push_back({size / width, 1, stride * width});
+      stores.dims[3].push_back({width, 1, stride});
     } else {
-      made.dims[3].push_back({size, step, stride});
+      stores.dims[3].push_back({size, step, stride});
     }
   }
   for (int d : {1, 2, 3}) { // dims that leave their image, plane or row are not supported
-    int64_t last = made.begin[d];
-    for (const DirectStore::Dim &dim : made.dims[d]) {
+    int64_t last = stores.begin[d];
+    for (const DirectStore::Dim &dim : stores.dims[d]) {
       last += (dim.size - 1) * dim.step;
     }
     if (last >= shape[size_t(d)] && (d > 1 || shape[0] > 1)) {
       return std::nullopt;
     }
   }
-  return shape[0] > 1 && made.begin[1] < 0 ? std::nullopt : std::optional(made);
+  return shape[0] > 1 && stores.begin[1] < 0 ? std::nullopt : std::optional(stores);
 }
 
 } // namespace tessera::npu

@@ -56,25 +56,25 @@ Assembly assemble(CommandStream &stream, uint32_t inputs, unsigned effort) {
       memory.emplace(stream, inputs, overlap).run();
     }
   }
-  Assembly made;
-  made.misfits = memory->misfits();
-  if (made.misfits.empty()) {
-    take(*memory, overlap, made);
+  Assembly result;
+  result.misfits = memory->misfits();
+  if (result.misfits.empty()) {
+    take(*memory, overlap, result);
     auto tryToo = [&](const Overlap &more) {
       MemoryPlan plan(stream, inputs, more);
       plan.run();
       if (plan.misfits().empty()) {
-        take(plan, more, made);
+        take(plan, more, result);
       }
     };
     if (effort > 1) {
       tryToo({.prefetch = true, .apart = true, .across = true});
-      Overlap held = made.overlap;
+      Overlap held = result.overlap;
       held.held = true;
       tryToo(held);
     }
   }
-  return made;
+  return result;
 }
 
 UnsupportedOp rejectionOf(ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const CommandStream &stream) {
@@ -103,21 +103,21 @@ FailureOr<ScheduledStream> streamOfSchedule(func::FuncOp function, const Chip &c
     return failure();
   }
   placeOutside(plan, groups);
-  ScheduledStream made;
-  made.stream = std::make_unique<CommandStream>(chip, constants);
-  FunctionEmission emitter(function, *made.stream, plan, &groups);
+  ScheduledStream result;
+  result.stream = std::make_unique<CommandStream>(chip, constants);
+  FunctionEmission emitter(function, *result.stream, plan, &groups);
   if (failed(emitter.run())) {
     unsupportedOps = std::move(emitter.unsupportedOps);
     return failure();
   }
-  made.assembly = assemble(*made.stream, function.getNumArguments(), *effort);
-  if (!made.assembly.misfits.empty()) {
-    unsupportedOps.push_back(rejectionOf(made.assembly.misfits, plan, *made.stream));
+  result.assembly = assemble(*result.stream, function.getNumArguments(), *effort);
+  if (!result.assembly.misfits.empty()) {
+    unsupportedOps.push_back(rejectionOf(result.assembly.misfits, plan, *result.stream));
     return failure();
   }
-  made.workspaceBytes = plan.workspaceBytes, made.workspaceLowerBound = plan.workspaceLowerBound;
-  made.layerSchedule = describe(plan, Schedule(plan, groups));
-  return made;
+  result.workspaceBytes = plan.workspaceBytes, result.workspaceLowerBound = plan.workspaceLowerBound;
+  result.layerSchedule = describe(plan, Schedule(plan, groups));
+  return result;
 }
 
 LogicalResult finishStream(func::FuncOp function, const CommandStream &stream, const Overlap &overlap,
@@ -136,15 +136,15 @@ LogicalResult finishStream(func::FuncOp function, const CommandStream &stream, c
 
 LogicalResult emitScheduled(func::FuncOp function, const Chip &chip, Constants &constants, NpuProgram &program,
                             std::vector<UnsupportedOp> &unsupportedOps) {
-  FailureOr<ScheduledStream> made = streamOfSchedule(function, chip, constants, unsupportedOps);
-  if (failed(made) ||
-      failed(finishStream(function, *made->stream, made->assembly.overlap, made->assembly.commands, {}))) {
+  FailureOr<ScheduledStream> result = streamOfSchedule(function, chip, constants, unsupportedOps);
+  if (failed(result) ||
+      failed(finishStream(function, *result->stream, result->assembly.overlap, result->assembly.commands, {}))) {
     return failure();
   }
-  program.commands = std::move(made->assembly.commands), program.localPeak = made->assembly.localPeak;
-  program.layers = std::move(made->stream->layers);
-  program.sizes.workspace = made->workspaceBytes, program.workspaceLowerBound = made->workspaceLowerBound;
-  program.layerSchedule = std::move(made->layerSchedule);
+  program.commands = std::move(result->assembly.commands), program.localPeak = result->assembly.localPeak;
+  program.layers = std::move(result->stream->layers);
+  program.sizes.workspace = result->workspaceBytes, program.workspaceLowerBound = result->workspaceLowerBound;
+  program.layerSchedule = std::move(result->layerSchedule);
   return success();
 }
 

@@ -95,17 +95,17 @@ StridedView sourceOf(device::CopyOp copy) {
   auto piece = cast<device::PieceAttr>(copy.getPieces()[0]);
   Value source = copy.getSources()[piece.getSource()];
   LoopNest from = broadcastNest({typeOf(source).getShape()});
-  StridedView made{source, 0, {}};
+  StridedView result{source, 0, {}};
   for (auto [offset, stride] : llvm::zip_equal(piece.getSrcOffsets(), from.strides[0])) {
-    made.offset += offset * stride;
+    result.offset += offset * stride;
   }
-  made.nest.sizes.assign(piece.getSizes().begin(), piece.getSizes().end());
-  made.nest.strides.resize(1);
+  result.nest.sizes.assign(piece.getSizes().begin(), piece.getSizes().end());
+  result.nest.strides.resize(1);
   for (auto [dim, step] : llvm::zip_equal(piece.getSrcDims(), piece.getSrcSteps())) {
-    made.nest.strides[0].push_back(step * from.strides[0][size_t(dim)]);
+    result.nest.strides[0].push_back(step * from.strides[0][size_t(dim)]);
   }
-  made.nest = made.nest.simplified();
-  return made;
+  result.nest = result.nest.simplified();
+  return result;
 }
 
 std::optional<StridedView> resultOf(device::CopyOp copy) {
@@ -115,20 +115,20 @@ std::optional<StridedView> resultOf(device::CopyOp copy) {
     return std::nullopt; // with the same number of elements, no element occurs twice
   }
   LoopNest to = broadcastNest({typeOf(copy.getY()).getShape()});
-  StridedView made{copy.getY(), 0, {}};
-  made.nest.sizes.assign(typeOf(source).getShape().begin(), typeOf(source).getShape().end());
-  made.nest.strides.assign(1, SmallVector<int64_t>(made.nest.sizes.size(), 0));
+  StridedView result{copy.getY(), 0, {}};
+  result.nest.sizes.assign(typeOf(source).getShape().begin(), typeOf(source).getShape().end());
+  result.nest.strides.assign(1, SmallVector<int64_t>(result.nest.sizes.size(), 0));
   for (auto [d, dim] : llvm::enumerate(piece.getSrcDims())) {
     if (piece.getSizes()[d] == 1) {
       continue;
     }
-    if (piece.getSrcSteps()[d] != 1 || piece.getSizes()[d] != made.nest.sizes[size_t(dim)]) {
+    if (piece.getSrcSteps()[d] != 1 || piece.getSizes()[d] != result.nest.sizes[size_t(dim)]) {
       return std::nullopt;
     }
-    made.nest.strides[0][size_t(dim)] = to.strides[0][d];
+    result.nest.strides[0][size_t(dim)] = to.strides[0][d];
   }
-  made.nest = made.nest.simplified();
-  return made;
+  result.nest = result.nest.simplified();
+  return result;
 }
 
 bool canRead(OpOperand &use, const StridedView &view) {

@@ -52,9 +52,9 @@ double copyCycles(const TileView &from, const Chip &chip) {
 } // namespace
 
 TileView everyRow(TileView x, uint32_t begin, uint32_t step, uint32_t rows, const Chip &chip) {
-  TileView made = slice(x, 2, begin, rows, chip);
-  made.tensor.strides[2] *= int32_t(step);
-  return made;
+  TileView result = slice(x, 2, begin, rows, chip);
+  result.tensor.strides[2] *= int32_t(step);
+  return result;
 }
 
 double multiplyCycles(const Contraction &contraction, Im2col im2col, const Chip &chip) {
@@ -287,7 +287,7 @@ static void loadRows(const Contraction &contraction, const Im2colBuffer &place, 
     dropped = seen.begin;
   }
   size_t at = tile.loads.size();
-  Edges edges{0, 0, place.left, place.made.dim(3) - place.left - place.seenColumns};
+  Edges edges{0, 0, place.left, place.buffer.dim(3) - place.left - place.seenColumns};
   for (uint32_t k = 0; k < window.kernel[0]; ++k) {
     SeenRows seen = rowsSeen(contraction, begin.dims[2], rows, k);
     edges.top = std::max(edges.top, seen.low), edges.bottom = std::max(edges.bottom, rows - seen.end);
@@ -297,13 +297,13 @@ static void loadRows(const Contraction &contraction, const Im2colBuffer &place, 
     uint32_t count = seen.end - seen.low;
     uint32_t row = (begin.dims[2] + seen.low) * window.step[0] + k * window.dilation[0] - window.padding[0] - dropped;
     TileView from = slice(everyRow(x, row, window.step[0], count, chip), 3, 0, place.seenColumns, chip);
-    TileView to = slice(slice(place.made, 1, k * channels, channels, chip), 2, seen.low, count, chip);
+    TileView to = slice(slice(place.buffer, 1, k * channels, channels, chip), 2, seen.low, count, chip);
     to = slice(to, 3, place.left, place.seenColumns, chip);
     copy_command copy;
     copy.x = from.tensor, copy.y = to.tensor, copy.shape = to.shape;
     tile.loads.push_back(encode(copy));
   }
-  std::vector<Descriptor> fills = fillEdges(slice(place.made, 1, 0, place.block, chip), edges, window.padValue, chip);
+  std::vector<Descriptor> fills = fillEdges(slice(place.buffer, 1, 0, place.block, chip), edges, window.padValue, chip);
   tile.loads.insert(tile.loads.begin() + int64_t(at), fills.begin(), fills.end());
 }
 
@@ -323,19 +323,19 @@ TileView loadIm2col(const Contraction &contraction, const Shape &begin, const Sh
   contraction.mapped ? loadMapped(contraction, place, begin, size, stream, localBudget, tile)
                      : loadRows(contraction, place, begin, size, chip, localBudget, tile);
   localBudget.lane = lane;
-  TileView made = slice(place.made, 2, 0, size.dims[2], chip);
+  TileView result = slice(place.buffer, 2, 0, size.dims[2], chip);
   if (!folds) {
-    return made;
+    return result;
   }
-  made.shape.dims[3] = reachOfIm2col(contraction, columns);
+  result.shape.dims[3] = reachOfIm2col(contraction, columns);
   for (uint32_t f = 1; f < columns; ++f) {
-    TileView from = slice(made, 1, 0, block, chip), to = slice(made, 1, f * block, block, chip);
+    TileView from = slice(result, 1, 0, block, chip), to = slice(result, 1, f * block, block, chip);
     copy_command copy;
     copy.x = slice(from, 3, f * window.dilation[1], from.dim(3), chip).tensor, copy.y = to.tensor,
     copy.shape = to.shape;
     tile.loads.push_back(encode(copy));
   }
-  return made;
+  return result;
 }
 
 } // namespace tessera::npu

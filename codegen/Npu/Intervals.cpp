@@ -72,20 +72,20 @@ Interval withBias(Interval sums, Value bias) {
 }
 
 Interval follow(Value value, unsigned steps) {
-  Interval made = intervalOf(elementOf(value));
+  Interval result = intervalOf(elementOf(value));
   std::optional<Interval> known;
   if (!elementOf(value).isSignlessInteger(32) && !elementOf(value).isSignlessInteger(64)) {
-    return made;
+    return result;
   }
   if (eachInteger(value, [&](int64_t, int64_t number) {
         double each = double(number);
         known = known ? Interval{std::min(known->low, each), std::max(known->high, each)} : Interval{each, each};
       })) {
-    return known.value_or(made);
+    return known.value_or(result);
   }
   Operation *op = value.getDefiningOp();
   if (!op || steps == 0) {
-    return made;
+    return result;
   }
   if (auto reshape = dyn_cast<device::ReshapeOp>(op)) {
     return follow(reshape->getOperand(0), steps);
@@ -95,14 +95,14 @@ Interval follow(Value value, unsigned steps) {
     for (Value input : map.getInputs()) {
       arguments.push_back(follow(input, steps - 1));
     }
-    return boundsOf(map.getBody(), arguments).value_or(made);
+    return boundsOf(map.getBody(), arguments).value_or(result);
   }
   if (auto sums = dyn_cast<device::CumSumOp>(op)) {
     Interval all = intervalOfRunningSums(sums);
-    return all.within(made.low, made.high) ? all : made;
+    return all.within(result.low, result.high) ? all : result;
   }
   auto producer = dyn_cast<device::EpilogueInterface>(op);
-  return producer && producer.getEpilogueRegion().empty() ? intervalOfSums(op) : made;
+  return producer && producer.getEpilogueRegion().empty() ? intervalOfSums(op) : result;
 }
 
 } // namespace
@@ -126,8 +126,8 @@ Interval intervalOfSums(Operation *op) {
   if (!sums) {
     return all;
   }
-  Interval made = withBias(*sums, bias);
-  return made.within(all.low, all.high) ? made : all;
+  Interval result = withBias(*sums, bias);
+  return result.within(all.low, all.high) ? result : all;
 }
 
 Interval intervalOfRunningSums(device::CumSumOp op) {

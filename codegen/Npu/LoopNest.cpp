@@ -10,21 +10,21 @@ using llvm::SmallVector;
 namespace tessera::npu {
 
 LoopNest LoopNest::simplified() const {
-  LoopNest made;
-  made.strides.resize(strides.size());
+  LoopNest result;
+  result.strides.resize(strides.size());
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     if (sizes[dim] == 1) {
       continue;
     }
-    bool joins = !made.sizes.empty() && llvm::all_of(llvm::zip(made.strides, strides), [&](auto both) {
+    bool joins = !result.sizes.empty() && llvm::all_of(llvm::zip(result.strides, strides), [&](auto both) {
       return std::get<0>(both).back() == std::get<1>(both)[dim] * sizes[dim];
     });
     if (joins) {
-      made.sizes.back() *= sizes[dim];
+      result.sizes.back() *= sizes[dim];
     } else {
-      made.sizes.push_back(sizes[dim]);
+      result.sizes.push_back(sizes[dim]);
     }
-    for (auto [to, from] : llvm::zip(made.strides, strides)) {
+    for (auto [to, from] : llvm::zip(result.strides, strides)) {
       if (joins) {
         to.back() = from[dim];
       } else {
@@ -32,7 +32,7 @@ LoopNest LoopNest::simplified() const {
       }
     }
   }
-  return made;
+  return result;
 }
 
 LoopNest broadcastNest(ArrayRef<ArrayRef<int64_t>> shapes) {
@@ -100,11 +100,11 @@ SmallVector<LoopNestPart> cutToFour(const LoopNest &whole) {
     for (const LoopNestPart &part : parts) {
       size_t dim = llvm::min_element(part.nest.sizes) - part.nest.sizes.begin();
       for (int64_t i = 0; i < part.nest.sizes[dim]; ++i) {
-        LoopNestPart &made = next.emplace_back(part);
-        made.nest.sizes.erase(made.nest.sizes.begin() + dim);
+        LoopNestPart &result = next.emplace_back(part);
+        result.nest.sizes.erase(result.nest.sizes.begin() + dim);
         for (size_t t = 0; t < whole.strides.size(); ++t) {
-          made.offsets[t] += i * part.nest.strides[t][dim];
-          made.nest.strides[t].erase(made.nest.strides[t].begin() + dim);
+          result.offsets[t] += i * part.nest.strides[t][dim];
+          result.nest.strides[t].erase(result.nest.strides[t].begin() + dim);
         }
       }
     }

@@ -33,7 +33,7 @@ public:
                CommandStream &stream, Tile &tile)
       : contraction(contraction), place(place), begin(begin), stream(stream), chip(stream.chip), tile(tile),
         from(slice(contraction.mapped->from, 0, begin.dims[0], size.dims[0], chip)), channels(contraction.x.dim(1)),
-        phases(phasesOf(contraction.window)), rows(place.made.dim(2)) {
+        phases(phasesOf(contraction.window)), rows(place.buffer.dim(2)) {
     for (uint32_t phase = 0; phase < phases; ++phase) {
       seen.push_back(rowsSeen(contraction, begin.dims[2], rows, phase));
     }
@@ -66,12 +66,12 @@ private:
 
   /// Fills the padding around x.
   void padPlace() {
-    Edges edges{0, 0, place.left, place.made.dim(3) - place.left - place.seenColumns};
+    Edges edges{0, 0, place.left, place.buffer.dim(3) - place.left - place.seenColumns};
     for (SeenRows each : seen) {
       edges.top = std::max(edges.top, each.low), edges.bottom = std::max(edges.bottom, rows - each.end);
     }
     llvm::append_range(tile.loads,
-                       fillEdges(slice(place.made, 1, 0, lanes(), chip), edges, contraction.window.padValue, chip));
+                       fillEdges(slice(place.buffer, 1, 0, lanes(), chip), edges, contraction.window.padValue, chip));
   }
 
   /// Loads a band. Fills missing rows, because the map reads them: across the whole band, as they are few.
@@ -110,7 +110,7 @@ private:
         continue;
       }
       uint32_t size = there.end - there.low;
-      TileView to = slice(place.made, 1, phase * channels, count * channels, chip);
+      TileView to = slice(place.buffer, 1, phase * channels, count * channels, chip);
       to = slice(slice(to, 2, there.low, size, chip), 3, place.left, place.seenColumns, chip);
       TileView of = slice(lanesOf(mapped, band, phase, count), 2, there.low - rowsOfBand.low, size, chip);
       tile.loads.push_back(copyOf(to, of));
@@ -122,8 +122,8 @@ private:
     uint32_t kernel = contraction.window.kernel[0], shifts = mappedShifts(contraction);
     for (uint32_t shift = 1; shift <= shifts; ++shift) {
       uint32_t count = std::min(phases, kernel - shift * phases) * channels;
-      TileView to = slice(slice(place.made, 1, shift * lanes(), count, chip), 2, 0, rows - shifts, chip);
-      tile.loads.push_back(copyOf(to, slice(slice(place.made, 1, 0, count, chip), 2, shift, rows - shifts, chip)));
+      TileView to = slice(slice(place.buffer, 1, shift * lanes(), count, chip), 2, 0, rows - shifts, chip);
+      tile.loads.push_back(copyOf(to, slice(slice(place.buffer, 1, 0, count, chip), 2, shift, rows - shifts, chip)));
     }
   }
 
@@ -165,13 +165,13 @@ MappedCycles planBands(const Contraction &contraction, uint32_t resultRows, doub
   for (uint32_t bands = 1; bands * lanes <= chip.lanes && bands <= rows; ++bands) {
     // A band takes a load per phase and a move; shifts and the fills of two sides come in addition.
     double commands = double(bands) * (phasesOf(window) + 1) + shifts + 2;
-    MappedCycles made{bands, loads + moves + commands * chip.dmaLatency,
-                      multiply + images * double(llvm::divideCeil(rows, bands)) * contraction.x.dim(3) * each};
+    MappedCycles result{bands, loads + moves + commands * chip.dmaLatency,
+                        multiply + images * double(llvm::divideCeil(rows, bands)) * contraction.x.dim(3) * each};
     auto worth = [](const MappedCycles &cycles) {
       return std::pair(std::max(cycles.moves, cycles.computes), cycles.moves + cycles.computes);
     };
-    if (!best.bands || worth(made) < worth(best)) {
-      best = made;
+    if (!best.bands || worth(result) < worth(best)) {
+      best = result;
     }
   }
   return best;

@@ -62,10 +62,10 @@ public:
 
   StringRef family() const override { return "npu"; }
   bmodel::ChipDefT describe() const override {
-    bmodel::ChipDefT told;
-    told.name = chip.name, told.family = family().str(), told.description = description;
-    told.fingerprint = hw::fingerprint(chip);
-    return told;
+    bmodel::ChipDefT result;
+    result.name = chip.name, result.family = family().str(), result.description = description;
+    result.fingerprint = hw::fingerprint(chip);
+    return result;
   }
   std::vector<std::string> requantisations() const override { return {chip.requantise}; }
   bool runsHere() const override { return true; }
@@ -128,22 +128,22 @@ std::optional<std::string> rejectedView(Operation *op) {
 }
 
 std::vector<codegen::UnsupportedOp> NpuChip::survey(func::FuncOp function) const {
-  std::vector<codegen::UnsupportedOp> told;
+  std::vector<codegen::UnsupportedOp> result;
   for (Operation &op : function.getBody().front()) {
     if (std::optional<std::string> reason = rejectedView(&op)) {
-      told.push_back({&op, std::move(*reason)});
+      result.push_back({&op, std::move(*reason)});
     }
   }
   PassManager passes(function.getContext());
   buildAddresses(passes);
   if (failed(passes.run(function->getParentOfType<ModuleOp>()))) {
-    told.push_back({nullptr, "internal error: the function cannot be given addresses"});
-    return told;
+    result.push_back({nullptr, "internal error: the function cannot be given addresses"});
+    return result;
   }
   for (UnsupportedOp &unsupportedOp : surveyProgram(function, chip)) {
-    told.push_back({unsupportedOp.op, std::move(unsupportedOp.reason)});
+    result.push_back({unsupportedOp.op, std::move(unsupportedOp.reason)});
   }
-  return told;
+  return result;
 }
 
 /// Estimates the time of an op as part of a stream: at the peak rate of its unit, or the time to load its constants;
@@ -183,7 +183,7 @@ public:
 private:
   llvm::Error checkPlan() const;
   void append(const codegen::Subnet &subnet, NpuProgram stream);
-  llvm::Expected<llvm::json::Object> tell() const;
+  llvm::Expected<llvm::json::Object> describeProgram() const;
 
   const hw::Chip &chip;
   const codegen::CompileOptions &options;
@@ -235,11 +235,11 @@ void Streams::append(const codegen::Subnet &subnet, NpuProgram stream) {
   llvm::append_range(layers, stream.layers);
   commands += stream.commands.size(), localPeak = std::max(localPeak, stream.localPeak);
 
-  SubnetProgram &made = program.subnets.emplace_back();
-  made.subnet.kind = bmodel::SubnetKind::Npu, made.subnet.isa = chip.name;
-  made.subnet.kernel_abi = hw::kIsaVersion, made.subnet.code_segment = int32_t(kCommands);
-  made.workspaceBytes = stream.sizes.workspace, made.workspaceLowerBound = stream.workspaceLowerBound;
-  made.ops = stream.commands.size(), made.seconds = chip.secondsOf(report.cycles - before);
+  SubnetProgram &result = program.subnets.emplace_back();
+  result.subnet.kind = bmodel::SubnetKind::Npu, result.subnet.isa = chip.name;
+  result.subnet.kernel_abi = hw::kIsaVersion, result.subnet.code_segment = int32_t(kCommands);
+  result.workspaceBytes = stream.sizes.workspace, result.workspaceLowerBound = stream.workspaceLowerBound;
+  result.ops = stream.commands.size(), result.seconds = chip.secondsOf(report.cycles - before);
   bmodel::RunStreamOnDefT run;
   for (uint32_t slot = 0; slot < function.getNumArguments() + function.getNumResults(); ++slot) {
     (slot < function.getNumArguments() ? run.inputs : run.outputs).push_back(slot);
@@ -249,17 +249,17 @@ void Streams::append(const codegen::Subnet &subnet, NpuProgram stream) {
   run.offset = program.sections[kCommands].append(bytes);
   run.bytes = bytes.size();
   auto step = std::make_unique<bmodel::StepDefT>();
-  addPreserved(stream.preserved, {function, stream.layers, uint32_t(program.subnets.size() - 1)}, made.tensors,
+  addPreserved(stream.preserved, {function, stream.layers, uint32_t(program.subnets.size() - 1)}, result.tensors,
                preserved);
   step->writes = run.outputs;
-  for (uint32_t tensor = 0; tensor < made.tensors.size(); ++tensor) {
+  for (uint32_t tensor = 0; tensor < result.tensors.size(); ++tensor) {
     step->writes.push_back(uint32_t(run.inputs.size() + run.outputs.size()) + tensor);
   }
   step->op.Set(std::move(run));
   step->debug = std::make_unique<bmodel::StepDebugDefT>();
   step->debug->onnx_nodes = stream.layers; // entry i: node of the commands of layer i
   step->debug->device_op = "npu stream of " + std::to_string(stream.commands.size()) + " commands";
-  made.subnet.plan.push_back(std::move(step));
+  result.subnet.plan.push_back(std::move(step));
 }
 
 /// Checks that each decision of the plan belongs to a layer of some stream.
@@ -290,12 +290,12 @@ bmodel::TensorDefT describe(const Constants::Piece &piece, size_t number) {
   return tensor;
 }
 
-llvm::Expected<llvm::json::Object> Streams::tell() const {
-  llvm::Expected<llvm::json::Value> told = llvm::json::parse(hw::reportJson(report, chip, layers));
-  if (!told) {
-    return told.takeError();
+llvm::Expected<llvm::json::Object> Streams::describeProgram() const {
+  llvm::Expected<llvm::json::Value> result = llvm::json::parse(hw::reportJson(report, chip, layers));
+  if (!result) {
+    return result.takeError();
   }
-  llvm::json::Object &estimate = *told->getAsObject();
+  llvm::json::Object &estimate = *result->getAsObject();
   if (!options.layers) {
     estimate.erase("layers");
   }
@@ -317,11 +317,11 @@ llvm::Expected<TargetProgram> Streams::finish() {
   for (auto [number, piece] : llvm::enumerate(constants.pieces)) {
     program.tensors.push_back(describe(piece, number));
   }
-  llvm::Expected<llvm::json::Object> told = tell();
-  if (!told) {
-    return told.takeError();
+  llvm::Expected<llvm::json::Object> result = describeProgram();
+  if (!result) {
+    return result.takeError();
   }
-  program.report = std::move(*told);
+  program.report = std::move(*result);
   return std::move(program);
 }
 

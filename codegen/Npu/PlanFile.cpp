@@ -19,7 +19,7 @@ public:
   List(const llvm::json::Object &plan, llvm::StringRef name, LayerSchedule &layerSchedule)
       : plan(plan), name(name), layerSchedule(layerSchedule) {}
 
-  llvm::Error read(llvm::ArrayRef<llvm::StringRef> numbers, llvm::ArrayRef<llvm::StringRef> told,
+  llvm::Error read(llvm::ArrayRef<llvm::StringRef> numbers, llvm::ArrayRef<llvm::StringRef> ignoredKeys,
                    llvm::function_ref<void(llvm::ArrayRef<uint32_t>)> add) {
     const llvm::json::Value *value = plan.get(name);
     const llvm::json::Array *array = value ? value->getAsArray() : nullptr;
@@ -32,7 +32,7 @@ public:
       if (!entry) {
         return wrong(where + ": is not an object");
       }
-      if (llvm::Error error = readEntry(*entry, where, numbers, told, add)) {
+      if (llvm::Error error = readEntry(*entry, where, numbers, ignoredKeys, add)) {
         return error;
       }
     }
@@ -41,11 +41,11 @@ public:
 
 private:
   llvm::Error readEntry(const llvm::json::Object &entry, const std::string &where,
-                        llvm::ArrayRef<llvm::StringRef> numbers, llvm::ArrayRef<llvm::StringRef> told,
+                        llvm::ArrayRef<llvm::StringRef> numbers, llvm::ArrayRef<llvm::StringRef> ignoredKeys,
                         llvm::function_ref<void(llvm::ArrayRef<uint32_t>)> add) {
     for (const auto &each : entry) {
       llvm::StringRef key = each.first;
-      if (!llvm::is_contained(numbers, key) && !llvm::is_contained(told, key)) {
+      if (!llvm::is_contained(numbers, key) && !llvm::is_contained(ignoredKeys, key)) {
         return wrong(where + ": unknown key '" + key + "'");
       }
     }

@@ -91,11 +91,11 @@ bool GroupPlan::findAliasSets(SliceGroup &group) const {
   group.aliasSets.clear();
   llvm::SmallVector<unsigned> leaving;
   for (uint32_t op = group.first; op <= group.last; ++op) {
-    const Use &made = plan.ops()[op].uses.front();
+    const Use &result = plan.ops()[op].uses.front();
     for (const Use &use : plan.ops()[op].uses) {
       const AliasSet &aliasSet = plan.aliasSets()[use.aliasSet];
       // An op that reads what it writes handles a piece of a result, which leaves when the group is complete.
-      if (use.access != Access::write && made.access == Access::write && made.aliasSet == use.aliasSet &&
+      if (use.access != Access::write && result.access == Access::write && result.aliasSet == use.aliasSet &&
           !aliasSet.isResident) {
         leaving.push_back(use.aliasSet);
         continue;

@@ -294,9 +294,9 @@ void MemoryPlan::eachInOrder(llvm::function_ref<void(size_t, const Descriptor &)
 }
 
 std::vector<Descriptor> MemoryPlan::commands() const {
-  std::vector<Descriptor> made;
+  std::vector<Descriptor> result;
   eachInOrder([&](size_t step, const Descriptor &command) {
-    Descriptor &added = made.emplace_back(command);
+    Descriptor &added = result.emplace_back(command);
     added.header.layer = stream.stages[step].layer;
     for (const FieldText &field : findCommand(command.header.opcode)->fields) {
       Tensor tensor;
@@ -310,7 +310,7 @@ std::vector<Descriptor> MemoryPlan::commands() const {
       }
     }
   });
-  return made;
+  return result;
 }
 
 uint64_t MemoryPlan::peak() const {

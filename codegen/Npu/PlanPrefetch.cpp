@@ -64,11 +64,11 @@ MemoryPlan::Timeline MemoryPlan::timelineOf(const Work &work) const {
     size_t at = load.buffer ? uses[load.buffer].loadAt : load.step - (hoistsLoads(load.step) ? 1 : 0);
     loads[at].push_back(&load);
   }
-  Timeline made{std::vector<double>(steps, 0), std::vector<double>(steps, 0)};
+  Timeline result{std::vector<double>(steps, 0), std::vector<double>(steps, 0)};
   std::vector<double> loaded(steps, 0);
   double dma = 0, compute = 0;
   auto waitFor = [&](double time, size_t step) {
-    made.idle[step] += std::max(time - dma, 0.0), dma = std::max(dma, time);
+    result.idle[step] += std::max(time - dma, 0.0), dma = std::max(dma, time);
   };
   for (size_t step = 0; step < steps; ++step) {
     for (const Work::Load *load : loads[step]) {
@@ -77,13 +77,13 @@ MemoryPlan::Timeline MemoryPlan::timelineOf(const Work &work) const {
       }
       dma += load->cycles, loaded[load->step] = dma;
     }
-    made.waits[step] = std::max(loaded[step] - compute, 0.0);
+    result.waits[step] = std::max(loaded[step] - compute, 0.0);
     compute = std::max(compute, loaded[step]) + work.computes[step];
     if (work.stores[step] > 0) {
       waitFor(compute, step), dma += work.stores[step];
     }
   }
-  return made;
+  return result;
 }
 
 /// Moves the loads of a buffer to |step| if the buffer fits from there on. Returns false if it does not.
@@ -112,22 +112,22 @@ bool MemoryPlan::moveLoad(uint64_t buffer, size_t step) {
 }
 
 MemoryPlan::Scheduled MemoryPlan::schedule() const {
-  Scheduled made{commands()};
-  assignWaits(made.commands, stream.chip);
+  Scheduled result{commands()};
+  assignWaits(result.commands, stream.chip);
   std::vector<Cost> costs;
-  for (const Descriptor &command : made.commands) {
+  for (const Descriptor &command : result.commands) {
     costs.push_back(costOf(command, stream.chip));
   }
-  for (const Span &span : bmodel::npu::schedule(made.commands.data(), costs.data(), costs.size(), stream.chip)) {
-    made.cycles = std::max(made.cycles, span.end);
+  for (const Span &span : bmodel::npu::schedule(result.commands.data(), costs.data(), costs.size(), stream.chip)) {
+    result.cycles = std::max(result.cycles, span.end);
   }
-  return made;
+  return result;
 }
 
 MemoryPlan::Scheduled MemoryPlan::takeScheduled() {
-  Scheduled made = scheduled ? std::move(*scheduled) : schedule();
+  Scheduled result = scheduled ? std::move(*scheduled) : schedule();
   scheduled.reset();
-  return made;
+  return result;
 }
 
 /// Fills idle time of the DMA with loads that later computation waits for. Undoes all moves if the chip's scheduler

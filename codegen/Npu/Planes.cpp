@@ -33,9 +33,9 @@ StridedView seenWith(int64_t tap, uint32_t begin, uint32_t count, uint32_t step,
 
 /// Returns |count| positions of a dim: every |step|-th one from |begin| on.
 TileView every(TileView place, unsigned dim, uint32_t begin, uint32_t step, uint32_t count, const Chip &chip) {
-  TileView made = slice(place, dim, begin, count, chip);
-  made.tensor.strides[dim] *= int32_t(step);
-  return made;
+  TileView result = slice(place, dim, begin, count, chip);
+  result.tensor.strides[dim] *= int32_t(step);
+  return result;
 }
 
 /// Lays out the part of x that a tile's windows see.
@@ -58,7 +58,7 @@ public:
     if (!x.isLocal() && (planes > depth.step || byRows)) {
       loadOncePerTile();
     }
-    made = localBudget.allocate(shape, x.tensor.type);
+    result = localBudget.allocate(shape, x.tensor.type);
     localBudget.lane = lane;
     at = tile.loads.size();
     for (uint32_t k = 0; k < planes; ++k) {
@@ -70,7 +70,7 @@ public:
       }
     }
     addPadding();
-    return made;
+    return result;
   }
 
 private:
@@ -88,7 +88,7 @@ private:
     uint32_t planes = contraction.depth.kernel, channels = contraction.x.dim(1) / contraction.groups;
     TileView from = every(x, 0, seen.position - droppedPlanes, contraction.depth.step, seen.count(), chip);
     from = slice(from, 2, rows.begin - droppedRows, rows.size, chip);
-    TileView to = slice(made, 0, seen.low, seen.count(), chip);
+    TileView to = slice(result, 0, seen.low, seen.count(), chip);
     for (uint32_t group = 0; group * channels < x.dim(1); ++group) {
       copy(slice(to, 1, (group * planes + k) * channels, channels, chip),
            slice(from, 1, group * channels, channels, chip));
@@ -99,7 +99,7 @@ private:
     const Window &window = contraction.window;
     uint32_t kernel = window.kernel[0], taps = contraction.depth.kernel * kernel;
     TileView planes = every(x, 0, seen.position - droppedPlanes, contraction.depth.step, seen.count(), chip);
-    TileView to = slice(made, 0, seen.low, seen.count(), chip);
+    TileView to = slice(result, 0, seen.low, seen.count(), chip);
     for (uint32_t i = 0; i < kernel; ++i) {
       StridedView row = seenWith(int64_t(i) * window.dilation[0] - window.padding[0], begin.dims[2], size.dims[2],
                                  window.step[0], contraction.x.dim(2));
@@ -121,14 +121,14 @@ private:
   void addPadding() {
     if (isPadded) {
       fill_command fill;
-      fill.y = made.tensor, fill.shape = made.shape;
-      fill.value = uint32_t(int32_t(contraction.window.padValue)) & (sizeOf(made.tensor.type) == 1 ? 0xff : 0xffff);
+      fill.y = result.tensor, fill.shape = result.shape;
+      fill.value = uint32_t(int32_t(contraction.window.padValue)) & (sizeOf(result.tensor.type) == 1 ? 0xff : 0xffff);
       tile.loads.insert(tile.loads.begin() + int64_t(at), encode(fill));
     }
   }
 
   const Contraction &contraction;
-  TileView x, made;
+  TileView x, result;
   const Shape &begin, &size;
   const Chip &chip;
   LocalBudget &localBudget;

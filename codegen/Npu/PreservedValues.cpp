@@ -87,7 +87,7 @@ static std::string regionOf(const PreservedValue &preserved, uint32_t inputs) {
 }
 
 void addPreserved(ArrayRef<PreservedValue> values, const PreservedIn &program, std::vector<bmodel::TensorDefT> &tensors,
-                  llvm::json::Array &told) {
+                  llvm::json::Array &descriptions) {
   func::FuncOp function = program.function;
   const uint32_t inputs = function.getNumArguments();
   for (const PreservedValue &each : values) {
@@ -107,13 +107,13 @@ void addPreserved(ArrayRef<PreservedValue> values, const PreservedIn &program, s
     for (uint32_t layer : each.layers) {
       layers.push_back(layer), nodes.push_back(llvm::json::fixUTF8(program.layers[layer]));
     }
-    told.push_back(llvm::json::Object{{"tensor", llvm::json::fixUTF8(name)},
-                                      {"op", each.value.getDefiningOp()->getName().getStringRef()},
-                                      {"stream", program.stream},
-                                      {"region", regionOf(each, inputs)},
-                                      {"offset", int64_t(each.offset)},
-                                      {"layers", std::move(layers)},
-                                      {"nodes", std::move(nodes)}});
+    descriptions.push_back(llvm::json::Object{{"tensor", llvm::json::fixUTF8(name)},
+                                              {"op", each.value.getDefiningOp()->getName().getStringRef()},
+                                              {"stream", program.stream},
+                                              {"region", regionOf(each, inputs)},
+                                              {"offset", int64_t(each.offset)},
+                                              {"layers", std::move(layers)},
+                                              {"nodes", std::move(nodes)}});
   }
 }
 

@@ -36,7 +36,7 @@ struct PreservedIn {
 /// list. The description lists tensor, op, stream, region and offset (as commands name them), layers and their ONNX
 /// nodes.
 void addPreserved(llvm::ArrayRef<PreservedValue> values, const PreservedIn &program,
-                  std::vector<bmodel::TensorDefT> &tensors, llvm::json::Array &told);
+                  std::vector<bmodel::TensorDefT> &tensors, llvm::json::Array &descriptions);
 
 } // namespace tessera::npu
 

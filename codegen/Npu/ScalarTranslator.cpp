@@ -206,11 +206,11 @@ llvm::Error ScalarTranslator::translateCompare(arith::CmpIOp op) {
                predicate == CmpIPredicate::uge;
   bool isStrict = predicate == CmpIPredicate::slt || predicate == CmpIPredicate::sgt ||
                   predicate == CmpIPredicate::ult || predicate == CmpIPredicate::ugt;
-  unsigned made = add(isEquality ? Op::equal
-                      : isStrict ? Op::less
-                                 : Op::lessEqual,
-                      {swaps ? b : a, swaps ? a : b}, kTruth);
-  places[op] = predicate == CmpIPredicate::ne ? add(Op::sub, {constant(1), made}, kTruth) : made;
+  unsigned result = add(isEquality ? Op::equal
+                        : isStrict ? Op::less
+                                   : Op::lessEqual,
+                        {swaps ? b : a, swaps ? a : b}, kTruth);
+  places[op] = predicate == CmpIPredicate::ne ? add(Op::sub, {constant(1), result}, kTruth) : result;
   return llvm::Error::success();
 }
 
@@ -220,10 +220,10 @@ llvm::Error ScalarTranslator::translateLogic(Operation *op) {
   if (!op->getResult(0).getType().isInteger(1)) {
     return reject(op, "on bits is not supported by the vector unit");
   }
-  unsigned made = isa<arith::AndIOp>(op)  ? add(Op::mul, {a, b}, kTruth)
-                  : isa<arith::OrIOp>(op) ? add(Op::maximum, {a, b}, kTruth)
-                                          : add(Op::abs, add(Op::sub, {a, b}, {-1, 1}), kTruth);
-  places[op->getResult(0)] = made;
+  unsigned result = isa<arith::AndIOp>(op)  ? add(Op::mul, {a, b}, kTruth)
+                    : isa<arith::OrIOp>(op) ? add(Op::maximum, {a, b}, kTruth)
+                                            : add(Op::abs, add(Op::sub, {a, b}, {-1, 1}), kTruth);
+  places[op->getResult(0)] = result;
   return llvm::Error::success();
 }
 

@@ -92,16 +92,16 @@ LogicalResult ScheduleSearch::emit(ValuePlan &plan, GroupPlan &groups, Trial &tr
     if (isChanged) {
       continue;
     }
-    Assembly made = assemble(stream, function.getNumArguments(), options.opt);
-    if (made.misfits.empty()) {
+    Assembly result = assemble(stream, function.getNumArguments(), options.opt);
+    if (result.misfits.empty()) {
       NpuProgram &program = trial.program;
-      program.commands = std::move(made.commands), program.localPeak = made.localPeak, trial.cycles = made.cycles;
-      program.layers = stream.layers, trial.overlap = made.overlap;
+      program.commands = std::move(result.commands), program.localPeak = result.localPeak, trial.cycles = result.cycles;
+      program.layers = stream.layers, trial.overlap = result.overlap;
       program.sizes.workspace = plan.workspaceBytes, program.workspaceLowerBound = plan.workspaceLowerBound;
       return success();
     }
-    if (!makeRoom(plan, groups, made.misfits, stream)) {
-      unsupportedOps.push_back(rejectionOf(made.misfits, plan, stream));
+    if (!makeRoom(plan, groups, result.misfits, stream)) {
+      unsupportedOps.push_back(rejectionOf(result.misfits, plan, stream));
       return failure();
     }
   }
@@ -112,8 +112,8 @@ LogicalResult ScheduleSearch::tryPlan(const ValuePlan &plan, const Groups *wante
     return tryGroups(plan, GroupPlan(plan, chip, *wanted));
   }
   GroupPlan groups(plan, chip);
-  LogicalResult made = groups.hasParts() ? tryGroups(plan, GroupPlan(plan, chip, /*parts=*/false)) : failure();
-  return success(succeeded(tryGroups(plan, groups)) || succeeded(made));
+  LogicalResult result = groups.hasParts() ? tryGroups(plan, GroupPlan(plan, chip, /*parts=*/false)) : failure();
+  return success(succeeded(tryGroups(plan, groups)) || succeeded(result));
 }
 
 LogicalResult ScheduleSearch::tryGroups(const ValuePlan &chosen, const GroupPlan &wanted) {
@@ -137,11 +137,11 @@ LogicalResult ScheduleSearch::tryShare(double share) {
   ValuePlan plan = *surveyed;
   plan.choose(share);
   double before = best ? best->cycles : INFINITY;
-  LogicalResult made = tryPlan(plan, nullptr);
+  LogicalResult result = tryPlan(plan, nullptr);
   if (best && best->cycles < before) {
     best->share = share;
   }
-  return made;
+  return result;
 }
 
 LogicalResult ScheduleSearch::tryThese(ArrayRef<unsigned> whole, const Groups *groups) {

@@ -300,10 +300,10 @@ TileView loadPerLane(const TileView &from, const Shape &begin, uint32_t channels
   TileView each = from;
   uint16_t lane = std::exchange(localBudget.lane, 0); // the channels from this lane on would not lie in one plane
   each.shape.dims[1] = lane ? chip.lanes : std::min(channels, chip.lanes);
-  TileView made = loadOnce(each, begin, localBudget, tile, liveAcross);
-  localBudget.lane = made.tensor.lane = lane;
-  made.tensor.strides[1] = 0, made.shape.dims[1] = channels;
-  return made;
+  TileView result = loadOnce(each, begin, localBudget, tile, liveAcross);
+  localBudget.lane = result.tensor.lane = lane;
+  result.tensor.strides[1] = 0, result.shape.dims[1] = channels;
+  return result;
 }
 
 TileView resultOf(const TileView &to, LocalBudget &localBudget) {

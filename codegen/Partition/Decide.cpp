@@ -49,11 +49,11 @@ Targets expand(const Problem &problem, const Targets &from, uint32_t wanted) {
     }
   }
   std::vector<bool> moves = graph.solve();
-  Targets made = from;
+  Targets result = from;
   for (size_t op = 0; op < problem.ops.size(); ++op) {
-    made[op] = moves[nodes[op]] ? wanted : from[op];
+    result[op] = moves[nodes[op]] ? wanted : from[op];
   }
-  return made;
+  return result;
 }
 
 Reads readsOf(const Problem &problem) {
@@ -74,33 +74,33 @@ Decision inTurns(const Problem &problem, const Reads &reads, const Targets &targ
     uint32_t distance = (target[op] + count - first + count - earliest % count) % count;
     return earliest + distance;
   };
-  Decision made;
-  made.phase.resize(problem.ops.size());
+  Decision result;
+  result.phase.resize(problem.ops.size());
   for (uint32_t op = 0; op < problem.ops.size(); ++op) {
     uint32_t earliest = 0;
     for (uint32_t value : reads[op]) {
       uint32_t producer = problem.values[value].producer;
-      earliest = std::max(earliest, made.phase[producer]);
+      earliest = std::max(earliest, result.phase[producer]);
     }
-    made.phase[op] = turnOf(op, earliest);
+    result.phase[op] = turnOf(op, earliest);
   }
-  uint32_t turns = made.phase.empty() ? 0 : *std::max_element(made.phase.begin(), made.phase.end()) + 1;
+  uint32_t turns = result.phase.empty() ? 0 : *std::max_element(result.phase.begin(), result.phase.end()) + 1;
   std::vector<bool> isUsed(turns);
-  for (uint32_t turn : made.phase) {
+  for (uint32_t turn : result.phase) {
     isUsed[turn] = true;
   }
   std::vector<uint32_t> numbers(turns);
   for (uint32_t turn = 0; turn < turns; ++turn) {
     uint32_t of = (first + turn) % count;
-    if (isUsed[turn] && (made.phases.empty() || made.phases.back() != of)) {
-      made.phases.push_back(of);
+    if (isUsed[turn] && (result.phases.empty() || result.phases.back() != of)) {
+      result.phases.push_back(of);
     }
-    numbers[turn] = made.phases.empty() ? 0 : uint32_t(made.phases.size() - 1);
+    numbers[turn] = result.phases.empty() ? 0 : uint32_t(result.phases.size() - 1);
   }
-  for (uint32_t &phase : made.phase) {
+  for (uint32_t &phase : result.phase) {
     phase = numbers[phase];
   }
-  return made;
+  return result;
 }
 
 double secondsOf(const Problem &problem, const Decision &decision) {

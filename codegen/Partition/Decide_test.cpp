@@ -36,10 +36,10 @@ std::string sidesOf(const Decision &decision) {
 } // namespace
 
 TEST(Decide, OnlyWhatTheChipCannotGoesToTheHost) {
-  Decision made = decide(chain({{50, 900}, {50, 900}, {kCannot, 30}, {50, 900}}, 1, 20));
-  EXPECT_EQ(sidesOf(made), "nnhn");
-  EXPECT_EQ(made.phases.size(), 3u);
-  EXPECT_NEAR(made.seconds / kMicro, 150 + 30 + 2 + 40, 1e-6);
+  Decision result = decide(chain({{50, 900}, {50, 900}, {kCannot, 30}, {50, 900}}, 1, 20));
+  EXPECT_EQ(sidesOf(result), "nnhn");
+  EXPECT_EQ(result.phases.size(), 3u);
+  EXPECT_NEAR(result.seconds / kMicro, 150 + 30 + 2 + 40, 1e-6);
 }
 
 TEST(Decide, CheapOpsStayWithTheirNeighbours) {
@@ -55,9 +55,9 @@ TEST(Decide, PhasesHoldNoCycle) {
   // 0 -> 1 -> 3 and 0 -> 3 with 1 on the host: 0 and 3 must not share a phase.
   Problem problem = chain({{50, 900}, {kCannot, 30}, {50, 900}, {50, 900}}, 1, 20);
   problem.values[1].consumers = {3}, problem.values[0].consumers = {1, 2, 3}, problem.values[2].consumers = {3};
-  Decision made = decide(problem);
-  EXPECT_EQ(sidesOf(made), "nhnn");
-  EXPECT_EQ(made.phase, (std::vector<uint32_t>{0, 1, 0, 2})); // 2 depends on nothing later than phase 0
+  Decision result = decide(problem);
+  EXPECT_EQ(sidesOf(result), "nhnn");
+  EXPECT_EQ(result.phase, (std::vector<uint32_t>{0, 1, 0, 2})); // 2 depends on nothing later than phase 0
 }
 
 TEST(Decide, FewPhasesWhereManyOpsCannotRun) {
@@ -72,9 +72,9 @@ TEST(Decide, FewPhasesWhereManyOpsCannotRun) {
   for (uint32_t producer : {0u, 1u, 3u, 4u}) {
     problem.values.push_back({producer, {producer + 1}, {kMicro, 0}});
   }
-  Decision made = decide(problem);
-  EXPECT_EQ(sidesOf(made), "nhnnhn");
-  EXPECT_EQ(made.phases.size(), 3u);
+  Decision result = decide(problem);
+  EXPECT_EQ(sidesOf(result), "nhnnhn");
+  EXPECT_EQ(result.phases.size(), 3u);
 }
 
 TEST(Decide, NearTheBestOfAllChoices) {
@@ -99,13 +99,13 @@ TEST(Decide, NearTheBestOfAllChoices) {
       }
       best = std::min(best, arrange(problem, target).seconds);
     }
-    Decision made = decide(problem);
-    EXPECT_GE(made.seconds, best * (1 - 1e-9));
-    worst = std::max(worst, made.seconds / best);
+    Decision result = decide(problem);
+    EXPECT_GE(result.seconds, best * (1 - 1e-9));
+    worst = std::max(worst, result.seconds / best);
     for (const Problem::Value &value : problem.values) {
       for (uint32_t consumer : value.consumers) {
-        uint32_t from = made.phase[value.producer], to = made.phase[consumer];
-        EXPECT_TRUE(made.target[consumer] == made.target[value.producer] ? from <= to : from < to) << seed;
+        uint32_t from = result.phase[value.producer], to = result.phase[consumer];
+        EXPECT_TRUE(result.target[consumer] == result.target[value.producer] ? from <= to : from < to) << seed;
       }
     }
   }
@@ -117,10 +117,10 @@ TEST(Decide, OneTargetRunsAllInOnePhase) {
   problem.handOver = {0};
   problem.ops = {{{kMicro}}, {{2 * kMicro}}};
   problem.values = {{0, {1}, {0}}};
-  Decision made = decide(problem);
-  EXPECT_EQ(made.target, (std::vector<uint32_t>{0, 0}));
-  EXPECT_EQ(made.phases, (std::vector<uint32_t>{0}));
-  EXPECT_NEAR(made.seconds / kMicro, 3, 1e-9);
+  Decision result = decide(problem);
+  EXPECT_EQ(result.target, (std::vector<uint32_t>{0, 0}));
+  EXPECT_EQ(result.phases, (std::vector<uint32_t>{0}));
+  EXPECT_NEAR(result.seconds / kMicro, 3, 1e-9);
 }
 
 TEST(Decide, WhatTheFirstCannotRunGoesToTheNext) {
@@ -130,13 +130,13 @@ TEST(Decide, WhatTheFirstCannotRunGoesToTheNext) {
                  {{kCannot, 60 * kMicro, 900 * kMicro}},
                  {{kCannot, kCannot, 30 * kMicro}}};
   problem.values = {{0, {1}, {kMicro, kMicro, 0}}, {1, {2}, {kMicro, kMicro, 0}}};
-  Decision made = decide(problem);
-  EXPECT_EQ(made.target, (std::vector<uint32_t>{1, 1, 2})); // on the first target, op 0 would need another hand-over
+  Decision result = decide(problem);
+  EXPECT_EQ(result.target, (std::vector<uint32_t>{1, 1, 2})); // on the first target, op 0 would need another hand-over
   problem.ops[0].seconds[0] = 5 * kMicro;
-  made = decide(problem);
-  EXPECT_EQ(made.target, (std::vector<uint32_t>{0, 1, 2}));
-  EXPECT_EQ(made.phases, (std::vector<uint32_t>{0, 1, 2}));
-  EXPECT_NEAR(made.seconds / kMicro, 5 + 60 + 30 + 2 + 1 + 20 + 10, 1e-6);
+  result = decide(problem);
+  EXPECT_EQ(result.target, (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ(result.phases, (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_NEAR(result.seconds / kMicro, 5 + 60 + 30 + 2 + 1 + 20 + 10, 1e-6);
 }
 
 TEST(Decide, PhasesOfThreeTargetsHoldNoCycle) {
@@ -160,16 +160,16 @@ TEST(Decide, PhasesOfThreeTargetsHoldNoCycle) {
       }
       problem.values.push_back(std::move(value));
     }
-    Decision made = decide(problem);
-    EXPECT_LT(made.seconds, kCannot) << seed;
-    EXPECT_LE(made.seconds, arrange(problem, std::vector<uint32_t>(12, 2)).seconds) << seed;
+    Decision result = decide(problem);
+    EXPECT_LT(result.seconds, kCannot) << seed;
+    EXPECT_LE(result.seconds, arrange(problem, std::vector<uint32_t>(12, 2)).seconds) << seed;
     for (uint32_t op = 0; op < 12; ++op) {
-      EXPECT_EQ(made.phases[made.phase[op]], made.target[op]) << seed;
+      EXPECT_EQ(result.phases[result.phase[op]], result.target[op]) << seed;
     }
     for (const Problem::Value &value : problem.values) {
       for (uint32_t consumer : value.consumers) {
-        uint32_t from = made.phase[value.producer], to = made.phase[consumer];
-        EXPECT_TRUE(made.target[consumer] == made.target[value.producer] ? from <= to : from < to) << seed;
+        uint32_t from = result.phase[value.producer], to = result.phase[consumer];
+        EXPECT_TRUE(result.target[consumer] == result.target[value.producer] ? from <= to : from < to) << seed;
       }
     }
   }

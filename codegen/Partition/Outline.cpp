@@ -26,25 +26,25 @@ Value cloneConstant(OpBuilder &builder, Value value, IRMapping &mapping) {
 } // namespace
 
 Outlined outline(func::FuncOp from, ArrayRef<Operation *> ops, ArrayRef<Value> inputs, ArrayRef<Value> outputs) {
-  Outlined made;
+  Outlined result;
   MLIRContext *context = from.getContext();
   auto outer = from->getParentOfType<ModuleOp>();
-  made.module = ModuleOp::create(outer.getLoc());
-  (*made.module)->setDiscardableAttrs(outer->getDiscardableAttrDictionary());
+  result.module = ModuleOp::create(outer.getLoc());
+  (*result.module)->setDiscardableAttrs(outer->getDiscardableAttrDictionary());
   OpBuilder builder(context);
-  builder.setInsertionPointToEnd(made.module->getBody());
+  builder.setInsertionPointToEnd(result.module->getBody());
   auto typesOf = [](ArrayRef<Value> values) {
     return llvm::map_to_vector(values, [](Value value) { return value.getType(); });
   };
   auto type = builder.getFunctionType(typesOf(inputs), typesOf(outputs));
-  made.function = func::FuncOp::create(builder, from.getLoc(), "main", type);
-  made.function->setDiscardableAttrs(from->getDiscardableAttrDictionary());
+  result.function = func::FuncOp::create(builder, from.getLoc(), "main", type);
+  result.function->setDiscardableAttrs(from->getDiscardableAttrDictionary());
   for (auto [index, input] : llvm::enumerate(inputs)) {
     if (auto argument = dyn_cast<BlockArgument>(input)) { // with its name
-      made.function.setArgAttrs(unsigned(index), from.getArgAttrDict(argument.getArgNumber()));
+      result.function.setArgAttrs(unsigned(index), from.getArgAttrDict(argument.getArgNumber()));
     }
   }
-  Block *body = made.function.addEntryBlock();
+  Block *body = result.function.addEntryBlock();
   builder.setInsertionPointToEnd(body);
   IRMapping mapping;
   mapping.map(inputs, body->getArguments());
@@ -54,14 +54,14 @@ Outlined outline(func::FuncOp from, ArrayRef<Operation *> ops, ArrayRef<Value> i
         cloneConstant(builder, operand, mapping);
       }
     }
-    made.origins[builder.clone(*op, mapping)] = op;
+    result.origins[builder.clone(*op, mapping)] = op;
   }
   SmallVector<Value> results;
   for (Value output : outputs) {
     results.push_back(mapping.contains(output) ? mapping.lookup(output) : cloneConstant(builder, output, mapping));
   }
   func::ReturnOp::create(builder, from.getLoc(), results);
-  return made;
+  return result;
 }
 
 Operation *originOf(const Outlined &outlined, Operation *op) {

@@ -219,10 +219,10 @@ llvm::Error Partition::decide() {
   // If the first target can run everything, it does: the user asked for it.
   Decision decision =
       rejected.front().empty() ? arrange(problem, std::vector<uint32_t>(ops.size(), 0)) : partition::decide(problem);
-  made.assign(decision.phases.size(), {});
+  allSubnets.assign(decision.phases.size(), {});
   moved.clear();
   for (auto [number, op] : llvm::enumerate(ops)) {
-    Subnet &subnet = made[decision.phase[number]];
+    Subnet &subnet = allSubnets[decision.phase[number]];
     double seconds = problem.ops[number].seconds[decision.target[number]];
     subnet.target = decision.target[number], subnet.seconds += seconds;
     subnet.ops.push_back(op);
@@ -230,7 +230,7 @@ llvm::Error Partition::decide() {
       moved.push_back({op, reasonOf(op, subnet.target, seconds), rejected.front().contains(op)});
     }
   }
-  for (auto [number, subnet] : llvm::enumerate(made)) {
+  for (auto [number, subnet] : llvm::enumerate(allSubnets)) {
     bool isHost = subnet.target + 1 == chips.size() && chips.size() > 1;
     subnet.name = (isHost ? "host" : chips[subnet.target]->family().str()) + "_" + std::to_string(number);
     findPorts(subnet, function);
@@ -239,9 +239,9 @@ llvm::Error Partition::decide() {
 }
 
 double Partition::handOverSeconds(size_t subnet) const {
-  return subnet == 0
-             ? 0
-             : chips[made[subnet - 1].target]->handOverSeconds() + chips[made[subnet].target]->handOverSeconds();
+  return subnet == 0 ? 0
+                     : chips[allSubnets[subnet - 1].target]->handOverSeconds() +
+                           chips[allSubnets[subnet].target]->handOverSeconds();
 }
 
 int64_t countMacs(Operation *op) {

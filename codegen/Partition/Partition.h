@@ -48,9 +48,9 @@ public:
   llvm::Error decide();
 
   llvm::ArrayRef<const codegen::Target *> targets() const { return chips; }
-  const std::vector<Subnet> &subnets() const { return made; }
+  const std::vector<Subnet> &subnets() const { return allSubnets; }
   /// Returns true if the first target runs the whole function in one subnet.
-  bool isWhole() const { return made.size() == 1 && made.front().target == 0; }
+  bool isWhole() const { return allSubnets.size() == 1 && allSubnets.front().target == 0; }
   const std::vector<MovedOp> &movedOps() const { return moved; }
   /// Returns the time for starting a subnet after the previous one.
   double handOverSeconds(size_t subnet) const;
@@ -71,7 +71,7 @@ private:
   std::vector<mlir::Operation *> ops;  ///< all ops but constants, views of constants, and the terminator
   std::vector<Rejections> rejected;    ///< by target
   std::vector<std::string> rejectsAll; ///< by target: why it rejects the whole function, or ""
-  std::vector<Subnet> made;
+  std::vector<Subnet> allSubnets;
   std::vector<MovedOp> moved;
 };
 

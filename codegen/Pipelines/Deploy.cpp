@@ -46,7 +46,7 @@ private:
   llvm::Expected<bool> compileTarget(uint32_t target, partition::Partition &partition);
   llvm::Error checkStrict(const partition::Partition &partition) const;
   llvm::Error writeDeviceMlir(const partition::Partition &partition);
-  void tell(const partition::Partition &partition, const PlannedModel &planned, DeployResult &result) const;
+  void fillResult(const partition::Partition &partition, const PlannedModel &planned, DeployResult &result) const;
   SubnetResult describe(const partition::Subnet &subnet, std::optional<double> seconds) const;
   bool hasChoice() const { return options.targets.size() > 1; }
   bool isOnlyReader() const;
@@ -192,23 +192,24 @@ llvm::Error Deployment::writeDeviceMlir(const partition::Partition &partition) {
 }
 
 SubnetResult Deployment::describe(const partition::Subnet &subnet, std::optional<double> seconds) const {
-  SubnetResult told;
-  told.name = subnet.name, told.target = subnet.target, told.seconds = seconds.value_or(subnet.seconds);
+  SubnetResult result;
+  result.name = subnet.name, result.target = subnet.target, result.seconds = seconds.value_or(subnet.seconds);
   for (Operation *op : subnet.ops) {
-    told.ops += !isa<device::ReshapeOp>(op);
-    told.macs += partition::countMacs(op);
+    result.ops += !isa<device::ReshapeOp>(op);
+    result.macs += partition::countMacs(op);
   }
   auto isBetween = [](Value value) { return value.getDefiningOp() != nullptr; };
   for (Value value : llvm::make_filter_range(subnet.inputs, isBetween)) {
-    told.inputBytes += uint64_t(device::physicalBytes(value));
+    result.inputBytes += uint64_t(device::physicalBytes(value));
   }
   for (Value value : subnet.outputs) {
-    told.outputBytes += uint64_t(device::physicalBytes(value));
+    result.outputBytes += uint64_t(device::physicalBytes(value));
   }
-  return told;
+  return result;
 }
 
-void Deployment::tell(const partition::Partition &partition, const PlannedModel &planned, DeployResult &result) const {
+void Deployment::fillResult(const partition::Partition &partition, const PlannedModel &planned,
+                            DeployResult &result) const {
   result.workspaceBytes = planned.workspaceBytes, result.workspaceLowerBound = planned.workspaceLowerBound;
   result.codeBytes = planned.bytesOf(bmodel::SegmentKind::Code);
   result.constantBytes = planned.bytesOf(bmodel::SegmentKind::Constants);
@@ -262,7 +263,7 @@ llvm::Error Deployment::run(DeployResult &result) {
   if (!message.empty()) {
     return llvm::createStringError("failed to write '" + options.output + "': " + message);
   }
-  tell(*partition, *planned, result);
+  fillResult(*partition, *planned, result);
   return llvm::Error::success();
 }
 

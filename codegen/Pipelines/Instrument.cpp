@@ -34,8 +34,8 @@ StringRef inputName(func::FuncOp function, unsigned index) {
 /// the actual ranges, and other types become f32 later: both count as integers.
 llvm::DenseSet<Value> findIntegers(func::FuncOp function) {
   llvm::DenseSet<Value> found;
-  const Quantization made = madeUp(function, quant::Precision::INT8);
-  auto decisions = quant::decide(function, made.table, made.choices, made.options.precision);
+  const Quantization result = madeUp(function, quant::Precision::INT8);
+  auto decisions = quant::decide(function, result.table, result.choices, result.options.precision);
   if (!decisions) {
     llvm::consumeError(decisions.takeError());
   }

@@ -59,13 +59,13 @@ Quantization madeUp(func::FuncOp function, quant::Precision precision) {
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     add(function.getArgAttrOfType<StringAttr>(i, top::TopDialect::kNameAttr));
   }
-  Quantization made;
-  made.options.precision = precision;
+  Quantization result;
+  result.options.precision = precision;
   if (precision == quant::Precision::INT8 || precision == quant::Precision::INT16) {
-    made.table = quant::CalibrationTable(std::move(ranges));
+    result.table = quant::CalibrationTable(std::move(ranges));
   }
-  made.choices.standard = precision;
-  return made;
+  result.choices.standard = precision;
+  return result;
 }
 
 llvm::Expected<func::FuncOp> deployableFunction(ModuleOp module) {
@@ -83,7 +83,7 @@ llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(func::FuncOp f
                                                                   const std::optional<Quantization> &quantization,
                                                                   const quant::InputsOutputs &inputsOutputs,
                                                                   const PhaseObserver &observer) {
-  std::optional<quant::QuantizeReport> made;
+  std::optional<quant::QuantizeReport> result;
   if (quantization) {
     observer.begin("quantize");
     llvm::Expected<quant::QuantizeReport> report =
@@ -91,7 +91,7 @@ llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(func::FuncOp f
     if (!report) {
       return report.takeError();
     }
-    made = std::move(*report);
+    result = std::move(*report);
     top::dropUnheldWeights(function);
   }
   if (!inputsOutputs.pixels.empty()) {
@@ -99,10 +99,10 @@ llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(func::FuncOp f
       return std::move(error);
     }
   }
-  if (made) { // after the pixels, which are integers already
-    quant::exposeIntegers(function, quantization->table, inputsOutputs, *made);
+  if (result) { // after the pixels, which are integers already
+    quant::exposeIntegers(function, quantization->table, inputsOutputs, *result);
   }
-  return made;
+  return result;
 }
 
 llvm::Error writeText(ModuleOp module, const std::string &path) {

@@ -421,19 +421,19 @@ void StagePlanner::addSubnet(size_t number) {
   Linked &to = linked.at(subnet.target);
   SubnetProgram &program = given[subnet.target]->subnets[to.next++];
   std::vector<uint32_t> map = linkTensors(subnet, program);
-  bmodel::SubnetDefT &made =
+  bmodel::SubnetDefT &result =
       createSubnet(std::make_unique<bmodel::SubnetDefT>(std::move(program.subnet)), subnet.name, to.chip);
-  made.code_segment += made.code_segment >= 0 ? int32_t(to.section) : 0;
-  if (made.kind == bmodel::SubnetKind::Device) { // streams of older kinds use workspace 0
-    made.workspace = int32_t(to.workspace);
+  result.code_segment += result.code_segment >= 0 ? int32_t(to.section) : 0;
+  if (result.kind == bmodel::SubnetKind::Device) { // streams of older kinds use workspace 0
+    result.workspace = int32_t(to.workspace);
   }
-  for (auto &step : made.plan) {
+  for (auto &step : result.plan) {
     visitSlots(*step, [&](uint32_t &slot) { slot = map[slot]; });
   }
   for (const partition::MovedOp &moved : partition.movedOps()) {
     if (llvm::is_contained(subnet.ops, moved.op)) {
-      made.reason +=
-          (made.reason.empty() ? "'" : "; '") + top::getDisplayName(moved.op->getLoc()) + "' " + moved.reason;
+      result.reason +=
+          (result.reason.empty() ? "'" : "; '") + top::getDisplayName(moved.op->getLoc()) + "' " + moved.reason;
     }
   }
 }

@@ -47,17 +47,17 @@ double shareUsed(GateKind kind, const GateTable &table, std::mt19937 &random, in
 
 TEST(RoundedGate, TablesAreAsNearAsTheySay) {
   std::mt19937 random(3);
-  int made = 0;
+  int result = 0;
   for (GateKind kind : {GateKind::Gelu, GateKind::GeluTanh, GateKind::Silu}) {
     for (int i = 0; i < 16; ++i) {
       float divisor = std::exp2(float(random() % 1000) / 1000 * 14 - 10);
       if (std::optional<GateTable> table = GateTable::make(kind, 1 / divisor)) {
         EXPECT_LT(shareUsed(kind, *table, random, 40000), 1) << "kind " << int(kind) << ", scale " << divisor;
-        ++made;
+        ++result;
       }
     }
   }
-  EXPECT_GE(made, 40);
+  EXPECT_GE(result, 40);
 }
 
 TEST(RoundedPower, IsAsNearAsItSays) {

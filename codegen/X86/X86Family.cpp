@@ -168,18 +168,18 @@ llvm::Error X86Chip::compileKernels(ArrayRef<codegen::Subnet> subnets, const cod
 
 llvm::Error X86Chip::plan(const codegen::Subnet &subnet, const KernelSet &kernels, codegen::ConstantSection &constants,
                           TargetProgram &program) const {
-  SubnetProgram &made = program.subnets.emplace_back();
-  made.subnet.kind = subnet.isWhole ? bmodel::SubnetKind::X86 : bmodel::SubnetKind::Host;
-  made.subnet.isa = variant.llvmCpu().str();
-  made.subnet.cpu_features = variant.cpuFeatureBits();
-  made.subnet.kernel_abi = BM_KERNEL_ABI_VERSION;
-  made.subnet.code_segment = kernels.size() ? int32_t(kCode) : -1;
+  SubnetProgram &result = program.subnets.emplace_back();
+  result.subnet.kind = subnet.isWhole ? bmodel::SubnetKind::X86 : bmodel::SubnetKind::Host;
+  result.subnet.isa = variant.llvmCpu().str();
+  result.subnet.cpu_features = variant.cpuFeatureBits();
+  result.subnet.kernel_abi = BM_KERNEL_ABI_VERSION;
+  result.subnet.code_segment = kernels.size() ? int32_t(kCode) : -1;
   // Steps report estimates only next to other targets, whose steps report them as well.
   std::function<double(Operation *)> seconds;
   if (!subnet.isWhole) {
     seconds = [this](Operation *op) { return secondsOf(op); };
   }
-  if (failed(planSubnet(subnet.function, kernels, constants, std::move(seconds), made))) {
+  if (failed(planSubnet(subnet.function, kernels, constants, std::move(seconds), result))) {
     return llvm::createStringError("failed to plan the model");
   }
   return llvm::Error::success();

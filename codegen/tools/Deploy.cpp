@@ -95,12 +95,12 @@ llvm::Expected<std::unique_ptr<codegen::Target>> createTarget(const std::string 
     }
     request.description = (*file)->getBuffer().str();
   }
-  auto made = codegen::createTarget(request);
-  if (!made) {
-    bool isUsage = made.errorIsA<codegen::UsageError>();
-    return fail(isUsage ? kUsage : kError, llvm::toString(made.takeError()));
+  auto result = codegen::createTarget(request);
+  if (!result) {
+    bool isUsage = result.errorIsA<codegen::UsageError>();
+    return fail(isUsage ? kUsage : kError, llvm::toString(result.takeError()));
   }
-  return made;
+  return result;
 }
 
 using Targets = std::vector<std::unique_ptr<codegen::Target>>;
@@ -241,7 +241,7 @@ public:
   llvm::Error run();
 
 private:
-  llvm::Error instrument(ModuleOp module, llvm::json::Object &told);
+  llvm::Error instrument(ModuleOp module, llvm::json::Object &result);
 
   const Options &options;
   quant::Precision precision;
@@ -252,30 +252,30 @@ private:
 };
 
 /// Prepares a model for --observe and adds the information that calibration needs to the output.
-llvm::Error Deployment::instrument(ModuleOp module, llvm::json::Object &told) {
-  told["model_hash"] = top::hashModule(module);
+llvm::Error Deployment::instrument(ModuleOp module, llvm::json::Object &result) {
+  result["model_hash"] = top::hashModule(module);
   llvm::Expected<llvm::json::Object> equalization = equalize(module, options.equalization);
   if (!equalization) {
     return equalization.takeError();
   }
-  told["equalization"] = std::move(*equalization);
+  result["equalization"] = std::move(*equalization);
   llvm::Expected<llvm::json::Array> products = exchangeProducts(module, options);
   if (!products) {
     return products.takeError();
   }
-  told["products"] = std::move(*products);
-  told["channels"] = describeChannels(module);
+  result["products"] = std::move(*products);
+  result["channels"] = describeChannels(module);
   return llvm::Error::success();
 }
 
 /// Adds the tensors and outputs of a model compiled with --observe to the output.
-void describeInstrumented(const codegen::DeployResult &result, llvm::json::Object &told) {
-  told["tensors"] = describe(result.instrumented);
+void describeInstrumented(const codegen::DeployResult &result, llvm::json::Object &report) {
+  report["tensors"] = describe(result.instrumented);
   llvm::json::Object logits;
   for (const auto &[output, tensor] : result.logits) {
     logits[llvm::json::fixUTF8(output)] = llvm::json::fixUTF8(tensor);
   }
-  told["logits"] = std::move(logits);
+  report["logits"] = std::move(logits);
 }
 
 llvm::Error Deployment::run() {
@@ -316,20 +316,20 @@ llvm::Error Deployment::run() {
   if (llvm::Error error = dump.check()) {
     return error;
   }
-  llvm::json::Object told = result->isKnown ? llvm::json::Object() : describeResult(*result, deploy);
+  llvm::json::Object report = result->isKnown ? llvm::json::Object() : describeResult(*result, deploy);
   if (deploy.compile.instrument) {
-    told["forms"] = describe(result->forms);
-    told["contents"] = result->contents;
-    told["known"] = result->isKnown;
+    report["forms"] = describe(result->forms);
+    report["contents"] = result->contents;
+    report["known"] = result->isKnown;
   }
   if (deploy.compile.instrument && !result->isKnown) {
-    told["network"] = top::networkOf(module);
-    describeInstrumented(*result, told);
+    report["network"] = top::networkOf(module);
+    describeInstrumented(*result, report);
     for (auto &[key, value] : instrumented) {
-      told[key] = std::move(value);
+      report[key] = std::move(value);
     }
   }
-  reportResult(std::move(told));
+  reportResult(std::move(report));
   return llvm::Error::success();
 }
 

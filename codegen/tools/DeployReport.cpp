@@ -88,42 +88,42 @@ llvm::json::Object describePartition(const codegen::DeployResult &result, ArrayR
                                      {"refused", op.isUnsupported},
                                      {"products", op.macs}});
   }
-  llvm::json::Object told{{"subnets", std::move(subnets)},
-                          {"host_ops", std::move(ops)},
-                          {"products", macs},
-                          {"transferred_bytes", int64_t(result.transferredBytes)},
-                          {"hand_over_microseconds", micro(result.handOverSeconds)},
-                          {"total_microseconds", micro(total)}};
+  llvm::json::Object report{{"subnets", std::move(subnets)},
+                            {"host_ops", std::move(ops)},
+                            {"products", macs},
+                            {"transferred_bytes", int64_t(result.transferredBytes)},
+                            {"hand_over_microseconds", micro(result.handOverSeconds)},
+                            {"total_microseconds", micro(total)}};
   for (const auto &[device, sums] : byDevice) { // npu_products, npu_microseconds, host_microseconds, ...
-    told[device + "_products"] = sums.first;
-    told[device + "_microseconds"] = micro(sums.second);
+    report[device + "_products"] = sums.first;
+    report[device + "_microseconds"] = micro(sums.second);
   }
-  return told;
+  return report;
 }
 
 } // namespace
 
 llvm::json::Object describeResult(const codegen::DeployResult &result, const codegen::DeployOptions &options) {
-  llvm::json::Object told{{"bmodel", llvm::json::fixUTF8(options.output)},
-                          {"chip", options.targets.front()->name()},
-                          {"workspace_bytes", int64_t(result.workspaceBytes)},
-                          {"workspace_lower_bound", int64_t(result.workspaceLowerBound)},
-                          {"code_bytes", int64_t(result.codeBytes)},
-                          {"constant_bytes", int64_t(result.constantBytes)}};
+  llvm::json::Object report{{"bmodel", llvm::json::fixUTF8(options.output)},
+                            {"chip", options.targets.front()->name()},
+                            {"workspace_bytes", int64_t(result.workspaceBytes)},
+                            {"workspace_lower_bound", int64_t(result.workspaceLowerBound)},
+                            {"code_bytes", int64_t(result.codeBytes)},
+                            {"constant_bytes", int64_t(result.constantBytes)}};
   for (const auto &[key, value] : result.report) {
-    told[key] = value;
+    report[key] = value;
   }
   if (options.targets.size() > 1) {
-    told["partition"] = describePartition(result, options.targets);
+    report["partition"] = describePartition(result, options.targets);
   }
   // Nodes for which engines differ; null if the model does not promise equal bits.
-  told["bit_equal_except"] =
+  report["bit_equal_except"] =
       result.exceptions ? llvm::json::Value(llvm::json::Array(*result.exceptions)) : llvm::json::Value(nullptr);
   if (result.quantization) {
-    told["quantization"] = describe(*result.quantization);
-    told["quantization"].getAsObject()->try_emplace("rates", describe(options.targets.front()->machineModel()));
+    report["quantization"] = describe(*result.quantization);
+    report["quantization"].getAsObject()->try_emplace("rates", describe(options.targets.front()->machineModel()));
   }
-  return told;
+  return report;
 }
 
 llvm::json::Object describe(const codegen::MachineModel &machineModel) {

@@ -18,9 +18,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kProgressEvery = std::chrono::milliseconds(100);
 
-std::mutex mutex;         ///< guards everything below, and stdout
-std::string phase;        ///< current phase
-Clock::time_point toldAt; ///< when its progress was last reported
+std::mutex mutex;             ///< guards everything below, and stdout
+std::string phase;            ///< current phase
+Clock::time_point reportedAt; ///< when its progress was last reported
 } // namespace
 
 static void print(llvm::json::Object event) {
@@ -60,10 +60,10 @@ void tessera::tool::reportProgress(size_t done, size_t total, size_t part, size_
   {
     std::lock_guard<std::mutex> lock(mutex);
     const Clock::time_point now = Clock::now();
-    if (now - toldAt < kProgressEvery) {
+    if (now - reportedAt < kProgressEvery) {
       return;
     }
-    toldAt = now;
+    reportedAt = now;
     event["phase"] = phase;
   }
   if (parts > 1) {

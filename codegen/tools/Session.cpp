@@ -51,7 +51,7 @@ struct Request {
   Channels channels;
 };
 
-void tell(int status, const std::string &text) {
+void sendStatus(int status, const std::string &text) {
   [[maybe_unused]] ssize_t written = write(status, text.data(), text.size());
 }
 
@@ -157,10 +157,10 @@ private:
     }
     speakToNobody();
     if (child < 0) {
-      tell(request.channels.status, "exit " + std::to_string(kOutOfMemory) + "\n");
+      sendStatus(request.channels.status, "exit " + std::to_string(kOutOfMemory) + "\n");
       return;
     }
-    tell(request.channels.status, "pid " + std::to_string(child) + "\n");
+    sendStatus(request.channels.status, "pid " + std::to_string(child) + "\n");
     running[child] = request.channels.status;
     request.channels.status = -1;
   }
@@ -194,7 +194,7 @@ private:
         continue;
       }
       const int code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-      tell(it->second, "exit " + std::to_string(code) + "\n");
+      sendStatus(it->second, "exit " + std::to_string(code) + "\n");
       close(it->second);
       running.erase(it);
     }

@@ -61,11 +61,11 @@ llvm::json::Array describePrecisions() {
 }
 
 llvm::Error run() {
-  llvm::Expected<llvm::json::Object> told = describeTargets();
-  if (!told) {
-    return told.takeError();
+  llvm::Expected<llvm::json::Object> result = describeTargets();
+  if (!result) {
+    return result.takeError();
   }
-  reportResult(std::move(*told));
+  reportResult(std::move(*result));
   return llvm::Error::success();
 }
 

@@ -16,11 +16,11 @@ uint64_t TensorFileWriter::headerBytes(llvm::StringRef name, int64_t rank) {
 
 llvm::Error TensorFileWriter::create(llvm::StringRef path, uint64_t bytes) {
   reserved = llvm::alignTo(bytes + 2, 8);
-  llvm::Expected<top::PendingFile> made = top::PendingFile::create(path);
-  if (!made) {
-    return made.takeError();
+  llvm::Expected<top::PendingFile> result = top::PendingFile::create(path);
+  if (!result) {
+    return result.takeError();
   }
-  file.emplace(std::move(*made));
+  file.emplace(std::move(*result));
   file->stream().write_zeros(unsigned(sizeof(uint64_t) + reserved));
   return llvm::Error::success();
 }

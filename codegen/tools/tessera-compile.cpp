@@ -26,14 +26,14 @@ static constexpr Subcommand kSubcommands[] = {
 };
 
 /// Returns true if a message reports that the system lacks memory, e.g. for a mapping or a thread.
-static bool tellsOfMemory(llvm::StringRef message) {
+static bool mentionsMemory(llvm::StringRef message) {
   return message.contains(std::strerror(ENOMEM)) || message.contains("pthread_create failed");
 }
 
 /// Handles LLVM's fatal errors: a thread that cannot be started means lack of memory; a stream to a file or stdout that
 /// cannot be written (which only its destructor reports) is the user's error; anything else is a bug of Tessera.
 static void onFatalError(void *, const char *reason, bool) {
-  if (tellsOfMemory(reason)) {
+  if (mentionsMemory(reason)) {
     bmodel::program::endOutOfMemory("a thread");
   }
   if (llvm::StringRef(reason).contains("IO failure on output stream")) {
@@ -60,7 +60,7 @@ static int finish(llvm::Error error) {
         reportError(code, unsupportedOp.message());
       },
       [&](const llvm::ErrorInfoBase &other) {
-        code = tellsOfMemory(other.message()) ? kOutOfMemory : kError;
+        code = mentionsMemory(other.message()) ? kOutOfMemory : kError;
         reportError(code, other.message());
       });
   return code;

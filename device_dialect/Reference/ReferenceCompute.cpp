@@ -221,10 +221,10 @@ LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
 
 /// Returns the elements of |source| that |piece| reads, in a tensor of dims |sizes|.
 static HostTensor viewOf(PieceAttr piece, const HostTensor &source, ArrayRef<int64_t> sizes) {
-  HostTensor made(source.getElementType(), sizes);
-  movePiece(piece, source.getBytes().data(), source.getShape(), made.getBytes().data(), sizes,
+  HostTensor result(source.getElementType(), sizes);
+  movePiece(piece, source.getBytes().data(), source.getShape(), result.getBytes().data(), sizes,
             top::elementBytes(source.getElementType()));
-  return made;
+  return result;
 }
 
 /// Evaluates attention on the tensors that the views select from q, k and v, and on the mask; then moves the result to

@@ -49,15 +49,15 @@ std::optional<SingleWrite> matchTuple(ScatterOp op) {
   if (typeOf(op.getIndices()).getNumElements() != columns || columns == 0) {
     return std::nullopt; // more than one tuple
   }
-  SingleWrite made{columns - 1, columns - 1, Dims(x.size(), 1), Dims(x)};
+  SingleWrite result{columns - 1, columns - 1, Dims(x.size(), 1), Dims(x)};
   unsigned counting = 0;
   for (int64_t column = 0; column < columns; ++column) {
     if (x[column] != 1) { // any index into a dim of one element is clamped to it
-      made.axis = made.column = column, ++counting;
+      result.axis = result.column = column, ++counting;
     }
   }
-  made.updates[made.axis] = 1;
-  return counting <= 1 ? std::optional(made) : std::nullopt;
+  result.updates[result.axis] = 1;
+  return counting <= 1 ? std::optional(result) : std::nullopt;
 }
 
 std::optional<SingleWrite> match(ScatterOp op) {
@@ -67,8 +67,8 @@ std::optional<SingleWrite> match(ScatterOp op) {
   if (op.getReduction() != "none" || isWide || !x.hasStaticShape() || top::getConstantData(op.getIndices())) {
     return std::nullopt;
   }
-  std::optional<SingleWrite> made = op.getNd() ? matchTuple(op) : matchElements(op);
-  return made && x.getDimSize(made->axis) <= kMostRows ? made : std::nullopt;
+  std::optional<SingleWrite> result = op.getNd() ? matchTuple(op) : matchElements(op);
+  return result && x.getDimSize(result->axis) <= kMostRows ? result : std::nullopt;
 }
 
 /// Emits an i1: the index selects |position| directly, counted from the end, or as the nearest position to an index out

@@ -70,16 +70,16 @@ std::optional<SpaceToDepth> spaceToDepthOf(CopyOp copy) {
       isBlocked(to) || !from.hasStaticShape() || from.getNumElements() != to.getNumElements()) {
     return std::nullopt;
   }
-  SpaceToDepth made;
-  made.origins.assign(size_t(to.getDimSize(1)), {-1, 0, 0});
+  SpaceToDepth result;
+  result.origins.assign(size_t(to.getDimSize(1)), {-1, 0, 0});
   for (auto attr : copy.getPieces().getAsRange<PieceAttr>()) {
-    if (!made.add(Piece(attr), from.getShape(), to.getShape())) {
+    if (!result.add(Piece(attr), from.getShape(), to.getShape())) {
       return std::nullopt;
     }
   }
-  std::set<Origin> all(made.origins.begin(), made.origins.end());
-  bool isOneToOne = all.size() == made.origins.size() && all.begin()->channel >= 0;
-  return isOneToOne && made.rows * made.columns > 1 ? std::optional(std::move(made)) : std::nullopt;
+  std::set<Origin> all(result.origins.begin(), result.origins.end());
+  bool isOneToOne = all.size() == result.origins.size() && all.begin()->channel >= 0;
+  return isOneToOne && result.rows * result.columns > 1 ? std::optional(std::move(result)) : std::nullopt;
 }
 
 /// Returns the weights of the larger kernel: tap (ky * rows + row, kx * columns + column) of a channel comes from the

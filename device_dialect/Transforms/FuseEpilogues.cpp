@@ -131,8 +131,8 @@ private:
         !onlyUsedBy(producer->getResult(0), map)) {
       return false;
     }
-    Type made = getElementTypeOrSelf(producer->getResult(0));
-    if (owner.getEpilogueRegion().empty() && made != owner.getAccumulatorType()) {
+    Type result = getElementTypeOrSelf(producer->getResult(0));
+    if (owner.getEpilogueRegion().empty() && result != owner.getAccumulatorType()) {
       return false; // storing rounds, and the map must see the rounded value
     }
     int64_t size = bodySize(map.getBody().front());

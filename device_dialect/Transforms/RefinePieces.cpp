@@ -26,15 +26,15 @@ Piece stepsOf(const Piece &piece, size_t d, int64_t first, int64_t count) {
 /// Splits dim |d| of the result, of n * |low| elements, into dims n and |low|. |piece| must stay within one n or cover
 /// whole |low|.
 Piece splitResultDim(const Piece &piece, size_t d, int64_t low) {
-  Piece made = piece;
+  Piece result = piece;
   auto insert = [&](SmallVector<int64_t> &of, int64_t value) { of.insert(of.begin() + int64_t(d) + 1, value); };
   bool isWithin = piece.sizes[d] <= low - piece.dstOffsets[d] % low;
-  made.sizes[d] = isWithin ? 1 : piece.sizes[d] / low;
-  made.dstOffsets[d] = piece.dstOffsets[d] / low;
-  made.srcSteps[d] = piece.srcSteps[d] * low;
-  insert(made.sizes, isWithin ? piece.sizes[d] : low), insert(made.dstOffsets, piece.dstOffsets[d] % low);
-  insert(made.dstSteps, 1), insert(made.srcDims, piece.srcDims[d]), insert(made.srcSteps, piece.srcSteps[d]);
-  return made;
+  result.sizes[d] = isWithin ? 1 : piece.sizes[d] / low;
+  result.dstOffsets[d] = piece.dstOffsets[d] / low;
+  result.srcSteps[d] = piece.srcSteps[d] * low;
+  insert(result.sizes, isWithin ? piece.sizes[d] : low), insert(result.dstOffsets, piece.dstOffsets[d] % low);
+  insert(result.dstSteps, 1), insert(result.srcDims, piece.srcDims[d]), insert(result.srcSteps, piece.srcSteps[d]);
+  return result;
 }
 
 /// Splits dim |d| of the result for a region at any position, and appends the regions to |to|. Parts of a block of
@@ -92,18 +92,18 @@ bool splitSourceDim(const Piece &piece, size_t s, int64_t low, std::vector<Piece
              splitSourceDim(stepsOf(piece, *inside, fits, size - fits), s, low, to);
     }
   }
-  Piece made = piece;
+  Piece result = piece;
   for (size_t d = 0; d < piece.sizes.size(); ++d) {
     if (piece.srcDims[d] > int64_t(s)) {
-      ++made.srcDims[d];
+      ++result.srcDims[d];
     } else if (piece.srcDims[d] == int64_t(s) && piece.sizes[d] > 1) {
       bool isInside = inside == d;
-      made.srcDims[d] += isInside, made.srcSteps[d] /= isInside ? 1 : low;
+      result.srcDims[d] += isInside, result.srcSteps[d] /= isInside ? 1 : low;
     }
   }
-  made.srcOffsets[s] = piece.srcOffsets[s] / low;
-  made.srcOffsets.insert(made.srcOffsets.begin() + int64_t(s) + 1, begin);
-  to.push_back(std::move(made));
+  result.srcOffsets[s] = piece.srcOffsets[s] / low;
+  result.srcOffsets.insert(result.srcOffsets.begin() + int64_t(s) + 1, begin);
+  to.push_back(std::move(result));
   return true;
 }
 
@@ -120,9 +120,9 @@ std::optional<size_t> longWalkOf(ArrayRef<Piece> pieces, size_t s, int64_t low) 
 }
 
 bool splitAll(std::vector<Piece> &pieces, llvm::function_ref<bool(const Piece &, std::vector<Piece> &)> split) {
-  std::vector<Piece> made;
-  bool done = llvm::all_of(pieces, [&](const Piece &piece) { return split(piece, made); });
-  pieces = std::move(made);
+  std::vector<Piece> result;
+  bool done = llvm::all_of(pieces, [&](const Piece &piece) { return split(piece, result); });
+  pieces = std::move(result);
   return done;
 }
 
@@ -151,9 +151,9 @@ Piece withoutSourceDims(Piece piece, ArrayRef<int64_t> dims) {
 }
 
 Dims withoutOnes(ArrayRef<int64_t> dims) {
-  Dims made(dims);
-  llvm::erase(made, 1);
-  return made;
+  Dims result(dims);
+  llvm::erase(result, 1);
+  return result;
 }
 
 /// Returns how many of |fine|, counted from the back, make up each of |dims|; nothing if they do not.
@@ -182,14 +182,14 @@ std::optional<Dims> commonDims(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
     }
   }
   ends.insert(1);
-  Dims made;
+  Dims result;
   for (auto end = std::next(ends.begin()); end != ends.end(); ++end) {
     if (*std::prev(end) == 0 || *end % *std::prev(end) != 0) {
       return std::nullopt;
     }
-    made.insert(made.begin(), *end / *std::prev(end));
+    result.insert(result.begin(), *end / *std::prev(end));
   }
-  return ShapedType::getNumElements(a) == ShapedType::getNumElements(b) ? std::optional(made) : std::nullopt;
+  return ShapedType::getNumElements(a) == ShapedType::getNumElements(b) ? std::optional(result) : std::nullopt;
 }
 
 std::optional<std::vector<Piece>> writeRefined(ArrayRef<Piece> pieces, ArrayRef<int64_t> dims, ArrayRef<int64_t> fine) {
@@ -198,9 +198,9 @@ std::optional<std::vector<Piece>> writeRefined(ArrayRef<Piece> pieces, ArrayRef<
   if (!counts) {
     return std::nullopt;
   }
-  std::vector<Piece> made;
+  std::vector<Piece> result;
   for (const Piece &piece : pieces) {
-    made.push_back(withoutResultDims(piece, dims));
+    result.push_back(withoutResultDims(piece, dims));
   }
   size_t end = fine.size();
   for (size_t d = coarse.size(); d-- > 0;) {
@@ -209,13 +209,13 @@ std::optional<std::vector<Piece>> writeRefined(ArrayRef<Piece> pieces, ArrayRef<
       auto split = [&](const Piece &piece, std::vector<Piece> &to) {
         return splitResultDim(piece, d, fine[end - 1], to);
       };
-      if (!splitAll(made, split)) {
+      if (!splitAll(result, split)) {
         return std::nullopt;
       }
     }
     --end;
   }
-  return made;
+  return result;
 }
 
 std::optional<RefinedCopy> readRefined(ArrayRef<Piece> pieces, ArrayRef<int64_t> from, ArrayRef<int64_t> to,
@@ -225,34 +225,34 @@ std::optional<RefinedCopy> readRefined(ArrayRef<Piece> pieces, ArrayRef<int64_t>
   if (!counts) {
     return std::nullopt;
   }
-  RefinedCopy made{{}, Dims(to)};
+  RefinedCopy result{{}, Dims(to)};
   for (const Piece &piece : pieces) {
-    made.pieces.push_back(withoutSourceDims(piece, from));
+    result.pieces.push_back(withoutSourceDims(piece, from));
   }
   size_t end = fine.size();
   for (size_t s = coarse.size(); s-- > 0; --end) {
     int64_t count = (*counts)[coarse.size() - 1 - s];
     for (int64_t i = 1; i < count; ++i, --end) {
       int64_t low = fine[end - 1];
-      if (std::optional<size_t> d = longWalkOf(made.pieces, s, low)) {
-        int64_t size = made.resultDims[*d];
+      if (std::optional<size_t> d = longWalkOf(result.pieces, s, low)) {
+        int64_t size = result.resultDims[*d];
         auto split = [&](const Piece &piece, std::vector<Piece> &to) { return splitResultDim(piece, *d, low, to); };
-        if (size % low != 0 || !splitAll(made.pieces, split)) {
+        if (size % low != 0 || !splitAll(result.pieces, split)) {
           return std::nullopt;
         }
-        made.resultDims[*d] = size / low;
-        made.resultDims.insert(made.resultDims.begin() + int64_t(*d) + 1, low);
+        result.resultDims[*d] = size / low;
+        result.resultDims.insert(result.resultDims.begin() + int64_t(*d) + 1, low);
       }
       auto split = [&](const Piece &piece, std::vector<Piece> &to) { return splitSourceDim(piece, s, low, to); };
-      if (!splitAll(made.pieces, split)) {
+      if (!splitAll(result.pieces, split)) {
         return std::nullopt;
       }
     }
   }
-  bool isSingle = llvm::all_of(made.pieces, [&](const Piece &piece) {
+  bool isSingle = llvm::all_of(result.pieces, [&](const Piece &piece) {
     return llvm::all_of(llvm::seq<size_t>(0, fine.size()), [&](size_t s) { return walksOf(piece, s).size() <= 1; });
   });
-  return isSingle ? std::optional(std::move(made)) : std::nullopt;
+  return isSingle ? std::optional(std::move(result)) : std::nullopt;
 }
 
 } // namespace tessera::device

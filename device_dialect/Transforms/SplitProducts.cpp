@@ -54,7 +54,7 @@ std::optional<Columns> columnsOf(const Piece &piece, ArrayRef<int64_t> dims, siz
       sizes[size_t(dim)] = size;
     }
   }
-  Columns made{0, 1};
+  Columns result{0, 1};
   bool isPart = false; // an outer dim is taken in part
   for (size_t d = first; d < dims.size(); ++d) {
     bool isAll = sizes[d] == dims[d] && piece.srcOffsets[d] == 0;
@@ -64,9 +64,9 @@ std::optional<Columns> columnsOf(const Piece &piece, ArrayRef<int64_t> dims, siz
       return std::nullopt;
     }
     isPart = isPart || sizes[d] > 1;
-    made.first = made.first * dims[d] + piece.srcOffsets[d], made.count *= sizes[d];
+    result.first = result.first * dims[d] + piece.srcOffsets[d], result.count *= sizes[d];
   }
-  return made;
+  return result;
 }
 
 class ContractionSplitter {

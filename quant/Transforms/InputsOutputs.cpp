@@ -88,9 +88,9 @@ void exposeOutput(OpBuilder &builder, OpOperand &output, StringRef name, const C
     parameters = parametersOf(reals.getScale(), reals.getZeroPoint());
   }
   if (!parameters) {
-    if (top::QuantizeOp made = quantizeOutput(builder, output.get(), name, table)) {
-      integers = made;
-      parameters = parametersOf(made.getScale(), made.getZeroPoint());
+    if (top::QuantizeOp result = quantizeOutput(builder, output.get(), name, table)) {
+      integers = result;
+      parameters = parametersOf(result.getScale(), result.getZeroPoint());
     }
   }
   if (!parameters) {

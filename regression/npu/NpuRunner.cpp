@@ -51,13 +51,13 @@ std::string run(const NpuProgram &program, const bmodel::npu::Chip &chip, std::v
 
 /// Returns the first element whose bits differ, or "". NaNs compare equal, because their bits are unspecified.
 std::string compareBits(const std::string &name, const top::HostTensor &wanted, const Bytes &got) {
-  top::HostTensor made(wanted.getType());
-  std::memcpy(made.getBytes().data(), got.data(), made.getBytes().size());
-  if (std::memcmp(made.getBytes().data(), wanted.getBytes().data(), made.getBytes().size()) == 0) {
+  top::HostTensor result(wanted.getType());
+  std::memcpy(result.getBytes().data(), got.data(), result.getBytes().size());
+  if (std::memcmp(result.getBytes().data(), wanted.getBytes().data(), result.getBytes().size()) == 0) {
     return "";
   }
   size_t size = size_t(top::elementBytes(wanted.getElementType()));
-  std::vector<double> values = top::reference::read<double>(made), expected = top::reference::read<double>(wanted);
+  std::vector<double> values = top::reference::read<double>(result), expected = top::reference::read<double>(wanted);
   for (size_t i = 0; i < values.size(); ++i) {
     bool areNumbers = !std::isnan(values[i]) || !std::isnan(expected[i]);
     if (areNumbers && std::memcmp(&got[i * size], wanted.getBytes().data() + i * size, size) != 0) {
@@ -134,14 +134,14 @@ std::string emitAgain(func::FuncOp function, const bmodel::npu::Chip &chip, cons
 std::string reenter(ArrayRef<std::string> phases, ArrayRef<bmodel::npu::Descriptor> commands, MLIRContext *context) {
   for (auto [number, text] : llvm::enumerate(phases)) {
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, context);
-    FailureOr<std::vector<bmodel::npu::Descriptor>> made = failure();
+    FailureOr<std::vector<bmodel::npu::Descriptor>> result = failure();
     if (module) {
-      made = finishProgram(*module);
+      result = finishProgram(*module);
     }
-    if (failed(made) || made->size() != commands.size() ||
-        std::memcmp(made->data(), commands.data(), commands.size() * sizeof commands[0]) != 0) {
+    if (failed(result) || result->size() != commands.size() ||
+        std::memcmp(result->data(), commands.data(), commands.size() * sizeof commands[0]) != 0) {
       return llvm::formatv("re-entered behind phase {0} is {1}:\n{2}", number,
-                           failed(made) ? "no program" : "another program", text);
+                           failed(result) ? "no program" : "another program", text);
     }
   }
   return "";

@@ -138,28 +138,28 @@ size_t RandomNetwork::reshaped(size_t value, Dims dims) {
 bool RandomNetwork::reshape() {
   size_t value = pick();
   const Dims dims = values[value].dims;
-  Dims made;
+  Dims result;
   switch (between(0, 3)) {
   case 0: // squeeze
-    std::copy_if(dims.begin(), dims.end(), std::back_inserter(made), [](int64_t dim) { return dim != 1; });
-    made = made.empty() ? Dims{1} : made;
+    std::copy_if(dims.begin(), dims.end(), std::back_inserter(result), [](int64_t dim) { return dim != 1; });
+    result = result.empty() ? Dims{1} : result;
     break;
   case 1: // unsqueeze
-    made = dims;
-    made.insert(made.begin() + between(0, int64_t(dims.size())), 1);
+    result = dims;
+    result.insert(result.begin() + between(0, int64_t(dims.size())), 1);
     break;
   case 2: { // flatten
     int64_t axis = between(0, int64_t(dims.size()));
-    made = {countOf({dims.begin(), dims.begin() + axis}), countOf({dims.begin() + axis, dims.end()})};
+    result = {countOf({dims.begin(), dims.begin() + axis}), countOf({dims.begin() + axis, dims.end()})};
     break;
   }
   default:
-    made = factorise(countOf(dims), between(1, 6));
+    result = factorise(countOf(dims), between(1, 6));
   }
-  if (made.size() > 6) {
+  if (result.size() > 6) {
     return false;
   }
-  reshaped(value, made);
+  reshaped(value, result);
   return true;
 }
 
@@ -207,7 +207,7 @@ bool RandomNetwork::split() {
 bool RandomNetwork::transpose() {
   size_t value = pick();
   const Dims dims = values[value].dims;
-  Dims perm(dims.size()), made;
+  Dims perm(dims.size()), result;
   std::iota(perm.begin(), perm.end(), 0);
   if (oneIn(2) && perm.size() > 1) {
     auto at = size_t(between(0, int64_t(perm.size()) - 2));
@@ -216,67 +216,67 @@ bool RandomNetwork::transpose() {
     std::shuffle(perm.begin(), perm.end(), generator);
   }
   for (int64_t dim : perm) {
-    made.push_back(dims[size_t(dim)]);
+    result.push_back(dims[size_t(dim)]);
   }
-  add("transpose", {value}, "", listOf("perm", perm), made);
+  add("transpose", {value}, "", listOf("perm", perm), result);
   return true;
 }
 
 bool RandomNetwork::concat() {
   size_t value = pick();
-  Dims made = values[value].dims;
-  auto axis = size_t(between(0, int64_t(made.size()) - 1));
+  Dims result = values[value].dims;
+  auto axis = size_t(between(0, int64_t(result.size()) - 1));
   std::vector<size_t> parts = {value};
   for (int64_t count = between(1, 2); count-- > 0;) {
     auto other = find([&](const Dims &dims) {
-      return dims.size() == made.size() && std::equal(dims.begin(), dims.begin() + int64_t(axis), made.begin()) &&
-             std::equal(dims.begin() + int64_t(axis) + 1, dims.end(), made.begin() + int64_t(axis) + 1);
+      return dims.size() == result.size() && std::equal(dims.begin(), dims.begin() + int64_t(axis), result.begin()) &&
+             std::equal(dims.begin() + int64_t(axis) + 1, dims.end(), result.begin() + int64_t(axis) + 1);
     });
     if (other && (*other != value || oneIn(3))) {
-      parts.push_back(*other), made[axis] += values[*other].dims[axis];
+      parts.push_back(*other), result[axis] += values[*other].dims[axis];
     }
   }
   if (parts.size() == 1) {
-    parts.push_back(addInput(values[value].dims)), made[axis] *= 2;
+    parts.push_back(addInput(values[value].dims)), result[axis] *= 2;
   }
-  if (countOf(made) > 2 * kMostElements) {
+  if (countOf(result) > 2 * kMostElements) {
     return false;
   }
   std::shuffle(parts.begin(), parts.end(), generator);
-  add("concat", parts, "", "axis = " + std::to_string(axis) + " : i64", made);
+  add("concat", parts, "", "axis = " + std::to_string(axis) + " : i64", result);
   return true;
 }
 
 bool RandomNetwork::expand() {
   size_t value = pick();
-  Dims made = values[value].dims;
-  for (int64_t &dim : made) {
+  Dims result = values[value].dims;
+  for (int64_t &dim : result) {
     dim = dim == 1 && oneIn(2) ? drawDim() : dim;
   }
-  if (made.size() < 6 && oneIn(2)) {
-    made.insert(made.begin(), between(1, 3));
+  if (result.size() < 6 && oneIn(2)) {
+    result.insert(result.begin(), between(1, 3));
   }
-  if (countOf(made) > kMostElements || made == values[value].dims) {
+  if (countOf(result) > kMostElements || result == values[value].dims) {
     return false;
   }
-  add("expand", {value}, "", listOf("shape", made), made);
+  add("expand", {value}, "", listOf("shape", result), result);
   return true;
 }
 
 bool RandomNetwork::pad() {
   size_t value = pick();
-  Dims made = values[value].dims, pads(2 * made.size(), 0);
+  Dims result = values[value].dims, pads(2 * result.size(), 0);
   for (int64_t round = between(1, 2); round-- > 0;) {
-    auto axis = size_t(between(0, int64_t(made.size()) - 1));
-    pads[axis] = between(0, 2), pads[made.size() + axis] = between(0, 2);
+    auto axis = size_t(between(0, int64_t(result.size()) - 1));
+    pads[axis] = between(0, 2), pads[result.size() + axis] = between(0, 2);
   }
-  for (size_t axis = 0; axis < made.size(); ++axis) {
-    made[axis] += pads[axis] + pads[made.size() + axis];
+  for (size_t axis = 0; axis < result.size(); ++axis) {
+    result[axis] += pads[axis] + pads[result.size() + axis];
   }
-  if (countOf(made) > 2 * kMostElements) {
+  if (countOf(result) > 2 * kMostElements) {
     return false;
   }
-  add("pad", {value}, "", listOf("pads", pads) + ", mode = 0 : i32", made);
+  add("pad", {value}, "", listOf("pads", pads) + ", mode = 0 : i32", result);
   return true;
 }
 
@@ -501,13 +501,13 @@ bool RandomNetwork::mask() {
   body += "  %z" + number + " = top.constant dense<-2.0> : tensor<f32> : tensor<f32>\n";
   body += "  %b" + number + " = top.compare " + given + ", %n" + number + " {kind = " + std::to_string(between(0, 5)) +
           " : i32} : (" + type + ", tensor<i64>) -> " + truth + "\n";
-  std::string made = "t" + std::to_string(values.size());
-  names += made + typeOf(dims).substr(6) + " = mask(" + values[value].name + ")\n";
-  body += "  %" + made + " = top.where %b" + number + ", " + values[value].name + ", %z" + number +
-          " {top.outputs = [\"" + made + "\"]} : (" + truth + ", " + typeOf(dims) + ", tensor<f32>) -> " +
+  std::string result = "t" + std::to_string(values.size());
+  names += result + typeOf(dims).substr(6) + " = mask(" + values[value].name + ")\n";
+  body += "  %" + result + " = top.where %b" + number + ", " + values[value].name + ", %z" + number +
+          " {top.outputs = [\"" + result + "\"]} : (" + truth + ", " + typeOf(dims) + ", tensor<f32>) -> " +
           typeOf(dims) + "\n";
   values[value].isRead = true;
-  values.push_back({"%" + made, dims, false, oneIn(8)});
+  values.push_back({"%" + result, dims, false, oneIn(8)});
   return true;
 }
 
@@ -525,13 +525,13 @@ bool RandomNetwork::writeRows() {
   written[0] = count;
   std::string type = typeOf(tuples, "i64"), name = "%c" + std::to_string(constants++);
   body += "  " + name + " = top.constant dense<[" + indices + "]> : " + type + " : " + type + "\n";
-  std::string updates = constant(written, -1, 1), made = "t" + std::to_string(values.size());
-  names += made + typeOf(dims).substr(6) + " = write(" + values[value].name + ")\n";
-  body += "  %" + made + " = top.scatter_nd " + values[value].name + ", " + name + ", " + updates +
-          " {top.outputs = [\"" + made + "\"]} : (" + typeOf(dims) + ", " + type + ", " + typeOf(written) + ") -> " +
+  std::string updates = constant(written, -1, 1), result = "t" + std::to_string(values.size());
+  names += result + typeOf(dims).substr(6) + " = write(" + values[value].name + ")\n";
+  body += "  %" + result + " = top.scatter_nd " + values[value].name + ", " + name + ", " + updates +
+          " {top.outputs = [\"" + result + "\"]} : (" + typeOf(dims) + ", " + type + ", " + typeOf(written) + ") -> " +
           typeOf(dims) + "\n";
   values[value].isRead = true;
-  values.push_back({"%" + made, dims, false, oneIn(8)});
+  values.push_back({"%" + result, dims, false, oneIn(8)});
   return true;
 }
 
@@ -547,15 +547,16 @@ bool RandomNetwork::gather() {
   std::string type = typeOf({count}, "i64");
   body += "  " + name + " = top.constant dense<[" + indices + "]> : " + type + " : " + type + "\n";
   dims[axis] = count;
-  std::string made = "t" + std::to_string(values.size()), from = typeOf(values[value].dims);
+  std::string result = "t" + std::to_string(values.size()), from = typeOf(values[value].dims);
   if (countOf(dims) > 2 * kMostElements) {
     return false;
   }
-  names += made + typeOf(dims).substr(6) + " = gather(" + values[value].name + ") axis " + std::to_string(axis) + "\n";
-  body += "  %" + made + " = top.gather " + values[value].name + ", " + name + " {axis = " + std::to_string(axis) +
-          " : i64, top.outputs = [\"" + made + "\"]} : (" + from + ", " + type + ") -> " + typeOf(dims) + "\n";
+  names +=
+      result + typeOf(dims).substr(6) + " = gather(" + values[value].name + ") axis " + std::to_string(axis) + "\n";
+  body += "  %" + result + " = top.gather " + values[value].name + ", " + name + " {axis = " + std::to_string(axis) +
+          " : i64, top.outputs = [\"" + result + "\"]} : (" + from + ", " + type + ") -> " + typeOf(dims) + "\n";
   values[value].isRead = true;
-  values.push_back({"%" + made, dims, false, oneIn(8)});
+  values.push_back({"%" + result, dims, false, oneIn(8)});
   return true;
 }
 

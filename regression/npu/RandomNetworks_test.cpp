@@ -50,9 +50,9 @@ struct Outcome {
 const std::vector<Chip> &chips() {
   using namespace bmodel::npu;
   auto small = [](const char *name, uint64_t bytes) {
-    Chip made = chipNamed(name);
-    made.name += "-" + std::to_string(bytes), made.laneBytes = bytes;
-    return made;
+    Chip result = chipNamed(name);
+    result.name += "-" + std::to_string(bytes), result.laneBytes = bytes;
+    return result;
   };
   static const std::vector<Chip> all = {
       chipNamed("npu-edge"),
@@ -69,13 +69,13 @@ const std::vector<Chip> &chips() {
 /// The chips of chips(), with lanes so small that they hold few rows of a thousand numbers, or none.
 const std::vector<Chip> &chipsOfShortLanes() {
   static const std::vector<Chip> all = [] {
-    std::vector<Chip> made = chips();
-    for (size_t i = 0; i < made.size(); ++i) {
-      uint64_t unit = uint64_t(made[i].banks) * made[i].portBytes;
-      made[i].laneBytes = llvm::divideCeil(i % 2 ? 8192 : 4096, unit) * unit;
-      made[i].name += "-short";
+    std::vector<Chip> result = chips();
+    for (size_t i = 0; i < result.size(); ++i) {
+      uint64_t unit = uint64_t(result[i].banks) * result[i].portBytes;
+      result[i].laneBytes = llvm::divideCeil(i % 2 ? 8192 : 4096, unit) * unit;
+      result[i].name += "-short";
     }
-    return made;
+    return result;
   }();
   return all;
 }

@@ -68,11 +68,11 @@ std::string attentionText(const Attention &a) {
 }
 
 Dims turned(const Dims &dims, const Dims &order) {
-  Dims made;
+  Dims result;
   for (int64_t dim : order) {
-    made.push_back(dims[size_t(dim)]);
+    result.push_back(dims[size_t(dim)]);
   }
-  return made;
+  return result;
 }
 
 /// Returns a copy that permutes all dims of its operand.

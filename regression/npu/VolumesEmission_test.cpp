@@ -21,12 +21,12 @@ struct Window3 {
   }
 
   Dims results(const Dims &x) const {
-    Dims made;
+    Dims result;
     for (size_t axis = 0; axis < 3; ++axis) {
       int64_t seen = x[2 + axis] + begin[axis] + end[axis] - (kernel[axis] - 1) * dilation[axis];
-      made.push_back((seen - 1) / stride[axis] + 1);
+      result.push_back((seen - 1) / stride[axis] + 1);
     }
-    return made;
+    return result;
   }
 
   std::string text() const {

@@ -230,9 +230,9 @@ static Value addWithoutView(ReshapeOp op, RewriterBase &rewriter) {
 }
 
 static Value simplifyReshape(ReshapeOp op, RewriterBase &rewriter) {
-  Value made = fixShape(op, rewriter);
-  made = made ? made : moveWithoutMerging(op, rewriter);
-  return made ? made : addWithoutView(op, rewriter);
+  Value result = fixShape(op, rewriter);
+  result = result ? result : moveWithoutMerging(op, rewriter);
+  return result ? result : addWithoutView(op, rewriter);
 }
 
 /// Crops a kernel that reaches beyond the input (ceilMode) in dims with a single window and no padding.
@@ -250,9 +250,9 @@ static Value endWindows(Pool op, RewriterBase &rewriter) {
   if (ArrayRef(kernel) == op.getKernel()) {
     return {};
   }
-  auto made = cast<Pool>(rewriter.clone(*op));
-  made.setKernel(kernel);
-  return made.getResult();
+  auto result = cast<Pool>(rewriter.clone(*op));
+  result.setKernel(kernel);
+  return result.getResult();
 }
 
 /// Removes operands without elements from a concatenation.

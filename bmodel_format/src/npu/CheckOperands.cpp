@@ -34,11 +34,11 @@ struct Extents {
 
 Extents extentsOf(const Operand &operand, const Chip &chip) {
   const uint32_t *dims = operand.shape.dims;
-  Extents made{{dims[0], dims[1], dims[2], dims[3]}};
+  Extents result{{dims[0], dims[1], dims[2], dims[3]}};
   if (operand.tensor.region == Region::local) {
-    made.dims[1] = (int64_t(operand.tensor.lane) + dims[1] - 1) / chip.lanes + 1;
+    result.dims[1] = (int64_t(operand.tensor.lane) + dims[1] - 1) / chip.lanes + 1;
   }
-  return made;
+  return result;
 }
 
 const char *faultOfPlace(const Operand &operand, const Chip &chip, const RegionSizes &sizes) {

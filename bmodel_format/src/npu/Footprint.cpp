@@ -77,26 +77,26 @@ void listChannels(const Operand &operand, uint64_t offset, uint64_t channels, st
 
 /// Returns the smallest byte range within a lane that covers all intervals.
 Interval inLaneOf(const std::vector<Interval> &intervals, uint64_t laneBytes) {
-  Interval made{laneBytes, 0};
+  Interval result{laneBytes, 0};
   for (Interval each : intervals) {
     uint64_t begin = each.begin % laneBytes, end = begin + (each.end - each.begin);
     if (end > laneBytes) { // extends into the next lane
       return {0, laneBytes};
     }
-    made = {std::min(made.begin, begin), std::max(made.end, end)};
+    result = {std::min(result.begin, begin), std::max(result.end, end)};
   }
-  return made;
+  return result;
 }
 
 Footprint footprintOf(const Operand &operand, const Chip &chip) {
   const Tensor &t = operand.tensor;
-  Footprint made{t.region, operand.written, operand.name, {}};
+  Footprint result{t.region, operand.written, operand.name, {}};
   uint32_t channels = operand.shape.dims[1];
   if (t.region != Region::local) {
-    listChannels(operand, t.offset, channels, made.intervals);
-    sortAndJoin(made.intervals);
-    made.inLane = {made.intervals.front().begin, made.intervals.back().end};
-    return made;
+    listChannels(operand, t.offset, channels, result.intervals);
+    sortAndJoin(result.intervals);
+    result.inLane = {result.intervals.front().begin, result.intervals.back().end};
+    return result;
   }
   // Visit lanes in ascending order, so that dense tensors produce sorted intervals.
   uint32_t lanes = std::min(chip.lanes, channels);
@@ -105,22 +105,22 @@ Footprint footprintOf(const Operand &operand, const Chip &chip) {
     uint32_t first = (inLowest + lane) % lanes, place = t.lane + first;
     uint64_t offset = uint64_t(int64_t(t.offset) + int64_t(place % chip.lanes) * chip.laneBytes +
                                int64_t(place / chip.lanes) * t.strides[1]);
-    listChannels(operand, offset, (channels - first + chip.lanes - 1) / chip.lanes, made.intervals);
+    listChannels(operand, offset, (channels - first + chip.lanes - 1) / chip.lanes, result.intervals);
   }
-  sortAndJoin(made.intervals);
-  made.inLane = inLaneOf(made.intervals, chip.laneBytes);
-  return made;
+  sortAndJoin(result.intervals);
+  result.inLane = inLaneOf(result.intervals, chip.laneBytes);
+  return result;
 }
 
 } // namespace
 
 std::vector<Footprint> footprintsOf(const Descriptor &command, const Chip &chip) {
-  std::vector<Footprint> made;
+  std::vector<Footprint> result;
   Operand operands[kMostOperands];
   for (size_t k = 0, number = operandsOf(command, operands); k < number; ++k) {
-    made.push_back(footprintOf(operands[k], chip));
+    result.push_back(footprintOf(operands[k], chip));
   }
-  return made;
+  return result;
 }
 
 bool meet(const Footprint &a, const Footprint &b, uint64_t &at) {

@@ -47,20 +47,20 @@ public:
   RandomPlace(std::mt19937 &generator, const Chip &chip) : generator(generator), chip(chip) {}
 
   Shape shape() {
-    Shape made;
-    for (uint32_t &dim : made.dims) {
+    Shape result;
+    for (uint32_t &dim : result.dims) {
       dim = below(3) ? 1 + below(4) : 1;
     }
     if (!below(2)) {
-      made.dims[1] = 1 + below(3 * chip.lanes);
+      result.dims[1] = 1 + below(3 * chip.lanes);
     }
-    return made;
+    return result;
   }
 
   Tensor tensor(const Shape &shape, Type type) {
     while (true) {
-      if (std::optional<Tensor> made = anyTensor(shape, type)) {
-        return *made;
+      if (std::optional<Tensor> result = anyTensor(shape, type)) {
+        return *result;
       }
     }
   }
@@ -70,22 +70,22 @@ private:
 
   /// Returns nothing if the strides reach beyond the region.
   std::optional<Tensor> anyTensor(const Shape &shape, Type type) {
-    Tensor made{.region = below(4) ? Region::local : Region::workspace, .type = type};
-    made.lane = made.region == Region::local ? uint16_t(below(chip.lanes)) : 0;
+    Tensor result{.region = below(4) ? Region::local : Region::workspace, .type = type};
+    result.lane = result.region == Region::local ? uint16_t(below(chip.lanes)) : 0;
     int64_t extents[4] = {shape.dims[0], shape.dims[1], shape.dims[2], shape.dims[3]};
-    extents[1] = made.region == Region::local ? (made.lane + extents[1] - 1) / chip.lanes + 1 : extents[1];
-    setStrides(made, extents);
+    extents[1] = result.region == Region::local ? (result.lane + extents[1] - 1) / chip.lanes + 1 : extents[1];
+    setStrides(result, extents);
     int64_t below = 0, above = int64_t(sizeOf(type)); // bytes on both sides of the first element
     for (int i = 0; i < 4; ++i) {
-      int64_t reach = (extents[i] - 1) * made.strides[i];
+      int64_t reach = (extents[i] - 1) * result.strides[i];
       (reach < 0 ? below : above) += std::abs(reach);
     }
-    int64_t size = made.region == Region::local ? int64_t(chip.laneBytes) : 1 << 20;
+    int64_t size = result.region == Region::local ? int64_t(chip.laneBytes) : 1 << 20;
     if (below + above > size) {
       return std::nullopt;
     }
-    made.offset = offsetFor(below, above, int64_t(sizeOf(type)), size);
-    return made;
+    result.offset = offsetFor(below, above, int64_t(sizeOf(type)), size);
+    return result;
   }
 
   /// Sets the strides of dims in a random order; each may or may not exceed the extent of the previous dims.
@@ -167,20 +167,20 @@ TEST_P(FootprintsOf, RandomCopiesHoldTheirBytes) {
     Copy copy = any();
     ASSERT_EQ(copy.footprints.size(), 2u);
     for (int k = 0; k < 2; ++k) {
-      const Footprint &made = copy.footprints[size_t(k)];
+      const Footprint &result = copy.footprints[size_t(k)];
       std::set<uint64_t> bytes;
-      uint64_t laneBytes = made.region == Region::local ? chip.laneBytes : UINT64_MAX;
-      for (Interval each : made.intervals) {
+      uint64_t laneBytes = result.region == Region::local ? chip.laneBytes : UINT64_MAX;
+      for (Interval each : result.intervals) {
         ASSERT_LT(each.begin, each.end) << round;
         ASSERT_TRUE(bytes.empty() || *bytes.rbegin() + 1 < each.begin) << round << ": sorted, apart from each other";
         for (uint64_t byte = each.begin; byte < each.end; ++byte) {
           bytes.insert(byte);
-          ASSERT_GE(byte % laneBytes, made.inLane.begin) << round;
-          ASSERT_LT(byte % laneBytes, made.inLane.end) << round;
+          ASSERT_GE(byte % laneBytes, result.inLane.begin) << round;
+          ASSERT_LT(byte % laneBytes, result.inLane.end) << round;
         }
       }
       EXPECT_EQ(bytes, copy.bytes[k]) << round;
-      EXPECT_EQ(made.written, k == 0) << round;
+      EXPECT_EQ(result.written, k == 0) << round;
     }
   }
 }

@@ -7,27 +7,27 @@ namespace bmodel::npu {
 #define NPU_COMMAND(name, number, queue, meaning)                                                                      \
   Descriptor encode(const name##_command &command) {                                                                   \
     using Command = name##_command;                                                                                    \
-    Descriptor made;                                                                                                   \
-    made.header.opcode = Opcode::name;
+    Descriptor result;                                                                                                 \
+    result.header.opcode = Opcode::name;
 #define NPU_FIELD(command_, type, name, meaning)                                                                       \
-  std::memcpy(made.body + offsetof(Command, name), &command.name, sizeof command.name);
+  std::memcpy(result.body + offsetof(Command, name), &command.name, sizeof command.name);
 #define NPU_END(name)                                                                                                  \
-  return made;                                                                                                         \
+  return result;                                                                                                       \
   }
 #include "bmodel/npu/isa.inc"
 
 const std::vector<CommandText> &commandTexts() {
   static const std::vector<CommandText> texts = [] {
-    std::vector<CommandText> made;
+    std::vector<CommandText> result;
 #define NPU_COMMAND(name, opcode, queue, meaning)                                                                      \
   {                                                                                                                    \
     using Command = name##_command;                                                                                    \
-    made.push_back({Opcode::name, Queue::queue, #name, meaning, {}});
+    result.push_back({Opcode::name, Queue::queue, #name, meaning, {}});
 #define NPU_FIELD(command, type, name, meaning)                                                                        \
-  made.back().fields.push_back({#type, #name, meaning, offsetof(Command, name), sizeof(Command::name)});
+  result.back().fields.push_back({#type, #name, meaning, offsetof(Command, name), sizeof(Command::name)});
 #define NPU_END(name) }
 #include "bmodel/npu/isa.inc"
-    return made;
+    return result;
   }();
   return texts;
 }

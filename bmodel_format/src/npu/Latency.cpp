@@ -141,7 +141,7 @@ void addStore(Cost &cost, const Tensor &y, const Tensor *r, const Shape &shape, 
 }
 
 Cost cost(const conv_command &c, const Chip &chip) {
-  Cost made;
+  Cost result;
   uint64_t chunk = std::min(chip.reduction, chip.lanes);
   uint64_t positions = uint64_t(c.shape.dims[0]) * c.shape.dims[2] * c.shape.dims[3];
   uint64_t groups = ceilDiv(c.y.lane + c.shape.dims[1], chip.lanes);
@@ -158,23 +158,23 @@ Cost cost(const conv_command &c, const Chip &chip) {
   };
   addBlocks(chip.accumulators, blocks - 1);
   addBlocks(positions - (blocks - 1) * chip.accumulators, 1);
-  made.macs = elementsOf(c.shape) * c.window.kernel[0] * c.window.kernel[1] * c.channels;
-  atLeast(made, multiply + store, multiply >= store ? Bound::multiply : Bound::output);
+  result.macs = elementsOf(c.shape) * c.window.kernel[0] * c.window.kernel[1] * c.channels;
+  atLeast(result, multiply + store, multiply >= store ? Bound::multiply : Bound::output);
   Shape x{{c.shape.dims[0], c.channels, c.rows, c.columns}},
       w{{1, c.shape.dims[1], uint32_t(c.window.kernel[0]) * c.window.kernel[1], c.channels}};
   double reads = double(positions * groups * taps) * double(sizeOf(c.x.type)) * c.window.step[1] / c.window.spread[1];
-  usePorts(made, c.x, x, chip, reads / chip.portBytes);
-  usePorts(made, c.w, w, chip, double(blocks * groups * taps) * loadWeights);
-  addStore(made, c.y, c.r.region == Region::none ? nullptr : &c.r, c.shape, chip, double(positions * groups));
-  addPorts(made);
-  made.cycles += chip.matrixFill + chip.issueCycles;
-  return made;
+  usePorts(result, c.x, x, chip, reads / chip.portBytes);
+  usePorts(result, c.w, w, chip, double(blocks * groups * taps) * loadWeights);
+  addStore(result, c.y, c.r.region == Region::none ? nullptr : &c.r, c.shape, chip, double(positions * groups));
+  addPorts(result);
+  result.cycles += chip.matrixFill + chip.issueCycles;
+  return result;
 }
 
 /// The rows of a (over lanes) take the role of a conv's weights, and columns take the role of its positions. The
 /// parameters of each column are broadcast to all lanes, like b.
 Cost cost(const matmul_command &c, const Chip &chip) {
-  Cost made;
+  Cost result;
   uint64_t chunk = std::min(chip.reduction, chip.lanes), columns = c.shape.dims[3];
   uint64_t groups = c.shape.dims[0] * ceilDiv(c.y.lane + c.shape.dims[1], chip.lanes);
   uint64_t taps = ceilDiv(c.channels, chunk), blocks = ceilDiv(columns, chip.accumulators);
@@ -192,44 +192,44 @@ Cost cost(const matmul_command &c, const Chip &chip) {
   };
   addBlocks(chip.accumulators, blocks - 1);
   addBlocks(columns - (blocks - 1) * chip.accumulators, 1);
-  made.macs = elementsOf(c.shape) * c.channels;
-  atLeast(made, multiply + store, multiply >= store ? Bound::multiply : Bound::output);
+  result.macs = elementsOf(c.shape) * c.channels;
+  atLeast(result, multiply + store, multiply >= store ? Bound::multiply : Bound::output);
   Shape a{{c.shape.dims[0], c.shape.dims[1], 1, c.channels}}, b{{c.shape.dims[0], c.channels, 1, c.shape.dims[3]}};
-  usePorts(made, c.a, a, chip, double(blocks * groups * taps) * loadRows);
-  usePorts(made, c.b, b, chip, double(columns * groups * taps) * double(sizeOf(c.b.type)) / chip.portBytes);
-  usePorts(made, c.p, {{1, c.shape.dims[3], 1, 2}}, chip,
+  usePorts(result, c.a, a, chip, double(blocks * groups * taps) * loadRows);
+  usePorts(result, c.b, b, chip, double(columns * groups * taps) * double(sizeOf(c.b.type)) / chip.portBytes);
+  usePorts(result, c.p, {{1, c.shape.dims[3], 1, 2}}, chip,
            double(groups * ceilDiv(columns, chip.lanes)) * perColumn / chip.portBytes);
-  addStore(made, c.y, c.r.region == Region::none ? nullptr : &c.r, c.shape, chip, double(columns * groups));
-  addPorts(made);
-  made.cycles += chip.matrixFill + chip.issueCycles;
-  return made;
+  addStore(result, c.y, c.r.region == Region::none ? nullptr : &c.r, c.shape, chip, double(columns * groups));
+  addPorts(result);
+  result.cycles += chip.matrixFill + chip.issueCycles;
+  return result;
 }
 
 /// Returns the cost of a window that slides over each channel separately.
 Cost sliding(const Tensor &y, const Tensor &x, uint32_t passes, const Tensor *r, const Shape &shape,
              const Window &window, uint16_t rows, uint16_t columns, const Output &output, const Chip &chip) {
-  Cost made;
+  Cost result;
   uint64_t groups = ceilDiv(y.lane + shape.dims[1], chip.lanes);
   uint64_t positions = uint64_t(shape.dims[0]) * shape.dims[2] * shape.dims[3] * groups;
   uint64_t taps = uint64_t(window.kernel[0]) * window.kernel[1];
   double rate = double(chip.macsPerLane()) / chip.depthwiseDivisor / divisorOf(x.type, chip) / passes;
-  atLeast(made, double(positions * taps) / rate, Bound::multiply);
-  atLeast(made, double(positions) / outputRate(output, chip), Bound::output);
+  atLeast(result, double(positions * taps) / rate, Bound::multiply);
+  atLeast(result, double(positions) / outputRate(output, chip), Bound::output);
   // Windows of neighbouring positions overlap within a row; each row is read once per kernel row.
   Shape in{{shape.dims[0], shape.dims[1], rows, columns}};
   double reads = double(positions) * window.kernel[0] * window.step[1] / window.spread[1] * double(sizeOf(x.type));
-  usePorts(made, x, in, chip, reads / chip.portBytes);
-  addStore(made, y, r, shape, chip, double(positions));
-  addPorts(made);
-  made.cycles += chip.matrixFill + chip.issueCycles;
-  return made;
+  usePorts(result, x, in, chip, reads / chip.portBytes);
+  addStore(result, y, r, shape, chip, double(positions));
+  addPorts(result);
+  result.cycles += chip.matrixFill + chip.issueCycles;
+  return result;
 }
 
 Cost cost(const depthwise_command &c, const Chip &chip) {
-  Cost made = sliding(c.y, c.x, passesOf(c.x.type, c.w.type), c.r.region == Region::none ? nullptr : &c.r, c.shape,
-                      c.window, c.rows, c.columns, c.output, chip);
-  made.macs = elementsOf(c.shape) * c.window.kernel[0] * c.window.kernel[1];
-  return made;
+  Cost result = sliding(c.y, c.x, passesOf(c.x.type, c.w.type), c.r.region == Region::none ? nullptr : &c.r, c.shape,
+                        c.window, c.rows, c.columns, c.output, chip);
+  result.macs = elementsOf(c.shape) * c.window.kernel[0] * c.window.kernel[1];
+  return result;
 }
 
 Cost cost(const pool_command &c, const Chip &chip) {
@@ -250,15 +250,15 @@ double vectorsOf(const Shape &shape, std::initializer_list<const Tensor *> tenso
 }
 
 Cost vectorCost(double cycles, const Shape &shape, std::initializer_list<const Tensor *> tensors, const Chip &chip) {
-  Cost made;
-  atLeast(made, cycles, Bound::vector);
+  Cost result;
+  atLeast(result, cycles, Bound::vector);
   uint64_t perLane = uint64_t(shape.dims[0]) * ceilDiv(shape.dims[1], chip.lanes) * shape.dims[2] * shape.dims[3];
   for (const Tensor *each : tensors) {
-    usePorts(made, *each, shape, chip, double(perLane * sizeOf(each->type)) / chip.portBytes);
+    usePorts(result, *each, shape, chip, double(perLane * sizeOf(each->type)) / chip.portBytes);
   }
-  addPorts(made);
-  made.cycles += chip.vectorFill + chip.issueCycles;
-  return made;
+  addPorts(result);
+  result.cycles += chip.vectorFill + chip.issueCycles;
+  return result;
 }
 
 Cost cost(const map_command &c, const Chip &chip) {
@@ -270,8 +270,9 @@ Cost cost(const map_command &c, const Chip &chip) {
 Cost cost(const reduce_command &c, const Chip &chip) {
   double rows = double(c.shape.dims[0]) * double(ceilDiv(c.x.lane + c.shape.dims[1], chip.lanes)) * c.shape.dims[2];
   double fold = 4; // 16 partial sums become one
-  Cost made = vectorCost(rows * (double(ceilDiv(c.shape.dims[3], chip.vectorBytes / 4)) + fold), c.shape, {&c.x}, chip);
-  return made;
+  Cost result =
+      vectorCost(rows * (double(ceilDiv(c.shape.dims[3], chip.vectorBytes / 4)) + fold), c.shape, {&c.x}, chip);
+  return result;
 }
 
 Cost cost(const lut_command &c, const Chip &chip) {
@@ -282,41 +283,41 @@ Cost cost(const lut_command &c, const Chip &chip) {
 /// pipeline.
 Cost cost(const dot_command &c, const Chip &chip) {
   constexpr double kInFlight = 4;
-  Cost made;
+  Cost result;
   uint64_t groups = ceilDiv(c.y.lane + c.shape.dims[1], chip.lanes), width = chip.vectorBytes / 4;
   double rows = double(c.shape.dims[0] * groups) * c.shape.dims[2];
   double vectors = rows * double(ceilDiv(c.shape.dims[3], width)), elements = rows * c.shape.dims[3];
-  atLeast(made, c.steps * std::max(vectors, kInFlight), Bound::vector);
+  atLeast(result, c.steps * std::max(vectors, kInFlight), Bound::vector);
   // Each vector of b needs one element of a. One access fetches a whole vector of b only if its elements are
   // contiguous.
   Shape a = c.shape, b = c.shape;
   a.dims[3] = b.dims[2] = c.steps;
   double size = double(sizeOf(c.b.type));
   bool together = c.b.strides[3] == int32_t(size) || c.shape.dims[3] == 1;
-  usePorts(made, c.a, a, chip, vectors * c.steps * double(sizeOf(c.a.type)) / chip.portBytes);
-  usePorts(made, c.b, b, chip, elements * c.steps * (together ? size / chip.portBytes : 1));
+  usePorts(result, c.a, a, chip, vectors * c.steps * double(sizeOf(c.a.type)) / chip.portBytes);
+  usePorts(result, c.b, b, chip, elements * c.steps * (together ? size / chip.portBytes : 1));
   for (const Tensor *each : {&c.s, &c.y}) {
-    usePorts(made, *each, c.shape, chip, elements * 4 / chip.portBytes);
+    usePorts(result, *each, c.shape, chip, elements * 4 / chip.portBytes);
   }
-  addPorts(made);
-  made.cycles += chip.vectorFill + chip.issueCycles;
-  return made;
+  addPorts(result);
+  result.cycles += chip.vectorFill + chip.issueCycles;
+  return result;
 }
 
 /// Takes one cycle per element and lane, because every element is a separate access.
 Cost cost(const pick_command &c, const Chip &chip) {
-  Cost made;
+  Cost result;
   uint64_t groups = ceilDiv(c.y.lane + c.shape.dims[1], chip.lanes);
   double elements = double(c.shape.dims[0] * groups) * c.shape.dims[2] * c.shape.dims[3];
-  atLeast(made, elements, Bound::vector);
+  atLeast(result, elements, Bound::vector);
   Shape x = c.shape, index = {{1, c.shape.dims[1], 1, c.shape.dims[3]}};
   x.dims[3] = c.columns;
-  usePorts(made, c.x, x, chip, elements);
-  usePorts(made, c.index, index, chip, elements * double(sizeOf(c.index.type)) / chip.portBytes);
-  usePorts(made, c.y, c.shape, chip, elements * double(sizeOf(c.y.type)) / chip.portBytes);
-  addPorts(made);
-  made.cycles += chip.vectorFill + chip.issueCycles;
-  return made;
+  usePorts(result, c.x, x, chip, elements);
+  usePorts(result, c.index, index, chip, elements * double(sizeOf(c.index.type)) / chip.portBytes);
+  usePorts(result, c.y, c.shape, chip, elements * double(sizeOf(c.y.type)) / chip.portBytes);
+  addPorts(result);
+  result.cycles += chip.vectorFill + chip.issueCycles;
+  return result;
 }
 
 } // namespace

@@ -31,15 +31,15 @@ std::vector<Rectangle> asSeen(std::vector<Rectangle> all, const Descriptor *comm
   std::sort(all.begin(), all.end(), [&](const Rectangle &a, const Rectangle &b) {
     return std::tuple(key(a), a.from, a.to) < std::tuple(key(b), b.from, b.to);
   });
-  std::vector<Rectangle> made;
+  std::vector<Rectangle> result;
   for (const Rectangle &each : all) {
-    if (!made.empty() && key(made.back()) == key(each) && each.from - made.back().to <= kUnseen * end) {
-      made.back().to = std::max(made.back().to, each.to);
+    if (!result.empty() && key(result.back()) == key(each) && each.from - result.back().to <= kUnseen * end) {
+      result.back().to = std::max(result.back().to, each.to);
     } else {
-      made.push_back(each);
+      result.push_back(each);
     }
   }
-  return made;
+  return result;
 }
 
 Json jsonOf(const MemoryUse &use, uint64_t bytes, uint32_t banks, const Descriptor *commands, const Chip &chip) {

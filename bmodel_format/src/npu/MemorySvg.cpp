@@ -12,15 +12,15 @@ namespace {
 constexpr double kLeft = 70, kTop = 40, kWidth = 1200, kHeight = 480;
 
 std::string escaped(const std::string &text) {
-  std::string made;
+  std::string result;
   for (char each : text) {
-    made += each == '&'   ? "&amp;"
-            : each == '<' ? "&lt;"
-            : each == '>' ? "&gt;"
-            : each == '"' ? "&quot;"
-                          : std::string(1, each);
+    result += each == '&'   ? "&amp;"
+              : each == '<' ? "&lt;"
+              : each == '>' ? "&gt;"
+              : each == '"' ? "&quot;"
+                            : std::string(1, each);
   }
-  return made;
+  return result;
 }
 
 /// Returns 1, 2 or 5 times a power of ten, such that at most ten steps fit into `range`.

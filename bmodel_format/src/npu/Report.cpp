@@ -44,7 +44,7 @@ void share(Report &report, const Descriptor *commands, const Cost *costs, const 
   for (size_t i = 0; i < count; ++i) {
     queues[int(findCommand(commands[i].header.opcode)->queue)].push_back(i);
   }
-  auto tell = [&](double cycles, int share, const size_t *command) {
+  auto account = [&](double cycles, int share, const size_t *command) {
     report.all.shares[share] += cycles;
     if (command) {
       report.layers[commands[*command].header.layer].shares[share] += cycles;
@@ -60,18 +60,18 @@ void share(Report &report, const Descriptor *commands, const Cost *costs, const 
       }
       double begin = next < dma.size() ? std::min(spans[dma[next]].begin, end) : end;
       if (begin > now) {
-        tell(begin - now, kIdle, nullptr);
+        account(begin - now, kIdle, nullptr);
         now = begin;
         continue;
       }
       double behind = std::min(spans[dma[next]].end, end);
-      tell(behind - now, int(costs[dma[next]].bound), &dma[next]);
+      account(behind - now, int(costs[dma[next]].bound), &dma[next]);
       now = behind;
     }
   };
   for (size_t i : queues[int(Queue::compute)]) {
     fill(spans[i].begin);
-    tell(spans[i].end - now, int(costs[i].bound), &i);
+    account(spans[i].end - now, int(costs[i].bound), &i);
     now = spans[i].end;
   }
   fill(report.cycles);
@@ -85,11 +85,11 @@ std::string quoted(const std::string &text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) {
     return text;
   }
-  std::string made = "\"";
+  std::string result = "\"";
   for (char each : text) {
-    made += each == '"' ? std::string("\"\"") : std::string(1, each);
+    result += each == '"' ? std::string("\"\"") : std::string(1, each);
   }
-  return made + "\"";
+  return result + "\"";
 }
 
 std::string nameOfLayer(uint32_t layer, const std::vector<std::string> &names) {
@@ -104,28 +104,28 @@ double utilisation(uint64_t macs, double cycles, const Chip &chip) {
 Json jsonOf(const Traffic &traffic) { return {{"asked", traffic.asked}, {"moved", traffic.moved}}; }
 
 Json jsonOf(const Counters &counters) {
-  Json made;
+  Json result;
   for (int queue = 0; queue < 2; ++queue) {
-    made[kQueues[queue]] = {{"commands", counters.commands[queue]}, {"busy_cycles", rounded(counters.busy[queue])}};
+    result[kQueues[queue]] = {{"commands", counters.commands[queue]}, {"busy_cycles", rounded(counters.busy[queue])}};
   }
-  made["dma"]["stalled_cycles"] = rounded(counters.stalled);
+  result["dma"]["stalled_cycles"] = rounded(counters.stalled);
   // Write both keys even for a layer that costs nothing: readers expect them.
-  made["bound_cycles"] = made["time_cycles"] = Json::object();
+  result["bound_cycles"] = result["time_cycles"] = Json::object();
   for (int bound = 0; bound < kBounds; ++bound) {
     if (counters.boundCycles[bound] > 0) {
-      made["bound_cycles"][nameOf(Bound(bound))] = rounded(counters.boundCycles[bound]);
+      result["bound_cycles"][nameOf(Bound(bound))] = rounded(counters.boundCycles[bound]);
     }
   }
   for (int share = 0; share < kShares; ++share) {
     if (counters.shares[share] > 0) {
-      made["time_cycles"][nameOfShare(share)] = rounded(counters.shares[share]);
+      result["time_cycles"][nameOfShare(share)] = rounded(counters.shares[share]);
     }
   }
-  made["products"] = counters.macs;
+  result["products"] = counters.macs;
   for (int purpose = 0; purpose < kPurposes; ++purpose) {
-    made["ddr_bytes"][nameOf(Purpose(purpose))] = jsonOf(counters.traffic[purpose]);
+    result["ddr_bytes"][nameOf(Purpose(purpose))] = jsonOf(counters.traffic[purpose]);
   }
-  return made;
+  return result;
 }
 
 void addMatrixCycles(Json &entry, const Roofline *roofline, uint32_t layer) {
@@ -216,41 +216,41 @@ void append(Report &report, const Report &next, uint32_t layer) {
 
 std::string reportJson(const Report &report, const Chip &chip, const std::vector<std::string> &names,
                        const MemoryReport *memory, const Roofline *roofline, const HostShare *host) {
-  Json made = {{"report_version", kReportVersion},
-               {"chip", chip.name},
-               {"cycles", rounded(report.cycles)},
-               {"microseconds", rounded(chip.secondsOf(report.cycles) * 1e6)}};
-  made["runs_per_second"] = report.cycles > 0 ? rounded(1 / chip.secondsOf(report.cycles)) : 0;
-  made["mac_utilisation"] = utilisation(report.all.macs, report.cycles, chip);
-  made.update(jsonOf(report.all));
+  Json result = {{"report_version", kReportVersion},
+                 {"chip", chip.name},
+                 {"cycles", rounded(report.cycles)},
+                 {"microseconds", rounded(chip.secondsOf(report.cycles) * 1e6)}};
+  result["runs_per_second"] = report.cycles > 0 ? rounded(1 / chip.secondsOf(report.cycles)) : 0;
+  result["mac_utilisation"] = utilisation(report.all.macs, report.cycles, chip);
+  result.update(jsonOf(report.all));
   for (int queue = 0; queue < 2; ++queue) {
-    made[kQueues[queue]]["idle_cycles"] = rounded(report.waited[queue]);
+    result[kQueues[queue]]["idle_cycles"] = rounded(report.waited[queue]);
   }
   if (roofline) {
     double ratio = roofline->cycles() > 0 ? rounded(report.cycles / roofline->cycles()) : 0;
-    made["roofline"] = {{"compute_cycles", rounded(roofline->compute)},
-                        {"dense_cycles", rounded(roofline->dense)},
-                        {"depthwise_cycles", rounded(roofline->depthwise)},
-                        {"vector_cycles", rounded(roofline->vector)},
-                        {"ddr_cycles", rounded(roofline->ddr)},
-                        {"ratio", ratio}};
+    result["roofline"] = {{"compute_cycles", rounded(roofline->compute)},
+                          {"dense_cycles", rounded(roofline->dense)},
+                          {"depthwise_cycles", rounded(roofline->depthwise)},
+                          {"vector_cycles", rounded(roofline->vector)},
+                          {"ddr_cycles", rounded(roofline->ddr)},
+                          {"ratio", ratio}};
   }
-  made["ddr_moved_bytes"] = report.all.ddrBytes();
+  result["ddr_moved_bytes"] = report.all.ddrBytes();
   if (memory) {
-    made["ddr_lower_bound_bytes"] = memory->ddrLowerBound;
-    made["local_memory"] = {
+    result["ddr_lower_bound_bytes"] = memory->ddrLowerBound;
+    result["local_memory"] = {
         {"bytes_per_lane", chip.laneBytes}, {"peak_bytes", memory->local.peak}, {"top_bytes", memory->local.top}};
-    made["workspace"] = {{"peak_bytes", memory->workspace.peak}, {"top_bytes", memory->workspace.top}};
+    result["workspace"] = {{"peak_bytes", memory->workspace.peak}, {"top_bytes", memory->workspace.top}};
   }
   if (host && host->subnets) {
-    made["host"] = {{"subnets", host->subnets},
-                    {"steps", host->steps},
-                    {"microseconds", rounded(host->microseconds)},
-                    {"hand_over_microseconds", rounded(host->handOverMicroseconds)}};
-    made["total_microseconds"] =
+    result["host"] = {{"subnets", host->subnets},
+                      {"steps", host->steps},
+                      {"microseconds", rounded(host->microseconds)},
+                      {"hand_over_microseconds", rounded(host->handOverMicroseconds)}};
+    result["total_microseconds"] =
         rounded(chip.secondsOf(report.cycles) * 1e6 + host->microseconds + host->handOverMicroseconds);
   }
-  made["layers"] = Json::array();
+  result["layers"] = Json::array();
   for (const auto &[layer, counters] : report.layers) {
     Json entry = {{"layer", layer},
                   {"name", nameOfLayer(layer, names)},
@@ -268,9 +268,9 @@ std::string reportJson(const Report &report, const Chip &chip, const std::vector
           least == memory->leastDdrBytes.end() ? 0 : std::min(least->second, counters.ddrBytes());
       addLinks(entry, memory->links, layer);
     }
-    made["layers"].push_back(std::move(entry));
+    result["layers"].push_back(std::move(entry));
   }
-  return made.dump(2) + "\n";
+  return result.dump(2) + "\n";
 }
 
 std::string layersCsv(const Report &report, const Chip &chip, const std::vector<std::string> &names) {

@@ -71,14 +71,14 @@ bmrt_code_t bmrt_context_allocate_chip_output(bmrt_context_t *context, uint32_t 
   }
   DeviceBuffer memory;
   BMRT_RETURN_IF_ERROR(memory.allocate(*chip, port->def->bytes(), out_status));
-  bmrt_chip_buffer_t *made = createObject<bmrt_chip_buffer_t>();
-  if (!made) {
+  bmrt_chip_buffer_t *result = createObject<bmrt_chip_buffer_t>();
+  if (!result) {
     return BMRT_FAIL(out_status, NO_MEMORY, "no memory for a buffer of a chip");
   }
-  made->memory = std::move(memory);
-  made->model = &context->getModel();
-  bmrt_model_retain(made->model);
-  *out_buffer = made;
+  result->memory = std::move(memory);
+  result->model = &context->getModel();
+  bmrt_model_retain(result->model);
+  *out_buffer = result;
   return succeed(out_status);
 }
 

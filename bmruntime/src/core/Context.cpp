@@ -168,15 +168,15 @@ bmrt_code_t bmrt_context_t::enter(const StageProgram &program, bmrt_status_t *st
     return BMRT_OK;
   }
   if (!wanted) {
-    StageContext *made = createObject<StageContext>(*this);
-    if (!made) {
+    StageContext *result = createObject<StageContext>(*this);
+    if (!result) {
       return BMRT_FAIL(status, NO_MEMORY, "no memory for a stage");
     }
-    if (bmrt_code_t code = made->create(program, status); code != BMRT_OK) {
-      destroyObject(made);
+    if (bmrt_code_t code = result->create(program, status); code != BMRT_OK) {
+      destroyObject(result);
       return code;
     }
-    wanted = made;
+    wanted = result;
   }
   if (wanted->profile.isEnabled() != isProfiling) {
     BMRT_RETURN_IF_ERROR(wanted->enableProfile(isProfiling, status));

@@ -52,20 +52,20 @@ bmrt_code_t DeviceConstants::describe(const ModelView &, const Array<StageProgra
   std::sort(all.begin(), all.end(), [](const Block &a, const Block &b) {
     return a.chip != b.chip ? a.chip < b.chip : a.segment != b.segment ? a.segment < b.segment : a.begin < b.begin;
   });
-  size_t made = 0;
+  size_t result = 0;
   for (const Block &each : all) {
-    Block *last = made ? &all[made - 1] : nullptr;
+    Block *last = result ? &all[result - 1] : nullptr;
     if (last && last->chip == each.chip && last->segment == each.segment && each.begin < last->end + kGap) {
       last->end = std::max(last->end, each.end);
     } else {
-      Block &next = all[made++];
+      Block &next = all[result++];
       next.chip = each.chip, next.segment = each.segment, next.begin = each.begin, next.end = each.end;
     }
   }
-  if (!blocks.allocate(made)) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory for %zu constants of chips", made);
+  if (!blocks.allocate(result)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %zu constants of chips", result);
   }
-  std::move(all.begin(), all.begin() + made, blocks.begin());
+  std::move(all.begin(), all.begin() + result, blocks.begin());
   return BMRT_OK;
 }
 

@@ -128,24 +128,24 @@ bool bmrt_model_t::describeStream(const bmodel::StageDef &stage, const bmodel::S
   for (uint32_t i = 0; i < count(layers); ++i) {
     stream.layers[i] = layers->Get(i)->c_str();
   }
-  bmrt_stream_t &made = stream.call;
-  made.struct_size = sizeof(made);
-  made.code = view.segment(uint32_t(subnet.code_segment()));
-  made.offset = call.offset, made.bytes = call.bytes;
-  made.tensor_bytes = stream.bytes.data();
-  made.input_count = inputs, made.output_count = total - inputs;
-  made.dim_count = count(call.dims);
-  made.layers = stream.layers.data(), made.layer_count = count(layers);
+  bmrt_stream_t &result = stream.call;
+  result.struct_size = sizeof(result);
+  result.code = view.segment(uint32_t(subnet.code_segment()));
+  result.offset = call.offset, result.bytes = call.bytes;
+  result.tensor_bytes = stream.bytes.data();
+  result.input_count = inputs, result.output_count = total - inputs;
+  result.dim_count = count(call.dims);
+  result.layers = stream.layers.data(), result.layer_count = count(layers);
   if (const bmodel::WorkspaceDef *workspace = bmodel::streamWorkspace(stage, subnet)) {
     stream.workspace = subnet.workspace();
-    made.workspace_bytes = workspace->bytes();
+    result.workspace_bytes = workspace->bytes();
   }
-  for (uint32_t i = 0; i < count(view.model->segments()) && !made.constants; ++i) {
+  for (uint32_t i = 0; i < count(view.model->segments()) && !result.constants; ++i) {
     const bmodel::SegmentDef &segment = *view.model->segments()->Get(i);
     const bool isHosts = bmodel::memoryOf(*view.model, subnet) == bmodel::kHostMemory;
     if (isHosts && segment.kind() == bmodel::SegmentKind::Constants) {
-      made.constants = view.segment(i);
-      made.constant_bytes = segment.bytes();
+      result.constants = view.segment(i);
+      result.constant_bytes = segment.bytes();
     }
   }
   return true;

@@ -235,12 +235,12 @@ struct TaskAccesses {
 
 class bmrt::core::ScheduleBuilder {
 public:
-  ScheduleBuilder(const StageProgram &program, TaskSchedule &made)
-      : program(program), made(made), agents(program), plan(program.def->subnets()->Get(0)->plan()) {}
+  ScheduleBuilder(const StageProgram &program, TaskSchedule &schedule)
+      : program(program), schedule(schedule), agents(program), plan(program.def->subnets()->Get(0)->plan()) {}
 
   /// Returns false if no steps could run concurrently, or if memory has run out.
   bool build() {
-    return agents.build() && made.tasks.allocate(plan->size()) && assignAgents() && accesses.build(program) &&
+    return agents.build() && schedule.tasks.allocate(plan->size()) && assignAgents() && accesses.build(program) &&
            orderTasks() && findNeeds() && findAgentSwitches();
   }
 
@@ -253,7 +253,7 @@ private:
   bool findAgentSwitches();
 
   const StageProgram &program;
-  TaskSchedule &made;
+  TaskSchedule &schedule;
   StepAgents agents;
   TaskAccesses accesses;
   const flatbuffers::Vector<flatbuffers::Offset<StepDef>> *plan;
@@ -266,62 +266,63 @@ uint32_t ScheduleBuilder::agentOf(uint64_t mask) {
   }
   const auto chip = uint32_t(__builtin_ctzll(mask)) - 1;
   uint32_t agent = 1;
-  while (agent < made.agentCount && made.chips[agent] != chip) {
+  while (agent < schedule.agentCount && schedule.chips[agent] != chip) {
     ++agent;
   }
-  if (agent == made.agentCount && agent < TaskSchedule::kMostAgents) {
-    made.chips[agent] = chip;
-    ++made.agentCount;
+  if (agent == schedule.agentCount && agent < TaskSchedule::kMostAgents) {
+    schedule.chips[agent] = chip;
+    ++schedule.agentCount;
   }
   return agent;
 }
 
 bool ScheduleBuilder::assignAgents() {
-  made.agentCount = 1;
+  schedule.agentCount = 1;
   for (uint32_t i = 0; i < plan->size(); ++i) {
     const uint64_t mask = agents.ofStep(0, *plan->Get(i));
     const bool isOne = (mask & (mask - 1)) == 0 && !(mask & StepAgents::kSetsDims);
-    made.tasks[i].isExclusive = !isOne;
-    made.tasks[i].agent = isOne ? agentOf(mask) : 0;
-    if (made.tasks[i].agent == TaskSchedule::kMostAgents) {
+    schedule.tasks[i].isExclusive = !isOne;
+    schedule.tasks[i].agent = isOne ? agentOf(mask) : 0;
+    if (schedule.tasks[i].agent == TaskSchedule::kMostAgents) {
       return false;
     }
   }
-  return made.agentCount > 1;
+  return schedule.agentCount > 1;
 }
 
 bool ScheduleBuilder::orderTasks() {
-  if (!made.needed.allocate(made.tasks.size() * made.agentCount) || !made.order.allocate(made.tasks.size())) {
+  if (!schedule.needed.allocate(schedule.tasks.size() * schedule.agentCount) ||
+      !schedule.order.allocate(schedule.tasks.size())) {
     return false;
   }
-  for (TaskSchedule::Task &task : made.tasks) {
-    task.number = made.first[task.agent + 1]++;
+  for (TaskSchedule::Task &task : schedule.tasks) {
+    task.number = schedule.first[task.agent + 1]++;
   }
-  for (uint32_t a = 0; a < made.agentCount; ++a) {
-    made.first[a + 1] += made.first[a];
+  for (uint32_t a = 0; a < schedule.agentCount; ++a) {
+    schedule.first[a + 1] += schedule.first[a];
   }
-  for (uint32_t i = 0; i < made.tasks.size(); ++i) {
-    made.order[made.first[made.tasks[i].agent] + made.tasks[i].number] = i;
+  for (uint32_t i = 0; i < schedule.tasks.size(); ++i) {
+    schedule.order[schedule.first[schedule.tasks[i].agent] + schedule.tasks[i].number] = i;
   }
   return true;
 }
 
 /// Makes |task| wait for |earlier|, and thereby for everything that |earlier| waits for.
 void ScheduleBuilder::need(uint32_t task, uint32_t earlier) {
-  uint32_t *mine = &made.needed[task * made.agentCount];
-  const TaskSchedule::Task &other = made.tasks[earlier];
+  uint32_t *mine = &schedule.needed[task * schedule.agentCount];
+  const TaskSchedule::Task &other = schedule.tasks[earlier];
   mine[other.agent] = std::max(mine[other.agent], other.number + 1);
-  for (uint32_t a = 0; a < made.agentCount; ++a) {
-    mine[a] = std::max(mine[a], made.needs(earlier, a));
+  for (uint32_t a = 0; a < schedule.agentCount; ++a) {
+    mine[a] = std::max(mine[a], schedule.needs(earlier, a));
   }
 }
 
 bool ScheduleBuilder::findNeeds() {
-  for (uint32_t i = 0; i < made.tasks.size(); ++i) {
-    const TaskSchedule::Task &task = made.tasks[i];
+  for (uint32_t i = 0; i < schedule.tasks.size(); ++i) {
+    const TaskSchedule::Task &task = schedule.tasks[i];
     for (uint32_t k = i; k-- > 0;) {
-      const TaskSchedule::Task &other = made.tasks[k];
-      const bool isKnown = made.needs(i, other.agent) > other.number;
+      const TaskSchedule::Task &other = schedule.tasks[k];
+      const bool isKnown = schedule.needs(i, other.agent) > other.number;
       const bool isInOrder = task.agent == other.agent || task.isExclusive || other.isExclusive;
       if (!isKnown && (isInOrder || accesses.conflict(i, k))) {
         need(i, k);
@@ -336,16 +337,16 @@ bool ScheduleBuilder::findNeeds() {
 /// the next task of another agent.
 bool ScheduleBuilder::findAgentSwitches() {
   bool found = false;
-  for (uint32_t i = 0; i < made.tasks.size(); ++i) {
-    TaskSchedule::Task &task = made.tasks[i];
+  for (uint32_t i = 0; i < schedule.tasks.size(); ++i) {
+    TaskSchedule::Task &task = schedule.tasks[i];
     bool isSeen[TaskSchedule::kMostAgents] = {};
-    for (uint32_t k = i + 1; k < made.tasks.size() && !task.isExclusive; ++k) {
-      const uint32_t other = made.tasks[k].agent;
+    for (uint32_t k = i + 1; k < schedule.tasks.size() && !task.isExclusive; ++k) {
+      const uint32_t other = schedule.tasks[k].agent;
       if (other == task.agent || isSeen[other]) {
         continue;
       }
       isSeen[other] = true;
-      if (made.needs(k, task.agent) <= task.number) {
+      if (schedule.needs(k, task.agent) <= task.number) {
         found = true;
         task.switchesAgent = task.agent != 0;
       }

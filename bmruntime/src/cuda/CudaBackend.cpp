@@ -83,10 +83,10 @@ bmrt_code_t openDevice(const bmrt_chip_t *chip, bmrt_device_t **out, bmrt_status
     return BMRT_FAIL(status, UNSUPPORTED, "failed to create a context on %.60s: %s", name.c_str(),
                      driver->textOf(error));
   }
-  auto made = std::make_unique<bmrt_device_t>(
+  auto result = std::make_unique<bmrt_device_t>(
       bmrt_device_t{*driver, device, context, std::move(name), capability, nullptr, nullptr});
-  openPool(*made);
-  *out = made.release();
+  openPool(*result);
+  *out = result.release();
   return BMRT_OK;
 }
 

@@ -265,14 +265,14 @@ TEST(CudaBackend, GivesBlocksMoreThan48KibOfSharedMemory) {
   EXPECT_EQ(result, 6u);
 }
 
-TEST(CudaBackend, TellsOfSharedMemoryThatADeviceLacks) {
+TEST(CudaBackend, ReportsOfSharedMemoryThatADeviceLacks) {
   Gpu gpu({{"PTX_MACHINE_COMPUTE_CAPABILITY", "8.6"}});
   Job job(gpu, 1, 160 << 10);
   EXPECT_EQ(job.verify(), BMRT_UNSUPPORTED);
   EXPECT_TRUE(isIn("Conv_1 needs 163840 bytes of shared memory a block", job.message())) << job.message();
 }
 
-TEST(CudaBackend, TellsHowMuchMemoryWasNeeded) {
+TEST(CudaBackend, ReportsHowMuchMemoryWasNeeded) {
   Gpu gpu({{"PTX_MACHINE_FAIL_ALLOC", "1"}});
   void *address = nullptr;
   EXPECT_EQ(bmrt_backend.allocate(gpu.device, 12345, &address, &gpu.status), BMRT_NO_MEMORY);
@@ -360,23 +360,23 @@ TEST(CudaBackend, PinnedMemoryIsReadInPlace) {
   EXPECT_EQ(out[3], 6u);
 }
 
-TEST(CudaBackend, TellsTheTimesOfLaunches) {
+TEST(CudaBackend, ReportsTheTimesOfLaunches) {
   Gpu gpu;
   Job job(gpu);
-  std::vector<std::pair<uint32_t, uint64_t>> told;
+  std::vector<std::pair<uint32_t, uint64_t>> report;
   const bmrt_part_sink_t sink = {[](void *user, uint32_t layer, uint64_t ns) {
                                    static_cast<std::vector<std::pair<uint32_t, uint64_t>> *>(user)->emplace_back(layer,
                                                                                                                  ns);
                                  },
-                                 &told};
+                                 &report};
   uint32_t result = 0;
   for (uint32_t round = 1; round < 3; ++round) {
     ASSERT_EQ(job.runTimed(20 * round, result, sink), BMRT_OK) << job.message();
     EXPECT_EQ(result, 20 * round + 1);
-    ASSERT_EQ(told.size(), round);
-    EXPECT_EQ(told.back().first, 0u);
-    EXPECT_GT(told.back().second, 0u);
-    EXPECT_LT(told.back().second, 5'000'000'000u);
+    ASSERT_EQ(report.size(), round);
+    EXPECT_EQ(report.back().first, 0u);
+    EXPECT_GT(report.back().second, 0u);
+    EXPECT_LT(report.back().second, 5'000'000'000u);
   }
 }
 

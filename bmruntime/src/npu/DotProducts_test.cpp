@@ -17,12 +17,12 @@ namespace {
 std::mt19937 generator(11);
 
 std::vector<int16_t> randomPairs(size_t count) {
-  std::vector<int16_t> made(count * 2);
-  for (int16_t &each : made) {
+  std::vector<int16_t> result(count * 2);
+  for (int16_t &each : result) {
     // Use the extreme values often: they produce the largest products and sums.
     each = generator() % 4 ? int16_t(generator()) : generator() % 2 ? INT16_MIN : INT16_MAX;
   }
-  return made;
+  return result;
 }
 
 void expectPairSums(decltype(&sumPairs) sumOf) {

@@ -30,10 +30,10 @@ bmrt_code_t open(const bmrt_chip_t *def, bmrt_device_t **out, bmrt_status_t *sta
     core::destroyObject(chip);
     return BMRT_FAIL(status, CORRUPT, "the description of chip '%.60s' is invalid: %.300s", def->name, error.c_str());
   }
-  if (const std::string made = fingerprint(*chip); made != def->fingerprint) {
+  if (const std::string result = fingerprint(*chip); result != def->fingerprint) {
     core::destroyObject(chip);
     return BMRT_FAIL(status, CORRUPT, "chip '%.60s' has the fingerprint %s, its program is for %.40s", def->name,
-                     made.c_str(), def->fingerprint);
+                     result.c_str(), def->fingerprint);
   }
   *out = reinterpret_cast<bmrt_device_t *>(chip);
   return BMRT_OK;

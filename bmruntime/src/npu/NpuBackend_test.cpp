@@ -53,7 +53,7 @@ struct LargestOfTwo {
 
   const Chip chip = chipNamed("npu-edge");
   std::vector<Descriptor> commands;
-  std::string description = chipText("npu-edge"), told = fingerprint(chip);
+  std::string description = chipText("npu-edge"), recorded = fingerprint(chip);
   uint32_t version = kIsaVersion;
   uint64_t workspace = 1024;
   std::vector<std::string> layers = {"input", "MaxPool_7"};
@@ -70,7 +70,8 @@ private:
   void describe(ModelDefT &model) const {
     model.name = "largest";
     model.chips.push_back(std::make_unique<ChipDefT>());
-    model.chips[0]->name = "npu-edge", model.chips[0]->description = description, model.chips[0]->fingerprint = told;
+    model.chips[0]->name = "npu-edge", model.chips[0]->description = description,
+    model.chips[0]->fingerprint = recorded;
     model.nets.push_back(std::make_unique<NetDefT>());
     model.nets[0]->name = "largest";
     model.nets[0]->stages.push_back(std::make_unique<StageDefT>());
@@ -229,9 +230,9 @@ TEST(NpuBackend, RejectsWhatIsNotForIt) {
   EXPECT_TRUE(holds(fault, "has commands of version 2; this runtime runs version 1")) << fault;
   fault = faultAfter([](LargestOfTwo &m) { m.twice = true, m.version = kIsaVersion + 1; });
   EXPECT_TRUE(holds(fault, "subnet 'first' has commands of version " + std::to_string(kIsaVersion + 1))) << fault;
-  fault = faultAfter([](LargestOfTwo &m) { m.twice = true, m.told = fingerprint(chipNamed("npu-pro")); });
+  fault = faultAfter([](LargestOfTwo &m) { m.twice = true, m.recorded = fingerprint(chipNamed("npu-pro")); });
   EXPECT_TRUE(holds(fault, fingerprint(chipNamed("npu-edge"))) && holds(fault, fingerprint(chipNamed("npu-pro"))));
-  fault = faultAfter([](LargestOfTwo &m) { m.told = fingerprint(chipNamed("npu-pro")); });
+  fault = faultAfter([](LargestOfTwo &m) { m.recorded = fingerprint(chipNamed("npu-pro")); });
   EXPECT_TRUE(holds(fault, fingerprint(chipNamed("npu-edge"))) && holds(fault, fingerprint(chipNamed("npu-pro"))))
       << fault;
   fault = faultAfter([](LargestOfTwo &m) { m.description = "{}"; });

@@ -35,22 +35,22 @@ OutputStage::OutputStage(const Output &output, const Machine &machine, const Sha
 }
 
 OutputStage::Channel OutputStage::channel(uint32_t c) const {
-  Channel made{0, output.factor, std::bit_cast<int32_t>(output.divisor), 1};
+  Channel result{0, output.factor, std::bit_cast<int32_t>(output.divisor), 1};
   if (p) {
     const unsigned char *at = p.at(0, c, 0);
-    memcpy(&made.bias, at, sizeof made.bias);
+    memcpy(&result.bias, at, sizeof result.bias);
     if (output.flags & Output::perChannel) {
-      memcpy(&made.factor, at + p.step(), sizeof made.factor);
+      memcpy(&result.factor, at + p.step(), sizeof result.factor);
       if (output.flags & Output::integral) {
-        memcpy(&made.shift, at + 2 * p.step(), sizeof made.shift);
+        memcpy(&result.shift, at + 2 * p.step(), sizeof result.shift);
       }
     }
     if (output.flags & Output::gains) {
-      memcpy(&made.gain, at + 2 * p.step(), sizeof made.gain);
+      memcpy(&result.gain, at + 2 * p.step(), sizeof result.gain);
     }
   }
-  made.shift = std::clamp(made.shift, 1, 62);
-  return made;
+  result.shift = std::clamp(result.shift, 1, 62);
+  return result;
 }
 
 void OutputStage::requantise(const int32_t *sums, float *v, const Channel &channel, uint32_t count) const {

@@ -48,16 +48,16 @@ public:
 private:
   LogicalResult follow(Operation *op, TileAttr tile, StringRef text) {
     // The parser reports errors at a location inside the text; report them at the op instead.
-    std::string told;
+    std::string message;
     Attribute parsed;
     {
-      ScopedDiagnosticHandler handler(&getContext(), [&](Diagnostic &diagnostic) { told = diagnostic.str(); });
+      ScopedDiagnosticHandler handler(&getContext(), [&](Diagnostic &diagnostic) { message = diagnostic.str(); });
       parsed = parseAttribute(text, &getContext());
     }
     auto wanted = dyn_cast_or_null<TileAttr>(parsed);
     if (!wanted) {
       return op->emitError("the plan's tile '")
-             << text << "' is not a #cuda.tile" << (told.empty() ? "" : ": ") << told;
+             << text << "' is not a #cuda.tile" << (message.empty() ? "" : ": ") << message;
     }
     if (wanted.getTf32() != tile.getTf32()) {
       return op->emitError("the plan's tile ")

@@ -21,12 +21,12 @@ Matrices matricesOf(const StridedView &seen, Value of, ArrayRef<int64_t> batch) 
   SmallVector<int64_t> dims(npu::typeOf(of).getShape());
   dims.insert(dims.begin(), dims.size() < 2 ? 2 - dims.size() : 0, 1);
   int64_t height = dims[dims.size() - 2], width = dims.back();
-  Matrices made{seen.value, batchesOf(ArrayRef(dims).drop_back(2), batch), *seen.strideOf(width, height),
-                *seen.strideOf(1, width)};
-  for (int64_t &begin : made.begins) {
+  Matrices result{seen.value, batchesOf(ArrayRef(dims).drop_back(2), batch), *seen.strideOf(width, height),
+                  *seen.strideOf(1, width)};
+  for (int64_t &begin : result.begins) {
     begin = seen.at(begin * height * width);
   }
-  return made;
+  return result;
 }
 
 /// Returns true if the batches of each group are evenly spaced.
@@ -207,11 +207,11 @@ AttentionAttr AttentionEmission::choose() {
 }
 
 AttentionScales AttentionEmission::scales() {
-  AttentionScales made = {.scores = float(op.getScale().convertToDouble())};
+  AttentionScales result = {.scores = float(op.getScale().convertToDouble())};
   if (sizes.ofIntegers) {
-    made.values = float(op.getValueScale()->convertToDouble()), made.levels = float(*op.getLevels());
+    result.values = float(op.getValueScale()->convertToDouble()), result.levels = float(*op.getLevels());
   }
-  return made;
+  return result;
 }
 
 void AttentionEmission::setMapped(AttentionTiles &tiles) const {

@@ -17,14 +17,14 @@ struct Affine {
 /// Returns the linear function that gives all |begins|, or nothing if there is none.
 inline std::optional<Affine> affineOf(llvm::ArrayRef<int64_t> begins, int64_t group) {
   int64_t count = int64_t(begins.size());
-  Affine made = {begins[0], count > group ? begins[size_t(group)] - begins[0] : 0,
-                 group > 1 ? begins[1] - begins[0] : 0};
+  Affine result = {begins[0], count > group ? begins[size_t(group)] - begins[0] : 0,
+                   group > 1 ? begins[1] - begins[0] : 0};
   for (int64_t i = 0; i < count; ++i) {
-    if (begins[size_t(i)] != made.base + i / group * made.byOuter + i % group * made.byInner) {
+    if (begins[size_t(i)] != result.base + i / group * result.byOuter + i % group * result.byInner) {
       return std::nullopt;
     }
   }
-  return made;
+  return result;
 }
 
 /// Returns the number of consecutive batches that share keys and values, or 1 if not all such groups have the same
@@ -54,11 +54,11 @@ inline int64_t runsOf(llvm::ArrayRef<int64_t> begins) {
 
 /// Returns every |period|-th batch, starting with batch |first|.
 inline llvm::SmallVector<int64_t> everyOf(llvm::ArrayRef<int64_t> begins, int64_t first, int64_t period) {
-  llvm::SmallVector<int64_t> made;
+  llvm::SmallVector<int64_t> result;
   for (size_t i = size_t(first); i < begins.size(); i += size_t(period)) {
-    made.push_back(begins[i]);
+    result.push_back(begins[i]);
   }
-  return made;
+  return result;
 }
 
 } // namespace tessera::npu

@@ -64,10 +64,10 @@ TileView loadFrom(Row &row, const TileView &of, uint64_t shift, LocalBudget &loc
     whole.shape.dims[3] = (of.dim(3) - 1) * uint32_t(spread) + 1 + uint32_t(length / uint64_t(size));
     row.local = load(whole, localBudget, tile);
   }
-  TileView made = *row.local;
-  made.tensor.strides[3] *= spread, made.shape = of.shape;
-  made.tensor.offset += of.tensor.offset - row.first - shift;
-  return made;
+  TileView result = *row.local;
+  result.tensor.strides[3] *= spread, result.shape = of.shape;
+  result.tensor.offset += of.tensor.offset - row.first - shift;
+  return result;
 }
 
 /// Splits a single off-chip row into several, one per lane.

@@ -88,12 +88,12 @@ llvm::Error emitCumSum(device::CumSumOp op, EmissionContext &context) {
     TileView from = tileOf(*x, begin, size, chip), to = tileOf(*y, begin, size, chip);
     localBudget.lane = laneOf({from, to});
     from = wide ? loadWide(from, context.stream, localBudget, tile) : load(from, localBudget, tile);
-    TileView made = wide ? resultOfWide(to, localBudget) : resultOf(to, localBudget);
-    appendSteps(op, from, made, context, tile);
+    TileView result = wide ? resultOfWide(to, localBudget) : resultOf(to, localBudget);
+    appendSteps(op, from, result, context, tile);
     if (wide) {
-      storeWide(made, to, context.stream, tile);
+      storeWide(result, to, context.stream, tile);
     } else {
-      store(made, to, tile);
+      store(result, to, tile);
     }
   };
   return context.tiler.append(y->shape, Shape{{1, chip.lanes, 0, 1}}, build);

@@ -76,15 +76,15 @@ llvm::Expected<TileView> placeAny(Value value, ArrayRef<int64_t> sizes, ArrayRef
 
 /// Places the values with these views, as one part.
 llvm::Expected<PlacedParts> placeWhole(ArrayRef<Value> values, ArrayRef<View> views, EmissionContext &context) {
-  PlacedParts made(1);
+  PlacedParts result(1);
   for (auto [value, view] : llvm::zip(values, views)) {
     llvm::Expected<TileView> placed = placeAny(value, view.sizes, view.strides, 0, context);
     if (!placed) {
       return placed.takeError();
     }
-    made.back().push_back(*placed);
+    result.back().push_back(*placed);
   }
-  return made;
+  return result;
 }
 
 } // namespace
@@ -108,18 +108,18 @@ llvm::Expected<PlacedParts> placeParts(ArrayRef<Value> values, double cyclesEach
     nest.sizes = {1};
     nest.strides.assign(values.size(), {1});
   }
-  PlacedParts made;
+  PlacedParts result;
   for (const Part &part : partsOf(nest, context.chip.lanes)) {
-    made.emplace_back();
+    result.emplace_back();
     for (auto [index, value] : llvm::enumerate(values)) {
       llvm::Expected<TileView> placed = placeAny(value, part.sizes, part.strides[index], part.offsets[index], context);
       if (!placed) {
         return placed.takeError();
       }
-      made.back().push_back(*placed);
+      result.back().push_back(*placed);
     }
   }
-  return made;
+  return result;
 }
 
 } // namespace tessera::npu

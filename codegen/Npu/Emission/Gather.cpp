@@ -24,27 +24,27 @@ Instructions clampIndex(int64_t rows, bool wide) {
     return bmodel::npu::Instruction{Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(value)};
   };
   constexpr uint8_t low = 0, high = 1, zero = 4, count = 5, last = 6, isNegative = 7, index = 8, other = 9, fits = 10;
-  Instructions made = {number(zero, 0),
-                       number(count, float(rows)),
-                       number(last, float(rows - 1)),
-                       {Op::less, isNegative, low, zero, 0},
-                       {Op::add, index, low, count, 0},
-                       {Op::select, index, isNegative, index, low}};
+  Instructions result = {number(zero, 0),
+                         number(count, float(rows)),
+                         number(last, float(rows - 1)),
+                         {Op::less, isNegative, low, zero, 0},
+                         {Op::add, index, low, count, 0},
+                         {Op::select, index, isNegative, index, low}};
   if (wide) { // the low half is the whole index if the high half repeats its sign
-    made.push_back({Op::neg, fits, isNegative, 0, 0});
-    made.push_back({Op::equal, fits, high, fits, 0});
-    made.push_back({Op::less, other, high, zero, 0});
-    made.push_back({Op::select, other, other, zero, last});
-    made.push_back({Op::select, index, fits, index, other});
+    result.push_back({Op::neg, fits, isNegative, 0, 0});
+    result.push_back({Op::equal, fits, high, fits, 0});
+    result.push_back({Op::less, other, high, zero, 0});
+    result.push_back({Op::select, other, other, zero, last});
+    result.push_back({Op::select, index, fits, index, other});
   }
-  made.push_back({Op::maximum, index, index, zero, 0});
-  made.push_back({Op::minimum, index, index, last, 0});
-  return made;
+  result.push_back({Op::maximum, index, index, zero, 0});
+  result.push_back({Op::minimum, index, index, last, 0});
+  return result;
 }
 
 /// Returns the clamped values of constant indices.
 std::vector<int32_t> clampKnown(const top::TensorData &data, bool wide, int64_t rows) {
-  std::vector<int32_t> made;
+  std::vector<int32_t> result;
   for (size_t at = 0; at < data.bytes.size(); at += wide ? 8 : 4) {
     int32_t narrow;
     int64_t index;
@@ -53,9 +53,9 @@ std::vector<int32_t> clampKnown(const top::TensorData &data, bool wide, int64_t 
     if (wide) {
       std::memcpy(&index, data.bytes.data() + at, sizeof index);
     }
-    made.push_back(int32_t(std::clamp<int64_t>(index < 0 ? index + rows : index, 0, rows - 1)));
+    result.push_back(int32_t(std::clamp<int64_t>(index < 0 ? index + rows : index, 0, rows - 1)));
   }
-  return made;
+  return result;
 }
 
 /// Indices into |rows| rows: constant ones are clamped already; others are i32 operands, for i64 the two halves.
@@ -67,17 +67,17 @@ struct GatherIndices {
 llvm::Expected<GatherIndices> placeIndices(device::GatherOp op, int64_t rows, EmissionContext &context) {
   int64_t count = npu::typeOf(op.getIndices()).getNumElements();
   bool wide = npu::typeOf(op.getIndices()).getElementType().isInteger(64);
-  GatherIndices made;
+  GatherIndices result;
   if (std::optional<top::TensorData> data = top::getConstantData(op.getIndices())) {
     std::vector<int32_t> clamped = clampKnown(*data, wide, rows);
     ArrayRef<char> bytes(reinterpret_cast<const char *>(clamped.data()), clamped.size() * 4);
-    made.known.emplace();
-    made.known->shape = {{1, uint32_t(count), 1, 1}};
-    made.known->tensor = {.offset = context.stream.addConstant(bytes),
-                          .strides = {0, 4, 0, 0},
-                          .region = Region::constants,
-                          .type = Type::i32};
-    return made;
+    result.known.emplace();
+    result.known->shape = {{1, uint32_t(count), 1, 1}};
+    result.known->tensor = {.offset = context.stream.addConstant(bytes),
+                            .strides = {0, 4, 0, 0},
+                            .region = Region::constants,
+                            .type = Type::i32};
+    return result;
   }
   for (int64_t half = 0; half < (wide ? 2 : 1); ++half) {
     llvm::Expected<TileView> placed =
@@ -85,9 +85,9 @@ llvm::Expected<GatherIndices> placeIndices(device::GatherOp op, int64_t rows, Em
     if (!placed) {
       return placed.takeError();
     }
-    made.halves.push_back(*placed);
+    result.halves.push_back(*placed);
   }
-  return made;
+  return result;
 }
 
 /// Emits a gather: the vector unit clamps the indices, and the DMA fetches the rows.

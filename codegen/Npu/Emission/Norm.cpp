@@ -24,11 +24,11 @@ struct RowsOperand {
 /// Places the operands of the map behind a norm: one number per element, one row for all rows, or one number.
 llvm::Expected<SmallVector<RowsOperand>> placeMapped(const FusedOps::FusedConsumers &consumers, int64_t rows,
                                                      int64_t size, OperandPlacer &operands) {
-  SmallVector<RowsOperand> made;
+  SmallVector<RowsOperand> result;
   device::MapOp map = consumers.map;
   for (Value input : map ? ValueRange(map.getInputs()) : ValueRange()) {
     if (input == consumers.mapped) {
-      made.push_back({std::nullopt, false});
+      result.push_back({std::nullopt, false});
       continue;
     }
     int64_t count = npu::typeOf(input).getNumElements();
@@ -38,38 +38,38 @@ llvm::Expected<SmallVector<RowsOperand>> placeMapped(const FusedOps::FusedConsum
     if (!placed) {
       return placed.takeError();
     }
-    made.push_back({*placed, hasRows});
+    result.push_back({*placed, hasRows});
   }
-  return made;
+  return result;
 }
 
 llvm::Expected<SmallVector<TileView>> placeTargets(ArrayRef<StridedView> targets, int64_t rows, int64_t size,
                                                    OperandPlacer &operands) {
-  SmallVector<TileView> made;
+  SmallVector<TileView> result;
   for (const StridedView &target : targets) {
     llvm::Expected<TileView> placed = operands.placeRows(target, rows, size);
     if (!placed) {
       return placed.takeError();
     }
-    made.push_back(*placed);
+    result.push_back(*placed);
   }
-  return made;
+  return result;
 }
 
 /// Places the scale and the bias, if present.
 llvm::Expected<SmallVector<TileView>> placeParameters(device::NormOp op, int64_t rows, int64_t size,
                                                       OperandPlacer &operands) {
-  SmallVector<TileView> made;
+  SmallVector<TileView> result;
   for (Value each : {op.getScale(), op.getBias()}) {
     if (each) {
       llvm::Expected<TileView> placed = operands.placeOutside(each, {1, rows, 1, size}, {0, 0, 0, 1});
       if (!placed) {
         return placed.takeError();
       }
-      made.push_back(*placed);
+      result.push_back(*placed);
     }
   }
-  return made;
+  return result;
 }
 
 /// Builds the tiles of one norm. Rows are spread over the lanes, and each is normalised inside its lane.
@@ -138,19 +138,19 @@ TileView NormTiles::loadRows(const Shape &begin, const Shape &part, LocalBudget 
   if (blocks.empty()) {
     return load(tileOf(x, begin, part, chip), localBudget, tile);
   }
-  TileView made = localBudget.allocate(part, blocks[0].tensor.type);
+  TileView result = localBudget.allocate(part, blocks[0].tensor.type);
   uint32_t each = blocks[0].dim(1), end = begin.dims[1] + part.dims[1];
   for (uint32_t row = begin.dims[1], count = 0; row < end; row += count) {
     count = std::min(end - row, each - row % each);
     TileView from = slice(blocks[row / each], 1, row % each, count, chip);
-    TileView to = slice(made, 1, row - begin.dims[1], count, chip);
+    TileView to = slice(result, 1, row - begin.dims[1], count, chip);
     to.tensor.strides[2] = to.tensor.strides[3] * int32_t(from.dim(3));
     to.tensor.strides[0] = to.tensor.strides[2] * int32_t(from.dim(2));
     bmodel::npu::copy_command copy;
     copy.x = from.tensor, copy.y = to.tensor, copy.shape = from.shape;
     tile.loads.push_back(bmodel::npu::encode(copy));
   }
-  return made;
+  return result;
 }
 
 llvm::Error NormTiles::placeAll(device::NormOp op, int64_t rows, int64_t size, EmissionContext &context) {

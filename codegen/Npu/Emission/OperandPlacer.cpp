@@ -37,10 +37,10 @@ std::optional<Tensor> OperandPlacer::outsideOf(Value value) {
   // Among the caller's buffers, arguments come before results.
   int64_t buffer =
       address->memory < 0 ? -address->memory - 1 : int64_t(function.getNumArguments()) + address->memory - 1;
-  Tensor made;
-  made.region = address->memory == 0 ? Region::workspace : Region(int64_t(Region::io) + buffer);
-  made.offset = surveys ? address->offset : plan.outsideOf(value).value_or(address->offset);
-  return made;
+  Tensor result;
+  result.region = address->memory == 0 ? Region::workspace : Region(int64_t(Region::io) + buffer);
+  result.offset = surveys ? address->offset : plan.outsideOf(value).value_or(address->offset);
+  return result;
 }
 
 /// Returns the off-chip location of a value: that of its constant, or its address.
@@ -61,16 +61,16 @@ llvm::Expected<Tensor> OperandPlacer::baseOf(Value value) {
 
 TileView OperandPlacer::placeInSlice(Value value, const Slice &slice, const View &view, int64_t offset, Access access,
                                      const Tensor &outside) const {
-  TileView made = slice.place;
-  made.tensor.offset -= uint64_t(slice.rows.begin) * uint64_t(made.tensor.strides[2]);
-  made = npu::slice(made, 1, uint32_t(plan.channelOf(value, offset)), uint32_t(view.sizes[1]), chip);
-  std::copy(std::begin(view.sizes), std::end(view.sizes), made.shape.dims);
-  std::fill(std::begin(made.at), std::end(made.at), 0);
+  TileView result = slice.place;
+  result.tensor.offset -= uint64_t(slice.rows.begin) * uint64_t(result.tensor.strides[2]);
+  result = npu::slice(result, 1, uint32_t(plan.channelOf(value, offset)), uint32_t(view.sizes[1]), chip);
+  std::copy(std::begin(view.sizes), std::end(view.sizes), result.shape.dims);
+  std::fill(std::begin(result.at), std::end(result.at), 0);
   const ValuePlan::AliasSet &aliasSet = plan.aliasSets()[*plan.aliasSetOf(value)];
   if (access == Access::write && (aliasSet.stored || aliasSet.last > groupEnd)) {
-    made.copy = outside;
+    result.copy = outside;
   }
-  return made;
+  return result;
 }
 
 /// Returns the view in local memory, or nothing if the value is not resident.
@@ -90,20 +90,20 @@ std::optional<TileView> OperandPlacer::placeLocal(Value value, const View &view,
     std::copy(std::begin(aliasSet.view.sizes), std::end(aliasSet.view.sizes), shape.dims);
     entry->second = stream.addLocal(shape, aliasSet.type, 0);
   }
-  TileView made = entry->second;
+  TileView result = entry->second;
   int64_t size = int64_t(hw::sizeOf(aliasSet.type));
   for (int i = 0; i < 4; ++i) {
     bool repeats = view.sizes[i] > 1 && view.strides[i] == 0;
     bool asOutside = aliasSet.dense && (i >= 2 || (i == 0 && ValuePlan::isInsidePlanes(aliasSet, view)));
-    made.shape.dims[i] = uint32_t(view.sizes[i]);
-    made.tensor.strides[i] = repeats ? 0 : asOutside ? int32_t(view.strides[i] * size) : made.tensor.strides[i];
+    result.shape.dims[i] = uint32_t(view.sizes[i]);
+    result.tensor.strides[i] = repeats ? 0 : asOutside ? int32_t(view.strides[i] * size) : result.tensor.strides[i];
   }
-  made = slice(made, 1, uint32_t(stay->channel), uint32_t(view.sizes[1]), chip);
-  made.tensor.offset += uint64_t(stay->inPlane);
+  result = slice(result, 1, uint32_t(stay->channel), uint32_t(view.sizes[1]), chip);
+  result.tensor.offset += uint64_t(stay->inPlane);
   if (access == Access::write && aliasSet.stored) {
-    made.copy = outside;
+    result.copy = outside;
   }
-  return made;
+  return result;
 }
 
 llvm::Expected<TileView> OperandPlacer::placeAs(Value value, const Request &request) {
@@ -118,31 +118,31 @@ llvm::Expected<TileView> OperandPlacer::placeAs(Value value, const Request &requ
   if (!base) {
     return base.takeError();
   }
-  TileView made;
-  made.tensor = *base, made.tensor.type = *element;
+  TileView result;
+  result.tensor = *base, result.tensor.type = *element;
   View view;
   for (int i = 0; i < 4; ++i) {
     view.sizes[i] = request.sizes[size_t(i)], view.strides[i] = request.strides[size_t(i)];
-    made.shape.dims[i] = uint32_t(view.sizes[i]);
+    result.shape.dims[i] = uint32_t(view.sizes[i]);
     int64_t stride = view.strides[i] * int64_t(hw::sizeOf(*element));
     if (stride > INT32_MAX) {
       return reject("has a tensor with a stride of more than 2 GiB");
     }
-    made.tensor.strides[i] = int32_t(stride);
+    result.tensor.strides[i] = int32_t(stride);
   }
-  made.tensor.offset += uint64_t(request.offset * int64_t(hw::sizeOf(*element)));
+  result.tensor.offset += uint64_t(request.offset * int64_t(hw::sizeOf(*element)));
   Access access = makes(value) ? Access::write : request.access;
   if (surveys) {
     plan.note(number, value, view, request.offset, access, *element);
-    return made;
+    return result;
   }
-  made = placeLocal(value, view, request.offset, access, made.tensor).value_or(made);
+  result = placeLocal(value, view, request.offset, access, result.tensor).value_or(result);
   if (access == Access::write) {
-    std::fill(std::begin(made.at), std::end(made.at), 0);
-    made.directStores = plan.directStoresOf(value);
-    made.tensor.region = plan.onlyStoredDirectly(value) ? Region::none : made.tensor.region;
+    std::fill(std::begin(result.at), std::end(result.at), 0);
+    result.directStores = plan.directStoresOf(value);
+    result.tensor.region = plan.onlyStoredDirectly(value) ? Region::none : result.tensor.region;
   }
-  return made;
+  return result;
 }
 
 llvm::Expected<TileView> OperandPlacer::placeBroadcastImages(Value value, ArrayRef<int64_t> dims, int64_t volume) {

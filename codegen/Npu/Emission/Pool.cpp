@@ -38,13 +38,13 @@ TileView placeCounts(device::PoolOp op, const TileView &y, CommandStream &stream
       counts.push_back(float(rows * column));
     }
   }
-  TileView made;
-  made.shape = y.shape;
-  made.tensor = {.offset = stream.addConstant({reinterpret_cast<const char *>(counts.data()), counts.size() * 4}),
-                 .strides = {0, 0, int32_t(4 * y.dim(3)), 4},
-                 .region = Region::constants,
-                 .type = Type::f32};
-  return made;
+  TileView result;
+  result.shape = y.shape;
+  result.tensor = {.offset = stream.addConstant({reinterpret_cast<const char *>(counts.data()), counts.size() * 4}),
+                   .strides = {0, 0, int32_t(4 * y.dim(3)), 4},
+                   .region = Region::constants,
+                   .type = Type::f32};
+  return result;
 }
 
 /// Returns the window over images, or an error if a command cannot hold it.

@@ -20,19 +20,19 @@ struct VolumeWindows {
 };
 
 llvm::Expected<VolumeWindows> windowsOf(device::PoolOp op) {
-  VolumeWindows made;
+  VolumeWindows result;
   for (int axis = 0; axis < 3; ++axis) {
     int64_t fields[] = {op.getKernel()[axis], op.getStrides()[axis], op.getDilations()[axis]};
     if (llvm::any_of(fields, [](int64_t field) { return field > 255; }) ||
         npu::typeOf(op.getX()).getDimSize(2 + axis) > UINT16_MAX) {
       return reject("has a window beyond the limits of a command: kernel, stride and dilation 255, input 65535");
     }
-    hw::Window &to = axis ? made.window : made.planes;
+    hw::Window &to = axis ? result.window : result.planes;
     int at = std::max(axis - 1, 0);
     to.kernel[at] = uint8_t(fields[0]), to.step[at] = uint8_t(fields[1]), to.dilation[at] = uint8_t(fields[2]);
     to.padding[at] = int16_t(op.getPads()[axis]);
   }
-  return made;
+  return result;
 }
 
 /// Appends the maximum of |from| over a window.

@@ -145,9 +145,9 @@ llvm::Error emitView(device::ReduceOp op, const RowsView &view, bool byRows, con
     TileView out = resultOf(to, localBudget),
              total = programs.epilogue.empty() ? out : localBudget.allocate(to.shape, Type::f32);
     if (!programs.prologue.empty()) {
-      TileView made = localBudget.allocate(from.shape, Type::f32);
-      compute(context.stream, programs.prologue, made, from, tile);
-      from = made;
+      TileView result = localBudget.allocate(from.shape, Type::f32);
+      compute(context.stream, programs.prologue, result, from, tile);
+      from = result;
     }
     auto kind = Reduction(uint8_t(op.getKind()));
     byRows ? reduce(total, from, kind, tile) : reduceRows(total, from, kind, tile);
@@ -196,13 +196,14 @@ struct SumWindow {
 
 SumWindow windowOf(device::ReduceOp op, int64_t first) {
   RankedTensorType xType = npu::typeOf(op.getX());
-  SumWindow made{0, ShapedType::getNumElements(xType.getShape().drop_front(first)), 1, 0};
-  made.rows = xType.getNumElements() / made.size;
-  while (isa<IntegerType>(xType.getElementType()) && (made.size / made.height > 255 || made.size % made.height)) {
-    ++made.height;
+  SumWindow result{0, ShapedType::getNumElements(xType.getShape().drop_front(first)), 1, 0};
+  result.rows = xType.getNumElements() / result.size;
+  while (isa<IntegerType>(xType.getElementType()) &&
+         (result.size / result.height > 255 || result.size % result.height)) {
+    ++result.height;
   }
-  made.width = made.size / made.height;
-  return made;
+  result.width = result.size / result.height;
+  return result;
 }
 
 /// Emits exact sums of integers over the trailing dims as windows of the size of a row.

@@ -114,33 +114,33 @@ void ResizeTiles::prepare() {
     for (uint32_t place = 0; place < columns.size; ++place) {
       table.push_back(columns.at(place, tap));
     }
-    TileView &made = tables.emplace_back(TileView()).value();
-    made.shape = {{1, 1, 1, columns.size}};
-    made.tensor = {.offset = stream.addConstant({reinterpret_cast<const char *>(table.data()), table.size() * 4}),
-                   .strides = {0, 0, 0, 4},
-                   .region = Region::constants,
-                   .type = Type::i32};
+    TileView &result = tables.emplace_back(TileView()).value();
+    result.shape = {{1, 1, 1, columns.size}};
+    result.tensor = {.offset = stream.addConstant({reinterpret_cast<const char *>(table.data()), table.size() * 4}),
+                     .strides = {0, 0, 0, 4},
+                     .region = Region::constants,
+                     .type = Type::i32};
   }
   keptTables.resize(columns.taps);
 }
 
 TileView ResizeTiles::columnsOf(const TileView &from, uint32_t tap, const Shape &begin, LocalBudget &localBudget,
                                 Tile &tile) {
-  TileView made = from;
-  made.shape.dims[3] = columns.size;
+  TileView result = from;
+  result.shape.dims[3] = columns.size;
   if (from.dim(3) == 1) {
-    made.tensor.strides[3] = 0;
-    return made;
+    result.tensor.strides[3] = 0;
+    return result;
   }
   if (columns.factorOf(from.dim(3)) == 1) {
-    return made;
+    return result;
   }
-  made = localBudget.allocate(made.shape, from.tensor.type);
+  result = localBudget.allocate(result.shape, from.tensor.type);
   hw::pick_command pick;
-  pick.y = made.tensor, pick.x = from.tensor, pick.shape = made.shape, pick.columns = from.dim(3);
-  pick.index = loadPerLane(*tables[tap], begin, made.dim(1), chip, localBudget, tile, keptTables[tap]).tensor;
+  pick.y = result.tensor, pick.x = from.tensor, pick.shape = result.shape, pick.columns = from.dim(3);
+  pick.index = loadPerLane(*tables[tap], begin, result.dim(1), chip, localBudget, tile, keptTables[tap]).tensor;
   tile.computes.push_back(hw::encode(pick));
-  return made;
+  return result;
 }
 
 /// Adds the elements that a row tap and a column tap see, multiplied by the product of their weights.

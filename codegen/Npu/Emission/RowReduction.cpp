@@ -11,15 +11,15 @@ namespace hw = bmodel::npu;
 namespace tessera::npu {
 
 std::optional<ReducedExtent> reducedExtent(ArrayRef<int64_t> dims, ArrayRef<int64_t> axes) {
-  ReducedExtent made;
+  ReducedExtent result;
   for (auto [dim, size] : llvm::enumerate(dims)) {
     bool isReduced = llvm::is_contained(axes, int64_t(dim));
-    if (isReduced && made.inner != 1 && size != 1) {
+    if (isReduced && result.inner != 1 && size != 1) {
       return std::nullopt;
     }
-    (isReduced ? made.size : made.size == 1 ? made.outer : made.inner) *= size;
+    (isReduced ? result.size : result.size == 1 ? result.outer : result.inner) *= size;
   }
-  return made;
+  return result;
 }
 
 SmallVector<RowsView> rowsViews(const ReducedExtent &extent, bool byRows, int64_t lanes) {

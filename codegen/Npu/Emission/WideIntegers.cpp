@@ -40,43 +40,43 @@ TileView partOf(TileView rows, const TileView &of, uint32_t k) {
 /// whether u is 0; 2^15 represents any other value.
 Instructions roundParts() {
   enum : uint8_t { u0, u1, u2, t, zero, number, negative, r, sticky, far, near, least };
-  Instructions made;
+  Instructions result;
   auto constant = [&](uint8_t to, float value) {
-    made.push_back({Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(value)});
+    result.push_back({Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(value)});
   };
   auto times = [&](uint8_t to, uint8_t from, float value) {
     constant(number, value);
-    made.push_back({Op::mul, to, from, number, 0});
+    result.push_back({Op::mul, to, from, number, 0});
   };
   constant(zero, 0);
   for (uint8_t part : {u0, u1, u2}) { // parts are unsigned
-    made.push_back({Op::less, negative, part, zero, 0});
+    result.push_back({Op::less, negative, part, zero, 0});
     times(negative, negative, 0x1p16f);
-    made.push_back({Op::add, part, part, negative, 0});
+    result.push_back({Op::add, part, part, negative, 0});
   }
   times(far, u2, 0x1p-7f);
-  made.push_back({Op::floor, far, far, 0, 0});
+  result.push_back({Op::floor, far, far, 0, 0});
   times(t, t, 512);
-  made.push_back({Op::add, t, t, far, 0});
+  result.push_back({Op::add, t, t, far, 0});
   times(far, far, 128);
-  made.push_back({Op::sub, r, u2, far, 0});
+  result.push_back({Op::sub, r, u2, far, 0});
   times(r, r, 0x1p16f);
-  made.push_back({Op::add, r, r, u1, 0});
+  result.push_back({Op::add, r, r, u1, 0});
   times(r, r, 0x1p16f);
-  made.push_back({Op::less, sticky, zero, u0, 0});
+  result.push_back({Op::less, sticky, zero, u0, 0});
   times(sticky, sticky, 0x1p15f);
   constant(least, -2);
-  made.push_back({Op::lessEqual, negative, least, t, 0});
+  result.push_back({Op::lessEqual, negative, least, t, 0});
   constant(least, 1);
-  made.push_back({Op::lessEqual, least, t, least, 0});
-  made.push_back({Op::mul, negative, negative, least, 0}); // 1 up to 2^40
+  result.push_back({Op::lessEqual, least, t, least, 0});
+  result.push_back({Op::mul, negative, negative, least, 0}); // 1 up to 2^40
   times(t, t, 0x1p39f);
-  made.push_back({Op::add, far, r, sticky, 0});
-  made.push_back({Op::add, far, t, far, 0});
-  made.push_back({Op::add, near, t, r, 0});
-  made.push_back({Op::add, near, near, u0, 0});
-  made.push_back({Op::select, near, negative, near, far});
-  return made;
+  result.push_back({Op::add, far, r, sticky, 0});
+  result.push_back({Op::add, far, t, far, 0});
+  result.push_back({Op::add, near, t, r, 0});
+  result.push_back({Op::add, near, near, u0, 0});
+  result.push_back({Op::select, near, negative, near, far});
+  return result;
 }
 
 } // namespace
@@ -118,20 +118,20 @@ TileView loadWide(const TileView &from, CommandStream &stream, LocalBudget &loca
       parts.push_back(load(part, localBudget, tile));
     }
   }
-  TileView made = parts.front();
+  TileView result = parts.front();
   if (count > 1) {
     for (int dim : {0, 2}) { // each number is computed once
-      made.shape.dims[dim] = from.tensor.strides[dim] ? from.dim(unsigned(dim)) : 1;
+      result.shape.dims[dim] = from.tensor.strides[dim] ? from.dim(unsigned(dim)) : 1;
     }
-    made = localBudget.allocate(made.shape, Type::f32);
-    compute(stream, roundParts(), made, parts, tile);
+    result = localBudget.allocate(result.shape, Type::f32);
+    compute(stream, roundParts(), result, parts, tile);
   }
   for (int dim : {0, 2, 3}) {
     bool repeats = from.dim(unsigned(dim)) > 1 && from.tensor.strides[dim] == 0;
-    made.tensor.strides[dim] = repeats ? 0 : made.tensor.strides[dim];
+    result.tensor.strides[dim] = repeats ? 0 : result.tensor.strides[dim];
   }
-  made.shape = from.shape;
-  return made;
+  result.shape = from.shape;
+  return result;
 }
 
 TileView resultOfWide(const TileView &to, LocalBudget &localBudget) {

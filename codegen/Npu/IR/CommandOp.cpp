@@ -286,14 +286,14 @@ ParseResult Reader::fields(const hw::CommandText &text) {
 
 /// Returns a command whose fields all have their defaults.
 hw::Descriptor defaultsOf(const hw::CommandText &text) {
-  hw::Descriptor made;
-  made.header.opcode = text.opcode;
+  hw::Descriptor result;
+  result.header.opcode = text.opcode;
   for (const hw::FieldText &field : text.fields) {
     std::vector<char> defaults =
         StringRef(field.type) == "Tensor" ? bytesOf(hw::Tensor()) : layoutOf(field.type).defaults;
-    std::memcpy(made.body + field.offset, defaults.data(), defaults.size());
+    std::memcpy(result.body + field.offset, defaults.data(), defaults.size());
   }
-  return made;
+  return result;
 }
 
 } // namespace

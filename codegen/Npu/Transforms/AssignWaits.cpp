@@ -24,9 +24,9 @@ class AssignWaits : public impl::AssignWaitsPassBase<AssignWaits> {
     std::vector<Descriptor> commands = encodeProgram(program);
     hw::assignWaits(commands, chipOf(program));
     for (auto [op, command] : llvm::zip_equal(program.getBody().getOps<CommandOp>(), commands)) {
-      Descriptor made = op.getDescriptor();
-      made.header.id = command.header.id, made.header.wait = command.header.wait;
-      op.setDescriptor(made);
+      Descriptor result = op.getDescriptor();
+      result.header.id = command.header.id, result.header.wait = command.header.wait;
+      op.setDescriptor(result);
     }
     program.setPhase(Phase::numbered);
   }

@@ -131,9 +131,9 @@ OwningOpRef<ModuleOp> buildProgram(MLIRContext *context, const CommandStream &st
 
 /// Returns the command with the regions and offsets of its memories. |begin|: returns the first byte of a buffer.
 static Descriptor withAddresses(CommandOp command, llvm::function_ref<uint64_t(Value)> begin) {
-  Descriptor made = command.getDescriptor();
+  Descriptor result = command.getDescriptor();
   unsigned memory = 0;
-  eachTensor(made, [&](const char *, Tensor &tensor) {
+  eachTensor(result, [&](const char *, Tensor &tensor) {
     if (tensor.region != Region::none) {
       Value value = command.getMemories()[memory++];
       auto argument = dyn_cast<BlockArgument>(value);
@@ -141,7 +141,7 @@ static Descriptor withAddresses(CommandOp command, llvm::function_ref<uint64_t(V
       tensor.offset += argument ? 0 : begin(value);
     }
   });
-  return made;
+  return result;
 }
 
 hw::Chip chipOf(ProgramOp program) {
@@ -156,8 +156,8 @@ StagedProgram::StagedProgram(ProgramOp program)
       overlap{program.getPrefetch(), program.getApart(), program.getAcross(), program.getHeld()}, buffers(1) {
   llvm::DenseMap<Value, uint64_t> begins;
   for (auto buffer : program.getBody().getOps<BufferOp>()) {
-    LocalBuffer made{uint64_t(buffer.getBytes())};
-    begins[buffer.getMemory()] = stream.addBuffer(made);
+    LocalBuffer result{uint64_t(buffer.getBytes())};
+    begins[buffer.getMemory()] = stream.addBuffer(result);
     buffers.push_back(buffer);
   }
   auto begin = [&](Value buffer) { return begins.lookup(buffer); };
@@ -175,12 +175,12 @@ StagedProgram::StagedProgram(ProgramOp program)
 }
 
 std::vector<Descriptor> encodeProgram(ProgramOp program) {
-  std::vector<Descriptor> made;
+  std::vector<Descriptor> result;
   auto begin = [](Value buffer) { return uint64_t(*buffer.getDefiningOp<BufferOp>().getAddress()); };
   for (auto command : program.getBody().getOps<CommandOp>()) {
-    made.push_back(withAddresses(command, begin));
+    result.push_back(withAddresses(command, begin));
   }
-  return made;
+  return result;
 }
 
 } // namespace tessera::npu

@@ -19,14 +19,14 @@ class EmitCommands : public ChipPass<impl::EmitCommandsPassBase<EmitCommands>> {
   LogicalResult emit(func::FuncOp function) {
     Constants constants;
     std::vector<UnsupportedOp> unsupportedOps;
-    FailureOr<ScheduledStream> made = streamOfSchedule(function, chip(), constants, unsupportedOps);
+    FailureOr<ScheduledStream> result = streamOfSchedule(function, chip(), constants, unsupportedOps);
     report(function, unsupportedOps);
-    if (failed(made)) {
+    if (failed(result)) {
       return failure();
     }
     OwningOpRef<ModuleOp> module = buildProgram(
-        &getContext(), *made->stream,
-        {function.getName().str(), function.getNumArguments(), function.getNumResults(), made->assembly.overlap});
+        &getContext(), *result->stream,
+        {function.getName().str(), function.getNumArguments(), function.getNumResults(), result->assembly.overlap});
     ProgramOp program = *module->getOps<ProgramOp>().begin();
     program->remove();
     getOperation().insert(function, program);

@@ -186,10 +186,10 @@ Value makeWeights(Lowering &lower, ArrayRef<int64_t> dims, ShiftedWeights &w) {
                              std::move(w.bytes), "integer_weights");
 }
 
-void finish(Lowering &lower, Operation *made) {
-  lower.setEpilogue(made,
+void finish(Lowering &lower, Operation *result) {
+  lower.setEpilogue(result,
                     [](OpBuilder &b, Location loc, ValueRange values) { return Corrections::emit(b, loc, values); });
-  (void)lower.replace(made->getResults());
+  (void)lower.replace(result->getResults());
 }
 
 void lowerMatMul(PatternRewriter &rewriter, top::MatMulOp op) {

@@ -41,36 +41,36 @@ std::optional<SmallVector<int64_t>> knownIndices(Value indices, ArrayRef<int64_t
 /// Returns the span of the index at `column` of each tuple in `known` (`columns` indices per tuple) over a grid;
 /// nothing unless it is an arithmetic progression along at most one dim of the grid.
 std::optional<Span> spanOf(ArrayRef<int64_t> known, int64_t column, int64_t columns, ArrayRef<int64_t> grid) {
-  Span made{known[size_t(column)]};
+  Span result{known[size_t(column)]};
   int64_t count = ShapedType::getNumElements(grid), inner = count, along = count;
   for (auto [dim, size] : llvm::enumerate(grid)) {
     inner /= size;
-    int64_t step = size > 1 ? known[size_t(inner * columns + column)] - made.first : 0;
+    int64_t step = size > 1 ? known[size_t(inner * columns + column)] - result.first : 0;
     if (step != 0) {
-      if (made.from >= 0) {
+      if (result.from >= 0) {
         return std::nullopt;
       }
-      made = {made.first, step, size, int64_t(dim)}, along = inner;
+      result = {result.first, step, size, int64_t(dim)}, along = inner;
     }
   }
   for (int64_t place = 0; place < count; ++place) {
-    int64_t expected = made.first + (made.from < 0 ? 0 : place / along % made.size * made.step);
+    int64_t expected = result.first + (result.from < 0 ? 0 : place / along % result.size * result.step);
     if (known[size_t(place * columns + column)] != expected) {
       return std::nullopt;
     }
   }
-  return made.step >= 1 && made.step <= kMostStep ? std::optional(made) : std::nullopt;
+  return result.step >= 1 && result.step <= kMostStep ? std::optional(result) : std::nullopt;
 }
 
 /// Returns the elements of one dim that `span` does not contain, as spans.
 SmallVector<Span> complementOf(const Span &span, int64_t dim) {
   int64_t end = span.first + (span.size - 1) * span.step + 1;
-  SmallVector<Span> made{{0, 1, span.first}, {end, 1, dim - end}};
+  SmallVector<Span> result{{0, 1, span.first}, {end, 1, dim - end}};
   for (int64_t rest = 1; rest < span.step; ++rest) {
-    made.push_back({span.first + rest, span.step, span.size - 1});
+    result.push_back({span.first + rest, span.step, span.size - 1});
   }
-  llvm::erase_if(made, [](const Span &each) { return each.size == 0; });
-  return made;
+  llvm::erase_if(result, [](const Span &each) { return each.size == 0; });
+  return result;
 }
 
 /// Returns `x` with the rectangle described by `spans`, one per dim, overwritten by `updates`.

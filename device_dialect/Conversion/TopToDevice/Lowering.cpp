@@ -292,17 +292,17 @@ Value Lowering::constant(ArrayRef<double> values, Type elementType, ArrayRef<int
 
 LogicalResult Lowering::replace(ValueRange results) {
   for (auto [old, value] : llvm::zip(op->getResults(), results)) {
-    Operation *made = value.getDefiningOp();
-    if (!made || made->getLoc() != loc) {
+    Operation *result = value.getDefiningOp();
+    if (!result || result->getLoc() != loc) {
       continue;
     }
-    if (op->getNumResults() == made->getNumResults()) {
-      top::copyNames(op, made);
+    if (op->getNumResults() == result->getNumResults()) {
+      top::copyNames(op, result);
       break;
     }
     // One Top op, e.g. a split, may become several device ops.
-    if (made->getNumResults() == 1 && !top::getTensorName(old).empty()) {
-      top::setTensorNames(made, top::getTensorName(old));
+    if (result->getNumResults() == 1 && !top::getTensorName(old).empty()) {
+      top::setTensorNames(result, top::getTensorName(old));
     }
   }
   rewriter.replaceOp(op, results);

@@ -61,13 +61,13 @@ void waitLanes(Warp &warp, const Instruction &in, Mask mask) {
 }
 
 void decodeCopy(Decoding &d) {
-  d.made.kind = Kind::AsyncCopy;
+  d.instruction.kind = Kind::AsyncCopy;
   if (d.has("commit_group")) {
-    d.made.run = commitLanes;
+    d.instruction.run = commitLanes;
   } else if (d.has("wait_group") || d.has("wait_all")) {
-    d.made.run = waitLanes;
-    d.made.flags = d.has("wait_all");
-    d.made.immediate = d.has("wait_all") ? 0 : d.literal(0);
+    d.instruction.run = waitLanes;
+    d.instruction.flags = d.has("wait_all");
+    d.instruction.immediate = d.has("wait_all") ? 0 : d.literal(0);
   } else {
     if (!d.has("shared") && !d.has("shared::cta")) {
       d.reject();
@@ -79,16 +79,17 @@ void decodeCopy(Decoding &d) {
     for (const char *each : {"L2::64B", "L2::128B", "L2::256B"}) {
       d.has(each);
     }
-    d.made.run = copyLanes;
+    d.instruction.run = copyLanes;
     d.address(d.operand(1));
-    if (d.made.addressBytes != 8) {
+    if (d.instruction.addressBytes != 8) {
       d.reject("expects 64 bits in its source address");
     }
-    d.made.b = d.made.a;
-    d.made.target = uint32_t(d.made.immediate);
+    d.instruction.b = d.instruction.a;
+    d.instruction.target = uint32_t(d.instruction.immediate);
     d.address(d.operand(0));
-    d.made.elementBytes = uint8_t(d.literal(2));
-    bool isSize = d.made.elementBytes == 16 || (!isWhole && (d.made.elementBytes == 4 || d.made.elementBytes == 8));
+    d.instruction.elementBytes = uint8_t(d.literal(2));
+    bool isSize = d.instruction.elementBytes == 16 ||
+                  (!isWhole && (d.instruction.elementBytes == 4 || d.instruction.elementBytes == 8));
     if (!isSize) {
       d.reject("has an unsupported size");
     }
@@ -96,7 +97,7 @@ void decodeCopy(Decoding &d) {
       if (d.operand(3).variable && d.operand(3).variable->type == "pred") {
         d.reject("with ignore-src is not supported by the PTX machine");
       }
-      d.made.c = d.source(3, "b32");
+      d.instruction.c = d.source(3, "b32");
     }
   }
 }

@@ -153,23 +153,23 @@ Run runFor(Decoding &d, const std::string &type) {
 
 void decodeAtomic(Decoding &d, bool hasResult) {
   std::string type = d.type();
-  d.made.kind = Kind::Atomic;
-  d.made.space = spaceOf(d);
+  d.instruction.kind = Kind::Atomic;
+  d.instruction.space = spaceOf(d);
   bool isBoth = d.has("acq_rel"), isAcquire = d.has("acquire"), isRelease = d.has("release");
-  d.made.flags = (isBoth || isAcquire ? kAcquire : 0u) | (isBoth || isRelease ? kRelease : 0u);
+  d.instruction.flags = (isBoth || isAcquire ? kAcquire : 0u) | (isBoth || isRelease ? kRelease : 0u);
   takeOrdering(d);
-  d.made.run = runFor(d, type);
-  if (!d.made.run) {
+  d.instruction.run = runFor(d, type);
+  if (!d.instruction.run) {
     d.reject();
   }
   unsigned at = hasResult ? 1 : 0;
   if (hasResult) {
-    d.made.to = d.destination(0, typeBytes(type));
+    d.instruction.to = d.destination(0, typeBytes(type));
   }
   d.address(d.operand(at));
-  d.made.b = d.source(at + 1, type);
+  d.instruction.b = d.source(at + 1, type);
   if (d.has("cas")) {
-    d.made.c = d.source(at + 2, type);
+    d.instruction.c = d.source(at + 2, type);
   }
 }
 

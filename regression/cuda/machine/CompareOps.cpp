@@ -204,35 +204,35 @@ int comparison(Decoding &d, const std::string &type) {
 template <bool kSet>
 void decodeCompare(Decoding &d, const std::string &type) {
   int which = comparison(d, type);
-  d.made.run = which < 0 ? nullptr : runFor<kSet>(type, which);
-  if (!d.made.run) {
+  d.instruction.run = which < 0 ? nullptr : runFor<kSet>(type, which);
+  if (!d.instruction.run) {
     d.reject();
   }
   if (d.has("ftz")) {
     d.reject("is not supported by the PTX machine with .ftz");
   }
-  d.made.flags |= d.has("and") ? kAnd : d.has("or") ? kOr : d.has("xor") ? kXor : 0;
-  d.made.a = d.source(1, type);
-  d.made.b = d.source(2, type);
-  if (d.made.flags & 3) {
+  d.instruction.flags |= d.has("and") ? kAnd : d.has("or") ? kOr : d.has("xor") ? kXor : 0;
+  d.instruction.a = d.source(1, type);
+  d.instruction.b = d.source(2, type);
+  if (d.instruction.flags & 3) {
     bool isNegated = false;
-    d.made.c = d.predicateSource(d.operand(3), isNegated);
-    d.made.flags |= isNegated ? kNegated : 0;
+    d.instruction.c = d.predicateSource(d.operand(3), isNegated);
+    d.instruction.flags |= isNegated ? kNegated : 0;
   }
 }
 
 void setp(Decoding &d) {
   std::string type = d.type();
   const Operand &to = d.operand(0);
-  d.made.more[0] = kNone;
+  d.instruction.more[0] = kNone;
   if (to.kind == Operand::Pair) {
-    d.made.to = d.predicate(to.parts[0]);
-    d.made.more[0] = d.predicate(to.parts[1]);
+    d.instruction.to = d.predicate(to.parts[0]);
+    d.instruction.more[0] = d.predicate(to.parts[1]);
   } else {
-    d.made.to = d.predicate(to);
+    d.instruction.to = d.predicate(to);
   }
-  d.made.kind = isFloatType(type) ? Kind::Float : Kind::Integer;
-  if ((type == "f16x2" || type == "bf16x2") && d.made.more[0] == kNone) {
+  d.instruction.kind = isFloatType(type) ? Kind::Float : Kind::Integer;
+  if ((type == "f16x2" || type == "bf16x2") && d.instruction.more[0] == kNone) {
     d.reject("needs two predicates for the halves of its operands");
   }
   decodeCompare<false>(d, type);
@@ -243,8 +243,8 @@ void set(Decoding &d) {
   if (typeBytes(result) != 4) {
     d.reject();
   }
-  d.made.flags = result == "f32" ? uint32_t(kSetFloat) : 0;
-  d.made.to = d.destination(0, 4);
+  d.instruction.flags = result == "f32" ? uint32_t(kSetFloat) : 0;
+  d.instruction.to = d.destination(0, 4);
   decodeCompare<true>(d, type);
 }
 
@@ -264,8 +264,8 @@ void selp(Decoding &d) {
   unsigned bytes = typeBytes(type);
   decodeBinary(d, bytes == 2 ? selpLanes<uint16_t> : bytes == 4 ? selpLanes<uint32_t> : selpLanes<uint64_t>, type);
   bool isNegated = false;
-  d.made.c = d.predicateSource(d.operand(3), isNegated);
-  d.made.flags = isNegated ? kAllLanes : 0;
+  d.instruction.c = d.predicateSource(d.operand(3), isNegated);
+  d.instruction.flags = isNegated ? kAllLanes : 0;
 }
 
 template <class T, class C>
@@ -287,7 +287,7 @@ void slct(Decoding &d) {
                          : (isFloat ? ternaryLanes<uint16_t, uint16_t, uint16_t, float, Slct<uint16_t, float>>
                                     : ternaryLanes<uint16_t, uint16_t, uint16_t, int32_t, Slct<uint16_t, int32_t>>);
   decodeBinary(d, run, type);
-  d.made.c = d.source(3, condition);
+  d.instruction.c = d.source(3, condition);
 }
 
 } // namespace

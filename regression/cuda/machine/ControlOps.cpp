@@ -12,8 +12,8 @@ namespace {
 
 void leave(Decoding &d) {
   d.has("uni");
-  d.made.kind = Kind::Control;
-  d.made.flow = Flow::Exit;
+  d.instruction.kind = Kind::Control;
+  d.instruction.flow = Flow::Exit;
 }
 
 void trapLanes(Warp &warp, const Instruction &, Mask mask) {
@@ -21,8 +21,8 @@ void trapLanes(Warp &warp, const Instruction &, Mask mask) {
 }
 
 void trap(Decoding &d) {
-  d.made.kind = Kind::Control;
-  d.made.run = trapLanes;
+  d.instruction.kind = Kind::Control;
+  d.instruction.run = trapLanes;
 }
 
 void nothing(Warp &, const Instruction &, Mask) {}
@@ -31,8 +31,8 @@ void ignored(Decoding &d) {
   if (d.base() == "nanosleep") {
     d.type();
   }
-  d.made.kind = Kind::Control;
-  d.made.run = nothing;
+  d.instruction.kind = Kind::Control;
+  d.instruction.run = nothing;
 }
 
 /// Decodes brx.idx: the index is in a, the number of the table in target.
@@ -41,10 +41,10 @@ void brx(Decoding &d) {
     d.reject();
   }
   d.has("uni");
-  d.made.kind = Kind::Control;
-  d.made.flow = Flow::BranchTable;
-  d.made.a = d.source(0, "u32");
-  d.made.target = d.decoder.addBranchTable(d.operand(1).name, d.statement);
+  d.instruction.kind = Kind::Control;
+  d.instruction.flow = Flow::BranchTable;
+  d.instruction.a = d.source(0, "u32");
+  d.instruction.target = d.decoder.addBranchTable(d.operand(1).name, d.statement);
 }
 
 void decodeReduction(Decoding &d) {
@@ -54,34 +54,34 @@ void decodeReduction(Decoding &d) {
   if (!(flags & (kBarrierPopc | kBarrierAnd)) && !d.has("or")) {
     d.reject();
   }
-  d.made.to = flags & kBarrierPopc ? d.destination(0, 4) : d.predicate(d.operand(0));
-  d.made.a = d.source(1, "u32");
+  d.instruction.to = flags & kBarrierPopc ? d.destination(0, 4) : d.predicate(d.operand(0));
+  d.instruction.a = d.source(1, "u32");
   size_t count = d.operands();
-  d.made.b = count > 3 ? d.source(2, "u32") : kNone;
+  d.instruction.b = count > 3 ? d.source(2, "u32") : kNone;
   bool isNegated = false;
-  d.made.c = d.predicateSource(d.operand(count - 1), isNegated);
-  d.made.flags |= flags | (isNegated ? kBarrierNegated : 0);
+  d.instruction.c = d.predicateSource(d.operand(count - 1), isNegated);
+  d.instruction.flags |= flags | (isNegated ? kBarrierNegated : 0);
 }
 
 /// Decodes bar.sync and barrier.sync: a is the barrier, b the number of threads if it is given.
 void bar(Decoding &d) {
-  d.made.kind = Kind::Barrier;
+  d.instruction.kind = Kind::Barrier;
   d.has("cta");
   if (d.has("warp")) {
     if (!d.has("sync")) {
       d.reject();
     }
-    d.made.kind = Kind::Warp;
-    d.made.run = warpBarrierLanes;
-    d.made.a = d.source(0, "b32");
+    d.instruction.kind = Kind::Warp;
+    d.instruction.run = warpBarrierLanes;
+    d.instruction.a = d.source(0, "b32");
     return;
   }
   if (d.has("cluster")) {
     d.reject();
   }
   bool isAligned = d.has("aligned") || d.base() == "bar";
-  d.made.flow = Flow::Barrier;
-  d.made.flags = isAligned ? uint32_t(kBarrierAligned) : 0;
+  d.instruction.flow = Flow::Barrier;
+  d.instruction.flags = isAligned ? uint32_t(kBarrierAligned) : 0;
   if (d.has("red")) {
     return decodeReduction(d);
   }
@@ -89,10 +89,10 @@ void bar(Decoding &d) {
   if (!isArrive && !d.has("sync")) {
     d.reject();
   }
-  d.made.flags |= isArrive ? uint32_t(kBarrierArrive) : 0;
-  d.made.a = d.source(0, "u32");
-  d.made.b = d.operands() > 1 ? d.source(1, "u32") : kNone;
-  if (isArrive && d.made.b == kNone) {
+  d.instruction.flags |= isArrive ? uint32_t(kBarrierArrive) : 0;
+  d.instruction.a = d.source(0, "u32");
+  d.instruction.b = d.operands() > 1 ? d.source(1, "u32") : kNone;
+  if (isArrive && d.instruction.b == kNone) {
     d.reject("requires the number of participating threads");
   }
 }

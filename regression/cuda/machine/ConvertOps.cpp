@@ -387,16 +387,16 @@ void decodePack(Decoding &d) {
   if (d.type() != "s32" || !d.has("sat")) {
     d.reject();
   }
-  d.made.flags = typeOf(d, d.type());
-  if (d.made.flags > S16) {
+  d.instruction.flags = typeOf(d, d.type());
+  if (d.instruction.flags > S16) {
     d.reject();
   }
   decodeBinary(d, convertPack, "b32");
-  d.made.c = hasSum ? d.source(3, "b32") : d.decoder.constant(0, 4);
+  d.instruction.c = hasSum ? d.source(3, "b32") : d.decoder.constant(0, 4);
 }
 
 void cvt(Decoding &d) {
-  d.made.kind = Kind::Convert;
+  d.instruction.kind = Kind::Convert;
   if (d.has("pack")) {
     return decodePack(d);
   }
@@ -408,15 +408,15 @@ void cvt(Decoding &d) {
   flags.isRelu = d.has("relu");
   if (to == "tf32" && from == "f32" && !flags.isFinite && !flags.isRelu) {
     decodeUnary(d, convertTf32, "f32", "b32");
-    d.made.flags = uint32_t(flags.rounding);
+    d.instruction.flags = uint32_t(flags.rounding);
     return;
   }
   if ((to == "f16x2" || to == "bf16x2") && from == "f32") {
     flags.to = to == "f16x2" ? F16 : BF16;
     flags.from = F32;
     decodeUnary(d, convertPair, "f32", "b32");
-    d.made.b = d.source(2, "f32");
-    d.made.flags = flags.pack();
+    d.instruction.b = d.source(2, "f32");
+    d.instruction.flags = flags.pack();
     return;
   }
   flags.to = typeOf(d, to);
@@ -427,13 +427,13 @@ void cvt(Decoding &d) {
   if (d.has("ftz")) { // affects f32 only
     d.reject("is not supported by the PTX machine with .ftz");
   }
-  d.made.run = convert;
-  d.made.to = d.anyDestination(d.operand(0), d.made.registerBytes);
-  d.made.a = d.anySource(d.operand(1), from, d.made.elementBytes);
-  if (d.made.registerBytes < typeBytes(to) || d.made.elementBytes < typeBytes(from)) {
+  d.instruction.run = convert;
+  d.instruction.to = d.anyDestination(d.operand(0), d.instruction.registerBytes);
+  d.instruction.a = d.anySource(d.operand(1), from, d.instruction.elementBytes);
+  if (d.instruction.registerBytes < typeBytes(to) || d.instruction.elementBytes < typeBytes(from)) {
     d.reject("has a register narrower than its type");
   }
-  d.made.flags = flags.pack();
+  d.instruction.flags = flags.pack();
 }
 
 } // namespace

@@ -219,13 +219,13 @@ void Decoder::body(Frame &where) {
   }
 }
 
-void Decoder::guard(Instruction &made, const Statement &statement) {
+void Decoder::guard(Instruction &instruction, const Statement &statement) {
   if (statement.hasGuard) {
     if (!statement.guard.variable) {
       throw LoadError(statement.line, "'" + statement.guard.name + "' is not declared");
     }
-    made.guard = registerOffset(*statement.guard.variable);
-    made.guardNegated = statement.guard.isNegated;
+    instruction.guard = registerOffset(*statement.guard.variable);
+    instruction.guardNegated = statement.guard.isNegated;
   }
 }
 
@@ -244,10 +244,10 @@ void Decoder::decodeStatement(Frame &where, const Statement &statement) {
     auto found = (*family)->find(base);
     if (found != (*family)->end()) {
       Decoding decoding(*this, statement);
-      guard(decoding.made, statement);
+      guard(decoding.instruction, statement);
       found->second(decoding);
       decoding.finish();
-      append(decoding.made, statement);
+      append(decoding.instruction, statement);
       return;
     }
   }
@@ -256,12 +256,12 @@ void Decoder::decodeStatement(Frame &where, const Statement &statement) {
 }
 
 void Decoder::branch(Frame &, const Statement &statement, const std::string &label) {
-  Instruction made;
-  guard(made, statement);
-  made.flow = Flow::Branch;
-  made.kind = Kind::Control;
+  Instruction instruction;
+  guard(instruction, statement);
+  instruction.flow = Flow::Branch;
+  instruction.kind = Kind::Control;
   patches.push_back({kernel.code.size(), label, -1, 0, statement.line});
-  append(made, statement);
+  append(instruction, statement);
 }
 
 unsigned Decoder::addBranchTable(const std::string &label, const Statement &statement) {

@@ -49,7 +49,7 @@ public:
 
   Decoder &decoder;
   const Statement &statement;
-  Instruction made;
+  Instruction instruction;
 
 private:
   std::vector<std::string> words;
@@ -114,7 +114,7 @@ private:
   void call(Frame &frame, const Statement &statement);
   void branch(Frame &frame, const Statement &statement, const std::string &label);
   void append(const Instruction &instruction, const Statement &statement);
-  void guard(Instruction &made, const Statement &statement);
+  void guard(Instruction &instruction, const Statement &statement);
   uint64_t place(Frame &frame, const Variable &variable);
   void patchBranches();
   void layParameters(const Function &function);

@@ -180,16 +180,16 @@ void Decoding::address(const Operand &operand) {
     reject("expects an address");
   }
   const Operand &base = operand.parts[0];
-  made.immediate = operand.offset;
+  instruction.immediate = operand.offset;
   if (base.variable && base.variable->space == Space::Register) {
-    made.a = anySource(base, "b64", made.addressBytes);
+    instruction.a = anySource(base, "b64", instruction.addressBytes);
     return;
   }
-  made.addressBytes = 8;
+  instruction.addressBytes = 8;
   if (base.kind == Operand::Integer) {
-    made.a = decoder.constant(base.bits, 8);
+    instruction.a = decoder.constant(base.bits, 8);
   } else {
-    made.a = decoder.constant(decoder.addressOf(base, statement.line), 8);
+    instruction.a = decoder.constant(decoder.addressOf(base, statement.line), 8);
   }
 }
 

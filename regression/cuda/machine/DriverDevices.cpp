@@ -39,12 +39,12 @@ CUresult requireDevice(CUdevice device) {
 }
 
 CUcontext makeContext(CUdevice device, bool isPrimary) {
-  auto made = std::make_unique<CUctx_st>();
-  made->device = device;
-  made->isPrimary = isPrimary;
-  made->legacy = std::make_unique<CUstream_st>();
-  made->legacy->context = made.get();
-  return driver().contexts.add(std::move(made));
+  auto result = std::make_unique<CUctx_st>();
+  result->device = device;
+  result->isPrimary = isPrimary;
+  result->legacy = std::make_unique<CUstream_st>();
+  result->legacy->context = result.get();
+  return driver().contexts.add(std::move(result));
 }
 
 int attribute(CUdevice_attribute which) {

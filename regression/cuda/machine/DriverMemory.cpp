@@ -20,13 +20,13 @@ CUresult allocate(CUcontext context, const char *call, CUdeviceptr *address, siz
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   std::string name = std::string(call) + " no. " + std::to_string(machine.allocations);
-  AllocationRef made = machine.memory.allocate(bytes, name, machine.options.memoryBytes);
-  if (!made) {
+  AllocationRef result = machine.memory.allocate(bytes, name, machine.options.memoryBytes);
+  if (!result) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  made->device = context->device;
-  machine.owners[made->base] = context;
-  *address = made->base;
+  result->device = context->device;
+  machine.owners[result->base] = context;
+  *address = result->base;
   return CUDA_SUCCESS;
 }
 

@@ -38,7 +38,7 @@ void fillLog(unsigned count, const CUjit_option *options, void **values, CUjit_o
 }
 
 /// Allocates the module's global and constant variables. Returns false if the device is full.
-bool layGlobals(CUmod_st &made, const Module &module) {
+bool layGlobals(CUmod_st &result, const Module &module) {
   Driver &machine = driver();
   for (const Variable *each : module.globals) {
     if (each->space == Space::Shared) {
@@ -52,18 +52,18 @@ bool layGlobals(CUmod_st &made, const Module &module) {
     if (!memory) {
       return false;
     }
-    memory->device = made.context->device;
+    memory->device = result.context->device;
     auto *bytes = reinterpret_cast<uint8_t *>(memory->base);
     std::memset(bytes, 0, each->size);
     std::copy(each->initial.begin(), each->initial.end(), bytes);
     memory->written.add(0, each->size);
-    made.symbols[each->name] = {memory->base, each->size};
-    machine.owners[memory->base] = made.context;
+    result.symbols[each->name] = {memory->base, each->size};
+    machine.owners[memory->base] = result.context;
   }
   return true;
 }
 
-CUresult load(CUmod_st &made, const char *image, std::string &error) {
+CUresult load(CUmod_st &result, const char *image, std::string &error) {
   Driver &machine = driver();
   bool isBinary = std::memcmp(image, "\177ELF", 4) == 0 || std::memcmp(image, "\x50\xed\x55\xba", 4) == 0;
   if (isBinary) {
@@ -81,19 +81,19 @@ CUresult load(CUmod_st &made, const char *image, std::string &error) {
       error = "SM version specified by .target is higher than default SM version assumed";
       return CUDA_ERROR_INVALID_PTX;
     }
-    made.version = int(module.version);
-    made.target = int(module.target);
-    if (!layGlobals(made, module)) {
+    result.version = int(module.version);
+    result.target = int(module.target);
+    if (!layGlobals(result, module)) {
       error = "no memory for the module's variables";
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
     for (const Function &each : module.functions) {
       if (each.isEntry && each.hasBody) {
         auto function = std::make_unique<CUfunc_st>();
-        function->module = &made;
-        function->kernel = std::make_shared<const Kernel>(decode(module, each, made.symbols));
+        function->module = &result;
+        function->kernel = std::make_shared<const Kernel>(decode(module, each, result.symbols));
         function->maxDynamicShared = std::max(0, (48 << 10) - int(function->kernel->sharedBytes));
-        made.functions[each.name] = std::move(function);
+        result.functions[each.name] = std::move(function);
       }
     }
   } catch (const LoadError &failure) {

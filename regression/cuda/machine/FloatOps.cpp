@@ -243,9 +243,9 @@ void wrapFloat(Decoding &d, const std::string &type, bool takesRounding) {
   if (type != "f32" && type != "f64") {
     d.reject("is supported by the PTX machine for f32 and f64 only");
   }
-  d.made.inner = d.made.run;
-  d.made.run = wrapped;
-  d.made.flags = flags | (type == "f64" ? kFloatDouble : 0);
+  d.instruction.inner = d.instruction.run;
+  d.instruction.run = wrapped;
+  d.instruction.flags = flags | (type == "f64" ? kFloatDouble : 0);
 }
 
 namespace {
@@ -265,14 +265,14 @@ void decodeFma(Decoding &d, const std::string &type) {
 }
 
 void fma(Decoding &d) {
-  d.made.kind = Kind::Float;
+  d.instruction.kind = Kind::Float;
   decodeFma(d, d.type());
 }
 
 } // namespace
 
 bool decodeFloat(Decoding &d, const std::string &type) {
-  d.made.kind = Kind::Float;
+  d.instruction.kind = Kind::Float;
   const std::string &base = d.base();
   if (base == "mad") {
     decodeFma(d, type);
@@ -306,7 +306,7 @@ namespace {
 template <class Op>
 void function(Decoding &d) {
   std::string type = d.type();
-  d.made.kind = Kind::Float;
+  d.instruction.kind = Kind::Float;
   bool isApproximate = d.has("approx");
   Run run = type == "f32" ? unaryLanes<float, float, Op> : nullptr;
   if constexpr (std::is_invocable_v<Op, double>) {
@@ -333,7 +333,7 @@ void tanhApproximate(Decoding &d) {
 
 void copysign(Decoding &d) {
   std::string type = d.type();
-  d.made.kind = Kind::Float;
+  d.instruction.kind = Kind::Float;
   decodeBinary(
       d, type == "f32" ? binaryLanes<float, float, float, FCopysign> : binaryLanes<double, double, double, FCopysign>,
       type);
@@ -370,13 +370,13 @@ void testpLanes(Warp &warp, const Instruction &in, Mask mask) {
 void decodeTestp(Decoding &d) {
   static const char *const names[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
   std::string type = d.type();
-  d.made.kind = Kind::Float;
+  d.instruction.kind = Kind::Float;
   for (uint32_t i = 0; i < 6; ++i) {
-    d.made.flags = d.has(names[i]) ? i : d.made.flags;
+    d.instruction.flags = d.has(names[i]) ? i : d.instruction.flags;
   }
-  d.made.run = type == "f64" ? testpLanes<double> : testpLanes<float>;
-  d.made.to = d.predicate(d.operand(0));
-  d.made.a = d.source(1, type);
+  d.instruction.run = type == "f64" ? testpLanes<double> : testpLanes<float>;
+  d.instruction.to = d.predicate(d.operand(0));
+  d.instruction.a = d.source(1, type);
 }
 
 } // namespace

@@ -178,9 +178,9 @@ bool decodeWide(Decoding &d, const std::string &type, bool isMad) {
   for (const WideType &each : kWideTypes) {
     if (type == each.type) {
       decodeUnary(d, isMad ? each.mad : each.mul, type, each.result);
-      d.made.b = d.source(2, type);
+      d.instruction.b = d.source(2, type);
       if (isMad) {
-        d.made.c = d.source(3, each.result);
+        d.instruction.c = d.source(3, each.result);
       }
       return true;
     }
@@ -267,9 +267,9 @@ constexpr Run dotRun = ternaryLanes<int32_t, uint32_t, uint32_t, int32_t, Op>;
 
 void dp4a(Decoding &d) {
   bool bSigned = d.type() == "s32", aSigned = d.type() == "s32";
-  d.made.run = aSigned ? (bSigned ? dotRun<Dp4<int8_t, int8_t>> : dotRun<Dp4<int8_t, uint8_t>>)
-                       : (bSigned ? dotRun<Dp4<uint8_t, int8_t>> : dotRun<Dp4<uint8_t, uint8_t>>);
-  decodeTernary(d, d.made.run, "b32");
+  d.instruction.run = aSigned ? (bSigned ? dotRun<Dp4<int8_t, int8_t>> : dotRun<Dp4<int8_t, uint8_t>>)
+                              : (bSigned ? dotRun<Dp4<uint8_t, int8_t>> : dotRun<Dp4<uint8_t, uint8_t>>);
+  decodeTernary(d, d.instruction.run, "b32");
 }
 
 template <class A, class B>

@@ -44,17 +44,17 @@ void ternaryLanes(Warp &warp, const Instruction &in, Mask mask) {
 
 /// Decode operands of one type: to, a[, b[, c]].
 inline void decodeUnary(Decoding &d, Run run, const std::string &type, const std::string &result) {
-  d.made.run = run;
-  d.made.to = d.destination(0, typeBytes(result));
-  d.made.a = d.source(1, type);
+  d.instruction.run = run;
+  d.instruction.to = d.destination(0, typeBytes(result));
+  d.instruction.a = d.source(1, type);
 }
 inline void decodeBinary(Decoding &d, Run run, const std::string &type) {
   decodeUnary(d, run, type, type);
-  d.made.b = d.source(2, type);
+  d.instruction.b = d.source(2, type);
 }
 inline void decodeTernary(Decoding &d, Run run, const std::string &type) {
   decodeBinary(d, run, type);
-  d.made.c = d.source(3, type);
+  d.instruction.c = d.source(3, type);
 }
 
 /// Returns the instance of Op, a template of the lane type, for |type|; null if there is none.

@@ -64,13 +64,13 @@ Run predicateRun(char op) {
 /// Decodes operations on predicates; the negation of a is stored in flags, that of b in immediate.
 void decodePredicates(Decoding &d, char op, unsigned sources) {
   bool isNegated = false;
-  d.made.run = predicateRun(op);
-  d.made.to = d.predicate(d.operand(0));
-  d.made.a = d.predicateSource(d.operand(1), isNegated);
-  d.made.flags = (isNegated ? kAllLanes : 0) ^ (op == 'n' ? kAllLanes : 0);
+  d.instruction.run = predicateRun(op);
+  d.instruction.to = d.predicate(d.operand(0));
+  d.instruction.a = d.predicateSource(d.operand(1), isNegated);
+  d.instruction.flags = (isNegated ? kAllLanes : 0) ^ (op == 'n' ? kAllLanes : 0);
   if (sources == 2) {
-    d.made.b = d.predicateSource(d.operand(2), isNegated);
-    d.made.immediate = isNegated ? kAllLanes : 0;
+    d.instruction.b = d.predicateSource(d.operand(2), isNegated);
+    d.instruction.immediate = isNegated ? kAllLanes : 0;
   }
 }
 
@@ -127,7 +127,7 @@ void shift(Decoding &d) {
   Run run = d.base() == "shl" ? forBits<Shl, Shift>(type) : forInteger<Shr, Shift>(type);
   run = run ? run : forBits<Shr, Shift>(type);
   decodeUnary(d, run, type, type);
-  d.made.b = d.source(2, "u32");
+  d.instruction.b = d.source(2, "u32");
 }
 
 template <bool kLeft, bool kClamp>
@@ -240,8 +240,8 @@ void bfe(Decoding &d) {
             : type == "u64" ? ternaryLanes<uint64_t, uint64_t, uint32_t, uint32_t, Bfe<uint64_t>>
                             : ternaryLanes<int64_t, int64_t, uint32_t, uint32_t, Bfe<int64_t>>;
   decodeUnary(d, run, type, type);
-  d.made.b = d.source(2, "u32");
-  d.made.c = d.source(3, "u32");
+  d.instruction.b = d.source(2, "u32");
+  d.instruction.c = d.source(3, "u32");
 }
 
 template <class T>
@@ -261,8 +261,8 @@ void bfiLanes(Warp &warp, const Instruction &in, Mask mask) {
 void bfi(Decoding &d) {
   std::string type = d.type();
   decodeBinary(d, typeBytes(type) == 8 ? bfiLanes<uint64_t> : bfiLanes<uint32_t>, type);
-  d.made.c = d.source(3, "u32");
-  d.made.more[0] = d.source(4, "u32");
+  d.instruction.c = d.source(3, "u32");
+  d.instruction.more[0] = d.source(4, "u32");
 }
 
 struct Prmt {
@@ -316,7 +316,7 @@ void lop3Lanes(Warp &warp, const Instruction &in, Mask mask) {
 void lop3(Decoding &d) {
   d.type();
   decodeTernary(d, lop3Lanes, "b32");
-  d.made.flags = uint32_t(d.literal(4)) & 0xff;
+  d.instruction.flags = uint32_t(d.literal(4)) & 0xff;
 }
 
 } // namespace

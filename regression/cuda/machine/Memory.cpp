@@ -71,7 +71,7 @@ Allocation::~Allocation() {
 }
 
 void Allocation::make() {
-  std::call_once(made, [&] {
+  std::call_once(created, [&] {
     words = static_cast<WordAccess *>(std::calloc(bytes / 4 + 2, sizeof(WordAccess)));
     touched = static_cast<uint32_t *>(std::calloc(bytes / 32 + 2, sizeof(uint32_t)));
   });
@@ -97,19 +97,19 @@ AllocationRef Memory::allocate(uint64_t bytes, const std::string &name, uint64_t
   if (!data) {
     return nullptr;
   }
-  auto made = std::make_shared<Allocation>(reinterpret_cast<uint64_t>(data), bytes, name);
-  made->owned = data;
+  auto created = std::make_shared<Allocation>(reinterpret_cast<uint64_t>(data), bytes, name);
+  created->owned = data;
   bytesUsed += size;
-  allocations[made->base] = made;
-  return made;
+  allocations[created->base] = created;
+  return created;
 }
 
 AllocationRef Memory::adopt(void *data, uint64_t bytes, const std::string &name) {
   std::lock_guard lock(mutex);
-  auto made = std::make_shared<Allocation>(reinterpret_cast<uint64_t>(data), bytes, name);
-  made->isHost = true;
-  allocations[made->base] = made;
-  return made;
+  auto created = std::make_shared<Allocation>(reinterpret_cast<uint64_t>(data), bytes, name);
+  created->isHost = true;
+  allocations[created->base] = created;
+  return created;
 }
 
 bool Memory::release(uint64_t base) {

@@ -56,7 +56,7 @@ struct Allocation {
   ~Allocation();
 
 private:
-  std::once_flag made;
+  std::once_flag created;
   WordAccess *words = nullptr;
   uint32_t *touched = nullptr;
   void make();

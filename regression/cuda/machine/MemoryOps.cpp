@@ -179,8 +179,8 @@ void decodeMemory(Decoding &d, bool isStore) {
   takeCacheHints(d);
   bool isAcquire = d.has("acquire"), isRelease = d.has("release");
   uint32_t flags = takeOrdering(d) ? uint32_t(kStrong) : 0;
-  d.made.flags = flags | (isAcquire ? kAcquire : 0) | (isRelease ? kRelease : 0);
-  d.made.elements = d.has("v2") ? 2 : d.has("v4") ? 4 : d.has("v8") ? 8 : 1;
+  d.instruction.flags = flags | (isAcquire ? kAcquire : 0) | (isRelease ? kRelease : 0);
+  d.instruction.elements = d.has("v2") ? 2 : d.has("v4") ? 4 : d.has("v8") ? 8 : 1;
   const Operand &address = d.operand(isStore ? 0 : 1), &data = d.operand(isStore ? 1 : 0);
   const Variable *variable = address.kind == Operand::Address ? address.parts[0].variable : nullptr;
   bool isOwn = space == Space::Parameter && variable && variable->space == Space::Parameter &&
@@ -189,32 +189,33 @@ void decodeMemory(Decoding &d, bool isStore) {
     space = Space::Local; // a parameter of an inlined call
   }
   d.address(address);
-  d.made.space = space;
-  d.made.kind = kindOf(space, isStore);
+  d.instruction.space = space;
+  d.instruction.kind = kindOf(space, isStore);
   bool isVector = data.kind == Operand::Vector;
-  if (isVector ? data.parts.size() != d.made.elements : d.made.elements != 1) {
+  if (isVector ? data.parts.size() != d.instruction.elements : d.instruction.elements != 1) {
     d.reject("has a number of registers that differs from its number of elements");
   }
   uint8_t bytes = uint8_t(std::max(2u, typeBytes(type)));
-  for (unsigned i = 0; i < d.made.elements; ++i) {
+  for (unsigned i = 0; i < d.instruction.elements; ++i) {
     const Operand &each = isVector ? data.parts[i] : data;
     uint8_t mine = bytes;
-    d.made.more[i] = isStore ? d.anySource(each, type, mine) : d.anyDestination(each, mine);
+    d.instruction.more[i] = isStore ? d.anySource(each, type, mine) : d.anyDestination(each, mine);
     if (i > 0 && mine != bytes) {
       d.reject("has registers of different widths");
     }
     bytes = mine;
   }
   if (isOwn && !isStore) {
-    d.made.immediate += int64_t(d.decoder.addressOf(address.parts[0], d.statement.line));
-    if (uint64_t(d.made.immediate) + typeBytes(type) * d.made.elements > d.decoder.kernel.parameterBytes) {
+    d.instruction.immediate += int64_t(d.decoder.addressOf(address.parts[0], d.statement.line));
+    if (uint64_t(d.instruction.immediate) + typeBytes(type) * d.instruction.elements >
+        d.decoder.kernel.parameterBytes) {
       d.reject("reads beyond the kernel's parameters");
     }
-    d.made.run = runFor(What::Parameter, type, bytes);
+    d.instruction.run = runFor(What::Parameter, type, bytes);
   } else {
-    d.made.run = runFor(isStore ? What::Store : What::Load, type, bytes);
+    d.instruction.run = runFor(isStore ? What::Store : What::Load, type, bytes);
   }
-  if (!d.made.run) {
+  if (!d.instruction.run) {
     d.reject("is not supported by the PTX machine for this type and register");
   }
 }
@@ -230,7 +231,7 @@ void prefetch(Decoding &d) {
     d.has(each);
   }
   d.address(d.operand(0));
-  d.made.run = nothing;
+  d.instruction.run = nothing;
 }
 
 void fenceLanes(Warp &warp, const Instruction &, Mask) { warp.block->fence(); }
@@ -240,8 +241,8 @@ void fence(Decoding &d) {
   for (const char *each : {"gl", "sys", "gpu", "cluster", "acq_rel", "sc", "acquire", "release"}) {
     d.has(each);
   }
-  d.made.kind = Kind::Control;
-  d.made.run = isBlock ? nothing : fenceLanes;
+  d.instruction.kind = Kind::Control;
+  d.instruction.run = isBlock ? nothing : fenceLanes;
 }
 
 } // namespace

@@ -49,26 +49,26 @@ void unpackLanes(Warp &warp, const Instruction &in, Mask mask) {
 
 void movePack(Decoding &d, unsigned bytes, bool isPack) {
   const Operand &vector = d.operand(isPack ? 1 : 0);
-  d.made.elements = uint8_t(vector.parts.size());
+  d.instruction.elements = uint8_t(vector.parts.size());
   unsigned part = bytes / unsigned(vector.parts.size());
   if (part == 8 && bytes == 16) {
     d.reject();
   }
   if (bytes == 8 && part == 4) {
-    d.made.run = isPack ? packLanes<uint64_t, uint32_t> : unpackLanes<uint64_t, uint32_t>;
+    d.instruction.run = isPack ? packLanes<uint64_t, uint32_t> : unpackLanes<uint64_t, uint32_t>;
   } else if (bytes == 8 && part == 2) {
-    d.made.run = isPack ? packLanes<uint64_t, uint16_t> : unpackLanes<uint64_t, uint16_t>;
+    d.instruction.run = isPack ? packLanes<uint64_t, uint16_t> : unpackLanes<uint64_t, uint16_t>;
   } else if (bytes == 4 && part == 2) {
-    d.made.run = isPack ? packLanes<uint32_t, uint16_t> : unpackLanes<uint32_t, uint16_t>;
+    d.instruction.run = isPack ? packLanes<uint32_t, uint16_t> : unpackLanes<uint32_t, uint16_t>;
   } else {
     d.reject();
   }
   std::string type = "b" + std::to_string(8 * part);
   for (size_t i = 0; i < vector.parts.size(); ++i) {
-    d.made.more[i] = isPack ? d.source(vector.parts[i], type) : d.destination(vector.parts[i], part);
+    d.instruction.more[i] = isPack ? d.source(vector.parts[i], type) : d.destination(vector.parts[i], part);
   }
   std::string whole = "b" + std::to_string(8 * bytes);
-  (isPack ? d.made.to : d.made.a) = isPack ? d.destination(0, bytes) : d.source(1, whole);
+  (isPack ? d.instruction.to : d.instruction.a) = isPack ? d.destination(0, bytes) : d.source(1, whole);
 }
 
 template <class T>
@@ -80,7 +80,7 @@ void clockLanes(Warp &warp, const Instruction &in, Mask mask) {
 }
 
 void mov(Decoding &d) {
-  d.made.kind = Kind::Move;
+  d.instruction.kind = Kind::Move;
   std::string type = d.type();
   if (type == "pred") {
     return decodePredicateMove(d);
@@ -93,17 +93,17 @@ void mov(Decoding &d) {
   bool isClock = !from.variable && (from.name == "%clock" || from.name == "%clock64" || from.name == "%globaltimer" ||
                                     from.name == "%globaltimer_lo");
   if (isClock) {
-    d.made.to = d.destination(0, bytes);
-    d.made.run = bytes == 8 ? clockLanes<uint64_t> : clockLanes<uint32_t>;
+    d.instruction.to = d.destination(0, bytes);
+    d.instruction.run = bytes == 8 ? clockLanes<uint64_t> : clockLanes<uint32_t>;
     return;
   }
-  d.made.run = copyOf(bytes);
-  if (!d.made.run) {
+  d.instruction.run = copyOf(bytes);
+  if (!d.instruction.run) {
     d.reject();
   }
-  d.made.to = d.destination(0, bytes);
+  d.instruction.to = d.destination(0, bytes);
   uint8_t width = 0;
-  d.made.a = d.anySource(from, type, width);
+  d.instruction.a = d.anySource(from, type, width);
   if (width > bytes || (width < bytes && width != 4)) {
     d.reject("has operands of different widths");
   }
@@ -111,7 +111,7 @@ void mov(Decoding &d) {
     struct Widen {
       uint64_t operator()(uint32_t a) const { return a; }
     };
-    d.made.run = unaryLanes<uint64_t, uint32_t, Widen>;
+    d.instruction.run = unaryLanes<uint64_t, uint32_t, Widen>;
   }
 }
 
@@ -153,14 +153,14 @@ void isspacepLanes(Warp &warp, const Instruction &in, Mask mask) {
 }
 
 void isspacep(Decoding &d) {
-  d.made.immediate = int64_t(d.has("shared") || d.has("shared::cta") ? kSharedWindow
-                             : d.has("local")                        ? kLocalWindow
-                             : d.has("param")                        ? kParameterWindow
-                             : d.has("global")                       ? 0
-                                                                     : ~uint64_t(0));
-  d.made.run = isspacepLanes;
-  d.made.to = d.predicate(d.operand(0));
-  d.made.a = d.source(1, "b64");
+  d.instruction.immediate = int64_t(d.has("shared") || d.has("shared::cta") ? kSharedWindow
+                                    : d.has("local")                        ? kLocalWindow
+                                    : d.has("param")                        ? kParameterWindow
+                                    : d.has("global")                       ? 0
+                                                                            : ~uint64_t(0));
+  d.instruction.run = isspacepLanes;
+  d.instruction.to = d.predicate(d.operand(0));
+  d.instruction.a = d.source(1, "b64");
 }
 
 } // namespace

@@ -37,29 +37,29 @@ Options::Clock clockOf(const char *name) {
 } // namespace
 
 Options readOptions() {
-  Options made;
+  Options result;
   bool checks = number("PTX_MACHINE_CHECKS", 1) != 0;
-  made.bounds = number("PTX_MACHINE_CHECK_BOUNDS", checks) != 0;
-  made.initialised = number("PTX_MACHINE_CHECK_INITIALISED", checks) != 0;
-  made.alignment = number("PTX_MACHINE_CHECK_ALIGNMENT", checks) != 0;
-  made.races = number("PTX_MACHINE_CHECK_RACES", checks) != 0;
-  made.divergence = number("PTX_MACHINE_CHECK_DIVERGENCE", checks) != 0;
-  made.async = number("PTX_MACHINE_CHECK_ASYNC", checks) != 0;
-  made.seed = number("PTX_MACHINE_SEED", made.seed);
-  made.threads = unsigned(number("PTX_MACHINE_THREADS", std::clamp(std::thread::hardware_concurrency(), 1u, 16u)));
-  made.stepLimit = number("PTX_MACHINE_STEP_LIMIT", uint64_t(1) << 36);
-  made.memoryBytes = number("PTX_MACHINE_MEMORY", uint64_t(16) << 30);
-  made.failAllocation = number("PTX_MACHINE_FAIL_ALLOC", 0);
-  made.failLaunch = number("PTX_MACHINE_FAIL_LAUNCH", 0);
-  made.faultLaunch = number("PTX_MACHINE_FAULT_LAUNCH", 0);
-  made.devices = int(number("PTX_MACHINE_DEVICES", 1));
-  made.hasDevice = number("PTX_MACHINE_NO_DEVICE", 0) == 0 && made.devices > 0;
-  made.driverVersion = int(number("PTX_MACHINE_DRIVER_VERSION", uint64_t(made.driverVersion)));
-  made.capability = capability("PTX_MACHINE_COMPUTE_CAPABILITY", made.capability);
-  made.clock = clockOf("PTX_MACHINE_CLOCK");
+  result.bounds = number("PTX_MACHINE_CHECK_BOUNDS", checks) != 0;
+  result.initialised = number("PTX_MACHINE_CHECK_INITIALISED", checks) != 0;
+  result.alignment = number("PTX_MACHINE_CHECK_ALIGNMENT", checks) != 0;
+  result.races = number("PTX_MACHINE_CHECK_RACES", checks) != 0;
+  result.divergence = number("PTX_MACHINE_CHECK_DIVERGENCE", checks) != 0;
+  result.async = number("PTX_MACHINE_CHECK_ASYNC", checks) != 0;
+  result.seed = number("PTX_MACHINE_SEED", result.seed);
+  result.threads = unsigned(number("PTX_MACHINE_THREADS", std::clamp(std::thread::hardware_concurrency(), 1u, 16u)));
+  result.stepLimit = number("PTX_MACHINE_STEP_LIMIT", uint64_t(1) << 36);
+  result.memoryBytes = number("PTX_MACHINE_MEMORY", uint64_t(16) << 30);
+  result.failAllocation = number("PTX_MACHINE_FAIL_ALLOC", 0);
+  result.failLaunch = number("PTX_MACHINE_FAIL_LAUNCH", 0);
+  result.faultLaunch = number("PTX_MACHINE_FAULT_LAUNCH", 0);
+  result.devices = int(number("PTX_MACHINE_DEVICES", 1));
+  result.hasDevice = number("PTX_MACHINE_NO_DEVICE", 0) == 0 && result.devices > 0;
+  result.driverVersion = int(number("PTX_MACHINE_DRIVER_VERSION", uint64_t(result.driverVersion)));
+  result.capability = capability("PTX_MACHINE_COMPUTE_CAPABILITY", result.capability);
+  result.clock = clockOf("PTX_MACHINE_CLOCK");
   const char *counts = std::getenv("PTX_MACHINE_COUNTS");
-  made.countsFile = counts ? counts : "";
-  return made;
+  result.countsFile = counts ? counts : "";
+  return result;
 }
 
 } // namespace ptx

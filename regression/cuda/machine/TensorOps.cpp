@@ -186,7 +186,7 @@ void registersOf(Decoding &d, size_t index, unsigned first, unsigned count, bool
   }
   for (unsigned i = 0; i < count; ++i) {
     const Operand &each = list.kind == Operand::Vector ? list.parts[i] : list;
-    d.made.more[first + i] = isDestination ? d.destination(each, 4) : d.source(each, "b32");
+    d.instruction.more[first + i] = isDestination ? d.destination(each, 4) : d.source(each, "b32");
   }
 }
 
@@ -221,7 +221,7 @@ Run mmaRun(const Flags &flags) {
 }
 
 void mma(Decoding &d) {
-  d.made.kind = Kind::Tensor;
+  d.instruction.kind = Kind::Tensor;
   std::string c = d.type(), b = d.type(), a = d.type(), to = d.type();
   Flags flags{elementOf(d, a), elementOf(d, b), 0, d.has("satfinite")};
   bool isInteger = flags.a <= U8;
@@ -235,8 +235,8 @@ void mma(Decoding &d) {
   if (!isShape || !isTyped || !isSync || !isOrder || (flags.isSaturating && !isInteger)) {
     d.reject();
   }
-  d.made.run = mmaRun(flags);
-  d.made.flags = flags.pack();
+  d.instruction.run = mmaRun(flags);
+  d.instruction.flags = flags.pack();
   registersOf(d, 0, 0, 4, true);
   registersOf(d, 1, kA, flags.aWords(), false);
   registersOf(d, 2, kB, flags.bWords(), false);
@@ -268,18 +268,18 @@ void ldmatrixLanes(Warp &warp, const Instruction &in, Mask mask) {
 }
 
 void ldmatrix(Decoding &d) {
-  d.made.kind = Kind::SharedLoad;
+  d.instruction.kind = Kind::SharedLoad;
   if (d.type() != "b16" || !hasBoth(d, "sync", "aligned") || !d.has("m8n8")) {
     d.reject();
   }
-  d.made.elements = d.has("x4") ? 4 : d.has("x2") ? 2 : d.has("x1") ? 1 : 0;
-  if (d.made.elements == 0) {
+  d.instruction.elements = d.has("x4") ? 4 : d.has("x2") ? 2 : d.has("x1") ? 1 : 0;
+  if (d.instruction.elements == 0) {
     d.reject();
   }
-  d.made.flags = d.has("trans");
-  d.made.space = spaceOf(d);
-  d.made.run = ldmatrixLanes;
-  registersOf(d, 0, 0, d.made.elements, true);
+  d.instruction.flags = d.has("trans");
+  d.instruction.space = spaceOf(d);
+  d.instruction.run = ldmatrixLanes;
+  registersOf(d, 0, 0, d.instruction.elements, true);
   d.address(d.operand(1));
 }
 
@@ -299,7 +299,7 @@ void movmatrixLanes(Warp &warp, const Instruction &in, Mask mask) {
 }
 
 void movmatrix(Decoding &d) {
-  d.made.kind = Kind::Warp;
+  d.instruction.kind = Kind::Warp;
   if (d.type() != "b16" || !hasBoth(d, "sync", "aligned") || !d.has("m8n8") || !d.has("trans")) {
     d.reject();
   }

@@ -91,28 +91,28 @@ void shuffleLanes(Warp &warp, const Instruction &in, Mask mask) {
 }
 
 void shfl(Decoding &d) {
-  d.made.kind = Kind::Warp;
+  d.instruction.kind = Kind::Warp;
   d.type();
   if (!d.has("sync")) {
     d.reject("without .sync was removed in compute capability 7.0");
   }
-  d.made.flags = d.has("up") ? Up : d.has("down") ? Down : d.has("bfly") ? Butterfly : d.has("idx") ? Index : 9;
-  if (d.made.flags == 9) {
+  d.instruction.flags = d.has("up") ? Up : d.has("down") ? Down : d.has("bfly") ? Butterfly : d.has("idx") ? Index : 9;
+  if (d.instruction.flags == 9) {
     d.reject();
   }
   const Operand &to = d.operand(0);
-  d.made.more[1] = kNone;
+  d.instruction.more[1] = kNone;
   if (to.kind == Operand::Pair) {
-    d.made.to = d.destination(to.parts[0], 4);
-    d.made.more[1] = d.predicate(to.parts[1]);
+    d.instruction.to = d.destination(to.parts[0], 4);
+    d.instruction.more[1] = d.predicate(to.parts[1]);
   } else {
-    d.made.to = d.destination(to, 4);
+    d.instruction.to = d.destination(to, 4);
   }
-  d.made.run = shuffleLanes;
-  d.made.a = d.source(1, "b32");
-  d.made.b = d.source(2, "b32");
-  d.made.c = d.source(3, "b32");
-  d.made.more[0] = d.source(4, "b32");
+  d.instruction.run = shuffleLanes;
+  d.instruction.a = d.source(1, "b32");
+  d.instruction.b = d.source(2, "b32");
+  d.instruction.c = d.source(3, "b32");
+  d.instruction.more[0] = d.source(4, "b32");
 }
 
 enum VoteMode : uint32_t { All, Any, Uniform, Ballot };
@@ -137,21 +137,21 @@ void voteLanes(Warp &warp, const Instruction &in, Mask mask) {
 }
 
 void vote(Decoding &d) {
-  d.made.kind = Kind::Warp;
+  d.instruction.kind = Kind::Warp;
   d.type();
   if (!d.has("sync")) {
     d.reject("without .sync was removed in compute capability 7.0");
   }
-  d.made.flags = d.has("all") ? All : d.has("any") ? Any : d.has("uni") ? Uniform : d.has("ballot") ? Ballot : 9;
-  if (d.made.flags == 9) {
+  d.instruction.flags = d.has("all") ? All : d.has("any") ? Any : d.has("uni") ? Uniform : d.has("ballot") ? Ballot : 9;
+  if (d.instruction.flags == 9) {
     d.reject();
   }
-  d.made.run = voteLanes;
-  d.made.to = d.made.flags == Ballot ? d.destination(0, 4) : d.predicate(d.operand(0));
+  d.instruction.run = voteLanes;
+  d.instruction.to = d.instruction.flags == Ballot ? d.destination(0, 4) : d.predicate(d.operand(0));
   bool isNegated = false;
-  d.made.a = d.predicateSource(d.operand(1), isNegated);
-  d.made.immediate = isNegated ? kAllLanes : 0;
-  d.made.more[0] = d.source(2, "b32");
+  d.instruction.a = d.predicateSource(d.operand(1), isNegated);
+  d.instruction.immediate = isNegated ? kAllLanes : 0;
+  d.instruction.more[0] = d.source(2, "b32");
 }
 
 template <class T>
@@ -183,19 +183,19 @@ void matchLanes(Warp &warp, const Instruction &in, Mask mask) {
 }
 
 void match(Decoding &d) {
-  d.made.kind = Kind::Warp;
+  d.instruction.kind = Kind::Warp;
   std::string type = d.type();
   d.has("sync");
-  d.made.flags = d.has("all");
-  if (!d.made.flags && !d.has("any")) {
+  d.instruction.flags = d.has("all");
+  if (!d.instruction.flags && !d.has("any")) {
     d.reject();
   }
   const Operand &to = d.operand(0);
-  d.made.more[1] = to.kind == Operand::Pair ? d.predicate(to.parts[1]) : kNone;
-  d.made.to = d.destination(to.kind == Operand::Pair ? to.parts[0] : to, 4);
-  d.made.run = typeBytes(type) == 8 ? matchLanes<uint64_t> : matchLanes<uint32_t>;
-  d.made.a = d.source(1, type);
-  d.made.more[0] = d.source(2, "b32");
+  d.instruction.more[1] = to.kind == Operand::Pair ? d.predicate(to.parts[1]) : kNone;
+  d.instruction.to = d.destination(to.kind == Operand::Pair ? to.parts[0] : to, 4);
+  d.instruction.run = typeBytes(type) == 8 ? matchLanes<uint64_t> : matchLanes<uint32_t>;
+  d.instruction.a = d.source(1, type);
+  d.instruction.more[0] = d.source(2, "b32");
 }
 
 template <class T, class Combine>
@@ -240,7 +240,7 @@ struct RXor {
 };
 
 void redux(Decoding &d) {
-  d.made.kind = Kind::Warp;
+  d.instruction.kind = Kind::Warp;
   std::string type = d.type();
   bool isSigned = type == "s32";
   if (!d.has("sync") || isFloatType(type)) {
@@ -257,7 +257,7 @@ void redux(Decoding &d) {
     d.reject();
   }
   decodeUnary(d, run, "b32", "b32");
-  d.made.more[0] = d.source(2, "b32");
+  d.instruction.more[0] = d.source(2, "b32");
 }
 
 void activemaskLanes(Warp &warp, const Instruction &in, Mask mask) {
@@ -268,9 +268,9 @@ void activemaskLanes(Warp &warp, const Instruction &in, Mask mask) {
 
 void activemask(Decoding &d) {
   d.type();
-  d.made.kind = Kind::Warp;
-  d.made.run = activemaskLanes;
-  d.made.to = d.destination(0, 4);
+  d.instruction.kind = Kind::Warp;
+  d.instruction.run = activemaskLanes;
+  d.instruction.to = d.destination(0, 4);
 }
 
 } // namespace
