@@ -172,8 +172,8 @@ def write(path: Path, shape: Shape = Shape(), seed: int = 0) -> Path:
         graph.nodes.append(helper.make_node("Identity", [graph.build()], ["logits"], name="logits"))
     ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, shape.sequence])
     logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, [1, shape.sequence, shape.vocab])
-    made = helper.make_graph(graph.nodes, "llama_shaped", [ids], [logits], graph.initializers)
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], producer_name="llama_shaped.py")
+    result = helper.make_graph(graph.nodes, "llama_shaped", [ids], [logits], graph.initializers)
+    model = helper.make_model(result, opset_imports=[helper.make_opsetid("", 17)], producer_name="llama_shaped.py")
     model.ir_version = 8
     onnx.save(model, path)
     return path

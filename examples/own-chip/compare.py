@@ -10,8 +10,8 @@ import tessera.runtime as rt
 
 
 def microseconds(model: str) -> float:
-    told = subprocess.run(["model_tool", "perf", model, "--json"], check=True, capture_output=True, text=True)
-    return json.loads(told.stdout)["report"]["microseconds"]
+    info = subprocess.run(["model_tool", "perf", model, "--json"], check=True, capture_output=True, text=True)
+    return json.loads(info.stdout)["report"]["microseconds"]
 
 
 array = np.load(sys.argv[1])[:1]

@@ -199,7 +199,7 @@ def npu_support(rows: list[dict], chips: list[str]) -> str:
 def npu_pages(build: Path) -> dict[str, str]:
     """Returns the pages of the NPU's commands and chips, from the tables compiled into its tools."""
     chips = [str(p) for p in sorted((ROOT / "device_dialect" / "chips").glob("npu-*.json"))]
-    made = {}
+    output = {}
     for page, title, arguments in (
         ("npu-isa.md", "Commands of the Tessera NPU", ["isa"]),
         ("npu-chips.md", "Chips of the Tessera NPU family", ["chips", *chips]),
@@ -207,8 +207,8 @@ def npu_pages(build: Path) -> dict[str, str]:
         result = subprocess.run([str(build / "bin" / "npu-describe"), *arguments], capture_output=True, text=True)
         if result.returncode != 0:
             raise SystemExit(f"gen_docs: npu-describe {arguments[0]} failed:\n{result.stderr}")
-        made[page] = f"# {title}\n\n{NOTE}{result.stdout}"
-    return made
+        output[page] = f"# {title}\n\n{NOTE}{result.stdout}"
+    return output
 
 
 def gpu_page() -> str:
@@ -231,19 +231,19 @@ def gpu_page() -> str:
 
 def pages(build: Path) -> dict[str, str]:
     """Returns all pages that can be generated here."""
-    made: dict[str, str] = {"commands.md": commands_page(build), "cuda-chips.md": gpu_page(), **npu_pages(build)}
+    result: dict[str, str] = {"commands.md": commands_page(build), "cuda-chips.md": gpu_page(), **npu_pages(build)}
     tblgen = find_tblgen()
     if tblgen is None:
         raise SystemExit("gen_docs: mlir-tblgen of LLVM 22 was not found; run ./dev setup")
     for page in TABLEGEN_PAGES:
         text = tablegen_page(page, tblgen)
         if text:
-            made[page] = text
+            result[page] = text
     supported = supported_ops_page(build)
     if supported:
-        made["supported-ops.md"] = supported
+        result["supported-ops.md"] = supported
     # Normalise line ends, whatever the generators left.
-    return {name: re.sub(r"[ \t]+\n", "\n", text) for name, text in made.items()}
+    return {name: re.sub(r"[ \t]+\n", "\n", text) for name, text in result.items()}
 
 
 def written_here() -> list[Path]:
@@ -252,23 +252,23 @@ def written_here() -> list[Path]:
     return [path for path in OUTPUT.glob("*.md") if path.name not in OTHERS]
 
 
-def check(made: dict[str, str]) -> int:
+def check(result: dict[str, str]) -> int:
     """Reports differences from the checked-in pages."""
     stale = 0
-    for name in sorted({*made, *(p.name for p in written_here())}):
+    for name in sorted({*result, *(p.name for p in written_here())}):
         old = (OUTPUT / name).read_text(encoding="utf-8") if (OUTPUT / name).is_file() else ""
-        if old != made.get(name, ""):
+        if old != result.get(name, ""):
             stale += 1
             print(f"docs/generated/{name} is out of date: run ./dev docs")
             sys.stdout.writelines(
                 list(
                     difflib.unified_diff(
-                        old.splitlines(True), made.get(name, "").splitlines(True), "checked in", "from the code", n=0
+                        old.splitlines(True), result.get(name, "").splitlines(True), "checked in", "from the code", n=0
                     )
                 )[:12]
             )
-    print(f"gen_docs: {len(made)} pages, {stale} out of date")
-    return 1 if stale or not made else 0
+    print(f"gen_docs: {len(result)} pages, {stale} out of date")
+    return 1 if stale or not result else 0
 
 
 def main() -> int:
@@ -276,13 +276,13 @@ def main() -> int:
     parser.add_argument("--build-dir", type=Path, default=ROOT / "build")
     parser.add_argument("--check", action="store_true", help="only report pages that are out of date")
     args = parser.parse_args()
-    made = pages(args.build_dir)
+    result = pages(args.build_dir)
     if args.check:
-        return check(made)
+        return check(result)
     OUTPUT.mkdir(parents=True, exist_ok=True)
     for page in written_here():
         page.unlink()
-    for name, text in made.items():
+    for name, text in result.items():
         (OUTPUT / name).write_text(text, encoding="utf-8")
         print(f"docs/generated/{name}: {len(text.splitlines())} lines")
     return 0

@@ -78,8 +78,8 @@ class Site:
             shutil.copy2(path, target)
             return
         if not path.exists():
-            made = example_page if path.with_name("run.sh").exists() else folder_page
-            target.write_text(made(path.parent), encoding="utf-8")
+            result = example_page if path.with_name("run.sh").exists() else folder_page
+            target.write_text(result(path.parent), encoding="utf-8")
             return
         pieces = FENCE.split(path.read_text(encoding="utf-8"))
         pieces[::2] = [LINK.sub(lambda found: self._link(path, found), text) for text in pieces[::2]]

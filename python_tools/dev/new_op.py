@@ -78,7 +78,7 @@ def apply(insertion: Insertion, root: Path) -> str:
     return "".join(lines)
 
 
-def refuse_existing(args: argparse.Namespace, root: Path) -> None:
+def reject_existing(args: argparse.Namespace, root: Path) -> None:
     """Raises SystemExit if Top has an op with that name, or the importer has a handler for the operator; a second one
     would only hide the first."""
     for path in sorted((root / "top_dialect" / "IR").glob("*.td")):
@@ -126,7 +126,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     args = parse(argv)
-    refuse_existing(args, args.root)
+    reject_existing(args, args.root)
     edits = insertions(args)
     texts = [(edit, apply(edit, args.root)) for edit in edits]  # all places are found before any file is written
     for edit, text in texts:

@@ -80,8 +80,8 @@ def make_wheel(project: Path, build: Path, output: Path, **environment: str) -> 
             TESSERA_WHEEL_PREBUILT=str(build),
             **environment,
         )
-        for made in (project / "build", *project.glob("**/*.egg-info")):  # else the next wheel contains its files
-            shutil.rmtree(made, ignore_errors=True)
+        for result in (project / "build", *project.glob("**/*.egg-info")):  # else the next wheel contains its files
+            shutil.rmtree(result, ignore_errors=True)
         wheel = next(Path(fresh).glob("*.whl"))
         return Path(shutil.move(str(wheel), output / wheel.name))
 
@@ -128,7 +128,7 @@ def size(path: Path) -> tuple[float, float]:
     return path.stat().st_size / 1e6, unpacked / 1e6
 
 
-def tell(files: list[Path]) -> bool:
+def print_report(files: list[Path]) -> bool:
     """Prints the sizes; returns true if all are within their limits."""
     good = True
     for path in files:
@@ -171,7 +171,7 @@ def main() -> int:
         files.append(repair(make_wheel(source, build, output)))
         run(sys.executable, "setup.py", "-q", "sdist", "-d", output, cwd=source)
     files += output.glob("*.tar.gz")
-    if not tell(files):
+    if not print_report(files):
         return 1
     attempt = [sys.executable, str(ROOT / "python_tools" / "dev" / "try_packages.py"), str(output)]
     return subprocess.run(attempt).returncode if args.attempt else 0

@@ -44,46 +44,46 @@ class Advice:
         return {**asdict(self), "page": self.page}
 
 
-def of_perf(told: Mapping[str, Any]) -> list[Advice]:
+def of_perf(info: Mapping[str, Any]) -> list[Advice]:
     """Returns the findings of a report by npu_perf, the most expensive first."""
-    looks = (_traffic, _input, _small, _weights, _lanes, _spilled) if told.get("cycles") else ()
-    found = [*_host(told), *(each for look in looks for each in look(told))]
+    looks = (_traffic, _input, _small, _weights, _lanes, _spilled) if info.get("cycles") else ()
+    found = [*_host(info), *(each for look in looks for each in look(info))]
     return sorted(found, key=lambda each: -(each.microseconds or 0))
 
 
-def _micro(told: Mapping[str, Any]) -> float:
+def _micro(info: Mapping[str, Any]) -> float:
     """Returns the microseconds per cycle."""
-    return float(told["microseconds"] / told["cycles"])
+    return float(info["microseconds"] / info["cycles"])
 
 
 def _moved(layer: Mapping[str, Any]) -> int:
     return sum(traffic["moved"] for traffic in layer["ddr_bytes"].values())
 
 
-def _ops(told: Mapping[str, Any]) -> Iterable[tuple[str, list[Mapping[str, Any]]]]:
+def _ops(info: Mapping[str, Any]) -> Iterable[tuple[str, list[Mapping[str, Any]]]]:
     """Returns the name and the layers of each op; layers with the same name are parts of one op."""
     ops: dict[object, list[Mapping[str, Any]]] = {}
-    for number, layer in enumerate(told["layers"]):
+    for number, layer in enumerate(info["layers"]):
         ops.setdefault(layer["name"] or number, []).append(layer)
     return ((parts[0]["name"], parts) for parts in ops.values())
 
 
-def _traffic(told: Mapping[str, Any]) -> Iterable[Advice]:
-    for name, parts in _ops(told):
+def _traffic(info: Mapping[str, Any]) -> Iterable[Advice]:
+    for name, parts in _ops(info):
         moved, least = sum(map(_moved, parts)), sum(layer.get("ddr_least_bytes", 0) for layer in parts)
         cycles = sum(layer["time_cycles"].get("ddr", 0.0) for layer in parts)
-        if least and moved > MOST_TIMES_LEAST * least and cycles > LEAST_SHARE * told["cycles"]:
+        if least and moved > MOST_TIMES_LEAST * least and cycles > LEAST_SHARE * info["cycles"]:
             yield Advice(
                 TRAFFIC,
                 name,
                 f"moves {moved} bytes to and from DDR, {moved / least:.1f} times the least",
-                cycles * (1 - least / moved) * _micro(told),
+                cycles * (1 - least / moved) * _micro(info),
                 "model_deploy --opt 3, or --plan with other slices of this layer",
             )
 
 
-def _host(told: Mapping[str, Any]) -> Iterable[Advice]:
-    host = told.get("host")
+def _host(info: Mapping[str, Any]) -> Iterable[Advice]:
+    host = info.get("host")
     if host:
         cost = host["microseconds"] + host["hand_over_microseconds"]
         yield Advice(
@@ -95,90 +95,90 @@ def _host(told: Mapping[str, Any]) -> Iterable[Advice]:
         )
 
 
-def _waits(told: Mapping[str, Any], purpose: str) -> float:
+def _waits(info: Mapping[str, Any], purpose: str) -> float:
     """Returns the share of the run's time spent waiting for DDR that is due to bytes of `purpose`, in proportion to
     their share of the traffic."""
-    moved, of_it = told["ddr_moved_bytes"], told["ddr_bytes"].get(purpose, {}).get("moved", 0)
-    return float(told["time_cycles"].get("ddr", 0.0) / told["cycles"] * of_it / moved) if moved else 0.0
+    moved, of_it = info["ddr_moved_bytes"], info["ddr_bytes"].get(purpose, {}).get("moved", 0)
+    return float(info["time_cycles"].get("ddr", 0.0) / info["cycles"] * of_it / moved) if moved else 0.0
 
 
-def _input(told: Mapping[str, Any]) -> Iterable[Advice]:
-    moved, given = told["ddr_moved_bytes"], told["ddr_bytes"].get("input", {}).get("moved", 0)
-    share = _waits(told, "input")
+def _input(info: Mapping[str, Any]) -> Iterable[Advice]:
+    moved, given = info["ddr_moved_bytes"], info["ddr_bytes"].get("input", {}).get("moved", 0)
+    share = _waits(info, "input")
     if given > MOST_INPUT_SHARE * moved and share > LEAST_SHARE:
         yield Advice(
             INPUT,
             "",
             f"{100 * given / moved:.0f} % of the DDR traffic is the model's input",
-            share * told["microseconds"],
+            share * info["microseconds"],
             "model_deploy --quant_input, or pixels as u8 by --fuse_preprocess",
         )
 
 
-def _small(told: Mapping[str, Any]) -> Iterable[Advice]:
-    cycles = told["time_cycles"].get("latency", 0.0)
-    if cycles > MOST_LATENCY_SHARE * told["cycles"]:
+def _small(info: Mapping[str, Any]) -> Iterable[Advice]:
+    cycles = info["time_cycles"].get("latency", 0.0)
+    if cycles > MOST_LATENCY_SHARE * info["cycles"]:
         yield Advice(
             SMALL,
             "",
-            f"{100 * cycles / told['cycles']:.0f} % of the time is latency of commands: the tiles are small",
-            cycles * _micro(told),
+            f"{100 * cycles / info['cycles']:.0f} % of the time is latency of commands: the tiles are small",
+            cycles * _micro(info),
             "a larger batch: model_transform --input_shapes",
         )
 
 
-def _weights(told: Mapping[str, Any]) -> Iterable[Advice]:
-    if (share := _waits(told, "weights")) > MOST_WEIGHTS_TIME:
+def _weights(info: Mapping[str, Any]) -> Iterable[Advice]:
+    if (share := _waits(info, "weights")) > MOST_WEIGHTS_TIME:
         yield Advice(
             WEIGHTS,
             "",
             f"{100 * share:.0f} % of the time is spent waiting for weights, "
-            f"{told['ddr_bytes']['weights']['moved'] / 1e6:.1f} MB per run",
-            share * told["microseconds"],
+            f"{info['ddr_bytes']['weights']['moved'] / 1e6:.1f} MB per run",
+            share * info["microseconds"],
             "weights of fewer bits (INT8 or W8 instead of 16 or 32, W4 instead of 8), or a larger batch, which reads "
             "them once",
         )
 
 
-def _spilled(told: Mapping[str, Any]) -> Iterable[Advice]:
-    if (share := _waits(told, "intermediate")) > MOST_SPILLED_TIME:
-        moved = told["ddr_bytes"]["intermediate"]["moved"]
+def _spilled(info: Mapping[str, Any]) -> Iterable[Advice]:
+    if (share := _waits(info, "intermediate")) > MOST_SPILLED_TIME:
+        moved = info["ddr_bytes"]["intermediate"]["moved"]
         yield Advice(
             SPILLED,
             "",
             f"{100 * share:.0f} % of the time is spent waiting for intermediate results in DDR, {moved / 1e6:.1f} "
             "MB per run",
-            share * told["microseconds"],
+            share * info["microseconds"],
             "a smaller batch or picture, results of fewer bits, or a chip with more local memory",
         )
 
 
-def _lanes(told: Mapping[str, Any]) -> Iterable[Advice]:
-    for name, parts in _ops(told):
+def _lanes(info: Mapping[str, Any]) -> Iterable[Advice]:
+    for name, parts in _ops(info):
         spent = sum(layer["time_cycles"].get("multiply", 0.0) for layer in parts)
         least = sum(layer.get("matrix_least_cycles", 0.0) for layer in parts)
-        if least and spent > MOST_TIMES_PEAK * least and spent - least > MOST_IDLE_SHARE * told["cycles"]:
+        if least and spent > MOST_TIMES_PEAK * least and spent - least > MOST_IDLE_SHARE * info["cycles"]:
             yield Advice(
                 LANES,
                 name,
                 f"its multiplications take {spent / least:.1f} times as long as with all lanes busy",
-                (spent - least) * _micro(told),
-                f"channels in multiples of the lanes of {told.get('chip', 'the chip')}, or tessera estimate for a "
+                (spent - least) * _micro(info),
+                f"channels in multiples of the lanes of {info.get('chip', 'the chip')}, or tessera estimate for a "
                 "smaller chip",
             )
 
 
-def of_quantization(told: Mapping[str, Any], perf: Mapping[str, Any] | None = None) -> list[Advice]:
+def of_quantization(info: Mapping[str, Any], perf: Mapping[str, Any] | None = None) -> list[Advice]:
     """Returns the findings about precision, given the key 'quantization' of model_deploy --json ({} for a model without
     it). perf: a report of npu_perf, from which the costs are taken."""
-    products = told.get("products", 0)
-    return [*_wide(told, products, perf or {}), *_float(told, products, perf or {})] if products else []
+    products = info.get("products", 0)
+    return [*_wide(info, products, perf or {}), *_float(info, products, perf or {})] if products else []
 
 
-def _wide(told: Mapping[str, Any], products: int, perf: Mapping[str, Any]) -> Iterable[Advice]:
-    wide = told.get("wide_products", 0)
+def _wide(info: Mapping[str, Any], products: int, perf: Mapping[str, Any]) -> Iterable[Advice]:
+    wide = info.get("wide_products", 0)
     if wide > MOST_WIDE_SHARE * products:
-        spent = [layer["time_cycles"].get("multiply", 0.0) for layer in _layers(told.get("wide_ops", []), perf)]
+        spent = [layer["time_cycles"].get("multiply", 0.0) for layer in _layers(info.get("wide_ops", []), perf)]
         yield Advice(
             WIDE,
             "",
@@ -188,11 +188,11 @@ def _wide(told: Mapping[str, Any], products: int, perf: Mapping[str, Any]) -> It
         )
 
 
-def _float(told: Mapping[str, Any], products: int, perf: Mapping[str, Any]) -> Iterable[Advice]:
+def _float(info: Mapping[str, Any], products: int, perf: Mapping[str, Any]) -> Iterable[Advice]:
     """Reports contractions left in float in a model that also has integer ones."""
-    kept = [op for op in told.get("float_ops", []) if op["products"]]
+    kept = [op for op in info.get("float_ops", []) if op["products"]]
     share = sum(op["products"] for op in kept) / products
-    if told.get("integer_products", 0) and share > MOST_FLOAT_SHARE:
+    if info.get("integer_products", 0) and share > MOST_FLOAT_SHARE:
         first = max(kept, key=lambda op: op["products"])
         spent = [layer["cycles"] for layer in _layers(kept, perf)]
         yield Advice(

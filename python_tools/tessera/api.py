@@ -86,12 +86,12 @@ def compile(  # named as users look for it
     words = ["--mlir", str(mlir), "--chip", chip, "--quantize", quantize, "--model", str(path), *_words(deploy or {})]
     words += ["--calibration_table", str(table)] if table else []
     deployed = _run(model_deploy, deploy_arguments.parse, words, report)
-    made = Model(path, report.warnings, (imported, calibrated, deployed))
+    result = Model(path, report.warnings, (imported, calibrated, deployed))
     if output is None:
-        made._folder = folder
+        result._folder = folder
     else:
         folder.cleanup()
-    return made
+    return result
 
 
 def calibrate(mlir: str | Path, samples: Samples, output: str | Path, **flags: object) -> dict[str, Any]:

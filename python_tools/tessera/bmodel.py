@@ -43,7 +43,7 @@ class Net:
         try:
             self._net = runtime.load(str(path), threads=threads).net(chip=chip)
         except self._error as error:
-            raise told(error, f"failed to open {path}") from error
+            raise as_tessera_error(error, f"failed to open {path}") from error
         self._path = path
         self._look()
 
@@ -54,7 +54,7 @@ class Net:
             try:
                 self._net.use(shapes)
             except self._error as error:
-                raise told(error, str(self._path)) from error
+                raise as_tessera_error(error, str(self._path)) from error
             self._look()
 
     @property
@@ -87,7 +87,7 @@ class Net:
         try:
             return self._reals(self._net(checked))
         except self._error as error:
-            raise told(error, "failed to run the model") from error
+            raise as_tessera_error(error, "failed to run the model") from error
 
     def timed(self, arrays: Mapping[str, np.ndarray]) -> Callable[[], object]:
         """Returns a function that only runs on these inputs; they are checked and converted to stored types once,
@@ -100,7 +100,7 @@ class Net:
         try:
             return self._net.profile(self.stored(arrays), runs)
         except self._error as error:
-            raise told(error, "failed to run the model") from error
+            raise as_tessera_error(error, "failed to run the model") from error
 
     def run_every_tensor(
         self, arrays: Mapping[str, np.ndarray], keep: Callable[[str, np.ndarray], None] | None = None
@@ -111,7 +111,7 @@ class Net:
         try:
             outputs, tensors = self._net.run_with_dump(checked, keep)
         except self._error as error:
-            raise told(error, "failed to run the model") from error
+            raise as_tessera_error(error, "failed to run the model") from error
         return {**tensors, **self._reals(outputs)}
 
     def run_stored(
@@ -122,7 +122,7 @@ class Net:
         try:
             return self._net.run_with_dump(arrays, keep, stored=True)[0]
         except self._error as error:
-            raise told(error, "failed to run the model") from error
+            raise as_tessera_error(error, "failed to run the model") from error
 
     def stored(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns the inputs in their stored types: quantised ones as integers, bfloat16 as bit patterns."""
@@ -149,7 +149,7 @@ class Net:
         return result
 
 
-def told(error: Exception, what: str) -> TesseraError:
+def as_tessera_error(error: Exception, what: str) -> TesseraError:
     """Returns the TesseraError for an error of the runtime."""
     if getattr(error, "code", "") == "no memory":
         return memory.error(what=f"{what}: {error}")

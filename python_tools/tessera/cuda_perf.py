@@ -51,17 +51,17 @@ def measure(
         raise TesseraError(f"{model}: stage {number} is not for a GPU", ExitCode.USAGE)
     with scratch_folder() as temporary:
         _dump("--segment", str(blobs[known.index(number)]), str(model), str(temporary / "report.json"))
-        told: dict[str, Any] = json.loads((temporary / "report.json").read_bytes())
-    if told.get("report_version") != REPORT_VERSION:
+        info: dict[str, Any] = json.loads((temporary / "report.json").read_bytes())
+    if info.get("report_version") != REPORT_VERSION:
         raise TesseraError(
-            f"{model}: its estimate has version {told.get('report_version', 0)}, expected {REPORT_VERSION}"
+            f"{model}: its estimate has version {info.get('report_version', 0)}, expected {REPORT_VERSION}"
         )
     if counts is not None:
-        chip = json.loads(next(chip["description"] for chip in view["chips"] if chip["name"] == told["chip"]))
-        told["counted"] = count(told, read_counts(counts), chip)
+        chip = json.loads(next(chip["description"] for chip in view["chips"] if chip["name"] == info["chip"]))
+        info["counted"] = count(info, read_counts(counts), chip)
     if folder:
-        _write(Path(folder), told)
-    return told
+        _write(Path(folder), info)
+    return info
 
 
 def _dump(*arguments: str) -> str:
@@ -82,10 +82,10 @@ def read_counts(path: str | Path) -> dict[str, Any]:
     return counts
 
 
-def count(told: Mapping[str, Any], counts: Mapping[str, Any], chip: Mapping[str, Any]) -> dict[str, Any]:
+def count(info: Mapping[str, Any], counts: Mapping[str, Any], chip: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what one run executed and what it needs, in total and by kernel."""
     needed: dict[str, list[dict[str, Any]]] = {}
-    for layer in told["layers"]:
+    for layer in info["layers"]:
         needed.setdefault(layer["kernel"], []).append(layer)
     missing = [kernel for kernel in needed if kernel not in counts]
     if missing:
@@ -100,7 +100,7 @@ def count(told: Mapping[str, Any], counts: Mapping[str, Any], chip: Mapping[str,
 
 def _kernel(name: str, layers: Sequence[Mapping[str, Any]], entry: Mapping[str, Any], chip: Mapping[str, Any]) -> dict:
     runs = entry["launches"] / len(layers)
-    made = {
+    result = {
         "kernel": name,
         "launches": len(layers),
         "microseconds": sum(layer["microseconds"] for layer in layers),
@@ -113,10 +113,10 @@ def _kernel(name: str, layers: Sequence[Mapping[str, Any]], entry: Mapping[str, 
         "barriers": entry["barriers"] / runs,
         "warp_instructions": {kind: number / runs for kind, number in entry["kinds"].items() if number},
     }
-    issued = sum(made["warp_instructions"].values())
+    issued = sum(result["warp_instructions"].values())
     # Every scheduler of the GPU issues in every cycle: no arrangement of these instructions can be faster.
-    made["issue_microseconds"] = issued / (chip["sms"] * chip["sm"]["schedulers"] * chip["clock_ghz"] * 1e3)
-    return {**made, **_ratios(made)}
+    result["issue_microseconds"] = issued / (chip["sms"] * chip["sm"]["schedulers"] * chip["clock_ghz"] * 1e3)
+    return {**result, **_ratios(result)}
 
 
 def _sum(name: str, kernels: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -134,11 +134,11 @@ def _sum(name: str, kernels: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 _RATIOS = ("tensor_products_ratio", "dram_ratio")
 
 
-def _ratios(made: Mapping[str, Any]) -> dict[str, Any]:
+def _ratios(result: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the ratios issued over needed; null if nothing is needed."""
     return {
-        "tensor_products_ratio": _over(made.get("tensor_products", 0), made.get("tensor_products_needed", 0)),
-        "dram_ratio": _over(made.get("dram_bytes", 0), made.get("dram_bytes_needed", 0)),
+        "tensor_products_ratio": _over(result.get("tensor_products", 0), result.get("tensor_products_needed", 0)),
+        "dram_ratio": _over(result.get("dram_bytes", 0), result.get("dram_bytes_needed", 0)),
     }
 
 
@@ -146,29 +146,29 @@ def _over(part: float, whole: float) -> float | None:
     return round(part / whole, 4) if whole else None
 
 
-def _write(folder: Path, told: Mapping[str, Any]) -> None:
+def _write(folder: Path, info: Mapping[str, Any]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / FILES[0]).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        (folder / FILES[0]).write_text(json.dumps(info, indent=1) + "\n", encoding="utf-8")
         with (folder / FILES[1]).open("w", newline="", encoding="utf-8") as file:
-            columns = dict.fromkeys(["layer", *(key for layer in told["layers"] for key in layer)])
+            columns = dict.fromkeys(["layer", *(key for layer in info["layers"] for key in layer)])
             rows = csv.DictWriter(file, list(columns))
             rows.writeheader()
-            rows.writerows(told["layers"])
+            rows.writerows(info["layers"])
     except OSError as error:
         raise TesseraError(f"--report {folder}: {error.strerror}") from error
 
 
-def tell(report: Report, told: Mapping[str, Any], folder: str | None = None) -> None:
+def print_report(report: Report, info: Mapping[str, Any], folder: str | None = None) -> None:
     """Reports the main figures, the most expensive layers, and the counts."""
-    report.say(summary(told))
-    shown = sorted(told["layers"], key=lambda layer: -layer["microseconds"])[:LAYERS_SHOWN]
+    report.say(summary(info))
+    shown = sorted(info["layers"], key=lambda layer: -layer["microseconds"])[:LAYERS_SHOWN]
     rows = [("layer", "us", "share", "bound by", "unit", "products", "DRAM KiB")]
     rows += [
         (
             layer["name"] or f"layer {layer['layer']}",
             f"{layer['microseconds']:.1f}",
-            f"{percent(layer['microseconds'], told['microseconds'])} %",
+            f"{percent(layer['microseconds'], info['microseconds'])} %",
             layer["bound"],
             layer["unit"],
             str(layer["products"]),
@@ -177,31 +177,31 @@ def tell(report: Report, told: Mapping[str, Any], folder: str | None = None) -> 
         for layer in shown
     ]
     report.say(compare.align(rows, right=(1, 2, 5, 6)))
-    if len(told["layers"]) > len(shown):
-        report.say(f"… and {len(told['layers']) - len(shown)} more layers (--json lists all, --report writes them)")
-    if "counted" in told:
-        report.say(_counted(told["counted"]))
+    if len(info["layers"]) > len(shown):
+        report.say(f"… and {len(info['layers']) - len(shown)} more layers (--json lists all, --report writes them)")
+    if "counted" in info:
+        report.say(_counted(info["counted"]))
     if folder:
         report.say(f"{folder}: {', '.join(FILES)}")
 
 
-def summary(told: Mapping[str, Any]) -> str:
+def summary(info: Mapping[str, Any]) -> str:
     """Returns two lines: time, what bounds it, and its distance from the roofline."""
-    shares = sorted(told["time_microseconds"].items(), key=lambda share: -share[1])
-    bound = ", ".join(f"{name} {percent(time, told['microseconds'])} %" for name, time in shares)
-    least = told["dram_least_bytes"]
-    ratio = f", {told['dram_bytes'] / least:.2f} times the minimum" if least else ""
+    shares = sorted(info["time_microseconds"].items(), key=lambda share: -share[1])
+    bound = ", ".join(f"{name} {percent(time, info['microseconds'])} %" for name, time in shares)
+    least = info["dram_least_bytes"]
+    ratio = f", {info['dram_bytes'] / least:.2f} times the minimum" if least else ""
     return (
-        f"{told['chip']}: about {told['microseconds']:.1f} us per run, {_over_launches(told):.2f} times the rooflines "
-        f"of its launches, {told['roofline']['ratio']:.2f} times that of the whole model; {told['launches']} launches "
-        f"of {told['kernels']} kernels\n"
-        f"time: {bound or 'none'}; DRAM: {told['dram_bytes'] / 1e6:.2f} MB{ratio}"
+        f"{info['chip']}: about {info['microseconds']:.1f} us per run, {_over_launches(info):.2f} times the rooflines "
+        f"of its launches, {info['roofline']['ratio']:.2f} times that of the whole model; {info['launches']} launches "
+        f"of {info['kernels']} kernels\n"
+        f"time: {bound or 'none'}; DRAM: {info['dram_bytes'] / 1e6:.2f} MB{ratio}"
     )
 
 
-def _over_launches(told: Mapping[str, Any]) -> float:
-    least = told["roofline"]["by_launch_microseconds"]
-    return float(told["microseconds"] / least) if least else 1.0
+def _over_launches(info: Mapping[str, Any]) -> float:
+    least = info["roofline"]["by_launch_microseconds"]
+    return float(info["microseconds"] / least) if least else 1.0
 
 
 def _counted(counted: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ def require_file(path: str | Path, what: str) -> Path:
     return path
 
 
-def _refuse_special(path: Path) -> None:
+def _reject_special(path: Path) -> None:
     """Raises OSError if a file cannot become `path`: renaming onto a device or a pipe would replace it for all programs
     of the system."""
     if path.is_dir():
@@ -53,7 +53,7 @@ def require_writable_folder(path: str | Path, shown: str | Path = "") -> Path:
     folder = Path(path).resolve().parent
     try:
         if Path(path).exists() and not Path(path).is_dir():
-            _refuse_special(Path(path))
+            _reject_special(Path(path))
     except OSError as error:
         raise TesseraError(
             f"failed to write {shown or path}: {error.strerror}", hint="choose another output path"
@@ -78,7 +78,7 @@ def atomic_write(path: str | Path, size: int = 0) -> Iterator[IO[bytes]]:
     bytes, if known: a lack of space is then reported at once."""
     path = Path(path)
     try:
-        _refuse_special(path)
+        _reject_special(path)
         with scratch_folder(path.resolve().parent) as folder:
             staged = folder / path.name
             with open(staged, "wb") as file:

@@ -76,18 +76,18 @@ class Looked:
         def row(of: compare.Row | None) -> dict[str, object] | None:
             return compare.row_dict(of) if of else None
 
-        told = [
+        info = [
             {**asdict(layer), "own": row(layer.own), "whole": row(layer.whole), "first": list(layer.first)}
             for layer in self.layers
         ]
-        return {"layers": told, "unseen": self.unseen, "first_wrong": self.wrong[0].tensor if self.wrong else None}
+        return {"layers": info, "unseen": self.unseen, "first_wrong": self.wrong[0].tensor if self.wrong else None}
 
 
 def write(
     folder: Path,
     model: top_model.TopModel,
     report: Report,
-    made: Mapping[str, Any],
+    result: Mapping[str, Any],
     chip: str,
     quantize: str,
     flags: Sequence[str],
@@ -96,11 +96,11 @@ def write(
     itself, whose plan the variant follows, so that its commands are the model's plus stores."""
     with scratch_folder() as scratch:
         plan = scratch / "plan.json"
-        plan.write_text(json.dumps(made["plan"]))
+        plan.write_text(json.dumps(result["plan"]))
         extra = [*flags, "--plan", str(plan), "--keep-layers", str(folder / REFERENCE)]
-        told = top_model.deploy(model, folder / MODEL, report, chip=chip, quantize=quantize, extra=extra)
-    record = {"chip": chip, "quantize": quantize, "bit_equal_except": told.get("bit_equal_except")}
-    (folder / RECORD).write_text(json.dumps({**record, "kept": told.get("kept", [])}, indent=1) + "\n")
+        info = top_model.deploy(model, folder / MODEL, report, chip=chip, quantize=quantize, extra=extra)
+    record = {"chip": chip, "quantize": quantize, "bit_equal_except": info.get("bit_equal_except")}
+    (folder / RECORD).write_text(json.dumps({**record, "kept": info.get("kept", [])}, indent=1) + "\n")
 
 
 def look(folder: Path, report: Report, tolerance: compare.Tolerance | None = None) -> Looked:
@@ -113,10 +113,10 @@ def look(folder: Path, report: Report, tolerance: compare.Tolerance | None = Non
     record = json.loads((folder / RECORD).read_text())
     inputs = safetensors_io.load(folder / INPUT)
     with scratch_folder() as scratch:
-        made, outputs = _run_variant(folder, inputs)
+        result, outputs = _run_variant(folder, inputs)
         whole = _evaluate(folder, scratch / "whole.safetensors", report)
         narrow = _bfloat16(scratch / "whole.safetensors")
-        operands = _Operands(made, whole)
+        operands = _Operands(result, whole)
         safetensors_io.save(scratch / "operands.safetensors", operands, bfloat16=narrow & operands.names)
         own = _evaluate(folder, scratch / "own.safetensors", report, scratch / "operands.safetensors")
         looked = Looked([], [name for name in whole if name not in operands.names], outputs)
@@ -140,11 +140,11 @@ class _Operands(Mapping[str, np.ndarray]):
     """The run's versions of the reference's tensors, in the reference's shapes; a reshaped tensor has the same
     elements. Each is in memory only while it is used."""
 
-    def __init__(self, made: Mapping[str, np.ndarray], whole: Mapping[str, np.ndarray]) -> None:
-        self._made, self._whole = made, whole
+    def __init__(self, result: Mapping[str, np.ndarray], whole: Mapping[str, np.ndarray]) -> None:
+        self._made, self._whole = result, whole
         self.names = {
             name
-            for name, array in made.items()
+            for name, array in result.items()
             if name in whole and array.dtype == whole[name].dtype and array.size == whole[name].size
         }
 
@@ -160,14 +160,14 @@ class _Operands(Mapping[str, np.ndarray]):
 
 def _run_variant(folder: Path, inputs: Mapping[str, np.ndarray]) -> tuple[safetensors_io.Spool, dict[str, np.ndarray]]:
     """Returns the variant's tensors in the order of computation, and its outputs."""
-    made, names = safetensors_io.Spool(), set()
+    result, names = safetensors_io.Spool(), set()
 
     def take(name: str, array: np.ndarray) -> None:
         if name not in names:
             names.add(name)
-            made.put(name, array)
+            result.put(name, array)
 
-    return made, bmodel.open_net(folder / MODEL).run_stored(inputs, take)
+    return result, bmodel.open_net(folder / MODEL).run_stored(inputs, take)
 
 
 def _evaluate(folder: Path, output: Path, report: Report, operands: Path | None = None) -> Mapping[str, np.ndarray]:
@@ -246,7 +246,7 @@ def _stores(text: str, region: str, wanted: np.ndarray) -> bool:
     return bool(np.isin(wanted, addresses).any())
 
 
-def tell(report: Report, looked: Looked, every: bool = True) -> None:
+def print_report(report: Report, looked: Looked, every: bool = True) -> None:
     """Prints the table and a summary."""
     rows = [("layer", "ONNX nodes", "op", "tensor", "cos", "max|e|", "own max|e|", "status")]
     for layer in looked.layers:

@@ -29,7 +29,7 @@ _WORDS = (
 )
 
 
-def told_in(text: str) -> bool:
+def mentions_lack(text: str) -> bool:
     """Returns true if a message of another library reports a lack of memory."""
     lower = text.lower()
     return any(word in lower for word in _WORDS)
@@ -42,7 +42,7 @@ def lacks(fault: BaseException | None) -> bool:
             return False
         if isinstance(fault, MemoryError) or (isinstance(fault, OSError) and fault.errno == errno.ENOMEM):
             return True
-        if isinstance(fault, (ImportError, RuntimeError, OSError)) and told_in(str(fault)):
+        if isinstance(fault, (ImportError, RuntimeError, OSError)) and mentions_lack(str(fault)):
             return True
         fault = fault.__cause__ or fault.__context__
     return False

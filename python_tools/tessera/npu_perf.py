@@ -34,15 +34,15 @@ def measure(
         except OSError as error:
             raise TesseraError(f"--report {folder}: {error.strerror}") from error
         command += ["--report", str(folder)]
-    told = json.loads(_run(model, *command))
-    if told.get("report_version") != REPORT_VERSION:
+    info = json.loads(_run(model, *command))
+    if info.get("report_version") != REPORT_VERSION:
         raise TesseraError(
-            f"{find_program('npu-perf')} writes reports of version {told.get('report_version', 0)}; this package reads "
+            f"{find_program('npu-perf')} writes reports of version {info.get('report_version', 0)}; this package reads "
             "version "
             f"{REPORT_VERSION}: they belong to different builds",
             hint="build everything with ./dev build, or reinstall the wheel",
         )
-    return told
+    return info
 
 
 def commands(model: str | Path, stage: int) -> list[str]:
@@ -75,17 +75,17 @@ def _run(model: str | Path, *arguments: str) -> str:
     return result.stdout
 
 
-def tell(report: Report, told: dict[str, Any], folder: str | None = None) -> None:
+def print_report(report: Report, info: dict[str, Any], folder: str | None = None) -> None:
     """Reports the main figures and the most expensive layers."""
-    report.say(summary(told))
-    shown = sorted(told["layers"], key=lambda layer: -layer["cycles"])[:LAYERS_SHOWN]
-    micro = told["microseconds"] / told["cycles"] if told["cycles"] else 0
+    report.say(summary(info))
+    shown = sorted(info["layers"], key=lambda layer: -layer["cycles"])[:LAYERS_SHOWN]
+    micro = info["microseconds"] / info["cycles"] if info["cycles"] else 0
     rows = [("layer", "us", "share", "bound by", "of MAC peak", "DDR KiB")]
     rows += [
         (
             layer["name"] or f"layer {layer['layer']}",
             f"{layer['cycles'] * micro:.1f}",
-            f"{percent(layer['cycles'], told['cycles'])} %",
+            f"{percent(layer['cycles'], info['cycles'])} %",
             layer["bound"],
             f"{100 * layer['mac_utilisation']:.0f} %",
             f"{_moved(layer) / 1024:.1f}",
@@ -94,39 +94,39 @@ def tell(report: Report, told: dict[str, Any], folder: str | None = None) -> Non
     ]
     if shown:
         report.say(compare.align(rows, right=(1, 2, 4, 5)))
-    if len(told["layers"]) > len(shown):
-        report.say(f"… and {len(told['layers']) - len(shown)} more layers (--json lists all, --report writes them)")
-    for line in advice.lines(advice.of_perf(told))[:ADVICE_SHOWN]:
+    if len(info["layers"]) > len(shown):
+        report.say(f"… and {len(info['layers']) - len(shown)} more layers (--json lists all, --report writes them)")
+    for line in advice.lines(advice.of_perf(info))[:ADVICE_SHOWN]:
         report.say(line)
     if folder:
         report.say(f"{folder}: {', '.join(FILES)}")
 
 
-def summary(told: dict[str, Any]) -> str:
+def summary(info: dict[str, Any]) -> str:
     """Returns four lines: time and what bounds it, the excess over the roofline, and the contents of the memories."""
-    shares = sorted(told.get("time_cycles", {}).items(), key=lambda share: -share[1])
-    bound = ", ".join(f"{name} {percent(cycles, told['cycles'])} %" for name, cycles in shares)
-    if not told["layers"] and not told.get("host"):
-        return f"{told['chip']}: no commands; the outputs are inputs or constants"
-    if not told["layers"]:
-        return f"{told['chip']}: no commands; the host runs all ops{_host(told)}"
-    least, local = told["ddr_lower_bound_bytes"], told["local_memory"]
-    ratio = f", {told['ddr_moved_bytes'] / least:.2f} times the least" if least else ""
+    shares = sorted(info.get("time_cycles", {}).items(), key=lambda share: -share[1])
+    bound = ", ".join(f"{name} {percent(cycles, info['cycles'])} %" for name, cycles in shares)
+    if not info["layers"] and not info.get("host"):
+        return f"{info['chip']}: no commands; the outputs are inputs or constants"
+    if not info["layers"]:
+        return f"{info['chip']}: no commands; the host runs all ops{_host(info)}"
+    least, local = info["ddr_lower_bound_bytes"], info["local_memory"]
+    ratio = f", {info['ddr_moved_bytes'] / least:.2f} times the least" if least else ""
     return (
-        f"{told['chip']}: {told['microseconds']:.1f} us a run, {told['runs_per_second']:.0f} runs a second, "
-        f"{100 * told['mac_utilisation']:.1f} % of the peak of multiplications, {told['roofline']['ratio']:.2f} "
+        f"{info['chip']}: {info['microseconds']:.1f} us a run, {info['runs_per_second']:.0f} runs a second, "
+        f"{100 * info['mac_utilisation']:.1f} % of the peak of multiplications, {info['roofline']['ratio']:.2f} "
         "times the roofline\n"
-        f"time: {bound or 'none'}\n{beyond(told)}"
-        f"DDR: {told['ddr_moved_bytes'] / 1e6:.2f} MB moved{ratio}; "
-        f"local memory: {local['peak_bytes']} of {local['bytes_per_lane']} bytes of a lane at once{_host(told)}"
+        f"time: {bound or 'none'}\n{beyond(info)}"
+        f"DDR: {info['ddr_moved_bytes'] / 1e6:.2f} MB moved{ratio}; "
+        f"local memory: {local['peak_bytes']} of {local['bytes_per_lane']} bytes of a lane at once{_host(info)}"
     )
 
 
-def beyond(told: dict[str, Any]) -> str:
+def beyond(info: dict[str, Any]) -> str:
     """Returns a line with the roofline and the causes of the time beyond it: for the unit that sets the roofline the
     time above the minimum, for all others their whole time."""
-    roofline, spent = told["roofline"], dict.fromkeys(("matrix unit", "vector unit", "ddr"), 0.0)
-    for name, cycles in told.get("time_cycles", {}).items():
+    roofline, spent = info["roofline"], dict.fromkeys(("matrix unit", "vector unit", "ddr"), 0.0)
+    for name, cycles in info.get("time_cycles", {}).items():
         part = {"multiply": "matrix unit", "output": "matrix unit", "vector": "vector unit"}.get(name, name)
         spent[part] = spent.get(part, 0.0) + cycles
     if roofline["compute_cycles"] >= roofline["ddr_cycles"]:
@@ -134,7 +134,7 @@ def beyond(told: dict[str, Any]) -> str:
         spent["vector unit"] -= roofline["vector_cycles"]
     else:
         spent["ddr"] -= roofline["ddr_cycles"]
-    micro = told["microseconds"] / told["cycles"] if told["cycles"] else 0
+    micro = info["microseconds"] / info["cycles"] if info["cycles"] else 0
     more = ", ".join(
         f"{name} {cycles * micro:.1f}"
         for name, cycles in sorted(spent.items(), key=lambda part: -part[1])
@@ -148,14 +148,14 @@ def beyond(told: dict[str, Any]) -> str:
     )
 
 
-def _host(told: dict[str, Any]) -> str:
+def _host(info: dict[str, Any]) -> str:
     """Describes the host's part, if there is one; its times come from a cost model, not from cycles."""
-    host = told.get("host")
+    host = info.get("host")
     return (
         (
             f"\nthe host runs {host['steps']} ops in {host['subnets']} subnets: about {host['microseconds']:.0f} us, "
             f"and {host['hand_over_microseconds']:.0f} "
-            f"us for hand-overs, by a rough model; together {told['total_microseconds']:.0f} us"
+            f"us for hand-overs, by a rough model; together {info['total_microseconds']:.0f} us"
         )
         if host
         else ""

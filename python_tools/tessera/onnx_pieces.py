@@ -38,8 +38,8 @@ def run(
     alive = dict(inputs)
     for index, piece in enumerate(pieces):
         later = set().union(*reads[index + 1 :]) if index + 1 < len(pieces) else set()
-        made = [name for node in piece for name in node.output if name]
-        outputs = [name for name in made if name in wanted or name in later]
+        result = [name for node in piece for name in node.output if name]
+        outputs = [name for name in result if name in wanted or name in later]
         given = {name: alive[name] for name in reads[index] if name in alive}
         values = _run(_model_of(model, piece, given, outputs), given, outputs, path, threads)
         for name in [name for name in alive if name not in later]:

@@ -91,7 +91,7 @@ class OnnxModel:
         try:
             import onnxruntime  # noqa: F401
         except ImportError as error:
-            if memory.told_in(str(error)):
+            if memory.mentions_lack(str(error)):
                 raise
             raise TesseraError(
                 "running an .onnx file needs onnxruntime, which is not installed",
@@ -167,7 +167,7 @@ def make_session(
 def failure_of(error: Exception, what: str) -> TesseraError:
     """Returns the error for a model that onnxruntime cannot load or run: Unreadable, or out of memory."""
     text = f"{what}: {reason_of(error)}"
-    return memory.error(what=text) if memory.lacks(error) or memory.told_in(str(error)) else Unreadable(text)
+    return memory.error(what=text) if memory.lacks(error) or memory.mentions_lack(str(error)) else Unreadable(text)
 
 
 _NOISE = (

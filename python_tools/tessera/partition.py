@@ -11,10 +11,10 @@ from .progress import Report
 OPS_SHOWN = 12
 
 
-def tell(report: Report, told: dict[str, Any], chip: str) -> None:
+def print_report(report: Report, info: dict[str, Any], chip: str) -> None:
     """Prints the subnets as a table, and a reason for every op on the host, from "partition" of the compiler's
     result."""
-    subnets, ops = told["subnets"], told["host_ops"]
+    subnets, ops = info["subnets"], info["host_ops"]
     if not ops:
         report.say(f"partition: {chip} runs all {sum(subnet['ops'] for subnet in subnets)} ops; none run on the host")
         return
@@ -24,7 +24,7 @@ def tell(report: Report, told: dict[str, Any], chip: str) -> None:
             subnet["name"],
             chip if subnet["device"] != "host" else "host",
             str(subnet["ops"]),
-            f"{percent(subnet['products'], told['products'])} %",
+            f"{percent(subnet['products'], info['products'])} %",
             f"{subnet['input_bytes'] / 1024:.1f}",
             f"{subnet['output_bytes'] / 1024:.1f}",
             f"{subnet['microseconds']:.1f}{'' if subnet['device'] == 'npu' else ' *'}",
@@ -32,7 +32,7 @@ def tell(report: Report, told: dict[str, Any], chip: str) -> None:
         for subnet in subnets
     ]
     report.say(compare.align(rows, right=(2, 3, 4, 5)))
-    report.say(summary(told, chip))
+    report.say(summary(info, chip))
     first = sorted(ops, key=lambda op: (not op["refused"], -op["products"]))[:OPS_SHOWN]
     report.say(
         compare.align(
@@ -43,14 +43,14 @@ def tell(report: Report, told: dict[str, Any], chip: str) -> None:
         report.say(f"… and {len(ops) - len(first)} more (--json lists all)")
 
 
-def summary(told: dict[str, Any], chip: str) -> str:
+def summary(info: dict[str, Any], chip: str) -> str:
     """Returns shares and times in two lines."""
-    family = next((subnet["device"] for subnet in told["subnets"] if subnet["device"] != "host"), None)
-    products, microseconds = (told[f"{family}_{what}"] if family else 0 for what in ("products", "microseconds"))
+    family = next((subnet["device"] for subnet in info["subnets"] if subnet["device"] != "host"), None)
+    products, microseconds = (info[f"{family}_{what}"] if family else 0 for what in ("products", "microseconds"))
     return (
-        f"{percent(products, told['products'])} % of the multiplications run on {chip}; "
-        f"{told['transferred_bytes'] / 1024:.1f} KiB are transferred between chip and host\n"
-        f"{told['total_microseconds']:.0f} us a run: {chip} {microseconds:.0f}, host "
-        f"{told['host_microseconds']:.0f} *, "
-        f"hand-overs {told['hand_over_microseconds']:.0f} *   (* by a rough model of a small host: docs/partition.md)"
+        f"{percent(products, info['products'])} % of the multiplications run on {chip}; "
+        f"{info['transferred_bytes'] / 1024:.1f} KiB are transferred between chip and host\n"
+        f"{info['total_microseconds']:.0f} us a run: {chip} {microseconds:.0f}, host "
+        f"{info['host_microseconds']:.0f} *, "
+        f"hand-overs {info['hand_over_microseconds']:.0f} *   (* by a rough model of a small host: docs/partition.md)"
     )

@@ -79,11 +79,11 @@ class Preprocess:
             for key in ("resize_dims", "mean", "scale"):
                 if fields.get(key) is not None:
                     fields[key] = tuple(fields[key])
-            made = Preprocess(**fields)
+            result = Preprocess(**fields)
         except (ValueError, TypeError, AttributeError) as error:
             raise TesseraError(f"failed to read the model's pre-processing: {error}") from error
-        made.check()
-        return made
+        result.check()
+        return result
 
     def check(self) -> None:
         """Raises a usage error for contradictory values."""
@@ -278,7 +278,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def from_arguments(args: argparse.Namespace) -> Preprocess | None:
     """Returns the pre-processing set by the flags; None if no flag was given."""
-    made = Preprocess(
+    result = Preprocess(
         resize_dims=_numbers("--resize_dims", args.resize_dims, int) if args.resize_dims else None,  # type: ignore
         keep_aspect_ratio=args.keep_aspect_ratio,
         keep_ratio_mode=args.keep_ratio_mode,
@@ -289,8 +289,8 @@ def from_arguments(args: argparse.Namespace) -> Preprocess | None:
         pad_value=args.pad_value,
         pad_type=args.pad_type,
     )
-    made.check()
-    return None if made == Preprocess() else made
+    result.check()
+    return None if result == Preprocess() else result
 
 
 def default_order_warning(args: argparse.Namespace, picture: str | None) -> str:

@@ -102,7 +102,7 @@ def external_cause(name: str, code: int, stderr: str) -> TesseraError | None:
         return TesseraError(last or f"{name}: out of memory", ExitCode.OUT_OF_MEMORY, hint=memory.HINT)
     if code == -signal.SIGKILL:
         return memory.of_killed_child(name)
-    if code == 127 and memory.told_in(stderr):  # the dynamic loader
+    if code == 127 and memory.mentions_lack(stderr):  # the dynamic loader
         return memory.error(what=last)
     return None
 

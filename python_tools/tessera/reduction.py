@@ -74,13 +74,13 @@ class Network:
         from onnx import helper, numpy_helper
 
         whole, graph = self.model.graph, onnx.GraphProto(name=self.model.graph.name or "part")
-        made = {name for node in nodes for name in whole.node[node].output if name}
+        result = {name for node in nodes for name in whole.node[node].output if name}
         read = set().union(*(self.reads[node] for node in nodes))
         graph.node.extend(whole.node[node] for node in nodes)
         graph.initializer.extend(each for each in whole.initializer if each.name in read)
         graph.sparse_initializer.extend(each for each in whole.sparse_initializer if each.values.name in read)
         known = (
-            made | {each.name for each in graph.initializer} | {each.values.name for each in graph.sparse_initializer}
+            result | {each.name for each in graph.initializer} | {each.values.name for each in graph.sparse_initializer}
         )
         inputs: dict[str, np.ndarray] = {}
         given = {each.name for each in whole.input}

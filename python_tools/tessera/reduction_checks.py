@@ -59,11 +59,11 @@ class Compiled:
         """Compiles to folder/m.bmodel; returns the Top model, the compiler's result, and its flags."""
         model = self.top(candidate, folder, report)
         flags = self.flags(model, folder, report)
-        told = top_model.deploy(model, folder / "m.bmodel", report, chip=self.chip, quantize=self.quantize, extra=flags)
-        return model, told, flags
+        info = top_model.deploy(model, folder / "m.bmodel", report, chip=self.chip, quantize=self.quantize, extra=flags)
+        return model, info, flags
 
 
-class CannotTell(Exception):
+class Inconclusive(Exception):
     """A candidate that cannot be judged, with the reason; it counts as not showing the failure."""
 
 
@@ -80,7 +80,7 @@ class Check:
         try:
             with scratch_folder() as folder, without_reproducers():
                 said = self._failure(candidate, folder)
-        except CannotTell as reason:
+        except Inconclusive as reason:
             self.not_judged = str(reason)
             return False
         if not said or (self._kind and _kind(said) != self._kind):
@@ -124,7 +124,7 @@ def of_command(command: str, seconds: float) -> Check:
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=limit[0]
             ).returncode
         except subprocess.TimeoutExpired as error:
-            raise CannotTell(f"the command did not end within {limit[0]:.0f} seconds: {command}") from error
+            raise Inconclusive(f"the command did not end within {limit[0]:.0f} seconds: {command}") from error
         except OSError as error:
             raise TesseraError(f"--check {words[0]}: {error.strerror}", ExitCode.USAGE) from error
         if code in NOT_RUN:
@@ -157,7 +157,7 @@ def _against_onnxruntime(candidate: Candidate, folder: Path, how: Compiled, repo
         expected = onnx_runner.OnnxModel(folder / "m.onnx").run(candidate.inputs)
         got = bmodel.open_net(folder / "m.bmodel").run(candidate.inputs)
     except TesseraError as error:
-        raise CannotTell(error.message) from error
+        raise Inconclusive(error.message) from error
     compared = compare.compare(got, expected, tolerances.parse(None, how.quantize))
     wrong = [row for row in compared.rows if not row.passed]
     return f"'{wrong[0].name}' differs from onnxruntime: {compare.describe(wrong[0])}".split(":")[0] if wrong else ""
@@ -166,19 +166,19 @@ def _against_onnxruntime(candidate: Candidate, folder: Path, how: Compiled, repo
 def _against_reference(candidate: Candidate, folder: Path, how: Compiled, report: Report) -> str:
     """Compares each layer with the reference on the chip's operands."""
     try:
-        model, told, flags = how.deploy(candidate, folder, report)
-        if "plan" not in told:  # no layer runs on the NPU
+        model, info, flags = how.deploy(candidate, folder, report)
+        if "plan" not in info:  # no layer runs on the NPU
             return ""
         net = bmodel.open_net(folder / "m.bmodel")
         stored = net.stored(candidate.inputs)
         shown = folder / "layers"
         shown.mkdir()
-        layers.write(shown, model, report, told, how.chip, how.quantize, flags)
+        layers.write(shown, model, report, info, how.chip, how.quantize, flags)
         safetensors_io.save(shown / layers.INPUT, stored)
         looked = layers.look(shown, report)
         outputs = net.run_stored(stored, lambda name, array: None)
     except TesseraError as error:
-        raise CannotTell(error.message) from error
+        raise Inconclusive(error.message) from error
     if not looked.layers:
         return ""
     try:

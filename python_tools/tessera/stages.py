@@ -35,9 +35,9 @@ def combine(
                 ExitCode.INTERNAL,
                 details=result.stderr.splitlines()[-5:],
             )
-        told: list[dict[str, Any]] = [{"file": name, **entry} for name, entry in zip(names, json.loads(result.stdout))]
+        info: list[dict[str, Any]] = [{"file": name, **entry} for name, entry in zip(names, json.loads(result.stdout))]
         staged.replace(output)
-    for entry in told:
+    for entry in info:
         if entry.pop("known_chip") and entry["new_bytes"] > (1 - LEAST_SHARED) * entry["constant_bytes"]:
             report.warn(
                 f"{entry['file']} has only {entry['constant_bytes'] - entry['new_bytes']} of its "
@@ -45,7 +45,7 @@ def combine(
                 "constants in common with the previous files: check that it is the same network, with the same "
                 "weights and tables"
             )
-    return told
+    return info
 
 
 def parse_shapes(text: str, names: Sequence[str]) -> dict[str, tuple[int, ...]]:

@@ -70,11 +70,11 @@ class Targets:
         """Returns the precision with this name or alias. Raises TesseraError for a planned one (exit code 4) and for an
         unknown one (2)."""
         if name.upper() not in self.spellings:
-            raise _refused("--quantize", name, self.planned_precisions, [known.name for known in self.precisions])
+            raise _rejected("--quantize", name, self.planned_precisions, [known.name for known in self.precisions])
         return self.spellings[name.upper()]
 
 
-def _refused(flag: str, value: str, planned: tuple[str, ...], known: list[str]) -> TesseraError:
+def _rejected(flag: str, value: str, planned: tuple[str, ...], known: list[str]) -> TesseraError:
     if value in planned:
         return TesseraError(
             f"{flag} {value} is not supported yet", ExitCode.UNSUPPORTED, hint=f"supported: {', '.join(known)}"
@@ -85,20 +85,20 @@ def _refused(flag: str, value: str, planned: tuple[str, ...], known: list[str]) 
 @functools.lru_cache(maxsize=1)
 def targets() -> Targets:
     """Returns the compiler's capabilities, queried once per process. Raises TesseraError if the compiler cannot run."""
-    told = run_compile(["targets"], Report(1, io.StringIO(), quiet=True))
+    info = run_compile(["targets"], Report(1, io.StringIO(), quiet=True))
     spellings = {}
-    for entry in told["precisions"]:
+    for entry in info["precisions"]:
         aliases = entry.pop("aliases")
         precision = Precision(**entry)
         spellings.update({name: precision for name in (precision.name, *aliases)})
     return Targets(
-        {chip["name"]: chip["family"] for chip in told["chips"]},
-        tuple(told["chip_files"]),
-        {chip["name"]: chip["runs_here"] for chip in told["chips"]},
+        {chip["name"]: chip["family"] for chip in info["chips"]},
+        tuple(info["chip_files"]),
+        {chip["name"]: chip["runs_here"] for chip in info["chips"]},
         spellings,
-        {flag: tuple(families) for flag, families in told["flags"].items()},
-        tuple(told["planned_precisions"]),
-        {chip["name"]: chip["rates"]["products"] for chip in told["chips"]},
+        {flag: tuple(families) for flag, families in info["flags"].items()},
+        tuple(info["planned_precisions"]),
+        {chip["name"]: chip["rates"]["products"] for chip in info["chips"]},
     )
 
 

@@ -19,8 +19,8 @@ GOOD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def codes(told: dict[str, Any]) -> list[str]:
-    return [each.code for each in advice.of_perf(told)]
+def codes(info: dict[str, Any]) -> list[str]:
+    return [each.code for each in advice.of_perf(info)]
 
 
 def test_nothing_is_odd() -> None:
@@ -29,13 +29,13 @@ def test_nothing_is_odd() -> None:
 
 
 def test_traffic() -> None:
-    told = copy.deepcopy(GOOD)
-    told["layers"][0]["ddr_bytes"]["weights"]["moved"] = 8000
-    (found,) = (each for each in advice.of_perf(told) if each.code == advice.TRAFFIC)
+    info = copy.deepcopy(GOOD)
+    info["layers"][0]["ddr_bytes"]["weights"]["moved"] = 8000
+    (found,) = (each for each in advice.of_perf(info) if each.code == advice.TRAFFIC)
     assert found.layer == "deconv" and "8.0 times" in found.text
     assert found.microseconds is not None and abs(found.microseconds - 4.0 * 7 / 8) < 1e-9
-    told["layers"][0]["time_cycles"]["ddr"] = 10.0
-    assert codes(told) == []
+    info["layers"][0]["time_cycles"]["ddr"] = 10.0
+    assert codes(info) == []
 
 
 def test_host_input_and_small_tiles() -> None:
@@ -52,12 +52,12 @@ def test_wide_and_samples() -> None:
 
 
 def test_parts_of_one_op_are_told_of_once() -> None:
-    told = copy.deepcopy(GOOD)
-    told["layers"] = [copy.deepcopy(LAYER), copy.deepcopy(LAYER)]
-    told["layers"][0]["ddr_bytes"]["weights"]["moved"] = 9000
-    assert [each.text for each in advice.of_perf(told)] == ["moves 11000 bytes to and from DDR, 5.5 times the least"]
-    told["layers"][0]["name"] = told["layers"][1]["name"] = ""  # each layer without a name counts as one op
-    assert [each.text for each in advice.of_perf(told)] == ["moves 9000 bytes to and from DDR, 9.0 times the least"]
+    info = copy.deepcopy(GOOD)
+    info["layers"] = [copy.deepcopy(LAYER), copy.deepcopy(LAYER)]
+    info["layers"][0]["ddr_bytes"]["weights"]["moved"] = 9000
+    assert [each.text for each in advice.of_perf(info)] == ["moves 11000 bytes to and from DDR, 5.5 times the least"]
+    info["layers"][0]["name"] = info["layers"][1]["name"] = ""  # each layer without a name counts as one op
+    assert [each.text for each in advice.of_perf(info)] == ["moves 9000 bytes to and from DDR, 9.0 times the least"]
 
 
 def test_waiting_for_weights_and_for_results() -> None:
@@ -72,31 +72,31 @@ def test_waiting_for_weights_and_for_results() -> None:
 
 
 def test_idle_lanes() -> None:
-    told = copy.deepcopy(GOOD)
-    told["layers"][0]["time_cycles"]["multiply"] = 500.0
-    told["layers"][0]["matrix_least_cycles"] = 100.0
-    (found,) = advice.of_perf(told)
+    info = copy.deepcopy(GOOD)
+    info["layers"][0]["time_cycles"]["multiply"] = 500.0
+    info["layers"][0]["matrix_least_cycles"] = 100.0
+    (found,) = advice.of_perf(info)
     assert (found.code, found.layer) == (advice.LANES, "deconv") and "5.0 times" in found.text
     assert found.microseconds is not None and abs(found.microseconds - 4.0) < 1e-9
-    told["layers"][0]["matrix_least_cycles"] = 200.0
-    assert codes(told) == []
+    info["layers"][0]["matrix_least_cycles"] = 200.0
+    assert codes(info) == []
 
 
 def test_a_line_a_code() -> None:
-    told = copy.deepcopy(GOOD)
-    told["layers"] = [{**copy.deepcopy(LAYER), "name": name, "matrix_least_cycles": 10.0} for name in "abc"]
-    for number, layer in enumerate(told["layers"]):
+    info = copy.deepcopy(GOOD)
+    info["layers"] = [{**copy.deepcopy(LAYER), "name": name, "matrix_least_cycles": 10.0} for name in "abc"]
+    for number, layer in enumerate(info["layers"]):
         layer["time_cycles"]["multiply"] = 210.0 + 100 * number
-    assert len(advice.of_perf(told)) == 3
-    (line,) = advice.lines(advice.of_perf(told))
+    assert len(advice.of_perf(info)) == 3
+    (line,) = advice.lines(advice.of_perf(info))
     assert line.startswith("TA109: c: ") and "(about 4.0 us; 5.0 us more in 2 other layers)" in line
 
 
 def test_float_among_integers() -> None:
     kept = [{"name": "deconv", "op": "top.conv", "products": 2, "reason": "no range"},
             {"name": "softmax", "op": "top.softmax", "products": 0, "reason": "is exact in f32"}]  # fmt: skip
-    told = {"products": 10, "integer_products": 8, "float_ops": kept}
-    (found,) = advice.of_quantization(told)
+    info = {"products": 10, "integer_products": 8, "float_ops": kept}
+    (found,) = advice.of_quantization(info)
     assert (
         found.code == advice.FLOAT and found.microseconds is None and "20 %" in found.text and "no range" in found.text
     )
@@ -104,8 +104,8 @@ def test_float_among_integers() -> None:
         **GOOD,
         "layers": [{**LAYER, "name": "deconv+relu", "cycles": 300.0}, {**LAYER, "cycles": 1.0, "name": "x"}],
     }
-    assert [each.microseconds for each in advice.of_quantization(told, perf)] == [3.0]
-    assert advice.of_quantization({**told, "integer_products": 0}) == []  # a float model
+    assert [each.microseconds for each in advice.of_quantization(info, perf)] == [3.0]
+    assert advice.of_quantization({**info, "integer_products": 0}) == []  # a float model
     wide = {"products": 10, "wide_products": 5, "wide_ops": [{"name": "deconv+relu"}, {"name": ""}]}
     assert [each.microseconds for each in advice.of_quantization(wide, perf)] == [0.5]  # half of its 100 cycles
 

@@ -22,29 +22,29 @@ SETTINGS = {"threads": 1, "streams": 0, "pin": [], "precision": "f32"}
 def series(seed: int, factor: float = 1.0, rounds: int = 20) -> list[list[float]]:
     """Rounds of a millisecond a run on a busy machine: jitter a run, slow phases of some rounds, a few outliers."""
     random = np.random.default_rng(seed)
-    phase, made = 0.0, []
+    phase, result = 0.0, []
     for _ in range(rounds):
         phase = 0.7 * phase + abs(random.normal(0, 0.002))
         times = factor * 1e-3 * (1 + phase + random.exponential(0.01, 50))
         times[random.integers(0, 50, 2)] *= 3
-        made.append(list(times))
-    return made
+        result.append(list(times))
+    return result
 
 
-def told(rounds: list[list[float]], **more: Any) -> dict[str, Any]:
+def bench_report(rounds: list[list[float]], **more: Any) -> dict[str, Any]:
     entry = results.entry(Result("tessera", rounds=rounds), "tessera", Path("m.bmodel"), SETTINGS)
     return {"bench_version": 1, "machine": {"processor": ""}, "results": [{**entry, **more}]}
 
 
 def verdict(old: list[list[float]], new: list[list[float]]) -> str:
-    (row,) = results.compare(told(old), told(new))
+    (row,) = results.compare(bench_report(old), bench_report(new))
     return str(row["verdict"])
 
 
 def test_a_summary_has_percentiles() -> None:
-    made = statistics.summary([each * 1e-3 for each in range(1, 101)])
-    assert made["runs"] == 100 and made["min_ms"] == pytest.approx(1) and made["mean_ms"] == pytest.approx(50.5)
-    assert made["p50_ms"] == pytest.approx(50.5) and made["p99_ms"] == pytest.approx(99.01)
+    result = statistics.summary([each * 1e-3 for each in range(1, 101)])
+    assert result["runs"] == 100 and result["min_ms"] == pytest.approx(1) and result["mean_ms"] == pytest.approx(50.5)
+    assert result["p50_ms"] == pytest.approx(50.5) and result["p99_ms"] == pytest.approx(99.01)
     assert statistics.summary([]) == {}
 
 
@@ -66,9 +66,9 @@ def test_relative_to_another_engine_the_machine_does_not_matter() -> None:
     slow = np.linspace(1, 2, 20)[:, None]
     files = []
     for factor, machine in ((1.0, np.ones((20, 1))), (1.03, slow)):
-        made = told(list(np.array(series(3, factor)) * machine))
-        made["results"] += told(list(np.array(series(4)) * machine), name="openvino")["results"]
-        files.append(made)
+        result = bench_report(list(np.array(series(3, factor)) * machine))
+        result["results"] += bench_report(list(np.array(series(4)) * machine), name="openvino")["results"]
+        files.append(result)
     (row,) = results.compare(*files, relative_to="openvino")
     assert row["verdict"] == "slower" and row["ratio"] == pytest.approx(1.03, abs=0.005)
     assert results.compare(*files)[0]["ratio"] > 1.1
@@ -85,15 +85,15 @@ def test_estimates_are_compared_as_they_are() -> None:
         "no difference", "slower", "faster",
     ]  # fmt: skip
     with pytest.raises(TesseraError, match="'tessera' is measured in one file and estimated"):
-        results.compare(told(series(1)), file(1.0))
+        results.compare(bench_report(series(1)), file(1.0))
 
 
-def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
-    good = told(series(1))
+def test_what_cannot_be_compared_is_rejected(tmp_path: Path) -> None:
+    good = bench_report(series(1))
     with pytest.raises(TesseraError, match="threads 1 in one file and 2"):
-        results.compare(good, told(series(1), threads=2))
+        results.compare(good, bench_report(series(1), threads=2))
     with pytest.raises(TesseraError, match="no engine in common"):
-        results.compare(good, told(series(1), name="other"))
+        results.compare(good, bench_report(series(1), name="other"))
     path = tmp_path / "r.json"
     path.write_text(json.dumps(good))
     assert results.read(path)["results"][0]["rounds_us"] == good["results"][0]["rounds_us"]
@@ -108,16 +108,16 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
 def test_warming_up_ends_where_times_are_steady(monkeypatch: pytest.MonkeyPatch) -> None:
     windows = iter([[9.0], [5.0], [1.0], [1.01], [1.02], [7.0]])
     monkeypatch.setattr(worker, "timed", lambda run, seconds: next(windows))
-    made = worker.warm(lambda: None, 60)
-    assert (made["steady"], made["warm_runs"]) == (True, 5)
+    result = worker.warm(lambda: None, 60)
+    assert (result["steady"], result["warm_runs"]) == (True, 5)
     windows = ([float(n % 2 + 1)] for n in itertools.count())
     assert not worker.warm(lambda: None, 1e-3)["steady"]
 
 
 def test_runs_of_streams_are_counted_while_all_work() -> None:
-    made = worker.flow([lambda: None, lambda: None], 0.01)
+    result = worker.flow([lambda: None, lambda: None], 0.01)
     # Only runs until the first stream ends count; on a busy machine the other one may hardly have begun.
-    assert made["runs"] >= worker.FEWEST_RUNS and 0 < made["seconds"] < 5
+    assert result["runs"] >= worker.FEWEST_RUNS and 0 < result["seconds"] < 5
 
 
 def test_a_step_is_bound_by_what_takes_longer() -> None:

@@ -50,10 +50,10 @@ def samples(count: int) -> tuple[Dataset, dict[int, str]]:
     return Dataset(lambda: iter(found), count, count, "", ""), digests
 
 
-def saved(path: Path, count: int, model: Doubling = Doubling(), **told: object) -> tables.Table:
+def saved(path: Path, count: int, model: Doubling = Doubling(), **info: object) -> tables.Table:
     dataset, digests = samples(count)
     short = tuple(text[: tables.DIGEST_LENGTH] for text in digests.values())
-    table = tables.Table("m", "h", "mse", count, "", (), sample_digests=short, **told)  # type: ignore[arg-type]
+    table = tables.Table("m", "h", "mse", count, "", (), sample_digests=short, **info)  # type: ignore[arg-type]
     table.save(path)
     checks.save(path, dataset, pick_samples(digests, SPECS), SPECS, model)  # type: ignore[arg-type]
     return table

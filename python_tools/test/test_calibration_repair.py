@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tessera.calibration import repair
-from tessera.calibration.products import Product
+from tessera.calibration.contractions import Contraction
 from tessera.calibration.speed import Speed
 from tessera.calibration.table import Entry, Table
 from tessera.calibration.trial import Tried, Way
@@ -70,7 +70,7 @@ def repaired(monkeypatch: pytest.MonkeyPatch):
         a prime; stored: weights of that op. stubborn: errors of tensors in 16 bits."""
         shapes = {name: (1,) for name in sizes} | {f"{name}'": (1,) for name in sizes}
         observed = SimpleNamespace(shape_of=shapes, job=lambda: None)
-        products = [
+        contractions = [
             SimpleNamespace(name=f"{name}'", input=name, depth=size, weight=np.zeros(stored.get(name, 0)))
             for name, size in sizes.items()
         ]
@@ -79,7 +79,7 @@ def repaired(monkeypatch: pytest.MonkeyPatch):
         squares_wide = {name: error**2 for name, error in stubborn.items()}
         monkeypatch.setattr(repair.Bench, "wide_squares", lambda bench, wide: squares_wide)
         model, way = Model(errors, "INT8", groups, stubborn, attention, widened), Way(table, {}, {})
-        return repair.repair(model, observed, None, [0], products, way, max_error, at_any_price, speed=speed)
+        return repair.repair(model, observed, None, [0], contractions, way, max_error, at_any_price, speed=speed)
 
     return repaired
 
@@ -130,8 +130,8 @@ def test_attention_has_no_16_bits_and_is_computed_in_f32(repaired) -> None:
 def test_where_repairs_leave_no_gain_all_is_f32(repaired) -> None:
     table, sizes = table_of({"a": 0.1, "b": 0.1}, ("out",)), {"a": 10, "b": 10}
     rates = {"INT8": 4.0, "INT16": 1.04, "F32": 1.0}
-    products = [Product(f"{name}'", name, "matmul", np.zeros((10, 1), np.float32)) for name in sizes]
-    speed = Speed("chip", rates, products, {"a'": 1.0, "b'": 1.0})
+    contractions = [Contraction(f"{name}'", name, "matmul", np.zeros((10, 1), np.float32)) for name in sizes]
+    speed = Speed("chip", rates, contractions, {"a'": 1.0, "b'": 1.0})
     found = repaired(0.0, table, sizes, speed=speed)
     assert set(found.floats) == {"a", "b"} and found.after == 0.0 and found.time == 1.0
     speed = replace(speed, rates={**rates, "INT16": 2.0})
@@ -163,7 +163,7 @@ def test_what_weights_leave_over_gets_second_products(repaired) -> None:
     found = repaired({"a'": 0.1, "b'": 0.001}, table, {"a": 400, "b": 600})
     assert (found.tensors, found.split) == ((), ("a'",)) and found.floor > 0.1 > 0.03 > found.after
     assert [e.weight_terms for e in found.table.tensors] == [None, None, 2, None]
-    assert repair.told(found, "relative error").startswith("1 ops with a second product: relative error 1")
+    assert repair.describe_repair(found, "relative error").startswith("1 ops with a second product: relative error 1")
 
 
 def test_where_16_bits_are_enough_there_is_no_second_product(repaired) -> None:
@@ -199,7 +199,7 @@ def test_where_16_bits_are_not_enough_f32_that_costs_little_is_bought(repaired) 
     table = table_of({"a": 0.9, "b": 0.5, "c": 0.01})
     found = repaired(0.001, table, {"a": 0, "b": 15, "c": 985}, stubborn={"a": 0.8, "b": 0.3})
     assert set(found.floats) == {"a", "b"} and found.tensors == () and found.after < 0.03 and found.floor > 0.8
-    assert "2 tensors in f32" in repair.told(found, "relative error")
+    assert "2 tensors in f32" in repair.describe_repair(found, "relative error")
 
 
 def test_f32_is_bought_for_what_has_16_bits_already(repaired) -> None:

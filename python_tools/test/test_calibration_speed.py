@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tessera.calibration.products import Product
+from tessera.calibration.contractions import Contraction
 from tessera.calibration.speed import Forms, Speed
 from tessera.calibration.table import Entry, Table
 from tessera.calibration.trial import Tried
@@ -20,17 +20,17 @@ def table_of(split: tuple[str, ...] = ()) -> Table:
     return Table("m", "", "auto", 4, "", tuple(replace(e, weight_terms=2) if e.name in split else e for e in entries))
 
 
-def matmul(name: str, read: str) -> Product:
-    return Product(name, read, "matmul", np.zeros((10, 10), np.float32))
+def matmul(name: str, read: str) -> Contraction:
+    return Contraction(name, read, "matmul", np.zeros((10, 10), np.float32))
 
 
-def conv(name: str, read: str, kernel: int = 3) -> Product:
+def conv(name: str, read: str, kernel: int = 3) -> Contraction:
     weight = np.zeros((32, 32, kernel, kernel), np.float32)
-    return Product(name, read, "conv", weight, 1, (1, 1), (1, 1, 1, 1), (1, 1))
+    return Contraction(name, read, "conv", weight, 1, (1, 1), (1, 1, 1, 1), (1, 1))
 
 
-def speed_of(*products: Product) -> Speed:
-    return Speed.of("chip", RATES, products, {"x": (10,), "moved": (10,), "a": (10,), "y": (10,)})
+def speed_of(*contractions: Contraction) -> Speed:
+    return Speed.of("chip", RATES, contractions, {"x": (10,), "moved": (10,), "a": (10,), "y": (10,)})
 
 
 def floats(table: Table) -> set[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from tessera import _calibration
 from tessera.calibration import sequence
-from tessera.calibration.products import ROWS, Lack, Product, Statistics
+from tessera.calibration.contractions import ROWS, Lack, Contraction, Statistics
 from tessera.calibration.rounding import METHODS, is_exact, may_round, round_alone, round_weights
 from tessera.calibration.worker import Candidate
 
@@ -50,27 +50,27 @@ def test_moments_are_those_of_the_convolution(shape, weight, groups, strides, pa
     squares."""
     generator = np.random.default_rng(0)
     x, w = generator.integers(-100, 100, size=shape) / 64, generator.normal(size=weight)
-    product = Product("y", "x", "conv", w, groups, strides, pads, dilations)
-    collected, made = Statistics(product), convolve(x, w, groups, strides, pads, dilations)
+    contraction = Contraction("y", "x", "conv", w, groups, strides, pads, dilations)
+    collected, result = Statistics(contraction), convolve(x, w, groups, strides, pads, dilations)
     collected.add(x, 5, WAY)
-    assert collected.count == len(made) == product.rows(shape)
+    assert collected.count == len(result) == contraction.rows(shape)
     for mean in (collected.exact, collected.rounded):
-        assert np.allclose(np.einsum("gok,gk->go", product.matrix, mean).ravel(), made.mean(0))
-    squares = np.einsum("gok,gkl,gol->go", product.matrix, collected.moments.astype(np.float64), product.matrix)
-    assert np.allclose(squares.ravel(), np.square(made).mean(0), rtol=1e-4)
-    assert np.array_equal(product.like_weight(product.matrix), w)
+        assert np.allclose(np.einsum("gok,gk->go", contraction.matrix, mean).ravel(), result.mean(0))
+    squares = np.einsum("gok,gkl,gol->go", contraction.matrix, collected.moments.astype(np.float64), contraction.matrix)
+    assert np.allclose(squares.ravel(), np.square(result).mean(0), rtol=1e-4)
+    assert np.array_equal(contraction.like_weight(contraction.matrix), w)
 
 
 @pytest.mark.parametrize("trans_b", [False, True])
 def test_matmul_moments(trans_b: bool) -> None:
     generator = np.random.default_rng(0)
     x, w = generator.integers(-100, 100, size=(2, 3, 5)) / 64, generator.normal(size=(7, 5) if trans_b else (5, 7))
-    product = Product("y", "x", "matmul", w, trans_b=trans_b)
-    collected = Statistics(product)
+    contraction = Contraction("y", "x", "matmul", w, trans_b=trans_b)
+    collected = Statistics(contraction)
     collected.add(x, 0, WAY)
-    assert np.allclose(collected.exact @ product.matrix[0].T, (x.reshape(-1, 5) @ (w.T if trans_b else w)).mean(0))
-    assert np.array_equal(product.like_weight(product.matrix), w)
-    assert product.rows((2, 3, 5)) == 6 and product.rows((4000, 5)) == ROWS["matmul"]
+    assert np.allclose(collected.exact @ contraction.matrix[0].T, (x.reshape(-1, 5) @ (w.T if trans_b else w)).mean(0))
+    assert np.array_equal(contraction.like_weight(contraction.matrix), w)
+    assert contraction.rows((2, 3, 5)) == 6 and contraction.rows((4000, 5)) == ROWS["matmul"]
 
 
 def transposed(x: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -81,13 +81,13 @@ def transposed(x: np.ndarray, w: np.ndarray) -> np.ndarray:
 def test_transposed_convolution_moments() -> None:
     generator = np.random.default_rng(0)
     x, w = generator.integers(-100, 100, size=(2, 3, 4, 5)) / 64, generator.normal(size=(3, 4, 2, 3))
-    product = Product("y", "x", "conv_transpose", w)
-    collected, made = Statistics(product), transposed(x, w)
+    contraction = Contraction("y", "x", "conv_transpose", w)
+    collected, result = Statistics(contraction), transposed(x, w)
     collected.add(x, 0, WAY)
-    assert collected.count == product.rows(x.shape) == 40 and product.depth == 3 and product.sharing == 6
-    means = made.mean((0, 2, 4))
-    assert np.allclose(np.einsum("gok,gk->go", product.matrix, collected.exact).reshape(means.shape), means)
-    assert np.array_equal(product.like_weight(product.matrix), w)
+    assert collected.count == contraction.rows(x.shape) == 40 and contraction.depth == 3 and contraction.sharing == 6
+    means = result.mean((0, 2, 4))
+    assert np.allclose(np.einsum("gok,gk->go", contraction.matrix, collected.exact).reshape(means.shape), means)
+    assert np.array_equal(contraction.like_weight(contraction.matrix), w)
 
 
 def test_transposed_convolution_that_was_quantised_before_is_exact() -> None:
@@ -95,15 +95,15 @@ def test_transposed_convolution_that_was_quantised_before_is_exact() -> None:
     integers = np.random.default_rng(0).integers(-60, 61, size=(4, 5, 2, 3))
     integers[0, :, 1, 0] = 127
     steps = np.arange(1, 6, dtype=np.float32).reshape(1, 5, 1, 1) / 512
-    product = Product("y", "x", "conv_transpose", (integers * steps).astype(np.float32))
-    assert is_exact(product) and not is_exact(replace(product, weight=product.weight + steps / 3))
+    contraction = Contraction("y", "x", "conv_transpose", (integers * steps).astype(np.float32))
+    assert is_exact(contraction) and not is_exact(replace(contraction, weight=contraction.weight + steps / 3))
 
 
 def loss_of_transposed(x: np.ndarray, w: np.ndarray, methods: tuple[str, ...]) -> float:
     """Returns the mean squared error of the outputs that int8 weights cause, for samples x [samples, 1, C, H, W]."""
-    product, quantised = Product("y", "x", "conv_transpose", w), x.astype(np.float32)
+    contraction, quantised = Contraction("y", "x", "conv_transpose", w), x.astype(np.float32)
     _calibration.fake_quantise(quantised.reshape(-1), WAY.scale, WAY.zero_point, WAY.lowest, 127)
-    rounded = round_weights(product, statistics(product, x), methods)
+    rounded = round_weights(contraction, statistics(contraction, x), methods)
     assert rounded.integers.shape == w.shape and rounded.scales.shape == (w.shape[1],)
     real = rounded.integers * rounded.scales[:, None, None].astype(np.float64)
     got = transposed(quantised[:, 0], real) + (0 if rounded.bias is None else rounded.bias[:, None, None, None, None])
@@ -137,39 +137,39 @@ def test_taps_of_a_transposed_convolution_choose_a_smaller_scale_together(seed: 
 
 @pytest.mark.parametrize("value", [3e38, 1e20])
 def test_squares_that_are_no_numbers_are_no_statistics(value: float) -> None:
-    product = Product("y", "x", "matmul", np.ones((4, 3)))
-    collected = Statistics(product)
+    contraction = Contraction("y", "x", "matmul", np.ones((4, 3)))
+    collected = Statistics(contraction)
     collected.add(np.full((40, 4), value, np.float32), 0, Candidate(value / 127, 0, -127))
     assert not collected.is_finite
-    means = Statistics(product, second=False)
+    means = Statistics(contraction, second=False)
     means.add(np.full((40, 4), value, np.float32), 0, Candidate(value / 127, 0, -127))
     assert means.is_finite
 
 
-def statistics(product: Product, x: np.ndarray) -> Statistics:
-    collected = Statistics(product, may_round(product, x.shape[0] * product.rows(x.shape[1:])))
+def statistics(contraction: Contraction, x: np.ndarray) -> Statistics:
+    collected = Statistics(contraction, may_round(contraction, x.shape[0] * contraction.rows(x.shape[1:])))
     for i, sample in enumerate(x):
         collected.add(sample, i, WAY)
     return collected
 
 
 @pytest.fixture
-def layer() -> tuple[Product, np.ndarray]:
+def layer() -> tuple[Contraction, np.ndarray]:
     """Returns a matmul, and inputs like those after a Relu: correlated and with a nonzero mean."""
     generator = np.random.default_rng(3)
     mixing = generator.normal(size=(6, 48))
     x = np.maximum(generator.normal(size=(8, 200, 6)) @ mixing * 0.2 + 0.1 * generator.normal(size=(8, 200, 48)), 0)
-    return Product("y", "x", "matmul", generator.normal(size=(32, 48)).astype(np.float32), trans_b=True), np.minimum(
-        x, 1.9
-    )
+    return Contraction(
+        "y", "x", "matmul", generator.normal(size=(32, 48)).astype(np.float32), trans_b=True
+    ), np.minimum(x, 1.9)
 
 
-def output_error(product: Product, x: np.ndarray, methods: tuple[str, ...]) -> tuple[float, float]:
+def output_error(contraction: Contraction, x: np.ndarray, methods: tuple[str, ...]) -> tuple[float, float]:
     """Returns two errors of the outputs over all samples: the mean square due to the weights, and the largest mean due
     to weights and input."""
-    rounded = round_weights(product, statistics(product, x), methods)
+    rounded = round_weights(contraction, statistics(contraction, x), methods)
     flat = x.reshape(-1, x.shape[-1])
-    quantised, weight = flat.astype(np.float32), product.weight.T.astype(np.float64)
+    quantised, weight = flat.astype(np.float32), contraction.weight.T.astype(np.float64)
     _calibration.fake_quantise(quantised, WAY.scale, WAY.zero_point, WAY.lowest, 127)
     got = quantised @ (rounded.integers * rounded.scales[:, None].astype(np.float64)).T
     error = got - quantised @ weight
@@ -177,7 +177,7 @@ def output_error(product: Product, x: np.ndarray, methods: tuple[str, ...]) -> t
     return float(np.mean((error - error.mean(0) * (rounded.bias is not None)) ** 2)), float(np.abs(mean).max())
 
 
-def test_each_method_lowers_the_error(layer: tuple[Product, np.ndarray]) -> None:
+def test_each_method_lowers_the_error(layer: tuple[Contraction, np.ndarray]) -> None:
     nearest, mean = output_error(*layer, ())
     assert output_error(*layer, ("gptq",))[0] < 0.5 * nearest
     assert output_error(*layer, ("clip_weights",))[0] <= 1.5 * nearest
@@ -193,31 +193,35 @@ def test_outliers_are_clipped_where_that_pays() -> None:
     w[:, 0] = 8.0  # meets an input that is nearly always zero
     x = generator.normal(size=(4, 200, 64)) * 0.3
     x[..., 0] = 0
-    product = Product("y", "x", "matmul", w, trans_b=True)
-    assert output_error(product, x, ("clip_weights",))[0] < 0.7 * output_error(product, x, ())[0]
+    contraction = Contraction("y", "x", "matmul", w, trans_b=True)
+    assert output_error(contraction, x, ("clip_weights",))[0] < 0.7 * output_error(contraction, x, ())[0]
 
 
 def test_rows_that_are_no_numbers_are_told_apart() -> None:
-    product = Product("y", "x", "matmul", np.ones((2, 3), np.float32), trans_b=True)
-    assert not Statistics(product).is_finite and statistics(product, np.ones((1, 4, 3))).is_finite
-    assert not statistics(product, np.full((1, 4, 3), np.nan)).is_finite
+    contraction = Contraction("y", "x", "matmul", np.ones((2, 3), np.float32), trans_b=True)
+    assert not Statistics(contraction).is_finite and statistics(contraction, np.ones((1, 4, 3))).is_finite
+    assert not statistics(contraction, np.full((1, 4, 3), np.nan)).is_finite
 
 
-def test_few_rows_choose_no_roundings(layer: tuple[Product, np.ndarray]) -> None:
-    product, x = layer
-    few = statistics(product, x[:2, :40])
+def test_few_rows_choose_no_roundings(layer: tuple[Contraction, np.ndarray]) -> None:
+    contraction, x = layer
+    few = statistics(contraction, x[:2, :40])
     assert few.count == 80 < 2 * 48 and not few.second
-    assert np.array_equal(round_weights(product, few, METHODS).integers, round_weights(product, few, ()).integers)
-    many = statistics(product, x)
-    assert not np.array_equal(round_weights(product, many, METHODS).integers, round_weights(product, many, ()).integers)
+    assert np.array_equal(
+        round_weights(contraction, few, METHODS).integers, round_weights(contraction, few, ()).integers
+    )
+    many = statistics(contraction, x)
+    assert not np.array_equal(
+        round_weights(contraction, many, METHODS).integers, round_weights(contraction, many, ()).integers
+    )
 
 
 def test_odd_weights_stay_in_range() -> None:
     """Dead inputs, dead channels, few samples."""
     w = np.zeros((3, 2, 3, 3), np.float32)
     w[1], w[2, 0, 0, 0] = 1e-30, 5.0
-    product = Product("y", "x", "conv", w, 1, (1, 1), (1, 1, 1, 1), (1, 1))
-    rounded = round_weights(product, statistics(product, np.zeros((1, 1, 2, 4, 4))), METHODS)
+    contraction = Contraction("y", "x", "conv", w, 1, (1, 1), (1, 1, 1, 1), (1, 1))
+    rounded = round_weights(contraction, statistics(contraction, np.zeros((1, 1, 2, 4, 4))), METHODS)
     assert np.isfinite(rounded.scales).all() and (rounded.scales > 0).all() and np.isfinite(rounded.bias).all()
     assert np.abs(rounded.integers.astype(int)).max() <= 127 and rounded.integers.shape == w.shape
 
@@ -225,42 +229,42 @@ def test_odd_weights_stay_in_range() -> None:
 @pytest.mark.parametrize("scale", [0.011, 0.013, 0.017, 0.019, 0.023])
 def test_inputs_that_never_change(scale: float) -> None:
     """Their variance, a difference of two numbers that are nearly equal, may come out below 0."""
-    product = Product(
+    contraction = Contraction(
         "y", "x", "matmul", np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32), trans_b=True
     )
-    constant = Statistics(product)
+    constant = Statistics(contraction)
     for sample in range(4):
         constant.add(np.full((500, 3), 100 * scale), sample, replace(WAY, scale=scale))
-    rounded = round_weights(product, constant, METHODS)
+    rounded = round_weights(contraction, constant, METHODS)
     assert np.isfinite(rounded.scales).all() and np.abs(rounded.integers.astype(int)).max() <= 127
 
 
-def alone_error(product: Product, x: np.ndarray, rounded) -> float:
+def alone_error(contraction: Contraction, x: np.ndarray, rounded) -> float:
     """Returns the mean squared error of the outputs for float inputs."""
     scales = np.repeat(rounded.scales, 32 if rounded.scales.shape[1] == 2 else 48, axis=1)[:, :48].astype(np.float64)
     flat = x.reshape(-1, 48)
-    return float(np.mean(np.square(flat @ (rounded.integers * scales - product.weight).T)))
+    return float(np.mean(np.square(flat @ (rounded.integers * scales - contraction.weight).T)))
 
 
-def test_weights_alone_in_groups(layer: tuple[Product, np.ndarray]) -> None:
-    product, x = layer
-    collected = Statistics(product)
+def test_weights_alone_in_groups(layer: tuple[Contraction, np.ndarray]) -> None:
+    contraction, x = layer
+    collected = Statistics(contraction)
     for i, sample in enumerate(x):
         collected.add(sample * 1.0, i, None)
-    four, eight = (round_alone(product, collected, bits) for bits in (True, False))
+    four, eight = (round_alone(contraction, collected, bits) for bits in (True, False))
     assert four.bits == 4 and four.scales.shape == (32, 2) and four.integers.min() == -8 and four.integers.max() == 7
     assert eight.bits == 8 and eight.scales.shape == (32, 1)
-    blocks = np.pad(product.weight, [(0, 0), (0, 16)]).reshape(32, 2, 32)
+    blocks = np.pad(contraction.weight, [(0, 0), (0, 16)]).reshape(32, 2, 32)
     scales = np.abs(blocks).max(-1) / 7
     nearest = np.clip(np.rint(blocks / scales[..., None]), -8, 7).reshape(32, 64)[:, :48].astype(np.int8)
     plain = type(four)(nearest, scales, bits=4)
-    assert alone_error(product, x, four) < 0.5 * alone_error(product, x, plain)
-    assert alone_error(product, x, eight) < 0.02 * alone_error(product, x, four)
+    assert alone_error(contraction, x, four) < 0.5 * alone_error(contraction, x, plain)
+    assert alone_error(contraction, x, eight) < 0.02 * alone_error(contraction, x, four)
 
 
 def test_groups_of_a_convolution_are_whole_kernels() -> None:
     generator = np.random.default_rng(7)
-    product = Product(
+    contraction = Contraction(
         "y",
         "x",
         "conv",
@@ -272,32 +276,34 @@ def test_groups_of_a_convolution_are_whole_kernels() -> None:
         bits=4,
         group=16,
     )
-    collected = Statistics(product)
+    collected = Statistics(contraction)
     for i in range(4):
         collected.add(generator.normal(size=(1, 40, 16, 16)), i, None)
-    rounded = round_alone(product, collected, True)
-    assert rounded.scales.shape == (6, 3) and rounded.integers.shape == product.weight.shape
+    rounded = round_alone(contraction, collected, True)
+    assert rounded.scales.shape == (6, 3) and rounded.integers.shape == contraction.weight.shape
     scales = np.repeat(rounded.scales, 16, axis=1)[:, :40, None, None]
-    error = rounded.integers * scales - product.weight
+    error = rounded.integers * scales - contraction.weight
     assert np.abs(error).mean() < 0.1 and np.abs(error).max() < 1
 
 
-def test_weights_make_up_for_what_inputs_lack(layer: tuple[Product, np.ndarray]) -> None:
+def test_weights_make_up_for_what_inputs_lack(layer: tuple[Contraction, np.ndarray]) -> None:
     """Inputs that the ops before have spoilt: the outputs come nearer to those of the exact inputs."""
-    product, x = layer
+    contraction, x = layer
     generator = np.random.default_rng(8)
     spoilt = x @ (np.eye(48) + 0.05 * generator.normal(size=(48, 48)))
-    collected, lack = Statistics(product), Lack(product)
+    collected, lack = Statistics(contraction), Lack(contraction)
     for i, (got, wanted) in enumerate(zip(spoilt, x)):
         collected.add(got, i, None)
         lack.add(got, wanted, i)
     assert lack.is_finite
 
     def error(rounded) -> float:
-        weights = product.restored(rounded.integers, rounded.scales)
-        return float(np.mean(np.square(spoilt.reshape(-1, 48) @ weights.T - x.reshape(-1, 48) @ product.weight.T)))
+        weights = contraction.restored(rounded.integers, rounded.scales)
+        return float(np.mean(np.square(spoilt.reshape(-1, 48) @ weights.T - x.reshape(-1, 48) @ contraction.weight.T)))
 
-    assert error(round_alone(product, collected, False, lack)) < 0.5 * error(round_alone(product, collected, False))
+    assert error(round_alone(contraction, collected, False, lack)) < 0.5 * error(
+        round_alone(contraction, collected, False)
+    )
 
 
 @pytest.mark.parametrize(
@@ -306,7 +312,7 @@ def test_weights_make_up_for_what_inputs_lack(layer: tuple[Product, np.ndarray])
 )
 def test_restored_weights_are_near(kind: str, shape: tuple, groups: int, bits: int, group: int) -> None:
     generator, rank = np.random.default_rng(9), len(shape) - 2
-    product = Product(
+    contraction = Contraction(
         "y",
         "x",
         kind,
@@ -319,21 +325,21 @@ def test_restored_weights_are_near(kind: str, shape: tuple, groups: int, bits: i
         bits=bits,
         group=group,
     )
-    collected = Statistics(product)
+    collected = Statistics(contraction)
     for i in range(4):
         collected.add(
             generator.normal(size=(64, shape[1]) if kind == "matmul" else (1, shape[1] * groups, *(16,) * rank)),
             i,
             None,
         )
-    rounded = round_alone(product, collected, True)
-    error = product.restored(rounded.integers, rounded.scales) - product.weight
+    rounded = round_alone(contraction, collected, True)
+    error = contraction.restored(rounded.integers, rounded.scales) - contraction.weight
     assert np.abs(error).mean() < (0.1 if bits == 4 else 0.01)
 
 
 def test_stages_keep_the_order_and_few_models_are_compiled() -> None:
-    def op(i: int, source: int, k: int = 8) -> Product:
-        return Product(f"y{i}", f"x{source}", "matmul", np.ones((4, k), np.float32), trans_b=True)
+    def op(i: int, source: int, k: int = 8) -> Contraction:
+        return Contraction(f"y{i}", f"x{source}", "matmul", np.ones((4, k), np.float32), trans_b=True)
 
     few = sequence.stages_of([op(0, 0), op(1, 0), op(2, 1), op(3, 2)])
     assert [[p.name for p in stage] for stage in few] == [["y0", "y1"], ["y2"], ["y3"]]

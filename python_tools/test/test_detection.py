@@ -70,7 +70,7 @@ def test_boxes_and_scores(data: Path, letterbox: bool, background: bool) -> None
     assert detection.score(swapped, data)["mAP50"] < 0.8
 
 
-def test_boxes_in_another_form_are_refused(data: Path) -> None:
+def test_boxes_in_another_form_are_rejected(data: Path) -> None:
     boxes = shares(False)[None]
     with pytest.raises(TesseraError, match="not x1, y1, x2, y2 as shares") as caught:
         detection.score(Fake(spec(), {"boxes": boxes * 96, "scores": SCORES[None]}), data)

@@ -61,20 +61,20 @@ def test_bfloat16_is_widened(tmp_path: Path) -> None:
         struct.pack("<Q", 54) + b'{"x":{"dtype":"F32","shape":[9],"data_offsets":[0,0]}}',
     ],
 )
-def test_bad_safetensors_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_bad_safetensors_is_rejected(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x.safetensors").write_bytes(data)
     with pytest.raises(TesseraError, match="not a safetensors file"):
         safetensors_io.load(tmp_path / "x.safetensors")
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04garbage", b"text", b"\x80\x04pickle"])
-def test_bad_npz_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_bad_npz_is_rejected(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x.npz").write_bytes(data)
     with pytest.raises(TesseraError, match="not a readable .npz"):
         load_npz(tmp_path / "x.npz")
 
 
-def test_truncated_npz_is_refused(tmp_path: Path) -> None:
+def test_truncated_npz_is_rejected(tmp_path: Path) -> None:
     save_npz(tmp_path / "x.npz", TENSORS)
     data = (tmp_path / "x.npz").read_bytes()
     for length in range(0, len(data) - 1, 97):

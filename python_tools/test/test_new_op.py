@@ -66,7 +66,7 @@ def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
     assert once == {file: (tmp_path / file).read_text() for file in FILES}
 
 
-def test_a_bad_name_is_refused(tmp_path: Path) -> None:
+def test_a_bad_name_is_rejected(tmp_path: Path) -> None:
     result = new_op(tmp_path, "PowerOfTwo")
     assert result.returncode == 2 and "not a snake_case name" in result.stderr
 
@@ -88,7 +88,7 @@ def test_a_bad_name_is_refused(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_operator_that_exists_is_refused(tmp_path: Path, name: str, more: list[str], said: str) -> None:
+def test_an_operator_that_exists_is_rejected(tmp_path: Path, name: str, more: list[str], said: str) -> None:
     """A second handler of the same operator would be taken or not without a word."""
     for folder in ("top_dialect/IR", "top_dialect/Import/Onnx"):
         shutil.copytree(ROOT / folder, tmp_path / folder)

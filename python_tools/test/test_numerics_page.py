@@ -56,5 +56,5 @@ def test_bounds_of_random_networks_in_few_bits() -> None:
     line = re.search(r"^TOLERANCE = (.*)$", source, re.M)
     assert line
     names, bounds = next((row[0], row[2]) for row in rows() if "random_narrow.py" in row[-1])
-    told = [float(share) / 100 for share in re.findall(r"([\d.]+) %", bounds)]
-    assert dict(zip(names.split(", "), told)) == ast.literal_eval(line[1])
+    info = [float(share) / 100 for share in re.findall(r"([\d.]+) %", bounds)]
+    assert dict(zip(names.split(", "), info)) == ast.literal_eval(line[1])

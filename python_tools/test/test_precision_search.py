@@ -27,7 +27,7 @@ def conv(name: str, products: int = 1_000_000) -> Op:
 
 
 @dataclass
-class FakeBench:
+class FakeEvaluator:
     """Every op adds its error in int8, `kept` of it in INT16, none in F32; the score is 1 minus the square root of
     their sum."""
 
@@ -35,12 +35,12 @@ class FakeBench:
     errors: Mapping[str, float]
     target: Target
     kept: float = 0.2
-    refused: frozenset[str] = frozenset()
+    rejected: frozenset[str] = frozenset()
     scores: list[dict[str, str]] = field(default_factory=list)
     measured: int = 0
 
     def _error(self, types: Mapping[str, str]) -> float:
-        if any(type_ == "INT16" and name in self.refused for name, type_ in types.items()):
+        if any(type_ == "INT16" and name in self.rejected for name, type_ in types.items()):
             raise Impossible("refused")
         factor = {"INT8": 1.0, "INT16": self.kept, "F32": 0.0}
         return sum(error * factor[types.get(name, "INT8")] for name, error in self.errors.items())
@@ -57,44 +57,44 @@ class FakeBench:
         return Verdict(self.target, {"score": 1 - self._error(types) ** 0.5}, "score", 1.0, Scale())
 
 
-def search(bench: FakeBench, *ladder: str):
-    return Search(bench, ladder or ("F32",), lambda *unused: None).run(units_of(bench.ops))
+def search(evaluator: FakeEvaluator, *ladder: str):
+    return Search(evaluator, ladder or ("F32",), lambda *unused: None).run(units_of(evaluator.ops))
 
 
 def test_finds_the_few_ops_that_matter_in_few_runs() -> None:
     ops = [conv(f"c{i}") for i in range(120)]
     errors = {op.name: 1e-8 for op in ops} | {"c17": 4e-4, "c90": 1e-3, "c91": 2e-4}
-    bench = FakeBench(ops, errors, Target("drop", 1.5))
-    found = search(bench)
+    evaluator = FakeEvaluator(ops, errors, Target("drop", 1.5))
+    found = search(evaluator)
     assert found.verdict.met and not found.base_verdict.met
     assert set(found.types) == {"c90", "c17"} and set(found.types.values()) == {"F32"}
-    assert bench.measured < 50 and len(bench.scores) < 25
+    assert evaluator.measured < 50 and len(evaluator.scores) < 25
 
 
 def test_nothing_changes_where_int8_is_good_enough() -> None:
-    bench = FakeBench([conv("a"), conv("b")], {"a": 1e-6, "b": 1e-6}, Target("drop", 0.5))
-    found = search(bench)
-    assert found.verdict.met and found.types == {} and bench.scores == [{}]
+    evaluator = FakeEvaluator([conv("a"), conv("b")], {"a": 1e-6, "b": 1e-6}, Target("drop", 0.5))
+    found = search(evaluator)
+    assert found.verdict.met and found.types == {} and evaluator.scores == [{}]
 
 
 def test_cheap_ops_go_first() -> None:
     ops = [conv("large", 1_000_000_000), conv("small", 1_000)]
-    found = search(FakeBench(ops, {"large": 1e-4, "small": 1e-4}, Target("drop", 1.1)))
+    found = search(FakeEvaluator(ops, {"large": 1e-4, "small": 1e-4}, Target("drop", 1.1)))
     assert set(found.types) == {"small"}
 
 
 def test_lowest_rung_that_does_is_taken() -> None:
     ops = [conv(f"c{i}") for i in range(6)]
     errors = {"c0": 1e-4, "c1": 1e-4} | {f"c{i}": 1e-7 for i in range(2, 6)}
-    enough = search(FakeBench(ops, errors, Target("drop", 0.7)), "INT16", "F32")
+    enough = search(FakeEvaluator(ops, errors, Target("drop", 0.7)), "INT16", "F32")
     assert enough.verdict.met and enough.types == {"c0": "INT16", "c1": "INT16"}
-    mixed = search(FakeBench(ops, errors, Target("drop", 0.46)), "INT16", "F32")
+    mixed = search(FakeEvaluator(ops, errors, Target("drop", 0.46)), "INT16", "F32")
     assert mixed.verdict.met and sorted((mixed.types["c0"], mixed.types["c1"])) == ["F32", "INT16"]
 
 
-def test_a_rung_that_the_compiler_refuses_is_stepped_over() -> None:
+def test_a_rung_that_the_compiler_rejects_is_stepped_over() -> None:
     found = search(
-        FakeBench([conv("a"), conv("b")], {"a": 1e-4, "b": 1e-9}, Target("drop", 0.5), refused=frozenset("a")),
+        FakeEvaluator([conv("a"), conv("b")], {"a": 1e-4, "b": 1e-9}, Target("drop", 0.5), rejected=frozenset("a")),
         "INT16",
         "F32",
     )
@@ -102,13 +102,13 @@ def test_a_rung_that_the_compiler_refuses_is_stepped_over() -> None:
 
 
 def test_unreachable_gives_the_best_there_is() -> None:
-    found = search(FakeBench([conv("a"), conv("b")], {"a": 1e-4, "b": 1e-5}, Target("drop", -1.0)))
+    found = search(FakeEvaluator([conv("a"), conv("b")], {"a": 1e-4, "b": 1e-5}, Target("drop", -1.0)))
     assert not found.verdict.met and found.verdict.value == pytest.approx(0) and set(found.types) == {"a", "b"}
 
 
 def test_int16_is_for_products_alone() -> None:
     silu = Op("s", "top.silu", "INT8", False, 0, 0, 10, 10)
-    found = search(FakeBench([conv("a"), silu], {"a": 1e-4, "s": 1e-12}, Target("drop", 0.6)), "INT16", "F32")
+    found = search(FakeEvaluator([conv("a"), silu], {"a": 1e-4, "s": 1e-12}, Target("drop", 0.6)), "INT16", "F32")
     assert found.types == {"a": "INT16"}
 
 
@@ -200,7 +200,7 @@ def test_deploying_what_saves_no_time_is_warned_of(quantize: str, share: float, 
     assert len(warned) == warns and len(said) == (not math.isnan(share))
 
 
-def test_journal_goes_on_and_refuses_what_is_of_another(tmp_path: Path) -> None:
+def test_journal_goes_on_and_rejects_what_is_of_another(tmp_path: Path) -> None:
     path = tmp_path / "t.partial"
     with Journal(path, "one") as journal:
         journal.put("error", {"a": "F32"}, [0.5, 1.0])

@@ -60,7 +60,7 @@ def test_gray_and_json_round_trip() -> None:
     [{"mean": (1, 2)}, {"scale": (1, 2, 3), "pixel_format": "gray"}, {"pixel_format": "yuv"}, {"resize_dims": (0, 4)},
      {"resize_dims": (4, 10**20)}, {"mean": (float("nan"),)}, {"scale": (float("inf"),)}],  # fmt: skip
 )
-def test_contradictions_are_refused(fields: dict) -> None:
+def test_contradictions_are_rejected(fields: dict) -> None:
     with pytest.raises(TesseraError) as caught:
         Preprocess(**fields).check()
     assert caught.value.code == ExitCode.USAGE

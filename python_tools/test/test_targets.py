@@ -39,7 +39,7 @@ def test_precisions() -> None:
         (lambda known: known.precision("INT3"), ExitCode.USAGE),
     ],
 )
-def test_refusals(ask, code: ExitCode) -> None:
+def test_rejections(ask, code: ExitCode) -> None:
     with pytest.raises(TesseraError) as caught:
         ask(targets())
     assert caught.value.code == code

@@ -56,15 +56,15 @@ class Cell:
 
 def judge_of(case: Case, like: AnyModel, scratch: Path) -> tuple[Callable[[AnyModel], Mapping[str, float]], Scale]:
     """Returns a function that computes the scores of a model, the main one first, and the scale of the main score."""
-    told = case.quantised
+    info = case.quantised
     data = (
-        together([data_path(path) for path in told["data"]], scratch)
-        if isinstance(told["data"], list)
-        else data_path(told["data"])
+        together([data_path(path) for path in info["data"]], scratch)
+        if isinstance(info["data"], list)
+        else data_path(info["data"])
     )
-    if told["judge"] in JUDGES:
-        return lambda model: JUDGES[told["judge"]](model, like, data), Scale()
-    task = TASKS[told["judge"]]
+    if info["judge"] in JUDGES:
+        return lambda model: JUDGES[info["judge"]](model, like, data), Scale()
+    task = TASKS[info["judge"]]
 
     def figures(model: AnyModel) -> Mapping[str, float]:
         found = task.score(model, data)
@@ -172,7 +172,7 @@ def main() -> int:
                 print(f"{case.name}: failed: {error}", flush=True)
                 failed.append(case.name)
                 continue
-        tell(case, rows[case.name])
+        print_report(case, rows[case.name])
         if args.json:
             Path(args.json).write_text(
                 json.dumps({name: [asdict(cell) for cell in row] for name, row in rows.items()}, indent=1)
@@ -185,7 +185,7 @@ def main() -> int:
     return 0 if rows and not failed else 1
 
 
-def tell(case: Case, row: list[Cell]) -> None:
+def print_report(case: Case, row: list[Cell]) -> None:
     """Prints one line per precision when a model is finished."""
     print(f"\n{case.name}: {case.quantised['judge']}", flush=True)
     for cell in row:

@@ -54,7 +54,7 @@ class Built:
 
     bmodel: Path
     note: str
-    told: dict
+    info: dict
 
 
 class Build:
@@ -62,13 +62,13 @@ class Build:
 
     def __init__(self, case: Case, folder: Path) -> None:
         self.case, self._folder = case, folder
-        told = case.quantised or {}
-        self.samples = data_path(told["calibration"]) if told else None
-        self.count = int(told.get("samples", DEFAULT_SAMPLES))
+        info = case.quantised or {}
+        self.samples = data_path(info["calibration"]) if info else None
+        self.count = int(info.get("samples", DEFAULT_SAMPLES))
         self.commands: list[list[str]] = []
         self._built: dict[tuple[str, str], Built] = {}
         self._mlir = folder / f"{case.name}_top.mlir"
-        sizes = told.get("input_shapes", case.input_shapes)
+        sizes = info.get("input_shapes", case.input_shapes)
         shapes = ["--input_shapes", sizes] if sizes else []
         self._run(
             "model_transform",
@@ -89,7 +89,7 @@ class Build:
             flags = COLUMNS[column] + (self._search() if column == TARGET else [])
             table = self._calibrated(column if column in ALONE else "INT8") if "{table}" in flags else None
             bmodel = self._folder / f"{self.case.name}_{column}{'' if chip == 'x86' else '_' + chip}.bmodel"
-            told = self._run(
+            info = self._run(
                 "model_deploy",
                 "--mlir",
                 self._mlir,
@@ -100,7 +100,7 @@ class Build:
                 "--skip_validation",
                 *(str(table) if flag == "{table}" else flag for flag in flags),
             )
-            self._built[column, chip] = Built(bmodel, _note(told), told)
+            self._built[column, chip] = Built(bmodel, _note(info), info)
         return self._built[column, chip]
 
     @property
@@ -129,11 +129,11 @@ class Build:
     def _search(self) -> list[str]:
         """Returns the flags that set the target of the search: the score of a task or of a judge, or the cosine of the
         outputs if there is no labelled data."""
-        told, threads = self.case.quantised, ["--threads", "2"]
-        data = data_path(told["data"]) if not isinstance(told["data"], list) else self.samples
-        if told["judge"] in TASKS and not isinstance(told["data"], list):
-            return ["--target", DROP_TARGET, "--task", told["judge"], "--data", str(data), *threads]
-        if told["judge"] in JUDGES and data.is_dir():
+        info, threads = self.case.quantised, ["--threads", "2"]
+        data = data_path(info["data"]) if not isinstance(info["data"], list) else self.samples
+        if info["judge"] in TASKS and not isinstance(info["data"], list):
+            return ["--target", DROP_TARGET, "--task", info["judge"], "--data", str(data), *threads]
+        if info["judge"] in JUDGES and data.is_dir():
             return ["--target", DROP_TARGET, "--scorer", str(self._scorer()), "--data", str(data), *threads]
         return ["--target", COSINE_TARGET, "--data", str(data if data.is_dir() else self.samples), *threads]
 
@@ -166,10 +166,10 @@ def _note(document: dict) -> str:
             f"{100 * found['not_int8_products']:.1f} % of the MACs above int8, {len(found['ops'])} ops; "
             f"{found['output_errors'] + found['scores']} evaluations, {found['seconds']:.0f} s"
         )
-    told = document.get("model", {}).get("quantization")
-    if not told or not told["products"]:
+    info = document.get("model", {}).get("quantization")
+    if not info or not info["products"]:
         return ""
-    note = f"{100 * told['integer_products'] / told['products']:.1f} % of the MACs in integers"
+    note = f"{100 * info['integer_products'] / info['products']:.1f} % of the MACs in integers"
     return note + (
-        f", {100 * told['wide_products'] / told['products']:.1f} % in int16" if told["wide_products"] else ""
+        f", {100 * info['wide_products'] / info['products']:.1f} % in int16" if info["wide_products"] else ""
     )

@@ -88,11 +88,11 @@ def on_chip(build: builds.Build, column: str, chip: str) -> str:
     """Returns the milliseconds of a run and the number of parts on the host; or 'no' with the beginning of the error
     message."""
     try:
-        told = build.deploy(column, chip).told["model"]["partition"]
+        info = build.deploy(column, chip).info["model"]["partition"]
     except RuntimeError as error:
         return f"no: {str(error).splitlines()[0][:60]}".replace("|", "/")
-    hosts = sum(subnet["device"] == "host" for subnet in told["subnets"])
-    return f"{told['total_microseconds'] / 1e3:.3f}" + (f" h{hosts}" if hosts else "")
+    hosts = sum(subnet["device"] == "host" for subnet in info["subnets"])
+    return f"{info['total_microseconds'] / 1e3:.3f}" + (f" h{hosts}" if hosts else "")
 
 
 def compiles(build: builds.Build, column: str, chip: str) -> str:
@@ -109,11 +109,11 @@ def row(case: Case, folder: Path, rounds: int) -> Row:
     column = "INT8" if case.quantised else "F16"
     figure, f32, int8 = NONE, NONE, NONE
     if case.quantised:
-        told = row_of(build, ["F32", "INT8"], False, Report(0, quiet=True), folder)
-        if failed := [cell.error for cell in told if cell.error]:
+        info = row_of(build, ["F32", "INT8"], False, Report(0, quiet=True), folder)
+        if failed := [cell.error for cell in info if cell.error]:
             raise RuntimeError(failed[0])
-        figure = next(iter(told[0].figures))
-        f32, int8 = f"{told[0].figures[figure]:.4f}", f"{told[1].figures[figure]:.4f}"
+        figure = next(iter(info[0].figures))
+        f32, int8 = f"{info[0].figures[figure]:.4f}", f"{info[1].figures[figure]:.4f}"
     times = [measured(case, build, "F32", rounds)]
     times.append(measured(case, build, "INT8", rounds) if case.quantised else (NONE, NONE))
     size = [f"{build.deploy(each).bmodel.stat().st_size / 1e6:.2f}" for each in ("F32", column)]
@@ -125,11 +125,11 @@ def row(case: Case, folder: Path, rounds: int) -> Row:
 
 def scoring(build: builds.Build) -> list[list[str]]:
     """Returns the command that repeats this scoring, for models with a task."""
-    told = build.case.quantised or {}
-    if told.get("judge") not in TASKS or isinstance(told["data"], list):
+    info = build.case.quantised or {}
+    if info.get("judge") not in TASKS or isinstance(info["data"], list):
         return []
     files = [str(build.deploy(column).bmodel) for column in ("F32", "INT8")]
-    return [["tessera", "accuracy", *files, "--task", told["judge"], "--data", str(data_path(told["data"]))]]
+    return [["tessera", "accuracy", *files, "--task", info["judge"], "--data", str(data_path(info["data"]))]]
 
 
 def commands_of(commands: Iterable[list[str]], folder: Path) -> tuple[str, ...]:
@@ -164,20 +164,20 @@ def main() -> int:
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     rows: list[Row] = []
 
-    def take(made: Row) -> None:
-        rows.append(made)
+    def take(result: Row) -> None:
+        rows.append(result)
         if args.write:
-            write(made, args.page)
+            write(result, args.page)
 
     failed = each_case(cases, args.rounds, take)
     return 0 if rows and not failed else 1
 
 
-def write(made: Row, page: Path) -> None:
+def write(result: Row, page: Path) -> None:
     """Writes a row into the page, and removes the rows of models that are no longer cases."""
     there = parse(page.read_text(encoding="utf-8")) if page.exists() else {}
     known = {case.name for case in all_cases()}
-    rows = {name: row for name, row in {**there, made.name: made}.items() if name in known}
+    rows = {name: row for name, row in {**there, result.name: result}.items() if name in known}
     page.write_text(render(rows, targets().chips_of("npu")), encoding="utf-8")
 
 
@@ -187,7 +187,7 @@ def each_case(cases: list[Case], rounds: int, take: Callable[[Row], None]) -> li
     for case in cases:
         with tempfile.TemporaryDirectory() as scratch:
             try:
-                made = row(case, Path(scratch), rounds)
+                result = row(case, Path(scratch), rounds)
             except DataMissing as missing:
                 print(f"{case.name}: skipped: {missing}", flush=True)
                 continue
@@ -195,8 +195,8 @@ def each_case(cases: list[Case], rounds: int, take: Callable[[Row], None]) -> li
                 print(f"{case.name}: failed: {error}", flush=True)
                 failed.append(case.name)
                 continue
-        print(" | ".join(made.cells), flush=True)
-        take(made)
+        print(" | ".join(result.cells), flush=True)
+        take(result)
     return failed
 
 

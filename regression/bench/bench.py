@@ -59,7 +59,7 @@ def agreement(result: Result, answer: dict[str, np.ndarray], precision: str) -> 
 
 
 def table_rows(
-    name: str, precision: str, threads: int, results: list[Result], told: Mapping[str, str]
+    name: str, precision: str, threads: int, results: list[Result], info: Mapping[str, str]
 ) -> list[tuple[str, ...]]:
     peers = [r.median for r in results if r.engine != "tessera" and r.times]
     best = min(peers) if peers else float("nan")
@@ -79,7 +79,7 @@ def table_rows(
                 ratio,
                 f"{r.prepare * 1e3:.0f}",
                 f"{r.peak_mib:.0f}",
-                told.get(r.engine, ""),
+                info.get(r.engine, ""),
             )
         )
     return rows
@@ -90,20 +90,24 @@ def bench_model(
 ) -> Iterator[tuple[int, list[Result], dict[str, str]]]:
     """Yields, for each thread count, the results of all engines and how far each output agrees with f32. Raises
     TesseraError for a model that cannot be deployed."""
-    made = preparation.prepare(precision)
-    answer = answer_in_f32(onnx, made.inputs, made.inputs.parent)
+    result = preparation.prepare(precision)
+    answer = answer_in_f32(onnx, result.inputs, result.inputs.parent)
     for threads in map(int, args.threads.split(",")):
-        folder, pythons = made.inputs.parent, {engine: peers_python() for engine in made.files if engine != "tessera"}
+        folder, pythons = result.inputs.parent, {
+            engine: peers_python() for engine in result.files if engine != "tessera"
+        }
         # A network that a peer has not quantised stays f32.
         hint = "f32" if precision == "int8" else precision
-        results = measure(made.files, made.inputs, folder, threads, hint, args.rounds, warm=args.warm, pythons=pythons)
-        results += [Result(engine, error=reason) for engine, reason in made.told.items()]
+        results = measure(
+            result.files, result.inputs, folder, threads, hint, args.rounds, warm=args.warm, pythons=pythons
+        )
+        results += [Result(engine, error=reason) for engine, reason in result.info.items()]
         yield threads, results, {r.engine: agreement(r, answer, precision) for r in results}
         if args.ops:
-            told = steps.measure(
-                made.files["tessera"], read_model(made.files["tessera"]), load_npz(made.inputs), threads
+            info = steps.measure(
+                result.files["tessera"], read_model(result.files["tessera"]), load_npz(result.inputs), threads
             )
-            print(f"{threads} thread(s), the steps that lose most against their bound:\n{steps.table(told)}\n")
+            print(f"{threads} thread(s), the steps that lose most against their bound:\n{steps.table(info)}\n")
 
 
 def figures_of(model: str, precision: str, threads: int, result: Result) -> dict[str, Any]:
@@ -150,13 +154,13 @@ class Bench:
                     print(f"{model.onnx}, {precision}: {error.message}", file=sys.stderr)
                     self.failed = True
 
-    def _add(self, name: str, precision: str, threads: int, results: list[Result], told: dict[str, str]) -> None:
-        new = table_rows(name, precision, threads, results, told)
+    def _add(self, name: str, precision: str, threads: int, results: list[Result], info: dict[str, str]) -> None:
+        new = table_rows(name, precision, threads, results, info)
         print(compare.align([HEADER, *new], right=RIGHT) + "\n", flush=True)
         self.rows += new
         self.figures += [figures_of(name, precision, threads, r) for r in results]
         # With random weights, the distance between integers and floats says nothing; ./dev accuracy measures it.
-        wrong = precision != "int8" and "DIFFERENT" in told["tessera"]
+        wrong = precision != "int8" and "DIFFERENT" in info["tessera"]
         self.failed |= wrong or any(r.error for r in results if r.engine == "tessera")
         if (ratio := ratio_of(results)) is not None:
             self.ratios.setdefault(precision, {}).setdefault(str(threads), {})[name] = ratio
@@ -231,7 +235,7 @@ def main() -> int:
         print(compare.align([HEADER, *bench.rows], right=RIGHT) + "\n\n" + bench.summary())
     if args.store:
         stored.store(
-            bench.ratios, f"{(told := machine())['processor']}, {told['processors']} processors", peer_versions()
+            bench.ratios, f"{(info := machine())['processor']}, {info['processors']} processors", peer_versions()
         )
     worse = stored.worse(bench.ratios, before)
     for line in worse:

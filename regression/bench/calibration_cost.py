@@ -80,9 +80,9 @@ def main() -> int:
             folder = Path(scratch) / model.name
             folder.mkdir()
             ours, nncf = measure(model, args.samples, folder, with_nncf)
-            told = [f"{'failed' if s is None else format(s, '.1f'):>8}" for s in (ours, nncf)]
+            info = [f"{'failed' if s is None else format(s, '.1f'):>8}" for s in (ours, nncf)]
             ratio = f"{ours / nncf:6.2f}" if ours and nncf else ""
-            print(f"{model.name:24} {' '.join(told)} {ratio}", flush=True)
+            print(f"{model.name:24} {' '.join(info)} {ratio}", flush=True)
             if ours is None:
                 print((folder / "ours.txt").read_text()[-500:], file=sys.stderr)
     return 0

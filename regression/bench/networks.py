@@ -85,8 +85,8 @@ def _folder(root: Path) -> list[Measured]:
 def _kinds(path: Path) -> dict[str, registry.Input] | None:
     if not path.is_file():
         return None
-    told = json.loads(path.read_text())
-    return {name: registry.Input(**{**fields, "shape": tuple(fields["shape"])}) for name, fields in told.items()}
+    info = json.loads(path.read_text())
+    return {name: registry.Input(**{**fields, "shape": tuple(fields["shape"])}) for name, fields in info.items()}
 
 
 def _zoo(root: Path) -> list[Measured]:
@@ -100,8 +100,8 @@ def _zoo(root: Path) -> list[Measured]:
         subprocess.run([python, REGRESSION / "zoo/export.py", root, *missing], stdout=sys.stderr, check=True)
     for name, file in files.items():
         if not file.is_file():
-            told = (file.with_name("error.txt").read_text().strip().splitlines() or ["no message"])[-1]
-            print(f"not measured: {name} could not be exported: {told}")
+            info = (file.with_name("error.txt").read_text().strip().splitlines() or ["no message"])[-1]
+            print(f"not measured: {name} could not be exported: {info}")
     return [
         Measured(name.removeprefix("full-"), file, None, _kinds(file.with_name("inputs.json")))
         for name, file in files.items()

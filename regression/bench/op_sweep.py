@@ -132,21 +132,21 @@ def sweep(cases: list[Case], rounds: int, jobs: int) -> tuple[list[Timed], list[
         compilers = [Compiler() for _ in range(jobs)]
 
         def compile_share(job: int) -> dict[int, tuple[Path, Path] | StageError]:
-            made: dict[int, tuple[Path, Path] | StageError] = {}
+            result: dict[int, tuple[Path, Path] | StageError] = {}
             for number in range(job, len(cases), jobs):
                 try:
-                    made[number] = compiled(compilers[job], cases[number], Path(text) / str(number))
+                    result[number] = compiled(compilers[job], cases[number], Path(text) / str(number))
                 except StageError as error:
-                    made[number] = error
-            return made
+                    result[number] = error
+            return result
 
         with ThreadPoolExecutor(jobs) as pool:
-            made = {n: files for share in pool.map(compile_share, range(jobs)) for n, files in share.items()}
+            result = {n: files for share in pool.map(compile_share, range(jobs)) for n, files in share.items()}
         for compiler in compilers:
             compiler.close()
         for number, case in enumerate(cases):
             try:
-                files = made[number]
+                files = result[number]
                 if isinstance(files, StageError):
                     raise files
                 results.append(measure(case, *files, rounds))

@@ -47,7 +47,7 @@ class Prepared:
 
     inputs: Path
     files: dict[str, Path]
-    told: dict[str, str]
+    info: dict[str, str]
 
 
 class Preparation:
@@ -73,12 +73,12 @@ class Preparation:
         inputs = self._folder / "in.npz"
         save_npz(inputs, self._model.sample(top.inputs, 0))
         peers = [engine for engine in ENGINES[precision][1:] if installed(engine)]
-        files, told = {engine: self._model.onnx for engine in peers}, {}
+        files, info = {engine: self._model.onnx for engine in peers}, {}
         flags = []
         if precision == "int8":
             flags = ["--calibration_table", str(self._calibrated())]
-            files, told = self._quantised(peers)
-        return Prepared(inputs, {"tessera": self._deployed(precision, flags), **files}, told)
+            files, info = self._quantised(peers)
+        return Prepared(inputs, {"tessera": self._deployed(precision, flags), **files}, info)
 
     def _deployed(self, precision: str, flags: list[str]) -> Path:
         output = self._folder / f"{self._model.name}_{precision}.bmodel"
@@ -101,46 +101,46 @@ class Preparation:
         makers = [PACKAGE / "calibration", PACKAGE.parents[1] / "bin/tessera-compile"]
         kept = self._kept("tessera", makers, "table.json")
         if not kept.is_file():
-            made = self._folder / "table"
-            made.mkdir()
+            result = self._folder / "table"
+            result.mkdir()
             _command(
                 "run_calibration", self._imported().path, "--dataset", self._data(), "--input_num", self._samples,
-                "--quantize", "INT8", "-o", made / kept.name,
+                "--quantize", "INT8", "-o", result / kept.name,
             )  # fmt: skip
-            _keep(made, kept)  # with the weights beside it
+            _keep(result, kept)  # with the weights beside it
         return kept
 
     def _quantised(self, peers: list[str]) -> tuple[dict[str, Path], dict[str, str]]:
-        files, told = {}, {}
+        files, info = {}, {}
         for engine in peers:
             kept = self._kept(engine, [QUANTISER], "model.xml" if engine == "openvino" else "model.onnx")
             if not kept.is_file():
-                made = self._folder / engine
-                made.mkdir(exist_ok=True)
+                result = self._folder / engine
+                result.mkdir(exist_ok=True)
                 done = subprocess.run(
-                    [peers_python(), QUANTISER, engine, self._model.onnx, self._data(), made / kept.name],
+                    [peers_python(), QUANTISER, engine, self._model.onnx, self._data(), result / kept.name],
                     capture_output=True,
                     text=True,
                 )
                 if done.returncode:
-                    told[engine] = (done.stderr.strip().splitlines() or ["no message"])[-1]
+                    info[engine] = (done.stderr.strip().splitlines() or ["no message"])[-1]
                     continue
-                for file in made.glob("ort_*"):
+                for file in result.glob("ort_*"):
                     file.unlink()
-                _keep(made, kept)
+                _keep(result, kept)
             files[engine] = kept
-        return files, told
+        return files, info
 
     def _kept(self, engine: str, makers: Iterable[Path], name: str) -> Path:
         key = _digest([self._model.onnx, *makers], f"{engine} {self._samples} {self._model.shapes}")
         return self._cache / f"{self._model.name}-{engine}-{key}" / name
 
 
-def _keep(made: Path, kept: Path) -> None:
+def _keep(result: Path, kept: Path) -> None:
     """Moves the folder `made` to its place `kept` in the cache."""
     kept.parent.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(kept.parent, ignore_errors=True)  # left by an interrupted run
-    shutil.move(made, kept.parent)
+    shutil.move(result, kept.parent)
 
 
 def _digest(paths: Iterable[Path], text: str) -> str:

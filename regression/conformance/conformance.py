@@ -27,8 +27,8 @@ from engines import Compiler, StageError, deploy, run_bmodel, run_reference, sup
 from tessera.top_model import pad
 
 FOLDER = Path(__file__).resolve().parent
-REFUSED, DEVIATIONS = FOLDER / "refused.txt", FOLDER / "deviations.txt"
-PASSED, REFUSAL, FAILED = "passed", "refused", "failed"
+REJECTED, DEVIATIONS = FOLDER / "refused.txt", FOLDER / "deviations.txt"
+PASSED, REJECTION, FAILED = "passed", "refused", "failed"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Outcome:
 
     @staticmethod
     def of(error: StageError) -> Outcome:
-        return Outcome(REFUSAL if error.refused else FAILED, error.stage, str(error).replace("\n", " "))
+        return Outcome(REJECTION if error.rejected else FAILED, error.stage, str(error).replace("\n", " "))
 
 
 def _shapes(inputs: dict[str, np.ndarray]) -> list[str]:
@@ -76,7 +76,7 @@ def _import(
             name = re.search(r"tensor '([^']*)'\) is computed at run time; it must be constant", str(error))
             # Make the tensor constant if it is an input; otherwise it depends on the inputs that look like shapes.
             frozen = [name[1]] if name and name[1] in inputs else _shapes(inputs) if name else []
-            if not error.refused or not frozen:
+            if not error.rejected or not frozen:
                 raise
             for input_name in frozen:
                 model = freeze(model, input_name, inputs.pop(input_name))
@@ -178,24 +178,24 @@ def read_table(path: Path) -> dict[str, tuple[str, str]]:
     return table
 
 
-def _refusals(outcomes: dict[str, dict[str, Outcome]]) -> dict[tuple[str, str], list[str]]:
+def _rejections(outcomes: dict[str, dict[str, Outcome]]) -> dict[tuple[str, str], list[str]]:
     """Returns {(engines, reason): tests}. `engines` is "all" for a rejection at import, "x86" for one at deployment."""
     groups: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
     for name, by_engine in outcomes.items():
-        refused = next((o for o in by_engine.values() if o.kind == REFUSAL), None)
-        if refused:
+        rejected = next((o for o in by_engine.values() if o.kind == REJECTION), None)
+        if rejected:
             groups[
-                "all" if refused.stage == "import" else "x86" if refused.stage == "deploy" else "reference",
-                reason(refused),
+                "all" if rejected.stage == "import" else "x86" if rejected.stage == "deploy" else "reference",
+                reason(rejected),
             ].append(name)
     return groups
 
 
-def write_refusals(outcomes: dict[str, dict[str, Outcome]]) -> None:
+def write_rejections(outcomes: dict[str, dict[str, Outcome]]) -> None:
     lines = ["# What is refused (exit code 4), by engine and reason. Written by: conformance.py --update"]
-    for (engine, why), names in sorted(_refusals(outcomes).items()):
+    for (engine, why), names in sorted(_rejections(outcomes).items()):
         lines += ["", f"[{engine}] {why}", *sorted(names)]
-    REFUSED.write_text("\n".join(lines) + "\n")
+    REJECTED.write_text("\n".join(lines) + "\n")
 
 
 def expected(table: dict[str, tuple[str, str]], name: str, engine: str) -> str:
@@ -217,7 +217,7 @@ def main() -> int:
     tests = [test for name, test in read_tests(arguments.archive).items() if fnmatch.fnmatch(name, arguments.filter)]
     outcomes = run_all(tests, engines, arguments.jobs)
     deviations = read_table(DEVIATIONS)
-    shown = (FAILED, REFUSAL) if arguments.verbose else (FAILED,)
+    shown = (FAILED, REJECTION) if arguments.verbose else (FAILED,)
     for name, by_engine in sorted(outcomes.items()):
         for engine, outcome in by_engine.items():
             if outcome.kind in shown:
@@ -230,11 +230,11 @@ def main() -> int:
         counts = collections.Counter(by_engine[engine].kind for by_engine in outcomes.values())
         print(
             f"{engine:12}"
-            + "".join(f"{kind} {counts[kind]:5}   " for kind in (PASSED, REFUSAL, FAILED))
+            + "".join(f"{kind} {counts[kind]:5}   " for kind in (PASSED, REJECTION, FAILED))
             + f"passed as they are {passed_as_they_are(outcomes, engine):5}"
         )
     if arguments.update:
-        write_refusals(outcomes)
+        write_rejections(outcomes)
     return 0
 
 

@@ -27,10 +27,10 @@ UNSUPPORTED = 4  # the exit code of docs/exit-codes.md
 class StageError(Exception):
     """A test that did not pass a stage: import, data, reference, deploy, run, threads or compare."""
 
-    def __init__(self, stage: str, message: str, refused: bool = False) -> None:
+    def __init__(self, stage: str, message: str, rejected: bool = False) -> None:
         super().__init__(message)
         self.stage = stage
-        self.refused = refused  # Tessera reported that it does not support this
+        self.rejected = rejected  # Tessera reported that it does not support this
 
 
 class Compiler:
@@ -39,7 +39,7 @@ class Compiler:
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._pending = b""
-        self.told: dict = {}  # of the last successful command
+        self.info: dict = {}  # of the last successful command
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self._child is None:
@@ -87,11 +87,11 @@ class Compiler:
         events = self._events(child, stage)
         code = events[-1]["code"]
         if code == 0:
-            self.told = next((event for event in events if event["event"] == "result"), {})
-            return self.told
+            self.info = next((event for event in events if event["event"] == "result"), {})
+            return self.info
         message = next((event["message"] for event in events if event["event"] == "error"), "")
         if code == UNSUPPORTED and message:
-            raise StageError(stage, message, refused=True)
+            raise StageError(stage, message, rejected=True)
         raise StageError(stage, f"exit code {code}: {message or self._last_words()}")
 
     def _last_words(self) -> str:

@@ -284,8 +284,8 @@ def model_of(cases: dict[str, Case], every_tensor: bool = False) -> tuple[onnx.M
         read = {name for node in case.nodes for name in node.input}
         initializers += [numpy_helper.from_array(a, prefix + n) for n, a in case.constants.items() if n in read]
         inputs.update({prefix + name: array for name, array in case.inputs.items() if name in read})
-        made = [name for node in case.nodes for name in node.output] if every_tensor else case.outputs
-        outputs += [prefix + name for name in dict.fromkeys(made)]
+        result = [name for node in case.nodes for name in node.output] if every_tensor else case.outputs
+        outputs += [prefix + name for name in dict.fromkeys(result)]
     graph = helper.make_graph(
         nodes,
         "near_misses",

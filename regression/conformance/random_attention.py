@@ -195,9 +195,9 @@ def check_integers(compiler: Compiler, seed: int, chip: str, folder: Path) -> No
     flags = ("--quantize", "INT8", "--calibration-table", str(table))
     want = next(iter(reference(compiler, top, net, "--device", *flags).values()))
     got = next(iter(run_bmodel(deploy(compiler, top, chip, *flags), net.inputs).values()))
-    if compiler.told["bit_equal_except"]:
-        raise StageError("compare", f"the compiler does not promise equal bits for {compiler.told['bit_equal_except']}")
-    floats = [op for op in compiler.told["quantization"]["ops"] if op["op"] == "top.attention" and op["type"] == "F32"]
+    if compiler.info["bit_equal_except"]:
+        raise StageError("compare", f"the compiler does not promise equal bits for {compiler.info['bit_equal_except']}")
+    floats = [op for op in compiler.info["quantization"]["ops"] if op["op"] == "top.attention" and op["type"] == "F32"]
     if floats:
         raise StageError("compare", f"attention stays float: {floats}")
     if not np.array_equal(want, got, equal_nan=True):
@@ -237,7 +237,7 @@ def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
 
 def main() -> int:
     arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS, *GPUS))
-    return random_graphs.tell_faults(run_seed, VARIANTS, arguments)
+    return random_graphs.report_faults(run_seed, VARIANTS, arguments)
 
 
 if __name__ == "__main__":

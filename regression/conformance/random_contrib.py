@@ -291,9 +291,7 @@ def onnx_attention(rng: Rng) -> Case:
     keys = rows if maybe(rng) else int(rng.integers(1, 6))
     heads, value_size = key_heads * repeats, int(rng.integers(1, 7))
     past = int(rng.integers(1, 4)) if maybe(rng, 0.3) else 0
-    keys = (
-        1 if past and rows == 1 else keys
-    )  # for one query onnxruntime hides nothing, ONNX later keys
+    keys = 1 if past and rows == 1 else keys  # for one query onnxruntime hides nothing, ONNX later keys
     flat = maybe(rng)
     if flat:
         case.attributes |= {"q_num_heads": heads, "kv_num_heads": key_heads}
@@ -815,7 +813,7 @@ def run_case(compiler: Compiler, case: Case, chip: str | None) -> tuple[str, str
             if chip:
                 results.append(run_bmodel(deploy(compiler, folder / "m_top.mlir", chip), case.fed))
         except StageError as error:
-            return ("rejected" if error.refused else "failed"), f"{error.stage}: {error}"
+            return ("rejected" if error.rejected else "failed"), f"{error.stage}: {error}"
     for got in results:
         for i, wanted in enumerate(want[: case.compared]):
             problem = difference(got.get(f"out{i}"), wanted, case.tolerance)

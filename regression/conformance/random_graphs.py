@@ -200,10 +200,10 @@ def volumes(net: Network) -> bool:
     shape = (n, c // depth, depth, h, w)
     (y,) = net.node("Reshape", [x, net.ints(*shape)], [shape])
     for _ in range(r.randint(1, 3)):
-        made = r.choice([volume_conv_of, volume_conv_of, volume_pool_of])(net, y)
-        if made and r.random() < 0.3 and net.values[made] == net.values[y]:
-            made = net.node("Add", [made, y], [net.values[made]])[0]
-        y = made or y
+        result = r.choice([volume_conv_of, volume_conv_of, volume_pool_of])(net, y)
+        if result and r.random() < 0.3 and net.values[result] == net.values[y]:
+            result = net.node("Add", [result, y], [net.values[result]])[0]
+        y = result or y
         if r.random() < 0.3:
             y = net.node("Relu", [y], [net.values[y]])[0]
     n, c, d, h, w = net.values[y]
@@ -655,9 +655,9 @@ def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, 
     """Returns the network of a seed with its inputs; only its first `steps` steps if given."""
     net = Network(seed)
     grow(net, OPS, (3, 8), steps)
-    made = [name for node in net.nodes for name in node.output]
+    result = [name for node in net.nodes for name in node.output]
     return (
-        finish(net, seed, [(name, TensorProto.FLOAT, net.values[name]) for name in choose_outputs(net, seed, made)]),
+        finish(net, seed, [(name, TensorProto.FLOAT, net.values[name]) for name in choose_outputs(net, seed, result)]),
         net.inputs,
     )
 
@@ -779,7 +779,7 @@ def run_in_folder(
     return ""
 
 
-def tell_faults(
+def report_faults(
     run: Callable[[int, str, Path | None], str], variants: Sequence[str], arguments: argparse.Namespace
 ) -> int:
     """Prints the results of `run` for the seeds on the command line; returns the exit code."""

@@ -142,7 +142,7 @@ def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
 
 def main() -> int:
     arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS))
-    return random_graphs.tell_faults(run_seed, (*VARIANTS, *NPUS), arguments)
+    return random_graphs.report_faults(run_seed, (*VARIANTS, *NPUS), arguments)
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Pat
 
 def main() -> int:
     arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *GPUS))
-    return random_graphs.tell_faults(run_seed, VARIANTS, arguments)
+    return random_graphs.report_faults(run_seed, VARIANTS, arguments)
 
 
 if __name__ == "__main__":

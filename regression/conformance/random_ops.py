@@ -443,8 +443,8 @@ def make_cases(family: str, number: int, count: int) -> tuple[onnx.ModelProto, O
     while len(net.cases) < count:
         state = (len(net.nodes), len(net.initializers), dict(net.inputs))
         net.begin(family)
-        made = (FAMILIES | EPILOGUE_FAMILIES)[family](net)
-        if not made:
+        result = (FAMILIES | EPILOGUE_FAMILIES)[family](net)
+        if not result:
             del net.nodes[state[0] :], net.initializers[state[1] :]
             net.inputs = state[2]
             continue
@@ -492,7 +492,7 @@ def run_model(
         for variant in variants:
             try:
                 bmodel = deploy(compiler, mlir, variant, *options)
-                inexact = set(compiler.told["bit_equal_except"])
+                inexact = set(compiler.info["bit_equal_except"])
                 got = run_bmodel(bmodel, net.inputs)
             except StageError as error:
                 faults.append(f"{family} {number} on {variant}: {error.stage}: {error}")

@@ -34,9 +34,7 @@ class TransformerNet(AttentionNet):
         for _ in range(r.choice([1, 1, 2])):
             x = self.block(x)
         if all(node.op_type not in ("MatMul", "Gemm") for node in self.nodes):
-            x = self.linear(
-                x, self.width, self.width
-            )  # tensors without contractions stay float
+            x = self.linear(x, self.width, self.width)  # tensors without contractions stay float
         return self.op("Neg", self.norm(x) if r.random() < 0.7 else x)
 
     def norm(self, x: str) -> str:
@@ -113,7 +111,7 @@ def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
 
 def main() -> int:
     arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS))
-    return random_graphs.tell_faults(run_seed, VARIANTS, arguments)
+    return random_graphs.report_faults(run_seed, VARIANTS, arguments)
 
 
 if __name__ == "__main__":

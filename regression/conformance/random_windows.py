@@ -120,7 +120,7 @@ def run_seed(seed: int, chip: str, keep: Path | None = None) -> str:
 
 def main() -> int:
     arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS))
-    return random_graphs.tell_faults(run_seed, VARIANTS, arguments)
+    return random_graphs.report_faults(run_seed, VARIANTS, arguments)
 
 
 if __name__ == "__main__":

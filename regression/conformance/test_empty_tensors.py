@@ -60,7 +60,7 @@ def test_a_module_that_no_top_pass_has_seen(tmp_path: Path) -> None:
     compiler = Compiler()
     try:
         bmodel = deploy(compiler, top, "npu-base")
-        moved = compiler.told["partition"]["host_ops"]
+        moved = compiler.info["partition"]["host_ops"]
     finally:
         compiler.close()
     assert [op["reason"] for op in moved] == ["has a tensor without elements, at least one is needed"]

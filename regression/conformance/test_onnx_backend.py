@@ -39,20 +39,20 @@ def outcomes() -> dict[str, dict[str, conformance.Outcome]]:
 def test_backend(name: str, engine: str, outcomes: dict[str, dict[str, conformance.Outcome]]) -> None:
     outcome = outcomes[name][engine]
     judged = supported_isas()[-1] if engine.startswith("npu") else engine  # the host only runs what x86 runs
-    refusal = conformance.expected(conformance.read_table(conformance.REFUSED), name, judged)
+    rejection = conformance.expected(conformance.read_table(conformance.REJECTED), name, judged)
     deviation = conformance.expected(conformance.read_table(conformance.DEVIATIONS), name, judged)
-    if outcome.kind == conformance.REFUSAL:
-        assert conformance.reason(outcome) == refusal, f"an unexpected refusal: {outcome.message}"
+    if outcome.kind == conformance.REJECTION:
+        assert conformance.reason(outcome) == rejection, f"an unexpected refusal: {outcome.message}"
     elif outcome.kind == conformance.FAILED:
         assert deviation and outcome.stage == "compare", f"failed at {outcome.stage}: {outcome.message}"
         pytest.xfail(deviation)
     else:
-        assert not refusal and not deviation, "passes now: run conformance.py --update (or edit deviations.txt)"
+        assert not rejection and not deviation, "passes now: run conformance.py --update (or edit deviations.txt)"
 
 
 @needs_data
 def test_tables_name_real_tests() -> None:
-    for table in (conformance.REFUSED, conformance.DEVIATIONS):
+    for table in (conformance.REJECTED, conformance.DEVIATIONS):
         assert not set(conformance.read_table(table)) - set(TESTS), f"{table.name} names tests that do not exist"
 
 
@@ -64,7 +64,7 @@ def test_the_readme_tells_how_many() -> None:
         int(re.search(pattern, text)[1].replace(",", ""))
         for pattern in (r"\(([\d,]+) models", r"At least ([\d,]+) of them pass on x86")
     )
-    tables = [conformance.read_table(table) for table in (conformance.REFUSED, conformance.DEVIATIONS)]
+    tables = [conformance.read_table(table) for table in (conformance.REJECTED, conformance.DEVIATIONS)]
     passing = [name for name in TESTS if not any(conformance.expected(table, name, ENGINES[1]) for table in tables)]
     assert (
         len(TESTS) == total and least <= len(passing) < least + 150
@@ -96,13 +96,13 @@ def test_compare_notices_a_wrong_answer() -> None:
         compare(want, {})
 
 
-def test_faults_are_no_refusals(tmp_path: Path) -> None:
+def test_faults_are_no_rejections(tmp_path: Path) -> None:
     compiler = Compiler()
     (tmp_path / "m.onnx").write_bytes(b"no model")
     for arguments in (["import", "--onnx", tmp_path / "m.onnx", "--output", tmp_path / "m_top.mlir"], ["nonsense"]):
         with pytest.raises(StageError) as fault:
             compiler("import", *arguments)
-        assert not fault.value.refused
+        assert not fault.value.rejected
     with pytest.raises(StageError, match="status -6"):
         in_child("run", os.abort)
     compiler.close()

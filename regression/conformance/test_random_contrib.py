@@ -104,5 +104,5 @@ def test_arithmetic_on_stored_types_is_rejected(compiler: Compiler, tmp_path: Pa
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(StageError) as error:
         compiler("import", "import", "--onnx", tmp_path / "m.onnx", "--output", tmp_path / "m_top.mlir")
-    assert error.value.refused
+    assert error.value.rejected
     assert "node 'sum' (Add): its input 0, tensor 'x', is float8e4m3fn, which only Cast" in str(error.value)

@@ -55,7 +55,7 @@ def lost_tensors(folder: Path, model: onnx.ModelProto) -> list[str]:
     compiler = random_graphs.compiler_of_process()
     compiler("import", "import", "--onnx", path, "--output", mlir)
     deploy(compiler, mlir, supported_isas()[-1], "--observe")
-    return [each["name"] for each in compiler.told["tensors"] if not each["source"] and not each["constant"]]
+    return [each["name"] for each in compiler.info["tensors"] if not each["source"] and not each["constant"]]
 
 
 def test_calibration_sees_every_tensor(tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ def counted(model: Path, precision: str, chip: str, checks: bool, folder: Path) 
     done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(done.stderr[-2000:])
-    told = tool("model_tool", "perf", bmodel, "--counts", folder / "counts.json", "--json")
-    report: dict[str, Any] = json.loads(told)["report"]
+    info = tool("model_tool", "perf", bmodel, "--counts", folder / "counts.json", "--json")
+    report: dict[str, Any] = json.loads(info)["report"]
     return report
 
 

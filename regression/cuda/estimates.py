@@ -43,25 +43,25 @@ def estimate(path: Path, precision: str, chip: str) -> dict[str, Any]:
     """Returns the compiler's report. Raises ValueError with the compiler's message if there is none."""
     command = ["tessera", "estimate", str(path), "--chip", chip, "--quantize", precision, "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
-    told = json.loads(done.stdout or "{}")
-    if done.returncode or not told["estimates"][0]["supported"]:
+    info = json.loads(done.stdout or "{}")
+    if done.returncode or not info["estimates"][0]["supported"]:
         raise ValueError(f"{path.name} in {precision}: {done.stderr.strip().splitlines()[-1]}")
-    report: dict[str, Any] = told["estimates"][0]["report"]
+    report: dict[str, Any] = info["estimates"][0]["report"]
     return report
 
 
-def row(name: str, precision: str, batch: int | None, told: dict[str, Any]) -> str:
+def row(name: str, precision: str, batch: int | None, info: dict[str, Any]) -> str:
     """Returns a row of the table. `batch` None is the batch of the file, which is assumed to be 1."""
-    roofline, least = told["roofline"], told["dram_least_bytes"]
+    roofline, least = info["roofline"], info["dram_least_bytes"]
     cells = (
         name,
         precision,
         str(batch or 1),
-        str(told["launches"]),
-        f"{told['microseconds']:.0f}",
-        f"{told['microseconds'] / roofline['by_launch_microseconds']:.2f}",
+        str(info["launches"]),
+        f"{info['microseconds']:.0f}",
+        f"{info['microseconds'] / roofline['by_launch_microseconds']:.2f}",
         f"{roofline['ratio']:.2f}",
-        f"{told['dram_bytes'] / least:.2f}" if least else "-",
+        f"{info['dram_bytes'] / least:.2f}" if least else "-",
     )
     return f"| {' | '.join(cells)} |"
 
@@ -81,12 +81,12 @@ def main() -> int:
             for batch in batches:
                 with tempfile.TemporaryDirectory(prefix="tessera-estimates-") as folder:
                     try:
-                        told = estimate(with_batch(path, batch, Path(folder)), precision, args.chip)
+                        info = estimate(with_batch(path, batch, Path(folder)), precision, args.chip)
                     except ValueError as error:
                         print(error, file=sys.stderr)
                         failed = True
                         continue
-                print(row(path.stem, precision, batch, told), flush=True)
+                print(row(path.stem, precision, batch, info), flush=True)
     return int(failed)
 
 

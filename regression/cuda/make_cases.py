@@ -35,10 +35,10 @@ class Failed(Exception):
 
 def tool(*words: object) -> str:
     """Runs a command of build/bin and returns its output."""
-    told = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
-    if told.returncode != 0:
-        raise Failed(f"{' '.join(map(str, words))}\n{(told.stderr or told.stdout)[-2000:]}")
-    return told.stdout
+    info = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
+    if info.returncode != 0:
+        raise Failed(f"{' '.join(map(str, words))}\n{(info.stderr or info.stdout)[-2000:]}")
+    return info.stdout
 
 
 def noise(top: Path, seed: int) -> dict[str, np.ndarray]:

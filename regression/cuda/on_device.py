@@ -168,10 +168,10 @@ class Net:
             self.run()
         for step in range(library.plain("bmrt_context_step_count", self._context)):
             for part in range(library.plain("bmrt_context_step_part_count", self._context, step)):
-                node, told = ctypes.c_char_p(), StepTime()
-                which = (self._context, step, part, ctypes.byref(node), ctypes.byref(told))
+                node, info = ctypes.c_char_p(), StepTime()
+                which = (self._context, step, part, ctypes.byref(node), ctypes.byref(info))
                 library.call("bmrt_context_step_part_time", *which)
-                found.append({"node": (node.value or b"").decode(), "us": told.min_ns / 1e3})
+                found.append({"node": (node.value or b"").decode(), "us": info.min_ns / 1e3})
         library.call("bmrt_context_set_profiling", self._context, ctypes.c_bool(False))
         return found
 
@@ -199,13 +199,13 @@ class Driver:
         self.call("cuDeviceGetName", name, 256, self._device)
         self.call("cuDriverGetVersion", ctypes.byref(version))
         self.call("cuDeviceTotalMem_v2", ctypes.byref(size), self._device)
-        told: dict[str, Any] = {"name": name.value.decode(), "driver": version.value, "bytes": size.value}
+        info: dict[str, Any] = {"name": name.value.decode(), "driver": version.value, "bytes": size.value}
         attributes = {"sms": 16, "clock_khz": 13, "memory_clock_khz": 36, "memory_bus_bits": 37, "l2_bytes": 38}
         for key, attribute in {**attributes, "major": 75, "minor": 76}.items():
             value = ctypes.c_int()
             if self._library.cuDeviceGetAttribute(ctypes.byref(value), attribute, self._device) == 0:
-                told[key] = value.value
-        return told
+                info[key] = value.value
+        return info
 
     @contextmanager
     def events(self) -> Iterator[Callable[[Callable[[], None]], float]]:
@@ -268,8 +268,8 @@ def compared(got: np.ndarray, want: np.ndarray, dtype: int, tolerance: float | N
 def percentiles(times: Sequence[float]) -> dict[str, float]:
     """Summarises times in microseconds."""
     p50, p90, p99 = np.percentile(times, (50, 90, 99))
-    told = {"min": min(times), "p50": p50, "p90": p90, "p99": p99, "mean": float(np.mean(times))}
-    return {"runs": len(times), **{key: round(float(value), 3) for key, value in told.items()}}
+    info = {"min": min(times), "p50": p50, "p90": p90, "p99": p99, "mean": float(np.mean(times))}
+    return {"runs": len(times), **{key: round(float(value), 3) for key, value in info.items()}}
 
 
 def timed(run: Callable[[], None], runs: int, seconds: float) -> list[float]:
@@ -296,10 +296,10 @@ def estimate_of(path: Path) -> dict[str, Any] | None:
     if begin < 0:
         return None
     try:
-        told, _ = json.JSONDecoder().raw_decode(data[begin : begin + (1 << 26)].decode("utf-8", "replace"))
+        info, _ = json.JSONDecoder().raw_decode(data[begin : begin + (1 << 26)].decode("utf-8", "replace"))
     except ValueError:
         return None
-    return dict(told) if "microseconds" in told else None
+    return dict(info) if "microseconds" in info else None
 
 
 def with_estimates(launches: list[dict[str, Any]], estimate: Mapping[str, Any] | None) -> list[dict[str, Any]]:
@@ -351,18 +351,18 @@ def beside_torch(folder: Path, inputs: Sequence[np.ndarray], runs: int, seconds:
         return times_of(captured.replay)
 
     def compiled() -> dict[str, float]:
-        made = torch.compile(module)
-        return times_of(lambda: made(*arrays))
+        result = torch.compile(module)
+        return times_of(lambda: result(*arrays))
 
-    told: dict[str, Any] = {"version": torch.__version__}
+    info: dict[str, Any] = {"version": torch.__version__}
     with torch.no_grad():
-        told["eager_us"] = times_of(lambda: module(*arrays))
+        info["eager_us"] = times_of(lambda: module(*arrays))
         for name, measure in {"graph": graph, **({"compile": compiled} if compiles else {})}.items():
             try:
-                told[f"{name}_us"] = measure()
+                info[f"{name}_us"] = measure()
             except Exception as error:  # torch raises many types; the case continues without this figure
-                told[f"{name}_error"] = (str(error) or type(error).__name__).splitlines()[0]
-    return told
+                info[f"{name}_error"] = (str(error) or type(error).__name__).splitlines()[0]
+    return info
 
 
 def beside_cublas(gemm: Mapping[str, Any], launches: Sequence[Mapping[str, Any]], runs: int) -> dict[str, Any] | None:
@@ -409,21 +409,21 @@ def run_model(library: Library, driver: Driver, path: Path, case: Mapping[str, A
             )
             for name, want in case["expected"].items()
         }
-        told = {"passed": all(each["passed"] for each in outputs.values()), "outputs": outputs}
-        told["wall_us"] = percentiles(timed(net.run, args.runs, args.seconds))
+        info = {"passed": all(each["passed"] for each in outputs.values()), "outputs": outputs}
+        info["wall_us"] = percentiles(timed(net.run, args.runs, args.seconds))
         with driver.events() as measured:
-            told["event_us"] = percentiles([measured(net.run) for _ in range(min(args.runs, 100))])
+            info["event_us"] = percentiles([measured(net.run) for _ in range(min(args.runs, 100))])
         launches = net.launches(min(args.runs, 20))
     finally:
         net.close()
     estimate = estimate_of(path)
-    told["launches"] = with_estimates(launches, estimate)
+    info["launches"] = with_estimates(launches, estimate)
     if estimate:
-        told["estimate_us"] = estimate["microseconds"]
-        told["measured_over_estimate"] = round(told["event_us"]["p50"] / told["estimate_us"], 3)
+        info["estimate_us"] = estimate["microseconds"]
+        info["measured_over_estimate"] = round(info["event_us"]["p50"] / info["estimate_us"], 3)
     if case["gemm"]:
-        told["cublas"] = beside_cublas(case["gemm"], launches, min(args.runs, 50))
-    return told
+        info["cublas"] = beside_cublas(case["gemm"], launches, min(args.runs, 50))
+    return info
 
 
 def load_case(folder: Path) -> dict[str, Any]:
@@ -455,7 +455,7 @@ def run_case(library: Library, driver: Driver, folder: Path, args: Any) -> Itera
         yield row
 
 
-def tell(row: Mapping[str, Any]) -> None:
+def print_report(row: Mapping[str, Any]) -> None:
     name = f"{row['case']}/{row.get('model', '')}"
     if "error" in row:
         print(f"FAIL  {name}: {row['error']}", flush=True)
@@ -472,9 +472,9 @@ def tell(row: Mapping[str, Any]) -> None:
         f"call (p90 {wall['p90']:.1f}, p99 {wall['p99']:.1f}){more}",
         flush=True,
     )
-    for output, told in row["outputs"].items():
-        if not told["passed"]:
-            reason = told.get("reason") or f"{told['differing']} of {told['elements']} differ, worst {told['worst']}"
+    for output, info in row["outputs"].items():
+        if not info["passed"]:
+            reason = info.get("reason") or f"{info['differing']} of {info['elements']} differ, worst {info['worst']}"
             print(f"      output '{output}': {reason}", flush=True)
 
 
@@ -514,15 +514,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     for folder in args.cases:
         if time.monotonic() > end:
             rows.append({"case": folder.name, "passed": False, "error": f"not begun within {args.minutes:g} minutes"})
-            tell(rows[-1])
+            print_report(rows[-1])
             continue
         for row in run_case(library, driver, folder, args):
             rows.append(row)
-            tell(row)
+            print_report(row)
     passed = sum(row["passed"] for row in rows)
     if args.json:
-        told = {"device": device, "libbmrt": library.version, "host": platform.machine(), "cases": rows}
-        args.json.write_text(json.dumps({"passed": passed == len(rows), **told}, indent=1) + "\n")
+        info = {"device": device, "libbmrt": library.version, "host": platform.machine(), "cases": rows}
+        args.json.write_text(json.dumps({"passed": passed == len(rows), **info}, indent=1) + "\n")
     print(f"{passed} of {len(rows)} passed", flush=True)
     return 0 if passed == len(rows) else 1
 

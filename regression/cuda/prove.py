@@ -83,8 +83,8 @@ def judge(
 def deploy(top: Path, chip: str, output: Path, precision: str, table: Path) -> dict[str, Any]:
     """Compiles the model and returns the compiler's report."""
     flags = ["--quantize", precision, *(["--calibration-table", table] if precision == "INT8" else [])]
-    told = tool("tessera-compile", "deploy", "--mlir", top, "--chip", chip, *flags, "--output", output, "--jobs", "1")
-    result: dict[str, Any] = json.loads(told.splitlines()[-1])
+    info = tool("tessera-compile", "deploy", "--mlir", top, "--chip", chip, *flags, "--output", output, "--jobs", "1")
+    result: dict[str, Any] = json.loads(info.splitlines()[-1])
     return result
 
 
@@ -103,17 +103,17 @@ def run(model: Path, inputs: Path) -> tuple[dict[str, np.ndarray], dict[str, Any
 def prove_precision(case: Case, precision: str, top: Path, folder: Path) -> Row:
     """Returns one row; raises Failed with the message of a command that fails."""
     gpu, host = folder / "cuda.bmodel", folder / "x86.bmodel"
-    told = deploy(top, "cuda", gpu, precision, folder / "table.json")
+    info = deploy(top, "cuda", gpu, precision, folder / "table.json")
     deploy(top, "x86", host, precision, folder / "table.json")
     begin = time.monotonic()
     got, counts = run(gpu, folder / "in.npz")
     seconds = time.monotonic() - begin
     want, _ = run(host, folder / "in.npz")
-    verdict, worst = judge(got, want, tolerance_of(case, precision, told["bit_equal_except"]))
+    verdict, worst = judge(got, want, tolerance_of(case, precision, info["bit_equal_except"]))
     launches = sum(kernel["launches"] for kernel in counts.values())
     row = {"verdict": verdict, "worst": worst, "launches": launches, "seconds": round(seconds, 2)}
-    row["bit_equal_except"] = told["bit_equal_except"]
-    row["host_ops"] = [f"{op['name']}: {op['reason']}" for op in told["partition"]["host_ops"]]
+    row["bit_equal_except"] = info["bit_equal_except"]
+    row["host_ops"] = [f"{op['name']}: {op['reason']}" for op in info["partition"]["host_ops"]]
     return row
 
 
@@ -150,7 +150,7 @@ def prove_model(case: Case, precisions: Sequence[str]) -> Iterator[tuple[str, Ro
                 yield precision, {"verdict": str(error)}
 
 
-def tell(name: str, precision: str, row: Row) -> str:
+def print_report(name: str, precision: str, row: Row) -> str:
     mark = "ok  " if row["verdict"] in RIGHT else "FAIL"
     if "worst" not in row:
         return f"{mark}  {name} {precision}: {row['verdict']}"
@@ -224,7 +224,7 @@ def main() -> int:
         right = True
         for precision, row in prove_model(case, wanted(case)):
             with lock:
-                print(tell(case.name, precision, row), flush=True)
+                print(print_report(case.name, precision, row), flush=True)
                 rows.setdefault(case.name, {})[precision] = row
                 args.json.write_text(json.dumps(rows, indent=1) + "\n")
             right &= row["verdict"] in RIGHT

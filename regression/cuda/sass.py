@@ -130,15 +130,15 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     try:
-        told = main_loops(args.model, args.chip)
+        info = main_loops(args.model, args.chip)
     except (Failed, OSError) as error:
         print(f"sass: {error}", file=sys.stderr)
         return 1
     if args.json:
-        print(json.dumps(told, indent=1))
+        print(json.dumps(info, indent=1))
         return 0
     print(f"{'kernel':<32}{'mma':>6}{'instr.':>8}{'tensor':>9}{'issue':>8}{'shared':>8}{'busy':>8}")
-    for name, each in told.items():
+    for name, each in info.items():
         print(
             f"{name:<32}{each['mma']:>6}{each['instructions']:>8}{each['tensor']:>9.0f}{each['issue']:>8}"
             f"{each['shared']:>8}{each['busy']:>8.2f}"

@@ -100,9 +100,9 @@ class Commands:
         """Returns the outputs of the compiled model. Exit code 3 of a quantised model means that INT8 is too coarse,
         which is not a fault."""
         model = self._folder / f"{chip}_{precision}.bmodel"
-        told = ("--mlir", "m_top.mlir", "--chip", chip, "--quantize", precision, "--test_input", inputs)
+        info = ("--mlir", "m_top.mlir", "--chip", chip, "--quantize", precision, "--test_input", inputs)
         allowed = (0,) if precision == "F32" else (0, 3)
-        step = self._ask("model_deploy", *told, *flags, "--model", model, allowed=allowed)
+        step = self._ask("model_deploy", *info, *flags, "--model", model, allowed=allowed)
         self._promised &= step.document.get("model", {}).get("bit_equal_except") == []
         return self._run(model, inputs, model.stem)
 

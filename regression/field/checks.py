@@ -53,20 +53,20 @@ class Checker:
         case, shapes = self._case, self._case.open_shapes()
         flags = ["--input-shapes", shapes] if shapes else []
         try:
-            told = self._compiler("import", "import", "--onnx", case.model, "--output", self._top, *flags)
+            info = self._compiler("import", "import", "--onnx", case.model, "--output", self._top, *flags)
         except StageError as error:
-            right = case.must_be_rejected and (error.refused or str(error).startswith("exit code 1: "))
-            right = right or (case.may_be_unsupported and error.refused and ADVICE not in str(error))
+            right = case.must_be_rejected and (error.rejected or str(error).startswith("exit code 1: "))
+            right = right or (case.may_be_unsupported and error.rejected and ADVICE not in str(error))
             self.results["import"] = "" if right else str(error)[:300]
             return False
         self.results["import"] = "accepted; it must be rejected" if case.must_be_rejected else ""
-        for output in told["outputs"]:
+        for output in info["outputs"]:
             if "padded_axis" in output:
                 self._padded[output["name"]] = (output["padded_axis"], output["shape"][output["padded_axis"]])
-        self._bfloat16 = [one["name"] for one in told["inputs"] if one["dtype"] == "bfloat16"]
+        self._bfloat16 = [one["name"] for one in info["inputs"] if one["dtype"] == "bfloat16"]
         specs = [
             InputSpec(one["name"], tuple(one["shape"]), one["dtype"].replace("bfloat16", "float32"))
-            for one in told["inputs"]
+            for one in info["inputs"]
         ]
         given = case.arrays("input")
         self._inputs = random_inputs(specs) if given is None else {spec.name: given[spec.name] for spec in specs}
@@ -115,9 +115,9 @@ class Checker:
         table = ("--calibration-table", str(self._top.with_name("table.json")))
         try:
             first = self._outputs(CHIPS[0], "INT8", inputs, *table)
-            promised = self._compiler.told["bit_equal_except"] == []
+            promised = self._compiler.info["bit_equal_except"] == []
             if self._case.needs_equal_bits and not promised:
-                return f"not promised to be bit-equal: {self._compiler.told['bit_equal_except']}"
+                return f"not promised to be bit-equal: {self._compiler.info['bit_equal_except']}"
             for chip in CHIPS[1:] if promised else ():
                 fault = different_bits(self._outputs(chip, "INT8", inputs, *table), first)
                 if fault:

@@ -50,8 +50,8 @@ class Driver:
 
     def picture(self, path: Path) -> None:
         """Saves a screenshot as PNG."""
-        told = self.command("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(told["data"]))
+        info = self.command("Page.captureScreenshot", format="png")
+        path.write_bytes(base64.b64decode(info["data"]))
 
     def ask(self, path: str, **body: object) -> Any:
         request = urllib.request.Request(self._url + path, json.dumps(body).encode())

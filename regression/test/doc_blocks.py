@@ -36,17 +36,17 @@ class Block:
     line: int
     language: str
     text: str
-    told: dict[str, str] = field(default_factory=dict)
+    info: dict[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
         """Returns how the block is tested: not run, quote, drawing, data, or run."""
         for kind in ("not run", "quote"):
-            if kind in self.told:
+            if kind in self.info:
                 return kind
         if self.language in ("json", "toml"):
             return "data"
-        if not self.language and "prints" not in self.told and not self.text.lstrip().startswith("$ "):
+        if not self.language and "prints" not in self.info and not self.text.lstrip().startswith("$ "):
             return "drawing"
         return "run"
 
@@ -58,21 +58,21 @@ def blocks_of(path: Path) -> Iterator[Block]:
     pattern = re.compile(
         r"<!--(?P<comment>.*?)-->|^ *```(?P<language>[\w+]*)\n(?P<body>.*?)^ *```$|(?P<other>\S[^\n]*)", re.S | re.M
     )
-    told: dict[str, str] = {}
+    info: dict[str, str] = {}
     for found in pattern.finditer(text):
         if found["comment"] is not None:
             words = found["comment"].strip()
             name = next((name for name in DIRECTIVES if words.startswith(name)), "")
             if name:
-                told[name] = words[len(name) :].lstrip(":").strip()
-                if not told[name]:
+                info[name] = words[len(name) :].lstrip(":").strip()
+                if not info[name]:
                     raise ValueError(f"{path}: '{name}' says nothing")
         elif found["body"] is not None:
-            yield Block(path, text.count("\n", 0, found.start()) + 1, found["language"], found["body"], told)
-            told = {}
+            yield Block(path, text.count("\n", 0, found.start()) + 1, found["language"], found["body"], info)
+            info = {}
         else:
-            if told:
-                raise ValueError(f"{path}: {', '.join(told)} stands before no block")
+            if info:
+                raise ValueError(f"{path}: {', '.join(info)} stands before no block")
 
 
 class Failed(Exception):
@@ -86,19 +86,19 @@ def run(block: Block, folder: Path, environment: Mapping[str, str]) -> None:
         _parse(block, where)
         return
     if block.kind == "quote":
-        _check_quote(block, Path(environment["REPO"]) / block.told["quote"], where)
+        _check_quote(block, Path(environment["REPO"]) / block.info["quote"], where)
     if block.kind != "run":
         return
-    if "prepare" in block.told:
-        _shell(block.told["prepare"], folder, environment, f"{where} (prepare)")
-    within = float(block.told["figures within"]) if "figures within" in block.told else None
-    if "prints" in block.told:
-        must_show(_shell(block.told["prints"], folder, environment, where), block.text.splitlines(), where, within)
+    if "prepare" in block.info:
+        _shell(block.info["prepare"], folder, environment, f"{where} (prepare)")
+    within = float(block.info["figures within"]) if "figures within" in block.info else None
+    if "prints" in block.info:
+        must_show(_shell(block.info["prints"], folder, environment, where), block.text.splitlines(), where, within)
     elif block.language == "sh":
         _shell(block.text, folder, environment, where)
     elif block.language == "python":
         script = folder / "block.py"
-        script.write_text(block.told.get("with", "") + "\n" + block.text)
+        script.write_text(block.info.get("with", "") + "\n" + block.text)
         _shell("tessera-python block.py", folder, environment, where)
     elif not block.language:
         for command, shown in _sessions(block.text):
@@ -109,7 +109,7 @@ def run(block: Block, folder: Path, environment: Mapping[str, str]) -> None:
 
 def _check_quote(block: Block, source: Path, where: str) -> None:
     if not source.is_file() or block.text not in source.read_text(encoding="utf-8"):
-        raise Failed(f"{where}: {block.told['quote']} does not have these lines")
+        raise Failed(f"{where}: {block.info['quote']} does not have these lines")
 
 
 def _parse(block: Block, where: str) -> None:
@@ -198,4 +198,4 @@ def _compare(wanted: str, found: re.Match[str], line: str, where: str, within: f
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         for each in blocks_of(Path(name)):
-            print(f"{name}:{each.line}: {each.language or '-'} {each.kind} {each.told}")
+            print(f"{name}:{each.line}: {each.language or '-'} {each.kind} {each.info}")

@@ -42,15 +42,15 @@ def test_a_transposed_convolution_moves_many_times_the_least(tmp_path: Path) -> 
     top, costs = transposed(tmp_path), []
     for change in ([], ["--chip_set", "memories.ddr.gbps=4"]):
         words = ["--mlir", top, "--chip", "npu-base", "--quantize", "F16", "--model", tmp_path / "up.bmodel", *change]
-        told = json.loads(check(run_tool("model_deploy", *words, "--skip_validation", "--json")))
-        found = {each["code"]: each for each in told["advice"]}
+        info = json.loads(check(run_tool("model_deploy", *words, "--skip_validation", "--json")))
+        found = {each["code"]: each for each in info["advice"]}
         traffic = found[advice.TRAFFIC]
         assert traffic["layer"] == "up" and traffic["page"] == "docs/advice/TA101.md"
-        parts = [layer for layer in told["perf"]["layers"] if layer["name"] == "up"]
+        parts = [layer for layer in info["perf"]["layers"] if layer["name"] == "up"]
         moved = sum(each["moved"] for layer in parts for each in layer["ddr_bytes"].values())
         least = sum(layer["ddr_least_bytes"] for layer in parts)
         assert len(parts) == 2 and moved > 3 * least and f"{moved / least:.1f} times the least" in traffic["text"]
-        assert least == pytest.approx(told["perf"]["ddr_lower_bound_bytes"]), "no more than input, weights and output"
+        assert least == pytest.approx(info["perf"]["ddr_lower_bound_bytes"]), "no more than input, weights and output"
         costs.append(traffic["microseconds"])
         assert advice.SPILLED in found
     assert costs[1] > 5 * costs[0] > 0
@@ -60,12 +60,12 @@ def test_a_model_that_its_host_runs_alone(tmp_path: Path) -> None:
     """npu-edge does not support f16. The report states this, too, although the model has no NPU command to draw."""
     top = transposed(tmp_path)
     words = ["--mlir", top, "--chip", "npu-edge", "--quantize", "F16", "--model", tmp_path / "m.bmodel"]
-    told = json.loads(check(run_tool("model_deploy", *words, "--skip_validation", "--json")))
-    assert [each["code"] for each in told["advice"]] == [advice.HOST] and told["perf"]["cycles"] == 0
+    info = json.loads(check(run_tool("model_deploy", *words, "--skip_validation", "--json")))
+    assert [each["code"] for each in info["advice"]] == [advice.HOST] and info["perf"]["cycles"] == 0
     words = ["-o", tmp_path / "r.html", "--json"]
     report = json.loads(check(run_tool("tessera", "report", tmp_path / "m.bmodel", *words)))
     (found,) = report["report"]["advice"][0]
-    assert found["code"] == advice.HOST and found["microseconds"] == told["advice"][0]["microseconds"]
+    assert found["code"] == advice.HOST and found["microseconds"] == info["advice"][0]["microseconds"]
 
 
 @pytest.mark.parametrize("code, name, chip, precision", PROVOKED, ids=[row[0] for row in PROVOKED])
@@ -89,10 +89,10 @@ def test_told_of(code: str, name: str, chip: str, precision: str, builder: Build
         table = {"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "Conv_2", "type": "F32"}]}
         (tmp_path / "qtable.json").write_text(json.dumps(table))
         words += ["--quantize_table", tmp_path / "qtable.json"]
-    told = json.loads(check(run_tool("model_deploy", *words, "--skip_validation", "--json")))
-    (found,) = [each for each in told["advice"] if each["code"] == code]
+    info = json.loads(check(run_tool("model_deploy", *words, "--skip_validation", "--json")))
+    (found,) = [each for each in info["advice"] if each["code"] == code]
     assert found["command"] and (found["microseconds"] is None or 0 < found["microseconds"] < 1e6)
-    (tmp_path / "told.json").write_text(json.dumps(told))
+    (tmp_path / "told.json").write_text(json.dumps(info))
     words = ["--accuracy", tmp_path / "told.json", "-o", tmp_path / "r.html"]
     if precision.startswith("INT"):
         words += ["--calibration_table", builder.table(case, tmp_path)[0]]

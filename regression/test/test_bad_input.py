@@ -22,7 +22,7 @@ from tessera.files import save_npz
 MNIST = REGRESSION / "models" / "mnist" / "mnist-8.onnx"
 
 
-def assert_refused(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+def assert_rejected(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
     """Ended with `code`, said all `words`, showed no stack trace and no crash."""
     text = result.stderr
     assert (
@@ -92,20 +92,22 @@ BAD_GRAPHS: list[tuple[Callable[[Path], Path], tuple[str, ...]]] = [
 def test_bad_graph(tmp_path: Path, make: Callable[[Path], Path], words: tuple[str, ...]) -> None:
     result = transform(make(tmp_path / "m.onnx"))
     assert result.returncode in (1, 4)
-    assert_refused(result, result.returncode, *words)
+    assert_rejected(result, result.returncode, *words)
     assert outputs_of(tmp_path) == []
 
 
 @pytest.mark.parametrize("data", [b"", b"hello, this is text\n" * 20, b"\x89PNG\r\n\x1a\n" + bytes(100), bytes(1000)])
 def test_no_onnx_at_all(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "m.onnx").write_bytes(data)
-    assert_refused(transform(tmp_path / "m.onnx"), 1, "m.onnx")
+    assert_rejected(transform(tmp_path / "m.onnx"), 1, "m.onnx")
     assert outputs_of(tmp_path) == []
 
 
 def test_missing_and_folder(tmp_path: Path) -> None:
-    assert_refused(transform(tmp_path / "none.onnx"), 1, "none.onnx", "no such file")
-    assert_refused(run_tool("model_transform", "--model_def", tmp_path, "--mlir", tmp_path / "m_top.mlir"), 1, "folder")
+    assert_rejected(transform(tmp_path / "none.onnx"), 1, "none.onnx", "no such file")
+    assert_rejected(
+        run_tool("model_transform", "--model_def", tmp_path, "--mlir", tmp_path / "m_top.mlir"), 1, "folder"
+    )
 
 
 def import_only(onnx: Path, output: Path) -> subprocess.CompletedProcess[bytes]:
@@ -158,12 +160,12 @@ def test_bit_flipped_onnx(tmp_path: Path) -> None:
 def test_wrong_input_shapes(tmp_path: Path, shapes: str, code: int, words: tuple[str, ...]) -> None:
     result = transform(small_models.conv_relu(tmp_path / "m.onnx", batch="N"), "--input_shapes", shapes)
     assert result.returncode in ((code, 2) if code == 1 else (code,))
-    assert_refused(result, result.returncode, *words)
+    assert_rejected(result, result.returncode, *words)
     assert outputs_of(tmp_path) == []
 
 
 def test_open_dims_are_named(tmp_path: Path) -> None:
-    assert_refused(
+    assert_rejected(
         transform(small_models.conv_relu(tmp_path / "m.onnx", batch="sequence")), 1, "'x'", "--input_shapes x=128x3x8x8"
     )
 
@@ -171,8 +173,8 @@ def test_open_dims_are_named(tmp_path: Path) -> None:
 def test_proposed_sizes_can_be_copied(tmp_path: Path) -> None:
     """Open sizes are asked for before a node inside complains, and the flag in the message works."""
     onnx = small_models.open_picture(tmp_path / "m.onnx")
-    refused = transform(onnx)
-    assert_refused(refused, 1, "'image' [?x3x?x?], 'mask' [?x?]", "--input_shapes image=1x3x224x224,mask=1x128")
+    rejected = transform(onnx)
+    assert_rejected(rejected, 1, "'image' [?x3x?x?], 'mask' [?x?]", "--input_shapes image=1x3x224x224,mask=1x128")
     check(transform(onnx, "--input_shapes", "image=1x3x224x224,mask=1x128", "--not_inference"))
 
 
@@ -187,8 +189,8 @@ def test_shapes_without_a_name(tmp_path: Path) -> None:
 def test_input_values_choose_a_branch(tmp_path: Path) -> None:
     """The branch that is not taken does not fit this size; with the input fixed onnxruntime and Tessera agree."""
     onnx = small_models.by_rate(tmp_path / "m.onnx")
-    assert_refused(transform(onnx), 1, "by_rate", "as_others", "--input_values rate=VALUE")
-    assert_refused(transform(onnx, "--input_values", "rate=16000.5"), 1, "'rate'", "16000.5")
+    assert_rejected(transform(onnx), 1, "by_rate", "as_others", "--input_values rate=VALUE")
+    assert_rejected(transform(onnx, "--input_values", "rate=16000.5"), 1, "'rate'", "16000.5")
     result = transform(onnx, "--input_values", "rate=16000")
     check(result)
     assert "rate = 16000" in result.stdout + result.stderr
@@ -208,8 +210,8 @@ def test_old_opset_is_converted(tmp_path: Path) -> None:
 def test_pipes_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.onnx")
     os.mkfifo(tmp_path / "pipe.npz")
-    assert_refused(transform(tmp_path / "pipe.onnx"), 1, "pipe.onnx", "not a regular file")
-    assert_refused(
+    assert_rejected(transform(tmp_path / "pipe.onnx"), 1, "pipe.onnx", "not a regular file")
+    assert_rejected(
         transform(small_models.conv_relu(tmp_path / "m.onnx"), "--test_input", tmp_path / "pipe.npz"),
         1,
         "not a regular file",
@@ -217,7 +219,7 @@ def test_pipes_are_not_read(tmp_path: Path) -> None:
 
 
 def test_constants_that_grow_are_bounded(tmp_path: Path) -> None:
-    assert_refused(
+    assert_rejected(
         transform(small_models.doubling(tmp_path / "m.onnx"), "--memory_limit", "0.01"), 1, "double", "--memory_limit"
     )
 
@@ -227,7 +229,7 @@ def test_external_data_outside_the_folder(tmp_path: Path, location: str) -> None
     folder = tmp_path / "model"
     folder.mkdir()
     (tmp_path / "secret.bin").write_bytes(bytes(16))
-    assert_refused(transform(small_models.external_data(folder / "m.onnx", location)), 1, "'w'")
+    assert_rejected(transform(small_models.external_data(folder / "m.onnx", location)), 1, "'w'")
     assert outputs_of(folder) == []
 
 
@@ -237,7 +239,7 @@ def test_external_data_link_out_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "secret.bin").write_bytes(bytes(16))
     (folder / "w.bin").symlink_to(tmp_path / "secret.bin")
     result = transform(small_models.external_data(folder / "m.onnx", "w.bin"))
-    assert_refused(result, 1, "w")
+    assert_rejected(result, 1, "w")
 
 
 @pytest.mark.parametrize(
@@ -258,7 +260,7 @@ def test_wrong_flags(tmp_path: Path, flags: list[str], code: int, word: str) -> 
     onnx = small_models.conv_relu(tmp_path / "m.onnx")
     if flags[0] == "--excepts":
         pytest.importorskip("onnxruntime")
-    assert_refused(transform(onnx, *flags), code, word)
+    assert_rejected(transform(onnx, *flags), code, word)
 
 
 def deploy(folder: Path, *flags: object) -> subprocess.CompletedProcess[str]:
@@ -267,7 +269,7 @@ def deploy(folder: Path, *flags: object) -> subprocess.CompletedProcess[str]:
 
 def test_missing_weights(good: Path) -> None:
     (good / "m_weights.safetensors").unlink()
-    assert_refused(deploy(good), 1, "m_weights.safetensors")
+    assert_rejected(deploy(good), 1, "m_weights.safetensors")
     assert not (good / "o.bmodel").exists()
 
 
@@ -276,9 +278,9 @@ def test_changed_weights(good: Path) -> None:
     data = bytearray(weights.read_bytes())
     data[-3] ^= 1
     weights.write_bytes(data)
-    assert_refused(deploy(good), 1, "hash")
+    assert_rejected(deploy(good), 1, "hash")
     weights.write_bytes(data[:-1])
-    assert_refused(deploy(good), 1, "m_weights.safetensors")
+    assert_rejected(deploy(good), 1, "m_weights.safetensors")
     assert not (good / "o.bmodel").exists()
 
 
@@ -287,7 +289,7 @@ def test_changed_weights(good: Path) -> None:
 )
 def test_bad_mlir(good: Path, text: str) -> None:
     (good / "m_top.mlir").write_text(text)
-    assert_refused(deploy(good), 1)
+    assert_rejected(deploy(good), 1)
 
 
 @pytest.mark.parametrize(
@@ -304,18 +306,18 @@ def test_bad_mlir(good: Path, text: str) -> None:
     ],
 )
 def test_what_deploy_does_not_do(good: Path, flags: list[str], code: int, word: str) -> None:
-    assert_refused(deploy(good, *flags), code, word)
+    assert_rejected(deploy(good, *flags), code, word)
     assert not (good / "o.bmodel").exists()
 
 
 def test_comparison_that_compares_nothing_fails(good: Path) -> None:
     save_npz(good / "other.npz", {"unrelated": np.zeros(3, np.float32)})
-    assert_refused(deploy(good, "--test_input", "in.npz", "--test_reference", "other.npz"), 1, "'y'")
+    assert_rejected(deploy(good, "--test_input", "in.npz", "--test_reference", "other.npz"), 1, "'y'")
 
 
 def test_comparison_below_tolerance_fails_with_3(good: Path) -> None:
     save_npz(good / "other.npz", {"y": np.ones((1, 4, 8, 8), np.float32)})
-    assert_refused(deploy(good, "--test_input", "in.npz", "--test_reference", "other.npz"), 3, "'y'", "outside")
+    assert_rejected(deploy(good, "--test_input", "in.npz", "--test_reference", "other.npz"), 3, "'y'", "outside")
 
 
 X = np.ones((1, 3, 8, 8), np.float32)
@@ -336,7 +338,7 @@ X = np.ones((1, 3, 8, 8), np.float32)
 def test_wrong_npz(good: Path, arrays: dict, words: tuple[str, ...]) -> None:
     save_npz(good / "bad.npz", arrays)
     for model in ("m.bmodel", "m_top.mlir"):
-        assert_refused(
+        assert_rejected(
             run_tool("model_runner", "--model", model, "--input", "bad.npz", "--output", "o.npz", cwd=good), 1, *words
         )
     assert not (good / "o.npz").exists()
@@ -353,7 +355,7 @@ def test_wrong_npz(good: Path, arrays: dict, words: tuple[str, ...]) -> None:
 )
 def test_bad_input_file(good: Path, name: str, data: bytes, word: str) -> None:
     (good / name).write_bytes(data)
-    assert_refused(
+    assert_rejected(
         run_tool("model_runner", "--model", "m.bmodel", "--input", name, "--output", "o.npz", cwd=good), 1, word
     )
 
@@ -361,19 +363,19 @@ def test_bad_input_file(good: Path, name: str, data: bytes, word: str) -> None:
 def test_wrong_kind_of_model(good: Path) -> None:
     run = ["--input", "in.npz", "--output", "o.npz"]
     (good / "m.txt").write_text("x")
-    assert_refused(run_tool("model_runner", "--model", "m.txt", *run, cwd=good), 2, "m.txt")
-    assert_refused(run_tool("model_runner", "--model", "none.bmodel", *run, cwd=good), 1, "none.bmodel")
+    assert_rejected(run_tool("model_runner", "--model", "m.txt", *run, cwd=good), 2, "m.txt")
+    assert_rejected(run_tool("model_runner", "--model", "none.bmodel", *run, cwd=good), 1, "none.bmodel")
     (good / "o.bmodel").write_bytes((good / "m.onnx").read_bytes())
-    assert_refused(run_tool("model_runner", "--model", "o.bmodel", *run, cwd=good), 1, "o.bmodel")
+    assert_rejected(run_tool("model_runner", "--model", "o.bmodel", *run, cwd=good), 1, "o.bmodel")
 
 
 def test_truncated_bmodel(good: Path) -> None:
     data = (good / "m.bmodel").read_bytes()
     for length in (0, 1, 63, 64, 200, len(data) // 2, len(data) - 1):
         (good / "o.bmodel").write_bytes(data[:length])
-        assert_refused(run_tool("model_tool", "check", "o.bmodel", cwd=good), 1, "o.bmodel")
+        assert_rejected(run_tool("model_tool", "check", "o.bmodel", cwd=good), 1, "o.bmodel")
     (good / "o.bmodel").write_bytes(data + b"\0")
-    assert_refused(run_tool("model_tool", "check", "o.bmodel", cwd=good), 1, "o.bmodel")
+    assert_rejected(run_tool("model_tool", "check", "o.bmodel", cwd=good), 1, "o.bmodel")
 
 
 FLIP = """
@@ -408,8 +410,8 @@ def test_altered_bmodel_every_64th_byte(good: Path) -> None:
         timeout=600,
     )
     assert result.returncode == 0, result.stderr[-2000:]
-    refused, same = map(int, result.stdout.split())
-    assert refused > 0 and same == 0
+    rejected, same = map(int, result.stdout.split())
+    assert rejected > 0 and same == 0
 
 
 def test_altered_real_bmodel_trusted_and_checked(tmp_path: Path) -> None:
@@ -448,7 +450,7 @@ def test_altered_real_bmodel_trusted_and_checked(tmp_path: Path) -> None:
     ],
 )
 def test_unwritable_folder(good: Path, flags: list[str]) -> None:
-    assert_refused(run_tool(*flags, cwd=good), 1, "/proc/none")
+    assert_rejected(run_tool(*flags, cwd=good), 1, "/proc/none")
 
 
 @pytest.mark.parametrize(
@@ -472,7 +474,7 @@ def test_devices_and_pipes_stay(good: Path, flags: list[str]) -> None:
     pipe = good / next(word for word in flags if word.startswith("pipe"))
     os.mkfifo(pipe)
     before = set(os.listdir(good))
-    assert_refused(run_tool(*flags, cwd=good), 1, pipe.name, "regular file")
+    assert_rejected(run_tool(*flags, cwd=good), 1, pipe.name, "regular file")
     assert pipe.is_fifo() and set(os.listdir(good)) == before
 
 
@@ -498,11 +500,11 @@ def test_devices_and_pipes_stay(good: Path, flags: list[str]) -> None:
         (["reduce", "m.onnx", "--check", "false", "--seconds", "nan"], 2, "nan is not a finite number"),
     ],
 )
-def test_verbs_refuse(good: Path, flags: list[str], code: int, word: str) -> None:
+def test_verbs_reject(good: Path, flags: list[str], code: int, word: str) -> None:
     (good / "table.json").write_text('{"format": "tessera-calibration", "model": "m", "tool": "tessera 0.1.0"}')
     (good / "told.json").write_text('{"tool": "model_deploy", "model": {"quantization": {"ops": [1]}}}')
     before = set(os.listdir(good))
-    assert_refused(run_tool("tessera", *flags, cwd=good), code, word)
+    assert_rejected(run_tool("tessera", *flags, cwd=good), code, word)
     assert set(os.listdir(good)) == before
 
 
@@ -531,7 +533,7 @@ def test_full_disk(good: Path, flags: list[str], absent: list[str]) -> None:
     small_models.deep_chain(good / "big.onnx", 4)
     before = set(os.listdir(good))
     result = run_tool(*flags, cwd=good, preexec_fn=limit_file_size)
-    assert_refused(result, 1)
+    assert_rejected(result, 1)
     assert set(os.listdir(good)) == before, "a half-written file is left"
     for name in absent:
         assert not (good / name).exists()
@@ -549,13 +551,13 @@ DEPLOY = "model_deploy --mlir m_top.mlir --model o.bmodel --skip_validation"
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-", "--json >&-"])
 def test_closed_streams_lead_nowhere(good: Path, closed: str) -> None:
     """The next file that is opened does not take their place."""
-    assert_refused(in_shell(good, f"{DEPLOY} --quantize F32 --chip x86 {closed}"), 0)
+    assert_rejected(in_shell(good, f"{DEPLOY} --quantize F32 --chip x86 {closed}"), 0)
     assert (good / "o.bmodel").read_bytes() == (good / "m.bmodel").read_bytes()
 
 
 @pytest.mark.parametrize("command", [f"{DEPLOY} --json", DEPLOY, "model_deploy --help"])
 def test_stdout_that_takes_no_more(good: Path, command: str) -> None:
-    assert_refused(in_shell(good, f"{command} > /dev/full"), 1, "failed to write to stdout: No space left on device")
+    assert_rejected(in_shell(good, f"{command} > /dev/full"), 1, "failed to write to stdout: No space left on device")
 
 
 def test_no_temporary_folder(good: Path) -> None:
@@ -563,10 +565,10 @@ def test_no_temporary_folder(good: Path) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
-    assert_refused(run_tool(*DEPLOY.split(), cwd=good, preexec_fn=no_files), 1, "temporary files", "TMPDIR")
+    assert_rejected(run_tool(*DEPLOY.split(), cwd=good, preexec_fn=no_files), 1, "temporary files", "TMPDIR")
 
 
-def test_runtime_refuses_a_wrong_call_in_words(good: Path) -> None:
+def test_runtime_rejects_a_wrong_call_in_words(good: Path) -> None:
     code = "import tessera.runtime as rt, numpy as np; rt.load('m.bmodel').net()({'nope': np.zeros(3)})"
     result = subprocess.run([BUILD / "bin" / "tessera-python", "-c", code], cwd=good, capture_output=True, text=True)
     assert result.returncode == 1 and "nope" in result.stderr and "'x'" in result.stderr

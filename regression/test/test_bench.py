@@ -25,28 +25,28 @@ def test_beside_what_is_installed(tmp_path: Path) -> None:
     words = [*QUICK, "--streams", 2, "--threads", 2, "--ops", "-o", tmp_path / "r.json"]
     words += ["--against", ",".join(peers)] if peers else []
     text = check(run_tool("tessera", "bench", data_path(ONNX), *words))
-    told = json.loads((tmp_path / "r.json").read_text())
-    assert [each["name"] for each in told["results"]] == ["tessera", *peers]
-    for each in told["results"]:
+    info = json.loads((tmp_path / "r.json").read_text())
+    assert [each["name"] for each in info["results"]] == ["tessera", *peers]
+    for each in info["results"]:
         assert 0 < each["min_ms"] <= each["p50_ms"] <= each["p90_ms"] <= each["p99_ms"] and each["runs"] >= 12
         low, high = each["typical_ms_between"]
         assert low <= each["typical_ms"] <= high and each["runs_per_second"] > 0 and each["peak_mib"] > 1
         assert f"{each['p50_ms']:.3f}" in text and each["warm_runs"] >= 3
     if peers:
-        assert all("cos 1.0" in each["answer"] for each in told["results"][:-1])
-    steps = told["ops"]["tessera"]["steps"]
+        assert all("cos 1.0" in each["answer"] for each in info["results"][:-1])
+    steps = info["ops"]["tessera"]["steps"]
     assert len(steps) > 5 and all(step["us"] >= 0 and step["bound_us"] > 0 for step in steps)
-    (tmp_path / "slow.json").write_text(json.dumps(slower(told, 2)))
+    (tmp_path / "slow.json").write_text(json.dumps(slower(info, 2)))
     for path, verdict in (("r.json", "no difference"), ("slow.json", "slower")):
         rows = json.loads(check(run_tool("tessera", "bench", "--compare", "r.json", path, "--json", cwd=tmp_path)))
         assert {row["verdict"] for row in rows["comparison"] if row["what"] == "latency"} == {verdict}
 
 
-def slower(told: dict, factor: float) -> dict:
-    made = json.loads(json.dumps(told))
-    for each in made["results"]:
+def slower(info: dict, factor: float) -> dict:
+    result = json.loads(json.dumps(info))
+    for each in result["results"]:
         each["rounds_us"] = [[factor * time for time in times] for times in each["rounds_us"]]
-    return made
+    return result
 
 
 def test_of_an_npu_the_estimate_is_told(top: Path, tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ def test_of_an_npu_the_estimate_is_told(top: Path, tmp_path: Path) -> None:
     deploy = ("--mlir", top, "--chip", "npu-base", "--quantize", "F16", "--model", model, "--skip_validation")
     check(run_tool("model_deploy", *deploy))
     perf = json.loads(check(run_tool("model_tool", "perf", model, "--json")))["report"]
-    told = json.loads(check(run_tool("tessera", "bench", model, "--json")))["bench"]
-    (each,) = told["results"]
+    info = json.loads(check(run_tool("tessera", "bench", model, "--json")))["bench"]
+    (each,) = info["results"]
     assert each["kind"] == "estimated for npu-base" and "rounds_us" not in each
     assert each["p50_ms"] == perf.get("total_microseconds", perf["microseconds"]) / 1e3
 
@@ -84,7 +84,7 @@ def test_an_engine_that_fails_is_named(tmp_path: Path) -> None:
         (("--compare", "none.json", "none.json"), 1, "none.json"),
     ],
 )
-def test_what_it_refuses(words: tuple, code: int, message: str, tmp_path: Path) -> None:
+def test_what_it_rejects(words: tuple, code: int, message: str, tmp_path: Path) -> None:
     if "--against" in words and not engines.installed("onnxruntime"):
         pytest.skip("onnxruntime is not installed")
     result = run_tool("tessera", "bench", *words, cwd=tmp_path)

@@ -71,8 +71,8 @@ def reference(top: Path, inputs: dict[str, np.ndarray], *flags: object) -> dict[
 def deploy(top: Path, chip: str, *flags: object) -> tuple[Path, list[str] | None]:
     """The model, and what it says of its bits."""
     model = top.with_name(f"{chip}.bmodel")
-    told = check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", chip, "--output", model, *flags))
-    return model, json.loads(told.splitlines()[-1])["bit_equal_except"]
+    info = check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", chip, "--output", model, *flags))
+    return model, json.loads(info.splitlines()[-1])["bit_equal_except"]
 
 
 def assert_equal_everywhere(top: Path, make: Callable, *flags: object) -> None:
@@ -130,7 +130,7 @@ def test_nodes_that_differ_are_named(tmp_path: Path) -> None:
     files = {}
     for chip in ("x86", "npu-base"):
         files[chip] = tmp_path / f"{chip}.bmodel"
-        told = check(
+        info = check(
             run_tool(
                 "model_deploy",
                 "--mlir",
@@ -147,7 +147,7 @@ def test_nodes_that_differ_are_named(tmp_path: Path) -> None:
                 files[chip],
             )
         )
-        warnings = told[told.index("== Warnings ==") :]
+        warnings = info[info.index("== Warnings ==") :]
         expected = f"{EQUAL} except 2 ops whose sums stay in float ('Conv_0', 'LSTM_4') and their readers"
         assert expected in " ".join(warnings.split()), warnings
         assert expected in check(run_tool("model_tool", "info", files[chip]))
@@ -175,7 +175,7 @@ def test_nodes_that_differ_are_named(tmp_path: Path) -> None:
 
 def test_a_model_without_such_nodes_says_so(tmp_path: Path) -> None:
     top, table = quantised(models.contractions, tmp_path)
-    told = check(
+    info = check(
         run_tool(
             "model_deploy",
             "--mlir",
@@ -190,5 +190,5 @@ def test_a_model_without_such_nodes_says_so(tmp_path: Path) -> None:
             tmp_path / "m.bmodel",
         )
     )
-    assert f"{EQUAL}\n" in told and f"{EQUAL} except" not in told
+    assert f"{EQUAL}\n" in info and f"{EQUAL} except" not in info
     assert f"  {EQUAL}\n" in check(run_tool("model_tool", "info", tmp_path / "m.bmodel"))

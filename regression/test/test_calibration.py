@@ -18,7 +18,7 @@ import small_models
 from case_file import REGRESSION
 from conftest import BUILD, check, run_tool
 from PIL import Image
-from test_bad_input import assert_refused
+from test_bad_input import assert_rejected
 
 from tessera.files import save_npz
 
@@ -184,12 +184,12 @@ def test_killed_at_half_and_resumed(top: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own_temporary")
-def test_resume_over_other_samples_is_refused(top: Path, tmp_path: Path) -> None:
+def test_resume_over_other_samples_is_rejected(top: Path, tmp_path: Path) -> None:
     (tmp_path / "make.py").write_text(GENERATOR.format(stop=str(tmp_path)))
     flags = ["--input_num", "40", "--workers", "1", "--checkpoint_every", "0", "--methods", "gptq"]
     assert calibrate(top, tmp_path / "make.py", tmp_path / "t.json", *flags).returncode == -signal.SIGKILL
     flags[1] = "39"
-    assert_refused(
+    assert_rejected(
         calibrate(top, tmp_path / "make.py", tmp_path / "t.json", *flags, "--resume"),
         1,
         "t.json.partial",
@@ -197,7 +197,7 @@ def test_resume_over_other_samples_is_refused(top: Path, tmp_path: Path) -> None
         "without --resume",
     )
     (tmp_path / "t.json.partial").write_bytes(b"nonsense")
-    assert_refused(calibrate(top, tmp_path / "make.py", tmp_path / "t.json", *flags, "--resume"), 1, "t.json.partial")
+    assert_rejected(calibrate(top, tmp_path / "make.py", tmp_path / "t.json", *flags, "--resume"), 1, "t.json.partial")
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def dask_address(tmp_path: Path) -> Iterator[str]:
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
     common = {"env": environment, "cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     # The system chooses the port: one that was free a moment ago may be another test's by now.
-    told = tmp_path / "scheduler.json"
+    info = tmp_path / "scheduler.json"
     started = [
         subprocess.Popen(
             [
@@ -220,7 +220,7 @@ def dask_address(tmp_path: Path) -> Iterator[str]:
                 "0",
                 "--no-dashboard",
                 "--scheduler-file",
-                told,
+                info,
             ],
             **common,
         )
@@ -228,10 +228,10 @@ def dask_address(tmp_path: Path) -> Iterator[str]:
     try:
         from distributed import Client
 
-        while not told.exists() or not told.read_text().endswith("}"):
+        while not info.exists() or not info.read_text().endswith("}"):
             assert started[0].poll() is None, "the scheduler ended"
             time.sleep(0.1)
-        address = json.loads(told.read_text())["address"]
+        address = json.loads(info.read_text())["address"]
         started += [
             subprocess.Popen(
                 [
@@ -266,7 +266,7 @@ def test_dask_gives_the_same_table(top: Path, pictures: Path, tmp_path: Path, da
 
 def test_no_dask_scheduler(top: Path, pictures: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    assert_refused(
+    assert_rejected(
         calibrate(top, pictures, tmp_path / "t.json", "--distributed", "tcp://127.0.0.1:9"), 1, "127.0.0.1:9"
     )
 
@@ -288,7 +288,7 @@ def test_folders_without_samples(top: Path, tmp_path: Path) -> None:
         (mixed, ("1 picture(s)", "1 .npz")),
         (other / "readme.md", ("unknown kind",)),
     ):
-        assert_refused(calibrate(top, data, tmp_path / "t.json"), 1, *words)
+        assert_rejected(calibrate(top, data, tmp_path / "t.json"), 1, *words)
     assert not (tmp_path / "t.json").exists()
 
 
@@ -304,14 +304,14 @@ def test_unreadable_pictures_are_left_out_and_named(top: Path, pictures: Path, t
     )
     for path in pictures.iterdir():
         path.write_bytes(b"no picture")
-    assert_refused(calibrate(top, pictures, tmp_path / "u.json"), 1, "no sample could be read", "p00.png")
+    assert_rejected(calibrate(top, pictures, tmp_path / "u.json"), 1, "no sample could be read", "p00.png")
 
 
 def test_grey_alpha_palette_and_sixteen_bits(top: Path, tmp_path: Path) -> None:
     """All are the same picture, so all give the same table."""
     grey = (np.arange(32 * 32, dtype=np.uint16).reshape(32, 32) % 256).astype(np.uint8)
     rgb = np.repeat(grey[:, :, None], 3, axis=2)
-    made = {
+    result = {
         "rgb": Image.fromarray(rgb),
         "grey": Image.fromarray(grey),
         "rgba": Image.fromarray(np.dstack([rgb, np.full_like(grey, 255)])),
@@ -319,12 +319,12 @@ def test_grey_alpha_palette_and_sixteen_bits(top: Path, tmp_path: Path) -> None:
         "palette": Image.fromarray(grey).convert("P"),
     }
     tables = {}
-    for name, image in made.items():
+    for name, image in result.items():
         (tmp_path / name).mkdir()
         image.save(tmp_path / name / "a.png")
         check(calibrate(top, tmp_path / name, tmp_path / f"{name}.json", "--cali_method", "max", "--workers", "1"))
         tables[name] = (tmp_path / f"{name}.json").read_text()
-    assert {name for name, text in tables.items() if text == tables["rgb"]} == set(made)
+    assert {name for name, text in tables.items() if text == tables["rgb"]} == set(result)
 
 
 def test_arrays_that_are_not_the_models(top: Path, tmp_path: Path) -> None:
@@ -339,8 +339,8 @@ def test_arrays_that_are_not_the_models(top: Path, tmp_path: Path) -> None:
         folder = tmp_path / name
         folder.mkdir()
         save_npz(folder / "a.npz", arrays)
-        assert_refused(calibrate(top, folder, tmp_path / "t.json"), 1, *words)
-        assert_refused(calibrate(top, folder / "a.npz", tmp_path / "t.json"), 1, *words)
+        assert_rejected(calibrate(top, folder, tmp_path / "t.json"), 1, *words)
+        assert_rejected(calibrate(top, folder / "a.npz", tmp_path / "t.json"), 1, *words)
 
 
 def test_lists_and_generators_with_faults(top: Path, tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_lists_and_generators_with_faults(top: Path, tmp_path: Path) -> None:
         ("syntax.py", ("syntax.py:1", "SyntaxError")),
         ("raises.py", ("raises.py:3", "KeyError", "photo")),
     ):
-        assert_refused(calibrate(top, tmp_path / name, tmp_path / "t.json", "--workers", "1"), 1, *words)
+        assert_rejected(calibrate(top, tmp_path / name, tmp_path / "t.json", "--workers", "1"), 1, *words)
 
 
 def test_nan_and_infinity_name_tensor_and_sample(tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def test_nan_and_infinity_name_tensor_and_sample(tmp_path: Path) -> None:
     (tmp_path / "t.json").unlink()
     save_npz(tmp_path / "nan.npz", {"x": np.full((2, 1, 8), np.nan, np.float32)})
     done = calibrate(tmp_path / "m_top.mlir", tmp_path / "nan.npz", tmp_path / "t.json", "--workers", "1")
-    assert_refused(done, 1, "tensor 'x'", "in any of the 2 samples", "nan.npz[0]", "nan.npz[1]")
+    assert_rejected(done, 1, "tensor 'x'", "in any of the 2 samples", "nan.npz[0]", "nan.npz[1]")
     assert not (tmp_path / "t.json").exists()
     arrays[:] = 1.0
     save_npz(tmp_path / "in.npz", {"x": arrays})
@@ -394,7 +394,7 @@ def test_picture_for_a_model_that_takes_none(tmp_path: Path) -> None:
     check(run_tool("model_transform", "--model_def", model, "--not_inference", "--mlir", "m_top.mlir", cwd=tmp_path))
     (tmp_path / "p").mkdir()
     Image.new("RGB", (8, 8)).save(tmp_path / "p" / "a.png")
-    assert_refused(calibrate(tmp_path / "m_top.mlir", tmp_path / "p", tmp_path / "t.json"), 1, "[1, 8]", "picture")
+    assert_rejected(calibrate(tmp_path / "m_top.mlir", tmp_path / "p", tmp_path / "t.json"), 1, "[1, 8]", "picture")
 
 
 def test_tables_of_another_model_and_edited_ones(top: Path, pictures: Path, tmp_path: Path) -> None:
@@ -409,7 +409,7 @@ def test_tables_of_another_model_and_edited_ones(top: Path, pictures: Path, tmp_
         ('"min": ', '"min": 1e9, "mim": ', ('unknown key "mim"',)),
     ):
         path.write_text(text.replace(old, new, 1))
-        assert_refused(run_tool("run_calibration", top, "--check_table", path), 1, "t.json", *words)
+        assert_rejected(run_tool("run_calibration", top, "--check_table", path), 1, "t.json", *words)
     path.write_text(whole)
     check(run_tool("run_calibration", top, "--export_table", path, "-o", tmp_path / "cali_table"))
     check(run_tool("run_calibration", top, "--import_table", tmp_path / "cali_table", "-o", tmp_path / "u.json"))
@@ -428,10 +428,10 @@ def test_wrong_flags(top: Path, pictures: Path, tmp_path: Path) -> None:
         (["--symmetric", "--asymmetric"], "not allowed"),
         (["--cali_method", "best"], "invalid choice"),
     ):
-        assert_refused(calibrate(top, pictures, tmp_path / "t.json", *flags), 2, words)
-    assert_refused(run_tool("run_calibration", top, "--dataset", pictures), 2, "-o FILE")
-    assert_refused(run_tool("run_calibration", top, "-o", "t.json", cwd=tmp_path), 2, "--dataset")
-    assert_refused(calibrate(tmp_path / "none.mlir", pictures, tmp_path / "t.json"), 1, "none.mlir")
+        assert_rejected(calibrate(top, pictures, tmp_path / "t.json", *flags), 2, words)
+    assert_rejected(run_tool("run_calibration", top, "--dataset", pictures), 2, "-o FILE")
+    assert_rejected(run_tool("run_calibration", top, "-o", "t.json", cwd=tmp_path), 2, "--dataset")
+    assert_rejected(calibrate(tmp_path / "none.mlir", pictures, tmp_path / "t.json"), 1, "none.mlir")
 
 
 def test_memory_does_not_grow_with_samples(top: Path, tmp_path: Path) -> None:

@@ -75,8 +75,8 @@ def answers(top: Path, tmp_path: Path, *flags: str | Path) -> tuple[dict, dict]:
     inputs = samples(inputs_of(top), 5)
     results = []
     for chip in ("x86", "cuda"):
-        told = deploy(top, chip, tmp_path / f"{chip}.bmodel", *flags)
-        assert chip == "x86" or not told["partition"]["host_ops"], told["partition"]["host_ops"]
+        info = deploy(top, chip, tmp_path / f"{chip}.bmodel", *flags)
+        assert chip == "x86" or not info["partition"]["host_ops"], info["partition"]["host_ops"]
         results.append(run(tmp_path / f"{chip}.bmodel", inputs))
     return results[0], results[1]
 
@@ -267,8 +267,8 @@ def test_ops_shared_by_threads_are_x86s(make: Callable, seed: int, tmp_path: Pat
     check(run_tool("model_transform", *flags, cwd=tmp_path))
     answered = []
     for chip in ("x86", "cuda"):
-        told = deploy(tmp_path / "m_top.mlir", chip, tmp_path / f"{chip}.bmodel")
-        assert chip == "x86" or not told["partition"]["host_ops"], told["partition"]["host_ops"]
+        info = deploy(tmp_path / "m_top.mlir", chip, tmp_path / f"{chip}.bmodel")
+        assert chip == "x86" or not info["partition"]["host_ops"], info["partition"]["host_ops"]
         (answer,) = run(tmp_path / f"{chip}.bmodel", inputs).values()
         answered.append(answer)
     if make in EXACT:
@@ -293,10 +293,10 @@ def test_random_networks_of_narrow_types() -> None:
 def test_random_ops() -> None:
     path = Path(random_ops.__file__)
     cases = "2000" if IS_WHOLE else "60"
-    told = subprocess.run(
+    info = subprocess.run(
         [sys.executable, path, "--cases", cases, "--isa", "cuda"], capture_output=True, text=True, check=False
     )
-    assert told.returncode == 0 and ", 0 faults" in told.stdout, told.stdout + told.stderr
+    assert info.returncode == 0 and ", 0 faults" in info.stdout, info.stdout + info.stderr
 
 
 @pytest.fixture(scope="module")
@@ -331,15 +331,15 @@ def test_failures_are_told(fault: str, small_model: tuple[Path, Path], tmp_path:
         pytest.skip("a real driver does not fail on demand")
     variables, message = FAULTS[fault]
     model, inputs = small_model
-    told = subprocess.run(
+    info = subprocess.run(
         ["model_runner", "--model", model, "--input", inputs, "--output", tmp_path / "out.npz"],
         env=os.environ | variables,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert told.returncode == (71 if fault == "memory" else 1) and message in told.stderr, told.stderr
-    assert "Traceback" not in told.stderr
+    assert info.returncode == (71 if fault == "memory" else 1) and message in info.stderr, info.stderr
+    assert "Traceback" not in info.stderr
 
 
 def test_the_second_compilation_makes_no_ptx(builder: Builder, tmp_path: Path) -> None:
@@ -348,11 +348,11 @@ def test_the_second_compilation_makes_no_ptx(builder: Builder, tmp_path: Path) -
     cache = tmp_path / "cache"
 
     def hits(chip: str = "cuda") -> tuple[int, int]:
-        told = deploy(builder.top(case), chip, tmp_path / f"{len(made)}.bmodel", "--cache-dir", cache)
-        made.append((tmp_path / f"{len(made)}.bmodel").read_bytes())
-        return told["cache_hits"], told["kernels"]
+        info = deploy(builder.top(case), chip, tmp_path / f"{len(result)}.bmodel", "--cache-dir", cache)
+        result.append((tmp_path / f"{len(result)}.bmodel").read_bytes())
+        return info["cache_hits"], info["kernels"]
 
-    made: list[bytes] = []
+    result: list[bytes] = []
     assert hits()[0] == 0
     found, kernels = hits()
     assert found == kernels > 5
@@ -363,4 +363,4 @@ def test_the_second_compilation_makes_no_ptx(builder: Builder, tmp_path: Path) -
         kept.write_bytes(content)
     assert hits()[0] == 0, "damaged"
     assert hits()[0] == kernels, "mended"
-    assert made[0] == made[1] == made[3] == made[4]
+    assert result[0] == result[1] == result[3] == result[4]

@@ -44,14 +44,14 @@ def kernels() -> Iterator[dict[str, dict[str, Any]]]:
 def assembled(ptx: Path, chip: str) -> dict[str, dict[str, int]]:
     """Returns the resources that ptxas reports for every kernel."""
     arch = f"sm_{chip.removeprefix('cuda-sm')}"
-    told = subprocess.run(
+    info = subprocess.run(
         ["ptxas", "-v", f"-arch={arch}", ptx, "-o", ptx.with_suffix(".cubin")],
         capture_output=True,
         text=True,
         check=False,
     )
-    text = told.stdout + told.stderr
-    assert told.returncode == 0, f"{arch}: {text[-2000:]}"
+    text = info.stdout + info.stderr
+    assert info.returncode == 0, f"{arch}: {text[-2000:]}"
     found = {}
     for name, body in re.findall(rf"Compiling entry function '(\S+)' for '{arch}'\n(.*?)(?=Compiling|\Z)", text, re.S):
         numbers = {
@@ -78,12 +78,12 @@ def test_every_kernel_fits(
     flags: tuple[str | Path, ...] = ("--quantize", precision)
     if precision == "INT8":
         flags = (*flags, "--calibration-table", builder.table(case, tmp_path)[0])
-    told = deploy(builder.top(case), "cuda", tmp_path / "m.bmodel", *flags)
+    info = deploy(builder.top(case), "cuda", tmp_path / "m.bmodel", *flags)
     ptx = sass.ptx_of(tmp_path / "m.bmodel", tmp_path)
     listed = kernels.setdefault(f"{case.name} {precision}", {})
     for chip in CHIPS:
         found = assembled(ptx, chip)
-        assert len(found) == told["kernels"], f"{chip}: {len(found)} of {told['kernels']} kernels are reported"
+        assert len(found) == info["kernels"], f"{chip}: {len(found)} of {info['kernels']} kernels are reported"
         for name, numbers in found.items():
             listed.setdefault(name, {})[chip] = numbers
         spilled = {
@@ -102,22 +102,22 @@ def test_the_second_compilation_assembles_nothing(builder: Builder, tmp_path: Pa
     (tmp_path / "ptxas").write_text(f'#!/bin/sh\ncase "$1" in -arch*) echo $1 >>{runs};; esac\nexec {real} "$@"\n')
     (tmp_path / "ptxas").chmod(0o755)
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    made = []
+    result = []
 
     def compiled(chip: str, folder: Path | str) -> list[str]:
-        made.append(tmp_path / f"{len(made)}.bmodel")
-        flags = ("--chip", chip, "--output", made[-1], "--cache-dir", folder)
+        result.append(tmp_path / f"{len(result)}.bmodel")
+        flags = ("--chip", chip, "--output", result[-1], "--cache-dir", folder)
         check(run_tool("tessera-compile", "deploy", "--mlir", builder.top(CASES[0]), *flags, env=environment))
         return runs.read_text().split()
 
     assert compiled("cuda-sm80", cache) == compiled("cuda-sm80", cache) == ["-arch=sm_80"]
     assert compiled("cuda-sm90", cache) == ["-arch=sm_80", "-arch=sm_90"]
     assert len(compiled("cuda-sm80", "")) == 3, "without a cache"
-    assert made[0].read_bytes() == made[1].read_bytes() == made[3].read_bytes()
+    assert result[0].read_bytes() == result[1].read_bytes() == result[3].read_bytes()
     for kept in [path for path in cache.rglob("*") if path.is_file()]:
         kept.write_bytes(kept.read_bytes()[:-1] + b"?")
     assert len(compiled("cuda-sm80", cache)) == 4, "a damaged file"
-    assert made[0].read_bytes() == made[4].read_bytes()
+    assert result[0].read_bytes() == result[4].read_bytes()
 
 
 @pytest.mark.parametrize("chip", CHIPS)

@@ -20,8 +20,8 @@ def case() -> Case:
 
 def microseconds(top: Path, output: Path, *flags: str) -> float:
     """Returns the estimated time of the whole model, as the partition reports it."""
-    told = check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", "cuda", "--output", output, *flags))
-    return float(json.loads(told.splitlines()[-1])["partition"]["total_microseconds"])
+    info = check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", "cuda", "--output", output, *flags))
+    return float(json.loads(info.splitlines()[-1])["partition"]["total_microseconds"])
 
 
 def test_another_card_takes_another_time(case: Case, builder: Builder, tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_another_card_takes_another_time(case: Case, builder: Builder, tmp_path:
         ("sm.shared_bytes=65536", "sm.shared_bytes_per_block is 101376, more than sm.shared_bytes = 65536"),
     ],
 )
-def test_what_is_no_card_is_refused(change: str, message: str, case: Case, builder: Builder, tmp_path: Path) -> None:
+def test_what_is_no_card_is_rejected(change: str, message: str, case: Case, builder: Builder, tmp_path: Path) -> None:
     arguments = ("--mlir", builder.top(case), "--chip", "cuda-sm86", "--model", tmp_path / "m.bmodel")
     result = run_tool("model_deploy", *arguments, "--chip_set", change)
     assert result.returncode == 2 and message in result.stderr, result.stderr

@@ -65,10 +65,10 @@ class Machine:
 
 @pytest.fixture
 def machine(driver: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    made = Machine(monkeypatch)
-    made.set()
-    yield made
-    made.set(FAIL_ALLOC=0, FAIL_LAUNCH=0, FAULT_LAUNCH=0, DEVICES=1)
+    result = Machine(monkeypatch)
+    result.set()
+    yield result
+    result.set(FAIL_ALLOC=0, FAIL_LAUNCH=0, FAULT_LAUNCH=0, DEVICES=1)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def close(got: np.ndarray, want: np.ndarray) -> None:
 
 def test_every_allocation_may_fail(machine: Machine, model: Path, x: np.ndarray, want: np.ndarray) -> None:
     before = machine.free_bytes()
-    told = 0
+    info = 0
     for number in range(1, 50):
         machine.set(FAIL_ALLOC=number)
         try:
@@ -124,9 +124,9 @@ def test_every_allocation_may_fail(machine: Machine, model: Path, x: np.ndarray,
             break
         except runtime.Error as error:
             assert "has no memory for" in str(error) and "bytes" in str(error), error
-            told += 1
+            info += 1
         assert machine.free_bytes() == before
-    assert told >= 2, "constants and the workspace are allocated"
+    assert info >= 2, "constants and the workspace are allocated"
 
 
 def test_a_context_runs_after_each_launch_that_failed(

@@ -85,9 +85,9 @@ def on_device(*arguments: object, **variables: str) -> "subprocess.CompletedProc
 
 
 def results(cases: Path, tmp_path: Path, *names: str) -> tuple[int, list[dict[str, Any]]]:
-    told = on_device("--json", tmp_path / "r.json", *(cases / name for name in names))
-    assert told.returncode in (0, 1), told.stderr
-    return told.returncode, json.loads((tmp_path / "r.json").read_text())["cases"]
+    info = on_device("--json", tmp_path / "r.json", *(cases / name for name in names))
+    assert info.returncode in (0, 1), info.stderr
+    return info.returncode, json.loads((tmp_path / "r.json").read_text())["cases"]
 
 
 def altered(cases: Path, tmp_path: Path, name: str) -> Path:
@@ -107,8 +107,8 @@ def test_right_answers_pass_and_are_timed(cases: Path, tmp_path: Path) -> None:
     for row in (int8, f32):
         assert 0 < row["wall_us"]["min"] <= row["wall_us"]["p50"] <= row["wall_us"]["p99"]
         assert row["event_us"]["runs"] == 3 and row["estimate_us"] > 0 and row["measured_over_estimate"] > 0
-    told = json.loads((tmp_path / "r.json").read_text())
-    assert told["passed"] and told["device"]["major"] >= 8
+    info = json.loads((tmp_path / "r.json").read_text())
+    assert info["passed"] and info["device"]["major"] >= 8
 
 
 def test_launches_are_timed_beside_their_estimates(cases: Path, tmp_path: Path) -> None:
@@ -126,13 +126,13 @@ def test_pytorch_and_cublas_stand_beside(cases: Path, tmp_path: Path) -> None:
         shutil.copytree(cases / name, tmp_path / name)
         (tmp_path / name / "model.pt2").write_bytes(b"")
     folders = (tmp_path / "gemm_int8", tmp_path / "gemm_f32")
-    told = on_device("--json", tmp_path / "r.json", *folders, PYTHONPATH=str(tmp_path))
-    assert told.returncode == 0, told.stdout + told.stderr
+    info = on_device("--json", tmp_path / "r.json", *folders, PYTHONPATH=str(tmp_path))
+    assert info.returncode == 0, info.stdout + info.stderr
     for row in json.loads((tmp_path / "r.json").read_text())["cases"]:
         assert row["torch"]["eager_us"]["p50"] > 0 and row["torch"]["graph_us"]["p50"] > 0
         assert row["torch"]["compile_error"] == "no compiler", "the other figures are reported if one fails"
         assert row["cublas"]["us"] > 0 and row["cublas"]["of_cublas"] > 0
-    assert "torch eager" in told.stdout and "of cuBLAS" in told.stdout
+    assert "torch eager" in info.stdout and "of cuBLAS" in info.stdout
 
 
 @pytest.mark.parametrize("name", ["int8", "f32"])
@@ -161,10 +161,10 @@ def test_what_cannot_run_is_told(cases: Path, tmp_path: Path) -> None:
     code, rows = results(tmp_path, tmp_path, "broken", "named", "empty")
     assert code == 1 and [row["passed"] for row in rows] == [False] * 3
     assert rows[0]["error"] and "inputs.npz lacks" in rows[1]["error"] and "holds no .bmodel" in rows[2]["error"]
-    told = on_device(cases / "int8", PTX_MACHINE_FAIL_LAUNCH="2")
-    assert told.returncode == 1 and "FAIL" in told.stdout and "failed on" in told.stdout, told.stdout + told.stderr
+    info = on_device(cases / "int8", PTX_MACHINE_FAIL_LAUNCH="2")
+    assert info.returncode == 1 and "FAIL" in info.stdout and "failed on" in info.stdout, info.stdout + info.stderr
 
 
 def test_without_a_driver(cases: Path) -> None:
-    told = on_device(cases / "int8", BMRT_LIBCUDA="/no/such/libcuda.so.1")
-    assert told.returncode == 2 and "libcuda" in told.stderr and "Traceback" not in told.stderr
+    info = on_device(cases / "int8", BMRT_LIBCUDA="/no/such/libcuda.so.1")
+    assert info.returncode == 2 and "libcuda" in info.stderr and "Traceback" not in info.stderr

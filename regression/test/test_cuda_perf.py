@@ -26,8 +26,8 @@ def case() -> Case:
 def test_estimate_tells_of_every_layer(case: Case, builder: Builder, tmp_path: Path) -> None:
     chips = ("cuda-sm90", "cuda-sm89")
     arguments = ("estimate", builder.top(case), "--chip", ",".join(chips), "--quantize", "F32")
-    told = json.loads(check(run_tool("tessera", *arguments, "--json", "--report", tmp_path / "r")))
-    for chip, entry in zip(chips, told["estimates"]):
+    info = json.loads(check(run_tool("tessera", *arguments, "--json", "--report", tmp_path / "r")))
+    for chip, entry in zip(chips, info["estimates"]):
         report = entry["report"]
         assert report["chip"] == chip and report["launches"] == len(report["layers"]) > 5
         assert {layer["bound"] for layer in report["layers"]} <= {"tensor cores", "cores", "grid", "dram", "launch"}
@@ -43,7 +43,7 @@ def test_estimate_tells_of_every_layer(case: Case, builder: Builder, tmp_path: P
         assert len(rows) == 1 + len(report["layers"])
         roofline = report["roofline"]
         assert report["microseconds"] >= roofline["by_launch_microseconds"] > roofline["dram_microseconds"]
-    fast, slow = (entry["report"]["roofline"]["by_launch_microseconds"] for entry in told["estimates"])
+    fast, slow = (entry["report"]["roofline"]["by_launch_microseconds"] for entry in info["estimates"])
     assert fast < slow
     text = check(run_tool("tessera", *arguments))
     assert "cuda-sm90: about" in text and "bound by" in text
@@ -80,17 +80,17 @@ def test_counts_stand_beside_the_estimate(case: Case, builder: Builder, tmp_path
         *("--model", model, "--input", tmp_path / "in.npz", "--output", tmp_path / "out.npz"),
         env=os.environ | {"BMRT_LIBCUDA": str(MACHINE), "PTX_MACHINE_COUNTS": str(counts)},
     ).check_returncode()
-    told = json.loads(check(run_tool("model_tool", "perf", model, "--counts", counts, "--json")))["report"]
-    counted = told["counted"]
-    assert counted["launches"] == told["launches"] and len(counted["by_kernel"]) == told["kernels"]
+    info = json.loads(check(run_tool("model_tool", "perf", model, "--counts", counts, "--json")))["report"]
+    counted = info["counted"]
+    assert counted["launches"] == info["launches"] and len(counted["by_kernel"]) == info["kernels"]
     assert counted["dram_bytes"] > 0 and counted["issue_microseconds"] > 0
     # A product is a multiply-add of a lane: fewer instructions of floats than that do not compute the model.
-    assert counted["warp_instructions"]["float"] * 32 >= told["products"]
+    assert counted["warp_instructions"]["float"] * 32 >= info["products"]
     for key in ("launches", "dram_bytes", "bank_conflicts", "tensor_products"):
         assert counted[key] == pytest.approx(sum(kernel[key] for kernel in counted["by_kernel"]))
     text = check(run_tool("model_tool", "perf", model, "--counts", counts, "--report", tmp_path / "r"))
     assert "warp instructions: " in text and "bank conflicts: " in text
-    assert json.loads((tmp_path / "r" / "report.json").read_text())["counted"]["launches"] == told["launches"]
+    assert json.loads((tmp_path / "r" / "report.json").read_text())["counted"]["launches"] == info["launches"]
 
 
 @pytest.mark.parametrize(
@@ -118,5 +118,5 @@ def test_files_of_several_sizes_have_an_estimate_each(case: Case, builder: Build
     deploy(top, "cuda-sm80", tmp_path / "b.bmodel")
     files = (tmp_path / "a.bmodel", tmp_path / "b.bmodel")
     check(run_tool("model_tool", "combine", *files, "-o", tmp_path / "ab.bmodel"))
-    told = json.loads(check(run_tool("model_tool", "perf", tmp_path / "ab.bmodel", "--json")))
-    assert [entry["report"]["chip"] for entry in told["stages"]] == ["cuda", "cuda-sm80"]
+    info = json.loads(check(run_tool("model_tool", "perf", tmp_path / "ab.bmodel", "--json")))
+    assert [entry["report"]["chip"] for entry in info["stages"]] == ["cuda", "cuda-sm80"]

@@ -55,9 +55,9 @@ def test_the_main_loop_is_found_and_judged() -> None:
         "HMMA.16816.F32",
         "BRA",
     ]
-    told = sass.judge(loop, CHIP)
+    info = sass.judge(loop, CHIP)
     # Two of 2048 products at 1024 / 4 / 2 a cycle; five instructions; 4 warps of 4 passes each, twice.
-    assert told == {"mma": 2, "instructions": 5, "tensor": 32, "issue": 5, "shared": 32, "busy": 1}
+    assert info == {"mma": 2, "instructions": 5, "tensor": 32, "issue": 5, "shared": 32, "busy": 1}
     assert sass.judge(loop[:3], CHIP)["busy"] == 0.5
 
 

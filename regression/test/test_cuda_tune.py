@@ -49,9 +49,9 @@ def deployed(top: Path, *flags: object, code: int = 0, **variables: str) -> Any:
     """Returns the output of model_deploy --json or, if it fails, the text of its error."""
     fixed = ("--mlir", top, "--quantize", "F16", "--skip_validation", "--json")
     environment = os.environ | {"BMRT_LIBCUDA": str(MACHINE), "PTX_MACHINE_CHECKS": "0"} | variables
-    told = run_tool("model_deploy", *fixed, *flags, env=environment)
-    assert told.returncode == code, told.stdout + told.stderr
-    return json.loads(told.stdout) if not code else told.stderr + told.stdout
+    info = run_tool("model_deploy", *fixed, *flags, env=environment)
+    assert info.returncode == code, info.stdout + info.stderr
+    return json.loads(info.stdout) if not code else info.stderr + info.stdout
 
 
 def blocks(tile: str) -> int:
@@ -95,8 +95,8 @@ def test_a_plan_is_followed_and_checked(top: Path, tmp_path: Path, monkeypatch: 
         plan.write_text(json.dumps(written))
         return deployed(top, "--chip", "cuda", "--model", tmp_path / "p.bmodel", "--plan", plan, code=code)
 
-    told = planned(other, 0)["model"]["plan"]["products"]
-    assert {entry["tile"] for entry in told} == {other}
+    info = planned(other, 0)["model"]["plan"]["products"]
+    assert {entry["tile"] for entry in info} == {other}
     monkeypatch.setenv("BMRT_LIBCUDA", str(MACHINE))
     x = {"x": np.random.default_rng(1).standard_normal((ROWS, K)).astype(np.float32)}
     for name, expected in run(tmp_path / "m.bmodel", x).items():
@@ -110,7 +110,7 @@ def test_a_plan_is_followed_and_checked(top: Path, tmp_path: Path, monkeypatch: 
     assert "has two tiles" in planned(other, 1)
 
 
-def test_refusals(top: Path, tmp_path: Path) -> None:
+def test_rejections(top: Path, tmp_path: Path) -> None:
     flags = ("--model", tmp_path / "m.bmodel", "--tune")
     for missing in ({"BMRT_LIBCUDA": "/no/such/libcuda.so.1"}, {"PTX_MACHINE_NO_DEVICE": "1"}):
         assert "--tune measures on this machine's GPU" in deployed(top, "--chip", "cuda", *flags, code=1, **missing)

@@ -55,8 +55,8 @@ def test_few_blocks_are_not_run() -> None:
     print(f"{len(blocks)} blocks: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
     for block in blocks:
         if block.kind == "not run":
-            print(f"  {block.path.relative_to(ROOT)}:{block.line}: {block.told['not run']}")
-    assert kinds["run"] >= 12 and all(len(block.told["not run"]) > 10 for block in blocks if block.kind == "not run")
+            print(f"  {block.path.relative_to(ROOT)}:{block.line}: {block.info['not run']}")
+    assert kinds["run"] >= 12 and all(len(block.info["not run"]) > 10 for block in blocks if block.kind == "not run")
 
 
 def test_a_block_that_lies_fails(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_the_quick_start_and_tutorials_can_be_followed_by_hand() -> None:
         f"{page.name}:{block.line}"
         for page in pages
         for block in blocks_of(page)
-        if {"prepare", "with", "prints"} & set(block.told)
+        if {"prepare", "with", "prints"} & set(block.info)
     ]
     assert not hidden, f"blocks with hidden preparation: {hidden}"
 

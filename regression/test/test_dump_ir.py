@@ -87,11 +87,11 @@ def test_x86_phases_are_taken_on(tmp_path: Path) -> None:
     passes = ("x86-assign-layouts", "x86-pack-weights", "device-assign-addresses")
     source = files[passes[0]]
     for passed, flag in zip(passes[1:], (X86_PASSES[:-1], X86_PASSES[-1:])):
-        made = tmp_path / f"{passed}.mlir"
-        opt(source, made, flag)
+        result = tmp_path / f"{passed}.mlir"
+        opt(source, result, flag)
         # The ops are equal and, by their hash, the packed weights too.
-        assert without_file_name(made) == without_file_name(files[passed]), passed
-        source = made
+        assert without_file_name(result) == without_file_name(files[passed]), passed
+        source = result
 
 
 def without_file_name(path: Path) -> str:

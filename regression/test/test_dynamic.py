@@ -43,8 +43,8 @@ def test_models_of_matmuls_stay_near_and_get_small(
     case: Case = CASES[name]
     skip_if_missing(case)
     small, of_bytes = tmp_path / "d.bmodel", tmp_path / "v.bmodel"
-    told = deploy(builder.top(case), small, "--quantize", "DYNAMIC_INT8")["model"]["quantization"]
-    assert told["integer_products"] == told["products"] > 0 and not told["float_ops"]
+    info = deploy(builder.top(case), small, "--quantize", "DYNAMIC_INT8")["model"]["quantization"]
+    assert info["integer_products"] == info["products"] > 0 and not info["float_ops"]
     f32 = builder.bmodel(case, "x86")
     # Machines without VNNI have weights of two bytes in their files.
     deploy(builder.top(case), of_bytes, "--quantize", "DYNAMIC_INT8", "--chip", "x86-avx512vnni")
@@ -99,11 +99,11 @@ def test_a_row_does_not_depend_on_the_others(tmp_path: Path) -> None:
 
 
 def test_what_is_no_matmul_stays_f32_and_says_so(builder: Builder, tmp_path: Path) -> None:
-    told = deploy(builder.top(CASES["resnet8_cifar10"]), tmp_path / "m.bmodel", "--quantize", "DYNAMIC_INT8")["model"][
+    info = deploy(builder.top(CASES["resnet8_cifar10"]), tmp_path / "m.bmodel", "--quantize", "DYNAMIC_INT8")["model"][
         "quantization"
     ]
-    assert told["integer_ops"] == 1
-    assert {op["reason"] for op in told["float_ops"]} == {
+    assert info["integer_ops"] == 1
+    assert {op["reason"] for op in info["float_ops"]} == {
         "top.conv cannot be quantised at run time; only top.matmul can"
     }
 
@@ -118,11 +118,11 @@ def qtable(folder: Path, name: str) -> Path:
 
 def test_a_line_of_a_quantise_table(tmp_path: Path) -> None:
     mlir = make_product(tmp_path, 5)
-    told = deploy(mlir, tmp_path / "m.bmodel", "--quantize", "BF16", "--quantize_table", qtable(tmp_path, "product"))
-    assert told["model"]["quantization"]["integer_ops"] == 1
+    info = deploy(mlir, tmp_path / "m.bmodel", "--quantize", "BF16", "--quantize_table", qtable(tmp_path, "product"))
+    assert info["model"]["quantization"]["integer_ops"] == 1
 
 
-def test_refused(builder: Builder, tmp_path: Path) -> None:
+def test_rejected(builder: Builder, tmp_path: Path) -> None:
     mlir = builder.top(CASES["resnet8_cifar10"])
     info = json.loads(check(run_tool("tessera-compile", "info", "--mlir", mlir, "--tensors")).splitlines()[-1])
     conv = qtable(tmp_path, info["tensors"][1])
@@ -168,9 +168,9 @@ def test_sums_that_npus_cannot_hold_stay_on_the_host(tmp_path: Path) -> None:
         )
     )
     deploy(top, tmp_path / "x86.bmodel", "--quantize", "DYNAMIC_INT8")
-    told = deploy(top, tmp_path / "npu.bmodel", "--quantize", "DYNAMIC_INT8", "--chip", "npu-base")["model"][
+    info = deploy(top, tmp_path / "npu.bmodel", "--quantize", "DYNAMIC_INT8", "--chip", "npu-base")["model"][
         "partition"
     ]
-    assert any("beyond 2^24" in op["reason"] for op in told["host_ops"]), told
+    assert any("beyond 2^24" in op["reason"] for op in info["host_ops"]), info
     x = np.random.default_rng(4).standard_normal((4, 3000)).astype(np.float32)
     assert np.array_equal(run(tmp_path / "x86.bmodel", {"x": x})["y"], run(tmp_path / "npu.bmodel", {"x": x})["y"])

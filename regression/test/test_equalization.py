@@ -73,8 +73,8 @@ class Scaler:
         """Scales the channels between the scale and shift of a norm and the matmuls that alone read it, as in trained
         language models."""
         for shift in [node for node in self.graph.node if node.op_type == "Add"]:
-            made = {output: node for node in self.graph.node for output in node.output}
-            scale = next((made[i] for i in shift.input if i in made and made[i].op_type == "Mul"), None)
+            result = {output: node for node in self.graph.node for output in node.output}
+            scale = next((result[i] for i in shift.input if i in result and result[i].op_type == "Mul"), None)
             constants = [next((i for i in node.input if i in self._weights), "") for node in (scale, shift) if node]
             after = self.readers(shift.output[0])
             if (
@@ -170,11 +170,11 @@ def test_cross_layer_equalization_repairs_channels_that_are_apart(apart: tuple[P
 
 def test_auto_equalises_only_where_it_pays(apart: tuple[Path, Path], tmp_path: Path) -> None:
     top, samples = apart
-    told = json.loads(check(calibrate(top, samples, tmp_path / "a.json", "--json")))["equalization"]
-    assert told["tensors"] >= 3 and told["error_with"] < 0.7 * told["error_without"], told
+    info = json.loads(check(calibrate(top, samples, tmp_path / "a.json", "--json")))["equalization"]
+    assert info["tensors"] >= 3 and info["error_with"] < 0.7 * info["error_without"], info
     plain = transformed(onnx.load(MODEL), tmp_path)
-    told = json.loads(check(calibrate(plain, samples, tmp_path / "b.json", "--json")))["equalization"]
-    assert told["tensors"] == 0, told
+    info = json.loads(check(calibrate(plain, samples, tmp_path / "b.json", "--json")))["equalization"]
+    assert info["tensors"] == 0, info
 
 
 def test_scaled_tensors_are_compared_with_the_models(apart: tuple[Path, Path], tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_scaled_tensors_are_compared_with_the_models(apart: tuple[Path, Path], t
     assert any(name.endswith(":factors") for name in safetensors_io.load(tmp_path / "a.safetensors"))
     spec = top_model.open_top(top, Report(1, quiet=True)).inputs[0]
     save_npz(tmp_path / "in.npz", {spec.name: np.random.default_rng(9).uniform(-1, 1, spec.shape).astype(np.float32)})
-    told = check(
+    info = check(
         run_tool(
             "model_deploy",
             "--mlir",
@@ -202,7 +202,7 @@ def test_scaled_tensors_are_compared_with_the_models(apart: tuple[Path, Path], t
             cwd=tmp_path,
         )
     )
-    rows = json.loads(told)["comparison"]["tensors"]
+    rows = json.loads(info)["comparison"]["tensors"]
     assert len(rows) >= 12 and min(row["cosine"] for row in rows) > 0.95  # 0.4 without factors
     own = [row["own_rel_l2"] for row in rows if row["own_rel_l2"] is not None]
     assert len(own) >= 12 and max(own) < 0.15, own
@@ -269,16 +269,16 @@ def random_chain(seed: int) -> onnx.ModelProto:
         return name
 
     for i in range(5):
-        groups, made = int(random.choice([1, 2, 4, 8])), int(random.choice([8, 16]))
+        groups, result = int(random.choice([1, 2, 4, 8])), int(random.choice([8, 16]))
         if random.random() < 0.5:
             nodes.append(helper.make_node("Conv", [f"x{i}", ""], [f"c{i}"], group=groups, pads=[1] * 4))
-            nodes[-1].input[1] = weight((made, channels // groups, 3, 3), 0)
+            nodes[-1].input[1] = weight((result, channels // groups, 3, 3), 0)
         else:
             nodes.append(helper.make_node("ConvTranspose", [f"x{i}", ""], [f"c{i}"], group=groups, strides=[2, 2]))
-            nodes[-1].input[1] = weight((channels, made // groups, 2, 2), 1)
+            nodes[-1].input[1] = weight((channels, result // groups, 2, 2), 1)
             size *= 2
         nodes.append(helper.make_node("Relu", [f"c{i}"], [f"x{i + 1}"]))
-        channels = made
+        channels = result
     nodes.append(helper.make_node("Transpose", ["x5"], ["t"], perm=[0, 2, 3, 1]))
     nodes.append(helper.make_node("MatMul", ["t", weight((channels, 8), 1)], ["y"]))
     x, y = (
@@ -301,8 +301,8 @@ def test_factors_leave_the_function(seed: int, tmp_path: Path) -> None:
     worker.run(arrays)
     channels.add(worker)
     scaled = equalization._compile(plain, channels.found(), ["conv", "matmul"], [], tmp_path)
-    told = scaled.info["equalization"]
-    assert len(scaled.factors) >= 3 and told["noise_after"] < told["noise_before"]
+    info = scaled.info["equalization"]
+    assert len(scaled.factors) >= 3 and info["noise_after"] < info["noise_before"]
     other = Worker(scaled.job())
     other.run(arrays)
     wanted, got = worker.outputs()["y"], other.outputs()["y"]

@@ -20,11 +20,11 @@ def test_times_are_those_of_the_calibrated_model(name: str, builder: Builder, tm
     case = next(case for case in all_cases() if case.name == name)
     skip_if_missing(case)
     flags = ["--input_shapes", case.input_shapes] if case.input_shapes else []
-    told = json.loads(check(run_tool("tessera", "estimate", data_path(case.model), "--json", *flags)))
-    assert [each["chip"] for each in told["estimates"]] == list(CHIPS)
+    info = json.loads(check(run_tool("tessera", "estimate", data_path(case.model), "--json", *flags)))
+    assert [each["chip"] for each in info["estimates"]] == list(CHIPS)
     top = builder.top(case)
     table, _ = calibrate(top, tmp_path, "--methods", "auto") if name in CHOSEN else builder.table(case, tmp_path)
-    for each in told["estimates"]:
+    for each in info["estimates"]:
         real = deploy(top, table, each["chip"], tmp_path / "m.bmodel")["estimate"]
         assert each["report"]["cycles"] == pytest.approx(real["cycles"], rel=0.01), each["chip"]
 
@@ -33,7 +33,7 @@ def test_floats_need_no_ranges(builder: Builder, tmp_path: Path) -> None:
     top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
     result = run_tool("tessera", "estimate", top, "--chip", "npu-base", "--quantize", "bf16", "--json")
     estimate = json.loads(check(result))["estimates"][0]["report"]
-    told = check(
+    info = check(
         run_tool(
             "tessera-compile",
             "deploy",
@@ -47,7 +47,7 @@ def test_floats_need_no_ranges(builder: Builder, tmp_path: Path) -> None:
             tmp_path / "m.bmodel",
         )
     )
-    real = json.loads(told.splitlines()[-1])["estimate"]
+    real = json.loads(info.splitlines()[-1])["estimate"]
     assert estimate["cycles"] == real["cycles"] and "placeholders" not in result.stderr
 
 
@@ -104,8 +104,8 @@ def test_what_the_host_runs_is_named(tmp_path: Path) -> None:
         "on the host of npu-edge, npu-base, npu-pro: 'largest_2': is not supported on the NPU" in text
         and "by a rough model" in text
     )
-    told = json.loads(check(run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16", "--json")))
-    for each in told["estimates"]:
+    info = json.loads(check(run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16", "--json")))
+    for each in info["estimates"]:
         partition, report = each["report"]["partition"], each["report"]
         assert partition["host_microseconds"] > 0 and report["host"]["steps"] == len(partition["host_ops"])
         assert partition["total_microseconds"] == pytest.approx(report["total_microseconds"], abs=0.01)
@@ -121,12 +121,12 @@ def test_strictly_it_is_unsupported(tmp_path: Path) -> None:
     )
     assert "x86 can run it: measure with tessera run" in result.stderr, result.stderr
     result = run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16", "--json", "--strict")
-    told = json.loads(result.stdout)
-    assert result.returncode == 4 and not any(each["supported"] for each in told["estimates"])
-    assert all("'largest_2'" in each["reason"] for each in told["estimates"])
+    info = json.loads(result.stdout)
+    assert result.returncode == 4 and not any(each["supported"] for each in info["estimates"])
+    assert all("'largest_2'" in each["reason"] for each in info["estimates"])
 
 
-def test_what_x86_refuses_too_is_not_sent_there(tmp_path: Path) -> None:
+def test_what_x86_rejects_too_is_not_sent_there(tmp_path: Path) -> None:
     """Which branch is taken is known when the model runs: no chip has a form for that."""
     value = [helper.make_tensor_value_info("b", TensorProto.FLOAT, [4, 4])]
     branches = {

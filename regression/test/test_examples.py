@@ -67,7 +67,7 @@ def test_cmake_package(prefix: Path, tmp_path: Path) -> None:
     check(subprocess.run(build, env=environment(prefix), capture_output=True, text=True))
 
 
-def test_an_unknown_component_is_refused(prefix: Path, tmp_path: Path) -> None:
+def test_an_unknown_component_is_rejected(prefix: Path, tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.16)\nproject(p NONE)\nfind_package(Tessera REQUIRED COMPONENTS tpu)\n"
     )

@@ -30,8 +30,8 @@ def test_from_a_model_and_samples_to_a_verdict(folder: Path) -> None:
     text = check(run_tool("tessera", *words, cwd=folder))
     assert "verdict: PASS" in text and "run_calibration with data" in text and "cos >= 0.99" in text
     assert {"m_top.mlir", "m_cali.json", "m_x86_int8.bmodel"} <= {path.name for path in (folder / "out").iterdir()}
-    told = json.loads(check(run_tool("model_tool", "info", folder / "out" / "m_x86_int8.bmodel", "--json")))
-    assert {"key": "bit_equal", "value": "all"} in told["model"]["properties"]
+    info = json.loads(check(run_tool("model_tool", "info", folder / "out" / "m_x86_int8.bmodel", "--json")))
+    assert {"key": "bit_equal", "value": "all"} in info["model"]["properties"]
 
 
 @pytest.mark.parametrize("chip, quantize", [("npu-base", "F32"), ("x86-v2", "BF16")])
@@ -44,12 +44,12 @@ def test_files_are_named_by_chip_and_precision(folder: Path, chip: str, quantize
 
 @pytest.mark.parametrize("verb", [["run"], ["bench", "--seconds", "0.1"]])
 def test_samples_are_asked_for(folder: Path, verb: list[str]) -> None:
-    refused = run_tool("tessera", *verb, "m.onnx", "--quantize", "INT8", cwd=folder)
-    assert refused.returncode == 2 and "--dataset" in refused.stderr
-    refused = run_tool("tessera", *verb, "m.onnx", "--dataset", "data", cwd=folder)
-    assert refused.returncode == 2 and "--quantize" in refused.stderr
-    refused = run_tool("tessera", *verb, "m.onnx", "--quantize", "INT9", cwd=folder)
-    assert refused.returncode == 2 and "INT9" in refused.stderr
+    rejected = run_tool("tessera", *verb, "m.onnx", "--quantize", "INT8", cwd=folder)
+    assert rejected.returncode == 2 and "--dataset" in rejected.stderr
+    rejected = run_tool("tessera", *verb, "m.onnx", "--dataset", "data", cwd=folder)
+    assert rejected.returncode == 2 and "--quantize" in rejected.stderr
+    rejected = run_tool("tessera", *verb, "m.onnx", "--quantize", "INT9", cwd=folder)
+    assert rejected.returncode == 2 and "INT9" in rejected.stderr
 
 
 def test_fixed_inputs_and_named_outputs(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_fixed_inputs_and_named_outputs(tmp_path: Path) -> None:
     assert "verdict: PASS" in text and "\nc " in text
     words = ("bench", "c.onnx", "--output_names", "c", "--seconds", "0.1", "--warm", "0.1")
     check(run_tool("tessera", *words, cwd=tmp_path))
-    refused = run_tool("tessera", *words, "--against", "onnxruntime", cwd=tmp_path)
-    assert refused.returncode == 2 and "--model_def" in refused.stderr
+    rejected = run_tool("tessera", *words, "--against", "onnxruntime", cwd=tmp_path)
+    assert rejected.returncode == 2 and "--model_def" in rejected.stderr
     check(run_tool("tessera", "estimate", "c.onnx", "--output_names", "c", "--chip", "npu-base", cwd=tmp_path))
 
 

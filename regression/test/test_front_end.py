@@ -117,8 +117,8 @@ def test_spectra_get_f32_where_16_bits_are_not_enough(folder: Path) -> None:
 def test_the_default_keeps_the_answers(folder: Path, chip: str) -> None:
     result = deployed(folder, chip)
     assert result["output_error"]["error"] < 0.05 and result["output_error"]["samples"] == 16
-    told = result["model"]["quantization"]
-    assert told["integer_products"] > 0.9 * told["products"]
+    info = result["model"]["quantization"]
+    assert info["integer_products"] > 0.9 * info["products"]
     if chip == "x86":
         data = ("--task", "agreement", "--data", "test.npz", "--json")
         scored = json.loads(check(run_tool("tessera", "accuracy", "m.onnx", "x86.bmodel", *data, cwd=folder)))

@@ -98,28 +98,28 @@ def test_a_gate_is_what_all_of_a_tensor_passes(observed: Observed) -> None:
 
 def test_gates_lie_ahead_of_what_they_tell_of(observed: Observed) -> None:
     place = {tensor["source"]: i for i, tensor in enumerate(observed.info["tensors"])}
-    found = gates.stretches(observed, choices(observed))
+    found = gates.segments(observed, choices(observed))
     assert len(found) > 1
-    for stretch in found:
-        assert all(place[source] + gates.LEAST <= place[stretch.gate] for source, _ in stretch.members)
-        assert not stretch.beyond or place[stretch.gate] < place[stretch.beyond]
-    assert {bool(stretch.beyond) for stretch in found} == {False, True}
-    told = {source for stretch in found for source, _ in stretch.members}
-    assert not told & {"x0", "r0"}, "these have their whole error at the outputs alone"
+    for segment in found:
+        assert all(place[source] + gates.LEAST <= place[segment.gate] for source, _ in segment.members)
+        assert not segment.beyond or place[segment.gate] < place[segment.beyond]
+    assert {bool(segment.beyond) for segment in found} == {False, True}
+    info = {source for segment in found for source, _ in segment.members}
+    assert not info & {"x0", "r0"}, "these have their whole error at the outputs alone"
 
 
 def test_errors_told_by_gates_are_those_of_the_outputs(observed: Observed) -> None:
     """Afterwards, the memory holds the tensors of the float run."""
     defaults = choices(observed)
     question = [(source, [choice.candidate()]) for source, choice in defaults.items()]
-    stretches = gates.stretches(observed, defaults)
+    segments = gates.segments(observed, defaults)
     worker = Worker(observed.job())
     arrays = {"x0": np.random.default_rng(1).normal(size=(1, CHANNELS, 6, 6)).astype(np.float32)}
     whole = worker.measure(arrays, question)
     for _ in range(2):  # measured, and known
-        told = worker.measure(arrays, question, stretches, number=3)
-        ratios = {s: (relative(told[s]) / relative(whole[s])) ** 0.5 for s in defaults}
-        gated = {source for stretch in stretches for source, _ in stretch.members}
+        info = worker.measure(arrays, question, segments, number=3)
+        ratios = {s: (relative(info[s]) / relative(whole[s])) ** 0.5 for s in defaults}
+        gated = {source for segment in segments for source, _ in segment.members}
         assert all(ratios[s] == 1 for s in defaults if s not in gated)
         assert all(0.5 < ratios[s] < 2 for s in gated), ratios
         assert 0.9 < np.median([ratios[s] for s in gated]) < 1.1
@@ -130,11 +130,11 @@ def test_what_a_gate_tells_does_not_depend_on_what_else_is_asked(tmp_path: Path,
     """Shares are measured of the gates that are needed: by one worker these, by another those."""
     observed = compiled(tmp_path, make)
     defaults = choices(observed)
-    stretches = gates.stretches(observed, defaults)
+    segments = gates.segments(observed, defaults)
     arrays = {"x0": np.random.default_rng(1).normal(size=(1, CHANNELS, 6, 6)).astype(np.float32)}
     question = [(source, [choice.candidate()]) for source, choice in defaults.items()]
-    together = Worker(observed.job()).measure(arrays, question, stretches)
-    assert len({stretch.gate for stretch in stretches}) > 2
+    together = Worker(observed.job()).measure(arrays, question, segments)
+    assert len({segment.gate for segment in segments}) > 2
     for some in (question[::3], question[1:2], question[::-1]):
-        for source, squares in Worker(observed.job()).measure(arrays, some, stretches).items():
+        for source, squares in Worker(observed.job()).measure(arrays, some, segments).items():
             np.testing.assert_array_equal(squares, together[source], err_msg=source)

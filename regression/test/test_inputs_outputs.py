@@ -12,7 +12,7 @@ import pytest
 from case_file import REGRESSION
 from conftest import check, run_tool
 from PIL import Image
-from test_bad_input import assert_refused
+from test_bad_input import assert_rejected
 
 MODEL = REGRESSION / "models" / "resnet8_cifar10" / "resnet8_cifar10.onnx"
 MEAN, SCALE = np.float32([3, 7.5, 11]), np.float32([0.9, 1.0, 1.1])
@@ -105,14 +105,14 @@ def test_pixels_cost_an_npu_nothing(folder: Path, tmp_path: Path, chip: str) -> 
     """A table for each channel turns them into the model's integers; of pictures as small as these packed ones may cost
     the latency of one more transfer."""
     check(deploy(folder, tmp_path / "x86.bmodel", "--skip_validation"))
-    told = {}
+    info = {}
     for form in ("", "packed", "bgr_planar"):
         flags = ["--fuse_preprocess", form] if form else []
         text = check(
             deploy(folder, tmp_path / f"{form or chip}.bmodel", "--skip_validation", "--json", "--chip", chip, *flags)
         )
-        told[form] = json.loads(text)["perf"]["microseconds"]
-    assert told["packed"] <= 1.02 * told[""] and told["bgr_planar"] <= 1.02 * told[""], told
+        info[form] = json.loads(text)["perf"]["microseconds"]
+    assert info["packed"] <= 1.02 * info[""] and info["bgr_planar"] <= 1.02 * info[""], info
     nets = {form: load(tmp_path / f"{form}.bmodel") for form in ("x86", "packed", "bgr_planar")}
     for pixels in pixels_of(folder):
         want = nets["x86"]({"input": floats_of(pixels)})["output"]
@@ -228,7 +228,7 @@ def test_what_has_no_range_stays_f32_and_is_told(folder: Path, tmp_path: Path) -
     ],
 )
 def test_bad_flags(folder: Path, tmp_path: Path, flags: list[str], code: int, words: list[str]) -> None:
-    assert_refused(deploy(folder, tmp_path / "m.bmodel", *flags, int8=False), code, *words)
+    assert_rejected(deploy(folder, tmp_path / "m.bmodel", *flags, int8=False), code, *words)
 
 
 def test_a_model_without_pre_processing(folder: Path, tmp_path: Path) -> None:
@@ -246,4 +246,4 @@ def test_a_model_without_pre_processing(folder: Path, tmp_path: Path) -> None:
         )
     )
     result = run_tool("model_deploy", "--mlir", "r8_top.mlir", "--fuse_preprocess", "--model", "m.bmodel", cwd=tmp_path)
-    assert_refused(result, 1, "no pre-processing", "model_transform")
+    assert_rejected(result, 1, "no pre-processing", "model_transform")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import check, run_tool
 from PIL import Image
-from test_bad_input import assert_refused
+from test_bad_input import assert_rejected
 from test_calibration import PICTURES, calibrate, pictures, top  # noqa: F401: fixtures
 
 from tessera import top_model
@@ -25,8 +25,8 @@ def test_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Path) -> No
     document = json.loads(
         check(calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq,bias_correction", "--json"))
     )
-    told = document["methods"]
-    assert told["ops"] == 10 and min(told["error_with"], told["error_without"]) > 0
+    info = document["methods"]
+    assert info["ops"] == 10 and min(info["error_with"], info["error_without"]) > 0
     check(calibrate(top, pictures, tmp_path / "b.json", "--methods", "gptq,bias_correction", "--workers", "1"))
     assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes() and b"weights_hash" in (
@@ -56,10 +56,10 @@ def test_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Path) -> No
 def test_four_bit_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Path) -> None:
     """Learned weights lower the error of W4 on samples. Other precisions do not use them, and other group sizes are
     rejected."""
-    told = json.loads(
+    info = json.loads(
         check(calibrate(top, pictures, tmp_path / "a.json", "--quantize", "W4", "--group_size", "16", "--json"))
     )["methods"]
-    assert told["ops"] >= 7 and 0 < told["error_with"] < 0.8 * told["error_without"], told
+    assert info["ops"] >= 7 and 0 < info["error_with"] < 0.8 * info["error_without"], info
 
     def deploy(precision: str, *flags: object) -> subprocess.CompletedProcess[str]:
         return run_tool(
@@ -82,9 +82,9 @@ def test_four_bit_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Pa
         precision: json.loads(check(deploy(precision, *flags)))["model"]["quantization"]["learned_weights"]
         for precision, *flags in (("W4", "--group_size", "16"), ("INT8",))
     }
-    assert learned == {"W4": told["ops"], "INT8": 0}
-    assert_refused(deploy("W4", "--group_size", "64"), 1, "a.safetensors", "the same --group_size")
-    assert_refused(
+    assert learned == {"W4": info["ops"], "INT8": 0}
+    assert_rejected(deploy("W4", "--group_size", "64"), 1, "a.safetensors", "the same --group_size")
+    assert_rejected(
         calibrate(top, pictures, tmp_path / "a.json", "--quantize", "W8", "--group_size", "16"),
         2,
         "--group_size 16",
@@ -95,14 +95,14 @@ def test_four_bit_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Pa
 def test_four_bit_weights_in_order_and_wide(top: Path, pictures: Path, tmp_path: Path) -> None:
     """Each of the two methods lowers the error that gptq leaves. At most a tenth of the weights keeps 8 bits; these are
     reported and deployed."""
-    told = {}
+    info = {}
     for methods in ("gptq", "gptq,in_order", "gptq,keep_wide"):
-        told[methods] = json.loads(
+        info[methods] = json.loads(
             check(calibrate(top, pictures, tmp_path / "a.json", "--quantize", "W4", "--methods", methods, "--json"))
         )["methods"]
-    error = {methods: found["error_with"] for methods, found in told.items()}
+    error = {methods: found["error_with"] for methods, found in info.items()}
     assert error["gptq,in_order"] < 0.9 * error["gptq"] and error["gptq,keep_wide"] < 0.95 * error["gptq"], error
-    assert told["gptq,keep_wide"]["wide"] and not told["gptq,in_order"]["wide"]
+    assert info["gptq,keep_wide"]["wide"] and not info["gptq,in_order"]["wide"]
     text = check(calibrate(top, pictures, tmp_path / "a.json", "--quantize", "W4"))
     assert "keep 8 bits" in text and "in_order+keep_wide" in text
     deployed = json.loads(
@@ -123,19 +123,19 @@ def test_four_bit_weights_in_order_and_wide(top: Path, pictures: Path, tmp_path:
             )
         )
     )
-    assert deployed["model"]["quantization"]["learned_weights"] == told["gptq"]["ops"]
-    assert_refused(calibrate(top, pictures, tmp_path / "a.json", "--methods", "in_order"), 2, "in_order", "for INT8")
+    assert deployed["model"]["quantization"]["learned_weights"] == info["gptq"]["ops"]
+    assert_rejected(calibrate(top, pictures, tmp_path / "a.json", "--methods", "in_order"), 2, "in_order", "for INT8")
 
 
 @pytest.mark.parametrize("method, most", [("gptq", 0.85), ("bias_correction", 0.85)])
 def test_one_method_repairs_mobilenet(mobilenet: Path, crops: Path, tmp_path: Path, method: str, most: float) -> None:
     """int8 costs it a sixth of the output's norm; each of the two takes a quarter of that off, for samples that did
     not choose."""
-    told = json.loads(
+    info = json.loads(
         check(calibrate(mobilenet, crops, tmp_path / "a.json", "--cali_method", "mse", "--methods", method, "--json"))
     )["methods"]
-    assert told["methods"] == [method] and told["error_without"] > 0.1
-    assert told["error_with"] < most * told["error_without"], told
+    assert info["methods"] == [method] and info["error_without"] > 0.1
+    assert info["error_with"] < most * info["error_without"], info
 
 
 @pytest.fixture(scope="session")
@@ -182,19 +182,19 @@ def crops(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_clipping_weights_repairs_resnet(top: Path, pictures: Path, tmp_path: Path) -> None:
-    told = json.loads(
+    info = json.loads(
         check(
             calibrate(top, pictures, tmp_path / "a.json", "--cali_method", "mse", "--methods", "clip_weights", "--json")
         )
     )["methods"]
-    assert told["error_with"] < 0.97 * told["error_without"], told
+    assert info["error_with"] < 0.97 * info["error_without"], info
 
 
 @pytest.mark.parametrize("method, most", [("gptq", 0.6), ("clip_weights", 0.75), ("bias_correction", 0.85)])
 def test_one_method_repairs_super_resolution(
     super_resolution: Path, need: Callable[[str], Path], tmp_path: Path, method: str, most: float
 ) -> None:
-    told = json.loads(
+    info = json.loads(
         check(
             calibrate(
                 super_resolution,
@@ -210,7 +210,7 @@ def test_one_method_repairs_super_resolution(
             )
         )
     )["methods"]
-    assert told["error_with"] < most * told["error_without"], told
+    assert info["error_with"] < most * info["error_without"], info
 
 
 @pytest.fixture
@@ -249,12 +249,12 @@ def test_weights_by_the_samples_repair_super_resolution(
             )
         )
     )
-    told = document["methods"]
-    assert told["error_with"] < 0.6 * told["error_without"], told
+    info = document["methods"]
+    assert info["error_with"] < 0.6 * info["error_without"], info
     assert (tmp_path / "a.safetensors").exists()
 
 
-def test_weights_of_another_table_are_refused(top: Path, pictures: Path, tmp_path: Path) -> None:
+def test_weights_of_another_table_are_rejected(top: Path, pictures: Path, tmp_path: Path) -> None:
     check(calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq"))
     (tmp_path / "a.safetensors").write_bytes((tmp_path / "a.safetensors").read_bytes()[:-1] + b"x")
     result = run_tool(
@@ -270,11 +270,11 @@ def test_weights_of_another_table_are_refused(top: Path, pictures: Path, tmp_pat
         "--skip_validation",
         cwd=tmp_path,
     )
-    assert_refused(result, 1, "a.safetensors", "SHA-256 differs", "run_calibration")
+    assert_rejected(result, 1, "a.safetensors", "SHA-256 differs", "run_calibration")
 
 
-def test_unknown_method_is_refused(top: Path, pictures: Path, tmp_path: Path) -> None:
-    assert_refused(
+def test_unknown_method_is_rejected(top: Path, pictures: Path, tmp_path: Path) -> None:
+    assert_rejected(
         calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq,bias_corection"),
         2,
         "bias_corection",

@@ -35,12 +35,12 @@ def inputs_of(shape: tuple[int, ...], kind: str) -> dict[str, np.ndarray]:
     batch, heads, key_heads, queries, keys, depth, features = shape
     generator = np.random.default_rng(queries)
     sizes = {"q": (heads, queries, depth), "k": (key_heads, keys, depth), "v": (key_heads, keys, features)}
-    made = {n: generator.uniform(-1, 1, (batch, *size)).astype(np.float32) for n, size in sizes.items()}
+    result = {n: generator.uniform(-1, 1, (batch, *size)).astype(np.float32) for n, size in sizes.items()}
     visible = generator.random((batch, 1, queries, keys)) < 0.6
     visible[:, :, (0, 3)], visible[0, :, queries // 2 :, :] = False, False
     visible[:, :, 1, -1] = visible[:, :, -1, 0] = True
-    made["mask"] = visible if kind == "bool" else np.where(visible, 0, -np.inf).astype(np.float32)
-    return made
+    result["mask"] = visible if kind == "bool" else np.where(visible, 0, -np.inf).astype(np.float32)
+    return result
 
 
 def expected(given: dict[str, np.ndarray], is_causal: bool) -> tuple[np.ndarray, np.ndarray]:

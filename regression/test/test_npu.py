@@ -79,14 +79,14 @@ def test_chips_give_the_bits_of_x86(case: Case, builder: Builder, tmp_path: Path
     net = runtime.load(str(tmp_path / "x86.bmodel")).net()
     want = [{name: array.copy() for name, array in net(each).items()} for each in inputs]
     for chip in CHIPS:
-        told = deploy(top, table, chip, tmp_path / f"{chip}.bmodel")
-        assert told["estimate"]["chip"] == chip and told["estimate"]["microseconds"] > 0
+        info = deploy(top, table, chip, tmp_path / f"{chip}.bmodel")
+        assert info["estimate"]["chip"] == chip and info["estimate"]["microseconds"] > 0
         alone = deploy(top, table, chip, tmp_path / "alone.bmodel", "--opt", "0")
-        assert told["estimate"]["microseconds"] < alone["estimate"]["microseconds"]
-        bytes_between = [each["estimate"]["ddr_bytes"]["intermediate"]["moved"] for each in (told, alone)]
+        assert info["estimate"]["microseconds"] < alone["estimate"]["microseconds"]
+        bytes_between = [each["estimate"]["ddr_bytes"]["intermediate"]["moved"] for each in (info, alone)]
         assert bytes_between[0] < bytes_between[1]
         assert (
-            (told["plan"]["whole"] or told["plan"]["groups"])
+            (info["plan"]["whole"] or info["plan"]["groups"])
             and not alone["plan"]["whole"]
             and not alone["plan"]["groups"]
         )
@@ -105,8 +105,8 @@ def test_sixteen_bits_are_those_of_x86(case: Case, builder: Builder, tmp_path: P
     top = builder.top(case)
     table, specs = builder.table(case, tmp_path)
     given = samples(specs, 7)
-    told = deploy(top, table, "x86", tmp_path / "x86.bmodel")["quantization"]["ops"]
-    products = [op["name"] for op in told if op["products"]]
+    info = deploy(top, table, "x86", tmp_path / "x86.bmodel")["quantization"]["ops"]
+    products = [op["name"] for op in info if op["products"]]
     some = tmp_path / "some.json"
     some.write_text(
         json.dumps(
@@ -148,8 +148,8 @@ def test_chips_that_requantise_in_integers(name: str, mode: str, builder: Builde
     (tmp_path / "odd.json").write_text(json.dumps(chip))
     deploy(top, table, "x86", tmp_path / "x86.bmodel", "--requantize", mode)
     want = {name: array.copy() for name, array in runtime.load(str(tmp_path / "x86.bmodel")).net()(given).items()}
-    told = deploy(top, table, str(tmp_path / "odd.json"), tmp_path / "odd.bmodel")["partition"]
-    assert told["npu_products"] >= 0.95 * told["products"]
+    info = deploy(top, table, str(tmp_path / "odd.json"), tmp_path / "odd.bmodel")["partition"]
+    assert info["npu_products"] >= 0.95 * info["products"]
     for name, array in runtime.load(str(tmp_path / "odd.bmodel")).net()(given).items():
         assert np.array_equal(array, want[name]), f"'{name}' differs from x86"
 
@@ -284,7 +284,7 @@ def test_what_if_changes_the_estimate(small: tuple[Path, Path], tmp_path: Path) 
         (("--chip", "npu-edge", "--host-chip", "z80"), 2, "--host-chip: unknown chip 'z80'"),
     ],
 )
-def test_refusals_say_why(
+def test_rejections_say_why(
     small: tuple[Path, Path], tmp_path: Path, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     top, table = small
@@ -343,7 +343,7 @@ def test_model_deploy_checks_and_estimates(small: tuple[Path, Path], tmp_path: P
         ("npu-edge", "F16", "computes with f16, which the chip does not"),
         ("npu-edge", "F32", "multiplies floats, which the chip's matrix unit does not"),
     ):
-        refused = run_tool(
+        rejected = run_tool(
             "model_deploy",
             "--mlir",
             top,
@@ -355,7 +355,7 @@ def test_model_deploy_checks_and_estimates(small: tuple[Path, Path], tmp_path: P
             "--model",
             tmp_path / "other.bmodel",
         )
-        assert refused.returncode == 4 and reason in refused.stderr, refused.stderr
+        assert rejected.returncode == 4 and reason in rejected.stderr, rejected.stderr
 
 
 def ghost_bottleneck(path: Path) -> Path:

@@ -88,10 +88,10 @@ def test_both_sides_give_the_bits_of_x86(
     top, table, specs = small
     deploy(top, table, "x86", tmp_path / "x86.bmodel")
     for chip in CHIPS:
-        told = deploy(top, table, chip, tmp_path / "m.bmodel", *flags)["partition"]
-        assert [subnet["device"] for subnet in told["subnets"]] == ["npu", "host", "npu"]
-        assert {op["name"] for op in told["host_ops"] if op["refused"]} == {"turned", "largest"}
-        assert 0 < told["npu_products"] == told["products"] and told["transferred_bytes"] > 0
+        info = deploy(top, table, chip, tmp_path / "m.bmodel", *flags)["partition"]
+        assert [subnet["device"] for subnet in info["subnets"]] == ["npu", "host", "npu"]
+        assert {op["name"] for op in info["host_ops"] if op["refused"]} == {"turned", "largest"}
+        assert 0 < info["npu_products"] == info["products"] and info["transferred_bytes"] > 0
         for seed in range(2):
             given = samples(specs, seed)
             want, got = outputs(tmp_path / "x86.bmodel", given), outputs(tmp_path / "m.bmodel", given)
@@ -123,21 +123,23 @@ def test_the_table_tells_why(small: tuple[Path, Path, list[dict]], tmp_path: Pat
     ), text
     assert "by a rough model of a small host" in text and "the host runs" in text
     assert {"local.svg", "local-2.svg", "layers.csv"} <= {path.name for path in (tmp_path / "r").iterdir()}
-    told = json.loads(check(run_tool(*command, "--json", "--skip_validation")))
-    partition, perf = told["model"]["partition"], told["perf"]
+    report = json.loads(check(run_tool(*command, "--json", "--skip_validation")))
+    partition, perf = report["model"]["partition"], report["perf"]
     assert perf["total_microseconds"] == pytest.approx(partition["total_microseconds"], abs=0.01)
     assert (
         perf["microseconds"]
         == pytest.approx(partition["npu_microseconds"], abs=0.01)
-        == pytest.approx(told["model"]["estimate"]["microseconds"], abs=0.01)
+        == pytest.approx(report["model"]["estimate"]["microseconds"], abs=0.01)
     )
     assert len([layer for layer in perf["layers"] if layer["compute"]["commands"]]) >= 2
     info = check(run_tool("model_tool", "info", tmp_path / "m.bmodel"))
     assert "subnet 'host_1' Host" in info and "'largest' is not supported on the NPU" in info
     listing = check(run_tool("model_tool", "disasm", tmp_path / "m.bmodel"))
     assert "conv id=" in listing and "gather" in listing
-    refused = run_tool(*command, "--strict")
-    assert refused.returncode == 4 and "'largest'" in refused.stderr and "'turned'" in refused.stderr, refused.stderr
+    rejected = run_tool(*command, "--strict")
+    assert (
+        rejected.returncode == 4 and "'largest'" in rejected.stderr and "'turned'" in rejected.stderr
+    ), rejected.stderr
 
 
 @pytest.mark.parametrize("chip", [*CHIPS, "x86"])
@@ -189,12 +191,12 @@ def test_a_layer_too_large_for_local_memory(tmp_path: Path) -> None:
     check(run_tool("model_transform", "--model_name", "m", "--model_def", model, "--mlir", top, "--not_inference"))
     table, specs = calibrate(top, tmp_path)
     small = ("--chip-set", "local_memory.bytes_per_lane=4096", "--chip-set", "local_memory.banks=4")
-    told = deploy(top, table, "npu-edge", tmp_path / "m.bmodel", *small)["partition"]
-    refused = [op for op in told["host_ops"] if op["refused"]]
-    assert [op["name"].split("+")[0] for op in refused] == [
+    info = deploy(top, table, "npu-edge", tmp_path / "m.bmodel", *small)["partition"]
+    rejected = [op for op in info["host_ops"] if op["refused"]]
+    assert [op["name"].split("+")[0] for op in rejected] == [
         "wide"
-    ] and "needs more than the 4096 bytes of a lane" in refused[0]["reason"], told
-    assert told["npu_products"] > 0
+    ] and "needs more than the 4096 bytes of a lane" in rejected[0]["reason"], info
+    assert info["npu_products"] > 0
     deploy(top, table, "x86", tmp_path / "x86.bmodel")
     given = samples(specs, 3)
     want, got = outputs(tmp_path / "x86.bmodel", given), outputs(tmp_path / "m.bmodel", given)
@@ -229,10 +231,10 @@ def with_the_bits_of_x86(model: Path, folder: Path) -> dict:
     check(run_tool("model_transform", "--model_name", "m", "--model_def", model, "--mlir", top, "--not_inference"))
     table, specs = calibrate(top, folder)
     deploy(top, table, "x86", folder / "x86.bmodel")
-    told = deploy(top, table, "npu-base", folder / "m.bmodel")["partition"]
+    info = deploy(top, table, "npu-base", folder / "m.bmodel")["partition"]
     given = samples(specs, 4)
     assert outputs(folder / "x86.bmodel", given)["y"].tobytes() == outputs(folder / "m.bmodel", given)["y"].tobytes()
-    return told
+    return info
 
 
 def test_products_do_not_follow_their_epilogues(tmp_path: Path) -> None:
@@ -250,8 +252,8 @@ def test_products_do_not_follow_their_epilogues(tmp_path: Path) -> None:
         [tensor("y", [1, 64, 32, 32])],
         [weights("w1", 64, 8, 3, 3), weights("w2", 64, 64, 3, 3)],
     )
-    told = with_the_bits_of_x86(model, tmp_path)
-    assert told["npu_products"] == told["products"] and [op["op"] for op in told["host_ops"]] == ["device.map"], told
+    info = with_the_bits_of_x86(model, tmp_path)
+    assert info["npu_products"] == info["products"] and [op["op"] for op in info["host_ops"]] == ["device.map"], info
 
 
 def test_pools_do_not_follow_their_epilogues(tmp_path: Path) -> None:
@@ -269,8 +271,8 @@ def test_pools_do_not_follow_their_epilogues(tmp_path: Path) -> None:
         [tensor("y", [1, 64, 16, 16])],
         [weights("w1", 64, 8, 3, 3), weights("w2", 64, 64, 3, 3)],
     )
-    told = with_the_bits_of_x86(model, tmp_path)
-    assert [subnet["device"] for subnet in told["subnets"]] == ["npu"] and not told["host_ops"], told
+    info = with_the_bits_of_x86(model, tmp_path)
+    assert [subnet["device"] for subnet in info["subnets"]] == ["npu"] and not info["host_ops"], info
 
 
 ON_THE_SHARED_LIBRARY = """
@@ -328,7 +330,7 @@ def test_the_shared_library_runs_both_sides(small: tuple[Path, Path, list[dict]]
     assert result.stdout == "alike\n", result.stderr
 
 
-def refusal(model: Path, folder: Path, given: dict[str, np.ndarray]) -> str:
+def rejection(model: Path, folder: Path, given: dict[str, np.ndarray]) -> str:
     """Returns the error of model_runner for a file that must not run."""
     np.savez(folder / "in.npz", **given)
     result = run_tool("model_runner", "--model", model, "--input", folder / "in.npz", "--output", folder / "out.npz")
@@ -337,13 +339,13 @@ def refusal(model: Path, folder: Path, given: dict[str, np.ndarray]) -> str:
 
 
 @pytest.mark.parametrize("place", [0.2, 0.5, 0.8])
-def test_altered_files_are_refused(small: tuple[Path, Path, list[dict]], tmp_path: Path, place: float) -> None:
+def test_altered_files_are_rejected(small: tuple[Path, Path, list[dict]], tmp_path: Path, place: float) -> None:
     top, table, specs = small
     deploy(top, table, "npu-base", tmp_path / "m.bmodel")
     data = bytearray((tmp_path / "m.bmodel").read_bytes())
     data[int(len(data) * place)] ^= 0x10
     (tmp_path / "m.bmodel").write_bytes(bytes(data))
-    refusal(tmp_path / "m.bmodel", tmp_path, samples(specs, 0))
+    rejection(tmp_path / "m.bmodel", tmp_path, samples(specs, 0))
 
 
 def test_bytes_of_every_part_altered(tmp_path: Path) -> None:
@@ -362,8 +364,8 @@ def test_bytes_of_every_part_altered(tmp_path: Path) -> None:
     top = tmp_path / "m_top.mlir"
     check(run_tool("model_transform", "--model_name", "m", "--model_def", model, "--mlir", top, "--not_inference"))
     table, _ = calibrate(top, tmp_path)
-    told = deploy(top, table, "npu-pro", tmp_path / "m.bmodel")["partition"]
-    assert [subnet["device"] for subnet in told["subnets"]] == ["npu", "host"]
+    info = deploy(top, table, "npu-pro", tmp_path / "m.bmodel")["partition"]
+    assert [subnet["device"] for subnet in info["subnets"]] == ["npu", "host"]
     check(run_tool("bmrt_alter_check", tmp_path / "m.bmodel", "1009"))
     check(run_tool("bmrt_reseal", tmp_path / "m.bmodel", "--count", "300"))
 
@@ -378,10 +380,10 @@ def test_the_table_of_operators_tells_the_same(small: tuple[Path, Path, list[dic
     rows = json.loads(check(run_tool("tessera-compile", "supported-ops", "--chip", "npu-base")).splitlines()[-1])[
         "chips"
     ]
-    told = {row["operator"]: row["reasons"] for row in rows if row["precision"] == "INT8"}
-    assert told["Conv"] == [] and told["GatherElements"] == [reasons["turned"]]
-    assert told["ArgMax, ArgMin"] == [reasons["largest"]]
-    assert len(told) > 80 and {row["precision"] for row in rows} == {"INT8", "INT16", "BF16", "F16", "F32"}
+    info = {row["operator"]: row["reasons"] for row in rows if row["precision"] == "INT8"}
+    assert info["Conv"] == [] and info["GatherElements"] == [reasons["turned"]]
+    assert info["ArgMax, ArgMin"] == [reasons["largest"]]
+    assert len(info) > 80 and {row["precision"] for row in rows} == {"INT8", "INT16", "BF16", "F16", "F32"}
     result = run_tool("tessera-compile", "supported-ops", "--chip", "npu-huge")
     assert result.returncode == 2 and "unknown chip 'npu-huge'" in result.stdout
 

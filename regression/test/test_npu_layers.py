@@ -82,13 +82,13 @@ def constants_of(folder: Path, node: str, more: int = 0) -> tuple[int, int]:
 
 @pytest.mark.parametrize("quantize", ["F32", "BF16", "F16", "INT8", "W8", "W4", "DYNAMIC_INT8"])
 def test_layers_are_right(model: Model, quantize: str) -> None:
-    told = json.loads(check(self_json(model, quantize)))["layers"]
-    assert told["first_wrong"] is None and len(told["layers"]) >= 11
-    names = "+".join(node for layer in told["layers"] for node in layer["nodes"])
+    info = json.loads(check(self_json(model, quantize)))["layers"]
+    assert info["first_wrong"] is None and len(info["layers"]) >= 11
+    names = "+".join(node for layer in info["layers"] for node in layer["nodes"])
     for node in ("Conv_0", "Add_5", "Conv_16", "GlobalAveragePool_19", "Gemm_21", "Softmax_22"):
         assert node in names.split("+")
     if quantize == "INT8":
-        assert all(layer["equal"] for layer in told["layers"])
+        assert all(layer["equal"] for layer in info["layers"])
 
 
 def self_json(model: Model, quantize: str) -> Any:
@@ -165,7 +165,7 @@ def test_all_tensors_are_dumped(model: Model) -> None:
     assert "'model_deploy --layers DIR' writes layers.bmodel" in check(hidden) + hidden.stderr
 
 
-def test_what_is_refused(model: Model, tmp_path: Path) -> None:
+def test_what_is_rejected(model: Model, tmp_path: Path) -> None:
     result = model.deploy("F32", "--layers", "l", chip="x86")
     assert result.returncode == 2 and "--layers is for NPUs" in result.stderr + result.stdout
     result = model.deploy("F32", "--layers", "l", "--skip_validation")

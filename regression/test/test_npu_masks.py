@@ -60,8 +60,8 @@ class Graph:
 
         scores = self("MatMul", heads((0, 2, 1, 3)), heads((0, 2, 3, 1)))
         scores = self("Add", scores, mask) if mask else scores
-        made = self("MatMul", self("Softmax", scores, axis=-1), heads((0, 2, 1, 3)))
-        return self("Reshape", self("Transpose", made, perm=(0, 2, 1, 3)), self.ints(1, LENGTH, SIZE))
+        result = self("MatMul", self("Softmax", scores, axis=-1), heads((0, 2, 1, 3)))
+        return self("Reshape", self("Transpose", result, perm=(0, 2, 1, 3)), self.ints(1, LENGTH, SIZE))
 
     def save(self, path: Path, result: str) -> Path:
         self.nodes.append(helper.make_node("Identity", [result], ["y"], name="y"))
@@ -110,16 +110,16 @@ def gathered(g: Graph) -> str:
 
 def boxes(g: Graph) -> str:
     """Columns of a convolution's result that are written anew."""
-    made = g("Conv", g.input("x", 1, 16, 8, 8), g.weights(16, 16, 3, 3), pads=[1, 1, 1, 1])
-    rows = g("Transpose", g("Reshape", made, g.ints(1, 16, 64)), perm=[0, 2, 1])
+    result = g("Conv", g.input("x", 1, 16, 8, 8), g.weights(16, 16, 3, 3), pads=[1, 1, 1, 1])
+    rows = g("Transpose", g("Reshape", result, g.ints(1, 16, 64)), perm=[0, 2, 1])
     some = g("Sigmoid", g("Slice", rows, g.ints(1), g.ints(3), g.ints(2)))
     tuples = np.stack(np.meshgrid([0], np.arange(64), [1, 2], indexing="ij"), -1)
     return g("MatMul", g("ScatterND", rows, g.constant(tuples), some), g.weights(16, 16))
 
 
 def rows(g: Graph) -> str:
-    made = g("Conv", g.input("x", 1, 16, 8, 8), g.weights(16, 16, 3, 3), pads=[1, 1, 1, 1])
-    flat = g("Reshape", made, g.ints(1, 16, 64))
+    result = g("Conv", g.input("x", 1, 16, 8, 8), g.weights(16, 16, 3, 3), pads=[1, 1, 1, 1])
+    flat = g("Reshape", result, g.ints(1, 16, 64))
     index = g.constant(np.broadcast_to(np.array([3, 5, 7])[:, None], (1, 3, 64)))
     return g("Relu", g("ScatterElements", flat, index, g("Slice", flat, g.ints(0), g.ints(3), g.ints(1)), axis=1))
 
@@ -134,21 +134,21 @@ def counted(g: Graph) -> str:
 
 
 def summed(g: Graph) -> str:
-    made = g("Conv", g.input("x", 1, 16, 8, 8), g.weights(16, 16, 3, 3), pads=[1, 1, 1, 1])
-    return g("Conv", g("CumSum", made, g.number(3)), g.weights(16, 16, 1, 1))
+    result = g("Conv", g.input("x", 1, 16, 8, 8), g.weights(16, 16, 3, 3), pads=[1, 1, 1, 1])
+    return g("Conv", g("CumSum", result, g.number(3)), g.weights(16, 16, 1, 1))
 
 
 def sampled(g: Graph) -> str:
     """Pictures read at places that are computed, some of them outside."""
-    made = g("Conv", g.input("x", 1, 16, 8, 8), g.weights(16, 16, 3, 3), pads=[1, 1, 1, 1])
-    return g("Conv", g("GridSample", made, g.input("grid", 1, 12, 9, 2)), g.weights(16, 16, 1, 1))
+    result = g("Conv", g.input("x", 1, 16, 8, 8), g.weights(16, 16, 3, 3), pads=[1, 1, 1, 1])
+    return g("Conv", g("GridSample", result, g.input("grid", 1, 12, 9, 2)), g.weights(16, 16, 1, 1))
 
 
 def cached(g: Graph) -> str:
     """Writes a row into a cache, at the position that an input gives."""
-    made = g("MatMul", g.input("x", 1, 1, SIZE), g.weights(SIZE, SIZE))
+    result = g("MatMul", g.input("x", 1, 1, SIZE), g.weights(SIZE, SIZE))
     at = g("Concat", g.ints(0), g.input("mask", 1, kind=TensorProto.INT64), axis=0)
-    cache = g("ScatterND", g.input("cache", 1, LENGTH, SIZE), g("Reshape", at, g.ints(1, 1, 2)), made)
+    cache = g("ScatterND", g.input("cache", 1, LENGTH, SIZE), g("Reshape", at, g.ints(1, 1, 2)), result)
     return g("MatMul", cache, g.weights(SIZE, SIZE))
 
 
@@ -163,10 +163,10 @@ def test_all_runs_on_the_npu(network: Callable[[Graph], str], tmp_path: Path) ->
     table, specs = calibrate(top, tmp_path)
     deploy(top, table, "x86", tmp_path / "x86.bmodel")
     for chip in CHIPS:
-        told = deploy(top, table, chip, tmp_path / "m.bmodel")
-        refused = [op for op in told["partition"]["host_ops"] if op["refused"]] if "partition" in told else []
+        info = deploy(top, table, chip, tmp_path / "m.bmodel")
+        rejected = [op for op in info["partition"]["host_ops"] if op["refused"]] if "partition" in info else []
         if chip != "npu-edge":  # which multiplies no floats
-            assert not refused, refused
+            assert not rejected, rejected
         for seed in range(2):
             given = samples(specs, seed)
             if "mask" in given and seed == 1:  # whatever is in it

@@ -34,7 +34,7 @@ class Model:
     def deploy(self, *flags: object, name: str = "m.bmodel") -> Any:
         return run_tool(*self._command, "--model", self.folder / name, *flags, cwd=self.folder)
 
-    def told(self, *flags: object, name: str = "m.bmodel") -> dict:
+    def info(self, *flags: object, name: str = "m.bmodel") -> dict:
         return json.loads(check(self.deploy(*flags, "--json", name=name)))["model"]
 
     def outputs(self, name: str = "m.bmodel") -> dict[str, np.ndarray]:
@@ -54,7 +54,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
 def test_levels_of_effort(model: Model) -> None:
     times, results = [], []
     for level in range(4):
-        times.append(model.told("--opt", level)["estimate"]["microseconds"])
+        times.append(model.info("--opt", level)["estimate"]["microseconds"])
         results.append(model.outputs())
     assert times[0] > times[1] >= times[2] > times[3], times
     for result in results[1:]:
@@ -65,22 +65,22 @@ def test_levels_of_effort(model: Model) -> None:
 @pytest.mark.parametrize("chip", ["npu-edge", "npu-base", "npu-pro"])
 def test_a_plan_is_written_and_followed(model: Model, chip: str) -> None:
     # npu-base and npu-pro may quantise the picture in the first convolution: following the plan decides that as before.
-    searched = model.told("--chip", chip, "--opt", 3, "--plan_out", "plan.json", name="searched.bmodel")
+    searched = model.info("--chip", chip, "--opt", 3, "--plan_out", "plan.json", name="searched.bmodel")
     plan = json.loads((model.folder / "plan.json").read_text())
     assert plan == searched["plan"] and plan["whole"]
     assert plan["groups"] or chip != "npu-edge"  # the others have room
-    followed = model.told("--chip", chip, "--plan", "plan.json", name="followed.bmodel")
+    followed = model.info("--chip", chip, "--plan", "plan.json", name="followed.bmodel")
     assert followed["plan"] == plan and followed["estimate"] == searched["estimate"]
     assert followed["commands"] == searched["commands"] and followed["local_peak_bytes"] == searched["local_peak_bytes"]
 
 
 def test_an_edited_plan_is_followed(model: Model) -> None:
-    whole = model.told("--plan_out", "plan.json")
+    whole = model.info("--plan_out", "plan.json")
     plan = json.loads((model.folder / "plan.json").read_text())
     expected = model.outputs()
     kept = {"whole": [{"first": each["first"], "last": each["last"]} for each in plan["whole"][:2]], "groups": []}
     (model.folder / "edited.json").write_text(json.dumps(kept))
-    edited = model.told("--plan", "edited.json", name="edited.bmodel")
+    edited = model.info("--plan", "edited.json", name="edited.bmodel")
     assert [(each["first"], each["last"]) for each in edited["plan"]["whole"]] == [
         (each["first"], each["last"]) for each in kept["whole"]
     ]
@@ -115,8 +115,8 @@ def test_an_edited_plan_is_followed(model: Model) -> None:
         (lambda plan: json.dumps({"groups": [{"first": 0, "last": 20, "slices": 2}]}), ("layers 0 to 20 in 2 slices",)),
     ],
 )
-def test_plans_that_do_not_suit_are_refused(model: Model, edit: Callable[[dict], str], words: tuple[str, ...]) -> None:
-    plan = model.told()["plan"]
+def test_plans_that_do_not_suit_are_rejected(model: Model, edit: Callable[[dict], str], words: tuple[str, ...]) -> None:
+    plan = model.info()["plan"]
     (model.folder / "bad.json").write_text(edit(plan))
     result = model.deploy("--plan", "bad.json", name="bad.bmodel")
     assert result.returncode == 1, result.stdout + result.stderr

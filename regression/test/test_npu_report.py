@@ -54,9 +54,9 @@ def deployed(builder: Builder, tmp_path_factory: pytest.TempPathFactory) -> tupl
 
 
 def test_the_parts_add_up(deployed: tuple[Path, dict, str]) -> None:
-    _, told, _ = deployed
-    report = told["perf"]
-    assert report["chip"] == "npu-edge" and report["cycles"] == pytest.approx(told["model"]["estimate"]["cycles"])
+    _, info, _ = deployed
+    report = info["perf"]
+    assert report["chip"] == "npu-edge" and report["cycles"] == pytest.approx(info["model"]["estimate"]["cycles"])
     assert sum(report["time_cycles"].values()) == pytest.approx(report["cycles"], abs=0.1)
     layers = sum(layer["cycles"] for layer in report["layers"]) + report["time_cycles"].get("idle", 0)
     assert layers == pytest.approx(report["cycles"], abs=0.1)
@@ -112,7 +112,7 @@ def test_a_tool_of_another_build_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_what_is_beyond_the_roofline_adds_up() -> None:
-    told = {
+    info = {
         "microseconds": 100.0,
         "cycles": 1000,
         "time_cycles": {"multiply": 600, "output": 100, "vector": 150, "ddr": 90, "idle": 60},
@@ -124,17 +124,17 @@ def test_what_is_beyond_the_roofline_adds_up() -> None:
             "ddr_cycles": 200,
         },
     }
-    assert beyond(told) == (
+    assert beyond(info) == (
         "roofline: 50.0 us of computation (dense 30.0, depthwise 10.0, vector 10.0), 20.0 us of DDR; "
         "beyond it: matrix unit 30.0, ddr 9.0, idle 6.0, vector unit 5.0\n"
     )
-    told["roofline"]["ddr_cycles"] = 700
-    assert "beyond it: matrix unit 70.0, vector unit 15.0, idle 6.0\n" in beyond(told)
+    info["roofline"]["ddr_cycles"] = 700
+    assert "beyond it: matrix unit 70.0, vector unit 15.0, idle 6.0\n" in beyond(info)
 
 
 def test_the_files_can_be_read(deployed: tuple[Path, dict, str]) -> None:
-    _, told, folder = deployed
-    report = told["perf"]
+    _, info, folder = deployed
+    report = info["perf"]
     assert sorted(path.name for path in Path(folder).iterdir()) == sorted(FILES)
     assert json.loads((Path(folder) / "report.json").read_text()) == report
     rows = list(csv.DictReader((Path(folder) / "layers.csv").open()))
@@ -153,8 +153,8 @@ def test_the_files_can_be_read(deployed: tuple[Path, dict, str]) -> None:
 
 def test_the_trace_is_clean(deployed: tuple[Path, dict, str]) -> None:
     """Commands, arrows for their waits, layers and counters; trace_reader.py refuses what Perfetto would mend."""
-    _, told, folder = deployed
-    report, trace = told["perf"], trace_reader.read(Path(folder) / "trace.json")
+    _, info, folder = deployed
+    report, trace = info["perf"], trace_reader.read(Path(folder) / "trace.json")
     commands = {name: trace.tracks[name] for name in ("dma", "compute")}
     assert {name: len(each) for name, each in commands.items()} == {name: report[name]["commands"] for name in commands}
     assert len(trace.flows) == sum(each.args["wait"] > 0 for queue in commands.values() for each in queue) > 10
@@ -172,10 +172,10 @@ def test_the_trace_is_clean(deployed: tuple[Path, dict, str]) -> None:
     assert max(value for _, value in held) == report["local_memory"]["peak_bytes"] and held[-1][1] == 0
 
 
-def test_a_trace_that_is_not_clean_is_refused(deployed: tuple[Path, dict, str], tmp_path: Path) -> None:
+def test_a_trace_that_is_not_clean_is_rejected(deployed: tuple[Path, dict, str], tmp_path: Path) -> None:
     good = json.loads((Path(deployed[2]) / "trace.json").read_text())
 
-    def refused(change: Callable[[list[dict]], object]) -> None:
+    def rejected(change: Callable[[list[dict]], object]) -> None:
         bad = copy.deepcopy(good)
         change(bad["traceEvents"])
         (tmp_path / "bad.json").write_text(json.dumps(bad))
@@ -186,34 +186,34 @@ def test_a_trace_that_is_not_clean_is_refused(deployed: tuple[Path, dict, str], 
         return next(event for event in events if event["ph"] == kind)
 
     trace_reader.read(Path(deployed[2]) / "trace.json")
-    refused(lambda events: first(events, "X").update(dur=1e6))
-    refused(lambda events: first(events, "X").update(ts=0.0001))
-    refused(lambda events: first(events, "X").update(tid=99))
-    refused(lambda events: events.remove(first(events, "f")))
-    refused(lambda events: first(events, "s").update(ts=1e6))
-    refused(lambda events: first(events, "C").update(ts=1e6))
+    rejected(lambda events: first(events, "X").update(dur=1e6))
+    rejected(lambda events: first(events, "X").update(ts=0.0001))
+    rejected(lambda events: first(events, "X").update(tid=99))
+    rejected(lambda events: events.remove(first(events, "f")))
+    rejected(lambda events: first(events, "s").update(ts=1e6))
+    rejected(lambda events: first(events, "C").update(ts=1e6))
 
 
 def test_perf_of_a_file_is_that_of_its_deployment(deployed: tuple[Path, dict, str], tmp_path: Path) -> None:
-    model, told, _ = deployed
+    model, info, _ = deployed
     again = json.loads(check(run_tool("model_tool", "perf", model, "--json")))
-    assert again["report"] == told["perf"]
+    assert again["report"] == info["perf"]
     text = check(run_tool("model_tool", "perf", model, "--report", tmp_path / "r"))
     assert "us a run" in text and "of a lane at once" in text and "times the least" in text
     assert (tmp_path / "r" / "trace.json").is_file()
     slow = json.loads(check(run_tool("model_tool", "perf", model, "--json", "--chip_set", "memories.ddr.gbps=0.1")))[
         "report"
     ]
-    assert slow["cycles"] > 2 * told["perf"]["cycles"] and slow["ddr_bytes"] == told["perf"]["ddr_bytes"]
+    assert slow["cycles"] > 2 * info["perf"]["cycles"] and slow["ddr_bytes"] == info["perf"]["ddr_bytes"]
 
 
 def test_commands_are_told_with_their_layers(deployed: tuple[Path, dict, str]) -> None:
-    model, told, _ = deployed
+    model, info, _ = deployed
     lines = json.loads(check(run_tool("model_tool", "disasm", model, "--json")))["commands"]
-    assert len(lines) == told["model"]["commands"]
+    assert len(lines) == info["model"]["commands"]
     layer = next(
         layer["name"]
-        for layer in told["perf"]["layers"]
+        for layer in info["perf"]["layers"]
         if layer["compute"]["commands"] and layer["name"].startswith("Conv")
     )
     only = check(run_tool("model_tool", "disasm", model, f"# {layer}")).splitlines()
@@ -230,7 +230,7 @@ def test_commands_are_told_with_their_layers(deployed: tuple[Path, dict, str]) -
         ("clock_ghz=0", "clock_ghz is 0, allowed are"),
     ],
 )
-def test_changes_that_are_none_are_refused(deployed: tuple[Path, dict, str], change: str, message: str) -> None:
+def test_changes_that_are_none_are_rejected(deployed: tuple[Path, dict, str], change: str, message: str) -> None:
     result = run_tool("model_tool", "perf", deployed[0], "--chip_set", change)
     assert result.returncode == 2 and message in result.stderr, result.stderr
 
@@ -250,8 +250,8 @@ def test_a_chip_of_ones_own(builder: Builder, tmp_path: Path) -> None:
         ("--chip", tmp_path / "mine.json"),
         ("--chip", tmp_path / "mine.json", "--chip_set", "lanes=24"),
     ):
-        told = json.loads(check(run_tool(*deploy, "--skip_validation", "--json", *flags)))
-        assert told.get("perf", {"chip": "npu-mine"})["chip"] == "npu-mine"
+        info = json.loads(check(run_tool(*deploy, "--skip_validation", "--json", *flags)))
+        assert info.get("perf", {"chip": "npu-mine"})["chip"] == "npu-mine"
         check(run_tool("model_runner", "--model", model, "--input", tmp_path / "data" / "0.npz", "--output", answers))
         outputs.append({name: array.tobytes() for name, array in np.load(answers).items()})
     assert outputs[0] == outputs[1] == outputs[2]
@@ -278,7 +278,7 @@ def test_a_chip_of_ones_own(builder: Builder, tmp_path: Path) -> None:
         (lambda chip: chip.update(types=["int8", "int3"]), "types has 'int3', allowed are"),
     ],
 )
-def test_bad_chip_files_are_refused(
+def test_bad_chip_files_are_rejected(
     builder: Builder, tmp_path: Path, change: Callable[[dict], object], message: str
 ) -> None:
     top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
@@ -289,7 +289,7 @@ def test_bad_chip_files_are_refused(
     assert result.returncode == 1 and message in result.stderr and "bad.json" in result.stderr, result.stderr
 
 
-def test_other_files_are_refused(builder: Builder, tmp_path: Path) -> None:
+def test_other_files_are_rejected(builder: Builder, tmp_path: Path) -> None:
     top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
     model = tmp_path / "x86.bmodel"
     result = run_tool("model_deploy", "--mlir", top, "--model", model, "--skip_validation", "--report", tmp_path / "r")
@@ -322,9 +322,9 @@ def test_the_simulators_time_is_no_latency(builder: Builder, tmp_path: Path) -> 
             model,
         )
     )
-    told = json.loads(check(run_tool("npu-perf", model)))
+    info = json.loads(check(run_tool("npu-perf", model)))
     bench = json.loads(check(run_tool("bmrt_bench", model, "--iters", "1", "--warmup", "0", "--json", "--profile")))
-    assert bench["estimated_ms"] == pytest.approx(told.get("total_microseconds", told["microseconds"]) / 1e3, abs=1e-5)
+    assert bench["estimated_ms"] == pytest.approx(info.get("total_microseconds", info["microseconds"]) / 1e3, abs=1e-5)
     assert bench["simulator_median_ms"] > 0 and "median_ms" not in bench and "simulator_min_us" in bench["steps"][0]
     text = check(run_tool("bmrt_bench", model, "--iters", "1", "--warmup", "0"))
     assert (

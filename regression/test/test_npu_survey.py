@@ -135,22 +135,22 @@ def test_traffic_without_a_reason_is_told() -> None:
     assert [row["reason"].partition(":")[0].partition(" ")[0] for row in rows] == ["runs", "", "hidden", "passes"]
 
 
-def row(model: str, chip: str, told: dict) -> dict:
-    subnets = {side: [subnet for subnet in told["subnets"] if subnet["device"] == side] for side in ("npu", "host")}
-    reasons = {f"{op['op']}: {op['reason']}" for op in told["host_ops"] if op["refused"]}
+def row(model: str, chip: str, info: dict) -> dict:
+    subnets = {side: [subnet for subnet in info["subnets"] if subnet["device"] == side] for side in ("npu", "host")}
+    reasons = {f"{op['op']}: {op['reason']}" for op in info["host_ops"] if op["refused"]}
     return {
         "model": model,
         "chip": chip,
         "npu_subnets": len(subnets["npu"]),
         "host_subnets": len(subnets["host"]),
         "npu_ops": sum(subnet["ops"] for subnet in subnets["npu"]),
-        "host_ops": len(told["host_ops"]),
-        "refused": sum(op["refused"] for op in told["host_ops"]),
-        "share_of_products": round(told["npu_products"] / told["products"], 4) if told["products"] else 1,
-        "transferred_bytes": told["transferred_bytes"],
-        "npu_us": told["npu_microseconds"],
-        "host_us": told["host_microseconds"],
-        "hand_over_us": told["hand_over_microseconds"],
+        "host_ops": len(info["host_ops"]),
+        "refused": sum(op["refused"] for op in info["host_ops"]),
+        "share_of_products": round(info["npu_products"] / info["products"], 4) if info["products"] else 1,
+        "transferred_bytes": info["transferred_bytes"],
+        "npu_us": info["npu_microseconds"],
+        "host_us": info["host_microseconds"],
+        "hand_over_us": info["hand_over_microseconds"],
         "on_the_host": "; ".join(sorted(reasons)),
     }
 
@@ -174,18 +174,18 @@ def test_every_chip_runs_it(
     given = samples(specs, 11)
     want = {name: array.copy() for name, array in runtime.load(str(tmp_path / "x86.bmodel")).net()(given).items()}
     for chip in CHIPS:
-        told = deploy(top, ranges, chip, tmp_path / "npu.bmodel")["partition"]
-        table.append(row(case.name, chip, told))
+        info = deploy(top, ranges, chip, tmp_path / "npu.bmodel")["partition"]
+        table.append(row(case.name, chip, info))
         check_traffic(case.name, chip, tmp_path / "npu.bmodel", traffic)
         got = runtime.load(str(tmp_path / "npu.bmodel")).net()(given)
         for name, array in want.items():
             assert array.tobytes() == got[name].tobytes(), f"{chip}: '{name}' differs from x86"
-        refused = sum(op["products"] for op in told["host_ops"] if op["refused"])
+        rejected = sum(op["products"] for op in info["host_ops"] if op["refused"])
         assert (
-            told["npu_products"] >= 0.9 * (told["products"] - refused) or refused > 0.5 * told["products"]
-        ), f"{chip}: {told['host_ops']}"
-        assert {op["op"] for op in told["host_ops"] if op["refused"]} <= ON_HOSTS, told["host_ops"]
-        assert all(op["name"] and op["reason"] for op in told["host_ops"]), told["host_ops"]
+            info["npu_products"] >= 0.9 * (info["products"] - rejected) or rejected > 0.5 * info["products"]
+        ), f"{chip}: {info['host_ops']}"
+        assert {op["op"] for op in info["host_ops"] if op["refused"]} <= ON_HOSTS, info["host_ops"]
+        assert all(op["name"] and op["reason"] for op in info["host_ops"]), info["host_ops"]
 
 
 @pytest.mark.parametrize("case", list(all_cases()), ids=lambda case: case.name)

@@ -268,9 +268,9 @@ def golden(path: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def compiler():
-    made = Compiler()
-    yield made
-    made.close()
+    result = Compiler()
+    yield result
+    result.close()
 
 
 def agree(got: dict, want: dict, padded: dict[str, int], tolerance: float) -> None:
@@ -359,8 +359,8 @@ def test_transform_says_what_is_padded(tmp_path: Path) -> None:
     nodes, inputs, constants, opset = detections(np.random.default_rng(0))
     path = build(nodes, inputs, constants, opset, tmp_path / "m.onnx")
     np.savez(tmp_path / "in.npz", **inputs)
-    told = check(
+    info = check(
         run_tool("model_transform", "--model_def", path, "--mlir", "m_top.mlir", "--test_input", "in.npz", cwd=tmp_path)
     )
     for name in ("box", "score", "label"):
-        assert f"the size of output '{name}' along axis 0 is known at run time only" in told.replace("\n", " ")
+        assert f"the size of output '{name}' along axis 0 is known at run time only" in info.replace("\n", " ")

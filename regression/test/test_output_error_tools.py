@@ -66,11 +66,11 @@ def test_one_figure_on_the_same_samples(tmp_path: Path, width: int, side: int) -
         for chip in CHIPS[: 2 if width < WIDTH else 1]:
             models = (golden, f"{chip}.bmodel", "--task", "agreement", "--data", "samples.npz")
             document = json.loads(check(run_tool("tessera", "accuracy", *models, "--json", cwd=tmp_path)))
-            told = document["models"][1]["output_error"]
-            assert told["error"] == pytest.approx(x86["error"], rel=2e-3)
-            assert {key: told[key] for key in ("name", "samples")} == {key: x86[key] for key in ("name", "samples")}
+            info = document["models"][1]["output_error"]
+            assert info["error"] == pytest.approx(x86["error"], rel=2e-3)
+            assert {key: info[key] for key in ("name", "samples")} == {key: x86[key] for key in ("name", "samples")}
     text = check(run_tool("tessera", "accuracy", *models, cwd=tmp_path))
-    assert f"log-odds error {told['error']:.2%} on 16 samples" in text
+    assert f"log-odds error {info['error']:.2%} on 16 samples" in text
     page = tmp_path / "page.html"
     (tmp_path / "told.json").write_text(
         check(
@@ -90,8 +90,8 @@ def test_a_search_uses_the_same_figure(tmp_path: Path) -> None:
     search = ("--model", "s.bmodel", "--target", "sqnr>=1", "--data", "samples.npz", "--input_num", "16")
     text = check(run_tool("model_deploy", "--mlir", "m_top.mlir", *quantised, *search, cwd=tmp_path))
     models = ("m.onnx", "x86.bmodel", "--task", "agreement", "--data", "samples.npz", "--input_num", "16")
-    told = json.loads(check(run_tool("tessera", "accuracy", *models, "--json", cwd=tmp_path)))
-    assert f"log-odds error on 16 samples of --data: all-INT8 {told['models'][1]['output_error']['error']:.2%}" in text
+    info = json.loads(check(run_tool("tessera", "accuracy", *models, "--json", cwd=tmp_path)))
+    assert f"log-odds error on 16 samples of --data: all-INT8 {info['models'][1]['output_error']['error']:.2%}" in text
     assert plain["name"] == "log-odds error"
 
 

@@ -14,7 +14,7 @@ from case_file import REGRESSION, machine_isas
 from conftest import check, run_tool
 from onnx import TensorProto, helper, numpy_helper
 from small_models import save, tensor
-from test_bad_input import assert_refused
+from test_bad_input import assert_rejected
 
 from tessera import safetensors_io, top_model
 from tessera.calibration.observed import Observed
@@ -83,9 +83,9 @@ def deploy(
     )
 
 
-def told(folder: Path, output: Path, *flags: object, **choice: object) -> dict:
-    told = check(deploy(folder, output, "--skip_validation", "--json", *flags, **choice))  # type: ignore[arg-type]
-    return json.loads(told)["model"]["quantization"]
+def quantization_report(folder: Path, output: Path, *flags: object, **choice: object) -> dict:
+    quantization_report = check(deploy(folder, output, "--skip_validation", "--json", *flags, **choice))  # type: ignore[arg-type]
+    return json.loads(quantization_report)["model"]["quantization"]
 
 
 def similarity(a: np.ndarray, b: np.ndarray) -> float:
@@ -102,7 +102,7 @@ def outputs_of(folder: Path, model: Path) -> np.ndarray:
 
 
 def test_runs_on_integers_and_answers_as_f32(folder: Path, tmp_path: Path) -> None:
-    report = told(folder, tmp_path / "m.bmodel")
+    report = quantization_report(folder, tmp_path / "m.bmodel")
     assert report["integer_products"] == report["products"] > 10_000_000
     assert report["integer_ops"] >= 10
     assert all(op["reason"] and op["products"] == 0 for op in report["float_ops"])
@@ -118,10 +118,10 @@ def test_runs_on_integers_and_answers_as_f32(folder: Path, tmp_path: Path) -> No
 
 
 def test_int16_activations_are_more_accurate(folder: Path, tmp_path: Path) -> None:
-    report = told(folder, tmp_path / "w.bmodel", quantize="INT16")
+    report = quantization_report(folder, tmp_path / "w.bmodel", quantize="INT16")
     assert report["wide_products"] == report["integer_products"] == report["products"]
     assert {op["reason"] for op in report["wide_ops"]} == {"INT16 was requested"}
-    told(folder, tmp_path / "m.bmodel")
+    quantization_report(folder, tmp_path / "m.bmodel")
     check(
         run_tool(
             "model_deploy", "--mlir", "r8_top.mlir", "--model", tmp_path / "f.bmodel", "--skip_validation", cwd=folder
@@ -140,10 +140,12 @@ def test_second_products_leave_hardly_an_error(folder: Path, tmp_path: Path) -> 
     for line in table["tensors"]:
         line.update({"weight_terms": 2} if line["name"] in names else {})
     (tmp_path / "t.json").write_text(json.dumps(table))
-    report = told(folder, tmp_path / "t.bmodel", quantize="INT16", table=tmp_path / "t.json")
+    report = quantization_report(folder, tmp_path / "t.bmodel", quantize="INT16", table=tmp_path / "t.json")
     assert report["split_weights"] == len(names) > 5 and report["second_products"] * 2 == report["products"]
-    told(folder, tmp_path / "w.bmodel", quantize="INT16")
-    told(folder, tmp_path / "n.bmodel", "--chip", "npu-base", quantize="INT16", table=tmp_path / "t.json")
+    quantization_report(folder, tmp_path / "w.bmodel", quantize="INT16")
+    quantization_report(
+        folder, tmp_path / "n.bmodel", "--chip", "npu-base", quantize="INT16", table=tmp_path / "t.json"
+    )
     check(
         run_tool(
             "model_deploy", "--mlir", "r8_top.mlir", "--model", tmp_path / "f.bmodel", "--skip_validation", cwd=folder
@@ -162,7 +164,7 @@ def test_sensitive_tensors_get_int16(folder: Path, tmp_path: Path) -> None:
         for line in table["tensors"]:
             line["error"] = error if line["name"] == "input" else 0.0001
         (tmp_path / name).write_text(json.dumps(table))
-    report = told(folder, tmp_path / "m.bmodel", table=tmp_path / "t.json")
+    report = quantization_report(folder, tmp_path / "m.bmodel", table=tmp_path / "t.json")
     [first] = [op for op in report["wide_ops"] if op["op"] == "top.conv"]
     assert "'input' alone would change the outputs by 50% in int8; at most 20% is allowed" in first["reason"]
     assert (
@@ -175,7 +177,7 @@ def test_sensitive_tensors_get_int16(folder: Path, tmp_path: Path) -> None:
         lines = [{"name": first["name"].split("+")[0], "type": table_type, "reason": "try"}]
         (tmp_path / "q.json").write_text(json.dumps({"format": "tessera-quantize-table", "version": 1, "ops": lines}))
         cali = tmp_path / ("calm.json" if expected else "t.json")
-        asked = told(folder, tmp_path / "m.bmodel", "--quantize_table", tmp_path / "q.json", table=cali)
+        asked = quantization_report(folder, tmp_path / "m.bmodel", "--quantize_table", tmp_path / "q.json", table=cali)
         assert [op["reason"] for op in asked["wide_ops"] if op["products"]] == [
             "the quantise table says INT16: try"
         ] * expected
@@ -184,7 +186,7 @@ def test_sensitive_tensors_get_int16(folder: Path, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def logits(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with t_top.mlir, the model up to its logits, and t_cali.json, its table by the default methods."""
-    made = tmp_path_factory.mktemp("logits")
+    result = tmp_path_factory.mktemp("logits")
     check(
         run_tool(
             "model_transform",
@@ -197,7 +199,7 @@ def logits(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             "--not_inference",
             "--mlir",
             "t_top.mlir",
-            cwd=made,
+            cwd=result,
         )
     )
     check(
@@ -210,10 +212,10 @@ def logits(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             "1",
             "-o",
             "t_cali.json",
-            cwd=made,
+            cwd=result,
         )
     )
-    return made
+    return result
 
 
 @pytest.mark.parametrize(
@@ -342,7 +344,7 @@ def test_is_compared_with_the_float_reference(folder: Path, tmp_path: Path) -> N
     strict = deploy(
         folder, tmp_path / "n.bmodel", "--test_input", tmp_path / "in.npz", "--tolerance", "0.9999999,0.9999"
     )
-    assert_refused(strict, 3, "outside the tolerance")
+    assert_rejected(strict, 3, "outside the tolerance")
 
 
 def test_own_errors_stand_beside_the_inherited_ones(folder: Path, tmp_path: Path) -> None:
@@ -391,7 +393,7 @@ def test_deploys_time_lies_in_the_range_of_the_estimate(folder: Path, tmp_path: 
     assert f"{times['low']:.1f} .. {times['likely_high']:.1f}" in text and "a likely mix" in text
 
     def deployed(quantize: str) -> float:
-        made = json.loads(
+        result = json.loads(
             check(
                 deploy(
                     folder,
@@ -404,7 +406,7 @@ def test_deploys_time_lies_in_the_range_of_the_estimate(folder: Path, tmp_path: 
                 )
             )
         )
-        return made["model"]["partition"]["total_microseconds"]
+        return result["model"]["partition"]["total_microseconds"]
 
     assert 0.99 * times["low"] <= deployed("INT8") <= 1.01 * times["likely_high"]
     assert deployed("INT16") <= 1.01 * times["high"]
@@ -449,7 +451,7 @@ def test_a_broken_quantised_model_is_an_error_unless_accepted(folder: Path, tmp_
 
 def test_same_bytes_twice(folder: Path, tmp_path: Path) -> None:
     for name in ("a.bmodel", "b.bmodel"):
-        told(folder, tmp_path / name)
+        quantization_report(folder, tmp_path / name)
     assert (tmp_path / "a.bmodel").read_bytes() == (tmp_path / "b.bmodel").read_bytes()
 
 
@@ -490,7 +492,7 @@ def test_smaller_floats_and_weights_alone_need_no_table(
 
 
 def test_quantize_table_keeps_ops(folder: Path, tmp_path: Path) -> None:
-    report = told(folder, tmp_path / "m.bmodel")
+    report = quantization_report(folder, tmp_path / "m.bmodel")
     tensors = json.loads((folder / "r8_cali.json").read_text())["tensors"]
     info = json.loads(
         check(run_tool("tessera-compile", "info", "--mlir", folder / "r8_top.mlir", "--tensors")).splitlines()[-1]
@@ -499,7 +501,7 @@ def test_quantize_table_keeps_ops(folder: Path, tmp_path: Path) -> None:
     table = tmp_path / "q.json"
     line = {"name": "output", "type": "F32", "reason": "the head"}
     table.write_text(json.dumps({"format": "tessera-quantize-table", "version": 1, "ops": [line]}))
-    kept = told(folder, tmp_path / "n.bmodel", "--quantize_table", table)
+    kept = quantization_report(folder, tmp_path / "n.bmodel", "--quantize_table", table)
     assert any("the quantise table says F32: the head" == op["reason"] for op in kept["float_ops"])
     assert kept["integer_ops"] <= report["integer_ops"]
 
@@ -521,9 +523,9 @@ def edited(folder: Path, tmp_path: Path, **changes: object) -> Path:
     return tmp_path / "edited.json"
 
 
-def test_table_of_another_model_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_table_of_another_model_is_rejected(folder: Path, tmp_path: Path) -> None:
     table = edited(folder, tmp_path, model_hash="0" * 32, network="", model="other")
-    assert_refused(deploy(folder, tmp_path / "m.bmodel", table=table), 1, "edited.json", "of another model", "0" * 32)
+    assert_rejected(deploy(folder, tmp_path / "m.bmodel", table=table), 1, "edited.json", "of another model", "0" * 32)
     compiled = run_tool(
         "tessera-compile",
         "deploy",
@@ -557,13 +559,13 @@ def test_table_of_another_model_is_refused(folder: Path, tmp_path: Path) -> None
 )
 def test_bad_quantize_table(folder: Path, tmp_path: Path, content: str, words: list[str]) -> None:
     (tmp_path / "q.json").write_text(content)
-    assert_refused(deploy(folder, tmp_path / "m.bmodel", "--quantize_table", tmp_path / "q.json"), 1, *words)
+    assert_rejected(deploy(folder, tmp_path / "m.bmodel", "--quantize_table", tmp_path / "q.json"), 1, *words)
     assert not (tmp_path / "m.bmodel").exists()
 
 
 def test_missing_tables(folder: Path, tmp_path: Path) -> None:
-    assert_refused(deploy(folder, tmp_path / "m.bmodel", table="absent.json"), 1, "absent.json")
-    assert_refused(deploy(folder, tmp_path / "m.bmodel", "--quantize_table", "absent.json"), 1, "absent.json")
+    assert_rejected(deploy(folder, tmp_path / "m.bmodel", table="absent.json"), 1, "absent.json")
+    assert_rejected(deploy(folder, tmp_path / "m.bmodel", "--quantize_table", "absent.json"), 1, "absent.json")
 
 
 def test_what_bf16_loses_without_a_table_is_told(tmp_path: Path) -> None:
@@ -580,13 +582,17 @@ def test_what_bf16_loses_without_a_table_is_told(tmp_path: Path) -> None:
     check(run_tool("model_transform", *flags, cwd=tmp_path))
     save_npz(tmp_path / "samples.npz", {"x": np.random.default_rng(1).normal(size=(16, 4, 16)).astype(np.float32)})
     check(run_tool("run_calibration", "m_top.mlir", "--dataset", "samples.npz", "-o", "t.json", cwd=tmp_path))
-    told = {}
+    quantization_report = {}
     for name, table in (("without", ()), ("with", ("--calibration_table", "t.json"))):
         flags = ("--mlir", "m_top.mlir", "--chip", "x86", "--quantize", "BF16", "--model", "m.bmodel", "--json", *table)
-        told[name] = json.loads(check(run_tool("model_deploy", *flags, cwd=tmp_path)))
-    (warning,) = [text for text in told["without"]["warnings"] if "BF16 changes the outputs: relative error" in text]
-    assert "run_calibration" in warning and told["without"]["output_error"]["error"] > 0.03
-    assert told["with"]["output_error"]["error"] < 0.003
+        quantization_report[name] = json.loads(check(run_tool("model_deploy", *flags, cwd=tmp_path)))
+    (warning,) = [
+        text
+        for text in quantization_report["without"]["warnings"]
+        if "BF16 changes the outputs: relative error" in text
+    ]
+    assert "run_calibration" in warning and quantization_report["without"]["output_error"]["error"] > 0.03
+    assert quantization_report["with"]["output_error"]["error"] < 0.003
 
 
 @pytest.mark.parametrize("quantize", ("BF16", "INT8"))
@@ -609,5 +615,8 @@ def test_the_error_of_integers_is_the_share_that_differs(quantize: str, tmp_path
         save_npz(tmp_path / "samples.npz", {"x": np.random.default_rng(1).normal(size=(16, 4, 16)).astype(np.float32)})
         check(run_tool("run_calibration", "m_top.mlir", "--dataset", "samples.npz", "-o", "t.json", cwd=tmp_path))
         flags += ("--calibration_table", "t.json")
-    told = json.loads(check(run_tool("model_deploy", *flags, cwd=tmp_path)))
-    assert told["output_error"]["name"] == "share of different integers" and told["output_error"]["error"] < 0.1
+    quantization_report = json.loads(check(run_tool("model_deploy", *flags, cwd=tmp_path)))
+    assert (
+        quantization_report["output_error"]["name"] == "share of different integers"
+        and quantization_report["output_error"]["error"] < 0.1
+    )

@@ -28,8 +28,8 @@ def test_what_has_become_worse_is_named(tmp_path: Path) -> None:
     before = stored.load(file)
     assert before == {"f32": {"1": {"a": 0.8, "b": 0.7}, "2": {"a": 0.5}}}
     assert stored.worse({"f32": {"1": {"a": 0.85, "new": 9.0}}, "int8": {"1": {"a": 9.0}}}, before) == []
-    (told,) = stored.worse({"f32": {"1": {"a": 0.81, "b": 0.77}}}, before)
-    assert told == "b, f32, 1 threads: 0.77 of the best peer, was 0.70"
+    (info,) = stored.worse({"f32": {"1": {"a": 0.81, "b": 0.77}}}, before)
+    assert info == "b, f32, 1 threads: 0.77 of the best peer, was 0.70"
     assert len(stored.worse({"f32": {"1": {"a": float("nan")}}}, before)) == 1
     file.write_text("{}")
     with pytest.raises(TesseraError, match="no table of ratios"):
@@ -46,11 +46,11 @@ def test_models_of_a_folder_have_inputs_that_mean_something(tmp_path: Path) -> N
     folder = tmp_path / "text"
     folder.mkdir()
     (folder / "model.onnx").write_bytes(b"")
-    told = {
+    info = {
         "ids": {"shape": [1, 4], "kind": "ids", "high": 30000},
         "mask": {"shape": [1, 4], "kind": "ones", "high": 2},
     }
-    (folder / "inputs.json").write_text(json.dumps(told))
+    (folder / "inputs.json").write_text(json.dumps(info))
     (model,) = networks.choose([], str(tmp_path), tmp_path)
     assert (model.name, model.onnx) == ("text", folder / "model.onnx")
     specs = [InputSpec(name, (1, 4), dtype) for name, dtype in (("ids", "int64"), ("mask", "int64"), ("x", "float32"))]
@@ -68,7 +68,7 @@ def test_models_of_a_folder_have_inputs_that_mean_something(tmp_path: Path) -> N
         (("none.onnx",), 1, "none.onnx"),
     ],
 )
-def test_what_it_refuses(words: tuple, code: int, message: str, tmp_path: Path) -> None:
+def test_what_it_rejects(words: tuple, code: int, message: str, tmp_path: Path) -> None:
     command = [BUILD / "bin/tessera-python", REGRESSION / "bench/bench.py", *words]
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode == code and message in result.stderr, result.stderr

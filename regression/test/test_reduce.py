@@ -113,9 +113,9 @@ def test_planted(name: str, tmp_path: Path) -> None:
     begin = time.monotonic()
     flags = ("--mode", planted.mode, "-o", tmp_path / "s.onnx", "--json", *planted.flags)
     environment = {**os.environ, "TESSERA_PLANTED_FAULT": planted.fault}
-    told = check(run_tool("tessera", "reduce", model, *flags, env=environment, cwd=tmp_path))
+    info = check(run_tool("tessera", "reduce", model, *flags, env=environment, cwd=tmp_path))
     seconds = time.monotonic() - begin
-    reduced = json.loads(told)["reduced"]
+    reduced = json.loads(info)["reduced"]
     left = onnx.load(tmp_path / "s.onnx").graph.node
     print(f"{name}: {len(net.nodes)} -> {len(left)} nodes, {reduced['checks']} candidates, {seconds:.1f} s")
     assert len(left) <= MOST_NODES and seconds <= MOST_SECONDS
@@ -199,8 +199,8 @@ def test_a_check_that_answers_by_chance(tmp_path: Path) -> None:
     )
     model = Net().blocks(2).file(tmp_path / "m.onnx")
     command = f"{sys.executable} {script}"
-    told = check(run_tool("tessera", "reduce", model, "--check", command, "-o", "s.onnx", "--json", cwd=tmp_path))
-    assert any("it is not deterministic" in warning for warning in json.loads(told)["warnings"])
+    info = check(run_tool("tessera", "reduce", model, "--check", command, "-o", "s.onnx", "--json", cwd=tmp_path))
+    assert any("it is not deterministic" in warning for warning in json.loads(info)["warnings"])
 
 
 def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_more_constants_than_a_file_holds(tmp_path: Path, monkeypatch: pytest.Mo
         reduction.Network.open(Net().blocks(1).file(tmp_path / "m.onnx"), {})
 
 
-def test_what_it_refuses(tmp_path: Path) -> None:
+def test_what_it_rejects(tmp_path: Path) -> None:
     model = Net().blocks(1).file(tmp_path / "m.onnx")
 
     def failed(code: int, *flags: object) -> str:

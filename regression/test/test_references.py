@@ -105,8 +105,8 @@ def test_outputs_named_by_the_user_end_the_network(tmp_path: Path) -> None:
         {"w": np.ones((3, 2, 3, 3), np.float32)},
     )
     arguments = ("--model_def", path, "--mlir", tmp_path / "m_top.mlir")
-    refused = run_tool("model_transform", *arguments, cwd=tmp_path)
-    assert refused.returncode == 4 and "NoSuchOperator" in refused.stderr
+    rejected = run_tool("model_transform", *arguments, cwd=tmp_path)
+    assert rejected.returncode == 4 and "NoSuchOperator" in rejected.stderr
     warnings, document = transform(path, "--output_names", "c")
     assert (
         not warnings

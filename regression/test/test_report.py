@@ -88,21 +88,21 @@ def browse(page: Path, folder: Path) -> tuple[str, str]:
     return result.stdout, "\n".join(line for line in result.stderr.splitlines() if "CONSOLE" in line)
 
 
-def test_numbers_are_those_of_the_tools(made: Made) -> None:
-    told, stage = made.data[0], made.data[0]["stages"][0]
-    assert stage["perf"] == made.perf
-    assert told["bytes"] == made.npu.stat().st_size
-    micro = made.perf["microseconds"] / made.perf["cycles"]
-    for layer, row in zip(made.perf["layers"], stage["layers"]):
+def test_numbers_are_those_of_the_tools(result: Made) -> None:
+    info, stage = result.data[0], result.data[0]["stages"][0]
+    assert stage["perf"] == result.perf
+    assert info["bytes"] == result.npu.stat().st_size
+    micro = result.perf["microseconds"] / result.perf["cycles"]
+    for layer, row in zip(result.perf["layers"], stage["layers"]):
         assert row["us"] == layer["cycles"] * micro and row["products"] == layer["products"]
         assert row["moved"] == sum(each["moved"] for each in layer["ddr_bytes"].values())
-    assert len(stage["layers"]) >= len(made.perf["layers"]) > 5
-    assert len(stage["trace"]) == made.perf["dma"]["commands"] + made.perf["compute"]["commands"]
+    assert len(stage["layers"]) >= len(result.perf["layers"]) > 5
+    assert len(stage["trace"]) == result.perf["dma"]["commands"] + result.perf["compute"]["commands"]
 
 
-def test_times_of_x86_are_measured_where_asked(made: Made, tmp_path: Path) -> None:
+def test_times_of_x86_are_measured_where_asked(result: Made, tmp_path: Path) -> None:
     def stage_of(*flags: object) -> dict:
-        check(run_tool("tessera", "report", made.x86, "-o", tmp_path / "r.html", *flags))
+        check(run_tool("tessera", "report", result.x86, "-o", tmp_path / "r.html", *flags))
         found = re.search(r'id="data">(.*?)</script>', (tmp_path / "r.html").read_text(), re.S)
         assert found
         return json.loads(found[1])[0]["stages"][0]
@@ -111,10 +111,10 @@ def test_times_of_x86_are_measured_where_asked(made: Made, tmp_path: Path) -> No
     stage = stage_of("--measure", 2)
     assert stage["time"]["how"] == "measured, median of 2 runs, 1 thread" and stage["time"]["us"] > 0
     assert sum(layer["us"] for layer in stage["layers"]) == pytest.approx(stage["time"]["us"])
-    assert run_tool("tessera", "report", made.x86, "--measure", -1).returncode == 2
+    assert run_tool("tessera", "report", result.x86, "--measure", -1).returncode == 2
 
 
-def test_several_sizes_and_a_gpu(made: Made, tmp_path: Path) -> None:
+def test_several_sizes_and_a_gpu(result: Made, tmp_path: Path) -> None:
     weight = numpy_helper.from_array(np.linspace(-1, 1, 16 * 3 * 9, dtype=np.float32).reshape(16, 3, 3, 3), "w")
     x, y = (
         helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", c, 32, 32]) for name, c in (("x", 3), ("y", 16))
@@ -151,13 +151,13 @@ def test_several_sizes_and_a_gpu(made: Made, tmp_path: Path) -> None:
 
 
 @needs_driver
-def test_sizes_and_chips_of_a_file_are_gone_through(made: Made, tmp_path: Path) -> None:
+def test_sizes_and_chips_of_a_file_are_gone_through(result: Made, tmp_path: Path) -> None:
     """By its Overview, by Advice, and side by side."""
     other = tmp_path / "other.bmodel"
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     words = ("--mlir", Builder(tmp_path).top(case), "--chip", "npu-pro", "--quantize", "F16", "--skip_validation")
     check(run_tool("model_deploy", *words, "--model", other))
-    check(run_tool("model_tool", "combine", made.npu, made.x86, other, "-o", tmp_path / "all.bmodel"))
+    check(run_tool("model_tool", "combine", result.npu, result.x86, other, "-o", tmp_path / "all.bmodel"))
     check(run_tool("tessera", "report", tmp_path / "all.bmodel", "-o", tmp_path / "r.html"))
     found = re.search(r'id="data">(.*?)</script>', (tmp_path / "r.html").read_text(), re.S)
     assert found
@@ -199,43 +199,43 @@ def test_verdict_and_own_errors_are_those_of_the_comparison(tmp_path: Path) -> N
     def row(name: str, passed: bool) -> dict:
         return {"name": name, "passed": passed, "excuse": "", "rel_l2": 0.5, "own_rel_l2": 0.25}
 
-    told = {"exit_code": 0, "comparison": {"tensors": [row("a", True), row("b", False)]}}
-    assert [each["own"] for each in accuracy(told)] == [{"rel_l2": 0.25}] * 2
-    assert verdict(told) == "1 of 2 tensors outside"  # accepted, but not right
-    assert verdict({**told, "exit_code": 3}) == "wrong: exit code 3" and verdict({}) == "not checked"
-    told["comparison"]["tensors"].pop()
-    assert verdict(told) == "right"
+    info = {"exit_code": 0, "comparison": {"tensors": [row("a", True), row("b", False)]}}
+    assert [each["own"] for each in accuracy(info)] == [{"rel_l2": 0.25}] * 2
+    assert verdict(info) == "1 of 2 tensors outside"  # accepted, but not right
+    assert verdict({**info, "exit_code": 3}) == "wrong: exit code 3" and verdict({}) == "not checked"
+    info["comparison"]["tensors"].pop()
+    assert verdict(info) == "right"
 
 
-def test_asks_nobody(made: Made) -> None:
-    text = made.page.read_text()
-    assert "default-src 'none'" in text and made.page.stat().st_size < 1 << 20
+def test_asks_nobody(result: Made) -> None:
+    text = result.page.read_text()
+    assert "default-src 'none'" in text and result.page.stat().st_size < 1 << 20
     links = set(re.findall(r"https?://[^\s\"'<\\]+", text))
     assert links <= {"http://www.w3.org/2000/svg"}
     assert not re.search(r"<(?:link|img|iframe)\b|\bsrc=|\bfetch\(|@import", text)
 
 
-def test_a_name_is_no_markup(made: Made, tmp_path: Path) -> None:
+def test_a_name_is_no_markup(result: Made, tmp_path: Path) -> None:
     evil = tmp_path / "</script><b>.bmodel".replace("/", "_")
-    shutil.copy(made.x86, evil)
+    shutil.copy(result.x86, evil)
     check(run_tool("tessera", "report", evil, "-o", tmp_path / "r.html"))
     assert "<b>.bmodel" not in (tmp_path / "r.html").read_text()
 
 
 @needs_browser
-def test_a_browser_draws_all_tabs(made: Made, tmp_path: Path) -> None:
-    dom, console = browse(made.page, tmp_path)
+def test_a_browser_draws_all_tabs(result: Made, tmp_path: Path) -> None:
+    dom, console = browse(result.page, tmp_path)
     assert not console
     drawn = Tables(dom)
     assert [f"tab-{name}" in drawn.ids and f"to-{name}" in drawn.ids for name in TABS] == [True] * len(TABS)
     rows = [row for row in drawn.rows["layers-table"] if row]
-    layers = made.data[0]["stages"][0]["layers"]
+    layers = result.data[0]["stages"][0]["layers"]
     assert [(row[0][1], float(row[2][0]), int(row[5][1]), int(row[6][1])) for row in rows] == [
         (layer["name"], layer["us"], layer["products"], layer["moved"]) for layer in layers
     ]
     assert [row[2][1] for row in rows] == [fixed(layer["us"], 2) for layer in layers]
     held = [row for row in drawn.rows["memory-table"] if row]
-    memory = made.data[0]["stages"][0]["memory"]["local"]["rectangles"]
+    memory = result.data[0]["stages"][0]["memory"]["local"]["rectangles"]
     assert {int(row[2][0]) for row in held} == {
         max(high - low for number, _, _, low, high in memory if number == layer)
         for layer in {each[0] for each in memory}
@@ -244,16 +244,16 @@ def test_a_browser_draws_all_tabs(made: Made, tmp_path: Path) -> None:
 
 
 @needs_browser
-def test_times_are_not_mixed_nor_left_out(made: Made, tmp_path: Path) -> None:
+def test_times_are_not_mixed_nor_left_out(result: Made, tmp_path: Path) -> None:
     """The timeline states the host's time, and an estimate is never subtracted from a measurement."""
-    data = json.loads(json.dumps(made.data))
+    data = json.loads(json.dumps(result.data))
     own = data[0]["stages"][0]["perf"]["microseconds"]
     data[0]["stages"][0]["perf"]["host"] = {"microseconds": 3 * own, "hand_over_microseconds": own}
     data[1]["stages"][0]["time"] = {"how": "measured, median of 2 runs", "us": 5.0, "shares": {}}
     for layer in data[1]["stages"][0]["layers"]:
         layer["us"] = 1.0
     text = re.sub(
-        r'(id="data">)(.*?)(</script>)', lambda m: m[1] + json.dumps(data) + m[3], made.page.read_text(), flags=re.S
+        r'(id="data">)(.*?)(</script>)', lambda m: m[1] + json.dumps(data) + m[3], result.page.read_text(), flags=re.S
     )
     (tmp_path / "r.html").write_text(text)
     dom, console = browse(tmp_path / "r.html", tmp_path / "browser")
@@ -262,26 +262,26 @@ def test_times_are_not_mixed_nor_left_out(made: Made, tmp_path: Path) -> None:
     assert rows and all(row[-1][1] == "–" for row in rows) and "not comparable" in dom
 
 
-def test_what_it_refuses(made: Made, tmp_path: Path) -> None:
+def test_what_it_rejects(output: Made, tmp_path: Path) -> None:
     def failed(code: int, *words: object) -> None:
         result = run_tool("tessera", "report", *words, cwd=tmp_path)
         assert result.returncode == code and "fault in Tessera" not in result.stderr, result.stderr
 
     (tmp_path / "bad.json").write_text("{")
-    failed(2, made.npu, "-o", "r.pdf")
+    failed(2, output.npu, "-o", "r.pdf")
     failed(1, tmp_path / "none.bmodel")
-    failed(1, made.page)
-    failed(1, made.npu, "--accuracy", "bad.json")
-    failed(2, made.npu, "--accuracy", "bad.json,bad.json")
+    failed(1, output.page)
+    failed(1, output.npu, "--accuracy", "bad.json")
+    failed(2, output.npu, "--accuracy", "bad.json,bad.json")
     assert [path.name for path in tmp_path.iterdir()] == ["bad.json"]
 
 
 @needs_driver
 @pytest.mark.parametrize("width, dark", [(1280, False), (390, True)])
-def test_by_keys_wide_and_narrow(made: Made, width: int, dark: bool) -> None:
+def test_by_keys_wide_and_narrow(result: Made, width: int, dark: bool) -> None:
     window = Driver(width, dark)
     try:
-        window.ask("/url", url=f"file://{made.page}")
+        window.ask("/url", url=f"file://{result.page}")
         assert window.script("performance.timing.domContentLoadedEventEnd - performance.timing.navigationStart") < 1000
         assert window.script("performance.getEntriesByType('resource').length") == 0
         paper = window.script("getComputedStyle(document.body).backgroundColor")
@@ -295,7 +295,7 @@ def test_by_keys_wide_and_narrow(made: Made, width: int, dark: bool) -> None:
         window.script("document.getElementById('to-Performance').click()")
         window.script("document.querySelector('#layers-table tbody tr:nth-child(2)').focus()")
         window.key(ENTER)
-        layer = made.data[0]["stages"][0]["layers"][1]
+        layer = result.data[0]["stages"][0]["layers"][1]
         assert window.script("document.getElementById('picked').textContent").startswith(layer["name"])
         for name in ("Graph", "Timeline", "Memory"):  # what is picked is marked wherever it is drawn
             window.script(f"document.getElementById('to-{name}').click()")
@@ -307,10 +307,10 @@ def test_by_keys_wide_and_narrow(made: Made, width: int, dark: bool) -> None:
         window.close()
 
 
-def test_edges_are_those_of_the_network(made: Made) -> None:
+def test_edges_are_those_of_the_network(result: Made) -> None:
     """A residual network: each block's sum reads the block before it, by the bytes that commands touch."""
-    for told in made.data:
-        stage = told["stages"][0]
+    for info in result.data:
+        stage = info["stages"][0]
         layers, edges = stage["layers"], stage["edges"]
         assert len({tuple(edge) for edge in edges}) == len(edges) and all(a != b for a, b in edges)
         readers = [sum(edge[0] == row for edge in edges) for row in range(len(layers))]
@@ -372,14 +372,14 @@ def test_accuracy_shows_channels_and_ranges(tmp_path: Path) -> None:
     words = ("--dataset", tmp_path / "data", "--input_num", 2, "--methods", "none", "--cali_method", "mse")
     check(run_tool("run_calibration", top, *words, "--histograms", tmp_path / "h.json", "-o", tmp_path / "c.json"))
     deploy = ("--mlir", top, "--chip", "x86", "--quantize", "INT8", "--calibration_table", tmp_path / "c.json")
-    told = check(run_tool("model_deploy", *deploy, "--model", tmp_path / "m.bmodel", "--compare_all", "--accept_loss",
+    info = check(run_tool("model_deploy", *deploy, "--model", tmp_path / "m.bmodel", "--compare_all", "--accept_loss",
                           "--json"))  # fmt: skip
-    (tmp_path / "told.json").write_text(told)
+    (tmp_path / "told.json").write_text(info)
     words = ("--accuracy", "told.json", "--histograms", "h.json", "--calibration_table", "c.json", "-o", "r.html")
     check(run_tool("tessera", "report", "m.bmodel", *words, cwd=tmp_path))
     dom, console = browse(tmp_path / "r.html", tmp_path / "browser")
     assert not console
-    rows = {row["name"]: row for row in json.loads(told)["comparison"]["tensors"]}
+    rows = {row["name"]: row for row in json.loads(info)["comparison"]["tensors"]}
     drawn = Tables(dom)
     table = [row for row in drawn.rows["accuracy-table"] if row]
     assert {row[1][1] for row in table} == rows.keys()
@@ -405,14 +405,23 @@ def test_accuracy_shows_channels_and_ranges(tmp_path: Path) -> None:
     assert bad.returncode == 1 and "was not written by run_calibration --histograms" in bad.stderr
 
 
-def test_model_explorer_gets_the_graph(made: Made, tmp_path: Path) -> None:
-    words = ("tessera", "report", made.npu, made.x86, "-o", tmp_path / "r.html", "--model_explorer", tmp_path / "me")
+def test_model_explorer_gets_the_graph(result: Made, tmp_path: Path) -> None:
+    words = (
+        "tessera",
+        "report",
+        result.npu,
+        result.x86,
+        "-o",
+        tmp_path / "r.html",
+        "--model_explorer",
+        tmp_path / "me",
+    )
     check(run_tool(*words))
     assert {path.name for path in (tmp_path / "me").iterdir()} == {
         f"{name}{end}.json" for name in ("npu", "x86") for end in ("", "_time", "_traffic", "_products")
     }
-    for told, name in zip(made.data, ("npu", "x86")):
-        stage, collection = told["stages"][0], json.loads((tmp_path / "me" / f"{name}.json").read_text())
+    for info, name in zip(result.data, ("npu", "x86")):
+        stage, collection = info["stages"][0], json.loads((tmp_path / "me" / f"{name}.json").read_text())
         assert collection["label"] == name
         (graph,) = collection["graphs"]
         nodes = {node["id"]: node for node in graph["nodes"]}
@@ -428,27 +437,27 @@ def test_model_explorer_gets_the_graph(made: Made, tmp_path: Path) -> None:
             assert data["results"].keys() <= nodes.keys() and [each["stop"] for each in data["gradient"]] == [0, 1]
 
 
-def test_explain_tells_of_one_layer(made: Made) -> None:
-    layer = made.perf["layers"][1]
+def test_explain_tells_of_one_layer(result: Made) -> None:
+    layer = result.perf["layers"][1]
     node = layer["name"].split("+")[0]
-    said = check(run_tool("tessera", "explain", made.npu, node))
+    said = check(run_tool("tessera", "explain", result.npu, node))
     assert layer["name"] in said and f"bound by {layer['bound']}" in said and f"# {layer['name']}" in said
-    told = json.loads(check(run_tool("tessera", "explain", made.npu, node, "--json")))["layers"]
-    assert [each["products"] for each in told] == [layer["products"]]
-    assert len(told[0]["commands"]) == layer["dma"]["commands"] + layer["compute"]["commands"]
-    assert "device.conv" in check(run_tool("tessera", "explain", made.x86, node))
-    missing = run_tool("tessera", "explain", made.npu, node + "x")
+    info = json.loads(check(run_tool("tessera", "explain", result.npu, node, "--json")))["layers"]
+    assert [each["products"] for each in info] == [layer["products"]]
+    assert len(info[0]["commands"]) == layer["dma"]["commands"] + layer["compute"]["commands"]
+    assert "device.conv" in check(run_tool("tessera", "explain", result.x86, node))
+    missing = run_tool("tessera", "explain", result.npu, node + "x")
     assert missing.returncode == 1 and "there are" in missing.stderr
 
 
-def test_deploy_says_that_samples_are_few(made: Made, tmp_path: Path) -> None:
+def test_deploy_says_that_samples_are_few(result: Made, tmp_path: Path) -> None:
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     builder = Builder(tmp_path)
     table = builder.table(case, tmp_path)[0]
     deploy = ("model_deploy", "--mlir", builder.top(case), "--chip", "npu-base", "--quantize", "INT8", "--accept_loss")
-    told = json.loads(
+    info = json.loads(
         check(run_tool(*deploy, "--calibration_table", table, "--model", tmp_path / "m.bmodel", "--json"))
     )
-    assert "TA106" in [each["code"] for each in told["advice"]]
+    assert "TA106" in [each["code"] for each in info["advice"]]
     page = ("tessera", "report", tmp_path / "m.bmodel", "-o", tmp_path / "r.html", "--calibration_table", table)
     assert "TA106" in check(run_tool(*page))

@@ -47,7 +47,7 @@ def test_every_block_of_the_site_is_tested_or_marked(tmp_path: Path) -> None:
     for page in others:
         for block in doc_blocks.blocks_of(site.source / page):
             where = f"{page}:{block.line}"
-            assert "not run" in block.told or block.language not in ("sh", "bash", "python", "cpp", "c"), where
+            assert "not run" in block.info or block.language not in ("sh", "bash", "python", "cpp", "c"), where
             assert not block.text.lstrip().startswith("$ "), where
 
 

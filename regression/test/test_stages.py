@@ -106,10 +106,10 @@ def test_deploy_takes_several_shapes_and_one_table(chip: str, tmp_path: Path) ->
     result = json.loads(
         check(run_tool("model_deploy", "--mlir", *tops, "--chip", chip, "--model", both, "--json", *flags))
     )
-    told = result["model"]
-    assert [stage["mlir"] for stage in told["stages"]] == list(map(str, tops)) and told["bytes"] == both.stat().st_size
-    assert all(stage["quantization"]["integer_ops"] > 0 and stage["comparison"] for stage in told["stages"])
-    assert told["stored_bytes"] < 0.53 * told["constant_bytes"]
+    info = result["model"]
+    assert [stage["mlir"] for stage in info["stages"]] == list(map(str, tops)) and info["bytes"] == both.stat().st_size
+    assert all(stage["quantization"]["integer_ops"] > 0 and stage["comparison"] for stage in info["stages"])
+    assert info["stored_bytes"] < 0.53 * info["constant_bytes"]
     check_equals_single_files(both, [deploy(top, chip, tmp_path / f"{i}.bmodel", *flags) for i, top in enumerate(tops)])
     check_equals_single_files(
         both, [deploy(top, "x86-v2", tmp_path / f"v{i}.bmodel", *flags) for i, top in enumerate(tops)]
@@ -153,12 +153,12 @@ def test_weights_beside_the_file_are_of_the_network(tmp_path: Path) -> None:
 def test_transform_takes_several_shapes(tmp_path: Path) -> None:
     source = conv_relu(tmp_path / "n.onnx", "N")
     flags = ("--model_def", source, "--mlir", tmp_path / "n_top.mlir")
-    told = json.loads(
+    info = json.loads(
         check(run_tool("model_transform", *flags, "--input_shapes", "x=1x3x8x8", "[[2,3,8,8]]", "--json"))
     )
-    tops = [Path(entry["mlir"]) for entry in told["models"]]
+    tops = [Path(entry["mlir"]) for entry in info["models"]]
     assert [top.name for top in tops] == ["n_1x3x8x8_top.mlir", "n_2x3x8x8_top.mlir"]
-    assert all(entry["comparison"] and Path(entry["weights"]).exists() for entry in told["models"])
+    assert all(entry["comparison"] and Path(entry["weights"]).exists() for entry in info["models"])
     text = check(run_tool("model_deploy", "--mlir", *tops, "--chip", "x86", "--model", tmp_path / "n.bmodel"))
     assert "combine" in text and [stage.inputs[0].shape[0] for stage in net(tmp_path / "n.bmodel").stages] == [1, 2]
     for more, words in (
@@ -259,14 +259,14 @@ def test_two_shapes_share_their_weights(name: str, shapes: tuple[str, str], chip
         for text in shapes
     ]
     singles = [deploy(top, chip, tmp_path / f"{i}.bmodel") for i, top in enumerate(tops)]
-    told = combine(tmp_path / "both.bmodel", *singles)
-    shared = told["constant_bytes"] - told["stored_bytes"]
+    info = combine(tmp_path / "both.bmodel", *singles)
+    shared = info["constant_bytes"] - info["stored_bytes"]
     # On x86 the algorithm of a convolution, and with it the form of its weights, may depend on the size of its image.
     depends = chip == "x86" and name == "ppocrv3_det"
-    assert shared > (0.7 if depends else 0.99) * min(entry["constant_bytes"] for entry in told["files"])
+    assert shared > (0.7 if depends else 0.99) * min(entry["constant_bytes"] for entry in info["files"])
     dump = json.loads(check(run_tool("bmodel-dump", tmp_path / "both.bmodel")))
     code = sum(segment["bytes"] for segment in dump["segments"] if segment["kind"] == "Code")
-    assert depends or told["bytes"] < 1.02 * max(path.stat().st_size for path in singles) + code
+    assert depends or info["bytes"] < 1.02 * max(path.stat().st_size for path in singles) + code
     assert [stage["name"] for stage in dump["nets"][0]["stages"]] == list(shapes)
     check(run_tool("model_tool", "check", tmp_path / "both.bmodel"))
     check_equals_single_files(tmp_path / "both.bmodel", singles)
@@ -284,8 +284,8 @@ def test_models_on_both_sides(tmp_path: Path) -> None:
     flags = ("--quantize", "INT8", "--calibration_table", table, "--accept_loss")  # of noise through a table of noise
     singles = [deploy(top, "npu-base", tmp_path / f"{i}.bmodel", *flags) for i, top in enumerate(tops)]
     both = tmp_path / "both.bmodel"
-    told = combine(both, *singles)
-    assert told["stored_bytes"] < 0.55 * told["constant_bytes"]
+    info = combine(both, *singles)
+    assert info["stored_bytes"] < 0.55 * info["constant_bytes"]
     kinds = [
         [subnet["kind"] for subnet in stage["subnets"]]
         for stage in json.loads(check(run_tool("bmodel-dump", both)))["nets"][0]["stages"]
@@ -301,8 +301,8 @@ def test_several_chips_in_one_file(tmp_path: Path) -> None:
     tops = [transform(source, f"x={n}x3x8x8", tmp_path / f"n{n}_top.mlir") for n in (1, 2)]
     x86 = [deploy(top, "x86", tmp_path / f"x{i}.bmodel") for i, top in enumerate(tops)]
     npu = deploy(tops[0], "npu-edge", tmp_path / "e.bmodel", "--quantize", "W8")
-    told = combine(tmp_path / "all.bmodel", npu, *x86)
-    assert [entry["new_bytes"] > 0 for entry in told["files"]] == [True, True, False]
+    info = combine(tmp_path / "all.bmodel", npu, *x86)
+    assert [entry["new_bytes"] > 0 for entry in info["files"]] == [True, True, False]
     united = net(tmp_path / "all.bmodel")
     assert united.chip == "npu-edge"
     united(samples(net(x86[1])))
@@ -373,7 +373,7 @@ def test_constants_are_in_memory_once(tmp_path: Path) -> None:
     assert resident and 0 < sum(resident) * 1024 <= both.stat().st_size
 
 
-def refused(output: Path, *files: object) -> tuple[int, str]:
+def rejected(output: Path, *files: object) -> tuple[int, str]:
     result = run_tool("model_tool", "combine", *files, "-o", output)
     assert not output.exists() and "Traceback" not in result.stderr
     return result.returncode, result.stderr
@@ -385,10 +385,11 @@ def test_what_does_not_go_together_is_told(tmp_path: Path) -> None:
     top = transform(source, "x=1x3x8x8", tmp_path / "n1_top.mlir")
     one = deploy(top, "npu-base", tmp_path / "one.bmodel")
     assert (
-        refused(out, one, one)[0] == 1 and "has a stage for npu-base and inputs of 1x3x8x8" in refused(out, one, one)[1]
+        rejected(out, one, one)[0] == 1
+        and "has a stage for npu-base and inputs of 1x3x8x8" in rejected(out, one, one)[1]
     )
     other = transform(source, "x=2x3x8x8", tmp_path / "o_top.mlir", name="other")
-    code, text = refused(out, one, deploy(other, "npu-base", tmp_path / "other.bmodel"))
+    code, text = rejected(out, one, deploy(other, "npu-base", tmp_path / "other.bmodel"))
     assert code == 1 and "holds network 'other'" in text and "only files of one network" in text
     renamed = save(
         tmp_path / "r.onnx",
@@ -396,7 +397,7 @@ def test_what_does_not_go_together_is_told(tmp_path: Path) -> None:
         [tensor("z", [1, 3, 8, 9])],
         [tensor("y", [1, 3, 8, 9])],
     )
-    code, text = refused(
+    code, text = rejected(
         out,
         one,
         deploy(transform(renamed, "z=1x3x8x9", tmp_path / "r_top.mlir"), "npu-base", tmp_path / "renamed.bmodel"),
@@ -404,12 +405,12 @@ def test_what_does_not_go_together_is_told(tmp_path: Path) -> None:
     assert code == 1 and "has the inputs z (f32, 4 dims)" in text and "x (f32, 4 dims)" in text
     two = transform(source, "x=2x3x8x8", tmp_path / "n2_top.mlir")
     narrow = deploy(two, "npu-base", tmp_path / "narrow.bmodel", "--chip_set", "lanes=16")
-    code, text = refused(out, one, narrow)
+    code, text = rejected(out, one, narrow)
     assert code == 1 and "chip 'npu-base' has the fingerprint" in text
     whole = bytearray(deploy(two, "npu-base", tmp_path / "two.bmodel").read_bytes())
     whole[-5000] ^= 1
     (tmp_path / "altered.bmodel").write_bytes(whole)
-    code, text = refused(out, one, tmp_path / "altered.bmodel")
+    code, text = rejected(out, one, tmp_path / "altered.bmodel")
     assert code == 1 and "altered" in text
-    assert refused(out, one)[0] == 2 and refused(tmp_path / "out.bin", one, one)[0] == 2
-    assert refused(out, one, tmp_path / "missing.bmodel")[0] == 1
+    assert rejected(out, one)[0] == 2 and rejected(tmp_path / "out.bin", one, one)[0] == 2
+    assert rejected(out, one, tmp_path / "missing.bmodel")[0] == 1

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from case_file import REGRESSION
 from conftest import BUILD, check, run_tool
-from test_bad_input import assert_refused
+from test_bad_input import assert_rejected
 
 from tessera.files import save_npz
 
@@ -195,7 +195,7 @@ def test_unreachable_target_gives_the_best_and_exit_3(folder: Path, tmp_path: Pa
     result = search(
         folder, tmp_path / "m.bmodel", "--target", "drop<=-1", "--scorer", "near.py", "--data", "labelled.npz"
     )
-    assert_refused(result, 3, "--target drop<=-1 was not reached", "r8_qtable.json")
+    assert_rejected(result, 3, "--target drop<=-1 was not reached", "r8_qtable.json")
     assert (tmp_path / "m.bmodel").exists() and json.loads((tmp_path / "r8_qtable.json").read_text())["ops"]
 
 
@@ -259,7 +259,7 @@ BAD_SCORERS = [
 def test_bad_scorers(folder: Path, tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "s.py").write_text(text)
     result = search(folder, tmp_path / "m.bmodel", "--target", "drop<=1", "--scorer", tmp_path / "s.py", "--data", "x")
-    assert_refused(result, 1, words)
+    assert_rejected(result, 1, words)
     assert not list(tmp_path.glob("*.bmodel")) and not list(tmp_path.glob("*qtable*"))
 
 
@@ -281,7 +281,7 @@ def test_bad_scorers(folder: Path, tmp_path: Path, text: str, words: str) -> Non
     ],
 )
 def test_bad_flags(folder: Path, tmp_path: Path, flags: list[str], code: int, words: list[str]) -> None:
-    assert_refused(search(folder, tmp_path / "m.bmodel", *flags), code, *words)
+    assert_rejected(search(folder, tmp_path / "m.bmodel", *flags), code, *words)
 
 
 def test_an_unknown_op_in_the_users_table(folder: Path, tmp_path: Path) -> None:
@@ -298,4 +298,4 @@ def test_an_unknown_op_in_the_users_table(folder: Path, tmp_path: Path) -> None:
         "--quantize_table",
         tmp_path / "q.json",
     )
-    assert_refused(result, 1, "no op or tensor 'nobody'")
+    assert_rejected(result, 1, "no op or tensor 'nobody'")

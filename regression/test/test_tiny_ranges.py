@@ -46,10 +46,10 @@ def test_small_networks(tmp_path: Path, magnitude: float, integers: bool) -> Non
     check(run_tool("run_calibration", "m_top.mlir", *flags, cwd=tmp_path))
     flags = ("--quantize", "INT8", "--calibration_table", "table.json", "--model", "m.bmodel", "--json", *given)
     result = json.loads(check(run_tool("model_deploy", "--mlir", "m_top.mlir", *flags, cwd=tmp_path)))
-    told = result["model"]["quantization"]
-    assert (told["integer_ops"] >= 2) == integers
+    info = result["model"]["quantization"]
+    assert (info["integer_ops"] >= 2) == integers
     if not integers:
-        assert "integers need at least 1.0e-25" in told["float_ops"][0]["reason"]
+        assert "integers need at least 1.0e-25" in info["float_ops"][0]["reason"]
     if magnitude >= 1e-32:
         output = next(row for row in result["comparison"]["tensors"] if row["name"] == "y")
         assert output["cosine"] > 0.999

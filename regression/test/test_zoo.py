@@ -38,7 +38,7 @@ def test_a_small_network_is_right_and_equal(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_refused_says_why(tmp_path: Path) -> None:
+def test_what_is_rejected_says_why(tmp_path: Path) -> None:
     result = judged(small_models.unknown_ops(tmp_path / "m.onnx"), tmp_path)
     assert result.verdict == "refused" and "FancyNorm" in result.reason and set(result.steps) == {"transform"}
 
@@ -55,7 +55,7 @@ def test_a_wrong_answer_is_seen(tmp_path: Path) -> None:
     other.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(-weight[::-1].copy(), "w"))
     onnx.save(other, str(tmp_path / "other.onnx"))
     scratch = tmp_path / "scratch"
-    told = (
+    info = (
         Tools(BUILD, 60)
         .run(
             scratch,
@@ -69,7 +69,7 @@ def test_a_wrong_answer_is_seen(tmp_path: Path) -> None:
         )
         .document
     )
-    assert told["reference_f32"] < 0.99 and told["f32_int8"] > 0.99 and told["different"] > 0.5 * told["elements"]
+    assert info["reference_f32"] < 0.99 and info["f32_int8"] > 0.99 and info["different"] > 0.5 * info["elements"]
 
 
 def step(code: int, message: str = "", **document: object) -> Step:
@@ -148,8 +148,8 @@ def test_descriptions() -> None:
     assert len({network.name for network in networks}) == len(networks) >= 120
     for network in networks:
         assert network.inputs and set(network.exporters) <= set(registry.EXPORTERS), network.name
-        for made in network.inputs.values():
-            assert made.sample(np.random.default_rng(0)).shape == made.shape
+        for result in network.inputs.values():
+            assert result.sample(np.random.default_rng(0)).shape == result.shape
 
 
 def test_the_page_is_what_the_script_writes() -> None:

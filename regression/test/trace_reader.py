@@ -44,13 +44,13 @@ def nanoseconds(microseconds: float) -> int:
 
 def read(path: Path) -> Trace:
     """Raises AssertionError."""
-    told = json.loads(path.read_text())
-    assert told["displayTimeUnit"] in ("ns", "ms")
+    info = json.loads(path.read_text())
+    assert info["displayTimeUnit"] in ("ns", "ms")
     names: dict[tuple[int, int], str] = {}
     slices: dict[tuple[int, int], list[Slice]] = {}
     ends: dict[str, dict[Any, tuple[tuple[int, int], int]]] = {"s": {}, "f": {}}
     trace = Trace()
-    for event in told["traceEvents"]:
+    for event in info["traceEvents"]:
         kind = event["ph"]
         assert KEYS[kind] <= event.keys(), event
         where = (event["pid"], event.get("tid", -1))

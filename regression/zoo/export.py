@@ -68,7 +68,7 @@ def export(network: registry.Network, exporter: str, folder: Path) -> None:
     module = network.build().eval().requires_grad_(False)
     awaken(module)
     generator = np.random.default_rng(seed_of(network.name))
-    arrays = [made.sample(generator) for made in network.inputs.values()]
+    arrays = [result.sample(generator) for result in network.inputs.values()]
     tensors = tuple(torch.from_numpy(array) for array in arrays)
     path = folder / "model.onnx"
     names = list(network.inputs)
@@ -91,7 +91,7 @@ def export(network: registry.Network, exporter: str, folder: Path) -> None:
     if network.after:
         plain = path.rename(folder / "float.onnx")
         samples = [
-            dict(zip(names, [made.sample(generator) for made in network.inputs.values()])) for _ in range(SAMPLES)
+            dict(zip(names, [result.sample(generator) for result in network.inputs.values()])) for _ in range(SAMPLES)
         ]
         registry.resolve(network.after)(plain, path, samples)
         for left in ("float.onnx", "prepared.onnx"):

@@ -129,14 +129,14 @@ def make_samples(inputs: Mapping[str, object], folder: Path, seed: int) -> list[
     """Writes one .npz per sample; the first CALIBRATED samples are for calibration."""
     from registry import Input
 
-    generator, made = np.random.default_rng(seed), []
+    generator, result = np.random.default_rng(seed), []
     (folder / "samples").mkdir(exist_ok=True)
     for number in range(CALIBRATED + TRIED):
         path = folder / ("samples" if number < CALIBRATED else "") / f"{number}.npz"
-        drawn = {name: Input(**{**told, "shape": tuple(told["shape"])}) for name, told in inputs.items()}
+        drawn = {name: Input(**{**info, "shape": tuple(info["shape"])}) for name, info in inputs.items()}
         np.savez(path, **{name: one.sample(generator) for name, one in drawn.items()})  # type: ignore[dict-item]
-        made.append(path)
-    return made
+        result.append(path)
+    return result
 
 
 def judge(
@@ -161,7 +161,7 @@ def judge(
     if run("transform", "model_transform", *definition, "--test_input", samples[-1]):
         _deploy(run, columns, samples[-1], quantised)
         _compare(result, model, folder, tools, samples[CALIBRATED:], steps, quantised)
-    _tell(result, steps, quantised)
+    _print_report(result, steps, quantised)
     return result
 
 
@@ -209,12 +209,12 @@ def _compare(
         f"padded={'yes' if told_padded(steps['transform'].document) else 'no'}",
         *samples,
     )
-    told = steps["outcome"].document
-    result.cosine_f32, result.cosine_int8 = told.get("reference_f32"), told.get("f32_int8")
+    info = steps["outcome"].document
+    result.cosine_f32, result.cosine_int8 = info.get("reference_f32"), info.get("f32_int8")
     result.told_int8 = "int8" in steps and steps["int8"].exit == 3
-    if "elements" in told:
+    if "elements" in info:
         said = any(said_unequal(steps[name].document) for name in ("int8", "npu") if name in steps)
-        result.equal = "equal" if not told["different"] else "said" if said else "differs"
+        result.equal = "equal" if not info["different"] else "said" if said else "differs"
 
 
 def told_padded(document: Mapping[str, object]) -> bool:
@@ -228,7 +228,7 @@ def said_unequal(document: Mapping[str, object]) -> bool:
     return isinstance(model, dict) and bool(model.get("bit_equal_except"))
 
 
-def _tell(result: Result, steps: Mapping[str, Step], quantised: bool) -> None:
+def _print_report(result: Result, steps: Mapping[str, Step], quantised: bool) -> None:
     """Fills `result` from the steps: partition, time, memory, verdict and reason."""
     partition = (steps["npu"].document.get("model", {}).get("partition") if "npu" in steps else None) or {}
     subnets = partition.get("subnets", [])

@@ -91,7 +91,7 @@ def main() -> int:
     models = {key: any_model.open_model(path, quiet).run for key, path in files.items() if key != "onnx"}
     if "onnx" in files:
         models["onnx"] = OnnxModel(files["onnx"], optimise=False).run
-    told: dict[str, float] = {}
+    info: dict[str, float] = {}
     for path in samples:
         with np.load(Path(path)) as file:
             arrays = dict(file)
@@ -100,18 +100,18 @@ def main() -> int:
             for key, run in models.items()
         }
         if "onnx" in found and "f32" in found:
-            told["reference_f32"] = min(
-                told.get("reference_f32", 1.0),
+            info["reference_f32"] = min(
+                info.get("reference_f32", 1.0),
                 worst(leading(found["f32"], found["onnx"]) if padded else found["f32"], found["onnx"]),
             )
         like = found.get("f32", found.get("onnx"))
         if like is not None and "int8" in found:
-            told["f32_int8"] = min(told.get("f32_int8", 1.0), worst(found["int8"], like))
+            info["f32_int8"] = min(info.get("f32_int8", 1.0), worst(found["int8"], like))
         if "int8" in found and "npu" in found:
             count, total = different(found["int8"], found["npu"])
-            told["different"] = told.get("different", 0) + count
-            told["elements"] = told.get("elements", 0) + total
-    print(json.dumps(told))
+            info["different"] = info.get("different", 0) + count
+            info["elements"] = info.get("elements", 0) + total
+    print(json.dumps(info))
     return 0
 
 

@@ -94,8 +94,8 @@ def torchvision(
         model = importlib.import_module("torchvision.models")
         for part in path.split("."):
             model = getattr(model, part)
-        made = model(weights=None, **({"weights_backbone": None} if _takes_backbone(path) else {}), **arguments)
-        return resolve(wrap)(made) if wrap else made
+        result = model(weights=None, **({"weights_backbone": None} if _takes_backbone(path) else {}), **arguments)
+        return resolve(wrap)(result) if wrap else result
 
     return Network(f"torchvision-{label or path.rpartition('.')[2]}", family, build, inputs)
 

@@ -258,9 +258,11 @@ class Net:
         context.set_profiling(True)
         for _ in range(runs):
             self._run(inputs)
-        told = context.steps(True)
+        report = context.steps(True)
         context.set_profiling(False)
-        return [StepProfile(**{**step, "parts": tuple(PartProfile(**part) for part in step["parts"])}) for step in told]
+        return [
+            StepProfile(**{**step, "parts": tuple(PartProfile(**part) for part in step["parts"])}) for step in report
+        ]
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes the last profiled run for chrome://tracing or Perfetto."""

@@ -248,7 +248,7 @@ def test_probe_looks_at_changes_and_reruns(models, x):
     np.testing.assert_array_equal(probe.outputs()["y"], np.full((1, 1024), 5))
 
 
-def test_probe_refuses_steps_that_are_not_there(models, x):
+def test_probe_rejects_steps_that_are_not_there(models, x):
     probe = rt.load(models / "add_relu.bmodel").net().probe()
     with pytest.raises(rt.Error, match="has not run"):
         probe.run_steps(0)

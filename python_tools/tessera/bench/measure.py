@@ -77,7 +77,7 @@ class Worker:
         """engine: its name if the result is named differently. python: the interpreter that has the engine installed;
         this package needs only numpy there."""
         self.result = result
-        told = {
+        info = {
             "engine": engine or result.engine,
             "model": str(model),
             "inputs": str(inputs),
@@ -89,7 +89,7 @@ class Worker:
             "parent": os.getpid(),
         }
         self._process = subprocess.Popen(
-            [python, "-c", _START_WORKER, json.dumps(told)],
+            [python, "-c", _START_WORKER, json.dumps(info)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

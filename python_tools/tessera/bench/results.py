@@ -48,13 +48,13 @@ def _number(value: float) -> float | None:
 
 def read(path: str | Path) -> dict[str, Any]:
     """Reads a result file of tessera bench. Raises TesseraError for any other file."""
-    told = load_json(path, "result file", "make it with tessera bench -o FILE")
-    if not isinstance(told, dict) or told.get("bench_version") != VERSION or not isinstance(told.get("results"), list):
+    info = load_json(path, "result file", "make it with tessera bench -o FILE")
+    if not isinstance(info, dict) or info.get("bench_version") != VERSION or not isinstance(info.get("results"), list):
         raise TesseraError(f"{path} is not a result file of tessera bench, version {VERSION}")
-    for each in told["results"]:
+    for each in info["results"]:
         if not isinstance(each, dict) or not {"name", "kind", *SETTINGS} <= each.keys():
             raise TesseraError(f"{path}: a result lacks its name or its settings")
-    return told
+    return info
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any], relative_to: str = "") -> list[dict[str, Any]]:
@@ -97,24 +97,24 @@ def _rows(
     return rows
 
 
-def _latencies(each: Mapping[str, Any], told: Mapping[str, Any], base: str) -> np.ndarray:
+def _latencies(each: Mapping[str, Any], info: Mapping[str, Any], base: str) -> np.ndarray:
     values = statistics.of_rounds(each["rounds_us"])
-    return values / statistics.of_rounds(_other(each, told, base, "rounds_us")["rounds_us"]) if base else values
+    return values / statistics.of_rounds(_other(each, info, base, "rounds_us")["rounds_us"]) if base else values
 
 
-def _seconds_a_run(each: Mapping[str, Any], told: Mapping[str, Any], base: str) -> np.ndarray:
+def _seconds_a_run(each: Mapping[str, Any], info: Mapping[str, Any], base: str) -> np.ndarray:
     values = _seconds(each["flows"])
-    return values / _seconds(_other(each, told, base, "flows")["flows"]) if base else values
+    return values / _seconds(_other(each, info, base, "flows")["flows"]) if base else values
 
 
 def _seconds(flows: Sequence[Sequence[float]]) -> np.ndarray:
     return np.array([seconds / runs for runs, seconds in flows])
 
 
-def _other(each: Mapping[str, Any], told: Mapping[str, Any], name: str, key: str) -> Mapping[str, Any]:
+def _other(each: Mapping[str, Any], info: Mapping[str, Any], name: str, key: str) -> Mapping[str, Any]:
     """Returns the result with that name, which was measured in the same rounds. Raises TesseraError if there is
     none."""
-    found = next((other for other in told["results"] if other["name"] == name and not other.get("error")), None)
+    found = next((other for other in info["results"] if other["name"] == name and not other.get("error")), None)
     if found is None or len(found.get(key, [])) != len(each[key]):
         raise TesseraError(f"--relative_to {name}: this engine was not measured in every round of both files")
     return found

@@ -20,8 +20,8 @@ def summary(times: Sequence[float]) -> dict[str, float]:
     if not times:
         return {}
     values = np.asarray(times) * 1e3
-    told = {f"p{each}_ms": float(np.percentile(values, each)) for each in PERCENTILES}
-    return {"runs": len(times), "min_ms": float(values.min()), "mean_ms": float(values.mean()), **told}
+    info = {f"p{each}_ms": float(np.percentile(values, each)) for each in PERCENTILES}
+    return {"runs": len(times), "min_ms": float(values.min()), "mean_ms": float(values.mean()), **info}
 
 
 def of_rounds(rounds: Sequence[Sequence[float]]) -> np.ndarray:

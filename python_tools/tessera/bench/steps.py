@@ -37,9 +37,9 @@ class Machine:
         result = run_program("bmrt_peak", str(threads))
         if result.returncode != 0:
             raise TesseraError(f"bmrt_peak: {result.stderr.strip()}")
-        told = json.loads(result.stdout)
-        reads = tuple(sorted((int(size), float(rate)) for size, rate in told.pop("reads").items()))
-        return Machine(told, reads)
+        info = json.loads(result.stdout)
+        reads = tuple(sorted((int(size), float(rate)) for size, rate in info.pop("reads").items()))
+        return Machine(info, reads)
 
     def bound(self, flops: int, moved: int, dtype: str, amx: bool = False) -> tuple[float, str]:
         """Returns the bound in seconds and what determines it. dtype: the type in which the operands are stored. amx:
@@ -96,9 +96,9 @@ def _types(stage: Mapping[str, Any]) -> list[str]:
     return [tensors[slots[0]]["dtype"] if slots else "" for slots in reads]
 
 
-def table(told: Mapping[str, Any]) -> str:
+def table(info: Mapping[str, Any]) -> str:
     """Formats the steps that lose most time against their bound; the last row is the sum over all steps."""
-    steps: Sequence[Mapping[str, Any]] = told["steps"]
+    steps: Sequence[Mapping[str, Any]] = info["steps"]
     first = sorted(steps, key=lambda step: step["bound_us"] - step["us"])[:SHOWN]
     rows = [("step", "op", "us", "bound us", "% of bound", "by", "node")]
     rows += [

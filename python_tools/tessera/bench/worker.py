@@ -83,23 +83,23 @@ def peak_mib() -> float:
 
 
 def main() -> None:
-    told = json.loads(sys.argv[1])
-    if told["pin"]:
-        os.sched_setaffinity(0, told["pin"])  # before an engine counts the processors
+    info = json.loads(sys.argv[1])
+    if info["pin"]:
+        os.sched_setaffinity(0, info["pin"])  # before an engine counts the processors
     from tessera.bench import engines
     from tessera.files import load_npz, save_npz
     from tessera.programs import end_with_parent
 
-    end_with_parent(told["parent"])
+    end_with_parent(info["parent"])
 
-    inputs = load_npz(told["inputs"])
-    wanted = engines.Wanted(told["threads"], told["precision"], told["streams"])
+    inputs = load_npz(info["inputs"])
+    wanted = engines.Wanted(info["threads"], info["precision"], info["streams"])
     try:
         begin = time.perf_counter()
-        engine = engines.OPEN[told["engine"]](told["model"], inputs, wanted)
+        engine = engines.OPEN[info["engine"]](info["model"], inputs, wanted)
         engine.lanes[0]()
         prepare = time.perf_counter() - begin
-        save_npz(told["outputs"], {name: np.array(value) for name, value in engine.answer().items()})
+        save_npz(info["outputs"], {name: np.array(value) for name, value in engine.answer().items()})
     except Exception as error:  # any failure of the engine is its result
         say(error=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
         return

@@ -99,9 +99,9 @@ def answers_warning(names: Sequence[str], alike: Mapping[str, int] | None = None
     if not names:
         return ""
     counts = {name: f" ({number} of {samples})" for name, number in (alike or {}).items()}
-    told = [repr(name) + counts.get(name, "") for name in names]
+    info = [repr(name) + counts.get(name, "") for name in names]
     return (
-        f"output {', '.join(told)} gives the same answer on most calibration samples, so the cost "
+        f"output {', '.join(info)} gives the same answer on most calibration samples, so the cost "
         "of int8 on other answers is unknown and may be high: calibrate with samples that contain what the model "
         "looks for, pass such samples to model_deploy --target 'agree>=99' --data SAMPLES, or give run_calibration a "
         "smaller --max_error such as 0.01, which takes more time"

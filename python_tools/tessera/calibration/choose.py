@@ -27,7 +27,7 @@ SCREENED, FINALISTS = 2, 2
 """Number of samples on which all options are measured; number of options that are measured on further samples too."""
 MATTERS = 0.95
 """Share of all squared errors: only the sources that contribute this share are measured with other ranges."""
-LOUD, WEIGHS = 0.005, 0.1
+MEASURED_AT_OUTPUTS, WEIGHS = 0.005, 0.1
 """Accuracy thresholds (gates.py) show which errors are small. Errors larger than the first number, and errors with more
 than the second number's share of all squares, are measured at the outputs."""
 EXACT_ENOUGH = 0.03
@@ -135,9 +135,11 @@ def measure(
     screened = {wanted[i] for i in spread(len(wanted), SCREENED)}
     others = [number for number in wanted if number not in screened]
     first = _errors(engine, dataset, screened, {source: [choice] for source, choice in defaults.items()})
-    if loud := _loud({source: _error(first[source][0]) for source in defaults}, engine.gated):
-        engine.to_the_outputs(loud)
-        first.update(_errors(engine, dataset, screened, {source: [defaults[source]] for source in loud}))
+    if measured_at_outputs := _measured_at_outputs(
+        {source: _error(first[source][0]) for source in defaults}, engine.gated
+    ):
+        engine.to_the_outputs(measured_at_outputs)
+        first.update(_errors(engine, dataset, screened, {source: [defaults[source]] for source in measured_at_outputs}))
     progress(1, 3)
     chosen = {source: replace(choice, error=_error(first[source][0])) for source, choice in defaults.items()}
     if widest and _together(chosen.values()) <= EXACT_ENOUGH:
@@ -211,9 +213,9 @@ def _that_matter(chosen: Mapping[str, Choice]) -> list[str]:
     return [source for source in chosen if source in set(found)]
 
 
-def _loud(errors: Mapping[str, float], gated: Collection[str]) -> list[str]:
+def _measured_at_outputs(errors: Mapping[str, float], gated: Collection[str]) -> list[str]:
     """Returns the sources of `gated` whose errors are large enough to be measured at the outputs."""
-    least = min(LOUD, math.sqrt(WEIGHS * sum(error**2 for error in errors.values())))
+    least = min(MEASURED_AT_OUTPUTS, math.sqrt(WEIGHS * sum(error**2 for error in errors.values())))
     return [source for source, error in errors.items() if source in gated and error > least]
 
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, Collection, Iterable, Iterator, Optional, Sequ
 from ..errors import ExitCode, TesseraError
 from .dataset import Sample
 from .pool import Pool
-from .worker import Job, Question, Result, Stretch, run_chunk
+from .worker import Job, Question, Result, Segment, run_chunk
 
 R = TypeVar("R")
 Task = tuple[Sequence[Sample], Optional[Question]]
@@ -27,18 +27,18 @@ class Engine:
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def measure_at(self, stretches: Sequence[Stretch]) -> None:
+    def measure_at(self, segments: Sequence[Segment]) -> None:
         """Answers later questions with the accuracy thresholds (gates) of `stretches`."""
-        self._job = replace(self._job, stretches=tuple(stretches))
+        self._job = replace(self._job, segments=tuple(segments))
 
     @property
     def gated(self) -> set[str]:
         """Returns the sources whose errors are measured at gates."""
-        return {source for stretch in self._job.stretches for source, _ in stretch.members}
+        return {source for segment in self._job.segments for source, _ in segment.members}
 
     def to_the_outputs(self, sources: Collection[str]) -> None:
         """Measures the errors of these sources at the model's outputs from now on."""
-        self._job = replace(self._job, loud=self._job.loud | frozenset(sources))
+        self._job = replace(self._job, measured_at_outputs=self._job.measured_at_outputs | frozenset(sources))
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
         """Yields one result per task, in order of completion. Raises the first failure that a worker reports."""

@@ -18,7 +18,7 @@ from .choose import EXACT_ENOUGH, choice_by
 from .collect import State
 from .dataset import Dataset, Unreadable, spread
 from .distribution import Distribution
-from .learn import is_worth_it, pick, read_products, share_of, to_round
+from .learn import is_worth_it, pick, read_contractions, share_of, to_round
 from .observed import Observed
 from .rounding import is_exact
 from .table import Table, entries_of
@@ -57,7 +57,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Bench:
+class FactorTrials:
     """The setting in which factors are tried. flags: of the compiler. folder: for temporary files."""
 
     dataset: Dataset
@@ -67,7 +67,7 @@ class Bench:
 
 
 def equalize(
-    observed: Observed, kinds: Sequence[str], always: bool, bench: Bench, progress: Callable[[int, int], None]
+    observed: Observed, kinds: Sequence[str], always: bool, bench: FactorTrials, progress: Callable[[int, int], None]
 ) -> Found:
     """Returns the model with factors for the inputs of the contractions of `kinds` (values of METHODS). Unless
     `always`, only if that clearly lowers the quantised model's output error."""
@@ -92,7 +92,7 @@ def _try(
     kinds: Sequence[str],
     channels: Mapping[str, np.ndarray],
     seen: State,
-    bench: Bench,
+    bench: FactorTrials,
     wanted: Sequence[int],
     progress: Callable[[int, int], None],
 ) -> Found:
@@ -106,8 +106,8 @@ def _try(
     if without <= EXACT_ENOUGH:
         return Found(None, seen, without=without)
     scaled = _compile(observed, channels, kinds, bench.flags, bench.folder)
-    told = scaled.info["equalization"]
-    if not scaled.factors or told["noise_after"] >= LEAST_GAIN * told["noise_before"]:
+    info = scaled.info["equalization"]
+    if not scaled.factors or info["noise_after"] >= LEAST_GAIN * info["noise_before"]:
         return Found(None, seen, without=without)
     seen_scaled, _ = _look(scaled, bench, wanted, with_channels=False)
     ways.append(_plain_way(scaled, seen_scaled))
@@ -119,7 +119,7 @@ def _try(
     return Found(
         scaled if pays else None,
         seen_scaled if pays else seen,
-        told["tensors"],
+        info["tensors"],
         without=without,
         with_them=scaled_error,
     )
@@ -129,12 +129,12 @@ def will_learn(observed: Observed, dataset: Dataset) -> bool:
     """Returns true if the samples will choose the weights, which is the default except for long sums on few samples."""
     numbers = [sample.number for sample in dataset.samples()]
     count = pick(dataset, numbers, pick_samples(numbers, observed.model.specs))[1]
-    products = read_products(observed.info["products"], observed.weights)
-    return is_worth_it(to_round(products, observed.shape_of, count, "INT8"), products)
+    contractions = read_contractions(observed.info["products"], observed.weights)
+    return is_worth_it(to_round(contractions, observed.shape_of, count, "INT8"), contractions)
 
 
 def _once_learned(
-    trial: Trial, job: Job, eight: Sequence[float], ways: Sequence[Way], bench: Bench, some: Sequence[int]
+    trial: Trial, job: Job, eight: Sequence[float], ways: Sequence[Way], bench: FactorTrials, some: Sequence[int]
 ) -> Sequence[float]:
     """Returns the output errors of int8 without and with factors as expected once the samples have chosen the weights.
     eight: the errors before that, which are returned if the decision is already clear."""
@@ -148,12 +148,12 @@ def _once_learned(
 def is_coarsened(observed: Observed) -> bool:
     """Returns true if int8 rounds most weights. It holds the weights of a model that was quantised before exactly;
     factors would destroy that."""
-    products = read_products(observed.info["products"], observed.weights)
-    return share_of([product for product in products if not is_exact(product)], products) > 0.5
+    contractions = read_contractions(observed.info["products"], observed.weights)
+    return share_of([contraction for contraction in contractions if not is_exact(contraction)], contractions) > 0.5
 
 
 def _look(
-    observed: Observed, bench: Bench, wanted: Collection[int], with_channels: bool = True
+    observed: Observed, bench: FactorTrials, wanted: Collection[int], with_channels: bool = True
 ) -> tuple[State, dict[str, np.ndarray]]:
     """Runs the `wanted` samples. Returns what they show of all tensors and, with `with_channels`, the lowest and
     highest value and mean square of the channels of the contractions' inputs and outputs, except for tensors that are

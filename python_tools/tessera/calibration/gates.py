@@ -11,7 +11,7 @@ from typing import Mapping, Sequence
 
 from .choose import Choice
 from .observed import Observed
-from .worker import Stretch
+from .worker import Segment
 
 AHEAD, LEAST = 24, 6
 """An error passes through at least this part of the network's tensors, and at least this number, before it is measured,
@@ -22,7 +22,7 @@ WORTH = 2
 """Use the gate only if the outputs are at least this many times as far away."""
 
 
-def stretches(observed: Observed, defaults: Mapping[str, Choice]) -> tuple[Stretch, ...]:
+def segments(observed: Observed, defaults: Mapping[str, Choice]) -> tuple[Segment, ...]:
     """Groups the sources of `defaults` that have gates by gate."""
     chains = _chains(observed)
     places = {source: place for place, source in reversed(list(enumerate(_sources(observed))))}
@@ -35,7 +35,7 @@ def stretches(observed: Observed, defaults: Mapping[str, Choice]) -> tuple[Stret
             found.setdefault(current, []).append(source)
     beyond = _beyond(list(found), chains)
     return tuple(
-        Stretch(gate, tuple((s, defaults[s].candidate()) for s in some), beyond[gate]) for gate, some in found.items()
+        Segment(gate, tuple((s, defaults[s].candidate()) for s in some), beyond[gate]) for gate, some in found.items()
     )
 
 

@@ -68,8 +68,8 @@ def _clipped(values: Distribution, low: float, high: float) -> float:
 
 def load(path: str | Path) -> list[dict[str, Any]]:
     """Reads the entries of a file. Raises TesseraError for any other file."""
-    told = load_json(path, "--histograms file", "make it with run_calibration --histograms FILE")
-    if not isinstance(told, dict) or (told.get("format"), told.get("version")) != (FORMAT, VERSION):
+    info = load_json(path, "--histograms file", "make it with run_calibration --histograms FILE")
+    if not isinstance(info, dict) or (info.get("format"), info.get("version")) != (FORMAT, VERSION):
         raise TesseraError(f"{path} was not written by run_calibration --histograms")
-    entries: list[dict[str, Any]] = told["tensors"]
+    entries: list[dict[str, Any]] = info["tensors"]
     return entries

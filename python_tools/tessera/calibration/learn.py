@@ -17,7 +17,7 @@ from ..errors import TesseraError
 from ..inputs import InputSpec
 from .choose import Choice
 from .dataset import Dataset, Sample, Unreadable, spread
-from .products import Product, Statistics, bytes_of
+from .contractions import Contraction, Statistics, bytes_of
 from .rounding import Rounded, may_round, round_alone, round_weights
 from .table import Table, load
 from .worker import Job, opened
@@ -30,42 +30,42 @@ BUDGET = 128 << 20
 """Bytes of statistics at a time; beyond that the samples run several times."""
 
 
-def read_products(entries: Sequence[Mapping[str, object]], weights: Path) -> list[Product]:
+def read_contractions(entries: Sequence[Mapping[str, object]], weights: Path) -> list[Contraction]:
     """Returns the contractions of the compiler's list with the weights that the compiler wrote."""
     arrays = safetensors_io.load(weights)
-    return [Product.make(entry, arrays[str(entry["name"])]) for entry in entries]
+    return [Contraction.make(entry, arrays[str(entry["name"])]) for entry in entries]
 
 
 def to_round(
-    products: Sequence[Product], shape_of: Mapping[str, tuple[int, ...]], count: int, precision: str
-) -> list[Product]:
+    contractions: Sequence[Contraction], shape_of: Mapping[str, tuple[int, ...]], count: int, precision: str
+) -> list[Contraction]:
     """Returns the contractions whose weights `count` samples can round. In weight-only precisions transposed
     convolutions do not have integer weights."""
     return [
         p
-        for p in products
+        for p in contractions
         if (precision == "INT8" or p.kind != "conv_transpose")
         and p.input in shape_of
         and may_round(p, count * p.rows(shape_of[p.input]), precision == "W4")
     ]
 
 
-def share_of(some: Sequence[Product], products: Sequence[Product]) -> float:
+def share_of(some: Sequence[Contraction], contractions: Sequence[Contraction]) -> float:
     """Returns the share of the weights that belong to `some`."""
-    return sum(p.weight.size for p in some) / max(sum(p.weight.size for p in products), 1)
+    return sum(p.weight.size for p in some) / max(sum(p.weight.size for p in contractions), 1)
 
 
-def is_worth_it(to_round: Sequence[Product], products: Sequence[Product]) -> bool:
+def is_worth_it(to_round: Sequence[Contraction], contractions: Sequence[Contraction]) -> bool:
     """Returns true if auto looks for roundings: `to_round` has a large enough share of the weights."""
-    return share_of(to_round, products) >= WORTH_ROUNDING
+    return share_of(to_round, contractions) >= WORTH_ROUNDING
 
 
 def learn(
     job: Job,
     samples: Callable[[], Iterator[Sample]],
     count: int,
-    products: Sequence[Product],
-    rounded: Sequence[Product],
+    contractions: Sequence[Contraction],
+    rounded: Sequence[Contraction],
     choices: Mapping[str, Choice],
     source_of: Mapping[str, str],
     shape_of: Mapping[str, tuple[int, ...]],
@@ -80,11 +80,11 @@ def learn(
     wanted.
     """
     alone = precision != "INT8"
-    second = {product.name for product in rounded}
+    second = {contraction.name for contraction in rounded}
     batches = _batches(
         [
             p
-            for p in products
+            for p in contractions
             if source_of.get(p.input) in choices
             and (p.name in second or any("bias_correction" in way for way in ways) and not alone)
         ]
@@ -92,47 +92,49 @@ def learn(
     worker, done = opened(job), 0
     result: list[dict[str, Rounded]] = [{} for _ in ways]
     for batch in batches:
-        statistics = {product.name: Statistics(product, product.name in second) for product in batch}
+        statistics = {contraction.name: Statistics(contraction, contraction.name in second) for contraction in batch}
         for sample in samples():
             try:
                 worker.run(sample.load(job.specs))
             except Unreadable:
                 continue
 
-            def add(product: Product) -> None:
-                source = source_of[product.input]
-                x = worker.array(source).reshape(shape_of[product.input])
-                statistics[product.name].add(x, sample.number, None if alone else choices[source].candidate())
+            def add(contraction: Contraction) -> None:
+                source = source_of[contraction.input]
+                x = worker.array(source).reshape(shape_of[contraction.input])
+                statistics[contraction.name].add(x, sample.number, None if alone else choices[source].candidate())
 
             each(add, batch)  # the expensive part releases the interpreter lock
             done += 1
             progress(done, (count + 1) * len(batches))
-        clean = [product for product in batch if statistics[product.name].is_finite]  # the compiler rounds the rest
+        clean = [
+            contraction for contraction in batch if statistics[contraction.name].is_finite
+        ]  # the compiler rounds the rest
 
-        def choose(product: Product) -> list[Rounded]:
-            mine = statistics[product.name]
+        def choose(contraction: Contraction) -> list[Rounded]:
+            mine = statistics[contraction.name]
             return [
-                round_alone(product, mine, precision == "W4") if alone else round_weights(product, mine, way)
+                round_alone(contraction, mine, precision == "W4") if alone else round_weights(contraction, mine, way)
                 for way in ways
             ]
 
-        for product, found in zip(clean, each(choose, clean)):
+        for contraction, found in zip(clean, each(choose, clean)):
             for way, weights, chosen in zip(ways, result, found):
-                if product.name in second or "bias_correction" in way:
-                    weights[product.name] = chosen
+                if contraction.name in second or "bias_correction" in way:
+                    weights[contraction.name] = chosen
         done += 1
     return result
 
 
-def _batches(products: Sequence[Product]) -> list[list[Product]]:
-    batches: list[list[Product]] = [[]]
+def _batches(contractions: Sequence[Contraction]) -> list[list[Contraction]]:
+    batches: list[list[Contraction]] = [[]]
     size = 0
-    for product in products:
-        size += bytes_of(product)
+    for contraction in contractions:
+        size += bytes_of(contraction)
         if batches[-1] and size > BUDGET:
             batches.append([])
-            size = bytes_of(product)
-        batches[-1].append(product)
+            size = bytes_of(contraction)
+        batches[-1].append(contraction)
     return [batch for batch in batches if batch]
 
 

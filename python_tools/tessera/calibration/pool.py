@@ -57,7 +57,7 @@ def _serve(tasks: Connection, parent: int) -> None:
 
 
 @contextlib.contextmanager
-def _told_of_its_end() -> Iterator[None]:
+def _reports_end() -> Iterator[None]:
     """Converts the end of a worker's pipe to TesseraError; within an answer this end is a plain OSError."""
     try:
         yield
@@ -97,12 +97,12 @@ class Pool:
             while free and upcoming:
                 number, arguments = upcoming
                 pipe = free.pop()
-                with _told_of_its_end():
+                with _reports_end():
                     pipe.send((function, arguments))
                 under_way[pipe] = number
                 upcoming = next(left, None)
             for pipe in cast("list[Connection]", wait(list(under_way))):
-                with _told_of_its_end():
+                with _reports_end():
                     succeeded, answer = pipe.recv()
                 number = under_way.pop(pipe)
                 free.append(pipe)

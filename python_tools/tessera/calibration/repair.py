@@ -19,11 +19,11 @@ import numpy as np
 from ..output_error import relative
 from .dataset import Dataset, readable, spread
 from .observed import Observed
-from .products import Product
+from .contractions import Contraction
 from .speed import Forms, Speed
 from .table import Entry, Table
 from .trial import Tried, Trial, Way
-from .worker import Candidate, Stretch, opened
+from .worker import Candidate, Segment, opened
 
 EXTRA = 0.05
 """Share of the multiplications and of the weights (which grow with them) that repairs may add. Larger costs are
@@ -78,12 +78,12 @@ def repair(
     observed: Observed,
     dataset: Dataset,
     numbers: Collection[int],
-    products: Sequence[Product],
+    contractions: Sequence[Contraction],
     way: Way,
     max_error: float,
     at_any_price: bool = False,
     known: Tried | None = None,
-    stretches: Sequence[Stretch] = (),
+    segments: Sequence[Segment] = (),
     speed: Speed | None = None,
 ) -> Repaired:
     """Returns the table of `way`, repaired if its model's output error exceeds what is allowed(), at a cost
@@ -92,17 +92,17 @@ def repair(
     known: the result of running this model, if available. stretches: where errors are measured (gates.py). speed:
     returns tensors to f32 if their repaired readers are no faster than in f32.
     """
-    bench = Bench(trial, observed, dataset, numbers, products, way, stretches)
+    trials = TableTrials(trial, observed, dataset, numbers, contractions, way, segments)
     max_error = allowed(way.table, max_error, at_any_price)
-    now = known or bench.tried(way.table)
+    now = known or trials.tried(way.table)
     if now.error <= max_error:
         return Repaired(way.table, now.error, now.error, 0.0)
-    first, all_wide = now, bench.tried(way.table, "INT16")
+    first, all_wide = now, trials.tried(way.table, "INT16")
     # Fix the ops that the compiler widens by its own budget; otherwise the set would change with every remedy.
     table, before, floor = way.table.decided(now.wide), now.error, all_wide.error
-    stubborn, of_weights, costs = dict[str, float](), floor, Costs(observed, products)
+    stubborn, of_weights, costs = dict[str, float](), floor, Costs(observed, contractions)
     if floor > max_error:
-        squares = bench.wide_squares(all_wide)
+        squares = trials.wide_squares(all_wide)
         stubborn = {name: square for name, square in squares.items() if square > STUBBORN * max_error**2}
         of_weights = math.sqrt(max(floor**2 - sum(stubborn.values()), 0.0))
     share = math.inf if at_any_price or table.same_answers else EXTRA
@@ -110,25 +110,25 @@ def repair(
     splits = True  # an expansion that was no better stays no better with more 16-bit tensors
     for _ in range(ROUNDS):
         wide = _for_tensors(table, now, costs, now.error**2 - of_weights**2, stubborn)
-        found = _better(bench, table, _worth(wide, now.error**2, max_error**2, budget), None)
+        found = _better(trials, table, _worth(wide, now.error**2, max_error**2, budget), None)
         if splits and (not found or found[1].error > max_error):
-            split = _second_products(table, bench.weight_squares, costs, of_weights**2)
-            both = _better(bench, table, _worth(wide + split, now.error**2, max_error**2, budget), found)
+            split = _second_contractions(table, trials.weight_squares, costs, of_weights**2)
+            both = _better(trials, table, _worth(wide + split, now.error**2, max_error**2, budget), found)
             splits, found = both is not found, both
         if not found or found[1].error > now.error:
             break
         table, now, budget = found[0].apply(table), found[1], found[0].left
         if speed and (faster := speed.prefer_float(table, now)) is not table:
-            table, now = faster, bench.tried(faster)
+            table, now = faster, trials.tried(faster)
         if now.error <= max_error:
             break
         if any(e.dtype == "float32" or e.weight_terms == 2 for e in table.tensors):
             left = sum(square for name, square in stubborn.items() if name in now.narrow or name in now.wide)
-            of_weights = math.sqrt(max(bench.tried(table, "INT16").error ** 2 - left, 0.0))
+            of_weights = math.sqrt(max(trials.tried(table, "INT16").error ** 2 - left, 0.0))
     if speed and speed.share_of_float(table, now) > NO_GAIN:
         wide = {entry.name for entry in table.tensors if entry.dtype == "int16"}
         table = table.in_float(wide | now.narrow.keys() | now.wide.keys())
-        now = bench.tried(table)
+        now = trials.tried(table)
     pairs = list(zip(way.table.tensors, table.tensors))
     tensors = tuple(new.name for old, new in pairs if old.dtype != new.dtype == "int16")
     floats = tuple(new.name for old, new in pairs if old.dtype != new.dtype == "float32")
@@ -142,16 +142,16 @@ def repair(
 
 
 @dataclass(frozen=True)
-class Bench:
+class TableTrials:
     """Runs the way's model with other tables; the fields are those of repair()."""
 
     trial: Trial
     observed: Observed
     dataset: Dataset
     numbers: Collection[int]
-    products: Sequence[Product]
+    products: Sequence[Contraction]
     way: Way
-    stretches: Sequence[Stretch]
+    segments: Sequence[Segment]
 
     def tried(self, table: Table, precision: str = "") -> Tried:
         trial = replace(self.trial, precision=precision or self.trial.precision)
@@ -167,7 +167,7 @@ class Bench:
         worker, found = opened(job), dict[str, list[np.ndarray]]()
         question = [(source, [form]) for source, form in forms.items()]
         for number, arrays in readable(self.dataset, self._looked_at, job.specs):
-            for source, (squares,) in worker.measure(arrays, question, self.stretches, number).items():
+            for source, (squares,) in worker.measure(arrays, question, self.segments, number).items():
                 found.setdefault(source, []).append(squares)
         return {name: relative(found[source_of[name]]) for name in all_wide.wide if source_of.get(name) in found}
 
@@ -187,7 +187,7 @@ class Bench:
         inputs = {named[p.name]: source_of[p.input] for p in self.products if p.name in named}
         found = dict[str, list[np.ndarray]]()
         for number, arrays in readable(self.dataset, self._looked_at, job.specs):
-            for source, squares in worker.measure_steps(rounded.worker, arrays, inputs, self.stretches, number).items():
+            for source, squares in worker.measure_steps(rounded.worker, arrays, inputs, self.segments, number).items():
                 found.setdefault(source, []).append(squares)
         return {name: relative(found[source]) for name, source in named.items() if source in found}
 
@@ -222,26 +222,26 @@ class Costs:
     """Costs by tensor. wide: of 16 bits; f32 costs FLOAT times as much. split: of a second contraction for the op that
     computes the tensor; its result has to be stored in 16 bits and read again, which counts as multiplications."""
 
-    def __init__(self, observed: Observed, products: Sequence[Product]) -> None:
+    def __init__(self, observed: Observed, contractions: Sequence[Contraction]) -> None:
         sizes = {name: float(np.prod(shape)) for name, shape in observed.shape_of.items()}
         self.wide = {name: Cost(size) for name, size in sizes.items()}
         self.split: dict[str, Cost] = {}
         self._all = Cost(0.0)
-        for product in products:
-            if product.name not in sizes:
+        for contraction in contractions:
+            if contraction.name not in sizes:
                 continue
-            size = sizes[product.name]
-            alone = Cost(0.0, size * product.depth, product.weight.size)
+            size = sizes[contraction.name]
+            alone = Cost(0.0, size * contraction.depth, contraction.weight.size)
             self._all += alone
-            self.split[product.name] = alone + Cost(0.0, 2 * ELEMENT * size)
-            if product.input in sizes:
-                self.wide[product.input] += alone
+            self.split[contraction.name] = alone + Cost(0.0, 2 * ELEMENT * size)
+            if contraction.input in sizes:
+                self.wide[contraction.input] += alone
 
     def budget(self, share: float, of_attention: float) -> Cost:
         """Returns a share of all multiplications, including those `of_attention`, and weights, counting at least one of
         each so that free remedies fit."""
-        products = self._all.products + of_attention
-        return Cost(math.inf, share * max(products, 1.0), share * max(self._all.weights, 1.0))
+        contractions = self._all.products + of_attention
+        return Cost(math.inf, share * max(contractions, 1.0), share * max(self._all.weights, 1.0))
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ def _for_tensors(
     return [*found, *of_attention.values()]
 
 
-def _second_products(table: Table, squares: Mapping[str, float], costs: Costs, all_squares: float) -> list[Remedy]:
+def _second_contractions(table: Table, squares: Mapping[str, float], costs: Costs, all_squares: float) -> list[Remedy]:
     """Returns remedies for the ops without expanded weights. squares: the effect of their weights, by result;
     all_squares: together."""
     left = [e.name for e in table.tensors if e.weight_terms != 2 and squares.get(e.name) and e.name in costs.split]
@@ -322,11 +322,11 @@ class Chosen:
         return table
 
 
-def _better(bench: Bench, table: Table, chosen: Chosen, than: "Step | None") -> "Step | None":
+def _better(trials: TableTrials, table: Table, chosen: Chosen, than: "Step | None") -> "Step | None":
     """Applies `chosen` to the table; returns the step if its error is lower than that of `than`, else `than`."""
     if not chosen.remedies or (than and chosen == than[0]):
         return than
-    found = bench.tried(chosen.apply(table))
+    found = trials.tried(chosen.apply(table))
     return than if than and than[1].error <= found.error else (chosen, found)
 
 
@@ -349,7 +349,7 @@ def _worth(remedies: Sequence[Remedy], left: float, wanted: float, budget: Cost)
     return Chosen(tuple(chosen), budget)
 
 
-def told(found: Repaired, error_name: str) -> str:
+def describe_repair(found: Repaired, error_name: str) -> str:
     """Describes the repairs to the user; "" if there are none."""
     if not (found.tensors or found.floats or found.split) or math.isclose(found.before, found.after):
         return ""

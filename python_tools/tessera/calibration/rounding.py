@@ -13,7 +13,7 @@ import numpy as np
 
 from tessera import _calibration
 
-from .products import Lack, Product, Statistics
+from .contractions import Lack, Contraction, Statistics
 
 METHODS = ("gptq", "clip_weights", "bias_correction")
 """gptq: each column's rounding error is compensated by the columns not yet rounded (Frantar et al. 2022). clip_weights:
@@ -57,11 +57,11 @@ class Rounded:
     loss: float = 0.0
 
 
-def is_exact(product: Product) -> bool:
+def is_exact(contraction: Contraction) -> bool:
     """Returns true if int8 holds the weights exactly, as in a model that was quantised before."""
-    matrix, at_once = product.as_it_lies, -(-AT_ONCE // product.sharing) * product.sharing
+    matrix, at_once = contraction.as_it_lies, -(-AT_ONCE // contraction.sharing) * contraction.sharing
     blocks = (matrix[:, i : i + at_once].astype(np.float64) for i in range(0, matrix.shape[1], at_once))
-    return all(_on_grid(block, product.sharing) for block in blocks)
+    return all(_on_grid(block, contraction.sharing) for block in blocks)
 
 
 def _on_grid(weights: np.ndarray, sharing: int) -> bool:
@@ -69,42 +69,46 @@ def _on_grid(weights: np.ndarray, sharing: int) -> bool:
     return bool(np.abs(steps - np.rint(steps)).max() < ON_GRID)
 
 
-def may_round(product: Product, rows: int, four_bits: bool = False) -> bool:
+def may_round(contraction: Contraction, rows: int, four_bits: bool = False) -> bool:
     """Returns true if this number of rows suffices to choose the roundings of the weights."""
-    return product.depth <= LARGEST_K and rows >= LEAST_ROWS * product.depth and (four_bits or not is_exact(product))
+    return (
+        contraction.depth <= LARGEST_K
+        and rows >= LEAST_ROWS * contraction.depth
+        and (four_bits or not is_exact(contraction))
+    )
 
 
-def round_weights(product: Product, statistics: Statistics, methods: Collection[str]) -> Rounded:
+def round_weights(contraction: Contraction, statistics: Statistics, methods: Collection[str]) -> Rounded:
     """Rounds by `methods`; without second moments only the bias is corrected, and weights are rounded as the compiler
     does by default."""
-    weights = product.matrix
+    weights = contraction.matrix
     methods = set(methods) & (set(METHODS) if statistics.second else {"bias_correction"})
-    scales = _largest_scales(weights, product.sharing)
+    scales = _largest_scales(weights, contraction.sharing)
     if methods & {"gptq", "clip_weights"}:
-        scales, integers = _by_moments(product, weights, scales, statistics, methods)
+        scales, integers = _by_moments(contraction, weights, scales, statistics, methods)
     else:
-        integers = _by_themselves(product, weights, scales)
+        integers = _by_themselves(contraction, weights, scales)
     bias = input_bias = None
     if "bias_correction" in methods:
         lost = np.einsum("gok,gk->go", weights, statistics.exact - statistics.rounded)
         left: np.ndarray = weights - integers * scales[..., None].astype(np.float64)
-        input_bias = _by_channels(product, lost)
-        bias = _by_channels(product, lost + np.einsum("gok,gk->go", left, statistics.rounded))
-    return Rounded(product.like_weight(integers), scales.ravel()[:: product.sharing], bias, input_bias)
+        input_bias = _by_channels(contraction, lost)
+        bias = _by_channels(contraction, lost + np.einsum("gok,gk->go", left, statistics.rounded))
+    return Rounded(contraction.like_weight(integers), scales.ravel()[:: contraction.sharing], bias, input_bias)
 
 
-def _by_channels(product: Product, rows: np.ndarray) -> np.ndarray:
+def _by_channels(contraction: Contraction, rows: np.ndarray) -> np.ndarray:
     """Returns means of [groups, rows], one float32 per output channel."""
-    return rows.reshape(-1, product.sharing).mean(axis=1).astype(np.float32)
+    return rows.reshape(-1, contraction.sharing).mean(axis=1).astype(np.float32)
 
 
-def round_alone(product: Product, statistics: Statistics, four_bits: bool, lack: Lack | None = None) -> Rounded:
+def round_alone(contraction: Contraction, statistics: Statistics, four_bits: bool, lack: Lack | None = None) -> Rounded:
     """Rounds the weights alone, with float inputs: to 8 bits with a scale per channel or, with `four_bits`, as the
     compiler wants W4.
     lack: the error of the inputs, to be compensated.
     """
-    weights, taps = product.matrix.astype(np.float32), product.depth // product.reduced
-    bits, group = (product.bits, product.group) if four_bits else (8, product.reduced)
+    weights, taps = contraction.matrix.astype(np.float32), contraction.depth // contraction.reduced
+    bits, group = (contraction.bits, contraction.group) if four_bits else (8, contraction.reduced)
     moments, run = statistics.moments, group * taps
     if lack:
         weights += np.float32(TOWARDS) * _solve(moments, np.matmul(weights, lack.moments))
@@ -113,10 +117,10 @@ def round_alone(product: Product, statistics: Statistics, four_bits: bool, lack:
         weights, moments, scales[None], -(1 << (bits - 1)), (1 << (bits - 1)) - 1, clip_first=False, run=run
     )
     return Rounded(
-        product.like_weight(integers[0]),
+        contraction.like_weight(integers[0]),
         scales.reshape(-1, scales.shape[-1]),
         bits=bits,
-        wide=product.wide,
+        wide=contraction.wide,
         loss=float(losses.mean()),
     )
 
@@ -152,26 +156,26 @@ def _group_scales(weights: np.ndarray, power: np.ndarray, bits: int, run: int) -
 
 
 def _by_moments(
-    product: Product, weights: np.ndarray, scales: np.ndarray, statistics: Statistics, methods: Collection[str]
+    contraction: Contraction, weights: np.ndarray, scales: np.ndarray, statistics: Statistics, methods: Collection[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the scales and integers with the least output error."""
     moments = statistics.moments
     # The bias takes the mean's share, except for a transposed convolution, whose taps share one bias.
-    if "bias_correction" in methods and product.sharing == 1:
+    if "bias_correction" in methods and contraction.sharing == 1:
         mean = statistics.rounded.astype(np.float32)
         moments -= mean[:, :, None] * mean[:, None, :]
         variances = np.einsum("gkk->gk", moments)
         np.maximum(variances, 0, out=variances)  # for inputs that hardly change, only rounding errors remain
     ways = np.stack([scales * np.float32(share) for share in (SHARES if "clip_weights" in methods else SHARES[:1])])
     if "gptq" in methods and len(ways) > 1:  # gptq is too expensive for every scale
-        ways = np.stack([scales, _promising(weights, ways[1:], np.einsum("gkk->gk", moments), product.sharing)])
+        ways = np.stack([scales, _promising(weights, ways[1:], np.einsum("gkk->gk", moments), contraction.sharing)])
     if "gptq" in methods:
         integers, losses = round_groups(weights, moments, ways[..., None], -LIMIT, LIMIT, clip_first=False)
     else:
-        integers = np.stack([_by_themselves(product, weights, way) for way in ways])
+        integers = np.stack([_by_themselves(contraction, weights, way) for way in ways])
         errors = (integers * ways[..., None] - weights).astype(np.float32)
         losses = np.einsum("wgok,wgok->wgo", np.matmul(errors, moments), errors)
-    return _best(ways, integers, _together(losses, product.sharing, np.sum))
+    return _best(ways, integers, _together(losses, contraction.sharing, np.sum))
 
 
 def _promising(weights: np.ndarray, ways: np.ndarray, power: np.ndarray, sharing: int) -> np.ndarray:
@@ -190,11 +194,11 @@ def _promising(weights: np.ndarray, ways: np.ndarray, power: np.ndarray, sharing
     return best
 
 
-def _by_themselves(product: Product, weights: np.ndarray, scales: np.ndarray) -> np.ndarray:
+def _by_themselves(contraction: Contraction, weights: np.ndarray, scales: np.ndarray) -> np.ndarray:
     """Rounds to nearest while preserving the sums of kernels: an error of the sum shifts a whole region of the output
     and accumulates over the next ops, whereas errors that vary within a region average out."""
-    taps = product.weight[0, 0].size if product.kind == "conv" else 1
-    if taps == 1 or is_exact(product):
+    taps = contraction.weight[0, 0].size if contraction.kind == "conv" else 1
+    if taps == 1 or is_exact(contraction):
         return np.clip(np.rint(weights / scales[..., None]), -LIMIT, LIMIT).astype(np.int8)
     kernels = weights.reshape(1, -1, taps)
     moments = (np.eye(taps) + SUMS * np.ones((taps, taps))).astype(np.float32)[None]

@@ -19,7 +19,7 @@ from ..background import each
 from ..output_error import relative
 from .dataset import Sample, Unreadable
 from .observed import Observed
-from .products import Lack, Product, Statistics, bytes_of
+from .contractions import Lack, Contraction, Statistics, bytes_of
 from .rounding import Rounded, round_alone
 from .worker import Job, Worker, opened
 
@@ -33,15 +33,15 @@ WIDE_SHARE = 0.1
 NOISE_SAMPLES = 2
 
 
-def stages_of(products: Sequence[Product]) -> list[list[Product]]:
+def stages_of(contractions: Sequence[Contraction]) -> list[list[Contraction]]:
     """Splits the contractions into stages in the order of the model; ops that read the same tensor stay together."""
-    together: list[list[Product]] = []
-    for product in products:
-        if together and together[-1][0].input == product.input:
-            together[-1].append(product)
+    together: list[list[Contraction]] = []
+    for contraction in contractions:
+        if together and together[-1][0].input == contraction.input:
+            together[-1].append(contraction)
         else:
-            together.append([product])
-    stages: list[list[Product]] = []
+            together.append([contraction])
+    stages: list[list[Contraction]] = []
     for i, some in enumerate(together):
         begins = not stages or len(stages) <= i * STAGES // len(together)
         if begins or sum(map(bytes_of, stages[-1] + some)) > BUDGET:
@@ -54,27 +54,29 @@ def round_in_order(
     job: Job,
     observed: Observed,
     samples: Callable[[], Iterator[Sample]],
-    products: Sequence[Product],
+    contractions: Sequence[Contraction],
     progress: Callable[[int, int], None],
 ) -> dict[str, Rounded]:
     """Returns the integer weights of `products` by name. observed: the float model that `job` runs. Contractions that
     read NaN or infinity on the samples are left out."""
     exact, found = opened(job), {}
     weights: dict[str, Any] = {}
-    stages = stages_of(products)
+    stages = stages_of(contractions)
     for number, stage in enumerate(stages):
         current = _with_weights(job, observed, weights) if weights else exact
         statistics = _observe(exact, current, job, observed, samples, stage)
 
-        def choose(product: Product) -> Rounded | None:
-            mine, lack = statistics[product.name]
+        def choose(contraction: Contraction) -> Rounded | None:
+            mine, lack = statistics[contraction.name]
             if not mine.is_finite or not lack.is_finite:
                 return None
-            return round_alone(product, mine, four_bits=True, lack=lack if current is not exact else None)
+            return round_alone(contraction, mine, four_bits=True, lack=lack if current is not exact else None)
 
-        for product, rounded in zip(stage, each(choose, stage)):
+        for contraction, rounded in zip(stage, each(choose, stage)):
             if rounded:
-                found[product.name], weights[product.name] = rounded, product.restored(rounded.integers, rounded.scales)
+                found[contraction.name], weights[contraction.name] = rounded, contraction.restored(
+                    rounded.integers, rounded.scales
+                )
         progress(number + 1, len(stages) + 1)
     return found
 
@@ -93,10 +95,10 @@ def _observe(
     job: Job,
     observed: Observed,
     samples: Callable[[], Iterator[Sample]],
-    stage: Sequence[Product],
+    stage: Sequence[Contraction],
 ) -> dict[str, tuple[Statistics, Lack]]:
     """Returns the statistics of the ops' inputs in the model so far, and of their difference from the float model's."""
-    statistics = {product.name: (Statistics(product), Lack(product)) for product in stage}
+    statistics = {contraction.name: (Statistics(contraction), Lack(contraction)) for contraction in stage}
     for sample in samples():
         try:
             arrays = sample.load(job.specs)
@@ -106,10 +108,10 @@ def _observe(
         if current is not exact:
             current.run(arrays)
 
-        def add(product: Product) -> None:
-            source, shape = observed.source_of[product.input], observed.shape_of[product.input]
+        def add(contraction: Contraction) -> None:
+            source, shape = observed.source_of[contraction.input], observed.shape_of[contraction.input]
             x, wanted = (worker.array(source).reshape(shape) for worker in (current, exact))
-            mine, lack = statistics[product.name]
+            mine, lack = statistics[contraction.name]
             mine.add(x, sample.number, None)
             if current is not exact:
                 lack.add(x, wanted, sample.number)
@@ -122,16 +124,16 @@ def most_sensitive(
     job: Job,
     observed: Observed,
     samples: Callable[[], Iterator[Sample]],
-    products: Sequence[Product],
+    contractions: Sequence[Contraction],
     rounded: Mapping[str, Rounded],
-) -> list[Product]:
+) -> list[Contraction]:
     """Returns the contractions whose rounding to 4 bits affects the outputs most per byte saved, with at most
     WIDE_SHARE of all weights. Their errors are simulated in the float model as noise of the same power."""
     worker = opened(job)
     squares: dict[str, Any] = {}
     sources = {
         p.name: observed.source_of[p.name]
-        for p in products
+        for p in contractions
         if p.bits == 4 and p.name in rounded and observed.source_of.get(p.name)
     }
     power = {sources[name]: rounded[name].loss for name in sources}
@@ -142,16 +144,18 @@ def most_sensitive(
             if all(len(found) == NOISE_SAMPLES for found in squares.values()):
                 break
     errors = {name: relative(squares[source]) for name, source in sources.items() if source in squares}
-    left = WIDE_SHARE * sum(p.weight.size for p in products)
+    left = WIDE_SHARE * sum(p.weight.size for p in contractions)
     chosen = []
-    for product in sorted((p for p in products if p.name in errors), key=lambda p: -errors[p.name] / p.weight.size):
-        if product.weight.size <= left:
-            chosen.append(product)
-            left -= product.weight.size
+    for contraction in sorted(
+        (p for p in contractions if p.name in errors), key=lambda p: -errors[p.name] / p.weight.size
+    ):
+        if contraction.weight.size <= left:
+            chosen.append(contraction)
+            left -= contraction.weight.size
     return chosen
 
 
-def widened(products: Sequence[Product], wide: Sequence[Product]) -> list[Product]:
+def widened(contractions: Sequence[Contraction], wide: Sequence[Contraction]) -> list[Contraction]:
     """Returns the contractions, with 8 bits and a scale per channel for those in `wide`."""
-    names = {product.name for product in wide}
-    return [replace(p, bits=8, group=p.reduced, wide=True) if p.name in names else p for p in products]
+    names = {contraction.name for contraction in wide}
+    return [replace(p, bits=8, group=p.reduced, wide=True) if p.name in names else p for p in contractions]

@@ -11,7 +11,7 @@ from typing import Mapping, Sequence
 
 import numpy as np
 
-from .products import Product
+from .contractions import Contraction
 from .table import Table
 from .trial import Tried
 
@@ -28,47 +28,50 @@ class Speed:
 
     chip: str
     rates: Mapping[str, float]
-    products: Sequence[Product]
+    products: Sequence[Contraction]
     sizes: Mapping[str, float]
 
     @staticmethod
     def of(
-        chip: str, rates: Mapping[str, float], products: Sequence[Product], shapes: Mapping[str, tuple[int, ...]]
+        chip: str,
+        rates: Mapping[str, float],
+        contractions: Sequence[Contraction],
+        shapes: Mapping[str, tuple[int, ...]],
     ) -> "Speed":
         sizes = {name: float(np.prod(shape)) for name, shape in shapes.items()}
-        known = [product for product in products if product.name in sizes]
+        known = [contraction for contraction in contractions if contraction.name in sizes]
         return Speed(chip, rates, known, sizes)
 
-    def in_float(self, product: Product) -> float:
+    def in_float(self, contraction: Contraction) -> float:
         """Returns the nanoseconds of the contraction in f32."""
         rate = self.rates["F32"]
-        if _takes_winograd(product):
+        if _takes_winograd(contraction):
             rate = max(rate, self.rates.get("WINOGRAD", 0.0))
-        return self._count(product) / rate
+        return self._count(contraction) / rate
 
-    def in_table(self, product: Product, table: "Forms") -> float:
+    def in_table(self, contraction: Contraction, table: "Forms") -> float:
         """Returns the nanoseconds of the contraction in the precision of the table."""
-        if product.input in table.wide:
+        if contraction.input in table.wide:
             rate = self.rates["INT16"]
-        elif product.input in table.narrow:
+        elif contraction.input in table.narrow:
             rate = self.rates["INT8"]
         else:
-            return self.in_float(product)
-        return self._count(product) * (2 if product.name in table.split else 1) / rate
+            return self.in_float(contraction)
+        return self._count(contraction) * (2 if contraction.name in table.split else 1) / rate
 
     def share_of_float(self, table: Table, tried: Tried) -> float:
         """Returns the time of all contractions relative to f32."""
         forms = Forms.of(table, tried)
         floats = sum(map(self.in_float, self.products))
-        return sum(self.in_table(product, forms) for product in self.products) / floats if floats else 1.0
+        return sum(self.in_table(contraction, forms) for contraction in self.products) / floats if floats else 1.0
 
     def added(self, before: "Forms", after: "Forms") -> dict[str, float]:
         """Returns the time that each kind of repair adds, relative to f32: of the contractions that changed."""
         floats, found = sum(map(self.in_float, self.products)) or 1.0, dict[str, float]()
-        for product in self.products:
-            more = self.in_table(product, after) - self.in_table(product, before)
-            kind = "f32" if product.input not in {**after.narrow, **after.wide} else "16 bits"
-            kind = "second products" if kind == "16 bits" and product.name in after.split else kind
+        for contraction in self.products:
+            more = self.in_table(contraction, after) - self.in_table(contraction, before)
+            kind = "f32" if contraction.input not in {**after.narrow, **after.wide} else "16 bits"
+            kind = "second products" if kind == "16 bits" and contraction.name in after.split else kind
             if more:
                 found[kind] = found.get(kind, 0.0) + more / floats
         return found
@@ -79,7 +82,7 @@ class Speed:
         forms = Forms.of(table, tried)
         chosen: set[str] = set()
         for names in forms.groups():
-            readers = [product for product in self.products if product.input in names]
+            readers = [contraction for contraction in self.products if contraction.input in names]
             repaired = [p for p in readers if p.input in forms.wide or p.name in forms.split]
             if repaired and sum(map(self.in_float, readers)) <= sum(self.in_table(p, forms) for p in readers):
                 chosen.update(names)
@@ -87,8 +90,8 @@ class Speed:
             return table
         return table.in_float(chosen)
 
-    def _count(self, product: Product) -> float:
-        return self.sizes[product.name] * product.depth
+    def _count(self, contraction: Contraction) -> float:
+        return self.sizes[contraction.name] * contraction.depth
 
 
 @dataclass(frozen=True)
@@ -114,12 +117,12 @@ class Forms:
         return list(found.values())
 
 
-def _takes_winograd(product: Product) -> bool:
+def _takes_winograd(contraction: Contraction) -> bool:
     return (
-        product.kind == "conv"
-        and product.weight.shape[2:] == (3, 3)
-        and product.groups == 1
-        and set(product.strides) <= {1}
-        and set(product.dilations) <= {1}
-        and min(product.weight.shape[:2]) >= LEAST_CHANNELS
+        contraction.kind == "conv"
+        and contraction.weight.shape[2:] == (3, 3)
+        and contraction.groups == 1
+        and set(contraction.strides) <= {1}
+        and set(contraction.dilations) <= {1}
+        and min(contraction.weight.shape[:2]) >= LEAST_CHANNELS
     )

@@ -232,7 +232,7 @@ def load(path: str | Path) -> Table:
     if not isinstance(digests, list) or not all(isinstance(text, str) for text in digests):
         raise TesseraError(f'{path}: "sample_digests" is not a list of strings')
     document["sample_digests"] = tuple(digests)
-    _check_told(document, path)
+    _check_document(document, path)
     if not isinstance(document["tensors"], list):
         raise TesseraError(f'{path}: "tensors" is not a list')
     entries = tuple(_entry(record, i, path) for i, record in enumerate(document["tensors"]))
@@ -244,7 +244,7 @@ def load(path: str | Path) -> Table:
     return Table(**{key: document[key] for key in allowed if key in document and key != "tensors"}, tensors=entries)
 
 
-def _check_told(document: dict[str, Any], path: Path) -> None:
+def _check_document(document: dict[str, Any], path: Path) -> None:
     for key in ("max_error", "output_error"):
         value = document.get(key, 0.0)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:

@@ -175,21 +175,21 @@ class Trial:
     def _simulate(self, job: Job, name: str, way: Way) -> Opened:
         simulated = self.golden.simulated if self.golden else Simulated()
         known = simulated.snapshot()
-        bmodel, told = self._deploy(name, way, "--observe", *(["--known", ",".join(known)] if known else []))
-        if told["known"]:
-            worker, sources = known[told["contents"]]
+        bmodel, info = self._deploy(name, way, "--observe", *(["--known", ",".join(known)] if known else []))
+        if info["known"]:
+            worker, sources = known[info["contents"]]
         else:
-            sources = {tensor["name"]: tensor["source"] for tensor in told["tensors"]}
+            sources = {tensor["name"]: tensor["source"] for tensor in info["tensors"]}
             # The key has to be unique: an older model may have the same path.
             worker = Worker(replace(job, key=f"{job.key} {name} {self.precision}", model=str(bmodel)))
-        simulated.used(told["contents"], (worker, sources))
+        simulated.used(info["contents"], (worker, sources))
         forms = {
             sources[form["name"]]: Form(form["scale"], form["zero_point"], form["lowest"], form["highest"])
-            for form in told["forms"]
+            for form in info["forms"]
             if sources.get(form["name"])
         }
-        narrow = {f["name"]: (f["scale"], f["zero_point"]) for f in told["forms"] if f["highest"] == 127}
-        wide = {f["name"]: (f["scale"], f["highest"]) for f in told["forms"] if f["highest"] > 127}
-        readers = ((f["name"], f["attention"], float(f["attention_products"])) for f in told["forms"])
-        attention = {name: (reader, products) for name, reader, products in readers if reader}
+        narrow = {f["name"]: (f["scale"], f["zero_point"]) for f in info["forms"] if f["highest"] == 127}
+        wide = {f["name"]: (f["scale"], f["highest"]) for f in info["forms"] if f["highest"] > 127}
+        readers = ((f["name"], f["attention"], float(f["attention_products"])) for f in info["forms"])
+        attention = {name: (reader, contractions) for name, reader, contractions in readers if reader}
         return Opened(partial(worker.simulate, forms=forms), narrow, worker, wide, attention)

@@ -13,7 +13,7 @@ from . import learn, sequence
 from .choose import Choice
 from .dataset import Dataset, Sample, spread
 from .observed import Observed
-from .products import Product
+from .contractions import Contraction
 from .rounding import Rounded
 from .table import Table
 from .trial import Golden, Trial, Tried, Way
@@ -79,13 +79,13 @@ def choose(
     error."""
     tried = pick_samples(request.numbers, request.observed.model.specs)
     samples, count = learn.pick(request.dataset, request.numbers, tried)
-    products = learn.read_products(request.observed.info["products"], request.observed.weights)
-    to_round = learn.to_round(products, request.observed.shape_of, count, request.precision)
-    if request.auto and not learn.is_worth_it(to_round, products):
+    contractions = learn.read_contractions(request.observed.info["products"], request.observed.weights)
+    to_round = learn.to_round(contractions, request.observed.shape_of, count, request.precision)
+    if request.auto and not learn.is_worth_it(to_round, contractions):
         why = "left out: int8 holds them exactly, or there are too few samples"
         return Found(left_out=why, tried=_alone(request, table, tried))
     kept = learn.keep(samples(), request.job.specs)
-    learned = _learn(request, lambda: iter(kept), count, products, to_round, choices, progress)
+    learned = _learn(request, lambda: iter(kept), count, contractions, to_round, choices, progress)
     if not any(learned):
         return Found(left_out="none is to be chosen", tried=_alone(request, table, tried))
     try:
@@ -113,7 +113,7 @@ def choose(
         without,
         errors[best],
         tuple(p.name for p in wide),
-        learn.share_of(wide, products),
+        learn.share_of(wide, contractions),
         tried=found_of_ways[1 + best],
     )
     if request.auto and not found.with_them < without:
@@ -150,8 +150,8 @@ def _learn(
     request: Request,
     samples: Callable[[], Iterator[Sample]],
     count: int,
-    products: Sequence[Product],
-    to_round: Sequence[Product],
+    contractions: Sequence[Contraction],
+    to_round: Sequence[Contraction],
     choices: Mapping[str, Choice],
     progress: Callable[[int, int], None],
 ) -> list[dict[str, Rounded]]:
@@ -169,9 +169,9 @@ def _learn(
         progress=progress,
     )
     if request.precision != "W4":
-        return at_once(products, to_round, ways=ways)
+        return at_once(contractions, to_round, ways=ways)
     (first,) = at_once(to_round, to_round, ways=[("gptq",)])
-    usable = [product for product in to_round if product.name in first]
+    usable = [contraction for contraction in to_round if contraction.name in first]
     result = []
     for way in ways:
         mine = usable

@@ -15,7 +15,7 @@ import numpy as np
 
 from tessera import _calibration
 
-from ..bmodel import told
+from ..bmodel import as_tessera_error
 from ..errors import TesseraError
 from ..files import scratch_folder
 from ..inputs import InputSpec
@@ -37,8 +37,8 @@ class Job:
     sources: tuple[str, ...]
     origins: tuple[tuple[str, str], ...] = ()
     logits: tuple[tuple[str, str], ...] = ()
-    stretches: "tuple[Stretch, ...]" = ()
-    loud: frozenset[str] = frozenset()
+    segments: "tuple[Segment, ...]" = ()
+    measured_at_outputs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Segment:
     """The sources before a gate. gate: the gate's source (gates.py). members: the sources whose errors are measured
     there, each with its default quantisation. beyond: the gate of a later stretch at which this gate's effect is
     measured; empty: at the outputs."""
@@ -126,7 +126,9 @@ def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" =
             if question is None:
                 look(worker, job, sample.number, arrays, result)
             else:
-                result.errors[sample.number] = worker.measure(arrays, question, job.stretches, sample.number, job.loud)
+                result.errors[sample.number] = worker.measure(
+                    arrays, question, job.segments, sample.number, job.measured_at_outputs
+                )
     except TesseraError as error:
         result.failure = {
             "message": error.message,
@@ -177,13 +179,13 @@ def digest(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec]) -> str:
     return state.hexdigest()
 
 
-def _needed(stretches: Sequence[Stretch], sources: Collection[str]) -> list[Stretch]:
+def _needed(segments: Sequence[Segment], sources: Collection[str]) -> list[Segment]:
     """Returns the stretches with any of `sources` as members, and the later stretches at which their effect is
     measured."""
-    by_gate = {stretch.gate: stretch for stretch in stretches}
-    found: dict[str, Stretch] = {}
-    for stretch in stretches:
-        behind = stretch if any(source in sources for source, _ in stretch.members) else None
+    by_gate = {segment.gate: segment for segment in segments}
+    found: dict[str, Segment] = {}
+    for segment in segments:
+        behind = segment if any(source in sources for source, _ in segment.members) else None
         while behind and behind.gate not in found:
             found[behind.gate] = behind
             behind = by_gate.get(behind.beyond)
@@ -223,7 +225,7 @@ class Worker:
             else:
                 self._probe = runtime.load(job.model, trust=True).net().probe()
         except self._error as error:
-            raise told(error, "a worker failed to open the compiled model") from error
+            raise as_tessera_error(error, "a worker failed to open the compiled model") from error
         self._sources, self._origins, self._logits = job.sources, dict(job.origins), dict(job.logits)
         self._inputs = {spec.name for spec in job.specs}
         self._places: dict = {}
@@ -235,7 +237,7 @@ class Worker:
         try:
             self._probe.run(arrays)
         except self._error as error:
-            raise told(error, "failed to run the model") from error
+            raise as_tessera_error(error, "failed to run the model") from error
         if not self._places:
             for tensor in self._probe.tensors:
                 for name in tensor.names:
@@ -300,9 +302,9 @@ class Worker:
         self,
         arrays: Mapping[str, np.ndarray],
         question: Question,
-        stretches: Sequence[Stretch] = (),
+        segments: Sequence[Segment] = (),
         number: int = 0,
-        loud: Collection[str] = (),
+        measured_at_outputs: Collection[str] = (),
     ) -> dict[str, list[np.ndarray]]:
         """Measures the outputs' squares (output_error.py) with one tensor quantised and all others float, for every
         candidate of each source. Sources with a gate in `stretches`, except the `loud` ones, are measured at the gate.
@@ -313,8 +315,8 @@ class Worker:
         """
         self.run(arrays)
         golden = self.judged()
-        asked = {source for source, _ in question if source not in loud}
-        gates = self._gates(arrays, golden, _needed(stretches, asked), number)
+        asked = {source for source, _ in question if source not in measured_at_outputs}
+        gates = self._gates(arrays, golden, _needed(segments, asked), number)
         found: dict[str, list[np.ndarray]] = {}
         for source, ways in sorted(question, key=lambda candidate: -self._step(candidate[0])):
             data = self._data(source)
@@ -322,7 +324,9 @@ class Worker:
                 found[source] = [squares_between(golden, golden, self._origins)] * len(ways)
                 continue
             found[source] = []
-            saved, gate = self._room(data.size, data.dtype), None if source in loud else gates.get(source)
+            saved, gate = self._room(data.size, data.dtype), None if source in measured_at_outputs else gates.get(
+                source
+            )
             saved[:] = data
             for way in ways:
                 data[:] = saved
@@ -336,7 +340,7 @@ class Worker:
         other: "Worker",
         arrays: Mapping[str, np.ndarray],
         inputs: Mapping[str, str],
-        stretches: Sequence[Stretch] = (),
+        segments: Sequence[Segment] = (),
         number: int = 0,
     ) -> dict[str, np.ndarray]:
         """Measures the outputs' squares with the result of one step computed by `other`, the model with other weights,
@@ -345,7 +349,7 @@ class Worker:
         other.run(arrays)
         self.run(arrays)
         golden = self.judged()
-        gates = self._gates(arrays, golden, stretches, number)
+        gates = self._gates(arrays, golden, segments, number)
         found: dict[str, np.ndarray] = {}
         for source in sorted(inputs, key=lambda source: -self._step(source)):
             data, x = self._data(source), self._data(inputs[source])
@@ -377,22 +381,22 @@ class Worker:
         self,
         arrays: Mapping[str, np.ndarray],
         golden: Mapping[str, np.ndarray],
-        stretches: Sequence[Stretch],
+        segments: Sequence[Segment],
         number: int,
     ) -> dict[str, "_Gate"]:
         """Returns, by source, the gates for this sample, on which the model ran last; restores the tensors of that
         run."""
-        wanted = {stretch.gate: self._data(stretch.gate).copy() for stretch in stretches}
+        wanted = {segment.gate: self._data(segment.gate).copy() for segment in segments}
         shares = self._shares.setdefault(number, {})
-        if any(stretch.gate not in shares for stretch in stretches):
-            self._measure_shares(arrays, golden, wanted, stretches, shares)
+        if any(segment.gate not in shares for segment in segments):
+            self._measure_shares(arrays, golden, wanted, segments, shares)
             self.run(arrays)
         return {
-            member: _Gate(stretch.gate, wanted[stretch.gate], share)
-            for stretch in stretches
-            if (share := shares[stretch.gate]) is not None
-            for member, _ in stretch.members
-            if self._step(member) < self._step(stretch.gate)
+            member: _Gate(segment.gate, wanted[segment.gate], share)
+            for segment in segments
+            if (share := shares[segment.gate]) is not None
+            for member, _ in segment.members
+            if self._step(member) < self._step(segment.gate)
         }
 
     def _measure_shares(
@@ -400,18 +404,18 @@ class Worker:
         arrays: Mapping[str, np.ndarray],
         golden: Mapping[str, np.ndarray],
         wanted: Mapping[str, np.ndarray],
-        stretches: Sequence[Stretch],
+        segments: Sequence[Segment],
         found: dict[str, np.ndarray | None],
     ) -> None:
         """Adds to `found` the outputs' squares for an error of 1 at each missing gate, measured with all tensors before
         the gate quantised; None for gates that no f32 error reaches."""
         changed = self._probe.steps  # the first step whose tensors no longer hold the values of the float run
-        for stretch in sorted(stretches, key=lambda stretch: -self._step(stretch.gate)):
+        for segment in sorted(segments, key=lambda segment: -self._step(segment.gate)):
             members = [
                 (self._data(source), self._step(source) + 1, way)
-                for source, way in sorted(stretch.members, key=lambda member: self._step(member[0]))
+                for source, way in sorted(segment.members, key=lambda member: self._step(member[0]))
             ]
-            gate, end = stretch.gate, self._step(stretch.gate) + 1
+            gate, end = segment.gate, self._step(segment.gate) + 1
             members = [member for member in members if member[0].dtype == np.float32 and member[1] < end]
             if gate in found:
                 continue
@@ -428,9 +432,9 @@ class Worker:
                 _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, 127)
             self._probe.run_steps(done, end)
             noise = _calibration.distance(wanted[gate], self._data(gate))[0]
-            if (behind := found.get(stretch.beyond)) is not None:
-                self._probe.run_steps(end, self._step(stretch.beyond) + 1)
-                squares = _Gate(stretch.beyond, wanted[stretch.beyond], behind).squares(self._data(stretch.beyond))
+            if (behind := found.get(segment.beyond)) is not None:
+                self._probe.run_steps(end, self._step(segment.beyond) + 1)
+                squares = _Gate(segment.beyond, wanted[segment.beyond], behind).squares(self._data(segment.beyond))
             else:
                 self._probe.run_steps(end)
                 squares = squares_between(golden, self.judged(), self._origins)

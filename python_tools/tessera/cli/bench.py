@@ -89,12 +89,12 @@ def work(context: Context) -> None:
     context.report.total = sum(each.endswith(".onnx") for each in args.models) + 1 + args.ops
     with scratch_folder() as folder:
         models = prepare(context, folder)
-        told = bench(context, models, folder)
-    context.result["bench"] = told
-    tell(context, told)
+        info = bench(context, models, folder)
+    context.result["bench"] = info
+    print_report(context, info)
     if args.output:
-        write_text(context.outputs.path(args.output), json.dumps(told) + "\n")
-    failed = [each for each in told["results"] if each["error"]]
+        write_text(context.outputs.path(args.output), json.dumps(info) + "\n")
+    failed = [each for each in info["results"] if each["error"]]
     if failed:
         raise TesseraError(f"{failed[0]['name']}: {failed[0]['error']}")
 
@@ -106,7 +106,7 @@ def work_compare(context: Context) -> None:
     old, new = map(results.read, args.compare)
     rows = results.compare(old, new, args.relative_to)
     context.result["comparison"] = rows
-    hardware = [told["machine"]["processor"] for told in (old, new)]
+    hardware = [info["machine"]["processor"] for info in (old, new)]
     if hardware[0] != hardware[1]:
         context.report.warn(f"the files were measured on different machines: {hardware[0]} and {hardware[1]}")
     for row in rows:
@@ -177,7 +177,7 @@ class Model:
 
 
 def prepare(context: Context, folder: Path) -> list[Model]:
-    args, made = context.args, []
+    args, result = context.args, []
     names = [Path(each).name for each in args.models]
     if twice := [name for name in names if names.count(name) > 1]:
         raise usage_error(f"two models have the file name {twice[0]}: their results could not be distinguished")
@@ -186,8 +186,8 @@ def prepare(context: Context, folder: Path) -> list[Model]:
         if path.suffix == ".onnx":
             with context.report.step(f"compile {name}"):
                 path = compile_onnx(context, path, folder)
-        made.append(look(path, name if len(names) > 1 else engines.OURS, args.input))
-    return made
+        result.append(look(path, name if len(names) > 1 else engines.OURS, args.input))
+    return result
 
 
 def compile_onnx(context: Context, path: Path, folder: Path) -> Path:
@@ -206,8 +206,8 @@ def look(path: Path, name: str, given: str | None) -> Model:
     stage = dump["nets"][0]["stages"][net.number]
     chip = dump["chips"][stage["chip"]]["name"]
     if any(subnet["kind"] == "Npu" for subnet in stage["subnets"]):
-        told = npu_perf.measure(path, stage=net.number)
-        return Model(name, path, chip, told.get("total_microseconds", told["microseconds"]) / 1e3, arrays)
+        info = npu_perf.measure(path, stage=net.number)
+        return Model(name, path, chip, info.get("total_microseconds", info["microseconds"]) / 1e3, arrays)
     if net.number in cuda_perf.stages(dump):
         return Model(name, path, chip, cuda_perf.measure(path, stage=net.number)["microseconds"] / 1e3, arrays)
     return Model(name, path, chip, None, arrays)
@@ -240,15 +240,15 @@ def bench(context: Context, models: Sequence[Model], folder: Path) -> dict[str, 
             {**results.entry(each, of[each.engine], files[each.engine], settings), "answer": answer(each, measured)}
             for each in measured
         ]
-    told = {"bench_version": results.VERSION, "machine": machine(), "results": found}
+    info = {"bench_version": results.VERSION, "machine": machine(), "results": found}
     if args.ops:
         with context.report.step("measure each op"):
             with pinned(pin):
-                told["ops"] = {
+                info["ops"] = {
                     model.name: steps.measure(model.path, read_model(model.path), model.inputs, args.threads)
                     for model in here
                 }
-    return told
+    return info
 
 
 @contextlib.contextmanager
@@ -287,14 +287,14 @@ def answer(result: Result, every: Sequence[Result]) -> str:
     return f"cos {min(row.cosine for row in compared.rows):.6f} with {other.engine}"
 
 
-def tell(context: Context, told: Mapping[str, Any]) -> None:
+def print_report(context: Context, info: Mapping[str, Any]) -> None:
     """Prints the table of latencies, throughput, preparation and memory."""
-    best = min((each["p50_ms"] for each in told["results"] if each["engine"] in engines.PEERS and "p50_ms" in each),
+    best = min((each["p50_ms"] for each in info["results"] if each["engine"] in engines.PEERS and "p50_ms" in each),
                default=None)  # fmt: skip
     rows: list[tuple[str, ...]] = [
         ("", "p50 ms", "p90", "p99", "min", "vs best peer", "runs/s", "prepare ms", "peak MiB", "")
     ]
-    for each in told["results"]:
+    for each in info["results"]:
         if each["error"]:
             rows.append((each["name"], *["-"] * 8, each["error"][:70]))
         elif each["kind"] != "measured":
@@ -314,6 +314,6 @@ def tell(context: Context, told: Mapping[str, Any]) -> None:
                 )
             )
     context.report.say(compare.align(rows, right=tuple(range(1, 9))))
-    for name, ops in told.get("ops", {}).items():
+    for name, ops in info.get("ops", {}).items():
         context.report.say(f"\n{name}")
         context.report.say(steps.table(ops))

@@ -209,13 +209,13 @@ def _add_check(parser: Parser) -> None:
     check.add_argument("--skip_validation", action="store_true", help="skip the check")
 
 
-def refuse_unsupported(args: argparse.Namespace) -> None:
+def reject_unsupported(args: argparse.Namespace) -> None:
     """Checks the flags: planned features that do not exist yet exit with code 4, impossible choices with code 2."""
     known = targets()
     known.require_chip(args.chip)
     wanted = known.precision(args.quantize)
     args.quantize = wanted.name
-    _refuse_foreign(args, known)
+    _reject_foreign(args, known)
     if wanted.needs_table and not args.calibration_table:
         raise TesseraError(
             f"--quantize {args.quantize} needs --calibration_table",
@@ -223,12 +223,12 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
             hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json; {QUANTISED_ALREADY}",
         )
     if args.quantize == "F32":
-        _refuse_for_f32(args)
+        _reject_for_f32(args)
     precision.check_usage(args)
     if args.group_size is not None and (args.group_size < 16 or args.group_size % 16):
         raise usage_error(f"--group_size {args.group_size}: expected a multiple of 16")
     if len(args.mlirs) > 1:
-        _refuse_for_several(args)
+        _reject_for_several(args)
     if args.test_reference and not args.test_input:
         raise usage_error("--test_reference requires the --test_input from which it was computed")
     if args.skip_validation and (args.test_input or args.test_reference or args.layers):
@@ -237,7 +237,7 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
         raise usage_error(f"--threads {args.threads}: must be at least 1")
 
 
-def _refuse_foreign(args: argparse.Namespace, known: Targets) -> None:
+def _reject_foreign(args: argparse.Namespace, known: Targets) -> None:
     """Rejects flags that are for chips of another family."""
 
     def is_foreign(flag: str) -> bool:
@@ -268,7 +268,7 @@ def _refuse_foreign(args: argparse.Namespace, known: Targets) -> None:
             raise usage_error(f"{flag} is for NPUs; --chip {args.chip} runs the whole model itself")
 
 
-def _refuse_for_f32(args: argparse.Namespace) -> None:
+def _reject_for_f32(args: argparse.Namespace) -> None:
     """Rejects flags that only apply to quantised models."""
     for flag in ("calibration_table", "quantize_table"):
         if getattr(args, flag):
@@ -281,7 +281,7 @@ def _refuse_for_f32(args: argparse.Namespace) -> None:
         raise usage_error("--accept_loss is for quantised models; --quantize F32 has no loss")
 
 
-def _refuse_for_several(args: argparse.Namespace) -> None:
+def _reject_for_several(args: argparse.Namespace) -> None:
     """Rejects flags that apply to a single model."""
     for flag in ("device_mlir", "dump_ir", "plan", "plan_out", "tune", "target", "test_input", "test_reference"):
         if getattr(args, flag):

@@ -111,8 +111,8 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
     table = from_onnx.calibrate(context, model, folder)
     if needs_table(args.quantize) and not table:
         table = made_up_table(model, folder / "table.json", context)
-    told: dict[str, dict[str, Any]] = {}
-    refused: dict[str, str] = {}
+    info: dict[str, dict[str, Any]] = {}
+    rejected: dict[str, str] = {}
     for index, chip in enumerate(chips):
         with report.step(f"compile for {Path(chip).name}") as step:
             try:
@@ -121,31 +121,31 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
                 for change in args.chip_set:
                     extra += ["--chip-set", change]
                 extra += ["--strict"] * args.strict
-                made = top_model.deploy(model, output, report, chip=chip, quantize=args.quantize, extra=extra)
+                result = top_model.deploy(model, output, report, chip=chip, quantize=args.quantize, extra=extra)
                 # The file contains the changed chip, so that no changes are passed here.
                 written = context.outputs.folder(Path(args.report) / Path(chip).stem) if args.report else None
                 perf = npu_perf if targets().is_npu(chip) else cuda_perf
-                told[chip] = perf.measure(output, folder=written)
-                told[chip]["partition"] = made["partition"]
+                info[chip] = perf.measure(output, folder=written)
+                info[chip]["partition"] = result["partition"]
                 # With samples, the precision of every tensor is known.
-                least, precision = made["partition"]["total_microseconds"], "" if args.dataset else args.quantize
-                told[chip]["range"] = times = time_range(model, folder, chip, precision, extra, least, report)
+                least, precision = result["partition"]["total_microseconds"], "" if args.dataset else args.quantize
+                info[chip]["range"] = times = time_range(model, folder, chip, precision, extra, least, report)
                 step.note = f"{span(times)} us"
             except TesseraError as error:
                 if error.code != ExitCode.UNSUPPORTED:
                     raise
-                refused[chip] = error.message
+                rejected[chip] = error.message
                 step.note = "cannot run it"
     context.result["estimates"] = [
         {
             "chip": chip,
-            "supported": chip in told,
-            "advice": [each.as_dict() for each in advice.of_perf(told[chip])] if chip in told else [],
-            **({"report": told[chip]} if chip in told else dict[str, Any](reason=refused[chip])),
+            "supported": chip in info,
+            "advice": [each.as_dict() for each in advice.of_perf(info[chip])] if chip in info else [],
+            **({"report": info[chip]} if chip in info else dict[str, Any](reason=rejected[chip])),
         }
         for chip in chips
     ]
-    tell(context, chips, told, refused, "" if told else _on_x86(model, folder, report))
+    print_report(context, chips, info, rejected, "" if info else _on_x86(model, folder, report))
 
 
 def _on_x86(model: TopModel, folder: Path, report: Report) -> str:
@@ -183,8 +183,8 @@ def made_up_table(model: TopModel, path: Path, context: Context) -> Path:
     return path
 
 
-def tell(
-    context: Context, chips: Sequence[str], told: dict[str, dict[str, Any]], refused: dict[str, str], on_x86: str
+def print_report(
+    context: Context, chips: Sequence[str], info: dict[str, dict[str, Any]], rejected: dict[str, str], on_x86: str
 ) -> None:
     """Prints the table and the reasons of unsupported chips. Raises TesseraError if no chip can run the model, with
     x86's result."""
@@ -195,94 +195,94 @@ def tell(
     for chip in chips:
         name = Path(chip).stem
         rows.append(
-            _row(name, told[chip])
-            if chip in told
+            _row(name, info[chip])
+            if chip in info
             else (name, "-", "-", "-", "-", "-", "-", "-", "-", "unsupported, see below")
         )
     report.say(compare.align(rows, right=(1, 2, 3, 4, 5, 6, 7, 8)))
     for chip in chips:
-        if chip in told and not targets().is_npu(chip):
-            cuda_perf.tell(report, told[chip])
-    for chip in (each for each in chips if each in told and targets().is_npu(each)):
-        for line in advice.lines(advice.of_perf(told[chip]))[: npu_perf.ADVICE_SHOWN]:
+        if chip in info and not targets().is_npu(chip):
+            cuda_perf.print_report(report, info[chip])
+    for chip in (each for each in chips if each in info and targets().is_npu(each)):
+        for line in advice.lines(advice.of_perf(info[chip]))[: npu_perf.ADVICE_SHOWN]:
             report.say(f"advice for {Path(chip).stem}: {line}")
-    _tell_hosts({Path(chip).stem: told[chip]["partition"] for chip in chips if chip in told}, report)
+    _report_hosts({Path(chip).stem: info[chip]["partition"] for chip in chips if chip in info}, report)
     if needs_table(context.args.quantize) and not context.args.dataset:
         report.warn(
             "the ranges are placeholders: times do not depend on values and equal those of a calibrated model with the "
             "same precisions; they say nothing about accuracy"
         )
-    if any(report_of["range"]["high"] > report_of["range"]["low"] for report_of in told.values()):
-        every = ", ".join(f"{Path(chip).stem} {told[chip]['range']['high']:.1f}" for chip in told)
+    if any(report_of["range"]["high"] > report_of["range"]["low"] for report_of in info.values()):
+        every = ", ".join(f"{Path(chip).stem} {info[chip]['range']['high']:.1f}" for chip in info)
         report.warn(
             "times range from all activations in int8 to a likely mix, as only data show which tensors need int16. "
             "The mix "
             f"is estimated at a third of the way to all in int16 ({every} us); the other columns are for int8"
         )
     by_reason: dict[str, list[str]] = {}
-    for chip, text in refused.items():
+    for chip, text in rejected.items():
         # The compiler's message names the chip; the rest is often the same for all chips.
         by_reason.setdefault(text.replace(f"chip '{Path(chip).stem}'", "the chip"), []).append(chip)
     for text, names in by_reason.items():
         reasons = text.split("; ")
         more = f"; and {len(reasons) - REASONS_SHOWN} more (--json names all)" if len(reasons) > REASONS_SHOWN else ""
         report.say(f"{', '.join(names)}: {'; '.join(reasons[:REASONS_SHOWN])}{more}")
-    if not told:
+    if not info:
         raise TesseraError("none of the chips can run this model", ExitCode.UNSUPPORTED, hint=on_x86)
     first = "run_calibration, then " if needs_table(context.args.quantize) else ""
     report.finish(
-        [f"{first}model_deploy --chip {Path(chip).stem} --quantize {context.args.quantize}" for chip in list(told)[:1]]
+        [f"{first}model_deploy --chip {Path(chip).stem} --quantize {context.args.quantize}" for chip in list(info)[:1]]
     )
 
 
-def _tell_hosts(partitions: dict[str, dict[str, Any]], report: Report) -> None:
+def _report_hosts(partitions: dict[str, dict[str, Any]], report: Report) -> None:
     """Prints which ops run on the chips' hosts, and why; chips with the same reasons share a line."""
     by_ops: dict[tuple[str, ...], list[str]] = {}
-    for chip, told in partitions.items():
-        if told["host_ops"]:
-            report.say(f"{chip}: {partition.summary(told, chip)}")
-            ops = sorted(told["host_ops"], key=lambda op: (not op["refused"], -op["products"]))
+    for chip, info in partitions.items():
+        if info["host_ops"]:
+            report.say(f"{chip}: {partition.summary(info, chip)}")
+            ops = sorted(info["host_ops"], key=lambda op: (not op["refused"], -op["products"]))
             by_ops.setdefault(tuple(f"'{op['name'] or op['op']}': {op['reason']}" for op in ops), []).append(chip)
     for texts, chips in by_ops.items():
         more = f"; and {len(texts) - REASONS_SHOWN} more (--json names all)" if len(texts) > REASONS_SHOWN else ""
         report.say(f"on the host of {', '.join(chips)}: {'; '.join(texts[:REASONS_SHOWN])}{more}")
 
 
-def _row(name: str, told: dict[str, Any]) -> tuple[str, ...]:
-    return _row_of_npu(name, told) if "cycles" in told else _row_of_gpu(name, told)
+def _row(name: str, info: dict[str, Any]) -> tuple[str, ...]:
+    return _row_of_npu(name, info) if "cycles" in info else _row_of_gpu(name, info)
 
 
-def _row_of_gpu(name: str, told: dict[str, Any]) -> tuple[str, ...]:
-    total = told["partition"]["total_microseconds"]
-    shares = sorted(told["time_microseconds"].items(), key=lambda share: -share[1])[:2]
-    least = told["dram_least_bytes"]
+def _row_of_gpu(name: str, info: dict[str, Any]) -> tuple[str, ...]:
+    total = info["partition"]["total_microseconds"]
+    shares = sorted(info["time_microseconds"].items(), key=lambda share: -share[1])[:2]
+    least = info["dram_least_bytes"]
     return (
         name,
-        span(told["range"]),
-        f"{npu_perf.percent(max(0.0, total - told['microseconds']), total)} %",
+        span(info["range"]),
+        f"{npu_perf.percent(max(0.0, total - info['microseconds']), total)} %",
         f"{1e6 / total:.0f}" if total else "-",
         "-",
-        f"{told['roofline']['ratio']:.2f}",
-        f"{told['dram_bytes'] / 1e6:.2f}",
-        f"{told['dram_bytes'] / least:.2f}" if least else "-",
+        f"{info['roofline']['ratio']:.2f}",
+        f"{info['dram_bytes'] / 1e6:.2f}",
+        f"{info['dram_bytes'] / least:.2f}" if least else "-",
         "-",
-        ", ".join(f"{bound} {npu_perf.percent(time, told['microseconds'])} %" for bound, time in shares) or "-",
+        ", ".join(f"{bound} {npu_perf.percent(time, info['microseconds'])} %" for bound, time in shares) or "-",
     )
 
 
-def _row_of_npu(name: str, told: dict[str, Any]) -> tuple[str, ...]:
-    total = told["partition"]["total_microseconds"]
-    shares = sorted(told.get("time_cycles", {}).items(), key=lambda share: -share[1])[:2]
-    least, local = told["ddr_lower_bound_bytes"], told["local_memory"]
+def _row_of_npu(name: str, info: dict[str, Any]) -> tuple[str, ...]:
+    total = info["partition"]["total_microseconds"]
+    shares = sorted(info.get("time_cycles", {}).items(), key=lambda share: -share[1])[:2]
+    least, local = info["ddr_lower_bound_bytes"], info["local_memory"]
     return (
         name,
-        span(told["range"]),
-        f"{npu_perf.percent(total - told['microseconds'], total)} %",
+        span(info["range"]),
+        f"{npu_perf.percent(total - info['microseconds'], total)} %",
         f"{1e6 / total:.0f}" if total else "-",
-        f"{100 * told['mac_utilisation']:.0f} %",
-        f"{told['roofline']['ratio']:.2f}",
-        f"{told['ddr_moved_bytes'] / 1e6:.2f}",
-        f"{told['ddr_moved_bytes'] / least:.2f}" if least else "-",
+        f"{100 * info['mac_utilisation']:.0f} %",
+        f"{info['roofline']['ratio']:.2f}",
+        f"{info['ddr_moved_bytes'] / 1e6:.2f}",
+        f"{info['ddr_moved_bytes'] / least:.2f}" if least else "-",
         f"{npu_perf.percent(local['peak_bytes'], local['bytes_per_lane'])} %",
-        ", ".join(f"{bound} {npu_perf.percent(cycles, told['cycles'])} %" for bound, cycles in shares) or "-",
+        ", ".join(f"{bound} {npu_perf.percent(cycles, info['cycles'])} %" for bound, cycles in shares) or "-",
     )

@@ -35,23 +35,23 @@ def work(context: Context) -> None:
     path, wanted = require_file(context.args.model, "model"), context.args.layer.strip()
     if not wanted:
         raise usage_error("LAYER is empty: pass the name of an ONNX node or a layer, or a part of it")
-    told = gather(path, read_model(path), {}, None)
-    found = find(told, wanted)
+    info = gather(path, read_model(path), {}, None)
+    found = find(info, wanted)
     context.result["layers"] = []
     for number, index in found:
-        stage = told["stages"][number]
+        stage = info["stages"][number]
         layer = dict(stage["layers"][index])
         layer["reasons"] = [each["reason"] for each in stage["subnets"] if each["reason"] and layer["on"] == "host"]
-        layer["advice"] = [each for each in told["advice"] if (each["layer"], each["stage"]) == (layer["name"], number)]
+        layer["advice"] = [each for each in info["advice"] if (each["layer"], each["stage"]) == (layer["name"], number)]
         layer["commands"] = _commands(path, stage, number, index)
         context.result["layers"].append(layer)
-        _tell(context, stage, layer)
+        _print_report(context, stage, layer)
 
 
-def find(told: Mapping[str, Any], wanted: str) -> list[tuple[int, int]]:
+def find(info: Mapping[str, Any], wanted: str) -> list[tuple[int, int]]:
     """Returns (stage, layer) of the layers that match: by exact name, else by a node of that name, else by a part of
     the name. Raises TesseraError with similar names."""
-    every = [(n, i, layer) for n, stage in enumerate(told["stages"]) for i, layer in enumerate(stage["layers"])]
+    every = [(n, i, layer) for n, stage in enumerate(info["stages"]) for i, layer in enumerate(stage["layers"])]
     for is_meant in (
         lambda layer: layer["name"] == wanted,
         lambda layer: wanted in layer["nodes"],
@@ -63,7 +63,7 @@ def find(told: Mapping[str, Any], wanted: str) -> list[tuple[int, int]]:
     names = [node for *_, layer in every for node in (layer["nodes"] or [layer["name"]])]
     near = difflib.get_close_matches(wanted, dict.fromkeys(names), 5, 0.3)
     raise TesseraError(
-        f"{told['file']} has no layer '{wanted}'",
+        f"{info['file']} has no layer '{wanted}'",
         hint=f"similar names: {', '.join(near)}" if near else "model_tool info --steps lists them",
     )
 
@@ -76,7 +76,7 @@ def _commands(path: Path, stage: Mapping[str, Any], number: int, index: int) -> 
     return [line for line in npu_perf.commands(path, number) if line.partition("#")[2].strip() == name]
 
 
-def _tell(context: Context, stage: Mapping[str, Any], layer: Mapping[str, Any]) -> None:
+def _print_report(context: Context, stage: Mapping[str, Any], layer: Mapping[str, Any]) -> None:
     say = context.report.say
     say(f"{_short(layer['name'].split('+'), '+')}: on {layer['on']} ({stage['name'] or 'all shapes'}), {layer['op']}")
     say(f"  ONNX nodes: {_short(layer['nodes'], ', ') or 'none'}")

@@ -30,7 +30,7 @@ from ..top_model import TopModel
 from . import precision, tune
 from .common import Context, run_command
 from .output_check import Tested, judge, measure_outputs, warn_by_table
-from .deploy_arguments import NAME, parse, refuse_unsupported
+from .deploy_arguments import NAME, parse, reject_unsupported
 from .single_check import check_each_op
 from .wide_input import check_wide_input
 
@@ -40,7 +40,7 @@ LONGEST_SECOND_RUN = 10.0  # seconds; no second run if the first one with its co
 
 def work(context: Context) -> None:
     args, report = context.args, context.report
-    refuse_unsupported(args)
+    reject_unsupported(args)
     # TF32 has the fraction of F16.
     tolerance = tolerances.parse(args.tolerance, "F16" if args.tf32 and args.quantize == "F32" else args.quantize)
     output = Path(args.model)
@@ -77,7 +77,7 @@ def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance)
     """Deploys and checks each model, then combines all in one file. Returns the error of the first model outside its
     tolerance; the file is written all the same, as for a single model."""
     args, report = context.args, context.report
-    told: list[dict[str, object]] = []
+    info: list[dict[str, object]] = []
     missed: TesseraError | None = None
     folder, looked_at = args.report, args.layers
     with staging_folder(output) as staging:
@@ -94,22 +94,22 @@ def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance)
                     raise
                 report.warn(f"{args.mlir}: {outside}")
                 missed = missed or outside
-            made = {key: context.result.pop(key) for key in list(context.result) if key not in before}
-            told.append({"mlir": args.mlir, **made.pop("model"), **made})
+            result = {key: context.result.pop(key) for key in list(context.result) if key not in before}
+            info.append({"mlir": args.mlir, **result.pop("model"), **result})
         with report.step("combine") as step:
             shared = stages.combine(files, output, report, args.mlirs)
             taken, stored = (sum(entry[key] for entry in shared) for key in ("constant_bytes", "new_bytes"))
             step.note = (
                 f"{output.stat().st_size / 1e6:.2f} MB of {sum(file.stat().st_size for file in files) / 1e6:.2f} MB"
             )
-    for stage in told:
+    for stage in info:
         del stage["bmodel"]
     context.result["model"] = {
         "bmodel": args.model,
         "bytes": output.stat().st_size,
         "constant_bytes": taken,
         "stored_bytes": stored,
-        "stages": told,
+        "stages": info,
     }
     return missed
 
@@ -186,21 +186,21 @@ def _compile(context: Context, model: TopModel, output: Path, plan: Mapping[str,
         **{k: v for k, v in result.items() if k not in ("event", "bmodel", "inputs", "outputs")},
     }
     if "partition" in result:
-        partition.tell(report, result["partition"], result["chip"])
-    told: dict[str, Any] = {}
+        partition.print_report(report, result["partition"], result["chip"])
+    info: dict[str, Any] = {}
     if plan:
         context.result["model"]["plan"] = plan
     if args.plan_out:
         tune.write_plan(plan or result["plan"], args.plan_out)
     if targets().is_npu(args.chip):
-        context.result["perf"] = told = npu_perf.measure(
+        context.result["perf"] = info = npu_perf.measure(
             output, folder=args.report and context.outputs.folder(args.report)
         )
-        npu_perf.tell(report, told, args.report)
-    _tell_advice(context, told, result.get("quantization", {}))
-    _tell_exactness(context, result.get("bit_equal_except"))
+        npu_perf.print_report(report, info, args.report)
+    _report_advice(context, info, result.get("quantization", {}))
+    _report_exactness(context, result.get("bit_equal_except"))
     if "quantization" in result:
-        _tell_quantization(context, result["quantization"])
+        _report_quantization(context, result["quantization"])
         _tell_speed(context, share_of_f32(result["quantization"]))
         for text in result["quantization"].get("float_inputs_outputs", []):
             report.warn(text)
@@ -260,7 +260,7 @@ def _compiler_flags(args: argparse.Namespace, names: Sequence[str]) -> list[str]
     return flags
 
 
-def _tell_exactness(context: Context, exceptions: Sequence[str] | None) -> None:
+def _report_exactness(context: Context, exceptions: Sequence[str] | None) -> None:
     """Reports whether a quantised model gives the same integers everywhere; if not, warns with the reason."""
     if exceptions:
         context.report.warn(exactness.describe(exceptions))
@@ -268,33 +268,33 @@ def _tell_exactness(context: Context, exceptions: Sequence[str] | None) -> None:
         context.report.say(exactness.describe(exceptions))
 
 
-def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:
+def _report_quantization(context: Context, info: Mapping[str, object]) -> None:
     """Reports what runs on integers, which ops read 16-bit integers, and which stay in float."""
-    kept, wide = told["float_ops"], told["wide_ops"]
+    kept, wide = info["float_ops"], info["wide_ops"]
 
     def share(products: object) -> str:
-        return f"{100 * products / told['products']:.1f} %" if told["products"] else "none"  # type: ignore[operator]
+        return f"{100 * products / info['products']:.1f} %" if info["products"] else "none"  # type: ignore[operator]
 
-    if told["narrow_ops"]:
+    if info["narrow_ops"]:
         context.report.say(
-            f"{told['narrow_ops']} ops hold weights and results in 16-bit floats, {share(told['narrow_products'])} "
+            f"{info['narrow_ops']} ops hold weights and results in 16-bit floats, {share(info['narrow_products'])} "
             "of the multiplications"
         )
-    if told["weight_ops"]:
-        context.report.say(f"{told['weight_ops']} ops have integer weights and compute in float")
+    if info["weight_ops"]:
+        context.report.say(f"{info['weight_ops']} ops have integer weights and compute in float")
     text = (
-        f"{told['integer_ops']} ops are quantised, {len(kept)} stay in float; "  # type: ignore[arg-type]
-        f"{share(told['integer_products'])} of the multiplications have int8 weights"
+        f"{info['integer_ops']} ops are quantised, {len(kept)} stay in float; "  # type: ignore[arg-type]
+        f"{share(info['integer_products'])} of the multiplications have int8 weights"
     )
     if wide:
-        text += f", {share(told['wide_products'])} int16 activations ({len(wide)} ops)"  # type: ignore[arg-type]
-    if told["split_weights"]:
-        text += f", {share(told['second_products'])} are for the residual weights of "
-        text += f"{told['split_weights']} ops"
-    if told["integer_ops"] or not (told["narrow_ops"] or told["weight_ops"]):
+        text += f", {share(info['wide_products'])} int16 activations ({len(wide)} ops)"  # type: ignore[arg-type]
+    if info["split_weights"]:
+        text += f", {share(info['second_products'])} are for the residual weights of "
+        text += f"{info['split_weights']} ops"
+    if info["integer_ops"] or not (info["narrow_ops"] or info["weight_ops"]):
         context.report.say(text)
-    _tell_ops(context, "reads int16", wide)  # type: ignore[arg-type]
-    _tell_ops(context, "stays float", kept)  # type: ignore[arg-type]
+    _report_ops(context, "reads int16", wide)  # type: ignore[arg-type]
+    _report_ops(context, "stays float", kept)  # type: ignore[arg-type]
 
 
 def _tell_speed(context: Context, share: float) -> None:
@@ -312,7 +312,7 @@ def _tell_speed(context: Context, share: float) -> None:
         )
 
 
-def _tell_ops(context: Context, title: str, ops: Sequence[Mapping[str, object]]) -> None:
+def _report_ops(context: Context, title: str, ops: Sequence[Mapping[str, object]]) -> None:
     """Lists ops and reasons, those with the most multiplications first."""
     if not ops:
         return
@@ -453,13 +453,13 @@ def _compared(
     return comparison
 
 
-def _tell_advice(context: Context, told: Mapping[str, Any], precisions: Mapping[str, Any]) -> None:
+def _report_advice(context: Context, info: Mapping[str, Any], precisions: Mapping[str, Any]) -> None:
     """Reports advice about precision below the times of a model for an NPU, and records all advice."""
     table = context.args.calibration_table
-    found = advice.of_quantization(precisions, told) + (advice.of_table(tables.load(table).samples) if table else [])
+    found = advice.of_quantization(precisions, info) + (advice.of_table(tables.load(table).samples) if table else [])
     for line in advice.lines(found):
         context.report.say(line)
-    context.result["advice"] = [each.as_dict() for each in [*advice.of_perf(told), *found]]
+    context.result["advice"] = [each.as_dict() for each in [*advice.of_perf(info), *found]]
 
 
 def _look_at_layers(context: Context, model: TopModel, net: bmodel.Net, given: Mapping[str, np.ndarray]) -> None:
@@ -481,7 +481,7 @@ def _look_at_layers(context: Context, model: TopModel, net: bmodel.Net, given: M
             looked = layers.look(folder, report, tolerance)
             step.note = f"{len(looked.layers)} tensors, {len(looked.wrong)} wrong"
         context.result["layers"] = looked.as_dict()
-        layers.tell(report, looked, args.compare_all)
+        layers.print_report(report, looked, args.compare_all)
         layers.require_right(looked, args.model)
         layers.require_same(looked, net.run_stored(stored, lambda name, array: None), args.model)
 

@@ -262,7 +262,7 @@ def disasm(context: Context) -> None:
     path = require_file(context.args.model, "model")
     model = read_model(path)
     kinds = {subnet["kind"] for _, stage in stages(model) for subnet in stage.get("subnets", [])}
-    shown = _tell_commands(context, path) if "Npu" in kinds else 0
+    shown = _report_commands(context, path) if "Npu" in kinds else 0
     if not kinds & {"X86", "Host"}:
         if not shown:
             raise TesseraError(f"{path} does not contain a command whose line contains '{context.args.kernel}'")
@@ -289,15 +289,15 @@ def disasm(context: Context) -> None:
         )
 
 
-def _tell_commands(context: Context, path: Path) -> int:
+def _report_commands(context: Context, path: Path) -> int:
     """Prints the commands of the NPU's programs whose line, layer included, contains the search text; returns how
     many."""
-    told = npu_stages(read_model(path))
+    info = npu_stages(read_model(path))
     context.result["commands"] = []
-    for number, title in told.items():
+    for number, title in info.items():
         lines = [line for line in npu_perf.commands(path, number) if context.args.kernel in line]
         context.result["commands"] += lines
-        if lines and len(told) > 1:
+        if lines and len(info) > 1:
             context.report.say(title)
         if lines:
             context.report.say("\n".join(lines))
@@ -334,20 +334,20 @@ def perf(context: Context) -> None:
     if args.counts:
         raise usage_error(f"--counts is for GPUs; {path} does not have a stage for a GPU")
     if len(known) < 2:
-        context.result["report"] = told = npu_perf.measure(
+        context.result["report"] = info = npu_perf.measure(
             path, args.chip_set, args.report and context.outputs.folder(args.report)
         )
-        context.result["advice"] = [each.as_dict() for each in advice.of_perf(told)]
-        npu_perf.tell(context.report, told, args.report)
+        context.result["advice"] = [each.as_dict() for each in advice.of_perf(info)]
+        npu_perf.print_report(context.report, info, args.report)
         return
     context.result["stages"] = []
     for number, title in known.items():
         folder = args.report and str(Path(args.report) / f"stage-{number}")
-        told = npu_perf.measure(path, args.chip_set, folder and context.outputs.folder(folder), number)
-        found = [each.as_dict() for each in advice.of_perf(told)]
-        context.result["stages"].append({"stage": number, "report": told, "advice": found})
+        info = npu_perf.measure(path, args.chip_set, folder and context.outputs.folder(folder), number)
+        found = [each.as_dict() for each in advice.of_perf(info)]
+        context.result["stages"].append({"stage": number, "report": info, "advice": found})
         context.report.say(f"{title}:")
-        npu_perf.tell(context.report, told, folder)
+        npu_perf.print_report(context.report, info, folder)
 
 
 def _perf_of_gpu(context: Context, path: Path, known: Mapping[int, str]) -> None:
@@ -359,14 +359,14 @@ def _perf_of_gpu(context: Context, path: Path, known: Mapping[int, str]) -> None
     context.result["stages"] = []
     for number, title in known.items():
         folder = args.report and str(Path(args.report) / f"stage-{number}" if len(known) > 1 else Path(args.report))
-        told = cuda_perf.measure(path, folder and context.outputs.folder(folder), number, args.counts)
+        info = cuda_perf.measure(path, folder and context.outputs.folder(folder), number, args.counts)
         if len(known) > 1:
-            context.result["stages"].append({"stage": number, "report": told})
+            context.result["stages"].append({"stage": number, "report": info})
             context.report.say(f"{title}:")
         else:
             del context.result["stages"]
-            context.result["report"] = told
-        cuda_perf.tell(context.report, told, folder)
+            context.result["report"] = info
+        cuda_perf.print_report(context.report, info, folder)
 
 
 def combine(context: Context) -> None:
@@ -378,7 +378,7 @@ def combine(context: Context) -> None:
         raise usage_error(f"--output {output}: the name must end in .bmodel")
     files = [require_file(path, "model") for path in args.models]
     staged = context.outputs.path(output)
-    told = combine_files(files, staged, context.report)
+    info = combine_files(files, staged, context.report)
     model = read_model(staged)
     rows = [("stage", "chip", "inputs")]
     rows += [
@@ -386,14 +386,14 @@ def combine(context: Context) -> None:
         for net in model["nets"]
         for index, stage in enumerate(net["stages"])
     ]
-    taken, stored = (sum(entry[key] for entry in told) for key in ("constant_bytes", "new_bytes"))
+    taken, stored = (sum(entry[key] for entry in info) for key in ("constant_bytes", "new_bytes"))
     before = sum(path.stat().st_size for path in files)
     context.result["model"] = {
         "bmodel": str(output),
         "bytes": staged.stat().st_size,
         "constant_bytes": taken,
         "stored_bytes": stored,
-        "files": told,
+        "files": info,
     }
     say(_indent(compare.align(rows, right=(0,))))
     say(
@@ -406,7 +406,7 @@ def look_at_layers(context: Context) -> None:
     folder = Path(context.args.folder)
     looked = layers.look(folder, context.report)
     context.result["layers"] = looked.as_dict()
-    layers.tell(context.report, looked)
+    layers.print_report(context.report, looked)
     layers.require_right(looked, str(folder / layers.MODEL))
 
 

@@ -117,17 +117,17 @@ def _transform_each(context: Context, name: str, mlir: Path, tolerance: compare.
     if len(set(labels)) < len(labels):
         raise usage_error("--input_shapes lists the same shapes twice")
     report.total = (1 if args.skip else 4) * len(labels)
-    stem, made = mlir.stem.removesuffix("_top"), []
+    stem, result = mlir.stem.removesuffix("_top"), []
     for label, shapes in zip(labels, args.input_shapes):
         path = mlir.with_name(f"{stem}_{label}_top.mlir")
         report.say(f"{path}:")
         args.test_input = given
         _transform(context, name, path, shapes, f"{name}_{label}", tolerance)
-        made.append({**context.result.pop("model"), "comparison": context.result.pop("comparison", None)})
-    context.result["models"] = made
+        result.append({**context.result.pop("model"), "comparison": context.result.pop("comparison", None)})
+    context.result["models"] = result
     return [
         command(
-            *("model_deploy", "--mlir", *(entry["mlir"] for entry in made), "--chip", "x86", "--quantize", "F32"),
+            *("model_deploy", "--mlir", *(entry["mlir"] for entry in result), "--chip", "x86", "--quantize", "F32"),
             *("--model", mlir.with_name(name + "_x86_f32.bmodel")),
         )
     ]

@@ -16,7 +16,7 @@ from ..errors import ExitCode, TesseraError, usage_error
 from ..files import require_file, require_writable_folder, scratch_folder
 from ..output_error import name_for
 from ..precision import qtable
-from ..precision.bench import CompiledBench, Recorder, Setup
+from ..precision.evaluator import CompiledEvaluator, Recorder, Setup
 from ..precision.cost import Op
 from ..precision.journal import Journal
 from ..precision.search import Found, Search, units_of
@@ -121,7 +121,7 @@ def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, 
         _warn_of_samples(context, scored)
         setup = Setup(model, args.chip, extra, lines, folder, args.threads)
         with Journal(output.with_name(output.name + ".partial"), _identity(context, scored)) as journal:
-            bench = CompiledBench(
+            evaluator = CompiledEvaluator(
                 setup,
                 scored.scorer,
                 target,
@@ -132,20 +132,20 @@ def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, 
                 journal,
             )
             with report.step(f"search for {target}") as step:
-                found = Search(bench, LADDER, lambda what, done, of: step.progress(done, of, what)).run(
-                    units_of([op for op in bench.ops({}) if op.name not in {line.name for line in lines}])
+                found = Search(evaluator, LADDER, lambda what, done, of: step.progress(done, of, what)).run(
+                    units_of([op for op in evaluator.ops({}) if op.name not in {line.name for line in lines}])
                 )
                 again = f", {journal.resumed} known from the interrupted run" if journal.resumed else ""
                 step.note = (
-                    f"{bench.errors_measured} output errors on {len(bench.guides)} samples, {bench.scores_taken} scores"
+                    f"{evaluator.errors_measured} output errors on {len(evaluator.guides)} samples, {evaluator.scores_taken} scores"
                     f"{again}: {found.verdict}"
                 )
-            chosen = _lines(found, bench)
+            chosen = _lines(found, evaluator)
             table = context.outputs.path(output)
             qtable.save(table, Path(args.mlir).stem.removesuffix("_top"), [*lines, *chosen])
             if not args.search_table and (text := context.outputs.keep_other(output)):
                 report.warn(text)
-            _tell(context, found, bench, chosen, output, time.perf_counter() - begin)
+            _print_report(context, found, evaluator, chosen, output, time.perf_counter() - begin)
         context.outputs.remove(journal.path)
     if found.verdict.met:
         return table, None
@@ -205,16 +205,16 @@ def _warn_of_samples(context: Context, scored: Scored) -> None:
         )
 
 
-def _lines(found: Found, bench: CompiledBench) -> list[qtable.Line]:
+def _lines(found: Found, evaluator: CompiledEvaluator) -> list[qtable.Line]:
     """Returns a table line for each op, with its measurements."""
     lines, figure = [], found.verdict.figure
-    base = bench.measure({}).error ** 0.5
-    for stretch, rung in sorted(found.chosen, key=lambda entry: -entry[0].error):
-        ops = [op for unit in stretch.units for op in unit if op.name in stretch.types(rung)]
+    base = evaluator.measure({}).error ** 0.5
+    for segment, rung in sorted(found.chosen, key=lambda entry: -entry[0].error):
+        ops = [op for unit in segment.units for op in unit if op.name in segment.types(rung)]
         beside = f", with {len(ops) - 1} ops beside it," if len(ops) > 1 else ""
         measured = (
-            f"its 8 bits alone{beside} change the outputs by {stretch.error ** 0.5:.2%}"
-            if stretch.error
+            f"its 8 bits alone{beside} change the outputs by {segment.error ** 0.5:.2%}"
+            if segment.error
             else "not measured alone"
         )
         reason = (
@@ -225,24 +225,29 @@ def _lines(found: Found, bench: CompiledBench) -> list[qtable.Line]:
     return lines
 
 
-def _tell(
-    context: Context, found: Found, bench: CompiledBench, lines: Sequence[qtable.Line], output: Path, seconds: float
+def _print_report(
+    context: Context,
+    found: Found,
+    evaluator: CompiledEvaluator,
+    lines: Sequence[qtable.Line],
+    output: Path,
+    seconds: float,
 ) -> None:
     report = context.report
-    ops = bench.ops(found.types)
-    f32 = bench.cost_of(ops, {op.name: "F32" for op in ops})
-    cost, base = bench.cost(found.types), bench.cost({})
+    ops = evaluator.ops(found.types)
+    f32 = evaluator.cost_of(ops, {op.name: "F32" for op in ops})
+    cost, base = evaluator.cost(found.types), evaluator.cost({})
     share = _float_share(ops)
     report.say(f"all-INT8: {found.base_verdict}; chosen: {found.verdict}")
-    name = name_for(bench.setup.model.outputs, bench.setup.model.origins)
-    before, after = bench.measure({}).error ** 0.5, bench.measure(found.types).error ** 0.5
-    report.say(f"{name} on {len(bench.guides)} samples of --data: all-INT8 {before:.2%}, chosen {after:.2%}")
+    name = name_for(evaluator.setup.model.outputs, evaluator.setup.model.origins)
+    before, after = evaluator.measure({}).error ** 0.5, evaluator.measure(found.types).error ** 0.5
+    report.say(f"{name} on {len(evaluator.guides)} samples of --data: all-INT8 {before:.2%}, chosen {after:.2%}")
     report.say(
         f"{len(lines)} ops above INT8 by this search; {share:.1%} of the multiplications are not INT8; estimated time "
         f"{cost / base:.2f} of all-INT8, {cost / f32:.2f} of f32"
     )
     report.say(
-        f"{bench.errors_measured + bench.scores_taken} evaluations of {bench.compiled} compiled models in "
+        f"{evaluator.errors_measured + evaluator.scores_taken} evaluations of {evaluator.compiled} compiled models in "
         f"{seconds:.0f} s; written to {output}"
     )
     by_name = {op.name: op for op in ops}
@@ -262,7 +267,7 @@ def _tell(
         report.say(compare.align(rows, right=(3,)))
         if len(lines) > SHOWN:
             report.say(f"… and {len(lines) - SHOWN} more in {output}")
-    _warn_of_risk(context, found, bench)
+    _warn_of_risk(context, found, evaluator)
     context.result["search"] = {
         "target": str(found.verdict.target),
         "met": found.verdict.met,
@@ -270,11 +275,11 @@ def _tell(
         "figures": found.verdict.figures,
         "f32": found.verdict.golden,
         "int8": found.base_verdict.figures,
-        "output_errors": bench.errors_measured,
-        "scores": bench.scores_taken,
-        "compiled": bench.compiled,
+        "output_errors": evaluator.errors_measured,
+        "scores": evaluator.scores_taken,
+        "compiled": evaluator.compiled,
         "seconds": round(seconds, 2),
-        "resumed": bench.journal.resumed,
+        "resumed": evaluator.journal.resumed,
         "not_int8_products": share,
         "time_of_int8": cost / base,
         "time_of_f32": cost / f32,
@@ -288,7 +293,7 @@ def _float_share(ops: Sequence[Op]) -> float:
     return sum(op.products for op in ops if op.type != "INT8") / products if products else 0.0
 
 
-def _warn_of_risk(context: Context, found: Found, bench: CompiledBench) -> None:
+def _warn_of_risk(context: Context, found: Found, evaluator: CompiledEvaluator) -> None:
     """Warns if the score holds only narrowly or by chance."""
     warn, verdict = context.report.warn, found.verdict
     if verdict.met and verdict.target.metric == "cos":
@@ -310,7 +315,9 @@ def _warn_of_risk(context: Context, found: Found, bench: CompiledBench) -> None:
             f"at risk: {verdict.value:.3f} of the allowed {verdict.target.limit:g} points are used on the data "
             "by which the precisions were chosen"
         )
-    error = bench.measure(found.types).error ** 0.5
+    error = evaluator.measure(found.types).error ** 0.5
     if verdict.met and error > FAR:
-        name = name_for(bench.setup.model.outputs, bench.setup.model.origins)
-        warn(f"at risk: the score holds, but the outputs have a {name} of {error:.0%} on {len(bench.guides)} samples")
+        name = name_for(evaluator.setup.model.outputs, evaluator.setup.model.origins)
+        warn(
+            f"at risk: the score holds, but the outputs have a {name} of {error:.0%} on {len(evaluator.guides)} samples"
+        )

@@ -10,7 +10,7 @@ from ..calibration import histograms, table as tables
 from ..errors import usage_error
 from ..files import require_file, write_text
 from ..report import model_explorer
-from ..report.gather import gather, read_told
+from ..report.gather import gather, read_report
 from ..report.page import page
 from .common import Context, Parser
 from .model_tool import read_model
@@ -69,11 +69,11 @@ def work(context: Context) -> None:
     models = []
     for index, name in enumerate(args.models):
         path = require_file(name, "model")
-        told = read_told(given[index] if index < len(given) else None)
-        made = told.get("model", {})
-        if made.get("bmodel") and Path(made["bmodel"]).name != path.name:
-            report.warn(f"{given[index]} describes {made['bmodel']}, not {path}")
-        models.append({**gather(path, read_model(path), told, samples, args.measure), "histograms": seen})
+        info = read_report(given[index] if index < len(given) else None)
+        result = info.get("model", {})
+        if result.get("bmodel") and Path(result["bmodel"]).name != path.name:
+            report.warn(f"{given[index]} describes {result['bmodel']}, not {path}")
+        models.append({**gather(path, read_model(path), info, samples, args.measure), "histograms": seen})
     write_text(context.outputs.path(output), page(models))
     if args.model_explorer:
         folder = context.outputs.folder(args.model_explorer)

@@ -20,7 +20,7 @@ from ..calibration.collect import Checkpoint, State, collect
 from ..calibration.dataset import Dataset, open_dataset
 from ..calibration.distribution import Distribution
 from ..calibration.engine import DaskEngine, Engine, PoolEngine
-from ..calibration.learn import check_beside, read_products, save as save_table
+from ..calibration.learn import check_beside, read_contractions, save as save_table
 from ..calibration.observed import Observed
 from ..calibration.pool import Pool
 from ..calibration.rounding import Rounded
@@ -99,11 +99,11 @@ def _calibrate(context: Context) -> None:
             step.note = f"{len(observed.info['tensors'])} tensors"
         golden, seen = Golden(observed.job()), None
         if kinds:
-            bench = equalization.Bench(dataset, tuple(_compiler_flags(args)), folder, golden)
+            bench = equalization.FactorTrials(dataset, tuple(_compiler_flags(args)), folder, golden)
             observed, seen = _equalize(context, observed, kinds, bench)
         engine = _engine(args, observed, pool, at_end)
         state = _collect(context, engine, dataset, observed, output, seen)
-        _refuse_no_numbers(args, state)
+        _reject_no_numbers(args, state)
         choices = _choose(context, engine, dataset, state, observed)
         table = _table(args, observed, state, choices)
         if args.histograms:
@@ -223,7 +223,7 @@ def _collect(
     return state
 
 
-def _refuse_no_numbers(args: argparse.Namespace, state: State) -> None:
+def _reject_no_numbers(args: argparse.Namespace, state: State) -> None:
     """Raises TesseraError if a tensor holds only NaN in every sample, so that no range can be found."""
     for source, histogram in state.histograms.items():
         summary = histogram.summary()
@@ -256,7 +256,7 @@ def _choose(context: Context, engine: Engine, dataset: Dataset, state: State, ob
         wide = partial(cautious, scheme=scheme, percentile=args.percentile)
         sources = [source for source in plain if source in observed.integers]
         defaults = dict(zip(sources, engine.map(wide, [state.histograms[source] for source in sources])))
-        engine.measure_at(gates.stretches(observed, defaults))
+        engine.measure_at(gates.segments(observed, defaults))
 
         def options_for(some: Sequence[str]) -> dict[str, list[Choice]]:
             found = engine.map(find, [state.histograms[source] for source in some], ["auto"] * len(some))
@@ -293,7 +293,7 @@ def _table(args: argparse.Namespace, observed: Observed, state: State, choices: 
 
 
 def _equalize(
-    context: Context, observed: Observed, kinds: Sequence[str], bench: equalization.Bench
+    context: Context, observed: Observed, kinds: Sequence[str], bench: equalization.FactorTrials
 ) -> tuple[Observed, State | None]:
     """Returns the model, with equalised channels if requested or if that lowers the output error, and the observations
     of its tensors so far."""
@@ -385,7 +385,7 @@ def _repair(
     output error."""
     report = context.report
     with report.extra_step("16 bits, f32 and residual weights where they pay") as step:
-        products = read_products(observed.info["products"], observed.weights)
+        products = read_contractions(observed.info["products"], observed.weights)
         chip = context.args.chip
         found = repair.repair(
             trial,
@@ -397,10 +397,10 @@ def _repair(
             context.args.max_error,
             context.args.at_any_price,
             known,
-            gates.stretches(observed, {source: choices[source] for source in choices if source in observed.integers}),
+            gates.segments(observed, {source: choices[source] for source in choices if source in observed.integers}),
             Speed.of(chip, targets().rates[chip], products, observed.shape_of),
         )
-        step.note = repair.told(found, error_name(observed)) or "none do"
+        step.note = repair.describe_repair(found, error_name(observed)) or "none do"
     if found.time >= 1:
         report.warn(
             f"int8 saves no time on {found.chip} once its outputs are exact enough, so every tensor stays f32: "

@@ -153,15 +153,15 @@ def measure(context: Context, model: Path, ours: Callable[[], object], theirs: C
             else ""
         )
         if targets().is_npu(args.chip):
-            told, simulated = npu_perf.measure(model), median_ms(ours)
-            estimated = told.get("total_microseconds", told["microseconds"]) / 1e3
+            info, simulated = npu_perf.measure(model), median_ms(ours)
+            estimated = info.get("total_microseconds", info["microseconds"]) / 1e3
             step.note = (
-                f"{estimated:.3f} ms per run on {told['chip']}{beside}; "
+                f"{estimated:.3f} ms per run on {info['chip']}{beside}; "
                 f"its simulator took {simulated:.3f} ms, which is not a latency"
             )
             context.result["estimated_ms"], context.result["simulator_ms"] = {
                 "tessera": estimated,
-                "chip": told["chip"],
+                "chip": info["chip"],
             }, simulated
             context.result["latency_ms"] = {"onnxruntime": other, "threads": args.threads}
             return

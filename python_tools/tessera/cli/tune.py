@@ -47,9 +47,9 @@ def tuned_plan(
                 tiles = entry.get("candidates", [entry.get("measured", entry["tile"])])
                 entry["tile"] = tiles[min(turn, len(tiles) - 1)]
             write_plan(plan, folder / "plan.json")
-            told = deploy(model, ["--plan", str(folder / "plan.json"), "--layers"])
+            info = deploy(model, ["--plan", str(folder / "plan.json"), "--layers"])
             net = bmodel.open_net(model)
-            measured = _by_product(told["estimate"]["layers"], net.profile(inputs(net), RUNS))
+            measured = _by_product(info["estimate"]["layers"], net.profile(inputs(net), RUNS))
             for entry in unknown:
                 times[entry["product"]].setdefault(entry["tile"], measured[entry["product"]])
         for entry in plan["products"]:

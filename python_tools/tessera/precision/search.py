@@ -44,7 +44,7 @@ class Impossible(Exception):
     """The compiler rejects the types, for this chip or for one of these ops."""
 
 
-class Bench(Protocol):
+class Evaluator(Protocol):
     """Compiles and runs the model with `types` of ops by name; the quantiser decides the other ops."""
 
     def measure(self, types: Types) -> Measure:
@@ -58,7 +58,7 @@ class Bench(Protocol):
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Segment:
     """Ops that change together. error: of the outputs with only this stretch in int8. cost: of running it on the last
     rung instead."""
 
@@ -69,9 +69,9 @@ class Stretch:
     def types(self, rung: str) -> dict[str, str]:
         return {op.name: rung for unit in self.units for op in unit if op.products or rung not in FOR_PRODUCTS}
 
-    def halves(self) -> "tuple[Stretch, Stretch]":
+    def halves(self) -> "tuple[Segment, Segment]":
         middle = len(self.units) // 2
-        return Stretch(self.units[:middle]), Stretch(self.units[middle:])
+        return Segment(self.units[:middle]), Segment(self.units[middle:])
 
     @property
     def worth(self) -> float:
@@ -85,7 +85,7 @@ class Found:
     types: dict[str, str]
     verdict: Verdict
     base_verdict: Verdict
-    chosen: list[tuple[Stretch, str]] = field(default_factory=list)
+    chosen: list[tuple[Segment, str]] = field(default_factory=list)
 
 
 def units_of(ops: Sequence[Op]) -> list[tuple[Op, ...]]:
@@ -104,97 +104,97 @@ class Search:
     """One search. ladder: types above INT8, the cheapest first. said: called with the current activity, done, and the
     expected total."""
 
-    def __init__(self, bench: Bench, ladder: Sequence[str], said: Callable[[str, int, int], None]) -> None:
-        self._bench, self._ladder, self._said = bench, list(ladder), said
-        self._seen: list[tuple[Verdict, float, list[tuple[Stretch, str]]]] = []
+    def __init__(self, evaluator: Evaluator, ladder: Sequence[str], said: Callable[[str, int, int], None]) -> None:
+        self._evaluator, self._ladder, self._said = evaluator, list(ladder), said
+        self._seen: list[tuple[Verdict, float, list[tuple[Segment, str]]]] = []
 
     def run(self, units: Sequence[tuple[Op, ...]]) -> Found:
         verdict = self._verdict([])
         if verdict.met or not units:
             return Found({}, verdict, verdict)
-        stretches = sorted(self._localise(units), key=lambda s: -s.worth)
-        rung = next((rung for rung in self._ladder if self._meets([(s, rung) for s in stretches])), None)
+        segments = sorted(self._localise(units), key=lambda s: -s.worth)
+        rung = next((rung for rung in self._ladder if self._meets([(s, rung) for s in segments])), None)
         if rung is not None:
-            self._step_down(self._shortest(stretches, rung))
+            self._step_down(self._shortest(segments, rung))
         # All scored candidates count: a cheaper one may have met the target on the way.
         met = [seen for seen in self._seen if seen[0].met]
         best = min(met, key=lambda seen: seen[1]) if met else min(self._seen, key=lambda seen: (seen[0].loss, seen[1]))
         return Found(_merge(best[2]), best[0], verdict, best[2])
 
-    def _localise(self, units: Sequence[tuple[Op, ...]]) -> list[Stretch]:
+    def _localise(self, units: Sequence[tuple[Op, ...]]) -> list[Segment]:
         """Splits the program into stretches, which are short where much of the error originates."""
-        whole = Stretch(tuple(units)).types(self._ladder[-1])
-        best = self._bench.measure(whole)
+        whole = Segment(tuple(units)).types(self._ladder[-1])
+        best = self._evaluator.measure(whole)
         count = min(FIRST_STRETCHES, len(units))
         bounds = [len(units) * i // count for i in range(count + 1)]
         done, limit = 0, count + min(2 * (len(units) - count), MOST_STRETCHES)
-        heap: list[tuple[float, int, Stretch]] = []
+        heap: list[tuple[float, int, Segment]] = []
 
-        def add(stretch: Stretch) -> None:
+        def add(segment: Segment) -> None:
             nonlocal done
-            own = stretch.types("INT8")
-            measure = self._bench.measure({name: rung for name, rung in whole.items() if name not in own})
+            own = segment.types("INT8")
+            measure = self._evaluator.measure({name: rung for name, rung in whole.items() if name not in own})
             done += 1
             self._said("sensitivity", done, limit)
-            stretch = Stretch(stretch.units, max(measure.error - best.error, 0.0), best.cost - measure.cost)
-            heapq.heappush(heap, (-stretch.error if len(stretch.units) > 1 else float("inf"), done, stretch))
+            segment = Segment(segment.units, max(measure.error - best.error, 0.0), best.cost - measure.cost)
+            heapq.heappush(heap, (-segment.error if len(segment.units) > 1 else float("inf"), done, segment))
 
         for begin, end in zip(bounds, bounds[1:]):
-            add(Stretch(tuple(units[begin:end])))
-        total = sum(stretch.error for _, _, stretch in heap)
+            add(Segment(tuple(units[begin:end])))
+        total = sum(segment.error for _, _, segment in heap)
         while heap and done + 2 <= limit and -heap[0][0] > SMALL_SHARE * total:
             for half in heapq.heappop(heap)[2].halves():
                 add(half)
-        return [stretch for _, _, stretch in heap]
+        return [segment for _, _, segment in heap]
 
-    def _shortest(self, stretches: Sequence[Stretch], rung: str) -> list[tuple[Stretch, str]]:
+    def _shortest(self, segments: Sequence[Segment], rung: str) -> list[tuple[Segment, str]]:
         """Returns the shortest prefix found that meets the target; the whole list does."""
-        low, high = 0, len(stretches)
+        low, high = 0, len(segments)
         for length in _growing(high):
             self._said("score", length, high)
-            if self._meets([(s, rung) for s in stretches[:length]]):
+            if self._meets([(s, rung) for s in segments[:length]]):
                 high = length
                 break
             low = length
         while high - low > 1:
             middle = (low + high) // 2
-            if self._meets([(s, rung) for s in stretches[:middle]]):
+            if self._meets([(s, rung) for s in segments[:middle]]):
                 high = middle
             else:
                 low = middle
-        return [(s, rung) for s in stretches[:high]]
+        return [(s, rung) for s in segments[:high]]
 
-    def _step_down(self, chosen: list[tuple[Stretch, str]]) -> None:
+    def _step_down(self, chosen: list[tuple[Segment, str]]) -> None:
         """Tries lower rungs, INT8 first, for one stretch after the other; halves stretches of several units that cannot
         step down."""
         queue = sorted(chosen, key=lambda entry: -entry[0].cost)
         trials = 0
         while queue and trials < MOST_TRIALS:
-            stretch, rung = entry = queue.pop(0)
+            segment, rung = entry = queue.pop(0)
             others = [e for e in chosen if e is not entry]
             for lower in [None, *self._ladder[: self._ladder.index(rung)]]:
                 trials += 1
                 self._said("step down", trials, MOST_TRIALS)
-                candidate = others + ([(stretch, lower)] if lower else [])
+                candidate = others + ([(segment, lower)] if lower else [])
                 if candidate and self._meets(candidate):
                     chosen = candidate
                     break
             else:
-                if len(stretch.units) > 1:
-                    halves = [(half, rung) for half in stretch.halves()]
+                if len(segment.units) > 1:
+                    halves = [(half, rung) for half in segment.halves()]
                     chosen = others + halves
                     queue += halves
 
-    def _meets(self, chosen: list[tuple[Stretch, str]]) -> bool:
+    def _meets(self, chosen: list[tuple[Segment, str]]) -> bool:
         try:
             return self._verdict(chosen).met
         except Impossible:
             return False
 
-    def _verdict(self, chosen: list[tuple[Stretch, str]]) -> Verdict:
+    def _verdict(self, chosen: list[tuple[Segment, str]]) -> Verdict:
         types = _merge(chosen)
-        verdict = self._bench.verdict(types)
-        self._seen.append((verdict, self._bench.cost(types), list(chosen)))
+        verdict = self._evaluator.verdict(types)
+        self._seen.append((verdict, self._evaluator.cost(types), list(chosen)))
         return verdict
 
 
@@ -207,5 +207,5 @@ def _growing(end: int) -> list[int]:
     return lengths
 
 
-def _merge(chosen: Sequence[tuple[Stretch, str]]) -> dict[str, str]:
-    return {name: type_ for stretch, rung in chosen for name, type_ in stretch.types(rung).items()}
+def _merge(chosen: Sequence[tuple[Segment, str]]) -> dict[str, str]:
+    return {name: type_ for segment, rung in chosen for name, type_ in segment.types(rung).items()}

@@ -22,13 +22,13 @@ TELLERS = ("model_deploy", "model_tool")  # commands whose --json describes a mo
 
 
 def gather(
-    path: Path, dump: Mapping[str, Any], told: Mapping[str, Any], samples: int | None, runs: int = 0
+    path: Path, dump: Mapping[str, Any], info: Mapping[str, Any], samples: int | None, runs: int = 0
 ) -> dict[str, Any]:
     """Collects a model's data from the file (dump: from bmodel-dump) and from the output of model_deploy or model_tool
     layers with --json, or {}. runs: number of runs that time each layer of a model that runs entirely on this machine's
     processor; 0: none."""
     stages = [_stage(path, dump, stage, number, runs) for number, stage in enumerate(_stages(dump))]
-    model, top_ops = _model(told), _top_ops(told)
+    model, top_ops = _model(info), _top_ops(info)
     for layer in (layer for stage in stages for layer in stage["layers"]):
         named = (top_ops[node] for node in layer["nodes"] if node in top_ops)
         layer["top"] = layer.get("top") or ", ".join(dict.fromkeys(named))
@@ -42,22 +42,22 @@ def gather(
         "properties": dump.get("properties", []),
         "chips": [{key: chip.get(key, "") for key in ("name", "family", "fingerprint")} for chip in dump["chips"]],
         "stages": stages,
-        "accuracy": accuracy(told),
-        "verdict": verdict(told),
-        "output_error": output_error(told),
+        "accuracy": accuracy(info),
+        "verdict": verdict(info),
+        "output_error": output_error(info),
         "partition": model.get("partition", {}),
         "advice": _advice(stages, model.get("quantization", {}), samples),
     }
 
 
-def _model(told: Mapping[str, Any]) -> Mapping[str, Any]:
+def _model(info: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns model_deploy's description of a model; {} for other commands, whose "model" means something else."""
-    return told["model"] if isinstance(told.get("model"), dict) else {}
+    return info["model"] if isinstance(info.get("model"), dict) else {}
 
 
-def _top_ops(told: Mapping[str, Any]) -> dict[str, str]:
+def _top_ops(info: Mapping[str, Any]) -> dict[str, str]:
     """Returns the Top op by ONNX node, as far as listed."""
-    return {op["name"]: op["op"] for op in _model(told).get("quantization", {}).get("ops", [])}
+    return {op["name"]: op["op"] for op in _model(info).get("quantization", {}).get("ops", [])}
 
 
 def _advice(
@@ -74,49 +74,49 @@ def _advice(
     return found + [{**each.as_dict(), "stage": None} for each in whole]
 
 
-def verdict(told: Mapping[str, Any]) -> str:
-    rows = accuracy(told)
+def verdict(info: Mapping[str, Any]) -> str:
+    rows = accuracy(info)
     if not rows:
         return "not checked"
-    if told.get("exit_code") != 0:
-        return f"wrong: exit code {told.get('exit_code')}"
+    if info.get("exit_code") != 0:
+        return f"wrong: exit code {info.get('exit_code')}"
     wrong = sum(row["wrong"] for row in rows)
     return f"{wrong} of {len(rows)} tensors outside" if wrong else "right"
 
 
-def output_error(told: Mapping[str, Any]) -> str:
+def output_error(info: Mapping[str, Any]) -> str:
     """The error of a quantised model's outputs, with its name and the number of samples; "" if it is not known."""
-    return str((told.get("output_error") or {}).get("text", ""))
+    return str((info.get("output_error") or {}).get("text", ""))
 
 
-def read_told(path: str | Path | None) -> dict[str, Any]:
+def read_report(path: str | Path | None) -> dict[str, Any]:
     """Reads an object that a command printed with --json; {} for None. Raises TesseraError."""
     if path is None:
         return {}
-    told = load_json(path, "--accuracy file", "create it with model_deploy --json > FILE")
+    info = load_json(path, "--accuracy file", "create it with model_deploy --json > FILE")
     try:
-        if told["tool"] not in TELLERS:
+        if info["tool"] not in TELLERS:
             raise ValueError
         # Access everything that is used later, because here the file can be named in an error.
-        verdict(told), output_error(told), _top_ops(told), _advice([], _model(told).get("quantization", {}), None)
-        [op["name"] or op["op"] for op in _model(told).get("partition", {}).get("host_ops", [])]
+        verdict(info), output_error(info), _top_ops(info), _advice([], _model(info).get("quantization", {}), None)
+        [op["name"] or op["op"] for op in _model(info).get("partition", {}).get("host_ops", [])]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TesseraError(
             f"--accuracy {path}: not the output of {' or '.join(TELLERS)} with --json",
             hint="create it with model_deploy --json > FILE",
         ) from error
-    return told
+    return info
 
 
-def accuracy(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+def accuracy(info: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns a row per tensor. whole: its error including inherited errors; own: without."""
-    looked = told.get("layers", {})
+    looked = info.get("layers", {})
     rows = [
         {"name": "+".join(layer["nodes"]) or layer["tensor"], "tensor": layer["tensor"], "whole": layer["whole"],
          "own": layer["own"], "wrong": layer["wrong"]}
         for layer in (looked.get("layers", []) if isinstance(looked, dict) else [])
     ]  # fmt: skip
-    comparison = told.get("comparison") or {}
+    comparison = info.get("comparison") or {}
     known = {row["tensor"] for row in rows}
     for row in comparison.get("tensors", comparison.get("rows", [])):
         if row["name"] not in known:

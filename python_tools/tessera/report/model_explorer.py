@@ -25,16 +25,16 @@ def graph_of(stage: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _node(layer: Mapping[str, Any], row: int, sources: Sequence[int]) -> dict[str, Any]:
     first = layer["nodes"][0] if layer["nodes"] else layer["name"]
-    told = {
+    info = {
         key: layer[key] for key in ("on", "op", "top", "bound", "us", "moved", "least", "products") if layer.get(key)
     }
-    told["ONNX nodes"] = ", ".join(layer["nodes"])
+    info["ONNX nodes"] = ", ".join(layer["nodes"])
     return {
         "id": str(row),
         "label": layer["name"],
         # The folders of an ONNX name become collapsible groups.
         "namespace": first.strip("/").rpartition("/")[0],
-        "attrs": [{"key": key, "value": str(value)} for key, value in told.items()],
+        "attrs": [{"key": key, "value": str(value)} for key, value in info.items()],
         "incomingEdges": [
             {"sourceNodeId": str(source), "sourceNodeOutputId": "0", "targetNodeInputId": str(number)}
             for number, source in enumerate(sources)
@@ -53,12 +53,12 @@ def node_data(stage: Mapping[str, Any], name: str, key: str, title: str) -> dict
 
 def files(models: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Returns the texts by file name."""
-    made = {}
+    result = {}
     for model in models:
         stem = Path(model["file"]).stem
         for number, stage in enumerate(model["stages"]):
             name = stem if len(model["stages"]) == 1 else f"{stem}_{number}"
-            made[f"{name}.json"] = json.dumps({"label": name, "graphs": [graph_of(stage, name)]}) + "\n"
+            result[f"{name}.json"] = json.dumps({"label": name, "graphs": [graph_of(stage, name)]}) + "\n"
             for ending, (key, title) in VALUES.items():
-                made[f"{name}_{ending}.json"] = json.dumps(node_data(stage, name, key, title)) + "\n"
-    return made
+                result[f"{name}_{ending}.json"] = json.dumps(node_data(stage, name, key, title)) + "\n"
+    return result

@@ -23,14 +23,14 @@ def story(model: OnnxModel, generator: np.random.Generator) -> list[int]:
     kept = {f"{layer}.{kind}": np.zeros((1, HEADS, 0, WIDTH), np.float32)
             for layer in range(LAYERS) for kind in ("key", "value")}  # fmt: skip
     while len(ids) < LENGTH:
-        told = model.run({
+        info = model.run({
             "input_ids": np.array([ids[-1:]], np.int64),
             "position_ids": np.array([[len(ids) - 1]], np.int64),
             "attention_bias": np.zeros((1, 1, 1, len(ids)), np.float32),  # all tokens precede this one
             **{f"past_key_values.{name}": value for name, value in kept.items()},
         })  # fmt: skip
-        kept = {name: told[f"present.{name}"] for name in kept}
-        logits = told["logits"][0, -1].astype(np.float64)
+        kept = {name: info[f"present.{name}"] for name in kept}
+        logits = info["logits"][0, -1].astype(np.float64)
         odds = np.exp(logits - logits.max())
         ids.append(int(generator.choice(len(odds), p=odds / odds.sum())))
     return ids

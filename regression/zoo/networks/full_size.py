@@ -21,8 +21,8 @@ def _timm(label: str, name: str) -> Network:
 
 def _bert(tokens: int) -> Network:
     words = {"input_ids": ids(30000, 1, tokens), "attention_mask": ones(1, tokens)}
-    made = transformer("", "full-size", "BertConfig", "BertModel", words, ["last_hidden_state"])
-    return Network("full-bert_base_128", "full-size", made.build, words, TORCHSCRIPT, opset=17)
+    result = transformer("", "full-size", "BertConfig", "BertModel", words, ["last_hidden_state"])
+    return Network("full-bert_base_128", "full-size", result.build, words, TORCHSCRIPT, opset=17)
 
 
 NETWORKS = [

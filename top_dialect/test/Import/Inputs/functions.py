@@ -14,7 +14,7 @@ LIB = "my.lib"
 
 def function(name, inputs, outputs, nodes, attributes=(), opset=13, defaults=(), domain=LIB):
     """Make a function. onnx 1.12 has no field for the default attributes, but keeps unknown fields."""
-    made = helper.make_function(
+    result = helper.make_function(
         domain,
         name,
         inputs,
@@ -23,7 +23,7 @@ def function(name, inputs, outputs, nodes, attributes=(), opset=13, defaults=(),
         [helper.make_opsetid("", opset), helper.make_opsetid(LIB, 1)],
         list(attributes),
     )
-    data = made.SerializeToString()
+    data = result.SerializeToString()
     for default in defaults:
         text = default.SerializeToString()
         data += bytes([11 << 3 | 2, len(text)]) + text
@@ -37,10 +37,10 @@ def reference(node, name, attribute, kind):
     return node
 
 
-def with_functions(made, functions):
-    made.functions.extend(functions)
-    made.opset_import.add(domain=LIB, version=1)
-    return made
+def with_functions(result, functions):
+    result.functions.extend(functions)
+    result.opset_import.add(domain=LIB, version=1)
+    return result
 
 
 def good():
@@ -73,7 +73,7 @@ def good():
     yes = models.node("Constant", [], ["yes"], value=models.constant("", np.bool_(True)))
     pair = function("Pair", ["x"], ["y", "x"], [yes, branch], attributes=["add"])
     one = models.constant("t", np.float32([0.0]))
-    made = models.model(
+    result = models.model(
         [
             models.node("Both", ["x"], ["both"], "both_call", domain=LIB),
             models.node("Flat", ["x"], ["flat"], "flat_call", domain=LIB),
@@ -86,7 +86,7 @@ def good():
         [models.tensor(name, [2, 3, 4]) for name in ("both", "flat", "bound", "free", "plus", "as_is")],
         [one],
     )
-    return with_functions(made, [scale, both, flat, bound, pair])
+    return with_functions(result, [scale, both, flat, bound, pair])
 
 
 def expected(x):
@@ -152,9 +152,9 @@ def error_inside():
 
 def wrong_type():
     node = reference(models.node("Softmax", ["x"], ["y"], "soft"), "axis", "which", AttributeProto.INT)
-    made = call("F", [function("F", ["x"], ["y"], [node], attributes=["which"])])
-    made.graph.node[0].attribute.append(helper.make_attribute("which", "first"))
-    return made
+    result = call("F", [function("F", ["x"], ["y"], [node], attributes=["which"])])
+    result.graph.node[0].attribute.append(helper.make_attribute("which", "first"))
+    return result
 
 
 def main():

@@ -27,11 +27,11 @@ def name_of(case):
 
 def inputs():
     rng = np.random.default_rng(1)
-    made = {}
+    result = {}
     for rank in (2, 3):
-        made[f"x{rank}"] = rng.standard_normal((2, 3) + SPATIAL[rank]).astype(np.float32)
-        made[f"g{rank}"] = rng.uniform(-3, 3, (2,) + POINTS[rank] + (rank,)).astype(np.float32)
-    return made
+        result[f"x{rank}"] = rng.standard_normal((2, 3) + SPATIAL[rank]).astype(np.float32)
+        result[f"g{rank}"] = rng.uniform(-3, 3, (2,) + POINTS[rank] + (rank,)).astype(np.float32)
+    return result
 
 
 def folded(v, low, high):
@@ -92,13 +92,13 @@ def make(folder):
         )
         for case in CASES
     ]
-    made = models.model(
+    result = models.model(
         nodes,
         [models.tensor(name, array.shape) for name, array in inputs().items()],
         [models.tensor(name_of(case), None) for case in CASES],
         opset=20,
     )
-    (folder / "m.onnx").write_bytes(made.SerializeToString())
+    (folder / "m.onnx").write_bytes(result.SerializeToString())
     safetensors_io.save(folder / "in.safetensors", inputs())
 
 

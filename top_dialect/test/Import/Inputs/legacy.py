@@ -98,11 +98,11 @@ def main():
         nodes, constants, wanted = make()
         if verb == "make":
             outputs = [models.tensor(name, None, KINDS[value.dtype]) for name, value in wanted.items()]
-            made = models.model(nodes, [models.tensor("x", X.shape)], outputs, constants, opset=opset)
-            (folder / f"m{opset}.onnx").write_bytes(made.SerializeToString())
-            made.ir_version = 2
-            made.ClearField("opset_import")
-            (folder / f"none{opset}.onnx").write_bytes(made.SerializeToString())
+            result = models.model(nodes, [models.tensor("x", X.shape)], outputs, constants, opset=opset)
+            (folder / f"m{opset}.onnx").write_bytes(result.SerializeToString())
+            result.ir_version = 2
+            result.ClearField("opset_import")
+            (folder / f"none{opset}.onnx").write_bytes(result.SerializeToString())
             safetensors_io.save(folder / "in.safetensors", {"x": X})
             continue
         got = safetensors_io.load(folder / f"out{opset}.safetensors")
@@ -111,16 +111,16 @@ def main():
             np.testing.assert_allclose(got[name], want, rtol=1e-5, atol=1e-5, err_msg=name)
         print(f"opset {opset}: {len(got)} outputs agree")
     if verb == "make":
-        for name, made in (
+        for name, result in (
             ("equal", bad("Add")),
             ("axis", bad("Add", broadcast=1, axis=3)),
             ("training", bad("Dropout")),
         ):
             if name == "training":
-                del made.graph.node[0].input[1:]
+                del result.graph.node[0].input[1:]
             if name == "axis":
-                made.graph.initializer[0].CopyFrom(models.constant("c", PLANE))
-            (folder / f"{name}.onnx").write_bytes(made.SerializeToString())
+                result.graph.initializer[0].CopyFrom(models.constant("c", PLANE))
+            (folder / f"{name}.onnx").write_bytes(result.SerializeToString())
 
 
 if __name__ == "__main__":

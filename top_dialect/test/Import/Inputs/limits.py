@@ -121,12 +121,12 @@ def odd_attribute():
 
 
 def only_ml():
-    made = models.model(
+    result = models.model(
         [node("SVMClassifier", ["x"], ["y"], "scale", domain="ai.onnx.ml")], [tensor("x", [4])], [tensor("y", [4])]
     )
-    del made.opset_import[:]
-    made.opset_import.add(domain="ai.onnx.ml", version=3)
-    return made
+    del result.opset_import[:]
+    result.opset_import.add(domain="ai.onnx.ml", version=3)
+    return result
 
 
 def branch(name, nodes):
@@ -151,10 +151,10 @@ def rates():
 
 def sizes():
     """Make the same model without the unknown operator."""
-    made = rates()
-    never = next(attribute.g for attribute in made.graph.node[1].attribute if attribute.name == "else_branch")
+    result = rates()
+    never = next(attribute.g for attribute in result.graph.node[1].attribute if attribute.name == "else_branch")
     del never.node[0]
-    return made
+    return result
 
 
 def ranks():
@@ -209,9 +209,9 @@ def pictures():
 
 
 def shapeless():
-    made = models.model([node("Add", ["x", "s"], ["y"])], [tensor("x", [4]), tensor("s", [])], [tensor("y", None)])
-    made.graph.input[1].type.tensor_type.ClearField("shape")
-    return made
+    result = models.model([node("Add", ["x", "s"], ["y"])], [tensor("x", [4]), tensor("s", [])], [tensor("y", None)])
+    result.graph.input[1].type.tensor_type.ClearField("shape")
+    return result
 
 
 def open_input(name, shape):
@@ -230,7 +230,7 @@ def open_length():
 
 def bad_names():
     """Make a model with names that are not UTF-8 by replacing bytes in the file."""
-    made = models.model(
+    result = models.model(
         [
             node("Neg", ["xxA"], ["xxB"], "nnA"),
             node("Exp", ["xxB"], ["xxC"], "nnB"),
@@ -240,8 +240,8 @@ def bad_names():
         [tensor("yyA", [4])],
         name="ggA",
     )
-    made.graph.doc_string = "ddA"
-    data = made.SerializeToString()
+    result.graph.doc_string = "ddA"
+    data = result.SerializeToString()
     for old, new in (
         (b"xxA", b"x\xffA"),
         (b"xxB", b"x\xfeB"),
@@ -292,9 +292,9 @@ def main():
         path.write_bytes(text.replace(rb"x\\xFEB", rb"x\FEB"))
         return
     for make in MODELS:
-        made = make()
+        result = make()
         path = pathlib.Path(sys.argv[1]) / f"{make.__name__}.onnx"
-        path.write_bytes(made if isinstance(made, bytes) else made.SerializeToString())
+        path.write_bytes(result if isinstance(result, bytes) else result.SerializeToString())
 
 
 if __name__ == "__main__":

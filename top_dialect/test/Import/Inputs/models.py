@@ -144,17 +144,17 @@ def loop():
 
 def endless_loop():
     """A loop with neither a trip count nor a condition."""
-    made = loop()
-    made.graph.node[0].input[0] = ""
-    return made
+    result = loop()
+    result.graph.node[0].input[0] = ""
+    return result
 
 
 def always_true_loop():
     """A loop whose condition stays true."""
-    made = endless_loop()
-    made.graph.node[0].input[1] = "going"
-    made.graph.initializer.append(constant("going", np.array(True)))
-    return made
+    result = endless_loop()
+    result.graph.node[0].input[1] = "going"
+    result.graph.initializer.append(constant("going", np.array(True)))
+    return result
 
 
 def lstm():
@@ -315,20 +315,20 @@ def huge_result():
 
 
 def overflow():
-    made = model(
+    result = model(
         [node("Add", ["x", "w"], ["y"], "add")],
         [tensor("x", [1])],
         [tensor("y", None)],
         [constant("w", np.float32([1]))],
     )
-    made.graph.initializer[0].dims[:] = [1 << 40, 1 << 40]
-    return made
+    result.graph.initializer[0].dims[:] = [1 << 40, 1 << 40]
+    return result
 
 
 def short_data():
-    made = conv()
-    made.graph.initializer[0].dims[0] = 17
-    return made
+    result = conv()
+    result.graph.initializer[0].dims[0] = 17
+    return result
 
 
 def duplicate_tensor():
@@ -363,9 +363,9 @@ def new_opset():
 
 
 def no_opset():
-    made = model([node("Neg", ["x"], ["y"], "one")], [tensor("x", [4])], [tensor("y", [4])])
-    made.ClearField("opset_import")
-    return made
+    result = model([node("Neg", ["x"], ["y"], "one")], [tensor("x", [4])], [tensor("y", [4])])
+    result.ClearField("opset_import")
+    return result
 
 
 def duplicate_output():
@@ -381,13 +381,13 @@ def subgraph_dangling():
 
 
 def subgraph_output():
-    made = model(
+    result = model(
         [node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "x"), else_branch=branch("Exp", "x"))],
         [tensor("cond", [], TensorProto.BOOL), tensor("x", [4])],
         [tensor("y", [4])],
     )
-    made.graph.node[0].attribute[0].g.output[0].name = "nowhere"
-    return made
+    result.graph.node[0].attribute[0].g.output[0].name = "nowhere"
+    return result
 
 
 def no_operands(kind, **attributes):
@@ -497,9 +497,9 @@ def largest_of_any_number():
 
 
 def wrong_attribute():
-    made = node("Concat", ["x", "x"], ["y"], "concat", axis=0)
-    made.attribute[0].type = AttributeProto.FLOAT
-    return model([made], [tensor("x", [4])], [tensor("y", [8])])
+    result = node("Concat", ["x", "x"], ["y"], "concat", axis=0)
+    result.attribute[0].type = AttributeProto.FLOAT
+    return model([result], [tensor("x", [4])], [tensor("y", [8])])
 
 
 def bad_axis():
@@ -516,8 +516,8 @@ def bad_kernel():
 
 
 def external(location="weights.bin", offset=None, length=None):
-    made = conv()
-    for proto in made.graph.initializer:
+    result = conv()
+    for proto in result.graph.initializer:
         if proto.name == "w":
             proto.ClearField("raw_data")
             proto.data_location = TensorProto.EXTERNAL
@@ -525,7 +525,7 @@ def external(location="weights.bin", offset=None, length=None):
                 if value is not None:
                     entry = proto.external_data.add()
                     entry.key, entry.value = key, str(value)
-    return made
+    return result
 
 
 def external_parent():
@@ -570,9 +570,9 @@ def empty():
 
 
 def no_graph():
-    made = conv()
-    made.ClearField("graph")
-    return made
+    result = conv()
+    result.ClearField("graph")
+    return result
 
 
 BAD = """endless_loop always_true_loop cyclic dangling unknown type_mismatch declared_type huge_input huge_result
@@ -586,8 +586,8 @@ flipped text empty no_graph""".split()
 
 
 def write(name, path):
-    made = globals()[name]()
-    path.write_bytes(made if isinstance(made, bytes) else made.SerializeToString())
+    result = globals()[name]()
+    path.write_bytes(result if isinstance(result, bytes) else result.SerializeToString())
 
 
 def main():

@@ -161,7 +161,7 @@ def random_constant(rng, name):
 
 
 def random_attributes(rng):
-    made = {}
+    result = {}
     for names, value in (
         (INT_NAMES, lambda: rng.choice(INTS)),
         (FLOAT_NAMES, lambda: rng.choice(FLOATS)),
@@ -170,10 +170,10 @@ def random_attributes(rng):
     ):
         for name in names:
             if rng.random() < 0.2:
-                made[name] = value()
+                result[name] = value()
     if rng.random() < 0.03:
-        made["axis"] = 1.5  # a float instead of an integer
-    return made
+        result["axis"] = 1.5  # a float instead of an integer
+    return result
 
 
 def random_operator(rng):
@@ -197,9 +197,9 @@ def random_operator(rng):
                 for name in ("then_branch", "else_branch", "body")
             }
         )
-    made = helper.make_node(kind, names, outputs, name="n", **attributes)
+    result = helper.make_node(kind, names, outputs, name="n", **attributes)
     return models.model(
-        [made], inputs, [models.tensor(name, None) for name in outputs], initializers, opset=rng.choice(OPSETS)
+        [result], inputs, [models.tensor(name, None) for name in outputs], initializers, opset=rng.choice(OPSETS)
     )
 
 
@@ -230,26 +230,26 @@ GOOD = [
 ]
 
 
-def changed_function(rng, made):
+def changed_function(rng, result):
     """Change an input, the name or an attribute of a node in a function."""
-    node = rng.choice(rng.choice(made.functions).node)
+    node = rng.choice(rng.choice(result.functions).node)
     kind = rng.randrange(4)
     if kind == 0 and node.input:
         node.input[rng.randrange(len(node.input))] = rng.choice(["x", "y", "t", "nowhere", ""])
     elif kind == 1:
-        node.op_type, node.domain = rng.choice([(f.name, f.domain) for f in made.functions])
+        node.op_type, node.domain = rng.choice([(f.name, f.domain) for f in result.functions])
     elif kind == 2:
         functions.reference(node, rng.choice(INT_NAMES), rng.choice(["factor", "add", "none"]), rng.randrange(0, 9))
     else:
-        rng.choice(made.functions).opset_import[0].version = rng.choice([0, 1, 6, 9, 13, 1000])
+        rng.choice(result.functions).opset_import[0].version = rng.choice([0, 1, 6, 9, 13, 1000])
 
 
 def changed_model(rng):
-    made = rng.choice(GOOD)()
-    graph = made.graph
-    if made.functions and rng.random() < 0.7:
-        changed_function(rng, made)
-        return made
+    result = rng.choice(GOOD)()
+    graph = result.graph
+    if result.functions and rng.random() < 0.7:
+        changed_function(rng, result)
+        return result
     target = rng.randrange(6)
     if target == 0 and graph.initializer:
         proto = rng.choice(graph.initializer)
@@ -267,8 +267,8 @@ def changed_model(rng):
     elif target == 4:
         rng.choice(graph.input).type.tensor_type.elem_type = rng.randrange(0, 20)
     else:
-        made.opset_import[0].version = rng.choice([0, 1, 4, 6, 7, 8, 9, 11, 13, 18, 1000])
-    return made
+        result.opset_import[0].version = rng.choice([0, 1, 4, 6, 7, 8, 9, 11, 13, 18, 1000])
+    return result
 
 
 def altered(rng, data):
@@ -293,8 +293,8 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(seed)
     for i in range(count):
-        made = random_operator(rng) if rng.random() < 0.8 else changed_model(rng)
-        data = made.SerializeToString()
+        result = random_operator(rng) if rng.random() < 0.8 else changed_model(rng)
+        data = result.SerializeToString()
         (folder / f"{i:05}.onnx").write_bytes(data)
         if i % 3:
             (folder / f"{i:05}-altered.onnx").write_bytes(altered(rng, data))

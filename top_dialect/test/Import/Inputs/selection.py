@@ -33,12 +33,12 @@ OUTPUT_BOXES = 3
 
 def inputs():
     rng = np.random.default_rng(8)
-    made = {}
+    result = {}
     for name, shape in SHAPES.items():
-        made[name] = PREDICT[name](rng) if name in PREDICT else rng.standard_normal(shape).astype(np.float32)
-    made["data"] = np.where(made["data"] > 0.3, made["data"], 0).astype(np.float32)
-    made["labels"] = np.array([[0, 2], [1, -1], [2, 2], [0, 1]], np.int64)
-    return made
+        result[name] = PREDICT[name](rng) if name in PREDICT else rng.standard_normal(shape).astype(np.float32)
+    result["data"] = np.where(result["data"] > 0.3, result["data"], 0).astype(np.float32)
+    result["labels"] = np.array([[0, 2], [1, -1], [2, 2], [0, 1]], np.int64)
+    return result
 
 
 WEIGHTS = {
@@ -274,40 +274,40 @@ class Wanted:
                 self.outputs[output] = (array, None)
 
 
-def add_transforms(made, a):
-    made.add("dft", "DFT", ["signal"], fourier(a["signal"]), axis=1)
-    made.add("dft_one", "DFT", ["signal", "n16"], fourier(a["signal"], 16, onesided=True), onesided=1)
-    made.add("dft_batch", "DFT", ["signal"], fourier(a["signal"], axis=0), axis=0)
-    made.add("dft_pad", "DFT", ["pairs", "n16"], fourier(a["pairs"], 16), axis=-2)
-    made.add("dft_inverse", "DFT", ["pairs"], fourier(a["pairs"], inverse=True), inverse=1)
-    made.add("dft_long", "DFT", ["long"], fourier(a["long"]))
-    made.add("stft", "STFT", ["signal", "step", "hann"], stft(a["signal"], 4, HANN))
-    made.add("stft_hop", "STFT", ["signal", "hop", "", "length"], stft(a["signal"], 5, np.ones(12)))
-    made.add(
+def add_transforms(result, a):
+    result.add("dft", "DFT", ["signal"], fourier(a["signal"]), axis=1)
+    result.add("dft_one", "DFT", ["signal", "n16"], fourier(a["signal"], 16, onesided=True), onesided=1)
+    result.add("dft_batch", "DFT", ["signal"], fourier(a["signal"], axis=0), axis=0)
+    result.add("dft_pad", "DFT", ["pairs", "n16"], fourier(a["pairs"], 16), axis=-2)
+    result.add("dft_inverse", "DFT", ["pairs"], fourier(a["pairs"], inverse=True), inverse=1)
+    result.add("dft_long", "DFT", ["long"], fourier(a["long"]))
+    result.add("stft", "STFT", ["signal", "step", "hann"], stft(a["signal"], 4, HANN))
+    result.add("stft_hop", "STFT", ["signal", "hop", "", "length"], stft(a["signal"], 5, np.ones(12)))
+    result.add(
         "stft_pairs", "STFT", ["pairs", "step", "hann"], stft(a["pairs"][..., :2], 4, HANN, onesided=False), onesided=0
     )
     angle = 2 * np.pi * np.arange(9) / 9
-    made.add("hann9", "HannWindow", ["size"], 0.5 - 0.5 * np.cos(angle))
-    made.add("hamming9", "HammingWindow", ["size"], 25 / 46 - 21 / 46 * np.cos(angle * 9 / 8), periodic=0)
-    made.add("blackman9", "BlackmanWindow", ["size"], 0.42 - 0.5 * np.cos(angle) + 0.08 * np.cos(2 * angle))
+    result.add("hann9", "HannWindow", ["size"], 0.5 - 0.5 * np.cos(angle))
+    result.add("hamming9", "HammingWindow", ["size"], 25 / 46 - 21 / 46 * np.cos(angle * 9 / 8), periodic=0)
+    result.add("blackman9", "BlackmanWindow", ["size"], 0.42 - 0.5 * np.cos(angle) + 0.08 * np.cos(2 * angle))
 
 
-def add_images(made, a):
-    made.add(
+def add_images(result, a):
+    result.add(
         "cropped",
         "CenterCropPad",
         ["image", "crop"],
         np.pad(a["image"], ((0, 0), (0, 0), (1, 2), (0, 0)))[..., 1:2],
         axes=[2, -1],
     )
-    made.add("determinant", "Det", ["image"], np.linalg.det(a["image"].astype(np.float64)))
+    result.add("determinant", "Det", ["image"], np.linalg.det(a["image"].astype(np.float64)))
     pooled, places = max_pool(a["image"])
-    made.add("pool", "MaxPool", ["image"], (pooled, places), kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
+    result.add("pool", "MaxPool", ["image"], (pooled, places), kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
     square, corners = max_pool(a["image"], (2, 2), (2, 2), (0, 0, 0, 0))
     unpooled = np.zeros(a["image"].size)
     unpooled[corners.ravel()] = square.ravel()
-    made.add("corner", "MaxPool", ["image"], (square, corners), kernel_shape=[2, 2], strides=[2, 2])
-    made.add(
+    result.add("corner", "MaxPool", ["image"], (square, corners), kernel_shape=[2, 2], strides=[2, 2])
+    result.add(
         "unpooled",
         "MaxUnpool",
         ["corner0", "corner1"],
@@ -315,7 +315,7 @@ def add_images(made, a):
         kernel_shape=[2, 2],
         strides=[2, 2],
     )
-    made.add(
+    result.add(
         "aligned",
         "RoiAlign",
         ["image", "regions", "entries"],
@@ -327,25 +327,25 @@ def add_images(made, a):
     )
 
 
-def add_training(made, a):
+def add_training(result, a):
     logs = log_softmax(a["logits"])
     bn = batch_norm(a["image"], SCALE, BIAS)
-    made.add(
+    result.add(
         "nll",
         "NegativeLogLikelihoodLoss",
         ["logits", "labels", "class_weight"],
         likelihood(a["logits"], a["labels"], CLASS_WEIGHT),
         ignore_index=-1,
     )
-    made.add(
+    result.add(
         "sce",
         "SoftmaxCrossEntropyLoss",
         ["logits", "labels"],
         (likelihood(logs, a["labels"], np.ones(3)), logs),
         ignore_index=-1,
     )
-    made.add("bn", "BatchNormalization", ["image", "scale", "bias", "mean", "variance"], bn, training_mode=1)
-    made.add(
+    result.add("bn", "BatchNormalization", ["image", "scale", "bias", "mean", "variance"], bn, training_mode=1)
+    result.add(
         "lstm",
         "DynamicQuantizeLSTM",
         ["steps", "w8", "r8", "lstm_b", "", "", "", "", "w_scale", "w_zero", "r_scale", "r_zero"],
@@ -356,11 +356,11 @@ def add_training(made, a):
     )
 
 
-def add_lists(made, a):
+def add_lists(result, a):
     y, first, inverse, counts = unique(CONSTANTS["table"])
-    made.add("constant", "Unique", ["table"], (y, first, inverse, counts))
-    made.add("pressed_constant", "Compress", ["data", "flags"], a["data"][[0, 2, 4]], axis=0)
-    made.nodes.extend(
+    result.add("constant", "Unique", ["table"], (y, first, inverse, counts))
+    result.add("pressed_constant", "Compress", ["data", "flags"], a["data"][[0, 2, 4]], axis=0)
+    result.nodes.extend(
         [
             node("SplitToSequence", ["data", "two"], ["parts"], "parts", axis=0),
             node("SequenceInsert", ["parts", "data", "one"], ["more"], "more"),
@@ -368,19 +368,19 @@ def add_lists(made, a):
             node("SplitToSequence", ["data"], ["rows"], "rows", keepdims=0),
         ]
     )
-    made.add("at", "SequenceAt", ["fewer", "two"], a["data"][2:4])
-    made.add("count", "SequenceLength", ["fewer"], np.int64(3))
-    made.add(
+    result.add("at", "SequenceAt", ["fewer", "two"], a["data"][2:4])
+    result.add("count", "SequenceLength", ["fewer"], np.int64(3))
+    result.add(
         "joined", "ConcatFromSequence", ["fewer"], np.concatenate([a["data"][:2], a["data"], a["data"][2:4]]), axis=0
     )
-    made.add("stacked", "ConcatFromSequence", ["rows"], a["data"].T, axis=1, new_axis=1)
+    result.add("stacked", "ConcatFromSequence", ["rows"], a["data"].T, axis=1, new_axis=1)
 
 
 def exact():
-    made, a = Wanted(), inputs()
+    result, a = Wanted(), inputs()
     for part in (add_transforms, add_images, add_training, add_lists):
-        part(made, a)
-    return made.nodes, made.outputs, {}
+        part(result, a)
+    return result.nodes, result.outputs, {}
 
 
 def graph(nodes, wanted, more, opset=18):
@@ -417,7 +417,7 @@ def check(which, folder):
 FLAG = value("flag", BOOL, [])
 
 
-def refused_with_branches(nms, boxes, most):
+def rejected_with_branches(nms, boxes, most):
     """Return models with an unknown number of boxes in branches, and with boxes of a wrong rank."""
     branch = lambda name: helper.make_graph([node("Identity", ["kept"], [name])], name, [], [value(name, I64, None)])
     return {
@@ -438,7 +438,7 @@ def refused_with_branches(nms, boxes, most):
     }
 
 
-def refused_behind_nms():
+def rejected_behind_nms():
     """Return models with nodes that may not read a number of boxes only known at run time."""
     nms = [node("NonMaxSuppression", ["boxes", "scores", "most"], ["kept"], "nms")]
     after = lambda kind, operands, **a: nms + [node(kind, operands, ["y"], "after", **a)]
@@ -486,11 +486,11 @@ def refused_behind_nms():
             17,
         ),
         "static_rows": (after("Add", ["kept", "rows"]), boxes, I64, most, 17),
-        **refused_with_branches(nms, boxes, most),
+        **rejected_with_branches(nms, boxes, most),
     }
 
 
-def refused_forms():
+def rejected_forms():
     """Return models with unsupported forms of transforms, sequences and lists."""
     listed = lambda name: helper.make_graph(
         [node("SequenceConstruct", ["x"], [name])], name, [], [helper.make_tensor_sequence_value_info(name, F32, None)]
@@ -535,20 +535,20 @@ def refused_forms():
     }
 
 
-def refusals():
+def rejections():
     """Return a map from name to nodes, inputs, output, constants and opset."""
-    return {**refused_behind_nms(), **refused_forms()}
+    return {**rejected_behind_nms(), **rejected_forms()}
 
 
-def refuse(folder, tool):
-    for name, (nodes, given, kind, constants, opset) in refusals().items():
+def reject(folder, tool):
+    for name, (nodes, given, kind, constants, opset) in rejections().items():
         output = helper.make_tensor_sequence_value_info("s", F32, None) if kind == "s" else value("y", kind, None)
-        made = helper.make_model(
+        result = helper.make_model(
             helper.make_graph(nodes, "g", given, [output], [models.constant(n, a) for n, a in constants.items()]),
             opset_imports=[helper.make_opsetid("", opset)],
             ir_version=10,
         )
-        (folder / "bad.onnx").write_bytes(made.SerializeToString())
+        (folder / "bad.onnx").write_bytes(result.SerializeToString())
         done = subprocess.run(
             [tool, "import", "--onnx", folder / "bad.onnx", "--output", folder / "bad_top.mlir"],
             capture_output=True,
@@ -568,7 +568,7 @@ def main():
     elif sys.argv[1] == "check":
         check(sys.argv[2], pathlib.Path(sys.argv[3]))
     else:
-        refuse(pathlib.Path(sys.argv[2]), sys.argv[3])
+        reject(pathlib.Path(sys.argv[2]), sys.argv[3])
 
 
 main()

@@ -72,7 +72,7 @@ class Setup:
 
 
 @dataclass
-class CompiledBench:
+class CompiledEvaluator:
     """A bench (search.py) with the real compiler and runtime."""
 
     setup: Setup

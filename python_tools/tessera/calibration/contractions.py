@@ -16,7 +16,7 @@ ROWS = {"conv": 256, "matmul": 512, "conv_transpose": 256}
 
 
 @dataclass(frozen=True)
-class Product:
+class Contraction:
     """A convolution or matmul as described by the compiler. weight: [OC, C / groups, K...] of a convolution, [K, N] of
     a matmul ([N, K] with trans_b), [C, OC, K...] of a transposed convolution without overlapping windows. bits, group:
     of the weights in W4; `group` of the C / groups or K share a scale. wide: keeps 8 bits in W4."""
@@ -35,9 +35,9 @@ class Product:
     wide: bool = False
 
     @staticmethod
-    def make(entry: Mapping[str, Any], weight: np.ndarray) -> "Product":
+    def make(entry: Mapping[str, Any], weight: np.ndarray) -> "Contraction":
         fields = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
-        return Product(weight=weight, **fields)
+        return Contraction(weight=weight, **fields)
 
     @property
     def matrix(self) -> np.ndarray:
@@ -117,21 +117,21 @@ class Statistics:
     """Statistics of one op's input over all samples; their size does not depend on the number of samples. second:
     collects second moments too."""
 
-    def __init__(self, product: Product, second: bool = True) -> None:
-        self._product = product
-        self._k = product.depth
+    def __init__(self, contraction: Contraction, second: bool = True) -> None:
+        self._contraction = contraction
+        self._k = contraction.depth
         self.second = second
         self._finite = True
-        self._moments = _calibration.Moments(product.groups, self._k, second)
+        self._moments = _calibration.Moments(contraction.groups, self._k, second)
 
     def add(self, x: np.ndarray, shift: int, way: Candidate | None) -> None:
         """Adds a sample. x: the op's input. shift: varies the selected output positions. way: the quantisation of x."""
-        patches = self._product.patches(x.shape)
+        patches = self._contraction.patches(x.shape)
         self._finite = self._finite and bool(np.isfinite(x).all())
         self._moments.add(
             patches,
             np.ascontiguousarray(x, np.float32),
-            _positions(patches.positions, self._product.rows(x.shape), shift),
+            _positions(patches.positions, self._contraction.rows(x.shape), shift),
             way and (way.scale, way.zero_point, way.lowest),
         )
 
@@ -174,14 +174,14 @@ def _has_sum(moments: np.ndarray) -> bool:
 class Lack:
     """Cross moments of an op's input error (wanted minus actual input) with its actual input, over all samples."""
 
-    def __init__(self, product: Product) -> None:
-        self._product = product
-        self._k, self._finite = product.depth, True
-        self._moments = _calibration.CrossMoments(product.groups, self._k, self._k)
+    def __init__(self, contraction: Contraction) -> None:
+        self._contraction = contraction
+        self._k, self._finite = contraction.depth, True
+        self._moments = _calibration.CrossMoments(contraction.groups, self._k, self._k)
 
     def add(self, x: np.ndarray, wanted: np.ndarray, shift: int) -> None:
         """Adds a sample. x: the op's input. wanted: what the input should be. shift: as for Statistics."""
-        patches = self._product.patches(x.shape)
+        patches = self._contraction.patches(x.shape)
         lack = np.ascontiguousarray(wanted - x, np.float32)
         self._finite = self._finite and bool(np.isfinite(lack).all())
         self._moments.add(
@@ -189,7 +189,7 @@ class Lack:
             lack,
             patches,
             np.ascontiguousarray(x, np.float32),
-            _positions(patches.positions, self._product.rows(x.shape), shift),
+            _positions(patches.positions, self._contraction.rows(x.shape), shift),
         )
 
     @property
@@ -203,6 +203,6 @@ class Lack:
         return self._finite and bool(np.isfinite(self.moments).all())
 
 
-def bytes_of(product: Product) -> int:
+def bytes_of(contraction: Contraction) -> int:
     """Returns the size of the contraction's statistics in bytes."""
-    return product.groups * product.depth**2 * 4
+    return contraction.groups * contraction.depth**2 * 4
