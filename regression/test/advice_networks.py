@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small networks, each odd in one way: what docs/advice/ shows, and what provokes the codes in the tests.
+"""Small networks with one unusual property each. docs/advice/ shows them, and tests use them to get each advice code.
 
     tessera-python advice_networks.py NAME ..     writes NAME.onnx
 """
@@ -16,7 +16,7 @@ node = helper.make_node
 
 
 def weight(name: str, *shape: int) -> TensorProto:
-    """Noise, results of a layer as large as its inputs."""
+    """Returns random weights. They keep the magnitude of a layer's results equal to the magnitude of its inputs."""
     values = np.random.default_rng(len(name)).standard_normal(shape) / np.sqrt(np.prod(shape[1:]))
     return numpy_helper.from_array(values.astype(np.float32), name)
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command with arguments that make it do what it is for, on a model so small that it takes as long as the
-command needs to
-start: for tests of what holds for all of them."""
+"""Lists every command with arguments that make it do its main work. The model is so small that a command takes hardly
+longer than its start. Used by tests of properties that all commands share."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,7 +11,7 @@ from conftest import check, run_tool
 
 from tessera.files import save_npz
 
-# {out}: a folder for what they write; relative paths are those of make_files().
+# {out} stands for the folder that a command writes to; relative paths refer to the files of make_files().
 COMMANDS: dict[str, list[str]] = {
     "transform": [
         "model_transform",
@@ -90,7 +89,7 @@ COMMANDS: dict[str, list[str]] = {
 
 
 def make_files(folder: Path) -> Path:
-    """m.onnx, m_top.mlir with its weights, cali.json, m.bmodel, npu.bmodel and two samples in data/."""
+    """Writes m.onnx, m_top.mlir with its weights, cali.json, m.bmodel, npu.bmodel and two samples in data/."""
     small_models.conv_relu(folder / "m.onnx")
     (folder / "data").mkdir()
     for index in range(2):
@@ -131,5 +130,5 @@ def make_files(folder: Path) -> Path:
 
 
 def arguments(name: str, out: Path) -> list[str]:
-    """The command's words with `out` as its folder for outputs."""
+    """Returns the command's words; {out} is replaced by `out`."""
     return [word.replace("{out}", str(out)) for word in COMMANDS[name]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small networks whose integers depend on products of two activations, or that come with integers of their own."""
+"""Small networks whose integers depend on products of two activations, or that are already quantised."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 class Graph:
-    """A growing ONNX graph of one input; nodes go by their operator and number."""
+    """An ONNX graph of one input, to which nodes are added. A node's name is its operator and a number."""
 
     def __init__(self, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
@@ -51,7 +51,7 @@ class Graph:
 
 
 def mask_decoder(path: Path) -> Path:
-    """Queries that attend to pixels, then masks as products of queries and pixels (MaskFormer)."""
+    """Builds queries that attend to pixels, then masks as products of queries and pixels (MaskFormer)."""
     g = Graph()
     features = g.node(
         "Relu",
@@ -103,7 +103,8 @@ def decoder_block(path: Path) -> Path:
 
 
 def contractions(path: Path) -> Path:
-    """Products of tensors of rank 2 to 4: transposed, broadcast, summed over two dims, of a tensor with itself."""
+    """Builds products of tensors of rank 2 to 4: transposed, broadcast, summed over two dims, and of a tensor with
+    itself."""
     g = Graph()
     x = g.node("Relu", [g.node("MatMul", [g.input(2, 5, 7, 9), g.weights(9, 9)])])
     gram = g.node("MatMul", [g.node("Transpose", [x], perm=[0, 1, 3, 2]), x])
@@ -120,7 +121,7 @@ def contractions(path: Path) -> Path:
 
 
 def quantised_words(path: Path, channels: int = 8) -> Path:
-    """Writes a model with QDQ pairs of unsigned 16 bits, as tools for phones write it."""
+    """Writes a model with QDQ pairs of unsigned 16 bits, like models that were quantised for phones."""
     g = Graph()
 
     def pair(x: str, reach: float, zero: int) -> str:
@@ -150,7 +151,7 @@ def quantised_words(path: Path, channels: int = 8) -> Path:
 
 
 def recurrent(path: Path) -> Path:
-    """A convolution in front of an LSTM."""
+    """Builds a convolution followed by an LSTM."""
     g = Graph()
     y = g.node("Conv", [g.input(1, 6, 9), g.weights(12, 6, 3)], pads=[1, 1])
     y = g.node("Relu", [g.node("MatMul", [g.node("Transpose", [y], perm=[2, 0, 1]), g.weights(12, 12)])])

@@ -22,7 +22,7 @@ needs_driver = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no chromedri
 
 
 class Driver:
-    """A window of that width."""
+    """A browser window of the given width."""
 
     def __init__(self, width: int, dark: bool = False) -> None:
         with socket.socket() as free:

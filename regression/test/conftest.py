@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the whole-way tests: commands of this build, models compiled once and shared."""
+"""Fixtures of the end-to-end tests: commands of this build, and models that are compiled once and shared."""
 from __future__ import annotations
 
 import json
@@ -29,8 +29,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-# Two, and of each command's runs every other by the second: each has its own hash seed, so that an order of sets
-# differs from one run to the next.
+# Two servers run the commands, in turn for each command. They have different hash seeds, so code that depends on the
+# order of a set gives different results in consecutive runs.
 _servers: list[ForkServer] = []
 _runs: Counter[str] = Counter()
 
@@ -69,14 +69,14 @@ def check(result: subprocess.CompletedProcess[str]) -> str:
 
 
 class Builder:
-    """Transforms and deploys cases, each once a build."""
+    """Transforms and deploys cases, each once in a build."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._done: dict[object, Path] = {}
 
     def top(self, case: Case) -> Path:
-        """The case's NAME_top.mlir."""
+        """Returns the case's NAME_top.mlir."""
         if case.name not in self._done:
             folder, model, mlir = self._folder / case.name, data_path(case.model), f"{case.name}_top.mlir"
             folder.mkdir()
@@ -122,8 +122,8 @@ class Builder:
         return self._done[key]
 
     def table(self, case: Case, folder: Path) -> tuple[Path, list[dict]]:
-        """Calibrates the case on noise, in `folder`. Returns the table and the input specs. Weights are only rounded to
-        nearest: choosing them by samples takes long and does not matter here."""
+        """Calibrates the case on noise, in `folder`. Returns the table and the input specs. Weights are
+        rounded to nearest: learning them from samples takes long, and tests do not need it."""
         top = self.top(case)
         made_once(folder, [data_path(case.model), Path(__file__)], ["table", case], lambda out: calibrate(top, out))
         return folder / "table.json", json.loads((folder / "inputs.json").read_text())

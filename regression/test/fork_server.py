@@ -46,7 +46,7 @@ class ForkServer:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._start = {key: value for key, value in os.environ.items() if key.startswith("PYTHON")}
         with theirs:
-            # Pipes, as those of the commands will be: Python's streams differ for files.
+            # Pipes, like those of the commands later: Python's streams behave differently for files.
             self._process = subprocess.Popen(
                 [launcher, __file__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
@@ -113,7 +113,7 @@ def _read(descriptors: Sequence[int], deadline: float) -> list[str]:
 
 
 def _serve(channel: socket.socket) -> dict:
-    """Returns in each child, with what it is to run."""
+    """Returns only in the child processes, with the command that the child has to run."""
     while True:
         data, descriptors, _, _ = socket.recv_fds(channel, 1 << 20, 2)
         if not data:

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that several suites need and one command makes: made once a build and copied, in build/test-models.
-
-They are found by what they are made of: the tools of this build, the model's file and the arguments. ./dev test
-empties the folder first, so that one run makes each file once, and checks what making it checks.
-"""
+"""Caches files that several suites need and that one command makes. They are made once in a build, stored in
+build/test-models and copied from there."""
 from __future__ import annotations
 
 import fcntl
@@ -45,7 +42,7 @@ def made_once(folder: Path, sources: list[Path], arguments: object, make: Callab
     kept = FOLDER / hashlib.sha256(text.encode()).hexdigest()[:32]
     FOLDER.mkdir(parents=True, exist_ok=True)
     with open(kept.with_suffix(".lock"), "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # who comes second waits for the first instead of doing the same
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits for the first one here
         if not kept.is_dir():
             begun = kept.with_suffix(".begun")
             shutil.rmtree(begun, ignore_errors=True)

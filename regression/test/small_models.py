@@ -135,7 +135,7 @@ def deep_chain(path: Path, count: int, width: int = 64) -> Path:
 
 
 def product_of_activations(path: Path) -> Path:
-    """Scores as an attention has them, of two linear layers; no weight is in the last product."""
+    """Builds the scores of an attention from two linear layers; the last product has no weights."""
     weights = [
         numpy_helper.from_array(np.random.default_rng(seed).normal(0, 0.2, (8, 8)).astype(np.float32), f"w{seed}")
         for seed in (0, 1)
@@ -198,7 +198,7 @@ def by_rate(path: Path) -> Path:
 
 
 def opset6(path: Path) -> Path:
-    """Channels added along axis 1, as files of before opset 7 say it."""
+    """Builds an Add along axis 1 in the form of opsets before 7."""
     bias = numpy_helper.from_array(np.float32([1, -2, 3]), "b")
     return save(
         path,

@@ -21,7 +21,7 @@ SCORER = (
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten pictures of noise with a label each."""
+    """Writes ten pictures of noise with a label each."""
     folder = tmp_path_factory.mktemp("pictures")
     generator = np.random.default_rng(1)
     lines = ["file,class_index"]
@@ -70,7 +70,7 @@ def test_own_scorer_counts_and_a_drop_fails(bmodel: Path, tmp_path: Path) -> Non
 
 
 def falling_scorer(folder: Path, first: float, later: float, declaration: str = "") -> Path:
-    """A scorer that gives the first model one score and all others another."""
+    """Writes a scorer that gives the first model one score and all others another."""
     path = folder / "falls.py"
     path.write_text(
         f"{declaration}\ncalls = []\ndef score(model, data):\n    calls.append(0)\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev accuracy: its judges on answers that are known, and a row of the table."""
+"""Tests ./dev accuracy: its judges on known answers, and a row of the table."""
 from __future__ import annotations
 
 import json
@@ -26,7 +26,7 @@ import judges  # noqa: E402
 
 @dataclass
 class Says:
-    """A model that answers every input with what a function makes of it."""
+    """A model that answers every input with the result of a function."""
 
     answer: Callable[[dict], dict]
     inputs: tuple[InputSpec, ...] = (InputSpec("x", (1, 3, 8, 8), "float32"),)
@@ -45,7 +45,7 @@ def photo(tmp_path: Path) -> Path:
 
 
 def boxes(*found: tuple[float, float, float]) -> Says:
-    """Boxes as (score, left, size)."""
+    """Returns a model whose output is the boxes given as (score, left, size)."""
     scores = np.array([[[1 - score, score] for score, _, _ in found]], np.float32)
     places = np.array([[[left, 0, left + size, size] for _, left, size in found]], np.float32)
     return Says(lambda _: {"scores": scores, "boxes": places})
@@ -55,10 +55,10 @@ def boxes(*found: tuple[float, float, float]) -> Says:
     "found, agreement",
     [
         (((0.9, 0, 1), (0.8, 5, 1)), 1.0),
-        (((0.9, 0, 1), (0.6, 5, 1)), 2 / 3),  # one below the score
+        (((0.9, 0, 1), (0.6, 5, 1)), 2 / 3),  # one has a score below the threshold
         (((0.9, 0, 1), (0.8, 5, 1), (0.75, 5.05, 1)), 1.0),  # the third is suppressed
-        (((0.9, 0.9, 1), (0.8, 5, 1)), 0.5),  # one is elsewhere
-        (((0.9, 0, 1), (0.85, 0.6, 1), (0.8, 5, 1)), 0.8),  # one too many: overlaps too little to be suppressed
+        (((0.9, 0.9, 1), (0.8, 5, 1)), 0.5),  # one is at another place
+        (((0.9, 0, 1), (0.85, 0.6, 1), (0.8, 5, 1)), 0.8),  # one too many: it overlaps too little to be suppressed
     ],
 )
 def test_faces(photo: Path, found: tuple, agreement: float) -> None:
@@ -91,7 +91,7 @@ def test_speech_feeds_the_state_back(tmp_path: Path) -> None:
 
     same, other = judges.speech(adds(0), adds(0), file), judges.speech(adds(5), adds(0), file)
     assert same["cos"] == pytest.approx(1) and other["cos"] < same["cos"] and same["snr"] > 100 > other["snr"]
-    assert judges.denoised(adds(0), judges.speech_frames(file, 20, 21))[-1] > 100  # states have been counted up
+    assert judges.denoised(adds(0), judges.speech_frames(file, 20, 21))[-1] > 100  # the states have counted up the frames
 
 
 def test_mel_filters_cover_the_band_once() -> None:

@@ -13,7 +13,7 @@ from tessera import advice
 from test_cases import skip_if_missing
 
 PROVOKED = [
-    (advice.TRAFFIC, "dtln_model_2", "npu-pro", "F32"),  # interleaved values, shorter than a burst
+    (advice.TRAFFIC, "dtln_model_2", "npu-pro", "F32"),  # interleaved values in runs shorter than a burst
     (advice.HOST, "dtln_model_1", "npu-base", "F32"),  # recurrent cells
     (advice.INPUT, "ultraface_rfb_320", "npu-edge", "INT8"),
     (advice.SMALL, "resnet8_cifar10", "npu-pro", "INT8"),
@@ -22,7 +22,7 @@ PROVOKED = [
     (advice.FLOAT, "resnet8_cifar10", "npu-base", "INT8"),  # with a quantise table
     (advice.WEIGHTS, "toycar_autoencoder", "npu-base", "F16"),
     (advice.LANES, "mnist", "npu-pro", "F16"),
-    (advice.SPILLED, "transposed", "npu-base", "F16"),  # below
+    (advice.SPILLED, "transposed", "npu-base", "F16"),  # built by advice_networks.py
 ]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands as Python functions give what the commands give."""
+"""Tests that the Python functions give the same results as the commands."""
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input of every kind: a clear message, the documented exit code, never a crash, no half-written file."""
+"""Tests bad input of every kind: the message is clear, the exit code is the documented one, nothing crashes, and no
+incomplete file is left."""
 from __future__ import annotations
 
 import os
@@ -23,7 +24,7 @@ MNIST = REGRESSION / "models" / "mnist" / "mnist-8.onnx"
 
 
 def assert_rejected(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
-    """Ended with `code`, said all `words`, showed no stack trace and no crash."""
+    """Checks that the command ended with `code`, printed all `words`, and showed neither a stack trace nor a crash."""
     text = result.stderr
     assert (
         result.returncode == code
@@ -41,13 +42,13 @@ def transform(onnx: Path, *flags: object) -> subprocess.CompletedProcess[str]:
 
 
 def outputs_of(folder: Path) -> list[str]:
-    """Everything in the folder besides the inputs of the test."""
+    """Returns everything in the folder besides the inputs of the test."""
     return sorted(p.name for p in folder.iterdir() if p.suffix not in (".onnx", ".npz"))
 
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a small model taken the whole way: m.onnx, m_top.mlir, its weights, m.bmodel, in.npz."""
+    """Returns a folder with a small model in all its forms: m.onnx, m_top.mlir, its weights, m.bmodel, in.npz."""
     folder = tmp_path_factory.mktemp("good")
     onnx = small_models.conv_relu(folder / "m.onnx")
     check(transform(onnx, "--not_inference"))
@@ -72,7 +73,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def good(compiled: Path, tmp_path: Path) -> Path:
-    """A copy of it that the test may damage."""
+    """Returns a copy of this folder that the test may damage."""
     shutil.copytree(compiled, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
@@ -132,10 +133,10 @@ def test_truncated_onnx(tmp_path: Path) -> None:
 
 
 def test_bit_flipped_onnx(tmp_path: Path) -> None:
-    """A flipped bit is refused, or only changes numbers: the importer must survive all of them."""
+    """The importer refuses a flipped bit, or the bit only changes numbers. It never crashes."""
     data = MNIST.read_bytes()
     generator = np.random.default_rng(7)
-    # The first bytes hold the structure, where a flip does the most.
+    # The first bytes hold the structure, so flips there have the largest effect.
     places = [*generator.integers(0, 3000, 60), *generator.integers(0, len(data), 20)]
     for place in map(int, places):
         flipped = bytearray(data)
@@ -171,7 +172,7 @@ def test_open_dims_are_named(tmp_path: Path) -> None:
 
 
 def test_proposed_sizes_can_be_copied(tmp_path: Path) -> None:
-    """Open sizes are asked for before a node inside complains, and the flag in the message works."""
+    """The importer asks for open sizes before a node inside the network fails, and the flag in the message works."""
     onnx = small_models.open_picture(tmp_path / "m.onnx")
     rejected = transform(onnx)
     assert_rejected(rejected, 1, "'image' [?x3x?x?], 'mask' [?x?]", "--input_shapes image=1x3x224x224,mask=1x128")
@@ -187,7 +188,7 @@ def test_shapes_without_a_name(tmp_path: Path) -> None:
 
 
 def test_input_values_choose_a_branch(tmp_path: Path) -> None:
-    """The branch that is not taken does not fit this size; with the input fixed onnxruntime and Tessera agree."""
+    """The branch that is not taken does not fit this size. With the input fixed, onnxruntime and Tessera agree."""
     onnx = small_models.by_rate(tmp_path / "m.onnx")
     assert_rejected(transform(onnx), 1, "by_rate", "as_others", "--input_values rate=VALUE")
     assert_rejected(transform(onnx, "--input_values", "rate=16000.5"), 1, "'rate'", "16000.5")
@@ -197,7 +198,8 @@ def test_input_values_choose_a_branch(tmp_path: Path) -> None:
 
 
 def test_old_opset_is_converted(tmp_path: Path) -> None:
-    """onnx's converter aligns operands by 'axis' wrongly: the check is left out, and said to be, rather than failed."""
+    """onnx's converter aligns operands with 'axis' incorrectly. The check is skipped with a message instead of
+    failing."""
     result = transform(small_models.opset6(tmp_path / "m.onnx"))
     check(result)
     assert "converted to opset 7" in result.stdout + result.stderr
@@ -402,7 +404,7 @@ print(refused, same)
 
 
 def test_altered_bmodel_every_64th_byte(good: Path) -> None:
-    """An altered file is refused: a flip that is not noticed would be a hole in the hashes."""
+    """The runtime refuses an altered file: a flip that is not noticed means that the hashes do not cover a byte."""
     result = subprocess.run(
         [BUILD / "bin" / "tessera-python", "-c", FLIP, good / "m.bmodel", "64"],
         capture_output=True,
@@ -415,13 +417,15 @@ def test_altered_bmodel_every_64th_byte(good: Path) -> None:
 
 
 def test_altered_real_bmodel_trusted_and_checked(tmp_path: Path) -> None:
-    """Every 64th byte of a compiled network: refused when checked; with the trust flag at least no crash."""
+    """Alters every 64th byte of a compiled network. The check refuses all of them; with the trust flag the runtime at
+    least never crashes."""
     check(run_tool("model_transform", "--model_def", MNIST, "--mlir", "m_top.mlir", "--not_inference", cwd=tmp_path))
     check(run_tool("model_deploy", "--mlir", "m_top.mlir", "--model", "m.bmodel", "--skip_validation", cwd=tmp_path))
     out = check(run_tool("bmrt_alter_check", "m.bmodel", cwd=tmp_path))
     flips = -(-(tmp_path / "m.bmodel").stat().st_size // 64)
     assert out.startswith(f"{flips} flips: {flips} refused, 0 with the same answer"), out
-    # Fields of its tables altered, and all hashes recomputed: refused, or no byte outside of its tensors is touched.
+    # Fields of the file's tables are altered, and all hashes are recomputed: the runtime refuses the file, or accesses
+    # only bytes of its tensors.
     check(
         run_tool(
             "model_deploy",
@@ -469,7 +473,7 @@ def test_unwritable_folder(good: Path, flags: list[str]) -> None:
     ids=lambda flags: "-".join(flags[: 1 + (flags[0] in ("tessera", "model_tool", "npz_tool"))]),
 )
 def test_devices_and_pipes_stay(good: Path, flags: list[str]) -> None:
-    """A command must not replace a device or pipe by its output: as root it would replace /dev/null for all
+    """A command must not replace a device or pipe with its output: as root it would replace /dev/null for all
     programs."""
     pipe = good / next(word for word in flags if word.startswith("pipe"))
     os.mkfifo(pipe)
@@ -509,7 +513,7 @@ def test_verbs_reject(good: Path, flags: list[str], code: int, word: str) -> Non
 
 
 def limit_file_size() -> None:
-    """Files may not grow beyond 1 KiB: what a full disk does to a writer."""
+    """Limits the size of files to 1 KiB. A writer then fails as on a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
 
@@ -550,7 +554,7 @@ DEPLOY = "model_deploy --mlir m_top.mlir --model o.bmodel --skip_validation"
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-", "--json >&-"])
 def test_closed_streams_lead_nowhere(good: Path, closed: str) -> None:
-    """The next file that is opened does not take their place."""
+    """The next file that is opened does not take the place of a closed stream."""
     assert_rejected(in_shell(good, f"{DEPLOY} --quantize F32 --chip x86 {closed}"), 0)
     assert (good / "o.bmodel").read_bytes() == (good / "m.bmodel").read_bytes()
 
@@ -575,7 +579,7 @@ def test_runtime_rejects_a_wrong_call_in_words(good: Path) -> None:
 
 
 def test_next_steps_can_be_pasted_whatever_files_are_called(tmp_path: Path) -> None:
-    """A name is a word of the shell, not a part of the command."""
+    """A file name is quoted as one word of the shell, so it cannot become a part of the command."""
     model, top = "it's $(touch there) a model.onnx", "a $(touch there) & top.mlir"
     shutil.copy(MNIST, tmp_path / model)
     text = check(run_tool("model_transform", "--model_def", model, "--model_name", "m", "--mlir", top, cwd=tmp_path))

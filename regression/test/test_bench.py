@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera bench on a real model: what it measures, what it estimates, and what it refuses."""
+"""Tests tessera bench on a real model: measurements, estimates, and refused arguments."""
 from __future__ import annotations
 
 import json

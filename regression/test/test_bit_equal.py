@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model declared bit-equal is bit-equal everywhere; any other model lists the nodes that are not."""
+"""Tests that a model declared bit-equal gives equal bits on every chip, and that any other model lists the nodes that
+may differ."""
 from __future__ import annotations
 
 import json
@@ -34,7 +35,7 @@ def sample(make: Callable, seed: int) -> dict[str, np.ndarray]:
 
 
 def quantised(make: Callable[[Path], Path], folder: Path) -> tuple[Path, Path]:
-    """The Top model and a calibration table of noise."""
+    """Returns the Top module and a calibration table of noise."""
     top = folder / "m_top.mlir"
     check(run_tool("tessera-compile", "import", "--onnx", make(folder / "m.onnx"), "--output", top))
     (folder / "data").mkdir()
@@ -69,7 +70,7 @@ def reference(top: Path, inputs: dict[str, np.ndarray], *flags: object) -> dict[
 
 
 def deploy(top: Path, chip: str, *flags: object) -> tuple[Path, list[str] | None]:
-    """The model, and what it says of its bits."""
+    """Returns the model, and its statement about bit equality."""
     model = top.with_name(f"{chip}.bmodel")
     info = check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", chip, "--output", model, *flags))
     return model, json.loads(info.splitlines()[-1])["bit_equal_except"]
@@ -166,7 +167,7 @@ def test_nodes_that_differ_are_named(tmp_path: Path) -> None:
         )
     )
     assert "bit-equal" not in check(run_tool("model_tool", "info", tmp_path / "f32.bmodel"))
-    # A file of several: what all of its parts promise.
+    # For a file of several chips: what all of its parts guarantee.
     for other, promised in (("x86", True), ("f32", False)):
         both = tmp_path / f"both_{other}.bmodel"
         check(run_tool("model_tool", "combine", files["npu-base"], tmp_path / f"{other}.bmodel", "-o", both))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths, pipes, names and files of users that commands meet at their borders: a message and a documented code, never
-a fault of ours."""
+"""Tests unusual paths, pipes, names and files: each ends in a message and a documented exit code, never in an internal
+error."""
 from __future__ import annotations
 
 import json
@@ -21,7 +21,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def with_output(words: list[str], output: Path) -> list[list[str]]:
-    """The command once for each of its outputs, which is `output`."""
+    """Yields the command once for each of its outputs, which is replaced by `output`."""
     places = [i for i, word in enumerate(words) if word.startswith("{out}")]
     return [
         [
@@ -37,7 +37,7 @@ def test_an_output_that_is_a_folder(name: str, files: Path, tmp_path: Path) -> N
     for number, word in enumerate(word for word in COMMANDS[name] if word.startswith("{out}")):
         taken = tmp_path / str(number) / f"taken{Path(word).suffix}"
         taken.mkdir(parents=True)
-        if not Path(word).suffix:  # a folder is wanted
+        if not Path(word).suffix:  # the argument is a folder
             taken.rmdir()
             taken.write_text("a file")
         (tmp_path / "others").mkdir(exist_ok=True)
@@ -49,7 +49,8 @@ def test_an_output_that_is_a_folder(name: str, files: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_closed_pipe(name: str, files: Path, tmp_path: Path) -> None:
-    """`COMMAND | head -c0`: silence, and 141 where the work was not done, as of any program that SIGPIPE ends."""
+    """`COMMAND | head -c0` prints nothing. The exit code is 141 if the work was not done, like that of any program that
+    SIGPIPE ends."""
     for flags in ([], ["--json"]) if name in ("deploy", "run", "info", "dump", "bench") else ([],):
         out = tmp_path / ("json" if flags else "text")
         out.mkdir()
@@ -200,7 +201,7 @@ def test_an_unusable_kernel_cache_is_mentioned_once(files: Path, tmp_path: Path)
 
 
 def test_results_name_the_users_files(files: Path, tmp_path: Path) -> None:
-    """Not those that stand for them until the command ends."""
+    """Messages name the user's files, not the temporary files that replace them until the command ends."""
     for name in ("transform", "calibrate", "deploy", "npu", "combine", "perf", "verdict"):
         out = tmp_path / name
         out.mkdir()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run_calibration as a user runs it, on a small real model: every kind of data set, good and bad, and interruptions."""
+"""Tests run_calibration as a user runs it, on a small real model: every kind of data set, good and bad, and
+interruptions."""
 from __future__ import annotations
 
 import json
@@ -60,7 +61,7 @@ def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """16 crops of photos: more than noise, small enough to be quick."""
+    """Writes 16 crops of photos: more informative than noise, and small enough to be quick."""
     folder = tmp_path / "pictures"
     folder.mkdir()
     for i, path in enumerate(sorted(PICTURES.glob("*.png")) * 3):
@@ -91,7 +92,7 @@ def test_every_tensor_is_in_the_table(top: Path, pictures: Path, tmp_path: Path)
 
 
 def test_statistics_are_those_of_the_reference(top: Path, tmp_path: Path) -> None:
-    """Method max on one sample: the extremes that the reference evaluator gives for every tensor."""
+    """Method max on one sample gives the extremes that the reference evaluator finds in every tensor."""
     array = np.random.default_rng(0).uniform(0, 255, (1, 3, 32, 32)).astype(np.float32)
     save_npz(tmp_path / "in.npz", {"input": array})
     check(calibrate(top, tmp_path / "in.npz", tmp_path / "t.json", "--cali_method", "max"))
@@ -176,7 +177,7 @@ def test_killed_at_half_and_resumed(top: Path, tmp_path: Path) -> None:
     assert calibrate(top, tmp_path / "make.py", tmp_path / "t.json", *flags).returncode == -signal.SIGKILL
     assert not (tmp_path / "t.json").exists() and (tmp_path / "t.json.partial").exists()
     stop.unlink()
-    # The generator's text is part of what identifies the samples; only the file it looks for has changed.
+    # The generator's text is part of the samples' identity. Only the file that it waits for has changed.
     text = check(calibrate(top, tmp_path / "make.py", tmp_path / "t.json", *flags, "--resume"))
     assert "before the interruption" in text
     assert (tmp_path / "t.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
@@ -202,11 +203,11 @@ def test_resume_over_other_samples_is_rejected(top: Path, tmp_path: Path) -> Non
 
 @pytest.fixture
 def dask_address(tmp_path: Path) -> Iterator[str]:
-    """A scheduler with two workers on the loopback."""
+    """Returns the address of a scheduler with two workers on the loopback."""
     pytest.importorskip("distributed", reason="dask.distributed is not installed")
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
     common = {"env": environment, "cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    # The system chooses the port: one that was free a moment ago may be another test's by now.
+    # The system chooses the port: another test may already use a port that was free a moment ago.
     info = tmp_path / "scheduler.json"
     started = [
         subprocess.Popen(
@@ -271,7 +272,7 @@ def test_no_dask_scheduler(top: Path, pictures: Path, tmp_path: Path) -> None:
     )
 
 
-# Bad data.
+# Tests of bad data.
 
 
 def test_folders_without_samples(top: Path, tmp_path: Path) -> None:
@@ -308,7 +309,7 @@ def test_unreadable_pictures_are_left_out_and_named(top: Path, pictures: Path, t
 
 
 def test_grey_alpha_palette_and_sixteen_bits(top: Path, tmp_path: Path) -> None:
-    """All are the same picture, so all give the same table."""
+    """All files show the same picture, so all give the same table."""
     grey = (np.arange(32 * 32, dtype=np.uint16).reshape(32, 32) % 256).astype(np.uint8)
     rgb = np.repeat(grey[:, :, None], 3, axis=2)
     result = {
@@ -435,7 +436,7 @@ def test_wrong_flags(top: Path, pictures: Path, tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_samples(top: Path, tmp_path: Path) -> None:
-    """Ten times the samples: at most 5 % more memory."""
+    """Ten times the samples need at most 5 % more memory."""
     peaks = []
     for count in (40, 400):
         (tmp_path / "make.py").write_text(

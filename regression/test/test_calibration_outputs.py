@@ -21,7 +21,7 @@ from tessera.files import save_npz
 
 GRAPHS = int(os.environ.get("TESSERA_CALIBRATION_GRAPHS", "6"))
 COMPUTED = ("c", "a", "y", "p")
-"""Outputs of which every graph has one: a table without a computed output has nothing to measure."""
+"""Every graph has at least one of these outputs: a table needs a computed output to measure."""
 FIXED = ("handed_on", "constant", "folded", "shape", "empty")
 OUTPUTS = {
     "c": [1, 4, 4, 4],
@@ -63,7 +63,7 @@ def nodes() -> list:
 
 
 def build(path: Path, names: list[str]) -> Path:
-    """A model with these outputs; its unused nodes are left out."""
+    """Writes a model with these outputs. Nodes that it does not use are left out."""
     generator = np.random.default_rng(1)
     weights = {
         "w": generator.normal(size=(4, 3, 3, 3)).astype(np.float32),
@@ -96,7 +96,7 @@ def draw(seed: int) -> list[str]:
 
 
 def calibrated(folder: Path, names: list[str], *flags: str) -> None:
-    """m.onnx, m_top.mlir, samples.npz and m_cali.json."""
+    """Writes m.onnx, m_top.mlir, samples.npz and m_cali.json."""
     save_npz(folder / "samples.npz", {"x": np.random.default_rng(2).normal(size=(6, 1, 3, 6, 6)).astype(np.float32)})
     build(folder / "m.onnx", names)
     check(run_tool("model_transform", "--model_def", "m.onnx", "--mlir", "m_top.mlir", cwd=folder))
@@ -139,7 +139,7 @@ def test_a_search_over_such_outputs(tmp_path: Path, chip: str) -> None:
 
 
 def test_outputs_that_nothing_computes_do_not_dilute_the_error(tmp_path: Path) -> None:
-    """An output that is always exact would halve the squared error of the other one."""
+    """An output that is always exact must not halve the squared error of the other output."""
     errors = []
     for names in (["y"], ["y", "handed_on", "constant", "empty"]):
         folder = tmp_path / str(len(names))

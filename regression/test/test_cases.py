@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every case the whole way: transform, deploy for each instruction set, run on each thread count, compare."""
+"""Tests every case end to end: transform, deploy for each instruction set, run with each thread count, compare."""
 from __future__ import annotations
 
 import json
@@ -29,7 +29,7 @@ def case_inputs(case: Case, specs: list[InputSpec]) -> dict[str, np.ndarray]:
 
 
 def run_case(case: Case, net: Net) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """(what came out, what must come out), by tensor name."""
+    """Returns the actual and the expected outputs by tensor name."""
     given = case_inputs(case, net.inputs)
     expected = {name: load_array(file) for name, file in case.outputs.items()}
     if case.sequence is None:

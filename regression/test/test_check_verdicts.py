@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of model_transform and model_deploy: rounding that ops enlarge is a warning, a fault never; a broken
-quantised model is an error."""
+"""Tests the checks of model_transform and model_deploy: they warn if ops amplify rounding. A fault, or a broken
+quantised model, is an error."""
 from __future__ import annotations
 
 import json
@@ -26,8 +26,8 @@ def matrices(count: int, spread: float = 0.2) -> list[np.ndarray]:
 
 
 def cancelling_norms(path: Path) -> Path:
-    """Products of one matrix row after row, so nearly equal values far from zero, normalised; the result is added to
-    what it is small beside."""
+    """Writes normalised products of a matrix and nearly equal rows far from zero. The result is small beside the tensor
+    that it is added to."""
     generator = np.random.default_rng(1)
     first, second = matrices(2)
     wide = (8 + 1e-4 * generator.normal(size=(1, WIDTH))).astype(np.float32)
@@ -57,8 +57,8 @@ def cancelling_norms(path: Path) -> Path:
 
 
 def rounding_chain(path: Path, layers: int = 8) -> Path:
-    """Products with halves, each rounded to u8 and back: half of the sums lie in the middle between two steps but for
-    what float32 rounds."""
+    """Writes products with halves, each rounded to u8 and back. Half of the sums lie in the middle between two steps,
+    except for the rounding of float32."""
     generator = np.random.default_rng(3)
     values: dict[str, object] = {"scale": np.float32(0.15), "point": np.uint8(128)}
     nodes, last = [], "x"
@@ -122,7 +122,7 @@ def deploy(folder: Path, name: str, *flags: object) -> subprocess.CompletedProce
 
 @pytest.mark.parametrize("name", ["norms", "chain"])
 def test_enlarged_rounding_is_a_warning(folder: Path, name: str) -> None:
-    """It is an error where a tolerance is asked for."""
+    """It becomes an error if a tolerance is given."""
     outcomes = []
     for command, flags in ((transform, ()), (deploy, ("--test_reference", f"{name}_ref.npz"))):
         document = json.loads(check(command(folder, name, *flags, "--json")))
@@ -173,7 +173,7 @@ def test_a_small_fault_beside_onnxruntime_is_found(
 
 @pytest.mark.parametrize("name, where", [("norms", "'n'"), ("chain", "4'")])
 def test_a_small_fault_of_the_model_is_found(folder: Path, tmp_path: Path, name: str, where: str) -> None:
-    """The reference is of the right network, what is deployed of the other one."""
+    """The reference uses the correct network, the deployed model the faulty one."""
     check(transform(folder, name))
     check(
         run_tool(

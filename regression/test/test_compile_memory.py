@@ -61,7 +61,7 @@ def test_deploy(result: list[tuple[Path, Peak]], quantize: str) -> None:
 
 @pytest.mark.skipif(WHOLE not in os.environ, reason=f"{WHOLE} names no folder")
 def test_a_billion_parameters() -> None:
-    """With all checks; prints what docs and issues quote."""
+    """Runs with all checks; prints the numbers that docs and issues quote."""
     folder = Path(os.environ[WHOLE])
     llama_shaped.write(folder / "m.onnx")
     weights = llama_shaped.Shape().parameters * 4

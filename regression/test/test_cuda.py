@@ -34,10 +34,11 @@ MACHINE = Path(os.environ["TESSERA_BUILD_DIR"]) / "ptx_machine/libcuda.so.1"
 IS_WHOLE = os.environ.get("TESSERA_CUDA") == "all"
 QUICK = ("resnet8_cifar10", "mobilenetv1_0.25_128", "toycar_autoencoder", "stories260k", "dtln_model_2")
 CASES = [case for case in all_cases() if IS_WHOLE or case.name in QUICK]
-# Quantised, these keep recurrent cells in f32, whose sums a GPU adds in another order.
+# When quantised, these keep recurrent cells in f32, and a GPU adds their sums in another order.
 FLOAT_PARTS = ("dtln_model_1",)
 TOLERANCE = 2e-5  # of the largest value, in f32
-# Exponentials of box sizes enlarge the roundings of other orders of sums: x86 is 1.3e-4 from onnxruntime there.
+# Exponentials of box sizes amplify roundings that depend on the order of sums: x86 itself differs from onnxruntime by
+# 1.3e-4 there.
 LOOSE = {"yolox_nano_416": 1e-4}
 
 
@@ -48,7 +49,7 @@ def has_machine() -> bool:
 
 @pytest.fixture(autouse=True, scope="module")
 def driver() -> Iterator[None]:
-    """The real driver where one is named, else the PTX machine."""
+    """Returns the real driver if one is named, else the PTX machine."""
     if not os.environ.get("BMRT_LIBCUDA"):
         if not has_machine():
             pytest.skip("no GPU, and the PTX machine is not built or this processor lacks AVX2, FMA or F16C")
@@ -105,7 +106,7 @@ def test_int8_has_x86s_bits(case: Case, builder: Builder, tmp_path: Path) -> Non
 
 
 def test_the_table_of_the_docs_is_of_todays_models() -> None:
-    """regression/cuda/prove.py makes it; tests above hold some of its models to the same verdicts."""
+    """regression/cuda/prove.py makes the table; tests above check the same verdicts for some of its models."""
     lines = prove.PAGE.read_text(encoding="utf-8").splitlines()
     heading = next(line for line in lines if line.startswith("| model |"))
     assert heading.split(" | ")[1:-2] == list(prove.PRECISIONS)
@@ -114,7 +115,7 @@ def test_the_table_of_the_docs_is_of_todays_models() -> None:
     for name, *cells in rows:
         for precision, cell in zip(prove.PRECISIONS, cells):
             number = cell.rstrip("*")
-            most = 0.3 if precision == "BF16" else 0.1  # one element, of noise: bf16 itself is off by that from f32
+            most = 0.3 if precision == "BF16" else 0.1  # one element, of noise: bf16 itself differs that much from f32
             assert number in ("-", "equal") or float(number) < most, f"{name} {precision}: {cell}"
             assert precision != "INT8" or cell in ("-", "equal") or cell.endswith("*"), f"{name}: {cell}"
 
@@ -144,14 +145,14 @@ def test_other_precisions_are_x86s(precision: str, builder: Builder, tmp_path: P
         case = next(case for case in all_cases() if case.name == name)
         skip_if_missing(case)
         if name == "vittrack" and precision == "DYNAMIC_INT8":
-            continue  # one rounding more or less decides some integers
+            continue  # a single value that is rounded the other way changes some integers
         want, got = answers(builder.top(case), tmp_path, "--quantize", precision)
         for output, expected in want.items():
             worst = float(np.abs(got[output] - expected).max()) / float(np.abs(expected).max())
             assert worst <= NARROW[precision], f"{name}: '{output}' is off by {worst:.1e} of its largest value"
 
 
-Model = tuple[list, dict[str, np.ndarray], dict[str, np.ndarray]]  # nodes, inputs, constants; the output is y
+Model = tuple[list, dict[str, np.ndarray], dict[str, np.ndarray]]  # nodes, inputs, constants; the output is named y
 
 
 def ties(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -195,7 +196,7 @@ def running_sums_of_floats(rng: np.random.Generator) -> Model:
 def suppression(rng: np.random.Generator) -> Model:
     batch, classes, count = int(rng.integers(1, 3)), int(rng.integers(1, 3)), int(rng.integers(1, 400))
     boxes = rng.random((batch, count, 4)).astype(np.float32)
-    scores = np.round(rng.random((batch, classes, count)), 1).astype(np.float32)  # many are equal
+    scores = np.round(rng.random((batch, classes, count)), 1).astype(np.float32)  # many scores are equal
     limits = {"most": np.int64([rng.integers(1, 300)]), "iou": np.float32([rng.choice([0.0, 0.3, 0.6])])}
     limits["least"] = np.float32([rng.choice([0.0, 0.2, 0.7])])
     node = helper.make_node("NonMaxSuppression", ["boxes", "scores", *limits], ["y"])
@@ -237,7 +238,7 @@ def attention(rng: np.random.Generator) -> Model:
 
 
 def scattered(rng: np.random.Generator) -> Model:
-    """Updates that meet the same elements; what they do to each other depends on their order."""
+    """Builds updates of the same elements, whose result depends on their order."""
     reduction = ("none", "add", "mul", "max", "min")[rng.integers(5)]
     x, count = rng.standard_normal((5, 6, 7)).astype(np.float32), int(rng.integers(1, 40))
     if rng.integers(2):
@@ -301,7 +302,7 @@ def test_random_ops() -> None:
 
 @pytest.fixture(scope="module")
 def small_model(tmp_path_factory: pytest.TempPathFactory, builder: Builder) -> tuple[Path, Path]:
-    """The smallest of the models, and inputs of it."""
+    """Returns the smallest of the models, and inputs for it."""
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     skip_if_missing(case)
     folder = tmp_path_factory.mktemp("small")
@@ -343,7 +344,8 @@ def test_failures_are_told(fault: str, small_model: tuple[Path, Path], tmp_path:
 
 
 def test_the_second_compilation_makes_no_ptx(builder: Builder, tmp_path: Path) -> None:
-    """Every kernel comes from the cache; damaged files count as absent, and other chips' are other kernels."""
+    """Every kernel comes from the cache. Damaged files count as absent, and kernels of other chips are separate
+    entries."""
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     cache = tmp_path / "cache"
 

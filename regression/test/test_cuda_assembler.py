@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVIDIA's assembler takes every kernel of the models for every compute capability, and spills no register.
-
-What each kernel takes (registers of a thread, shared memory ..) is written to test-results/cuda_kernels.json of
-the build. TESSERA_CUDA=all: of every model of TESSERA_DATA.
+"""Tests that NVIDIA's assembler accepts every kernel of the models for every compute capability, and spills no
+register.
+The resources of each kernel (registers of a thread, shared memory etc.) are written to test-results/cuda_kernels.json
+of the build. TESSERA_CUDA=all tests all models of TESSERA_DATA.
 """
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_every_kernel_fits(
 
 
 def test_the_second_compilation_assembles_nothing(builder: Builder, tmp_path: Path) -> None:
-    """ptxas on the path is one that counts its runs; a damaged file of the cache counts as absent."""
+    """ptxas on the path is a script that counts its runs. A damaged file of the cache counts as absent."""
     skip_if_missing(CASES[0])
     real, runs, cache = shutil.which("ptxas"), tmp_path / "runs", tmp_path / "cache"
     (tmp_path / "ptxas").write_text(f'#!/bin/sh\ncase "$1" in -arch*) echo $1 >>{runs};; esac\nexec {real} "$@"\n')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention on a GPU: random shapes, heads, groups and masks in every precision, read and written where its neighbours
-have it. TESSERA_CUDA=all: more of them."""
+"""Tests attention on a GPU: random shapes, heads, groups and masks in every precision, in the layouts of the
+neighbouring ops. TESSERA_CUDA=all tests more of them."""
 from __future__ import annotations
 
 import os
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 import random_attention  # noqa: E402
 from random_graphs import compiler_of_process  # noqa: E402
 
-FOUND = (1086, 1568)  # wide rows of v beside narrow ones of k once left shared memory
+FOUND = (1086, 1568)  # kernels with wide rows of v and narrow rows of k left their shared memory
 COUNT = 400 if os.environ.get("TESSERA_CUDA") == "all" else 48
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions by tiles: random ones, of bytes against x86's integers, of floats by small integers whose sums are exact
-in any order, with groups and without; and that padding of tiles is not multiplied."""
+"""Tests tiled convolutions with random shapes, with and without groups. Bytes must give x86's integers; floats are
+small integers, whose sums are exact in any order. Padding of tiles must not be multiplied."""
 from __future__ import annotations
 
 import json
@@ -21,7 +21,8 @@ CHIPS = [1, 4, 108]
 
 
 def random_conv(rng: np.random.Generator, channels: int, word: int) -> tuple[tuple[int, ...], dict]:
-    """Dims of the weights, attributes. Half of them have groups, where these can have channels in words of `word`."""
+    """Returns dims of the weights, and attributes. Half of the convolutions have groups if these can have channels in
+    words of `word`."""
     kernel = [int(k) for k in rng.choice([1, 1, 2, 3], 2)]
     groups = [g for g in range(2, channels) if channels % g == 0 and channels // g % word == 0]
     group = int(rng.choice(groups)) if groups and rng.integers(2) else 1
@@ -37,7 +38,7 @@ def random_conv(rng: np.random.Generator, channels: int, word: int) -> tuple[tup
 
 @pytest.mark.parametrize("seed", range(CASES))
 def test_convolutions_of_bytes(seed: int, tmp_path: Path) -> None:
-    """Two, so that the second one reads what the first one has stored, padding of channels included."""
+    """Two convolutions: the second one reads the result of the first, including its padded channels."""
     rng = np.random.default_rng([seed, 1])
     shape = (int(rng.integers(1, 3)), int(rng.choice(CHANNELS)), *(int(size) for size in rng.integers(15, 24, 2)))
     x = rng.integers(-128, 128, shape).astype(np.int8)
@@ -82,7 +83,7 @@ def test_convolutions_of_floats(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("multiprocessors", CHIPS if IS_WHOLE else CHIPS[::2])
 @pytest.mark.parametrize("shape", [(32, 80, 24), (49, 272, 16), (13, 144, 40)], ids=str)
 def test_padding_is_not_multiplied(shape: tuple[int, int, int], multiprocessors: int, tmp_path: Path) -> None:
-    """16 rows, 8 columns of a tile that has all of them, and 16 bytes of K are the least that is."""
+    """The least work is 16 rows, 8 columns of a tile if it has all of them, and 16 bytes of K."""
     rng, (m, k, n) = np.random.default_rng(shape), shape
     x, w = (rng.integers(-128, 128, size).astype(np.int8) for size in ((m, k), (k, n)))
     import_model(tmp_path, [helper.make_node("MatMulInteger", ["x", "w"], ["y"])], x, w, TensorProto.INT32)
@@ -90,7 +91,7 @@ def test_padding_is_not_multiplied(shape: tuple[int, int, int], multiprocessors:
     np.testing.assert_array_equal(got, want)
     (tile,) = set(tiles_in(tmp_path / "ir"))
     rows, columns, warp_rows, warp_columns = (int(tile[i]) for i in (0, 1, 3, 4))
-    # Where several tiles or warps share a dim, the last one that has some of it multiplies all of its own.
+    # If several tiles or warps share a dim, the last one with valid elements multiplies its whole part.
     own = rows // warp_rows if warp_rows > 1 or m > rows else 16
     own_columns = columns // warp_columns if warp_columns > 1 or n > columns else 8
     np.savez(tmp_path / "in.npz", x=x)

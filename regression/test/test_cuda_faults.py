@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models on a GPU whose driver fails, run out of memory, or share it with threads, hosts and other GPUs.
-
-The PTX machine (regression/cuda/machine) is the driver; its variables say what fails. What needs no model is in
+"""Tests models on a GPU whose driver fails, that runs out of memory, or that is shared with threads, hosts and other
+GPUs.
+The PTX machine (regression/cuda/machine) is the driver; its variables select what fails. Tests without a model are in
 bmruntime/src/cuda/CudaBackend_test.cpp.
 """
 from __future__ import annotations
@@ -36,7 +36,7 @@ def driver() -> Iterator[None]:
 
 
 class Machine:
-    """The driver's variables, and its device's free memory."""
+    """Sets the driver's variables and reads its device's free memory."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._patch = monkeypatch
@@ -44,7 +44,7 @@ class Machine:
         assert self.library.cuInit(0) == 0
 
     def set(self, **variables: int) -> None:
-        """Counts what is to fail from here on."""
+        """Sets variables; the calls that they count are counted from now on."""
         for name, value in variables.items():
             self._patch.setenv(f"PTX_MACHINE_{name}", str(value))
         self.library.ptxMachineReadOptions()
@@ -142,12 +142,12 @@ def test_a_context_runs_after_each_launch_that_failed(
             assert "lost" not in str(error), error
             machine.set(FAIL_LAUNCH=0)
             close(net({"x": x})["y"], want)
-            net = runtime.load(str(model / "cuda.bmodel")).net()  # without a graph: it launches anew
+            net = runtime.load(str(model / "cuda.bmodel")).net()  # has no graph yet, so it launches kernels
     assert number > 1
 
 
 def test_a_fault_names_its_nodes(machine: Machine, model: Path, x: np.ndarray, want: np.ndarray) -> None:
-    """The context is lost until all of its users are gone; x86 runs on."""
+    """The context is unusable until all of its users are gone. x86 still works."""
     loaded = runtime.load(str(model / "cuda.bmodel"))
     net = loaded.net()
     machine.set(FAULT_LAUNCH=1)
@@ -161,7 +161,7 @@ def test_a_fault_names_its_nodes(machine: Machine, model: Path, x: np.ndarray, w
 
 def test_a_thousand_contexts_leave_nothing(machine: Machine, model: Path, x: np.ndarray, want: np.ndarray) -> None:
     loaded = runtime.load(str(model / "cuda.bmodel"))
-    close(loaded.net()({"x": x})["y"], want)  # constants are there now
+    close(loaded.net()({"x": x})["y"], want)  # the constants are on the GPU now
     before = machine.free_bytes()
     for _ in range(1000):
         close(loaded.net()({"x": x})["y"], want)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of few rows by integer weights (W8, W4): a warp a few columns, its weights read 16 bytes at once."""
+"""Tests products of few rows by integer weights (W8, W4): each warp computes a few columns and reads 16 bytes of their
+weights at once."""
 from __future__ import annotations
 
 import re
@@ -17,7 +18,7 @@ seen: dict[str, set[str]] = {"order": set(), "columns": set(), "warps": set(), "
 
 
 def random_case(rng: np.random.Generator) -> tuple[tuple[int, ...], int, int, str, tuple[str, ...], int]:
-    """Dims of x before K, K, columns, operator, flags, multiprocessors."""
+    """Returns dims of x before K, K, columns, operator, flags, multiprocessors."""
     rows = int(rng.choice([1, 1, 2, 3, 5, 8]))
     dims = (rows,) if rng.integers(2) else (1, rows)
     depth = int(rng.choice([256, 288, 320, 512, 1024, 2080, 4096, 8192]))
@@ -35,7 +36,7 @@ def test_few_rows(seed: int, tmp_path: Path) -> None:
     dims, depth, columns, kind, flags, multiprocessors = random_case(rng)
     x = (rng.standard_normal((*dims, depth)) / depth**0.5).astype(np.float32)
     w = rng.standard_normal((columns, depth) if kind == "Gemm" else (depth, columns)).astype(np.float32)
-    last = rng.standard_normal((columns, 3)).astype(np.float32)  # W4 leaves a model's last product 8 bits
+    last = rng.standard_normal((columns, 3)).astype(np.float32)  # W4 keeps 8 bits for a model's last product
     nodes = [
         helper.make_node(kind, ["x", "w"], ["t"], **({"transB": 1} if kind == "Gemm" else {})),
         helper.make_node("Tanh", ["t"], ["u"]),
@@ -58,6 +59,6 @@ def test_few_rows(seed: int, tmp_path: Path) -> None:
 
 
 def test_few_rows_took_every_way() -> None:
-    """By the tests above."""
+    """Checks what the tests above have recorded."""
     assert seen["order"] == {"bytes", "nibbles"} and seen["columns"] == {"2", "4"}, seen
     assert len(seen["warps"]) > 2 and len(seen["group"]) > 2, seen

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs and outputs in a GPU's memory, in the caller's stream: what torch.cuda would hand over, made by hand.
-
-The PTX machine (regression/cuda/machine) is the driver; what it lends is of CUDA's device type, so no library
-here reads it: the driver's own copies do.
+"""Tests inputs and outputs in a GPU's memory, in the caller's stream, as torch.cuda would pass them.
+The PTX machine (regression/cuda/machine) is the driver. It reports CUDA's device type for its memory, so libraries
+cannot read this memory here; the driver's own copies can.
 """
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ class DlManaged(ctypes.Structure):
 
 
 class Current:
-    """The primary context of GPU 0."""
+    """The primary context of GPU 0, made current."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine, self.context = machine, ctypes.c_void_p()
@@ -114,18 +113,18 @@ def net(machine: Machine, model: Path) -> runtime.Net:
 
 @pytest.mark.parametrize("offset", [0, 4])
 def test_an_input_on_the_gpu(machine: Machine, net: runtime.Net, x: np.ndarray, want: np.ndarray, offset: int) -> None:
-    """At an address that kernels cannot work at, too."""
+    """Addresses that are not aligned for kernels are included."""
     lent = GpuArray(machine, x, offset)
     for _ in range(3):
         close(net({"x": lent})["y"], want)
     assert lent.streams == [1, 1, 1] and lent.deleted == 3
-    close(net({"x": x})["y"], want)  # and from the host's memory again
+    close(net({"x": x})["y"], want)  # the same input from the host's memory
     np.testing.assert_array_equal(fetched(machine, lent.data.value, SHAPE), x)
     lent.close()
 
 
 def test_an_input_is_read_in_place(machine: Machine, net: runtime.Net, x: np.ndarray) -> None:
-    """The kernel reads the caller's allocation in place: the machine finds that nobody has written this memory."""
+    """The kernel reads the caller's allocation in place, so the machine reports that this memory was never written."""
     lent = GpuArray(machine, x)
     with Current(machine) as library:
         machine.check(library.cuMemFree_v2(lent.address))
@@ -136,7 +135,7 @@ def test_an_input_is_read_in_place(machine: Machine, net: runtime.Net, x: np.nda
     finding.restype = ctypes.c_char_p
     text = finding().decode()
     assert "kernel" in text and hex(lent.address.value) in text, text
-    lent.kept.__exit__()  # the context goes, lost as it is, with the last of its users
+    lent.kept.__exit__()  # the failed context is destroyed when its last user is gone
 
 
 def test_outputs_on_the_gpu(machine: Machine, net: runtime.Net, x: np.ndarray, want: np.ndarray) -> None:
@@ -146,7 +145,7 @@ def test_outputs_on_the_gpu(machine: Machine, net: runtime.Net, x: np.ndarray, w
         y = net.run_on_gpu({"x": given})["y"]
         assert y.shape == SHAPE and y.__dlpack_device__() == (2, 0)
         close(fetched(machine, y.data_ptr, SHAPE), want)
-        close(net({"x": y})["y"], net({"x": fetched(machine, y.data_ptr, SHAPE)})["y"])  # out and in again
+        close(net({"x": y})["y"], net({"x": fetched(machine, y.data_ptr, SHAPE)})["y"])  # the output as an input
         capsule = y.__dlpack__(stream=None)
         del y
         assert machine.free_bytes() < before, "the capsule keeps it"
@@ -156,7 +155,7 @@ def test_outputs_on_the_gpu(machine: Machine, net: runtime.Net, x: np.ndarray, w
 
 
 def test_the_callers_stream(machine: Machine, net: runtime.Net, x: np.ndarray, want: np.ndarray) -> None:
-    """Runs wait for what the stream was given before: here for the input's values."""
+    """Runs wait for earlier work of the stream: here, for the copy that writes the input's values."""
     lent = GpuArray(machine, np.zeros_like(x))
     stream = ctypes.c_void_p()
     with Current(machine) as library:
@@ -201,8 +200,8 @@ def thread_count() -> int:
 
 
 def test_a_run_is_launched(machine: Machine, model: Path, net: runtime.Net, x: np.ndarray, want: np.ndarray) -> None:
-    """By the caller's thread: the machine works when somebody asks or waits."""
-    close(net({"x": x})["y"], want)  # what threads there are begin with the first run
+    """The caller's thread only launches a run: the machine executes it when a caller queries or waits."""
+    close(net({"x": x})["y"], want)  # the first run starts all threads
     threads = thread_count()
     lent = GpuArray(machine, x)
     for given in (x, lent):
@@ -223,7 +222,7 @@ def test_a_run_is_launched(machine: Machine, model: Path, net: runtime.Net, x: n
 
 
 def test_launched_runs_of_two_nets(machine: Machine, model: Path, x: np.ndarray, want: np.ndarray) -> None:
-    """Each in flight beside the other, of one model; one is left alone."""
+    """Runs of two nets of one model are in flight at the same time. Nobody waits for one of them."""
     loaded = runtime.load(str(model / "cuda.bmodel"))
     first, second, third = (loaded.net() for _ in range(3))
     runs = [net.launch({"x": x}) for net in (first, second, third)]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""regression/cuda/on_device.py, which real GPUs are for, on the PTX machine: what it finds right and wrong."""
+"""Tests regression/cuda/on_device.py, a script for real GPUs, on the PTX machine: which cases it accepts and
+rejects."""
 from __future__ import annotations
 
 import json
@@ -39,7 +40,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# As much of torch as on_device.py calls; it works on the host.
+# The part of torch that on_device.py calls; it works on the host.
 TORCH = """
 import contextlib, time, types
 import numpy

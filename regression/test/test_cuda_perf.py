@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of models for GPUs: tessera estimate, model_tool perf, and the counts of the PTX machine."""
+"""Tests the estimated cost of models for GPUs: tessera estimate, model_tool perf, and the counts of the PTX machine."""
 from __future__ import annotations
 
 import json
@@ -51,7 +51,7 @@ def test_estimate_tells_of_every_layer(case: Case, builder: Builder, tmp_path: P
 
 @pytest.mark.parametrize("precision", ["INT8", "F16"])
 def test_estimates_of_the_docs_are_todays(precision: str) -> None:
-    """docs/cuda.md has estimates.py's table: one model of it is made again."""
+    """estimates.py writes the table of docs/cuda.md; its row of one model is computed again."""
     model = next(case for case in all_cases() if case.name == "mobilenetv2_1.0_224")
     skip_if_missing(model)
     script, path = ROOT / "regression/cuda/estimates.py", os.pathsep.join([str(BUILD / "bin"), os.environ["PATH"]])
@@ -84,7 +84,8 @@ def test_counts_stand_beside_the_estimate(case: Case, builder: Builder, tmp_path
     counted = info["counted"]
     assert counted["launches"] == info["launches"] and len(counted["by_kernel"]) == info["kernels"]
     assert counted["dram_bytes"] > 0 and counted["issue_microseconds"] > 0
-    # A product is a multiply-add of a lane: fewer instructions of floats than that do not compute the model.
+    # A product is one multiply-add of one lane. With fewer float instructions than products, the model could not be
+    # computed.
     assert counted["warp_instructions"]["float"] * 32 >= info["products"]
     for key in ("launches", "dram_bytes", "bank_conflicts", "tensor_products"):
         assert counted[key] == pytest.approx(sum(kernel[key] for kernel in counted["by_kernel"]))

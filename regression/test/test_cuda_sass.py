@@ -20,7 +20,7 @@ needs_tools = pytest.mark.skipif(
     not (shutil.which("ptxas") and shutil.which("nvdisasm")),
     reason="ptxas or nvdisasm (CUDA toolkit, or PyPI's nvidia-cuda-nvcc and nvidia-cuda-nvdisasm) is not on the path",
 )
-LEAST = 0.85  # of the time of the main loop, tensor cores work
+LEAST = 0.85  # the smallest allowed share of the main loop's time in which tensor cores work
 TEXT = """
 \t.section\t.text.product,"ax",@progbits
 .text.product:
@@ -56,7 +56,7 @@ def test_the_main_loop_is_found_and_judged() -> None:
         "BRA",
     ]
     info = sass.judge(loop, CHIP)
-    # Two of 2048 products at 1024 / 4 / 2 a cycle; five instructions; 4 warps of 4 passes each, twice.
+    # Two instructions of 2048 products at 1024 / 4 / 2 a cycle; five instructions; 4 warps of 4 passes each, twice.
     assert info == {"mma": 2, "instructions": 5, "tensor": 32, "issue": 5, "shared": 32, "busy": 1}
     assert sass.judge(loop[:3], CHIP)["busy"] == 0.5
 

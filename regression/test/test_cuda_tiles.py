@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products by tiles: every tile that a chip may choose gives x86's bits, and does what the counts say."""
+"""Tests tiled products: every tile that a chip may choose gives x86's bits, and does as much work as estimated."""
 from __future__ import annotations
 
 import json
@@ -17,7 +17,7 @@ from test_cuda import MACHINE, deploy, has_machine, run
 
 IS_WHOLE = os.environ.get("TESSERA_CUDA") == "all"
 SOURCE = Path(__file__).resolve().parents[2] / "codegen/Cuda/Transforms/ChooseTiles.cpp"
-# Rows, K and columns of products; the chips that take them differ in their multiprocessors.
+# rows, K and columns of products; chips with different numbers of multiprocessors choose different tiles for them
 SHAPES = [(130, 96, 130), (300, 520, 70), (61, 333, 190), (40, 1100, 33), (7, 2050, 65), (16, 64, 24), (300, 100, 9)]
 SHAPES += [(190, 90, 9), (4, 60, 90), (3, 60, 250), (30, 100, 120), (120, 60, 10), (3, 100, 120), (30, 250, 20)]
 SHAPES += [(250, 250, 250), (100, 90, 7), (100, 30, 90), (29, 132, 266), (87, 268, 22)]
@@ -79,7 +79,7 @@ def test_matrices_of_bytes(shape: tuple[int, int, int], multiprocessors: int, tm
 @pytest.mark.parametrize("multiprocessors", CHIPS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_matrices_of_floats(shape: tuple[int, int, int], multiprocessors: int, tmp_path: Path) -> None:
-    """On cores. Small integers, whose sums are exact in any order."""
+    """Products of floats on CUDA cores. The values are small integers, whose sums are exact in any order."""
     rng, (m, k, n) = np.random.default_rng([multiprocessors, *shape]), shape
     x, w = (rng.integers(-8, 9, size).astype(np.float32) for size in ((m, k), (k, n)))
     import_model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"])], x, w, TensorProto.FLOAT)
@@ -87,7 +87,7 @@ def test_matrices_of_floats(shape: tuple[int, int, int], multiprocessors: int, t
     _, got = answers(tmp_path, x, multiprocessors, *flags)
     np.testing.assert_array_equal(got, x @ w)
     (used,) = set(tiles_in(tmp_path / "ir"))
-    assert (len(used) == 8) == bool(flags), "what multiplies is not what was asked for"  # ending in tf32
+    assert (len(used) == 8) == bool(flags), "what multiplies is not what was asked for"  # tf32 kernels
     if not flags:
         on_cores.add(used)
 
@@ -98,7 +98,7 @@ FORMS = {"F32": (), "TF32": ("--tf32",), "F16": ("--quantize", "F16"), "BF16": (
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("multiprocessors", CHIPS if IS_WHOLE else CHIPS[:2])
 def test_floats_without_rounding(form: str, multiprocessors: int, tmp_path: Path) -> None:
-    """Small integers, whose sums are exact in any order."""
+    """The values are small integers, whose sums are exact in any order."""
     rng = np.random.default_rng(multiprocessors)
     x, w = (rng.integers(-8, 9, size).astype(np.float32) for size in ((2, 24, 17, 9), (40, 24, 3, 3)))
     nodes = [
@@ -112,7 +112,7 @@ def test_floats_without_rounding(form: str, multiprocessors: int, tmp_path: Path
 
 
 def test_long_sums_of_floats_are_the_same_at_each_run(tmp_path: Path) -> None:
-    """Blocks share a tile and arrive in any order; what the last one adds is rounded, in the order of K."""
+    """Blocks that share a tile arrive in any order; the last one adds and rounds the parts in the order of K."""
     rng = np.random.default_rng(3)
     x, w = (rng.standard_normal(size).astype(np.float32) for size in ((20, 6000), (6000, 40)))
     import_model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"])], x, w, TensorProto.FLOAT)
@@ -129,7 +129,7 @@ def test_long_sums_of_floats_are_the_same_at_each_run(tmp_path: Path) -> None:
 
 
 def test_every_tile_was_chosen() -> None:
-    """By the tests above."""
+    """Checks what the tests above have recorded."""
     table = re.search(r"kShapes\[\] = \{(.*?)\n\};", SOURCE.read_text(), re.S)
     shapes = {tuple(re.findall(r"\d+", row)) for row in re.findall(r"\{([^{}]*)\}", table.group(1))} if table else set()
     assert len(shapes) > 5 and chosen <= shapes

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_deploy --tune: tiles of products by measured times. The PTX machine's clock stands in for a GPU's: it says what
-kernels issue, or how many blocks they have, so that the fastest tile by it is known, and another one by each."""
+"""Tests model_deploy --tune, which chooses tiles of products by measured times.
+The PTX machine's clock replaces a GPU's. It counts the instructions that kernels issue, or their blocks. The fastest
+tile by each of the two clocks is known, and the two differ.
+"""
 from __future__ import annotations
 
 import json

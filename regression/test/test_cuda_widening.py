@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of f32 by weights of 8 or 16 bits, on tiles: weights become f32 on their way to shared memory."""
+"""Tests products of f32 by weights of 8 or 16 bits on tiles: weights are converted to f32 on their way to shared
+memory."""
 from __future__ import annotations
 
 import re
@@ -18,7 +19,7 @@ seen: set[str] = set()
 
 
 def random_matmul(rng: np.random.Generator) -> tuple[list[NodeProto], np.ndarray, np.ndarray]:
-    """Nodes that make t of x and w; x and w."""
+    """Returns nodes that compute t from x and w, and random values of x and w."""
     rows, depth = int(rng.choice([9, 16, 33, 70, 130])), int(rng.choice([36, 64, 90, 128, 256, 400, 1030]))
     columns, dims = int(rng.choice([1, 7, 18, 24, 64, 130])), (rows,) if rng.integers(2) else (2, (rows + 1) // 2)
     x = (rng.standard_normal((*dims, depth)) / depth**0.5).astype(np.float32)
@@ -33,7 +34,7 @@ def random_conv(rng: np.random.Generator, is_narrow: bool) -> tuple[list[NodePro
     channels = int(rng.choice([1, 3, 4, 8] if is_narrow else [3, 8, 12, 32, 50, 64]))
     columns = int(rng.choice([5, 16, 24, 64]))
     kernel = [int(k) for k in rng.choice([1, 3, 5], 2)]
-    while channels * kernel[0] * kernel[1] <= 64:  # these have weights of f32
+    while channels * kernel[0] * kernel[1] <= 64:  # smaller convolutions have f32 weights
         kernel[1] += 1
     x = rng.standard_normal((1, channels, 17, 13 + kernel[1])).astype(np.float32)
     w = rng.standard_normal((columns, channels, *kernel)).astype(np.float32) / np.float32(channels**0.5)
@@ -68,5 +69,5 @@ def test_weights_become_floats(seed: int, tmp_path: Path) -> None:
 
 
 def test_every_way_was_taken() -> None:
-    """By the tests above."""
+    """Checks what the tests above have recorded."""
     assert seen == {"conv i8", "matmul i8", "conv f16", "groups"}, seen

@@ -13,7 +13,7 @@ import small_models
 from case_file import Case, DataMissing, all_cases, data_path
 from conftest import BUILD, check, run_tool
 
-# Light networks of every kind: what could differ (order of kernels, names, hashes) does not grow with size.
+# Light networks of every kind: large ones have no other causes of differences (order of kernels, names, hashes).
 CASES = [
     case
     for case in all_cases()
@@ -34,7 +34,7 @@ CASES = [
 
 
 def build(case: Case, folder: Path, *flags: object) -> dict[str, bytes]:
-    """All files that the two commands leave in `folder`, by name."""
+    """Returns all files that the two commands leave in `folder`, by name."""
     folder.mkdir(parents=True)
     shapes = ["--input_shapes", case.input_shapes] if case.input_shapes else []
     check(
@@ -93,8 +93,8 @@ def test_same_bytes(case: Case, tmp_path: Path) -> None:
 
 
 def test_kernels_of_another_build_are_not_used(tmp_path: Path) -> None:
-    """Any source folder may influence a kernel, so the cache uses the build id of the compiler to distinguish
-    builds."""
+    """A change in any source folder may influence a kernel, so the cache uses the build id of the compiler to
+    distinguish builds."""
     small_models.conv_relu(tmp_path / "m.onnx")
     compiler = BUILD / "bin" / "tessera-compile"
     build_id = bytes.fromhex(

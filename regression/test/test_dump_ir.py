@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--dump_ir: the IR behind every pass, which tessera-opt takes on to the same code."""
+"""Tests --dump_ir: it writes the IR after every pass, and tessera-opt compiles each of them to the same code."""
 from __future__ import annotations
 
 import re
@@ -11,7 +11,7 @@ from case_file import all_cases
 from conftest import BUILD, Builder, check, run_tool
 
 CHIP = "chip=npu-base"
-# Behind the shared lowering; the last pass writes the bytes of the stream into the module.
+# These passes follow the shared lowering; the last one writes the bytes of the stream into the module.
 NPU_PASSES = (
     "--device-assign-addresses=part-alignment=1",
     f"--npu-fuse-copies={CHIP}",
@@ -82,7 +82,7 @@ def test_npu_phases_are_taken_on(tmp_path: Path, quantize: str) -> None:
 
 
 def test_x86_phases_are_taken_on(tmp_path: Path) -> None:
-    """Weights that the passes pack go to the output's own file, and from there into the next run."""
+    """Weights that passes pack are stored in the output's own weights file. The next run reads them from there."""
     files = {phase_of(path).split("-x86_0-")[-1]: path for path in dumped(tmp_path, "x86-avx2", "F32")}
     passes = ("x86-assign-layouts", "x86-pack-weights", "device-assign-addresses")
     source = files[passes[0]]

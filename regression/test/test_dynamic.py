@@ -46,7 +46,7 @@ def test_models_of_matmuls_stay_near_and_get_small(
     info = deploy(builder.top(case), small, "--quantize", "DYNAMIC_INT8")["model"]["quantization"]
     assert info["integer_products"] == info["products"] > 0 and not info["float_ops"]
     f32 = builder.bmodel(case, "x86")
-    # Machines without VNNI have weights of two bytes in their files.
+    # For machines without VNNI, weights are stored in two bytes.
     deploy(builder.top(case), of_bytes, "--quantize", "DYNAMIC_INT8", "--chip", "x86-avx512vnni")
     assert of_bytes.stat().st_size < size * f32.stat().st_size
     given = {key: np.load(data_path(path)) for key, path in case.inputs.items()}
@@ -139,8 +139,8 @@ def test_rejected(builder: Builder, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("chip", ["npu-edge", "npu-base", "npu-pro"])
 def test_npus_run_all_of_it(builder: Builder, tmp_path: Path, chip: str) -> None:
-    """Zero points of rows come back from sums that are known to stay below 2^24, by maps of more operands than a
-    command has."""
+    """Rows' zero points are subtracted from sums that are known to stay below 2^24. The map has more operands than a
+    command."""
     top = builder.top(CASES["stories260k_kv"])
     skip_if_missing(CASES["stories260k_kv"])
     deploy(top, tmp_path / "x86.bmodel", "--quantize", "DYNAMIC_INT8")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementary functions are as exact as docs/numerics.md says, on every chip and in every type, for all exponents."""
+"""Tests that elementary functions are as exact as docs/numerics.md states, on every chip and in every type, for all
+exponents."""
 from __future__ import annotations
 
 import os
@@ -15,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 import elementary  # noqa: E402
 from engines import Compiler  # noqa: E402
 
-BLOCKS = 4  # the first of those that the table is made of
+BLOCKS = 4  # tests use the first blocks of those that the table is computed from
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def compiler() -> Iterator[Compiler]:
 @pytest.mark.parametrize("column", list(elementary.COLUMNS))
 def test_errors_are_those_of_the_page(compiler: Compiler, column: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chips = list(elementary.COLUMNS[column][0])
-    if len(chips) > 5:  # all arguments of 16 bits: the narrowest and the widest instruction set, and the other chips
+    if len(chips) > 5:  # all arguments of 16 bits: of x86, only the narrowest and the widest instruction set
         del chips[1 : len(elementary.ISAS) - 1]
     if not os.environ.get("BMRT_LIBCUDA") and has_machine():
         monkeypatch.setenv("BMRT_LIBCUDA", str(MACHINE))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cross-layer equalisation and SmoothQuant on real networks whose channels were scaled apart: the same function,
-ruined by int8."""
+"""Tests cross-layer equalisation and SmoothQuant on real networks whose channels were scaled by different factors: the
+function is the same, but int8 loses most of its accuracy."""
 from __future__ import annotations
 
 import json
@@ -34,7 +34,8 @@ def samples():
 
 
 class Scaler:
-    """Divides channels of tensors by powers of 2, and multiplies the weights that read them: outputs stay the same."""
+    """Divides channels of tensors by powers of 2 and multiplies the weights that read them, so outputs stay the
+    same."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self.graph = model.graph
@@ -209,7 +210,7 @@ def test_scaled_tensors_are_compared_with_the_models(apart: tuple[Path, Path], t
 
 
 def test_engines_agree_on_scaled_models(apart: tuple[Path, Path], tmp_path: Path) -> None:
-    """Every integer of every variant equals the device reference's."""
+    """Every engine gives the device reference's integers for every variant."""
     top, samples = apart
     check(calibrate(top, samples, tmp_path / "a.json", "--methods", "cross_layer_equalization"))
     generator, outputs = np.random.default_rng(9), []
@@ -255,7 +256,8 @@ def test_smooth_quant_repairs_a_transformer(need: Callable[[str], Path], tmp_pat
 
 
 def random_chain(seed: int) -> onnx.ModelProto:
-    """Convolutions and transposed ones in groups, one behind the other, then a matmul; their channels lie far apart."""
+    """Builds grouped convolutions and transposed convolutions in a chain, then a matmul. Their channels differ in
+    magnitude."""
     random = np.random.default_rng(seed)
     nodes, constants, channels, size = [], [], 8, 4
 

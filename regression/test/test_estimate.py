@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera estimate: times of a model on NPUs without data are those of the calibrated model; what cannot run is
+"""Tests tessera estimate: estimated times without data equal those of the calibrated model, and unsupported ops are
 named."""
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_strictly_it_is_unsupported(tmp_path: Path) -> None:
 
 
 def test_what_x86_rejects_too_is_not_sent_there(tmp_path: Path) -> None:
-    """Which branch is taken is known when the model runs: no chip has a form for that."""
+    """The branch is chosen when the model runs, which no chip supports."""
     value = [helper.make_tensor_value_info("b", TensorProto.FLOAT, [4, 4])]
     branches = {
         name: helper.make_graph([helper.make_node(op, ["x"], ["b"])], name, [], value)

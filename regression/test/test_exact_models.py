@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every quantised model, whole: the device reference's bits on every instruction set, on 1 and 2 threads.
+"""Tests that every quantised model gives the device reference's bits on every instruction set, on 1 and 2 threads.
 
 Compiling is what takes the time, so by default a model in INT8 has two instruction sets in turn, one of them with
 AVX-512 where the machine has it; TESSERA_EXACT=all takes each to all of them, and the large topologies too.
@@ -27,12 +27,12 @@ from tessera import safetensors_io  # noqa: E402
 VARIANTS = supported_isas("x86-avx512vnni", "x86-amx")
 NARROW, WIDE = VARIANTS[:2], VARIANTS[2:]
 IS_WHOLE = os.environ.get("TESSERA_EXACT") == "all"
-# Beside INT8, which every model is tested in; the others in models whose convolutions and products all become integers.
+# INT8 is tested for every model, these precisions only for models whose convolutions and products all become integers.
 MORE = {
     "INT16": ("resnet8_cifar10", "mobilenetv1_0.25_128"),
     "DYNAMIC_INT8": ("stories260k", "stories260k_kv", "toycar_autoencoder"),
 }
-# Topologies with constants as weights, minutes of compiling: only with TESSERA_EXACT=all.
+# Topologies with constant weights that take minutes to compile: only tested with TESSERA_EXACT=all.
 LARGE = ("light_vgg19", "light_densenet121", "light_inception_v2")
 # Recurrent cells stay in float: the reference sums in double, x86 in f32.
 FLOAT_PARTS = ("dtln_model_1",)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every example prints what it says it prints, with the libraries as they are installed."""
+"""Tests that every example prints its documented output, with the installed libraries."""
 from __future__ import annotations
 
 import os
@@ -17,7 +17,7 @@ NEEDS = {"c": ["pkg-config"], "rust": ["pkg-config", "rustc"]}
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """libbmrt, installed from this build."""
+    """Installs libbmrt of this build."""
     folder = tmp_path_factory.mktemp("prefix")
     for component in ("runtime", "devel"):
         command = ["cmake", "--install", BUILD, "--prefix", folder, "--component", component]
@@ -60,7 +60,7 @@ def test_every_example_is_told_of() -> None:
 
 
 def test_cmake_package(prefix: Path, tmp_path: Path) -> None:
-    """The example in C++ is built by c++, which is g++ on Debian; here by clang."""
+    """The C++ example is built with c++, which is g++ on Debian; this test uses clang."""
     configure = ["cmake", "-S", EXAMPLES / "cpp", "-B", tmp_path / "build", "-DCMAKE_CXX_COMPILER=clang++-22"]
     check(subprocess.run(configure, env=environment(prefix), capture_output=True, text=True))
     build = ["cmake", "--build", tmp_path / "build"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every field case is right or rejected as its note says, but for those in field/expected_failures.txt, which fail."""
+"""Tests that every field case is right, or rejected as its note states. Those listed in field/expected_failures.txt
+must fail."""
 from __future__ import annotations
 
 import sys

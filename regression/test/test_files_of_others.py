@@ -52,7 +52,7 @@ def test_target_keeps_an_edited_table(files: Path) -> None:
 
 
 def test_search_table_decides(files: Path) -> None:
-    """The table goes where the user says, over what is there: that name was given."""
+    """The table is written to the path that the user gave, and replaces a file there: the user named this file."""
     (files / "m_qtable.json").write_text("my own work")
     check(run_tool(*SEARCH, "o.bmodel", "--search_table", "mine.json", cwd=files))
     assert json.loads((files / "mine.json").read_text())["format"] == "tessera-quantize-table"
@@ -72,7 +72,7 @@ def test_calibration_keeps_an_edited_table(files: Path) -> None:
 
 
 def test_calibration_leaves_weights_of_others(files: Path) -> None:
-    """A safetensors file of the table's name that is not the table's: neither replaced nor removed."""
+    """A safetensors file with the table's name that another program wrote is neither replaced nor removed."""
     theirs = files / "model.safetensors"
     theirs.write_text("of a framework")
     for methods in ("none", "auto"):
@@ -82,7 +82,7 @@ def test_calibration_leaves_weights_of_others(files: Path) -> None:
 
 
 def test_transform_leaves_weights_of_another_model(files: Path) -> None:
-    """m.mlir and m_top.mlir would share one file of weights."""
+    """m.mlir and m_top.mlir would share one weights file."""
     weights = (files / "m_weights.safetensors").read_bytes()
     result = run_tool(*TRANSFORM, "m.mlir", cwd=files)
     assert result.returncode == 1 and "m_top.mlir" in result.stderr and "m_weights.safetensors" in result.stderr
@@ -92,7 +92,7 @@ def test_transform_leaves_weights_of_another_model(files: Path) -> None:
 
 
 def test_transform_keeps_files_of_others(files: Path) -> None:
-    """With a name that only follows from the model's."""
+    """Covers outputs whose names are derived from the model's name."""
     (files / "n_weights.safetensors").write_text("of a framework")
     (files / "m_in_f32.npz").write_text("my samples")
     text = check(run_tool("model_transform", "--model_def", "m.onnx", "--mlir", "n_top.mlir", cwd=files))

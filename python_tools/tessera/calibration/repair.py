@@ -98,7 +98,7 @@ def repair(
     if now.error <= max_error:
         return Repaired(way.table, now.error, now.error, 0.0)
     first, all_wide = now, trials.tried(way.table, "INT16")
-    # Fix the ops that the compiler widens by its own budget; otherwise the set would change with every remedy.
+    # Fixes the wide ops. Otherwise the compiler widens others, within its own budget, after every remedy.
     table, before, floor = way.table.decided(now.wide), now.error, all_wide.error
     stubborn, of_weights, costs = dict[str, float](), floor, Costs(observed, contractions)
     if floor > max_error:
