@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera run, bench and estimate with a precision, samples, fixed inputs and named outputs: from an .onnx file to a
-verdict in one command."""
+"""Tests tessera run, bench and estimate from an .onnx file to a verdict in one command: with a precision, samples,
+fixed inputs and named outputs."""
 from __future__ import annotations
 
 import json
@@ -16,7 +16,7 @@ from tessera.files import save_npz
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """m.onnx, and samples for it in data/."""
+    """Returns a folder with m.onnx, and samples for it in data/."""
     small_models.conv_relu(tmp_path / "m.onnx")
     (tmp_path / "data").mkdir()
     rng = np.random.default_rng(0)
@@ -53,7 +53,7 @@ def test_samples_are_asked_for(folder: Path, verb: list[str]) -> None:
 
 
 def test_fixed_inputs_and_named_outputs(tmp_path: Path) -> None:
-    """The part of the network that is left is compared, measured and estimated."""
+    """Only the remaining part of the network is compared, measured and estimated."""
     model = small_models.by_rate(tmp_path / "m.onnx")
     pytest.importorskip("onnxruntime")
     text = check(run_tool("tessera", "run", model, "--input_values", "rate=16000", cwd=tmp_path))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small part that integers cannot hold gets f32 by default: the spectrum ahead of a speech network's logarithm.
-
-Powers span nine orders of magnitude, and the logarithm shows all of them: 16 bits are not enough.
+"""Tests that a small part with too large a range for integers gets f32 by default: the spectrum before a speech
+network's logarithm.
+Powers span nine orders of magnitude, and the logarithm makes all of them matter: 16 bits are not enough.
 """
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def speech_network(path: Path) -> Path:
 
 
 def utterances(count: int, seed: int) -> np.ndarray:
-    """Harmonics of a gliding pitch, loud and quiet by turns, above faint noise."""
+    """Returns harmonics of a gliding pitch, alternately loud and quiet, above faint noise."""
     generator, found = np.random.default_rng(seed), []
     time = np.arange(LENGTH) / 16000
     for _ in range(count):

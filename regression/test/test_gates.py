@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of tensors that are measured some way behind them, where all of the error has to pass."""
+"""Tests errors of tensors that are measured at a gate: a later tensor through which all of the error must pass."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -45,7 +45,7 @@ def with_a_branch(path: Path) -> Path:
 
 
 def blocks(name: str, count: int) -> tuple[list, list]:
-    """Nodes and weights of a chain whose tensors begin with `name`."""
+    """Returns nodes and weights of a chain whose tensors begin with `name`."""
     rng = np.random.default_rng(len(name))
     nodes, constants = [], []
     shape = (CHANNELS, CHANNELS, 1, 1)
@@ -127,7 +127,7 @@ def test_errors_told_by_gates_are_those_of_the_outputs(observed: Observed) -> No
 
 @pytest.mark.parametrize("make", [network, with_a_branch])
 def test_what_a_gate_tells_does_not_depend_on_what_else_is_asked(tmp_path: Path, make: Callable) -> None:
-    """Shares are measured of the gates that are needed: by one worker these, by another those."""
+    """Each worker measures the shares of only those gates that it needs."""
     observed = compiled(tmp_path, make)
     defaults = choices(observed)
     segments = gates.segments(observed, defaults)

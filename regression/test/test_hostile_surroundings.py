@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands in surroundings that users did not choose well: modules of the same names in the current folder, a removed
+"""Tests commands in unusual environments: modules of the same names in the current folder, a removed
 folder, names that are not UTF-8, few file descriptors, a damaged kernel cache, signals for the compiler alone."""
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 PYTHON_COMMANDS = [name for name, words in COMMANDS.items() if words[0] != "bmrt_bench"]
-# One of each way to start: the compiler as a session, workers, the runtime in this process, files alone.
+# One command for each way to start: the compiler as a session, workers, the runtime in this process, files alone.
 KINDS = ("calibrate", "deploy", "run", "verdict", "dump")
 
 
@@ -61,7 +61,7 @@ def test_a_current_folder_that_is_not_utf8(files: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_few_file_descriptors(name: str, files: Path, tmp_path: Path) -> None:
-    """A low limit ends in a message that names it, never in one that blames Tessera or the model."""
+    """A low limit gives a message that names it, never a message that blames Tessera or the model."""
     for limit in DESCRIPTORS:
         result = run_tool(*arguments(name, tmp_path), cwd=files, preexec_fn=limited(resource.RLIMIT_NOFILE, limit))
         said = f"limit {limit}: exit code {result.returncode}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices that are known at run time alone and lie outside: clamped alike by every engine (docs/numerics.md)."""
+"""Tests indices that are only known at run time and are out of range: every engine clamps them in the same way
+(docs/numerics.md)."""
 from __future__ import annotations
 
 import sys
@@ -16,7 +17,7 @@ from small_models import save  # noqa: E402
 
 DATA = [6, 5, 8]
 AXIS = 1
-# Shape of the indices, whether there are updates, and the sizes that the entries of an index are of.
+# The shape of the indices, whether there are updates, and the sizes that the entries of an index refer to.
 OPERATORS = {
     "Gather": ([3, 4], False, [DATA[AXIS]]),
     "GatherElements": ([6, 7, 8], False, [DATA[AXIS]]),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_deploy --fuse_preprocess, --quant_input, --quant_output: the same answers as without, from pixels and in
-integers."""
+"""Tests model_deploy --fuse_preprocess, --quant_input, --quant_output: from pixels and in integers, the answers are the
+same as without the flags."""
 from __future__ import annotations
 
 import json
@@ -20,7 +20,7 @@ MEAN, SCALE = np.float32([3, 7.5, 11]), np.float32([0.9, 1.0, 1.1])
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Top model with pre-processing, smooth pictures, a table made from them."""
+    """Returns a folder with a Top model with pre-processing, smooth pictures, and a table made from them."""
     folder = tmp_path_factory.mktemp("pixels")
     check(
         run_tool(
@@ -76,7 +76,7 @@ def load(path: Path):
 
 
 def pixels_of(folder: Path) -> list[np.ndarray]:
-    """[1,H,W,3] RGB."""
+    """Returns pixels [1,H,W,3] in RGB."""
     return [np.asarray(Image.open(path))[None] for path in sorted((folder / "pictures").iterdir())]
 
 
@@ -102,8 +102,8 @@ def test_pixels_give_the_same_bits(folder: Path, tmp_path: Path, form: str, int8
 
 @pytest.mark.parametrize("chip", ["npu-edge", "npu-base", "npu-pro"])
 def test_pixels_cost_an_npu_nothing(folder: Path, tmp_path: Path, chip: str) -> None:
-    """A table for each channel turns them into the model's integers; of pictures as small as these packed ones may cost
-    the latency of one more transfer."""
+    """A table for each channel maps pixels to the model's integers. For such small pictures, packed pixels may take one
+    more transfer, whose latency is allowed."""
     check(deploy(folder, tmp_path / "x86.bmodel", "--skip_validation"))
     info = {}
     for form in ("", "packed", "bgr_planar"):
@@ -122,7 +122,7 @@ def test_pixels_cost_an_npu_nothing(folder: Path, tmp_path: Path, chip: str) -> 
 
 
 def test_tools_feed_pixels(folder: Path, tmp_path: Path) -> None:
-    """Checks, runs and scores of a fused model are those of the plain one, from the same pictures."""
+    """Checks, runs and scores of a fused model equal those of the plain model for the same pictures."""
     picture = folder / "pictures" / "0.png"
     text = check(deploy(folder, tmp_path / "b.bmodel", "--fuse_preprocess", "--test_input", picture, int8=False))
     assert "FAIL" not in text

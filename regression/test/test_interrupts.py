@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and SIGTERM at any moment: no output with 130, all of them with 0, and nothing else is left or shown."""
+"""Tests Ctrl-C and SIGTERM at any moment: exit code 130 means that there is no output, 0 that all outputs are there.
+Nothing else is left or shown."""
 from __future__ import annotations
 
 import os
@@ -15,14 +16,14 @@ from conftest import BUILD, check, run_tool
 
 from tessera.files import save_npz
 
-# By default every fourth of the points below is tested, with TESSERA_INTERRUPTS=all every one.
+# By default every fourth of the points below is tested; with TESSERA_INTERRUPTS=all, every point.
 THINNED = 1 if os.environ.get("TESSERA_INTERRUPTS") == "all" else 4
 EVERYWHERE = Path(__file__).with_name("interrupt_everywhere.py")
 
 
 @pytest.fixture
 def good(tmp_path: Path) -> Path:
-    """A folder with m.onnx, m_top.mlir, its weights and two samples in data/."""
+    """Returns a folder with m.onnx, m_top.mlir, its weights and two samples in data/."""
     small_models.conv_relu(tmp_path / "m.onnx")
     check(run_tool("model_transform", "--model_def", "m.onnx", "--mlir", "m_top.mlir", "--not_inference", cwd=tmp_path))
     (tmp_path / "data").mkdir()
@@ -81,7 +82,7 @@ def outputs_of(folder: Path) -> list[str]:
                 "--checkpoint_every",
                 "100000",
             ],
-        ),  # on a busy machine one would be due, which --resume goes on from
+        ),  # on a busy machine the command may store a state for --resume
         ("SIGINT", 40, ["model_runner", "--model", "m_top.mlir", "--input", "data/0.npz", "--output", "{out}/o.npz"]),
         ("SIGINT", 100, ["npz_tool", "rename", "data/0.npz", "{out}/o.npz", "x=z"]),
         ("SIGTERM", 20, ["tessera", "run", "m.onnx", "--output_dir", "{out}/kept"]),
@@ -92,7 +93,7 @@ def outputs_of(folder: Path) -> list[str]:
 def test_interrupt_at_any_step(
     good: Path, tmp_path_factory: pytest.TempPathFactory, number: str, points: int, command: list[str]
 ) -> None:
-    """Deterministic: at steps of the command that are spread over it evenly."""
+    """The command is interrupted at steps that are evenly spaced, so the test is deterministic."""
     folder = tmp_path_factory.mktemp("runs")
     if "m.bmodel" in command:
         check(run_tool("model_deploy", "--mlir", "m_top.mlir", "--model", "m.bmodel", "--skip_validation", cwd=good))
@@ -132,7 +133,7 @@ def test_interrupt_leaves_nothing_half_written(tmp_path: Path, number: int) -> N
             text = child.communicate(timeout=600)[1]
         assert child.returncode in (0, 130, -number), text
         assert "Traceback" not in text, text
-        if child.returncode == 0:  # the machine may have become less busy
+        if child.returncode == 0:  # the machine may be less busy now, so that the command finished
             whole = min(whole, time.monotonic() - begin)
         interrupted += child.returncode != 0
         assert outputs_of(tmp_path) == (complete if child.returncode == 0 else [])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that run_calibration chooses by the samples: each method repairs a real model, faults are named."""
+"""Tests weights that run_calibration learns from samples: each method repairs a real model, and faulty arguments are
+named."""
 from __future__ import annotations
 
 import json
@@ -21,7 +22,7 @@ from tessera.progress import Report
 
 
 def test_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Path) -> None:
-    """They are written beside the table, and the same samples give the same bytes."""
+    """The weights are written beside the table, and the same samples give the same bytes."""
     document = json.loads(
         check(calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq,bias_correction", "--json"))
     )
@@ -129,8 +130,8 @@ def test_four_bit_weights_in_order_and_wide(top: Path, pictures: Path, tmp_path:
 
 @pytest.mark.parametrize("method, most", [("gptq", 0.85), ("bias_correction", 0.85)])
 def test_one_method_repairs_mobilenet(mobilenet: Path, crops: Path, tmp_path: Path, method: str, most: float) -> None:
-    """int8 costs it a sixth of the output's norm; each of the two takes a quarter of that off, for samples that did
-    not choose."""
+    """int8 costs this model a sixth of the output's norm. Each of the two methods removes a quarter of this error, on
+    samples that were not used for learning."""
     info = json.loads(
         check(calibrate(mobilenet, crops, tmp_path / "a.json", "--cali_method", "mse", "--methods", method, "--json"))
     )["methods"]
@@ -170,7 +171,7 @@ def mobilenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def crops(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """36 pieces of photos, nearly whole ones: as many rows as the roundings of most ops need."""
+    """Returns 36 large crops of photos: they give as many rows as the roundings of most ops need."""
     folder = tmp_path_factory.mktemp("crops")
     for i, path in enumerate(sorted(PICTURES.glob("*.png"))):
         with Image.open(path) as image:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests commands that run out of memory or disk, or are killed: they report it with their own message and exit code,
-write complete outputs or none, and leave no temporary files for ever."""
+write complete outputs or none, and do not leave temporary files permanently."""
 from __future__ import annotations
 
 import os
@@ -59,7 +59,7 @@ def test_out_of_memory(name: str, files: Path, tmp_path: Path) -> None:
 
 
 def test_the_compiler_says_what_it_did(files: Path) -> None:
-    """By itself as well, with the step, what it has, and the limit."""
+    """The compiler reports it without the Python tools, too: with the step, the size, and the limit."""
     program = [
         BUILD / "bin" / "tessera-compile",
         "deploy",
@@ -85,7 +85,7 @@ def test_the_compiler_says_what_it_did(files: Path) -> None:
 
 
 def test_a_killed_compiler_is_most_likely_out_of_memory(files: Path, tmp_path: Path) -> None:
-    """As the kernel kills what needs too much."""
+    """The kernel kills processes that need too much memory."""
     with started(slow_compile(tmp_path), tmp_path) as command:
         os.kill(child_of(command.pid), signal.SIGKILL)
         text = command.communicate(timeout=60)[1]
@@ -94,7 +94,7 @@ def test_a_killed_compiler_is_most_likely_out_of_memory(files: Path, tmp_path: P
 
 
 def slow_compile(folder: Path) -> list[str]:
-    """A command whose compiler takes seconds."""
+    """Returns a command whose compiler takes seconds."""
     if not (folder / "s_top.mlir").exists():
         small_models.deep_chain(folder / "s.onnx", 150, 128)
         check(
@@ -129,7 +129,7 @@ def started(command: list[str], folder: Path) -> "subprocess.Popen[str]":
 
 
 def children_of(parent: int) -> list[tuple[int, str]]:
-    """Processes and their names."""
+    """Returns child processes and their names."""
     found = []
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
@@ -142,7 +142,7 @@ def children_of(parent: int) -> list[tuple[int, str]]:
 
 
 def child_of(command: int, name: str = "tessera-compile", begin: float = 0.0) -> int:
-    """The process of the compiler that compiles the model, once it does."""
+    """Returns the process of the compiler, as soon as it compiles the model."""
     for _ in range(600):
         for compiler, program in children_of(command):
             for pid, request in children_of(compiler) if program == name else []:
@@ -172,7 +172,7 @@ def test_a_killed_command_leaves_no_process_and_no_folder(tmp_path: Path) -> Non
         assert is_gone(child), "tessera-compile goes on"
     abandoned = list(tmp_path.glob(".tessera-*"))
     assert abandoned, "it was killed too early: the test tests nothing"
-    mine = tmp_path / ".tessera-notebook"  # the same form, but nobody's scratch folder
+    mine = tmp_path / ".tessera-notebook"  # the name has the same form, but is not a temporary folder
     mine.mkdir()
     check(
         run_tool("npz_tool", "merge", "x.npz", tmp_path / "s_in.npz", cwd=tmp_path)
@@ -183,11 +183,11 @@ def test_a_killed_command_leaves_no_process_and_no_folder(tmp_path: Path) -> Non
 
 
 def test_a_running_command_keeps_its_folder(tmp_path: Path) -> None:
-    """Another one beside it removes only what belongs to nobody."""
+    """Another command at the same time removes only folders without a running owner."""
     slow = slow_compile(tmp_path)
     with started(slow, tmp_path) as command:
         child = child_of(command.pid)
-        os.kill(child, signal.SIGSTOP)  # it would end before the other command where that waits for a core
+        os.kill(child, signal.SIGSTOP)  # otherwise it ends before the other command, if that one waits for a core
         inside = list(tmp_path.glob(".tessera-*"))
         check(run_tool("model_runner", "--model", "s_top.mlir", "--input", "random", "--output", "x.npz", cwd=tmp_path))
         assert inside and all(path.is_dir() for path in inside)
@@ -246,8 +246,8 @@ def test_workers_end_with_their_command(files: Path, tmp_path: Path) -> None:
     ],
 )
 def test_full_disk(name: str, output: str, like: str, files: Path, tmp_path: Path) -> None:
-    """Told by the user's name for the file, with what to do; a limit on files fails at the same places as a full
-    disk."""
+    """The message contains the user's name for the file, and what to do. A limit on the file size makes commands fail
+    at the same places as a full disk."""
     limit = (files / like).stat().st_size - 1 if like else 256
     result = run_tool(*arguments(name, tmp_path), cwd=files, preexec_fn=limited(resource.RLIMIT_FSIZE, limit))
     assert result.returncode == 1, result.stdout + result.stderr
@@ -255,7 +255,7 @@ def test_full_disk(name: str, output: str, like: str, files: Path, tmp_path: Pat
         f"write '{tmp_path / output}'" in result.stderr or f"write {tmp_path / output}" in result.stderr
     ), result.stderr
     assert "File too large" in result.stderr and f"{limit} bytes" in result.stderr, result.stderr
-    if output != "n_top.mlir":  # text, whose size nobody knows before
+    if output != "n_top.mlir":  # the size of a text is unknown in advance
         assert re.search(
             rf"it has {limit + 1} bytes|, \d+ bytes" if like else r"\d+ bytes", result.stderr
         ), result.stderr
@@ -263,7 +263,7 @@ def test_full_disk(name: str, output: str, like: str, files: Path, tmp_path: Pat
 
 
 def test_a_compiler_that_cannot_say_anything(files: Path) -> None:
-    """Its own output goes to a full disk."""
+    """The compiler's own output goes to a full disk."""
     with open("/dev/full", "w", encoding="ascii") as full:
         result = subprocess.run(
             [BUILD / "bin" / "tessera-compile", "info", "--mlir", "m_top.mlir"], cwd=files, stdout=full

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run holds the weights, the activations and little else."""
+"""Tests that a run holds the weights, the activations and little else."""
 from __future__ import annotations
 
 import sys

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/generated/models.md, as ./dev models writes it: its rows are those of the cases, its scores the known ones."""
+"""Tests docs/generated/models.md, which ./dev models writes: its rows are those of the cases, and its scores the known
+ones."""
 from __future__ import annotations
 
 import subprocess

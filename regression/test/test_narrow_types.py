@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that hold f16, bf16, 0-d tensors or results of DequantizeLinear go through the commands with default flags."""
+"""Tests that models with f16, bf16, 0-d tensors or results of DequantizeLinear work in all commands with default
+flags."""
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NaN that becomes an integer is stored as 0, whatever the zero point: by every engine (docs/numerics.md). Where it
-stays a float it stays NaN."""
+"""Tests that NaN that is converted to an integer becomes 0, whatever the zero point, and that NaN that stays a float
+stays NaN: on every engine (docs/numerics.md)."""
 from __future__ import annotations
 
 import os
@@ -23,7 +23,7 @@ KINDS = {
     TensorProto.INT16: np.int16,
     TensorProto.UINT16: np.uint16,
 }
-SHAPE = [2, 16, 5, 7]  # channels in a block, and a tail of positions
+SHAPE = [2, 16, 5, 7]  # channels that fill a block, and positions that do not fill a vector
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ PAYLOADS = (0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0x7FC00001, 0x7F812345)
 @pytest.mark.parametrize("engine", (supported_isas()[-1], "cuda"))
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_not_a_number_stays_so(engine: str, function: str, compiler: Compiler, tmp_path: Path) -> None:
-    """Whatever its bits, and those of the engine's own; other elements are what they are without it."""
+    """Covers all NaN bit patterns, including those that the engine itself produces. Other elements do not change."""
     if engine == "cuda" and not has_machine():
         pytest.skip("the PTX machine is not built or this processor lacks AVX2, FMA or F16C")
     shape = [4, 24]
@@ -129,7 +129,8 @@ def test_not_a_number_stays_so(engine: str, function: str, compiler: Compiler, t
 @pytest.mark.parametrize("chip", supported_isas("x86-avx512bf16", "x86-amx"))
 @pytest.mark.parametrize("kernel", (4, 5, 7))
 def test_infinities_of_other_windows_are_not_read(kernel: int, chip: str, compiler: Compiler, tmp_path: Path) -> None:
-    """In bf16 rows of an image are multiplied in pairs of columns: the last of an odd number has none beside it."""
+    """In bf16, columns of an image row are multiplied in pairs. The last column of an odd number must not read its
+    neighbour."""
     shape, stride = [1, 4, 15, 40], 2
     size = [(each - kernel) // stride + 1 for each in shape[2:]]
     weights = np.random.default_rng(3).standard_normal((16, 4, kernel, kernel)).astype(np.float32)

@@ -38,8 +38,8 @@ FLOATS = (
     "deeplabv3_mnv2_dm05_257",
     "vittrack",
 )
-# Channels scaled and weights chosen by the samples, as is run_calibration's default; the others' table is shared by
-# suites.
+# These have scaled channels and learned weights, as run_calibration's default gives. The others use a table that suites
+# share.
 CHOSEN = ("resnet8_cifar10", "mobilenetv1_0.25_128", "stories260k")
 SIXTEEN = ("resnet20_cifar10", "mobilenetv2_1.0_224", "squeezenet1.0_227")
 
@@ -98,7 +98,7 @@ def test_chips_give_the_bits_of_x86(case: Case, builder: Builder, tmp_path: Path
 
 @pytest.mark.parametrize("case", [case for case in all_cases() if case.name in SIXTEEN], ids=lambda case: case.name)
 def test_sixteen_bits_are_those_of_x86(case: Case, builder: Builder, tmp_path: Path) -> None:
-    """All in INT16, and INT8 with some ops in INT16, as tables of `--cali_method auto` have it."""
+    """Covers all ops in INT16, and INT8 with some ops in INT16, as in tables of `--cali_method auto`."""
     import tessera.runtime as runtime
 
     skip_if_missing(case)
@@ -132,7 +132,7 @@ def test_sixteen_bits_are_those_of_x86(case: Case, builder: Builder, tmp_path: P
 @pytest.mark.parametrize("mode", ["fixed", "tflite"])
 @pytest.mark.parametrize("name", ["mnist", "resnet8_cifar10", "mobilenetv1_0.25_128"])
 def test_chips_that_requantise_in_integers(name: str, mode: str, builder: Builder, tmp_path: Path) -> None:
-    """A chip unlike the built-in ones: 12 lanes, 5 banks, a DMA that converts nothing."""
+    """Uses a chip unlike the built-in ones: 12 lanes, 5 banks, and a DMA that converts nothing."""
     import tessera.runtime as runtime
 
     case = next(case for case in all_cases() if case.name == name)
@@ -157,7 +157,7 @@ def test_chips_that_requantise_in_integers(name: str, mode: str, builder: Builde
 @pytest.mark.parametrize("quantize", ["BF16", "F16", "F32"])
 @pytest.mark.parametrize("case", [case for case in all_cases() if case.name in FLOATS], ids=lambda case: case.name)
 def test_floats_are_near_those_of_x86(case: Case, quantize: str, builder: Builder, tmp_path: Path) -> None:
-    """Sums are f32 in another order, so a rounding to 16 bits may go the other way now and then."""
+    """Sums are f32 in another order, so a value may be rounded to 16 bits in the other direction now and then."""
     import tessera.runtime as runtime
 
     skip_if_missing(case)
@@ -191,7 +191,8 @@ def test_floats_are_near_those_of_x86(case: Case, quantize: str, builder: Builde
 
 @pytest.mark.parametrize("quantize", ["INT8", "DYNAMIC_INT8"])
 def test_products_whose_columns_are_taken_apart(quantize: str, tmp_path: Path) -> None:
-    """As attention's queries, keys and values are: one product for each, and the bits of the one."""
+    """Attention computes its queries, keys and values like this. The chip may split the product into one for each of
+    them, with the same bits."""
     import tessera.runtime as runtime
 
     rng = np.random.default_rng(8)
@@ -243,9 +244,7 @@ def test_what_if_changes_the_estimate(small: tuple[Path, Path], tmp_path: Path) 
         for gbps in (2, 64)
     )
     assert slow["microseconds"] > 2 * fast["microseconds"]
-    assert (
-        slow["ddr_bytes"]["weights"] == fast["ddr_bytes"]["weights"]
-    )  # the plan of other tensors depends on the speed
+    assert slow["ddr_bytes"]["weights"] == fast["ddr_bytes"]["weights"]  # plans for other tensors depend on the speed
 
 
 @pytest.mark.parametrize(
@@ -359,7 +358,8 @@ def test_model_deploy_checks_and_estimates(small: tuple[Path, Path], tmp_path: P
 
 
 def ghost_bottleneck(path: Path) -> Path:
-    """As in GhostNet: twice, half of a result's channels are made of the other half; the input is added."""
+    """Builds a ghost bottleneck as in GhostNet: twice, half of a result's channels are computed from the other half;
+    the input is added."""
     rng, nodes, weights = np.random.default_rng(0), [], []
 
     def conv(x: str, y: str, shape: tuple[int, ...], relu: bool = True, **more: object) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that an NPU runs in part: the host runs the rest, gives x86's bits, and every op there has its reason."""
+"""Tests models that an NPU runs in part: the host runs the rest with x86's bits, and every op there has a reason."""
 from __future__ import annotations
 
 import json
@@ -55,7 +55,7 @@ def mixed(path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[dict]]:
-    """The Top module, its table and its inputs."""
+    """Returns the Top module, its table and its inputs."""
     folder = tmp_path_factory.mktemp("host")
     top = folder / "m_top.mlir"
     check(
@@ -115,7 +115,7 @@ def test_the_table_tells_why(small: tuple[Path, Path, list[dict]], tmp_path: Pat
         "--model",
         tmp_path / "m.bmodel",
     ]
-    text = check(run_tool(*command, "--report", tmp_path / "r"))  # compared layer by layer with the reference, too
+    text = check(run_tool(*command, "--report", tmp_path / "r"))  # compared layer by layer with the reference as well
     assert "npu_0" in text and "host_1" in text and "'" not in text.split("on the host")[1].split("\n")[0]
     assert any(
         line.split()[:2] == ["largest", "device.arg_reduce"] and "is not supported on the NPU" in line
@@ -257,7 +257,7 @@ def test_products_do_not_follow_their_epilogues(tmp_path: Path) -> None:
 
 
 def test_pools_do_not_follow_their_epilogues(tmp_path: Path) -> None:
-    """A mean less its input is one op on x86; the chip computes it as two."""
+    """The mean of a tensor minus this tensor is one op on x86; the chip computes it as two."""
     nodes = [
         helper.make_node("Conv", ["x", "w1"], ["c"], name="first", pads=[1, 1, 1, 1]),
         helper.make_node("AveragePool", ["c"], ["p"], name="mean", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
@@ -306,7 +306,8 @@ print("alike")
 
 
 def test_the_shared_library_runs_both_sides(small: tuple[Path, Path, list[dict]], tmp_path: Path) -> None:
-    """libbmrt.so has the host's kernels and fetches libbmrt_npu.so; results come straight into the caller's buffers."""
+    """libbmrt.so has the host's kernels and loads libbmrt_npu.so; results are written directly into the caller's
+    buffers."""
     top, table, specs = small
     deploy(top, table, "npu-base", tmp_path / "m.bmodel")
     given = samples(specs, 5)
@@ -331,7 +332,7 @@ def test_the_shared_library_runs_both_sides(small: tuple[Path, Path, list[dict]]
 
 
 def rejection(model: Path, folder: Path, given: dict[str, np.ndarray]) -> str:
-    """Returns the error of model_runner for a file that must not run."""
+    """Returns the error of model_runner for a file that it must refuse."""
     np.savez(folder / "in.npz", **given)
     result = run_tool("model_runner", "--model", model, "--input", folder / "in.npz", "--output", folder / "out.npz")
     assert result.returncode == 1 and not (folder / "out.npz").exists(), result.stderr
@@ -371,7 +372,7 @@ def test_bytes_of_every_part_altered(tmp_path: Path) -> None:
 
 
 def test_the_table_of_operators_tells_the_same(small: tuple[Path, Path, list[dict]], tmp_path: Path) -> None:
-    """docs/generated/supported-ops.md is made of these rows."""
+    """docs/generated/supported-ops.md contains these rows."""
     top, table, _ = small
     reasons = {
         op["name"]: op["reason"]

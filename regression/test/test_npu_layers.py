@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of NPU models looked at one by one, and models that are broken on purpose: the layer is named, with its
+"""Tests single layers of NPU models, and models that are broken on purpose: the tool names the layer and its
 command."""
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from small_models import save, tensor
 from test_npu_host import mixed, weights
 
 DESCRIPTOR_BYTES = 256
-ZERO_POINT = 224 + 28  # of a conv's output stage: f32 (docs/generated/npu-isa.md)
+ZERO_POINT = 224 + 28  # the zero point of a conv's output stage in f32 (docs/generated/npu-isa.md)
 SIGN, EXPONENT = 0x80, 0x40
 
 

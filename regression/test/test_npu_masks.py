@@ -19,7 +19,7 @@ LEAST = np.float32(np.finfo(np.float32).min)
 
 
 class Graph:
-    """Nodes that name their results; arrays among operands become initializers."""
+    """A graph whose nodes are named after their results; arrays among the operands become initializers."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -109,7 +109,7 @@ def gathered(g: Graph) -> str:
 
 
 def boxes(g: Graph) -> str:
-    """Columns of a convolution's result that are written anew."""
+    """Builds a convolution, two columns of whose result are replaced."""
     result = g("Conv", g.input("x", 1, 16, 8, 8), g.weights(16, 16, 3, 3), pads=[1, 1, 1, 1])
     rows = g("Transpose", g("Reshape", result, g.ints(1, 16, 64)), perm=[0, 2, 1])
     some = g("Sigmoid", g("Slice", rows, g.ints(1), g.ints(3), g.ints(2)))
@@ -125,7 +125,7 @@ def rows(g: Graph) -> str:
 
 
 def counted(g: Graph) -> str:
-    """Builds position ids that skip padding, as RoBERTa does."""
+    """Builds position ids that skip padding, like RoBERTa."""
     ids = g.input("ids", 1, LENGTH, kind=TensorProto.INT64)
     some = g("Cast", g("Not", g("Equal", ids, g.number(1))), to=TensorProto.INT64)
     at = g("Add", g("Mul", g("CumSum", some, g.number(1)), some), g.number(1))
@@ -139,7 +139,7 @@ def summed(g: Graph) -> str:
 
 
 def sampled(g: Graph) -> str:
-    """Pictures read at places that are computed, some of them outside."""
+    """Builds samples of a picture at computed places, some of which are outside."""
     result = g("Conv", g.input("x", 1, 16, 8, 8), g.weights(16, 16, 3, 3), pads=[1, 1, 1, 1])
     return g("Conv", g("GridSample", result, g.input("grid", 1, 12, 9, 2)), g.weights(16, 16, 1, 1))
 
@@ -169,7 +169,7 @@ def test_all_runs_on_the_npu(network: Callable[[Graph], str], tmp_path: Path) ->
             assert not rejected, rejected
         for seed in range(2):
             given = samples(specs, seed)
-            if "mask" in given and seed == 1:  # whatever is in it
+            if "mask" in given and seed == 1:  # whatever its numbers are
                 numbers = np.array([np.iinfo(np.int64).min, 1 << 32, -(1 << 40) - 3])
                 given["mask"].reshape(-1)[:3] = numbers[: given["mask"].size]
             want, got = outputs(tmp_path / "x86.bmodel", given), outputs(tmp_path / "m.bmodel", given)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queues of an NPU may run as they like within what commands wait for: 20 legal orders of real models give the
-same, and no wait can be lowered without the check of the stream telling."""
+"""Tests that only the waits of commands restrict the order of an NPU's queues: 20 legal orders of real models give the
+same result, and the check of the stream notices every wait that is lowered."""
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
@@ -61,7 +61,8 @@ def test_orders_in_other_precisions(quantize: str, builder: Builder, tmp_path: P
 
 
 def test_chips_side_by_side(builder: Builder, tmp_path: Path) -> None:
-    """Two chips and two runs on one of them at the same time, from threads: each as if alone."""
+    """Runs two chips, and two runs on one of them, at the same time in threads: each gives the result that it gives
+    alone."""
     import tessera.runtime as runtime
 
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")

@@ -12,7 +12,7 @@ import pytest
 from case_file import all_cases
 from conftest import Builder, check, run_tool, samples
 
-SMALL = ("--chip", "npu-edge", "--chip_set", "local_memory.bytes_per_lane=16384")  # so that not all values stay whole
+SMALL = ("--chip", "npu-edge", "--chip_set", "local_memory.bytes_per_lane=16384")  # too small to hold every value whole
 
 
 class Model:
@@ -64,7 +64,7 @@ def test_levels_of_effort(model: Model) -> None:
 
 @pytest.mark.parametrize("chip", ["npu-edge", "npu-base", "npu-pro"])
 def test_a_plan_is_written_and_followed(model: Model, chip: str) -> None:
-    # npu-base and npu-pro may quantise the picture in the first convolution: following the plan decides that as before.
+    # npu-base and npu-pro may quantise the picture in the first convolution. A followed plan makes the same decision.
     searched = model.info("--chip", chip, "--opt", 3, "--plan_out", "plan.json", name="searched.bmodel")
     plan = json.loads((model.folder / "plan.json").read_text())
     assert plan == searched["plan"] and plan["whole"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports on models for NPUs: the parts add up, the files can be read, other files are refused by name."""
+"""Tests reports on models for NPUs: the parts add up, tools can read the files, and other files are refused by name."""
 from __future__ import annotations
 
 import copy
@@ -25,7 +25,7 @@ FILES = ("report.json", "layers.csv", "trace.json", "memory.json", "local.svg", 
 
 @pytest.fixture(scope="module")
 def deployed(builder: Builder, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict, str]:
-    """ResNet-8 for npu-edge: the model, its --json output, and the folder of its report."""
+    """Returns ResNet-8 for npu-edge: the model, its --json output, and the folder of its report."""
     folder = tmp_path_factory.mktemp("npu_report")
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     top = builder.top(case)
@@ -92,7 +92,7 @@ roofline.ddr_cycles
 
 
 def test_the_names_are_those_of_the_version(deployed: tuple[Path, dict, str]) -> None:
-    """Raise kReportVersion and REPORT_VERSION where a name goes: else an older npu-perf would not be noticed."""
+    """If a name is removed, raise kReportVersion and REPORT_VERSION. Otherwise an older npu-perf does not notice it."""
     report = deployed[1]["perf"]
     names = {*report, *(f"{part}.{name}" for part in ("roofline", "local_memory") for name in report[part])}
     assert (report["report_version"], names) == (1, set(NAMES.split()))
@@ -152,7 +152,8 @@ def test_the_files_can_be_read(deployed: tuple[Path, dict, str]) -> None:
 
 
 def test_the_trace_is_clean(deployed: tuple[Path, dict, str]) -> None:
-    """Commands, arrows for their waits, layers and counters; trace_reader.py refuses what Perfetto would mend."""
+    """The trace contains commands, arrows for their waits, layers and counters; trace_reader.py refuses everything that
+    Perfetto repairs silently."""
     _, info, folder = deployed
     report, trace = info["perf"], trace_reader.read(Path(folder) / "trace.json")
     commands = {name: trace.tracks[name] for name in ("dma", "compute")}
@@ -236,7 +237,7 @@ def test_changes_that_are_none_are_rejected(deployed: tuple[Path, dict, str], ch
 
 
 def test_a_chip_of_ones_own(builder: Builder, tmp_path: Path) -> None:
-    """A description in a file, and fields of it changed: the model runs on it and gives x86's bits."""
+    """Covers a description in a file with changed fields: the model runs on it and gives x86's bits."""
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     top, (table, _) = builder.top(case), builder.table(case, tmp_path)
     chip = json.loads((ROOT / "device_dialect" / "chips" / "npu-edge.json").read_text())
@@ -305,7 +306,7 @@ def test_other_files_are_rejected(builder: Builder, tmp_path: Path) -> None:
 
 
 def test_the_simulators_time_is_no_latency(builder: Builder, tmp_path: Path) -> None:
-    """bmrt_bench and tessera run tell the estimate first, and what a clock says by another name."""
+    """bmrt_bench and tessera run show the estimate first, and label the measured time of the simulator differently."""
     top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
     model = tmp_path / "m.bmodel"
     check(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every model that x86 runs, on every chip: compiled and run; in INT8 with x86's bits, in BF16 close to them;
-whatever part the host has. No layer moves more than four times the DDR bytes that it cannot do without, but for a
+"""Tests that every model that x86 runs also runs on every chip, whatever part the host runs: in INT8 with x86's
+bits, in BF16 close to them. No layer moves more than four times the DDR bytes that it cannot do without, but for a
 reason that the chip gives.
 
 A few models by default; all with TESSERA_NPU_SURVEY=all (about ten minutes). What runs where is written to
@@ -33,7 +33,7 @@ SMALL = (
     "stories260k_kv",
     "toycar_autoencoder",
 )
-# Ops that no NPU is to run, by kind; any other op on a host of a built-in chip is a step back.
+# Kinds of ops that no NPU runs. Any other op on the host of a built-in chip is a regression.
 ON_HOSTS = {
     "device.arg_reduce",
     "device.copy",
@@ -60,14 +60,14 @@ COLUMNS = (
     "hand_over_us",
     "on_the_host",
 )
-MOST_TRAFFIC = 4  # times the least
-MOST_SHARE = 0.1  # of a model's time in layers whose short runs each cost a burst
+MOST_TRAFFIC = 4  # a layer's bytes, as a multiple of the least
+MOST_SHARE = 0.1  # share of a model's time in layers whose short runs each cost a burst
 TRAFFIC_COLUMNS = ("model", "chip", "layer", "moved_bytes", "asked_bytes", "least_bytes", "share", "bound", "reason")
 
 
 @pytest.fixture(scope="module")
 def table() -> Iterator[list[dict]]:
-    """Rows of the survey, written when all models are through."""
+    """Collects rows of the survey and writes them when all models are done."""
     rows: list[dict] = []
     yield rows
     write_table("npu-survey.csv", COLUMNS, rows)
@@ -75,7 +75,7 @@ def table() -> Iterator[list[dict]]:
 
 @pytest.fixture(scope="module")
 def traffic() -> Iterator[list[dict]]:
-    """Layers far above their least traffic, written when all models are through."""
+    """Collects layers far above their least traffic and writes them when all models are done."""
     rows: list[dict] = []
     yield rows
     write_table("npu-traffic.csv", TRAFFIC_COLUMNS, rows)
@@ -91,7 +91,7 @@ def write_table(name: str, columns: tuple[str, ...], rows: list[dict]) -> None:
 
 
 def far_above_the_least(model: str, chip: str, report: dict) -> list[dict]:
-    """The layers that move more than MOST_TRAFFIC times the least, each with the reason that the chip gives, if any."""
+    """Returns the layers that transfer more than MOST_TRAFFIC times the least, each with the chip's reason, if any."""
     rows = []
     parts = Counter(layer["name"] for layer in report["layers"])
     for layer in report["layers"]:
@@ -190,7 +190,7 @@ def test_every_chip_runs_it(
 
 @pytest.mark.parametrize("case", list(all_cases()), ids=lambda case: case.name)
 def test_in_bf16(case: Case, builder: Builder, table: list[dict], tmp_path: Path) -> None:
-    """Sums of floats in another order are as close as those of two of x86's variants."""
+    """Sums of floats in another order differ as little as those of two x86 variants."""
     import tessera.runtime as runtime
 
     skip_if_large(case)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that were quantised before they reached Tessera: the integers that onnxruntime computes, op by op.
+"""Tests models that were already quantised: Tessera computes the same integers as onnxruntime, op by op.
 
 `models/quantised`: models of onnxruntime's quantiser, cut at their 8-bit tensors (conformance/onnx_quantised.py),
 with inputs and onnxruntime's results; docs/quantised-import.md explains every difference that is allowed here.
@@ -20,7 +20,7 @@ from engines import Compiler, supported_isas  # noqa: E402
 
 FOLDER = REGRESSION / "models" / "quantised"
 ENGINES = ("top", "device", *supported_isas("x86-avx512vnni"), "x86")
-# Integers that may be one step off, by the op that makes them: onnxruntime's fixed-point softmax.
+# Integers that may differ by one, by the op that computes them: onnxruntime's softmax works in fixed point.
 OFF_BY_ONE = {"mnist_qoperator": {}, "resnet8_qdq": {"Softmax": 1}, "resnet8_qoperator": {}, "mnist_dynamic": {}}
 
 
@@ -54,7 +54,7 @@ def test_golden_integers(name: str, compiler: Compiler, tmp_path: Path) -> None:
                 assert np.abs(got[output] - expected).max() <= 1e-4 * np.abs(expected).max(), (engine, output)
         if engine == "device":
             device = got
-        elif engine != "top" and name != "mnist_dynamic":  # whose last product is float
+        elif engine != "top" and name != "mnist_dynamic":  # its last product is float
             for output, expected in device.items():
                 assert np.array_equal(
                     got[output], expected
@@ -62,7 +62,7 @@ def test_golden_integers(name: str, compiler: Compiler, tmp_path: Path) -> None:
 
 
 def test_every_form_of_onnxruntimes_quantiser(compiler: Compiler, tmp_path: Path) -> None:
-    """Fresh from the quantiser, which wants a newer onnx than the rest of the tests."""
+    """The quantiser runs in this test. It needs a newer onnx than the other tests."""
     pytest.importorskip("onnxruntime.quantization")
     model = REGRESSION / "models" / "resnet8_cifar10" / "resnet8_cifar10.onnx"
     total = forms = 0

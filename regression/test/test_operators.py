@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators made of several others beside onnxruntime, at random sizes: import, x86 code, and what a run returns."""
+"""Compares operators that Tessera builds from several others with onnxruntime, at random sizes: import, x86 code, and
+results of a run."""
 from __future__ import annotations
 
 import os
@@ -19,7 +20,7 @@ from engines import Compiler, deploy, run_bmodel, supported_isas  # noqa: E402
 from tessera.top_model import pad  # noqa: E402
 
 ort = pytest.importorskip("onnxruntime")
-SEEDS = range(int(os.environ.get("TESSERA_OPERATOR_SEEDS", "2")))  # more: a longer run
+SEEDS = range(int(os.environ.get("TESSERA_OPERATOR_SEEDS", "2")))  # a larger number gives a longer run
 Case = Callable[[np.random.Generator], "tuple[list, dict, dict, int]"]
 
 
@@ -31,7 +32,7 @@ def floats(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return rng.standard_normal(shape).astype(np.float32)
 
 
-# Each gives nodes, inputs, constants and the opset; the outputs are those that no node reads.
+# Each function returns nodes, inputs, constants and the opset; the outputs are the tensors that no node reads.
 
 
 def dft(rng: np.random.Generator):
@@ -73,8 +74,8 @@ def suppression(rng: np.random.Generator):
     batch, classes, count = int(rng.integers(1, 3)), int(rng.integers(1, 4)), int(rng.integers(1, 200))
     center = int(rng.integers(2))
     boxes = rng.random((batch, count, 4)).astype(np.float32) * np.float32([1, 1, 0.5, 0.5] if center else 1)
-    boxes[:, ::7] = boxes[:, :1]  # some are the same
-    scores = np.round(rng.random((batch, classes, count)), 1).astype(np.float32)  # many are equal
+    boxes[:, ::7] = boxes[:, :1]  # some boxes are equal
+    scores = np.round(rng.random((batch, classes, count)), 1).astype(np.float32)  # many scores are equal
     limits = {"most": np.int64([rng.integers(1, 30)]), "iou": np.float32([rng.choice([0.0, 0.3, 0.6, 1.0])])}
     if rng.integers(2):
         limits["least"] = np.float32([rng.choice([0.2, 0.7, 2.0])])
@@ -121,7 +122,7 @@ def detections(rng: np.random.Generator):
 
 
 def unique(rng: np.random.Generator):
-    kind = [np.float32, np.int64, np.int8][rng.integers(3)]  # what onnxruntime has
+    kind = [np.float32, np.int64, np.int8][rng.integers(3)]  # the types that onnxruntime supports
     shape = [(int(rng.integers(1, 60)),), (4, int(rng.integers(1, 9))), (5, 2, 3)][rng.integers(3)]
     options = {"sorted": int(rng.integers(2))}
     if len(shape) > 1 and rng.integers(2):
@@ -178,7 +179,8 @@ def losses(rng: np.random.Generator):
 
 
 def region_means(rng: np.random.Generator):
-    """Regions of any size, also turned round and far outside, whose number of points depends on their size."""
+    """Builds means of regions of any size, also with swapped corners and far outside, whose number of points depends on
+    their size."""
     images, channels, height, width, count = (int(n) for n in rng.integers([1, 1, 1, 1, 1], [3, 5, 20, 20, 9]))
     corners = rng.uniform(-10, 30, (count, 2)) * rng.choice([0.2, 1, 5])
     sizes = rng.uniform(-1, 30, (count, 2)) * rng.choice([0.05, 1, 4], (count, 1))
@@ -203,7 +205,7 @@ def region_means(rng: np.random.Generator):
 
 
 def broadcast_sum(rng: np.random.Generator):
-    """Dims of 1 of any letter, and of the ellipsis, against larger ones."""
+    """Builds sums over dims of 1, of any letter and of the ellipsis, with larger dims."""
     sizes = dict(zip("ABijk", (int(n) for n in rng.integers(1, 5, 5))))
 
     def operand(letters: str) -> np.ndarray:
@@ -215,7 +217,7 @@ def broadcast_sum(rng: np.random.Generator):
 
 
 def lp_norm(rng: np.random.Generator):
-    """Rows of zeros, whose norm is 0: so is their result."""
+    """Builds norms with rows of zeros, whose norm is 0, so their result is 0, too."""
     axis, shape = int(rng.integers(3)), tuple(int(size) for size in rng.integers(2, 20, 3))
     x = floats(rng, *shape)
     np.moveaxis(x, axis, -1)[::2, 0] = 0
@@ -292,13 +294,13 @@ def test_beside_onnxruntime(case: Case, seed: int, compiler: Compiler, tmp_path:
     padded = {output["name"]: output["padded_axis"] for output in result["outputs"] if "padded_axis" in output}
     isas = supported_isas()
     got = run_bmodel(deploy(compiler, mlir, isas[seed % len(isas)]), inputs)
-    # onnxruntime's transforms of lengths that are no power of 2 are that far from the real ones.
+    # onnxruntime's transforms have this error if the length is not a power of 2
     agree(got, want, padded, 5e-4 if case in (dft, stft, run_time_window) else 2e-5)
 
 
 @pytest.mark.parametrize("length", [1200, 1999, 4096])
 def test_long_transform(length: int, compiler: Compiler, tmp_path: Path) -> None:
-    """Beside numpy in double, and no further from it than onnxruntime is."""
+    """Compares with numpy in double: the error must not exceed onnxruntime's."""
     inputs, mlir = {"x": floats(np.random.default_rng(length), 1, length, 1)}, tmp_path / "m_top.mlir"
     path = build([node("DFT", ["x"], ["y"], axis=1, onesided=1)], inputs, {}, 17, tmp_path / "m.onnx")
     exact = np.fft.rfft(inputs["x"][..., 0].astype(np.float64), axis=1)
@@ -310,7 +312,7 @@ def test_long_transform(length: int, compiler: Compiler, tmp_path: Path) -> None
 
 
 def quantised_lstm(rng: np.random.Generator) -> tuple[list, dict, dict, dict]:
-    """DynamicQuantizeLSTM, and the constants of the LSTM of the same weights in float."""
+    """Returns nodes of a DynamicQuantizeLSTM and of the float LSTM with the same weights, and the constants of both."""
     directions, hidden, width = int(rng.integers(1, 3)), 8, 6
     per_channel, signed = bool(rng.integers(2)), bool(rng.integers(2))
     constants, plain = {}, {}
@@ -339,7 +341,7 @@ def quantised_lstm(rng: np.random.Generator) -> tuple[list, dict, dict, dict]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_dynamically_quantised_lstm(seed: int, compiler: Compiler, tmp_path: Path) -> None:
-    """Nearer to the LSTM of the same weights than onnxruntime, which rounds the activations."""
+    """The result is closer to the LSTM with the same weights than onnxruntime's, which rounds the activations."""
     rng = np.random.default_rng(seed)
     nodes, floating, constants, plain = quantised_lstm(rng)
     inputs, mlir = {"x": floats(rng, 7, 2, 6)}, tmp_path / "m_top.mlir"

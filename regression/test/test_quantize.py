@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_deploy --quantize INT8 as a user runs it, on a small real model: figures, tables, and what is refused."""
+"""Tests model_deploy --quantize INT8 as a user runs it, on a small real model: numbers, tables, and refused
+arguments."""
 from __future__ import annotations
 
 import json
@@ -24,12 +25,12 @@ from tessera.progress import Report
 MODEL = REGRESSION / "models" / "resnet8_cifar10" / "resnet8_cifar10.onnx"
 SAMPLES = 24
 LONG = 2500
-"""Channels whose products of int16 sum up to almost 2^31."""
+"""With this many channels, products of int16 sum up to almost 2^31."""
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Top model, samples that are smooth as pictures are, and a table made from them."""
+    """Returns a folder with a Top model, samples that are smooth like pictures, and a table made from them."""
     folder = tmp_path_factory.mktemp("quantize")
     check(
         run_tool(
@@ -128,11 +129,11 @@ def test_int16_activations_are_more_accurate(folder: Path, tmp_path: Path) -> No
         )
     )
     f32, int8, int16 = (outputs_of(folder, tmp_path / f"{name}.bmodel") for name in "fmw")
-    assert 1 - similarity(f32, int16) < 0.7 * (1 - similarity(f32, int8))  # what is left is the weights'
+    assert 1 - similarity(f32, int16) < 0.7 * (1 - similarity(f32, int8))  # the rest is the error of the weights
 
 
 def test_second_products_leave_hardly_an_error(folder: Path, tmp_path: Path) -> None:
-    """With 16 bits there is next to nothing left, rectifiers or not; in the same bits on x86 and an NPU."""
+    """With 16 bits hardly any error is left, with and without rectifiers. x86 and an NPU give the same bits."""
     table = json.loads((folder / "r8_cali.json").read_text())
     quiet = Report(1, quiet=True)
     observed = Observed.compile(top_model.open_top(folder / "r8_top.mlir", quiet), tmp_path / "observed", quiet, [])
@@ -154,7 +155,7 @@ def test_second_products_leave_hardly_an_error(folder: Path, tmp_path: Path) -> 
     f32, one, two, npu = (outputs_of(folder, tmp_path / f"{name}.bmodel") for name in "fwtn")
     assert 1 - similarity(f32, two) < 0.01 * (1 - similarity(f32, one))
     assert np.array_equal(two, npu)
-    text = check(deploy(folder, tmp_path / "t.bmodel", table=tmp_path / "t.json"))  # held against the device reference
+    text = check(deploy(folder, tmp_path / "t.bmodel", table=tmp_path / "t.json"))  # compared with the device reference
     assert f"50.0 % are for the residual weights of {len(names)} ops" in text
 
 
@@ -172,7 +173,7 @@ def test_sensitive_tensors_get_int16(folder: Path, tmp_path: Path) -> None:
     )
     text = check(deploy(folder, tmp_path / "m.bmodel", "--skip_validation", table=tmp_path / "t.json"))
     assert "int16 activations (" in text and "reads int16" in text
-    # A line of the quantise table asks for the same, or says that 8 bits will do.
+    # A line of the quantise table selects INT16 for a tensor, or INT8 if 8 bits are enough.
     for table_type, expected in (("INT16", 1), ("INT8", 0)):
         lines = [{"name": first["name"].split("+")[0], "type": table_type, "reason": "try"}]
         (tmp_path / "q.json").write_text(json.dumps({"format": "tessera-quantize-table", "version": 1, "ops": lines}))
@@ -185,7 +186,8 @@ def test_sensitive_tensors_get_int16(folder: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def logits(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with t_top.mlir, the model up to its logits, and t_cali.json, its table by the default methods."""
+    """Returns a folder with t_top.mlir, the model up to its logits, and t_cali.json, its table by the default
+    methods."""
     result = tmp_path_factory.mktemp("logits")
     check(
         run_tool(
@@ -224,8 +226,8 @@ def logits(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_whole_model_gives_the_same_bits_everywhere(
     folder: Path, logits: Path, tmp_path: Path, quantize: str, requantize: str
 ) -> None:
-    """The device reference, every instruction set, 1 and 2 threads. Up to the logits: the softmax behind them is
-    float."""
+    """Covers the device reference, every instruction set, 1 and 2 threads. The model ends at the logits, because the
+    softmax after them is float."""
     import tessera.runtime as runtime
 
     shutil.copytree(logits, tmp_path, dirs_exist_ok=True)
@@ -281,9 +283,9 @@ def test_whole_model_gives_the_same_bits_everywhere(
 
 
 def long_convolution(folder: Path) -> np.ndarray:
-    """A convolution over many channels with weights 1 and -1, calibrated for values up to 3, in `folder`: the input
-    with which all products of channel 1 have one sign, and which is more than was seen. Channel 2 has a bias that takes
-    two hundredths of what 32 bits hold."""
+    """Writes a convolution over many channels with weights 1 and -1, and its table for values up to 3, into `folder`.
+    Returns an input that exceeds the calibrated range, and with which all products of channel 1 have the same sign.
+    The bias of channel 2 is two hundredths of the largest 32-bit integer."""
     import onnx
     from onnx import TensorProto, helper
 
@@ -300,7 +302,7 @@ def long_convolution(folder: Path) -> np.ndarray:
     check(run_tool("model_transform", *definition, "--not_inference", cwd=folder))
     x = np.broadcast_to(3 * signs[1:2], (1, LONG, 2, 2)).copy()
     x[..., 1] *= -1
-    x[..., 1, :] *= 3  # there is room for twice what was seen
+    x[..., 1, :] *= 3  # the range has room for twice the calibrated values
     save_npz(folder / "x.npz", {"x": np.clip(x, -3, 3)})
     ranges = ("--dataset", "x.npz", "--cali_method", "max", "-o", "cali.json")
     check(run_tool("run_calibration", "long_top.mlir", *ranges, cwd=folder))
@@ -308,7 +310,7 @@ def long_convolution(folder: Path) -> np.ndarray:
 
 
 def test_no_sum_of_int16_overflows(tmp_path: Path) -> None:
-    """As many levels as the weights allow: the largest sum that there can be is right to the bit, and near 2^31."""
+    """The weights allow as many levels as possible: the largest possible sum is exact, and near 2^31."""
     import tessera.runtime as runtime
 
     x = long_convolution(tmp_path)
@@ -340,7 +342,7 @@ def test_is_compared_with_the_float_reference(folder: Path, tmp_path: Path) -> N
     ]["tensors"]
     assert len(rows) >= 10 and all(
         row["cosine"] > 0.95 and not row["note"] for row in rows
-    )  # integers as what they stand for
+    )  # integers are compared as the values that they represent
     strict = deploy(
         folder, tmp_path / "n.bmodel", "--test_input", tmp_path / "in.npz", "--tolerance", "0.9999999,0.9999"
     )
@@ -353,13 +355,14 @@ def test_own_errors_stand_beside_the_inherited_ones(folder: Path, tmp_path: Path
     own = {name: row["own_rel_l2"] for name, row in rows.items() if row["own_rel_l2"] is not None}
     assert len(own) >= len(rows) - 1 and all(0 < error < 0.1 for name, error in own.items() if name != "output")
     assert own["output"] == 0  # the softmax is float
-    # Most of what the last layer is off by comes from the layers before it; errors of their own add up as squares.
+    # Most of the last layer's error comes from the layers before it; each layer's own errors add up as squares.
     assert own["t22"] ** 2 < 0.5 * rows["t22"]["rel_l2"] ** 2
     assert "own error" in check(deploy(folder, tmp_path / "m.bmodel"))
 
 
 def test_checks_without_an_input_take_a_calibration_sample(folder: Path, tmp_path: Path) -> None:
-    """Random values in [-1, 1) are no picture of 0 to 255: their check would tell of errors that no picture shows."""
+    """Random values in [-1, 1) are not a picture of 0 to 255: a check with them shows errors that do not occur with
+    pictures."""
     for name in ("r8_cali.json", "r8_cali_sample.npz"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     kept = np.load(tmp_path / "r8_cali_sample.npz")["input"]
@@ -374,7 +377,7 @@ def test_checks_without_an_input_take_a_calibration_sample(folder: Path, tmp_pat
 
     note, failed = note_of_check()
     assert note == "r8_cali_sample.npz, a calibration sample" and failed == 0
-    save_npz(tmp_path / "r8_cali_sample.npz", {"input": kept + 1})  # of another table, or edited
+    save_npz(tmp_path / "r8_cali_sample.npz", {"input": kept + 1})  # the sample of another table, or an edited one
     assert note_of_check()[0] == "random input in the ranges of the calibration table"
     (tmp_path / "r8_cali_sample.npz").unlink()
     note, failed = note_of_check()
@@ -382,8 +385,8 @@ def test_checks_without_an_input_take_a_calibration_sample(folder: Path, tmp_pat
 
 
 def test_deploys_time_lies_in_the_range_of_the_estimate(folder: Path, tmp_path: Path) -> None:
-    """After the default calibration, which gives sensitive tensors int16; and where nearly all are sensitive, below
-    the end of the range."""
+    """Covers a model after default calibration, which gives sensitive tensors int16. If nearly all tensors are
+    sensitive, the time is below the end of the range."""
     document = json.loads(
         check(run_tool("tessera", "estimate", "r8_top.mlir", "--chip", "npu-base", "--json", cwd=folder))
     )
@@ -413,7 +416,7 @@ def test_deploys_time_lies_in_the_range_of_the_estimate(folder: Path, tmp_path: 
 
 
 def narrowed(folder: Path, tmp_path: Path, by: float) -> Path:
-    """The table with ranges that clip."""
+    """Returns the table with ranges that clip."""
     table = json.loads((folder / "r8_cali.json").read_text())
     for entry in table["tensors"]:
         entry.update({name: entry[name] / by for name in ("threshold", "min", "max")})
@@ -462,8 +465,8 @@ def test_same_bytes_twice(folder: Path, tmp_path: Path) -> None:
 def test_smaller_floats_and_weights_alone_need_no_table(
     folder: Path, tmp_path: Path, precision: str, name: str, cosine: float, size: float
 ) -> None:
-    """By either name, on every instruction set: near f32, and smaller. The check against the float reference runs
-    too."""
+    """By either name and on every instruction set, the result is near f32 and the file is smaller. The check against
+    the float reference runs, too."""
 
     def made(output: Path, *flags: object) -> Path:
         check(run_tool("model_deploy", "--mlir", "r8_top.mlir", "--model", output, *flags, cwd=folder))
@@ -472,7 +475,7 @@ def test_smaller_floats_and_weights_alone_need_no_table(
     f32 = made(tmp_path / "f.bmodel", "--skip_validation")
     wanted = outputs_of(folder, f32)
     for isa in machine_isas():
-        # Four bits a channel are coarse for so small a network: most inner tensors are outside.
+        # Four bits per channel are too coarse for such a small network: most inner tensors are outside their tolerance.
         small = made(
             tmp_path / f"{isa}.bmodel",
             "--quantize",
@@ -569,7 +572,8 @@ def test_missing_tables(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_bf16_loses_without_a_table_is_told(tmp_path: Path) -> None:
-    """Small differences of large numbers: bf16's 8 bits hold little of them. With a table they stay f32."""
+    """bf16 keeps only 8 bits of large numbers, so their small differences are inaccurate. With a table they stay
+    f32."""
     identity, offset = np.eye(16, dtype=np.float32), np.float32(60)
     nodes = [
         helper.make_node("Add", ["x", "offset"], ["large"]),

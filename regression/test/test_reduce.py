@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures planted in networks of 60 to 400 nodes (TESSERA_PLANTED_FAULT: codegen/Pipelines/PlantFault.h), made small
-by `tessera reduce`."""
+"""Tests that `tessera reduce` makes networks of 60 to 400 nodes small. They have planted failures
+(TESSERA_PLANTED_FAULT: codegen/Pipelines/PlantFault.h)."""
 from __future__ import annotations
 
 import json
@@ -27,7 +27,7 @@ MOST_NODES, MOST_SECONDS = 5, 120
 
 
 class Net:
-    """Ops one after the other on x [1,8,8,8], of random weights."""
+    """A chain of ops on x [1,8,8,8], with random weights."""
 
     def __init__(self) -> None:
         self.nodes: list = []
@@ -48,7 +48,7 @@ class Net:
         return self.op("Conv", now, weight, **{"pads": [side // 2] * 4, "kernel_shape": [side, side], **attributes})
 
     def blocks(self, count: int) -> "Net":
-        """Residual ones of five nodes."""
+        """Adds residual blocks of five nodes."""
         for _ in range(count):
             begin = self.now
             self.conv()
@@ -64,7 +64,7 @@ class Net:
 
 
 def with_middle(blocks: int, *middle: tuple[str, dict]) -> Net:
-    """Ops between residual blocks."""
+    """Returns ops between residual blocks."""
     net = Net().blocks(blocks // 2)
     for kind, attributes in middle:
         net.conv(**attributes) if kind == "Conv" else net.op(kind, **attributes)
@@ -78,7 +78,7 @@ class Planted:
     blocks: int
     middle: tuple[tuple[str, dict], ...] = ()
     flags: tuple[str, ...] = ()
-    needed: tuple[str, ...] = ()  # kinds of nodes that have to be left
+    needed: tuple[str, ...] = ()  # kinds of nodes that must stay
 
 
 POOL = ("MaxPool", {"kernel_shape": [3, 3], "strides": [1, 1], "pads": [1, 1, 1, 1]})
@@ -125,7 +125,7 @@ def test_planted(name: str, tmp_path: Path) -> None:
 
 
 def test_a_command_decides(tmp_path: Path) -> None:
-    """Also which values are left in the input."""
+    """The command also decides which values of the input stay."""
     script = tmp_path / "mine.py"
     script.write_text(
         "import sys, numpy, onnx\n"
@@ -190,7 +190,7 @@ def test_a_branch_that_reads_tensors_of_the_graph(tmp_path: Path) -> None:
 
 
 def test_a_check_that_answers_by_chance(tmp_path: Path) -> None:
-    """Fails whenever the whole network is given and every second time else."""
+    """The check fails whenever the whole network is given, and otherwise every second time."""
     script = tmp_path / "mine.py"
     script.write_text(
         "import pathlib, sys, onnx\ncount = pathlib.Path('count')\n"
@@ -238,7 +238,7 @@ def test_what_it_rejects(tmp_path: Path) -> None:
     assert "more than 0" in failed(2, "--check", "false", "--seconds", "0")
     assert "not a finite number" in failed(2, "--check", "false", "--seconds", "nan")
     assert "did not end within 1 seconds" in failed(1, "--check", "sh -c 'sleep 60'", "--seconds", "1")
-    for mode in ("deploy-fails", "x86-vs-ort"):  # a chip that is none would be a failure of every part
+    for mode in ("deploy-fails", "x86-vs-ort"):  # an unknown chip would make every part fail
         assert "--chip 'tpu'" in failed(2, "--mode", mode, "--chip", "tpu")
         assert "no such file" in failed(1, "--mode", mode, "--chip", "tpu.json")
     assert "the inputs are x, not 'y'" in failed(2, "--check", "false", "--input_shapes", "y=1x8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that onnxruntime cannot load or run are not at fault: the commands say so in one line and go on."""
+"""Tests models that onnxruntime cannot load or run: the commands report this in one line and continue."""
 from __future__ import annotations
 
 import json
@@ -27,7 +27,7 @@ def save(path: Path, nodes: list, inputs: dict, outputs: list, constants: dict, 
 
 
 def batch_first(path: Path) -> Path:
-    """An LSTM of layout 1, which onnxruntime cannot load."""
+    """Writes an LSTM of layout 1, which onnxruntime cannot load."""
     node = helper.make_node("LSTM", ["x", "w", "r"], ["", "y"], hidden_size=3, layout=1)
     rng = np.random.default_rng(0)
     weights = {name: rng.standard_normal((1, 12, size)).astype(np.float32) for name, size in (("w", 4), ("r", 3))}
@@ -35,13 +35,13 @@ def batch_first(path: Path) -> Path:
 
 
 def dilated(path: Path) -> Path:
-    """A convolution that onnxruntime loads, but cannot run."""
+    """Writes a convolution that onnxruntime loads, but cannot run."""
     node = helper.make_node("Conv", ["x", "w"], ["y"], auto_pad="SAME_UPPER", dilations=[2, 1])
     return save(path, [node], {"x": [1, 2, 8, 7]}, ["y"], {"w": np.ones((3, 2, 3, 2), np.float32)})
 
 
 def transform(model: Path, *flags: object) -> tuple[str, dict]:
-    """(the warnings, the JSON document) of model_transform, which must end well."""
+    """Returns the warnings and the JSON document of model_transform, which must succeed."""
     arguments = ("--model_def", model, "--mlir", model.with_name("m_top.mlir"), "--json", *flags)
     document = json.loads(check(run_tool("model_transform", *arguments, cwd=model.parent)))
     return "\n".join(document["warnings"]), document
@@ -71,7 +71,7 @@ def test_shapes_in_external_data_are_compared(tmp_path: Path) -> None:
 
 
 def test_an_output_of_a_very_long_name(tmp_path: Path) -> None:
-    """The importer shortens it; the check finds it by its place."""
+    """The importer shortens the name; the check finds the output by its position."""
     name = "y" * 40000
     path = save(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], [name])], {"x": [3]}, [name], {})
     _, document = transform(path)
@@ -82,7 +82,7 @@ def test_an_output_of_a_very_long_name(tmp_path: Path) -> None:
     "odd, compared", [(b"a\0b", True), (b"a\xffb", False), (b"a,=", True), ("\u96ea".encode(), True)]
 )
 def test_odd_names(odd: bytes, compared: bool, tmp_path: Path) -> None:
-    """Inputs and outputs whose names the importer changes are found by their place; a name that is not UTF-8 is a
+    """Inputs and outputs whose names the importer changes are found by their position; a name that is not UTF-8 is a
     limit of onnxruntime's Python package."""
     path = save(tmp_path / "m.onnx", [helper.make_node("Relu", ["i???"], ["o???"])], {"i???": [3]}, ["o???"], {})
     path.write_bytes(path.read_bytes().replace(b"???", odd))

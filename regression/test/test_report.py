@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera report: the page's numbers are those of model_tool, it asks nobody for anything, and a browser draws it."""
+"""Tests tessera report: the page has the same numbers as model_tool, needs no network, and a browser draws it."""
 from __future__ import annotations
 
 import json
@@ -25,7 +25,7 @@ TABS = ["Overview", "Graph", "Accuracy", "Partition", "Performance", "Timeline",
 
 
 def fixed(value: float | None, digits: int) -> str:
-    """As the page writes a number: a tie is rounded up, where Python would take the even digit."""
+    """Formats a number like the page: a tie is rounded up, where Python takes the even digit."""
     if value is None:
         return "–"
     return str(Decimal(value).quantize(Decimal(10) ** -digits, ROUND_HALF_UP))
@@ -81,7 +81,7 @@ class Tables(HTMLParser):
 
 
 def browse(page: Path, folder: Path) -> tuple[str, str]:
-    """The DOM with all tabs drawn, and what the console said."""
+    """Returns the DOM with all tabs drawn, and the messages of the console."""
     command = [str(BROWSER), "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}"]
     command += ["--enable-logging=stderr", "--virtual-time-budget=4000", "--dump-dom", f"file://{page}?all"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -152,7 +152,7 @@ def test_several_sizes_and_a_gpu(result: Made, tmp_path: Path) -> None:
 
 @needs_driver
 def test_sizes_and_chips_of_a_file_are_gone_through(result: Made, tmp_path: Path) -> None:
-    """By its Overview, by Advice, and side by side."""
+    """Every shape and chip of a file is shown: by Overview, by Advice, and side by side."""
     other = tmp_path / "other.bmodel"
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     words = ("--mlir", Builder(tmp_path).top(case), "--chip", "npu-pro", "--quantize", "F16", "--skip_validation")
@@ -297,7 +297,7 @@ def test_by_keys_wide_and_narrow(result: Made, width: int, dark: bool) -> None:
         window.key(ENTER)
         layer = result.data[0]["stages"][0]["layers"][1]
         assert window.script("document.getElementById('picked').textContent").startswith(layer["name"])
-        for name in ("Graph", "Timeline", "Memory"):  # what is picked is marked wherever it is drawn
+        for name in ("Graph", "Timeline", "Memory"):  # a selected layer is marked in each tab
             window.script(f"document.getElementById('to-{name}').click()")
             time.sleep(0.2)
             marked = window.script(f"document.querySelectorAll('#tab-{name} svg .picked').length")
@@ -308,14 +308,15 @@ def test_by_keys_wide_and_narrow(result: Made, width: int, dark: bool) -> None:
 
 
 def test_edges_are_those_of_the_network(result: Made) -> None:
-    """A residual network: each block's sum reads the block before it, by the bytes that commands touch."""
+    """In a residual network, each block's sum reads the block before it. Edges are found from the bytes that commands
+    access."""
     for info in result.data:
         stage = info["stages"][0]
         layers, edges = stage["layers"], stage["edges"]
         assert len({tuple(edge) for edge in edges}) == len(edges) and all(a != b for a, b in edges)
         readers = [sum(edge[0] == row for edge in edges) for row in range(len(layers))]
         sources = [sum(edge[1] == row for edge in edges) for row in range(len(layers))]
-        assert sources.count(2) >= 3, "three sums"  # each of the three blocks
+        assert sources.count(2) >= 3, "three sums"  # one in each of the three blocks
         assert sorted(readers)[0] == 0 and readers.count(0) == 1, "one layer makes the output"
         assert sources.count(0) == 1, "one layer reads the input"
 
@@ -345,13 +346,13 @@ def test_two_thousand_layers_are_smooth(tmp_path: Path) -> None:
         window.script("document.querySelector('[aria-label=\"whole graph\"]').click()")
         time.sleep(0.3)
         drawn = "document.querySelectorAll('svg.graph path, svg.graph rect').length"
-        assert window.script(drawn) < 50  # all of it, as few shapes
+        assert window.script(drawn) < 50  # the whole network, with few shapes
         window.script("document.querySelector('svg.graph').focus()")
         for _ in range(3):
             window.key("\ue015")  # down
         time.sleep(0.3)
         assert window.script("document.querySelector('svg.graph .picked title').textContent").startswith("layer_2")
-        assert window.script(drawn) < 200  # only what is seen
+        assert window.script(drawn) < 200  # only the visible part
         spent = window.script("(() => { const view = followers.view; const begin = performance.now(); "
                               "for (let i = 0; i < 20; ++i) { view.left += 3; view.paint(); } "
                               "return (performance.now() - begin) / 20; })()")  # fmt: skip
@@ -388,7 +389,7 @@ def test_accuracy_shows_channels_and_ranges(tmp_path: Path) -> None:
     whole = dom[dom.index('id="accuracy-table"') :]
     bars = [row for row in re.findall(r"<tr.*?</tr>", whole[: whole.index("</table>")], re.S) if "hsl(" in row]
     assert len(bars) == len(table)
-    for row in bars:  # red is for rows outside, however long the bar
+    for row in bars:  # rows outside their tolerance are red, however long the bar is
         assert ("hsl(0 " in row) == (">outside<" in row), row
     channels = [row for row in drawn.rows["channels-table"] if row]
     worst = sorted((-error for row in rows.values() for _, error in row["worst_channels"]))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One compiler serves a command: files are read and hashed once, and what crashes is one request."""
+"""Tests that one compiler process serves all requests of a command: files are read and hashed once, and a crash ends
+only one request."""
 from __future__ import annotations
 
 import io
@@ -122,7 +123,7 @@ def test_requests_side_by_side(folder: Path) -> None:
 
 
 def test_a_compiler_outlives_the_thread_that_asked_first(folder: Path) -> None:
-    """The system ends a child that is to end with its parent when the thread ends that made it."""
+    """A child that must end with its parent is also ended by the system when the thread ends that created it."""
     with compile_session.session():
         opened = compile_session._open
         assert opened is not None
@@ -160,7 +161,7 @@ def wait_for_end(pid: int) -> None:
 
 
 def in_the_middle(act: Callable[[compile_driver._Child], None]) -> threading.Thread:
-    """Does something to the request that runs, once there is one."""
+    """Calls a function while a request runs."""
 
     def wait() -> None:
         while not any(child._process is not None for child in list(compile_driver._running)):
@@ -203,7 +204,7 @@ def test_a_crash_is_one_requests(folder: Path, tmp_path: Path, whole: bool) -> N
 
 
 def test_nothing_is_left_running(folder: Path) -> None:
-    """After the block no compiler is running, even if a request was under way."""
+    """After the block no compiler is running, even if a request was still running."""
     with compile_session.session():
         info(folder)
         opened = compile_session._open

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The web site: built without a warning, every link followed; the questions are those of real messages."""
+"""Tests the web site: it is built without a warning, every link exists, and the questions quote real messages."""
 from __future__ import annotations
 
 import re
@@ -37,7 +37,7 @@ def test_site(tmp_path: Path) -> None:
 
 
 def test_every_block_of_the_site_is_tested_or_marked(tmp_path: Path) -> None:
-    """Its pages with commands are those of test_docs.py, or examples, which test_examples.py runs, or say 'not run'."""
+    """Pages with commands are tested by test_docs.py, are examples that test_examples.py runs, or say 'not run'."""
     site = make_site.Site(tmp_path)
     site.write()
     tested = {page.relative_to(ROOT) for page in test_docs.WITH_BLOCKS}
@@ -62,7 +62,7 @@ def test_questions_are_messages() -> None:
         for path in (ROOT / folder).rglob("*")
         if path.suffix in (".py", ".cpp", ".h")
     )
-    # Literals that stand one behind the other are one text.
+    # Adjacent literals are one text.
     text = re.sub(r'"\s*\n\s*f?"', "", text)
     assert len(questions()) >= 30
     assert not [question for question in questions() if question not in text]

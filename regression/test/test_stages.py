@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several shapes of one network in one file: each stage gives the bits of its own file, weights are stored once, and
-files that do not belong together are rejected."""
+"""Tests several shapes of one network in one file: each stage gives the bits of its own file, weights are stored once,
+and files that do not belong together are rejected."""
 from __future__ import annotations
 
 import json
@@ -65,7 +65,7 @@ def samples(of, seed: int = 3) -> dict[str, np.ndarray]:
 
 
 def check_equals_single_files(combined: Path, singles: list[Path]) -> None:
-    """In every element, whatever ran before."""
+    """Compares every element, whatever ran before."""
     united = net(combined)
     for single in [*singles, *reversed(singles)]:
         alone = net(single)
@@ -101,7 +101,7 @@ def test_deploy_takes_several_shapes_and_one_table(chip: str, tmp_path: Path) ->
             table,
         )
     )
-    flags = ("--quantize", "INT8", "--calibration_table", table, "--accept_loss")  # of noise through a table of noise
+    flags = ("--quantize", "INT8", "--calibration_table", table, "--accept_loss")  # noise
     both = tmp_path / "both.bmodel"
     result = json.loads(
         check(run_tool("model_deploy", "--mlir", *tops, "--chip", chip, "--model", both, "--json", *flags))
@@ -121,7 +121,7 @@ def test_deploy_takes_several_shapes_and_one_table(chip: str, tmp_path: Path) ->
 
 
 def test_weights_beside_the_file_are_of_the_network(tmp_path: Path) -> None:
-    """One table serves all shapes of it as well, and none of the same file with other weights."""
+    """One table also serves all shapes of the network, and no network of the same file with other weights."""
     source = tmp_path / "n.onnx"
     onnx.save_model(
         onnx.load(conv_relu(source, "N")), str(source), save_as_external_data=True, location="w.bin", size_threshold=0
@@ -174,7 +174,7 @@ def test_transform_takes_several_shapes(tmp_path: Path) -> None:
 
 
 def test_several_models_outside_their_tolerance_leave_the_file(tmp_path: Path) -> None:
-    """Exit code 3, as of one model: the file is there to be looked into, with all of its stages."""
+    """The exit code is 3, as for one model. The file is kept for analysis, with all of its stages."""
     source = conv_relu(tmp_path / "n.onnx", "N")
     tops = [transform(source, f"x={n}x3x8x8", tmp_path / f"n{n}_top.mlir") for n in (1, 2)]
     result = run_tool(
@@ -203,7 +203,7 @@ def test_several_models_take_no_flags_of_one(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def two_stages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A .bmodel with stages for one and for two pictures, its report beside it."""
+    """Returns a .bmodel with stages for one and for two pictures. Its report is beside it."""
     folder = tmp_path_factory.mktemp("two_stages")
     source = conv_relu(folder / "n.onnx", "N")
     tops = [transform(source, f"x={n}x3x8x8", folder / f"n{n}_top.mlir") for n in (1, 2)]
@@ -261,7 +261,7 @@ def test_two_shapes_share_their_weights(name: str, shapes: tuple[str, str], chip
     singles = [deploy(top, chip, tmp_path / f"{i}.bmodel") for i, top in enumerate(tops)]
     info = combine(tmp_path / "both.bmodel", *singles)
     shared = info["constant_bytes"] - info["stored_bytes"]
-    # On x86 the algorithm of a convolution, and with it the form of its weights, may depend on the size of its image.
+    # On x86 the algorithm of a convolution, and with it the layout of its weights, may depend on the size of its image.
     depends = chip == "x86" and name == "ppocrv3_det"
     assert shared > (0.7 if depends else 0.99) * min(entry["constant_bytes"] for entry in info["files"])
     dump = json.loads(check(run_tool("bmodel-dump", tmp_path / "both.bmodel")))
@@ -273,7 +273,7 @@ def test_two_shapes_share_their_weights(name: str, shapes: tuple[str, str], chip
 
 
 def test_models_on_both_sides(tmp_path: Path) -> None:
-    """Streams and kernels have constants of their own, and both are shared; whatever byte is altered, no answer
+    """Streams and kernels have separate constants, and both are shared. Whichever byte is altered, no answer
     changes."""
     model = onnx.load(mixed(tmp_path / "m.onnx"))
     for value in (*model.graph.input, *model.graph.output):
@@ -281,7 +281,7 @@ def test_models_on_both_sides(tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "m.onnx")
     tops = [transform(tmp_path / "m.onnx", f"x={n}x8x32x32", tmp_path / f"n{n}_top.mlir") for n in (1, 2)]
     table, _ = calibrate(tops[0], tmp_path)
-    flags = ("--quantize", "INT8", "--calibration_table", table, "--accept_loss")  # of noise through a table of noise
+    flags = ("--quantize", "INT8", "--calibration_table", table, "--accept_loss")  # noise
     singles = [deploy(top, "npu-base", tmp_path / f"{i}.bmodel", *flags) for i, top in enumerate(tops)]
     both = tmp_path / "both.bmodel"
     info = combine(both, *singles)
@@ -296,7 +296,7 @@ def test_models_on_both_sides(tmp_path: Path) -> None:
 
 
 def test_several_chips_in_one_file(tmp_path: Path) -> None:
-    """The first stage of the shapes that can run is the one that runs."""
+    """The runtime selects the first stage with the input's shapes that it can run."""
     source = conv_relu(tmp_path / "n.onnx", "N")
     tops = [transform(source, f"x={n}x3x8x8", tmp_path / f"n{n}_top.mlir") for n in (1, 2)]
     x86 = [deploy(top, "x86", tmp_path / f"x{i}.bmodel") for i, top in enumerate(tops)]
@@ -348,7 +348,7 @@ def test_the_runtime_tells_what_shapes_there_are(tmp_path: Path) -> None:
 
 
 def test_constants_are_in_memory_once(tmp_path: Path) -> None:
-    """Both stages have run: of the file's pages no more are there than it has, and one context has them all."""
+    """After both stages have run, memory holds no more pages of the file than it has: both stages share them."""
     case = CASES["resnet20_cifar10"]
     skip_if_missing(case)
     singles = [

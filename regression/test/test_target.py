@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_deploy --target as a user runs it, on a small real model: results, reports, resumption and rejected flags."""
+"""Tests model_deploy --target as a user runs it, on a small real model: results, reports, resumption and rejected
+flags."""
 from __future__ import annotations
 
 import json
@@ -18,7 +19,8 @@ from test_bad_input import assert_rejected
 from tessera.files import save_npz
 
 MODEL = REGRESSION / "models" / "resnet8_cifar10" / "resnet8_cifar10.onnx"
-# Mean distance of the outputs from stored ones, in points: a score that is not rounded to whole samples.
+# The mean distance of the outputs from stored ones, in points. Unlike a share of samples, this score changes
+# continuously.
 SCORER = """
 import numpy as np
 def score(model, data):
@@ -31,7 +33,8 @@ def score(model, data):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Top model, its table, samples to score that were not calibrated with, and the f32 outputs for them."""
+    """Returns a folder with a Top model, its table, samples for scores that were not used for calibration, and their
+    f32 outputs."""
     import tessera.runtime as runtime
 
     folder = tmp_path_factory.mktemp("target")
@@ -208,7 +211,7 @@ def test_calibration_samples_as_scored_ones_are_told(folder: Path, tmp_path: Pat
     )
 
 
-# Waits for an interrupt once a few measurements are kept; not where `go` exists.
+# This scorer waits for an interrupt after a few measurements are stored, unless the file `go` exists.
 STOPPING = """
 from pathlib import Path
 import time

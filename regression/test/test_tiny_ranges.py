@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""INT8 of a network whose tensors are small: as good as at any size, float where integers cannot hold them."""
+"""Tests INT8 of a network with tensors of small magnitude: it is as accurate as at any magnitude, and float is used if
+integers cannot hold the values."""
 from __future__ import annotations
 
 import json

@@ -24,8 +24,9 @@ from tessera.progress import Report
 def test_a_simulated_model_errs_as_the_compiled_one(
     top: Path, pictures: Path, tmp_path: Path, precision: str, monkeypatch: pytest.MonkeyPatch  # noqa: F811
 ) -> None:
-    """With weights by the samples and without, with one tensor in 16 bits, and no two ways err alike. Sums of floats
-    round a few values in a thousand the other way, which ops behind them spread: in 8 bits single errors scatter."""
+    """Tested with learned and with rounded weights, and with one tensor in 16 bits: all variants have different errors.
+    Sums of floats round a few values in a thousand differently, and later ops spread the difference, so single errors
+    in 8 bits scatter."""
     check(calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq,bias_correction"))
     arrays = safetensors_io.load(tmp_path / "a.safetensors")
     names = [name.removesuffix(":weight") for name in arrays if name.endswith(":weight")]
@@ -54,12 +55,13 @@ def test_a_simulated_model_errs_as_the_compiled_one(
 def test_models_that_differ_in_forms_alone_are_compiled_once(
     top: Path, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
 ) -> None:
-    """Tables with other ranges, types and lines, one after the other: they err as each does in a trial of its own."""
+    """Tables with other ranges, types and lines are tried one after the other. Each gives the same error as in its own
+    trial."""
     check(calibrate(top, pictures, tmp_path / "a.json", "--cali_method", "max"))
     table, random = replace(load(tmp_path / "a.json"), weights_hash=""), np.random.default_rng(0)
 
     def changed() -> Table:
-        """Lines with wider ranges, in 16 bits, and without some of them, which are float then."""
+        """Returns lines with wider ranges, in 16 bits, and without some of the tensors, which are float then."""
         few = random.random() < 0.5
         lines = [
             Entry.make(e.name, e.threshold * random.uniform(1, 2), e.min, e.max, e.symmetric, e.method)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheels: the console scripts work in fresh environments, with numpy 1 and 2, and nothing stays behind."""
+"""Tests the wheels: the console scripts work in fresh environments, with numpy 1 and 2, and uninstalling leaves no
+files."""
 from __future__ import annotations
 
 import os
@@ -21,7 +22,7 @@ MNIST = REGRESSION / "models" / "mnist"
 
 
 def interpreters() -> list[str]:
-    """The Pythons of this machine that the module is built for and that have numpy, one per numpy."""
+    """Returns the Pythons of this machine that the module is built for and that have numpy, one per numpy version."""
     found: dict[str, str] = {}
     for python in (sys.executable, "/usr/bin/python3", shutil.which("python3") or ""):
         ask = "import sys, numpy; print(sys.version_info[:2] == %r, numpy.__version__)" % (tuple(sys.version_info[:2]),)
@@ -33,7 +34,7 @@ def interpreters() -> list[str]:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Both wheels of this build; the compiler's is linked to this machine's LLVM."""
+    """Returns both wheels of this build; the compiler's is linked to this machine's LLVM."""
     if subprocess.run([sys.executable, "-c", "import wheel, setuptools, pip"], capture_output=True).returncode:
         pytest.skip("pip, setuptools or wheel is not installed")
     source, output = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheels")
@@ -46,7 +47,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def environment_with(wheels: list[Path], python: str, folder: Path) -> Path:
     """Creates a virtual environment with the wheels in `folder`. Returns the folder of its commands."""
-    has_pip = subprocess.run([python, "-c", "import pip"], capture_output=True).returncode == 0  # is visible in it, too
+    has_pip = subprocess.run([python, "-c", "import pip"], capture_output=True).returncode == 0  # also in the venv
     without = ["--without-pip"] if has_pip else []
     make = [python, "-m", "venv", "--system-site-packages", *without, folder]
     check(subprocess.run(make, capture_output=True, text=True))
@@ -62,7 +63,7 @@ def pip(folder: Path, *arguments: object) -> str:
 @pytest.mark.parametrize("python", interpreters())
 def test_console_scripts(python: str, wheels: list[Path], tmp_path: Path) -> None:
     bin_folder = environment_with(wheels, python, tmp_path / "venv")
-    clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}  # nothing of the build is on it
+    clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}  # the build is not on the path
 
     def run(name: str, *arguments: object) -> str:
         command = [bin_folder / name, *map(str, arguments)]
@@ -84,7 +85,8 @@ def test_console_scripts(python: str, wheels: list[Path], tmp_path: Path) -> Non
 
 
 def test_the_runtime_alone(wheels: list[Path], tmp_path: Path) -> None:
-    """Small, no program in it, runs models; and when both wheels are uninstalled nothing of them is left."""
+    """The wheel of the runtime is small, contains no program, and runs models. When both wheels are uninstalled, no
+    file is left."""
     download, installed = package.size(wheels[0])
     assert download < package.LIMITS["tessera_runtime"][0] and installed < package.LIMITS["tessera_runtime"][1]
     environment_with(wheels[:1], sys.executable, tmp_path / "venv")

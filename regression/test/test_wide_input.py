@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The second, wide input of model_transform's and model_deploy's default checks: a fault that only numbers beyond
-[-1, 1) show ends in exit code 3."""
+"""Tests the second, wide input of the default checks of model_transform and model_deploy: a fault that only numbers
+beyond [-1, 1) show gives exit code 3."""
 from __future__ import annotations
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The zoo without torch: its judge on small models, its verdicts, and the page that ./dev zoo writes."""
+"""Tests the zoo without torch: its judge on small models, its verdicts, and the page that ./dev zoo writes."""
 from __future__ import annotations
 
 import subprocess
@@ -44,8 +44,8 @@ def test_what_is_rejected_says_why(tmp_path: Path) -> None:
 
 
 def test_a_wrong_answer_is_seen(tmp_path: Path) -> None:
-    """The compiled models of one network beside the ONNX file of another, as if the compiler had made something
-    else."""
+    """The compiled models of one network are compared with the ONNX file of another, as if the compiler had made an
+    error."""
     result = judged(small_models.conv_relu(tmp_path / "m.onnx"), tmp_path)
     assert result.verdict == "right"
     import onnx
@@ -106,7 +106,8 @@ def test_int8_that_nobody_complains_of() -> None:
 
 
 def test_a_difference_that_is_named_is_said() -> None:
-    """The judgement reads model_deploy --json, not the words of a warning; test_bit_equal.py fixes the key."""
+    """The judgement reads the output of model_deploy --json, not the words of a warning; test_bit_equal.py checks the
+    key."""
     assert said_unequal({"model": {"bit_equal_except": ["conv"]}}) and not said_unequal(
         {"model": {"bit_equal_except": []}}
     )

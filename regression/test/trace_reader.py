@@ -30,20 +30,20 @@ class Slice:
 
 @dataclass
 class Trace:
-    tracks: dict[str, list[Slice]] = field(default_factory=dict)  # by name, in the order of time
+    tracks: dict[str, list[Slice]] = field(default_factory=dict)  # by name, sorted by time
     flows: list[tuple[Slice, Slice]] = field(default_factory=list)
     counters: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
 
 
 def nanoseconds(microseconds: float) -> int:
-    """Raises AssertionError for a time that is none in whole nanoseconds."""
+    """Raises AssertionError if the time is not a whole number of nanoseconds."""
     whole = round(microseconds * 1000)
     assert abs(microseconds * 1000 - whole) < 1e-4 and whole >= 0, f"{microseconds} us is not in whole nanoseconds"
     return whole
 
 
 def read(path: Path) -> Trace:
-    """Raises AssertionError."""
+    """Reads a trace. Raises AssertionError if it is not valid."""
     info = json.loads(path.read_text())
     assert info["displayTimeUnit"] in ("ns", "ms")
     names: dict[tuple[int, int], str] = {}
