@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agreement of two models without labels: signal to noise, equal answers, and what a cosine is worth."""
+"""Tests the agreement of two models without labels: signal to noise, equal answers, and when a cosine is meaningful."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass
 class Table:
-    """A model that looks its outputs up: one dict a sample."""
+    """A model that returns stored outputs: one dict for each sample."""
 
     rows: list[Arrays]
     inputs: tuple[InputSpec, ...] = (InputSpec("x", (1,), "float32"),)
@@ -36,7 +36,10 @@ def compare(golden: list[Arrays], got: list[Arrays]) -> dict[str, float]:
 
 def test_the_worst_output_counts() -> None:
     wanted = {"a": np.float32([[1, 2, 3]]), "b": np.float32([[3, 4]])}
-    got = {"a": wanted["a"], "b": np.float32([[3.5, 3]])}  # |e|^2 = 1.25 of 25: 13 dB; another top entry
+    got = {
+        "a": wanted["a"],
+        "b": np.float32([[3.5, 3]]),
+    }  # |e|^2 is 1.25 of 25: 13 dB; the largest entry is another one
     figures = compare([wanted, wanted], [got, wanted])
     assert figures["sqnr"] == pytest.approx(10 * np.log10(50 / 1.25)) and figures["agree"] == 50
     assert figures["cos_others"] == pytest.approx(1) and figures["same_top"] == 0.75
@@ -44,7 +47,7 @@ def test_the_worst_output_counts() -> None:
 
 
 def test_cosines_of_outputs_that_are_all_alike() -> None:
-    """A large mean that all samples share: an answer for another sample has a cosine of 0.9999 too."""
+    """All samples share a large mean, so that even the answer for another sample has a cosine of 0.9999."""
     generator = np.random.default_rng(0)
     rows = [{"y": (100 + generator.normal(size=(1, 50))).astype(np.float32)} for _ in range(6)]
     figures = compare(rows, rows[1:] + rows[:1])
@@ -82,7 +85,7 @@ def test_places_found_count_and_the_empty_rest_does_not() -> None:
 
 def test_boxes_of_a_class_that_overlap_are_the_same() -> None:
     boxes = np.float32([[0.1, 0.1, 0.4, 0.4], [0.5, 0.5, 0.9, 0.9], [0.0, 0.6, 0.3, 0.9]])[None]
-    scores = np.float32([[0.1, 0.9], [0.2, 0.8], [0.95, 0.05]])[None]  # the background first
+    scores = np.float32([[0.1, 0.9], [0.2, 0.8], [0.95, 0.05]])[None]  # the first column is the background
     moved, other = boxes + np.float32(0.02), scores.copy()
     other[0, 1] = 0.9, 0.1
     wanted = {"boxes": boxes, "scores": scores}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads and worker processes beside the main thread: order, failures, and that neither interrupts nor lost workers
-lock them up."""
+"""Tests threads and worker processes: the order of results, failures, and that neither interrupts nor lost workers
+cause a deadlock."""
 from __future__ import annotations
 
 import os
@@ -18,7 +18,7 @@ from tessera.background import each, running
 from tessera.calibration.pool import Pool
 from tessera.errors import TesseraError
 
-# Runs USE in copies of the process, each interrupted at another step (a call or return of the main thread) of it.
+# Runs USE in copies of the process and interrupts each of them at another step (a call or return of the main thread).
 INTERRUPTED_EVERYWHERE = r"""
 import faulthandler, os, signal, sys, time
 from tessera import interrupts
@@ -150,7 +150,7 @@ def _die(task: bytes, when: str) -> int:
 
 @pytest.mark.parametrize("when", ["at once", "within its answer"])
 def test_a_killed_worker_is_told_of(pool: Pool, when: str) -> None:
-    """Also where further tasks, too large for a pipe, wait for it."""
+    """Also tested while further tasks wait that are too large for a pipe."""
     task = bytes(1 << 22)
     with pytest.raises(TesseraError, match="was killed"):
         list(pool.run(_die, [(task, when), *[(task, "never")] * 50]))
@@ -167,7 +167,7 @@ def _meet_the_end_of_a_file() -> None:
 
 
 def test_a_terminal_interrupts_the_parent_alone(pool: Pool) -> None:
-    """Workers, which it would hit while they load, would print stack traces."""
+    """A terminal sends Ctrl-C to the workers, too. While they load, they would print stack traces."""
     assert set(pool.map(_blocks_sigint, [()] * 4)) == {True} and not _blocks_sigint()
 
 

@@ -20,7 +20,8 @@ SETTINGS = {"threads": 1, "streams": 0, "pin": [], "precision": "f32"}
 
 
 def series(seed: int, factor: float = 1.0, rounds: int = 20) -> list[list[float]]:
-    """Rounds of a millisecond a run on a busy machine: jitter a run, slow phases of some rounds, a few outliers."""
+    """Returns rounds of runs that take a millisecond on a busy machine: with jitter in each run, slow rounds, and a few
+    outliers."""
     random = np.random.default_rng(seed)
     phase, result = 0.0, []
     for _ in range(rounds):
@@ -116,7 +117,7 @@ def test_warming_up_ends_where_times_are_steady(monkeypatch: pytest.MonkeyPatch)
 
 def test_runs_of_streams_are_counted_while_all_work() -> None:
     result = worker.flow([lambda: None, lambda: None], 0.01)
-    # Only runs until the first stream ends count; on a busy machine the other one may hardly have begun.
+    # Only runs until the first stream ends count; on a busy machine the other stream may hardly have started.
     assert result["runs"] >= worker.FEWEST_RUNS and 0 < result["seconds"] < 5
 
 
@@ -125,10 +126,10 @@ def test_a_step_is_bound_by_what_takes_longer() -> None:
     assert machine.bound(1000, 10, "F32") == (1e-6, "products of f32")
     assert machine.bound(1000, 10, "I8") == (0.25e-6, "products of int8")
     assert machine.bound(1000, 10, "I16") == (0.5e-6, "products of int8")
-    assert machine.bound(1000, 10, "BF16") == (1e-6, "products of f32")  # no such instruction
+    assert machine.bound(1000, 10, "BF16") == (1e-6, "products of f32")  # the machine has no bf16 instruction
     assert machine.bound(1000, 10**4, "F32") == (1e-4, "bytes")
-    assert machine.bound(1000, 10, "I8", amx=True) == (0.25e-6, "products of int8")  # no such tiles
+    assert machine.bound(1000, 10, "I8", amx=True) == (0.25e-6, "products of int8")  # the machine has no tiles
     tiles = steps.Machine({**machine.products, "amx_int8": 1e11}, machine.reads)
-    assert tiles.bound(1000, 10, "I8") == (0.25e-6, "products of int8")  # the code was made for another chip
+    assert tiles.bound(1000, 10, "I8") == (0.25e-6, "products of int8")  # the code was compiled for another chip
     assert tiles.bound(1000, 1, "I8", amx=True)[1] == "products of amx_int8"
     assert tiles.bound(1000, 10, "F32", amx=True) == (1e-6, "products of f32")

@@ -31,7 +31,7 @@ class Doubling:
 
 
 class Doubtless(Doubling):
-    """Whose probabilities are all next to nothing."""
+    """A model whose probabilities are all close to 0."""
 
     def outputs(self) -> dict[str, np.ndarray]:
         return {"y": doubtless(self.got / 2)}
@@ -118,7 +118,7 @@ def test_outputs_that_say_the_same_on_most_samples() -> None:
     assert mostly_alike({0: {"a": 0, "b": 0, "c": None}, 1: {"a": 0, "b": 1, "c": None}}) == {"a": 2}
     assert mostly_alike({i: {"few": 0 if i else None, "half": 0 if i % 2 else None} for i in range(4)}) == {"few": 3}
     assert mostly_alike({i: {"more": 0 if i < 3 else None} for i in range(5)}) == {"more": 3}
-    assert mostly_alike({i: {"class": int(i > 2)} for i in range(5)}) == {}  # one place: more of one class
-    assert mostly_alike({0: {"a": 0}}) == {}  # one sample says nothing
+    assert mostly_alike({i: {"class": int(i > 2)} for i in range(5)}) == {}  # a single output
+    assert mostly_alike({0: {"a": 0}}) == {}  # a single sample does not show anything
     assert "'a'" in checks.answers_warning(["a"]) and checks.answers_warning([]) == ""
     assert "'a' (34 of 60) gives" in checks.answers_warning(["a"], {"a": 34}, 60)

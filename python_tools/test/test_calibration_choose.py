@@ -37,7 +37,7 @@ class Measuring:
     def run(self, tasks) -> Iterator[Result]:
         tasks = list(tasks)
         self.tasks.append(len(tasks))
-        for chunk, part in reversed(tasks):  # in whatever order they are done
+        for chunk, part in reversed(tasks):  # results may arrive in any order
             result = Result()
             for sample in chunk:
                 result.errors[sample.number] = {}
@@ -68,12 +68,12 @@ def dataset(count: int) -> Dataset:
 
 def test_the_least_error_over_all_samples_wins() -> None:
     options = {"a": [option(str(t), t) for t in (1.0, 2.0, 3.0, 4.0)], "b": [option("only", 5.0)]}
-    # The two samples of the screening, 0 and 4, are for 3 and less so for 2; the others turn that around.
+    # The two samples of the screening, 0 and 4, prefer 3 to 2; the others prefer 2.
     engine = Measuring({i: 2.8 if i in (0, 4) else 1.9 for i in range(8)})
     chosen = measure(engine, dataset(8), range(8), 8, options, lambda done, count: None)
     assert (SCREENED, FINALISTS) == (2, 2)
     assert chosen["a"].method == "2.0" and chosen["b"].method == "only"
-    assert chosen["b"].error == pytest.approx(math.sqrt(2.2), rel=1e-3)  # of the two
+    assert chosen["b"].error == pytest.approx(math.sqrt(2.2), rel=1e-3)  # the error of the two samples
     assert chosen["a"].error == pytest.approx((2 * math.sqrt(0.8) + 6 * math.sqrt(0.1)) / 8, rel=1e-3)
     assert sorted(round(n) for n in engine.asked.values()) == [
         2,
@@ -81,11 +81,12 @@ def test_the_least_error_over_all_samples_wins() -> None:
         8,
         8,
         8,
-    ]  # the widest range is measured along with the two best
+    ]  # the widest range is measured together with the best two
 
 
 def test_uneven_samples_are_split_among_the_workers() -> None:
-    """Pairs of samples on two workers, the last sample in halves: the same ranges and errors as on one."""
+    """Pairs of samples on two workers, with the last sample in halves, give the same ranges and errors as one
+    worker."""
     options = {name: [option(str(t), t) for t in (1.0, 2.0, 3.0)] for name in "abc"}
     found = []
     for workers in (1, 2):
@@ -113,9 +114,9 @@ def test_nothing_to_choose() -> None:
 
 
 def test_the_widest_of_the_good_ones_wins() -> None:
-    """Unless it is clearly worse."""
+    """The widest range with a small error is chosen, unless it is clearly worse than the best."""
     options = {"a": [option(str(t), t) for t in (1.0, 2.0, 4.0)]}
-    for best, wanted in ((1.47, "2.0"), (1.3, "1.0")):  # errors 0.69 and 0.73, 0.55 and 0.84
+    for best, wanted in ((1.47, "2.0"), (1.3, "1.0")):  # the errors are 0.69 and 0.73, 0.55 and 0.84
         chosen = measure(
             Measuring({i: best for i in range(8)}), dataset(8), range(8), 8, options, lambda done, count: None
         )
@@ -124,7 +125,7 @@ def test_the_widest_of_the_good_ones_wins() -> None:
 
 @pytest.mark.parametrize("peak", [None, 1])
 def test_what_clipping_does_is_seen_where_values_are_largest(peak) -> None:
-    """Sample 1, which is none of the four looked at, is all for a range that the others do without."""
+    """Sample 1 is not one of the four measured samples, but only it needs the wide range."""
     engine = Measuring({i: 3.0 if i == 1 else 1.0 for i in range(8)}, weights={1: 100.0})
     options = {"a": [option(str(t), t) for t in (1.0, 1.2, 3.0)]}
     peaks = {} if peak is None else {"a": peak}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples that are made or read once, however often they are asked for."""
+"""Tests that samples are made or read once, however often they are requested."""
 from __future__ import annotations
 
 from itertools import islice
@@ -16,7 +16,7 @@ from tessera.inputs import InputSpec
 
 
 class Making:
-    """Fills the same array again and again, and counts the samples."""
+    """Fills the same array for each sample, and counts the samples."""
 
     made = 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which models factors are looked for."""
+"""Tests for which models calibration looks for factors and learns weights."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -21,7 +21,7 @@ def test_not_those_whose_weights_int8_holds(tmp_path: Path, coarse: bool) -> Non
 
 @pytest.mark.parametrize("samples, size, enough", [(1, 3, False), (12, 3, True), (1, 16, True)])
 def test_weights_are_learned_where_there_are_rows(tmp_path: Path, samples: int, size: int, enough: bool) -> None:
-    """36 products a sum want 72 positions of outputs."""
+    """A sum of 36 products requires 72 output positions."""
     dataset = Dataset(lambda: iter([Sample(i, str(i)) for i in range(samples)]), samples, samples, "", "")
     assert will_learn(convolution(tmp_path, True, size), dataset) == enough
     assert not will_learn(convolution(tmp_path, False, size), dataset), "int8 holds them as they are"

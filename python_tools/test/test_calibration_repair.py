@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tensors get 16 bits and which ops a second product, where int8 leaves more error than is allowed."""
+"""Tests which tensors get 16 bits and which ops get residual weights if the error of int8 exceeds the allowed error."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
@@ -96,7 +96,7 @@ def test_one_tensor_that_carries_the_error_gets_16_bits_whatever_it_costs(repair
 
 
 def test_error_that_lies_everywhere_alike_is_bought_off_only_where_samples_say_nothing(repaired) -> None:
-    """Else for a twentieth of the multiplications, in however many rounds."""
+    """Otherwise it is repaired for at most a twentieth of the multiplications, in any number of rounds."""
     errors, sizes = {str(i): 0.02 for i in range(100)}, {str(i): 10 for i in range(100)}
     assert len(repaired(0.0, table_of(errors), sizes).tensors) == 5
     found = repaired(0.0, table_of(errors, ("out",)), sizes)
@@ -104,7 +104,8 @@ def test_error_that_lies_everywhere_alike_is_bought_off_only_where_samples_say_n
 
 
 def test_an_error_that_samples_do_not_show_is_repaired_though_it_is_small(repaired) -> None:
-    """Samples without a face say little of what int8 costs where there is one; a stated error is taken literally."""
+    """Samples without a face hardly show what int8 costs where there is one. An error that the user states is taken
+    literally."""
     errors, sizes = {"a": 0.01, "b": 0.001}, {"a": 10, "b": 10}
     assert not repaired(0.0, table_of(errors), sizes).tensors
     assert repaired(0.0, table_of(errors, ("out",)), sizes).tensors == ("a",)
@@ -112,7 +113,8 @@ def test_an_error_that_samples_do_not_show_is_repaired_though_it_is_small(repair
 
 
 def test_what_the_compiler_widens_stays_wide_whatever_is_repaired(repaired) -> None:
-    """Its own budget depends on the other tensors: 'b' would fall back to 8 bits once 'a' has 16."""
+    """The compiler's budget depends on the other tensors: without the fix, 'b' falls back to 8 bits as soon as 'a' has
+    16."""
     found = repaired(0.0, table_of({"a": 0.2, "b": 0.1, "c": 0.001}), {"a": 1, "b": 1, "c": 98}, widened=("b",))
     assert found.table.decides_types and set(found.tensors) == {"a", "b"} and found.after < 0.03
 
@@ -150,7 +152,7 @@ def test_files_do_not_grow_by_more_than_a_twentieth_of_the_weights(repaired) -> 
 
 
 def test_what_is_widened_together_is_paid_together(repaired) -> None:
-    """A tensor that nothing multiplies, but that is joined with one that costs much, is not for free."""
+    """A tensor without multiplications has a cost if it is joined with an expensive tensor."""
     table, sizes = table_of({n: 0.02 for n in "abcd"}), {"a": 0, "b": 30, "c": 30, "d": 30}
     assert repaired(0.0, table, sizes).tensors == ("a",)
     assert not repaired(0.0, table, sizes, groups={"a": 1, "b": 1}).tensors
@@ -195,7 +197,7 @@ def test_told_as_int16_in_the_table(repaired, tmp_path) -> None:
 
 
 def test_where_16_bits_are_not_enough_f32_that_costs_little_is_bought(repaired) -> None:
-    """Tensors that no product reads cost no multiplications; a small product is within the twentieth."""
+    """Tensors that no product reads cost no multiplications; a small product is within a twentieth of them."""
     table = table_of({"a": 0.9, "b": 0.5, "c": 0.01})
     found = repaired(0.001, table, {"a": 0, "b": 15, "c": 985}, stubborn={"a": 0.8, "b": 0.3})
     assert set(found.floats) == {"a", "b"} and found.tensors == () and found.after < 0.03 and found.floor > 0.8
@@ -210,7 +212,8 @@ def test_f32_is_bought_for_what_has_16_bits_already(repaired) -> None:
 
 
 def test_f32_of_much_of_the_network_is_beyond_the_budget(repaired) -> None:
-    """Three times the multiplications of each product count; half of the error would be worth any price."""
+    """The cost is three times the multiplications of each product. It exceeds the budget although it would halve the
+    error."""
     table = table_of({"a": 0.1, "b": 0.1, "c": 0.1})
     found = repaired(0.001, table, {"a": 300, "b": 300, "c": 400}, stubborn={"a": 0.1, "b": 0.1, "c": 0.1})
     assert found.floats == ()

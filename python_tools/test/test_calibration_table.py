@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calibration table: written and read back, edited well and badly, and tpu-mlir's text form."""
+"""Tests the calibration table: it is written and read back, edited correctly and incorrectly, and converted from
+tpu-mlir's text form."""
 from __future__ import annotations
 
 import json

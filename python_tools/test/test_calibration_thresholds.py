@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thresholds against brute force on the values themselves, on distributions whose answers are known."""
+"""Compares thresholds with a brute-force search on the values themselves, for distributions with known answers."""
 from __future__ import annotations
 
 import math
@@ -83,7 +83,7 @@ def test_mse_asymmetric(name: str) -> None:
 
 
 def naive_kl(values: np.ndarray, levels: int = 128, bins: int = 2048, stride: int = 32) -> float:
-    """Migacz' procedure written with loops, on the values."""
+    """Computes Migacz' procedure with loops over the values."""
     magnitudes = np.abs(values[values != 0].astype(np.float64))
     histogram, edges = np.histogram(magnitudes, bins, (0.0, magnitudes.max()))
     best, threshold = math.inf, 0.0
@@ -112,7 +112,7 @@ def test_kl_equals_the_naive_procedure(name: str) -> None:
 
 
 def test_aciq_factors() -> None:
-    """The published constants of Banner et al."""
+    """The factors are the published constants of Banner et al."""
     assert laplace_factor(8) == pytest.approx(9.89675982, rel=1e-6)
     assert laplace_factor(4) == pytest.approx(5.02864014, rel=1e-6)
     assert gauss_factor(8) == pytest.approx(3.92403714, rel=1e-3)
@@ -172,7 +172,7 @@ def test_distribution_is_that_of_the_values(values: np.ndarray) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("magnitude", [1e-12, 1e-30, 1e-40, 1e-45])
 def test_small_tensors_have_ranges_of_their_own(method: str, magnitude: float) -> None:
-    """Subnormal numbers have one as well: its scale is a normal number."""
+    """Subnormal numbers also have a range of their own, whose scale is a normal number."""
     values = (np.abs(GENERATOR.normal(0, 1, 2_000)) * magnitude).astype(np.float32)
     distribution = Distribution.from_values(values)
     most = float(values.max())

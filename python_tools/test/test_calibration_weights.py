@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights chosen by samples: what an op reads, as im2col would give it; rounding, scale search and bias correction on
-known moments."""
+"""Tests weights that are learned from samples: an op's inputs in im2col order; rounding, scale search and bias
+correction for known moments."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -91,7 +91,7 @@ def test_transposed_convolution_moments() -> None:
 
 
 def test_transposed_convolution_that_was_quantised_before_is_exact() -> None:
-    """By one scale a channel, whose largest weight is of one tap."""
+    """Each channel has one scale; its largest weight belongs to one tap only."""
     integers = np.random.default_rng(0).integers(-60, 61, size=(4, 5, 2, 3))
     integers[0, :, 1, 0] = 127
     steps = np.arange(1, 6, dtype=np.float32).reshape(1, 5, 1, 1) / 512
@@ -111,7 +111,8 @@ def loss_of_transposed(x: np.ndarray, w: np.ndarray, methods: tuple[str, ...]) -
 
 
 def test_taps_of_a_transposed_convolution_share_a_scale_and_a_bias() -> None:
-    """Inputs have a mean, whose error is another in each tap: the bias cannot mend all of it, the roundings do."""
+    """Inputs have a mean, which causes a different error in each tap: the bias can only correct a part of it, the
+    roundings the rest."""
     generator = np.random.default_rng(1)
     x = np.minimum(np.abs(generator.normal(size=(4, 1, 24, 9, 9)) * 0.2 + 0.8), 1.9)
     w = generator.normal(size=(24, 5, 2, 2)).astype(np.float32)
@@ -124,7 +125,8 @@ def test_taps_of_a_transposed_convolution_share_a_scale_and_a_bias() -> None:
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_taps_of_a_transposed_convolution_choose_a_smaller_scale_together(seed: int) -> None:
-    """One tap has a large weight that hardly matters: by itself it would be clipped, and the others not."""
+    """One tap has a large weight that hardly matters. With a scale of its own this tap would be clipped, and the others
+    would not."""
     generator = np.random.default_rng(seed)
     x = np.clip(np.abs(generator.normal(size=(4, 1, 24, 9, 9)) * 0.4 + 0.5), 0, 1.9)
     x[:, :, 0] *= 0.02
@@ -190,7 +192,7 @@ def test_each_method_lowers_the_error(layer: tuple[Contraction, np.ndarray]) -> 
 def test_outliers_are_clipped_where_that_pays() -> None:
     generator = np.random.default_rng(5)
     w = generator.normal(size=(4, 64)).astype(np.float32) * 0.1
-    w[:, 0] = 8.0  # meets an input that is nearly always zero
+    w[:, 0] = 8.0  # its input is nearly always zero
     x = generator.normal(size=(4, 200, 64)) * 0.3
     x[..., 0] = 0
     contraction = Contraction("y", "x", "matmul", w, trans_b=True)
@@ -217,7 +219,7 @@ def test_few_rows_choose_no_roundings(layer: tuple[Contraction, np.ndarray]) -> 
 
 
 def test_odd_weights_stay_in_range() -> None:
-    """Dead inputs, dead channels, few samples."""
+    """Covers inputs that are always zero, channels that are always zero, and few samples."""
     w = np.zeros((3, 2, 3, 3), np.float32)
     w[1], w[2, 0, 0, 0] = 1e-30, 5.0
     contraction = Contraction("y", "x", "conv", w, 1, (1, 1), (1, 1, 1, 1), (1, 1))
@@ -228,7 +230,7 @@ def test_odd_weights_stay_in_range() -> None:
 
 @pytest.mark.parametrize("scale", [0.011, 0.013, 0.017, 0.019, 0.023])
 def test_inputs_that_never_change(scale: float) -> None:
-    """Their variance, a difference of two numbers that are nearly equal, may come out below 0."""
+    """Their variance is a difference of two nearly equal numbers, so it may be slightly negative."""
     contraction = Contraction(
         "y", "x", "matmul", np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32), trans_b=True
     )
@@ -287,7 +289,8 @@ def test_groups_of_a_convolution_are_whole_kernels() -> None:
 
 
 def test_weights_make_up_for_what_inputs_lack(layer: tuple[Contraction, np.ndarray]) -> None:
-    """Inputs that the ops before have spoilt: the outputs come nearer to those of the exact inputs."""
+    """If earlier ops have made the inputs inexact, the weights bring the outputs closer to those of the exact
+    inputs."""
     contraction, x = layer
     generator = np.random.default_rng(8)
     spoilt = x @ (np.eye(48) + 0.05 * generator.normal(size=(48, 48)))

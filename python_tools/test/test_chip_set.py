@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--chip_set takes one change or several, once or again."""
+"""Tests that --chip_set accepts one change or several, and may be repeated."""
 from __future__ import annotations
 
 import argparse

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labels that count classes from another number than the model are noticed."""
+"""Tests that labels whose class numbers are shifted against the model's are noticed."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from tessera.tasks import classification
 
 
 class Brightness:
-    """Gives the class that is the picture's brightness, plus `background`."""
+    """A model whose class is the picture's brightness plus `background`."""
 
     inputs = [InputSpec("x", (1, 3, 4, 4), "float32")]
     outputs = [InputSpec("y", (1, 41), "float32")]

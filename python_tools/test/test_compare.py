@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics against numbers worked out by hand, and comparisons that must not pass."""
+"""Compares metrics with numbers computed by hand, and tests comparisons that must not pass."""
 from __future__ import annotations
 
 import math
@@ -134,7 +134,7 @@ def test_own_error_has_its_share_of_the_squares() -> None:
 
 
 def test_the_first_bad_tensor_is_named() -> None:
-    """The worst comes first in the table, and often only inherits what an earlier one did."""
+    """The table begins with the worst tensor, whose error often comes from an earlier one."""
     ref = {name: np.float32([1, 2, 3]) for name in "abcd"}
     got = {"a": ref["a"], "b": np.float32([1, 2, 3.1]), "c": np.float32([3, 2, 1]), "d": np.float32([3, 2, 0])}
     assert "the first outside, in the order of computation, is 'b'" in format_table(compare(got, ref, STRICT), limit=1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the end of the compiler process becomes a result, an error or a reproducer. A script stands for the compiler."""
+"""Tests how the end of the compiler process becomes a result, an error or a reproducer. A script replaces the
+compiler."""
 from __future__ import annotations
 
 import io
@@ -123,14 +124,14 @@ def test_reproducer_outlives_temporary_folders(compiler, tmp_path: Path) -> None
 
 
 def test_interrupt_ends_the_child(tmp_path: Path) -> None:
-    """SIGINT to the tool alone reaches the compiler, which is gone when the tool has ended."""
+    """A SIGINT that only the tool receives also ends the compiler, before the tool ends."""
     fake = tmp_path / "fake-compile"
     fake.write_text("#!/bin/sh\necho $$ > pid\nexec sleep 600\n")
     fake.chmod(0o755)
     code = (
         "import tessera.compile_driver as d, tessera.interrupts as i, tessera.progress as p, io, signal\n"
         f"d.find_program = lambda name: {str(fake)!r}\n"
-        # As tessera.cli has it: then interrupts wait while a child is started.
+        # tessera.cli sets this handler: interrupts are deferred while a child is started.
         "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
         "with i.caught():\n    try:\n        with i.raised():\n            d.run_compile(['x'], p.Report(1, "
         "io.StringIO()))\n"

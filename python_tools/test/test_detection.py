@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detectors of three kinds are scored alike: a YOLOX, boxes with scores, and what a user's function decodes."""
+"""Tests that detectors of three kinds get the same scores: a YOLOX, boxes with scores, and a user's decoding
+function."""
 from __future__ import annotations
 
 import json
@@ -19,7 +20,7 @@ TRUTH = [((12, 6, 36, 30), 0), ((60, 24, 48, 24), 1)]
 
 
 class Fake:
-    """Gives outputs whatever the picture."""
+    """A model with the same outputs for every picture."""
 
     def __init__(self, spec: InputSpec, outputs: dict[str, np.ndarray]) -> None:
         self.inputs = [spec]
@@ -57,7 +58,7 @@ def shares(letterbox: bool) -> np.ndarray:
     return corners * np.concatenate([scale, scale])
 
 
-SCORES = np.float32([[0.1, 0.9, 0.0], [0.3, 0.0, 0.7], [0.9, 0.06, 0.04]])  # the background first
+SCORES = np.float32([[0.1, 0.9, 0.0], [0.3, 0.0, 0.7], [0.9, 0.06, 0.04]])  # the first column is the background
 
 
 @pytest.mark.parametrize("letterbox", [False, True])
@@ -143,7 +144,7 @@ def test_yolo(data: Path, kind: str) -> None:
     outputs = yolo_outputs(kind)
     assert detection.score(Fake(spec(True), outputs), data)["mAP"] == pytest.approx(1.0)
     halved = {name: array * np.float32(0.5) for name, array in outputs.items()}
-    if kind == "v10":  # classes are whole numbers
+    if kind == "v10":  # this kind has classes as whole numbers
         halved = {"output0": outputs["output0"] * np.float32([0.5, 0.5, 0.5, 0.5, 1, 1])}
     assert detection.score(Fake(spec(True), halved), data)["mAP"] < 0.5
 
@@ -195,9 +196,9 @@ def test_categories_by_their_ids(data: Path) -> None:
 
 
 def test_a_picture_that_was_taken_upright(data: Path) -> None:
-    """Its pixels lie on their side, and its EXIF orientation says so."""
+    """Its pixels lie on their side, and its EXIF orientation states this."""
     exif = Image.Exif()
-    exif[0x0112] = 6  # to be turned clockwise by 90 degrees
+    exif[0x0112] = 6  # to be rotated clockwise by 90 degrees
     lying = Image.new("RGB", (60, 120), (9, 9, 9))
     lying.paste((200, 0, 0), (0, 0, 60, 60))
     lying.save(data / "a.png", exif=exif)
@@ -208,7 +209,7 @@ def test_a_picture_that_was_taken_upright(data: Path) -> None:
 
 
 def test_yolox(data: Path) -> None:
-    """One cell a box: its centre and size, the object's and the classes' scores."""
+    """Each box has one cell with its centre and size, and the scores of the object and of the classes."""
     grid = [(x, y, s) for s in (8, 16, 32) for y in range(32 // s) for x in range(96 // s)]
     raw = np.zeros((1, len(grid), 7), np.float32)
     corners = shares(True)[:2] * [96, 32, 96, 32]

@@ -85,7 +85,7 @@ def test_either_spelling(words: list[str], other: list[str], code: int, tmp_path
             for word in words
         ]
         again = subprocess.run([BIN / changed[0], *changed[1:]], cwd=tmp_path, capture_output=True, text=True)
-        assert (again.returncode, again.stderr) == (first.returncode, first.stderr)  # stdout has times
+        assert (again.returncode, again.stderr) == (first.returncode, first.stderr)  # stdout contains times
 
 
 def documented() -> list[tuple[str, str, str]]:
@@ -107,7 +107,7 @@ def documented() -> list[tuple[str, str, str]]:
             for line in code.replace("\\\n", " ").splitlines():
                 for part in re.split(r"[|;]|&&", line.split("  #")[0]):
                     words = [word for word in part.split() if word != "$"]
-                    while words and re.match(r"\w+=", words[0]):  # of the environment
+                    while words and re.match(r"\w+=", words[0]):  # environment variables
                         words.pop(0)
                     name = Path(words[0]).name if words else ""
                     if name in COMMANDS:

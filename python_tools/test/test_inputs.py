@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input tensors: what fits is taken in exact type, what does not is named."""
+"""Tests input tensors: matching ones are accepted with their exact type, others are named."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_bfloat16_is_float32_of_fewer_bits(tmp_path: Path) -> None:
     for given in (np.array([0.1, 1e39, -2]), np.array([0.1, np.inf, -2], np.float32)):
         assert check_inputs({"b": given}, [spec], "x")["b"].tolist() == [np.float32(0.10009765625), np.inf, -2]
     bits = np.array([0x3F80, 0xC000, 0x7F80], np.uint16)
-    np.savez(tmp_path / "b.npz", b=bits.view("V2"))  # as ml_dtypes.bfloat16 is saved
+    np.savez(tmp_path / "b.npz", b=bits.view("V2"))  # the form in which numpy saves ml_dtypes.bfloat16
     assert load_inputs(str(tmp_path / "b.npz"), [spec])["b"].tolist() == [1, -2, np.inf]
     with pytest.raises(TesseraError, match="has type int32, the model expects bfloat16"):
         check_inputs({"b": np.zeros(3, np.int32)}, [spec], "x")

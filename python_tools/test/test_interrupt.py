@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An interrupt ends a tool wherever it arrives."""
+"""Tests that an interrupt ends a tool at any moment."""
 from __future__ import annotations
 
 import os
@@ -104,7 +104,7 @@ def test_interrupt_at_the_end_of_the_hook_is_not_lost() -> None:
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
 def test_a_model_that_runs_for_ever_is_ended_by_a_signal(which: signal.Signals, tmp_path: Path) -> None:
     subprocess.run([BUILD / "bin" / "bmrt_make_test_models", tmp_path], check=True)
-    np.savez(tmp_path / "x.npz", x=np.full((1, 1024), np.float32(1.5e-45)))  # the first byte is 1: the loop goes on
+    np.savez(tmp_path / "x.npz", x=np.full((1, 1024), np.float32(1.5e-45)))  # first byte 1: the loop continues
     command = subprocess.Popen(
         [BUILD / "bin" / "model_runner", "--input", "x.npz", "--model", "endless.bmodel", "--output", "y.npz"],
         cwd=tmp_path,
@@ -115,12 +115,12 @@ def test_a_model_that_runs_for_ever_is_ended_by_a_signal(which: signal.Signals, 
     ticks = os.sysconf("SC_CLK_TCK")
     while (
         sum(map(int, Path(f"/proc/{command.pid}/stat").read_text().split()[13:15])) < 2 * ticks
-    ):  # nothing else takes so long
+    ):  # nothing else takes this long
         assert command.poll() is None
         time.sleep(0.02)
     sent = time.monotonic()
     command.send_signal(which)
     printed = command.communicate(timeout=60)[0]
     assert command.returncode == 130 and "Traceback" not in printed, printed
-    assert time.monotonic() - sent < 5  # 0.2 s where the machine has nothing else to do
+    assert time.monotonic() - sent < 5  # 0.2 s on an idle machine
     assert not (tmp_path / "y.npz").exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev new-op edits a copy of the sources, once."""
+"""Tests that ./dev new-op edits a copy of the sources once."""
 from __future__ import annotations
 
 import shutil
@@ -89,7 +89,7 @@ def test_a_bad_name_is_rejected(tmp_path: Path) -> None:
     ],
 )
 def test_an_operator_that_exists_is_rejected(tmp_path: Path, name: str, more: list[str], said: str) -> None:
-    """A second handler of the same operator would be taken or not without a word."""
+    """With a second handler of the same operator, it would be unclear which of them is used."""
     for folder in ("top_dialect/IR", "top_dialect/Import/Onnx"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     before = copy(tmp_path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""npz_tool as a user runs it."""
+"""Tests npz_tool as a user runs it."""
 from __future__ import annotations
 
 import json
@@ -31,7 +31,7 @@ def test_compare(run_tool, files: Path) -> None:
 
 
 def test_what_decides_is_shown(run_tool, files: Path) -> None:
-    """A tensor that is scaled has a cosine of 1 and fails all the same."""
+    """A scaled tensor has a cosine of 1 and still fails."""
     x = load_npz(files / "a.npz")["x"]
     save_npz(files / "scaled.npz", {"x": x * np.float32(1.02)})
     result = run_tool("npz_tool", "compare", "scaled.npz", "b.npz")

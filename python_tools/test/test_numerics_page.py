@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of docs/numerics.md are those of the code."""
+"""Tests that the numbers in docs/numerics.md are those of the code."""
 from __future__ import annotations
 
 import ast
@@ -16,7 +16,7 @@ SIMILARITIES = re.compile(r"cos ≥ ([\d.]+), euclid ≥ ([\d.]+)")
 
 
 def rows() -> list[list[str]]:
-    """Cells of the table of tolerances."""
+    """Returns the cells of the table of tolerances."""
     table = PAGE[PAGE.index("## Tolerances") : PAGE.index("### Rounding")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines() if "|" in line]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""onnxruntime as Tessera starts it."""
+"""Tests onnxruntime as Tessera starts it."""
 from __future__ import annotations
 
 import os
@@ -19,7 +19,7 @@ LOADED = "import os; from tessera import onnx_runner; onnx_runner.version(); pri
 
 
 def test_onnxruntime_reports_to_nobody(tmp_path: Path) -> None:
-    """Its telemetry would leave a file among the temporary ones and start a thread that sends."""
+    """onnxruntime's telemetry would leave a temporary file and start a thread that sends data."""
     pytest.importorskip("onnxruntime")
     unset = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
     environment = {
@@ -62,7 +62,7 @@ def test_reasons_are_one_line_for_people(text: str, reason: str) -> None:
 
 
 class Evaluator:
-    """As onnx.reference has it, of one Neg whose result is bfloat16-like and that knows no other input than x."""
+    """Behaves like onnx.reference for one Neg: the result has a type like bfloat16, and the only known input is x."""
 
     input_names, output_names = ["x"], ["y"]
     rt_nodes_ = (SimpleNamespace(output=["t", ""]), SimpleNamespace(output=["y"]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output errors over several samples."""
+"""Tests output errors over several samples."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors one by one: onnxruntime in pieces gives the same as on the whole graph, and files and spools return what was
-stored."""
+"""Tests single tensors: onnxruntime in pieces gives the same results as the whole graph, and files and spools return
+the stored tensors."""
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for mixed precision on a bench of made-up errors; targets, costs and the journal."""
+"""Tests the search for mixed precision with invented errors; targets, costs and the journal."""
 from __future__ import annotations
 
 import math
@@ -28,8 +28,8 @@ def conv(name: str, products: int = 1_000_000) -> Op:
 
 @dataclass
 class FakeEvaluator:
-    """Every op adds its error in int8, `kept` of it in INT16, none in F32; the score is 1 minus the square root of
-    their sum."""
+    """Every op adds its error in int8, the part `kept` of it in INT16, none in F32. The score is 1 minus the square root
+    of their sum."""
 
     ops: list[Op]
     errors: Mapping[str, float]
@@ -177,7 +177,7 @@ def test_an_op_costs_its_arithmetic_or_its_traffic() -> None:
 
 
 def test_time_is_relative_to_f32() -> None:
-    """Second products cost, too; a type without a rate of its own is no faster than F32."""
+    """Residual weights have a cost, too. A type without a rate of its own is no faster than F32."""
     op = {"name": "c", "op": "top.conv", "moves": False, "products": 1000, "weights": 0, "reads": 0, "writes": 0}
 
     def share(of_type: str, second: int = 0) -> float:
@@ -204,7 +204,7 @@ def test_journal_goes_on_and_rejects_what_is_of_another(tmp_path: Path) -> None:
     path = tmp_path / "t.partial"
     with Journal(path, "one") as journal:
         journal.put("error", {"a": "F32"}, [0.5, 1.0])
-    path.write_text(path.read_text() + '{"key": "half')  # killed while writing
+    path.write_text(path.read_text() + '{"key": "half')  # like a process that is killed while it writes
     with Journal(path, "one") as journal:
         assert (
             journal.resumed == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pre-processing on pictures small enough to work out by hand."""
+"""Tests pre-processing with pictures small enough to compute by hand."""
 from __future__ import annotations
 
 import argparse
@@ -15,7 +15,7 @@ from tessera.preprocess import Preprocess
 
 
 def picture(height: int, width: int) -> Image.Image:
-    """R = row, G = column, B = 200."""
+    """Returns a picture with R = row, G = column, B = 200."""
     pixels = np.zeros((height, width, 3), np.uint8)
     pixels[:, :, 0] = np.arange(height)[:, None]
     pixels[:, :, 1] = np.arange(width)[None]

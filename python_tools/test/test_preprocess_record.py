@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pre-processing records written by other programs: nested too deep or wrong, they are an error of the file."""
+"""Tests pre-processing records that other programs wrote: a record that is nested too deep or wrong is an error of the
+file."""
 from __future__ import annotations
 
 import pytest

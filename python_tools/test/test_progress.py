@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long steps are not silent: lines in a log, a line that changes on a terminal."""
+"""Tests that long steps show their progress: lines in a log, or a line that changes on a terminal."""
 from __future__ import annotations
 
 import io
@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 
 
 def wait_for(stream: io.StringIO, text: str, times: int = 1) -> None:
-    """Until it was written that often: threads write it, and a busy machine lets them wait."""
+    """Waits until the text was written this number of times: threads write it, with a delay on a busy machine."""
     end = time.monotonic() + 30
     while stream.getvalue().count(text) < times and time.monotonic() < end:
         time.sleep(0.02)
@@ -37,13 +37,13 @@ def test_how_far_work_is() -> None:
 def test_the_time_left_is_shown_where_the_pace_is_even() -> None:
     even = Remaining()
     assert even.look(At("kernels", 100.0, 0, 40), 101.0) is None
-    assert even.look(At("kernels", 100.0, 10, 40), 105.0) is None  # a single look does not show the pace
+    assert even.look(At("kernels", 100.0, 10, 40), 105.0) is None  # the speed is unknown after a single look
     assert even.look(At("kernels", 100.0, 20, 40), 110.0) == pytest.approx(10)
-    assert even.look(At("kernels", 120.0, 1, 40), 122.0) is None  # another piece of work
+    assert even.look(At("kernels", 120.0, 1, 40), 122.0) is None  # another phase has begun
     uneven = Remaining()
     for done, now in ((10, 101.0), (20, 102.0), (30, 103.0)):
         uneven.look(At("kernels", 100.0, done, 40), now)
-    assert uneven.look(At("kernels", 100.0, 32, 40), 120.0) is None  # "1 s left", and then 20 s for two kernels
+    assert uneven.look(At("kernels", 100.0, 32, 40), 120.0) is None  # not "1 s left", because the last two took 17 s
 
 
 def test_an_extra_step_does_not_change_the_total() -> None:
@@ -99,7 +99,7 @@ def test_a_terminal_shows_the_running_step(monkeypatch: pytest.MonkeyPatch, has_
         wait_for(stream, "12 of 40")
     text = stream.getvalue()
     assert "12 of 40" in text, text
-    painted = re.split(r"\r?\033\[2?K|\n", text)  # what stands in the line between two of its erasures
+    painted = re.split(r"\r?\033\[2?K|\n", text)  # the contents of the line between two of its erasures
     assert not [line for line in painted if line.count("[1/1]") > 1], text
     assert text.rstrip().splitlines()[-1].replace("\r\033[K", "").endswith(" s")
     assert not [

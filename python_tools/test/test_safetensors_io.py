@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of every shape come back from a file as they were, at an address that their type allows."""
+"""Tests that tensors of every shape are read back unchanged, at an address that is aligned for their type."""
 from __future__ import annotations
 
 from pathlib import Path

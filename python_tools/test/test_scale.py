@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points: one unit for every drop, whatever a score's scale is."""
+"""Tests points: one unit for all drops, whatever a score's scale is."""
 from __future__ import annotations
 
 import math

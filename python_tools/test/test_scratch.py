@@ -65,7 +65,7 @@ def use(folder: Path, count: int) -> None:
 
 
 def test_many_at_once(tmp_path: Path) -> None:
-    """None of them takes a folder from another, also in the moment between making and locking it."""
+    """No process takes a folder of another one, not even in the moment between creating and locking it."""
     context = multiprocessing.get_context("fork")
     workers = [context.Process(target=use, args=(tmp_path, 150)) for _ in range(4)]
     for worker in workers:

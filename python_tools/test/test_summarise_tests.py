@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The closing line of ./dev test counts what ran, and never calls a failing or empty run a success."""
+"""Tests the closing line of ./dev test: it counts what ran, and never reports a failing or empty run as a success."""
 from __future__ import annotations
 
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chips and precisions are the compiler's: no list of them in Python."""
+"""Tests that Python contains no list of chips or precisions: the compiler has them."""
 from __future__ import annotations
 
 import re
@@ -46,7 +46,7 @@ def test_rejections(ask, code: ExitCode) -> None:
 
 
 def test_no_list_of_chips_in_python() -> None:
-    """Examples in help and documentation name one chip at a time; rates of kernels stand in precision/cost.py."""
+    """Examples in help texts and documentation name one chip at a time; rates of kernels are in precision/cost.py."""
     lists = re.compile(r"[\"']((x86|npu)-\w+)[\"']\s*[,:].*[\"'](x86|npu)-\w+[\"']")
     found = [path.name for path in PACKAGE.rglob("*.py") if lists.search(path.read_text())]
     assert not found

@@ -13,7 +13,7 @@ from tessera.compare import compare
 from tessera.onnx_facts import Freedom
 
 Tensors = Mapping[str, np.ndarray]
-Op = tuple[str, str, Callable[[np.ndarray], np.ndarray]]  # result, operand, function in double precision
+Op = tuple[str, str, Callable[[np.ndarray], np.ndarray]]  # result, operand, and the function in double precision
 
 
 def normalise(x: np.ndarray) -> np.ndarray:
@@ -25,7 +25,7 @@ def steps(x: np.ndarray) -> np.ndarray:
 
 
 MATRIX = np.random.default_rng(5).normal(0, 0.2, (64, 64))
-# Both norms see values that are nearly equal: what float32 rounds becomes visible.
+# Both norms have inputs that are nearly equal, so the rounding of float32 becomes visible.
 NETWORK: tuple[Op, ...] = (
     ("shifted", "x", lambda x: x * 1e-4 + 8),
     ("norm", "shifted", normalise),
@@ -91,11 +91,11 @@ def test_one_step_of_a_few_elements(changed: int, step: int, right: bool) -> Non
 
 
 def test_an_offset_is_found_where_half_of_all_roundings_are_ties() -> None:
-    """Sums of halves of steps: rounding decides half of all elements, and the offset of all by one step is a fault
-    all the same."""
+    """The sums are halves of steps, so rounding decides half of all elements. An offset of all elements by one step is
+    still a fault."""
     x = np.random.default_rng(4).integers(-60, 60, (64, 64)).astype(np.float32) * np.float32(0.1)
     half: tuple[Op, ...] = (("sum", "x", lambda v: v * 0.5 + 0.0), ("y", "sum", lambda v: np.rint(v / 0.1) * 0.1))
-    # The evaluator knows the rounding of the engine's operand, but not the rounding inside, as with a fused sum.
+    # As in a fused sum, the evaluator knows the rounding of the engine's operand, but not the rounding inside.
     fused: tuple[Op, ...] = (("y", "x", lambda v: half[1][2](half[0][2](v))),)
     noise = [run(fused, verdict.Perturbed({"x": x}, seed)["x"])["y"] for seed in range(verdict.PERTURBATIONS)]
     right, other = run(fused, x), run(fused, verdict.Perturbed({"x": x}, 9)["x"])
@@ -115,7 +115,7 @@ def test_off_the_grid_is_no_step() -> None:
 
 
 def with_cosine(cosine: float) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """A sample whose output has that cosine with the reference's."""
+    """Returns a sample whose output has the given cosine with the reference's."""
     return {"y": np.float32([1, 0])}, {"y": np.float32([cosine, np.sqrt(1 - cosine * cosine)])}
 
 
@@ -145,7 +145,7 @@ def test_perturbed_tensors_differ_by_little_and_keep_what_is_not_finite() -> Non
 
 
 def test_a_mask_that_rounding_flips_is_excused_and_another_one_is_not() -> None:
-    """Elements that are equal but for rounding are compared, and masked by infinity."""
+    """Elements that are equal except for rounding are compared, and a mask is made of the result."""
     x = np.random.default_rng(6).normal(0, 1, (64, 64)).astype(np.float32)
     network: tuple[Op, ...] = (
         ("tripled", "x", lambda v: v / 3 * 3),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wide inputs stay within what a network allows, and the check on them sees range faults and no rounding."""
+"""Tests that wide inputs stay within the allowed range of a network, and that the check with them finds range faults
+but reports no rounding."""
 from __future__ import annotations
 
 from typing import Callable, Collection, Mapping
