@@ -28,8 +28,8 @@ def conv(name: str, products: int = 1_000_000) -> Op:
 
 @dataclass
 class FakeEvaluator:
-    """Every op adds its error in int8, the part `kept` of it in INT16, none in F32. The score is 1 minus the square root
-    of their sum."""
+    """Every op adds its error in int8, the part `kept` of it in INT16, none in F32. The score is 1 minus the square
+    root of their sum."""
 
     ops: list[Op]
     errors: Mapping[str, float]
