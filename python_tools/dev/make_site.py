@@ -98,7 +98,7 @@ class Site:
 
 
 def documented(text: str) -> str:
-    """Converts a header's comments to Doxygen's form: before a declaration, or behind a member; the first one becomes
+    """Converts a header's comments to Doxygen's form: before a declaration, or after a member; the first one becomes
     the file's."""
     text = re.sub(r"^/\*(?=[^=*\-]*\n? )(?! SPDX)(?!===)", "/**", text, flags=re.M)
     text = re.sub(r"^( *[^\s/*][^\n]*?)/\* ", r"\1/**< ", text, flags=re.M)

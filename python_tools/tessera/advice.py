@@ -212,7 +212,7 @@ def _layers(ops: Iterable[Mapping[str, Any]], perf: Mapping[str, Any]) -> list[M
 
 
 def of_table(samples: int) -> list[Advice]:
-    """Returns the findings about the number of samples behind a calibration table."""
+    """Returns the findings about the number of samples that a calibration table was made from."""
     if samples >= FEWEST_SAMPLES:
         return []
     text = f"the calibration table was made from {samples} samples; at least {FEWEST_SAMPLES} are needed to rely on it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
-SHOWN = 5  # names of nodes
+SHOWN = 5  # largest number of node names in a message
 
 
 def of_properties(properties: Sequence[Mapping[str, str]]) -> list[str] | None:

@@ -63,7 +63,7 @@ def test_each_kind_of_repair_states_its_cost() -> None:
     before = Forms({name: (0.1, 0) for name in "xay"}, {}, frozenset())
     assert speed.added(before, before) == {}
     after = Forms({}, {"x": (0.1, 32767), "a": (0.1, 32767)}, frozenset({"y"}))
-    assert speed.added(before, after) == pytest.approx({"16 bits": 1 / 12, "second products": 0.25, "f32": 0.25})
+    assert speed.added(before, after) == pytest.approx({"16 bits": 1 / 12, "residual weights": 0.25, "f32": 0.25})
 
 
 def test_time_is_relative_to_f32() -> None:

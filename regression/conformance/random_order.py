@@ -114,7 +114,7 @@ def make_case(seed: int) -> Case:
 
 
 def check(compiler: Compiler, seed: int, folder: Path) -> list[str]:
-    """Returns the faults of a case, on each instruction set."""
+    """Returns what is wrong, for each instruction set."""
     case, faults = make_case(seed), []
     path, mlir = folder / "m.onnx", folder / "m_top.mlir"
     onnx.save(case.model(), path)

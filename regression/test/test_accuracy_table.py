@@ -91,7 +91,7 @@ def test_speech_feeds_the_state_back(tmp_path: Path) -> None:
 
     same, other = judges.speech(adds(0), adds(0), file), judges.speech(adds(5), adds(0), file)
     assert same["cos"] == pytest.approx(1) and other["cos"] < same["cos"] and same["snr"] > 100 > other["snr"]
-    assert judges.denoised(adds(0), judges.speech_frames(file, 20, 21))[-1] > 100  # the states have counted up the frames
+    assert judges.denoised(adds(0), judges.speech_frames(file, 20, 21))[-1] > 100  # the states have grown
 
 
 def test_mel_filters_cover_the_band_once() -> None:

@@ -73,7 +73,7 @@ def machine(driver: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 @pytest.fixture(scope="module")
 def model(driver: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """y = softmax(relu(conv(x))) + x, for x86 and for a GPU."""
+    """Compiles y = softmax(relu(conv(x))) + x for x86 and for a GPU."""
     folder = tmp_path_factory.mktemp("model")
     rng = np.random.default_rng(3)
     weights = numpy_helper.from_array(rng.standard_normal((8, 8, 3, 3)).astype(np.float32), "w")

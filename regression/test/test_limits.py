@@ -16,7 +16,7 @@ import small_models
 from all_commands import COMMANDS, arguments, make_files
 from conftest import BUILD, check, run_tool
 
-# MiB of address space: where the interpreter just starts, where the compiler does not, and in between.
+# MiB of address space: limits with which only the interpreter starts, with which the compiler starts, and in between.
 # TESSERA_LIMITS=100:900:10 for more.
 LIMITS = range(*map(int, os.environ.get("TESSERA_LIMITS", "150:900:350").split(":")))
 OUT_OF_MEMORY, KILLED = 71, -signal.SIGKILL

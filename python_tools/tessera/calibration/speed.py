@@ -66,7 +66,7 @@ class Speed:
         return sum(self.in_table(contraction, forms) for contraction in self.products) / floats if floats else 1.0
 
     def added(self, before: "Forms", after: "Forms") -> dict[str, float]:
-        """Returns the time that each kind of repair adds, relative to f32: of the contractions that changed."""
+        """Returns the time that each kind of repair adds to the contractions that it changes, relative to f32."""
         floats, found = sum(map(self.in_float, self.products)) or 1.0, dict[str, float]()
         for contraction in self.products:
             more = self.in_table(contraction, after) - self.in_table(contraction, before)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera explain: shows what became of one layer of a compiled model, and what it costs."""
+"""tessera explain: shows how one layer of a model was compiled, and what it costs."""
 from __future__ import annotations
 
 import argparse
@@ -21,7 +21,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     """Adds 'explain' to the verbs of `tessera`."""
     sub = verbs.add_parser(
         "explain",
-        help="show what became of a layer: where it runs, how long, what bounds it, its commands",
+        help="show how a layer was compiled: where it runs, how long it takes, what bounds it, its commands",
         allow_abbrev=False,
         description="Shows for a layer of a compiled model its ONNX nodes, where it runs and why, its "
         "time and what bounds it, its traffic and the minimum, and its commands. Times are estimates, for NPUs only.",

@@ -28,7 +28,7 @@ SMALL_SHARE = 0.02
 FOR_PRODUCTS = ("INT16",)
 """Types only for convolutions and matmuls; the quantiser decides the following ops."""
 MOST_TRIALS = 16
-"""Most scores taken when stepping down again."""
+"""Largest number of scores that are measured while stretches are moved to lower rungs."""
 
 
 @dataclass(frozen=True)
