@@ -83,9 +83,7 @@ def _pairs(outputs: Outputs, head: Head) -> Decoder | None:
     """Recognises boxes [1,n,4] with scores [1,n,classes]."""
     floats = {name: array for name, array in outputs.items() if array.ndim == 3 and array.shape[0] == 1}
     columns = {head.classes, head.classes + 1}
-    if (
-        head.ids
-    ):  # a column for every id up to the last one, e.g. 91 with background or 90 without for COCO's 80 classes
+    if head.ids:  # a column for every id: for COCO's 80 classes, 91 with the background or 90 without
         columns |= {head.ids[-1], head.ids[-1] + 1}
     for boxes, array in floats.items():
         rows = array.shape[1]
