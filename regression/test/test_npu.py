@@ -231,7 +231,7 @@ def test_products_whose_columns_are_taken_apart(quantize: str, tmp_path: Path) -
 
 @pytest.fixture(scope="module")
 def small(builder: Builder, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """ResNet-8's Top module and its table, with weights that were chosen by the samples."""
+    """ResNet-8's Top module and its table, with weights that were learned from samples."""
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     top = builder.top(case)
     return top, calibrate(top, tmp_path_factory.mktemp("npu"), "--methods", "auto")[0]

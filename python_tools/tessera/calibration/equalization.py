@@ -38,7 +38,7 @@ CLEARLY = 0.8
 """Factors are kept only if they reduce the output error to this part: they leave less headroom to channels that the
 samples hardly use, and other inputs may need it."""
 LEARNED = 0.75
-"""Part of the weights' squared error that disappears once the weights are chosen by the samples. The weights' error is
+"""Part of the weights' squared error that disappears once the weights are learned from samples. The weights' error is
 measured with 16-bit activations, where little else contributes."""
 
 

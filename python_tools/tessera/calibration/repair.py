@@ -4,7 +4,7 @@ not enough, or a residual weight expansion, i.e. a second integer contraction fo
 
 The effect of 8 bits per tensor on the outputs was measured before, the effect of each op's rounded weights is measured
 here, and squared errors add up. Remedies with the best gain per cost are taken until the expected error is small
-enough; then the quantised model is run to check. Weights chosen by the samples also compensate for rounded inputs,
+enough; then the quantised model is run to check. Weights learned from samples also compensate for rounded inputs,
 which expanded weights do not; the quantised model therefore decides whether 16 bits alone are better or suffice.
 """
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Table:
     network: hash of the network independent of its input shapes, all of which the table serves; "" if unknown.
     sample_digests: shortened digest of each sample, which shows whether a model is scored on its calibration samples;
     may be missing. tensors_hash: of the lines as written, which reveals manual edits. weights_hash: SHA-256 of the file
-    beside the table (its name with .safetensors) with weights chosen by the samples; "" without one. max_error: output
+    beside the table (its name with .safetensors) with weights learned from samples; "" without one. max_error: output
     error up to which no warning is given. output_error: error of the INT8 model made with this table, on the samples,
     if known. same_answers: outputs with the same answer on most samples. decides_types: the lines say
     which tensors get 16 bits or f32; the compiler adds none for their measured errors.

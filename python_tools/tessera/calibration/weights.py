@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides whether weights chosen by the samples pay off: chooses them, and compares the model with and without them."""
+"""Decides whether weights learned from samples pay off: learns them, and compares the model with and without them."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
@@ -75,7 +75,7 @@ class Found:
 def choose(
     request: Request, choices: Mapping[str, Choice], table: Table, progress: Callable[[int, int], None]
 ) -> Found:
-    """Chooses weights by the samples for the ranges `choices`, which `table` holds; with auto only if they lower the
+    """Learns weights from the samples for the ranges `choices`, which `table` holds; with auto only if they lower the
     error."""
     tried = pick_samples(request.numbers, request.observed.model.specs)
     samples, count = learn.pick(request.dataset, request.numbers, tried)

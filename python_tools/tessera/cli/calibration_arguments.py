@@ -73,12 +73,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _add_weights(parser: Parser) -> None:
-    """Adds flags for channel scaling, for the choice of weights, and for the kind of ranges."""
+    """Adds flags for channel scaling, for learned weights, and for the kind of ranges."""
     parser.add_argument(
         "--methods",
         default="auto",
         metavar="A,B",
-        help="methods that scale channels and choose weights by the samples: any of "
+        help="methods that scale channels and learn weights from samples: any of "
         f"{', '.join((*EQUALIZATION, *WEIGHT_METHODS))} (for W4 "
         f"{', '.join(ALONE['W4'])}, for W8 {', '.join(ALONE['W8'])}); none: default rounding of weights; "
         "auto: the methods that lower the measured output error (default: %(default)s)",
@@ -88,7 +88,7 @@ def _add_weights(parser: Parser) -> None:
         choices=("INT8", "W8", "W4"),
         default="INT8",
         type=str.upper,
-        help="precision for which weights are chosen, as for model_deploy (default: %(default)s)",
+        help="precision for which weights are learned, as for model_deploy (default: %(default)s)",
     )
     parser.add_argument(
         "--max_error",

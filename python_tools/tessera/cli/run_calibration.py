@@ -325,7 +325,7 @@ def _learn(
     table: tables.Table,
     golden: Golden,
 ) -> tuple[dict[str, Rounded], Tried | None]:
-    """Returns weights chosen by the samples, empty if auto finds them worse than default rounding, and the model's
+    """Returns weights learned from the samples, empty if auto finds them worse than default rounding, and the model's
     result with them, if it was tried."""
     args, report = context.args, context.report
     request = weights.Request(
@@ -340,11 +340,11 @@ def _learn(
         folder,
         golden,
     )
-    with report.step("weights by the samples") as step:
+    with report.step("learn weights from samples") as step:
         found = weights.choose(request, choices, table, step.progress)
         step.note = found.left_out
         if found.failure:
-            report.warn(f"weights were not chosen by the samples: {found.failure}")
+            report.warn(f"weights were not learned from the samples: {found.failure}")
         if not found.methods:
             return {}, found.tried
         step.note = f"{found.ops} ops by {'+'.join(found.methods)}, {found.samples} samples; "
