@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses weights with the samples: runs the model once more, accumulates statistics of each op's inputs, and rounds
-its weights by them."""
+"""Learns weights from samples: runs the model once more, accumulates statistics of each op's inputs, and uses them to
+round its weights."""
 from __future__ import annotations
 
 import contextlib
