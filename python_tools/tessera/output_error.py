@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error of a model's outputs against those of the f32 model: the one definition that calibration, deployment,
-`tessera accuracy`, searches and reports use.
+"""Defines the error of a model's outputs against those of the f32 model. Calibration, deployment, `tessera accuracy`,
+searches and reports all use this definition.
 
-| what an output holds | its error, over all samples together |
+| output | error, over all samples together |
 | real numbers | relative error: norm of the difference / norm of the f32 output |
-| probabilities | log-odds error: the same of log(p / (1 - p)) |
+| probabilities | log-odds error: relative error of log(p / (1 - p)) |
 | integers | share of integers that differ |
 
-The error of a model is the root mean square over its float outputs; integers count only if there is nothing else.
+The error of a model is the root mean square over its float outputs, or over its integers if it has no float outputs.
 
-Norms are summed over all samples before they are divided: an answer that is empty in most samples (no text, no face:
-values near zero) is judged by those where there is something, not by relative errors of nothing. Norms and not their
-squares, so that one sample gone astray does not outweigh all others.
+Norms are summed over all samples before they are divided. If the answer is empty in most samples (no text, no face:
+values near zero), the other samples decide, instead of relative errors of nothing. The sum is of norms, not of their
+squares, so that one outlier does not outweigh all other samples.
 
-Log-odds are what a sigmoid or softmax reads: there every sample tells how exact the network is, also one whose answer
-is beyond doubt. A softmax ignores their mean, and that of many sigmoids (a map, boxes) only says how rare an answer is,
-so the divisor is how much they vary within the sample. FEW sigmoids (labels) are measured from log-odds of 0, where an
-answer changes. Probabilities of a softmax below 1e-9 say nothing; those of a sigmoid do as long as f32 has them, since
-a picture without text has no others. Above 1 - 1e-7 f32 does not tell them apart, and below 1e-7 an engine does not
-that gives 0 there, as onnxruntime's sigmoid and integers do.
+Log-odds are the inputs of the sigmoid or softmax. They show how exact the network is even for a sample whose answer is
+certain. A softmax ignores their mean, and the mean of many sigmoids (a map, boxes) only shows how rare an answer is, so
+the divisor is their variation within the sample. Up to FEW sigmoids (labels) are measured from log-odds of 0, where an
+answer changes. Softmax probabilities below 1e-9 carry no information. Sigmoid probabilities do down to the smallest
+f32, because a picture without text has no others. f32 cannot distinguish probabilities above 1 - 1e-7. Engines that
+output 0 for small probabilities, such as onnxruntime's sigmoid and integers, cannot distinguish those below 1e-7.
 """
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ from .calibration.dataset import spread
 from .inputs import InputSpec
 
 SAMPLES = 16
-"""Samples on which errors are measured at most."""
+"""Maximum number of samples on which errors are measured."""
 MOST_BYTES = 128 << 20
-"""Inputs and outputs of these samples at most; calibration keeps them."""
+"""Maximum size of the inputs and outputs of these samples, which calibration keeps."""
 SHOWN = 3
-"""Outputs that are named, worst first."""
+"""Number of outputs that messages name, worst first."""
 RELATIVE, LOG_ODDS, DIFFERENT = "relative error", "log-odds error", "share of different integers"
 FEW = 16
-"""Sigmoids of an output that are labels, each with an answer of its own."""
+"""Maximum number of sigmoids in an output that are independent labels."""
 SMALLEST = {"softmax": 1e-9, "sigmoid": 1e-37}
 COARSE = 1e-7
-"""What f32 tells apart near 1, and an engine that gives 0 near 0."""
+"""Resolution of f32 near 1, and smallest probability that counts if an engine outputs 0."""
 
 Arrays = Mapping[str, np.ndarray]
 Origins = Mapping[str, str]
-"""Outputs that a sigmoid or softmax computes, with that op, and outputs that no op computes (a constant, an input),
-with NONE; as TensorDef.computed_by of a .bmodel."""
+"""The op that computes an output: "sigmoid", "softmax", or NONE for constants and inputs. Other outputs are missing.
+These are the values of TensorDef.computed_by in a .bmodel."""
 NONE = "none"
 
 
 def pick_samples(numbers: Iterable[int], specs: Iterable[InputSpec]) -> list[int]:
-    """Returns those of the samples `numbers` on which errors are measured: at most SAMPLES, evenly spread, and fewer if
-    so many inputs and outputs, which `specs` describe, need more than MOST_BYTES."""
+    """Returns the samples among `numbers` on which errors are measured: SAMPLES, evenly spread, or fewer if the tensors
+    in `specs` would exceed MOST_BYTES."""
     ordered = sorted(numbers)
     size = sum(math.prod(spec.shape) * np.dtype(spec.array_dtype).itemsize for spec in specs)
     return [ordered[i] for i in spread(len(ordered), min(SAMPLES, max(MOST_BYTES // max(size, 1), 1)))]
@@ -63,7 +63,7 @@ def pick_samples(numbers: Iterable[int], specs: Iterable[InputSpec]) -> list[int
 
 @dataclass(frozen=True)
 class OutputError:
-    """outputs: by name what their error is called, and the error."""
+    """samples: how many were measured. outputs: by output, the name of its error and the error."""
 
     samples: int
     outputs: Mapping[str, tuple[str, float]]
@@ -77,7 +77,7 @@ class OutputError:
 
     @property
     def name(self) -> str:
-        """What `error` is called."""
+        """Name of the error, e.g. "relative error"."""
         return name_of(name for name, _ in self.outputs.values())
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class OutputError:
         return f"{text} ({', '.join(parts[:SHOWN])}{more})"
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON: what is not finite becomes null."""
+        """Returns the error for JSON; values that are not finite become null."""
 
         def number(error: float) -> float | None:
             return error if math.isfinite(error) else None
@@ -108,14 +108,14 @@ class OutputError:
 
 
 def name_of(names: Iterable[str]) -> str:
-    """Returns what the error of a model is called whose outputs have errors of these names."""
+    """Returns the name of a model's error, given the names of its outputs' errors."""
     found = set(names)
     counted = found - {DIFFERENT} or found
     return counted.pop() if len(counted) == 1 else "output error"
 
 
 def name_for(outputs: Iterable[InputSpec], origins: Origins) -> str:
-    """Returns what the error of a model with these outputs is called."""
+    """Returns the name of the error of a model with these outputs."""
     computed = [spec for spec in outputs if origins.get(spec.name) != NONE]
     return name_of(_name(spec.name, np.dtype(spec.array_dtype), origins) for spec in computed)
 
@@ -126,8 +126,8 @@ def _name(output: str, dtype: np.dtype, origins: Origins) -> str:
 
 @dataclass
 class Meter:
-    """Measures outputs sample by sample. Left out are outputs that no op computes, which would dilute the error, and
-    those that the tested model lacks or has in another shape."""
+    """Measures outputs sample by sample. Ignores outputs that no op computes, because they would dilute the error, and
+    outputs that the tested model lacks or has in another shape."""
 
     origins: Origins
     samples: int = 0
@@ -150,18 +150,16 @@ class Meter:
 
 
 def squares(golden: Arrays, got: Arrays, origins: Origins = {}) -> np.ndarray:
-    """Returns for one sample float64 [judged outputs, 2]: sum of |got - golden|^2, and of the square that it is
-    relative to.
-
-    Values that are not finite in either are left out.
+    """Returns, for one sample, float64 [judged outputs, 2]: the sum of |got - golden|^2 and the squared norm that the
+    error is relative to. Ignores values that are not finite on either side.
     """
     floors = {name: COARSE for name in origins if name in golden and not (np.all(golden[name]) and np.all(got[name]))}
     return squares_between(judged(golden, origins, floors), judged(got, origins, floors), origins)
 
 
 def judged(outputs: Arrays, origins: Origins, floors: Mapping[str, float] = {}) -> dict[str, np.ndarray]:
-    """Returns the outputs as errors are measured of them: floats, or if there are none the integers. floors: smallest
-    probabilities that are told apart, if these are not those of the op."""
+    """Returns the outputs in the form in which errors are measured: the floats, probabilities as log-odds, or the
+    integers if there are no floats. floors: smallest probabilities that count, if they differ from the op's."""
     floats = {
         name: log_odds(array, floors.get(name, SMALLEST[origins[name]])) if name in origins else array
         for name, array in outputs.items()
@@ -176,13 +174,13 @@ def log_odds(p: np.ndarray, smallest: float) -> np.ndarray:
 
 
 def limited(logits: np.ndarray, op: str) -> np.ndarray:
-    """Returns what an op reads, within the range in which log_odds() gives it back."""
+    """Limits the inputs of a sigmoid or softmax to the range that log_odds() can reproduce."""
     low, high = (math.log(p / (1 - p)) for p in (SMALLEST[op], 1 - COARSE))
     return np.clip(logits, np.float32(low), np.float32(high))
 
 
 def squares_between(golden: Arrays, got: Arrays, origins: Origins) -> np.ndarray:
-    """squares() of what judged() makes of the outputs."""
+    """Computes squares() for outputs that judged() returned."""
     return np.array([_row(want, got[n], origins.get(n, "")) for n, want in golden.items()], float).reshape(-1, 2)
 
 
@@ -202,7 +200,7 @@ def _row(want: np.ndarray, have: np.ndarray, op: str) -> tuple[float, float]:
 
 
 def _distance(want: np.ndarray, have: np.ndarray) -> tuple[float, float]:
-    """Returns the sums of |have - want|^2 and of |want|^2, without values that are not finite in either."""
+    """Returns the sums of |have - want|^2 and of |want|^2 over the values that are finite on both sides."""
     if want.dtype == np.float32 == have.dtype:
         return _calibration.distance(*map(np.ascontiguousarray, (want, have)))
     want, have = want.astype(np.float64), have.astype(np.float64)
@@ -211,7 +209,7 @@ def _distance(want: np.ndarray, have: np.ndarray) -> tuple[float, float]:
 
 
 def relative(samples: Iterable[np.ndarray]) -> float:
-    """Returns the square of the error of a model, by its squares() for each sample: norms are added over the samples in
-    their order; the mean over the outputs. An f32 output of zeros, or of equal log-odds, is measured absolutely."""
+    """Returns the square of a model's error, given squares() for each sample. Norms are added in sample order; the
+    result is the mean over outputs. An f32 output of zeros, or of equal log-odds, is measured absolutely."""
     noise, power = np.sqrt(np.stack(list(samples))).sum(0).T
     return float(np.mean(np.square(noise / np.where(power > 0, power, 1.0)))) if noise.size else 0.0

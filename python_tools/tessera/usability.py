@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a quantised model is broken rather than coarse. docs/numerics.md has the definition.
+"""Decides whether a quantised model is broken rather than coarse. docs/numerics.md has the definition.
 
 Only outputs count, over all samples together: which other tensors are visible depends on the chip.
 """
@@ -48,7 +48,7 @@ def _float_outputs(samples: Sequence[tuple[Tensors, Tensors]]) -> list[str]:
 
 
 def _not_finite(name: str, samples: Sequence[tuple[Tensors, Tensors]]) -> str:
-    """Returns what is wrong with NaN and infinity in an output; "" if nothing is."""
+    """Returns the fault in the NaN and infinite values of an output, or ""."""
     nans = differing = either = 0
     for wanted, got in samples:
         if name not in wanted or name not in got:

@@ -90,7 +90,7 @@ def test_integers_count_where_there_is_nothing_else() -> None:
 
 
 def test_samples_that_are_measured() -> None:
-    """The same 16 whoever asks, and fewer large ones."""
+    """All commands measure the same 16 samples, or fewer if they are large."""
     assert pick_samples(range(100), []) == [i * 100 // 16 for i in range(16)]
     assert pick_samples({7, 3, 5}, []) == [3, 5, 7]
     assert pick_samples(range(100), [InputSpec("x", (16 << 20,), "float32")]) == [0, 50]

@@ -92,8 +92,8 @@ def test_told_of(code: str, name: str, chip: str, precision: str, builder: Build
     info = json.loads(check(run_tool("model_deploy", *words, "--skip_validation", "--json")))
     (found,) = [each for each in info["advice"] if each["code"] == code]
     assert found["command"] and (found["microseconds"] is None or 0 < found["microseconds"] < 1e6)
-    (tmp_path / "told.json").write_text(json.dumps(info))
-    words = ["--accuracy", tmp_path / "told.json", "-o", tmp_path / "r.html"]
+    (tmp_path / "deploy.json").write_text(json.dumps(info))
+    words = ["--accuracy", tmp_path / "deploy.json", "-o", tmp_path / "r.html"]
     if precision.startswith("INT"):
         words += ["--calibration_table", builder.table(case, tmp_path)[0]]
     report = json.loads(check(run_tool("tessera", "report", tmp_path / "m.bmodel", *words, "--json")))

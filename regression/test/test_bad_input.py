@@ -489,7 +489,7 @@ def test_devices_and_pipes_stay(good: Path, flags: list[str]) -> None:
         (["explain", "m.onnx", "conv"], 1, "not a bmodel file"),
         (["report", "m_top.mlir"], 1, "model_tool reads compiled models"),
         (["report", "m.bmodel", "--accuracy", "table.json"], 1, "table.json: not the output of model_deploy"),
-        (["report", "m.bmodel", "--accuracy", "told.json"], 1, "told.json: not the output of model_deploy"),
+        (["report", "m.bmodel", "--accuracy", "deploy.json"], 1, "deploy.json: not the output of model_deploy"),
         (["report", "m.bmodel", "-o", f"{'x' * 300}.html"], 1, "File name too long"),
         (["report", "x" * 300], 1, "File name too long"),
         (["accuracy", "m.bmodel", "m.bmodel", "--task", "agreement", "--data", "x" * 300], 1, "File name too long"),
@@ -506,7 +506,7 @@ def test_devices_and_pipes_stay(good: Path, flags: list[str]) -> None:
 )
 def test_verbs_reject(good: Path, flags: list[str], code: int, word: str) -> None:
     (good / "table.json").write_text('{"format": "tessera-calibration", "model": "m", "tool": "tessera 0.1.0"}')
-    (good / "told.json").write_text('{"tool": "model_deploy", "model": {"quantization": {"ops": [1]}}}')
+    (good / "deploy.json").write_text('{"tool": "model_deploy", "model": {"quantization": {"ops": [1]}}}')
     before = set(os.listdir(good))
     assert_rejected(run_tool("tessera", *flags, cwd=good), code, word)
     assert set(os.listdir(good)) == before

@@ -72,12 +72,12 @@ def test_one_figure_on_the_same_samples(tmp_path: Path, width: int, side: int) -
     text = check(run_tool("tessera", "accuracy", *models, cwd=tmp_path))
     assert f"log-odds error {info['error']:.2%} on 16 samples" in text
     page = tmp_path / "page.html"
-    (tmp_path / "told.json").write_text(
+    (tmp_path / "deploy.json").write_text(
         check(
             run_tool("model_deploy", "--mlir", "m_top.mlir", "--model", "r.bmodel", *quantised, "--json", cwd=tmp_path)
         )
     )
-    check(run_tool("tessera", "report", "r.bmodel", "--accuracy", "told.json", "-o", page, cwd=tmp_path))
+    check(run_tool("tessera", "report", "r.bmodel", "--accuracy", "deploy.json", "-o", page, cwd=tmp_path))
     assert f"log-odds error {x86['error']:.2%} on 16 samples" in page.read_text()
 
 

@@ -375,8 +375,8 @@ def test_accuracy_shows_channels_and_ranges(tmp_path: Path) -> None:
     deploy = ("--mlir", top, "--chip", "x86", "--quantize", "INT8", "--calibration_table", tmp_path / "c.json")
     info = check(run_tool("model_deploy", *deploy, "--model", tmp_path / "m.bmodel", "--compare_all", "--accept_loss",
                           "--json"))  # fmt: skip
-    (tmp_path / "told.json").write_text(info)
-    words = ("--accuracy", "told.json", "--histograms", "h.json", "--calibration_table", "c.json", "-o", "r.html")
+    (tmp_path / "deploy.json").write_text(info)
+    words = ("--accuracy", "deploy.json", "--histograms", "h.json", "--calibration_table", "c.json", "-o", "r.html")
     check(run_tool("tessera", "report", "m.bmodel", *words, cwd=tmp_path))
     dom, console = browse(tmp_path / "r.html", tmp_path / "browser")
     assert not console
@@ -402,7 +402,7 @@ def test_accuracy_shows_channels_and_ranges(tmp_path: Path) -> None:
     for entry in seen:
         assert sum(entry["counts"]) == pytest.approx(entry["values"], rel=1e-3) and len(entry["ranges"]) == 5
         assert entry["chosen_range"] == [entry["ranges"]["mse"][key] for key in ("low", "high")]
-    bad = run_tool("tessera", "report", "m.bmodel", "--histograms", "told.json", cwd=tmp_path)
+    bad = run_tool("tessera", "report", "m.bmodel", "--histograms", "deploy.json", cwd=tmp_path)
     assert bad.returncode == 1 and "was not written by run_calibration --histograms" in bad.stderr
 
 

@@ -81,7 +81,7 @@ def step(code: int, message: str = "", **document: object) -> Step:
     [
         ({"transform": step(0), "f32": step(0)}, 1.0, "right"),
         ({"transform": step(0), "f32": step(0)}, 0.9, "silent"),
-        ({"transform": step(0), "f32": step(3, "2 tensors")}, 0.9, "wrong, told"),
+        ({"transform": step(0), "f32": step(3, "2 tensors")}, 0.9, "wrong, reported"),
         ({"transform": step(0), "f32": step(0), "int8": step(3, "is not usable")}, 1.0, "right"),
         ({"transform": step(4, "NonZero")}, None, "refused"),
         ({"transform": step(1, "no such file")}, None, "refused"),

@@ -19,7 +19,7 @@ CALIBRATED, TRIED = 4, 3
 LEAST = {"f32": 0.999, "quantised": 0.95}
 """Agreement with onnxruntime below which an answer without any complaint of a command is silently wrong."""
 LEAST_INT8 = 0.5
-VERDICTS = ("right", "wrong, told", "refused", "too long", "exit 70", "silent")
+VERDICTS = ("right", "wrong, reported", "refused", "too long", "exit 70", "silent")
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Result:
     reason: str = ""
     cosine_f32: float | None = None
     cosine_int8: float | None = None
-    told_int8: bool = False
+    reported_int8: bool = False
     """model_deploy itself says that the INT8 model is too coarse to use."""
     equal: str = ""
     host_subnets: int | None = None
@@ -206,18 +206,18 @@ def _compare(
         Path(__file__).with_name("outcome.py"),
         f"onnx={model}",
         *(f"{k}={v}" for k, v in files.items()),
-        f"padded={'yes' if told_padded(steps['transform'].document) else 'no'}",
+        f"padded={'yes' if reports_padding(steps['transform'].document) else 'no'}",
         *samples,
     )
     info = steps["outcome"].document
     result.cosine_f32, result.cosine_int8 = info.get("reference_f32"), info.get("f32_int8")
-    result.told_int8 = "int8" in steps and steps["int8"].exit == 3
+    result.reported_int8 = "int8" in steps and steps["int8"].exit == 3
     if "elements" in info:
         said = any(said_unequal(steps[name].document) for name in ("int8", "npu") if name in steps)
         result.equal = "equal" if not info["different"] else "said" if said else "differs"
 
 
-def told_padded(document: Mapping[str, object]) -> bool:
+def reports_padding(document: Mapping[str, object]) -> bool:
     """Returns true if model_transform warns that an output with a data-dependent size has the largest size instead."""
     return any("the largest size" in str(text) for text in document.get("warnings", ()))  # type: ignore[attr-defined]
 
@@ -269,6 +269,6 @@ def verdict_of(result: Result, steps: Mapping[str, Step], quantised: bool) -> tu
     for name, step in bad.items():
         if name == "int8" and step.exit == 3:
             continue  # reported as too coarse (random weights, few samples); the page shows this beside the figure
-        kind = {124: "too long", 3: "wrong, told"}.get(step.exit, "refused")
+        kind = {124: "too long", 3: "wrong, reported"}.get(step.exit, "refused")
         return kind, f"{name}: {step.message}"
     return "right", ""

@@ -33,12 +33,12 @@ zoo --write`.
 - **F32 cos**: the least agreement (cosine; of integers the share that is equal) of an output of the F32 model with \
 onnxruntime, over {tried} inputs.
 - **INT8 cos**: the same of INT8 with F32. The weights are random and {calibrated} random inputs calibrate, so it \
-tells of the network, not of the quantiser; "told": `model_deploy` says
+describes the network, not the quantiser; "reported": `model_deploy` says
   itself that this model is too coarse to use (exit code 3).
 - **x86 = npu-base**: every output of the INT8 models on {tried} inputs has the same bits on both.
 - **host subnets**: parts of the INT8 model on npu-base that the host runs.
 - **s, MB**: time of all commands on the machine that wrote this, and the largest of their processes.
-- **verdict**: right; wrong, told (exit code 3); refused (1, 4: the message says why); too long; exit 70 (a fault or \
+- **verdict**: right; wrong, reported (exit code 3); refused (1, 4: the message says why); too long; exit 70 (a fault or \
 a crash); silent (a wrong
   answer that no command complained of)."""
 
@@ -65,7 +65,7 @@ def row_of(result: Result) -> Row:
             result.family,
             result.exporter,
             number(result.cosine_f32, ".5f"),
-            number(result.cosine_int8, ".4f") + (" told" if result.told_int8 else ""),
+            number(result.cosine_int8, ".4f") + (" reported" if result.reported_int8 else ""),
             EQUAL[result.equal],
             number(result.host_subnets, "d"),
             number(result.seconds, ".1f"),

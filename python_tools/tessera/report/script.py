@@ -131,8 +131,8 @@ function layerOfTensor(tensor, name) {
 /* accuracy */
 function accuracyTab() {
   const rows = model().accuracy;
-  const without = note('Nothing was passed: model_deploy --json > told.json with --test_input and ' +
-    '--test_reference, or model_tool layers DIR --json > told.json, then tessera report --accuracy told.json');
+  const without = note('Nothing was passed: model_deploy --json > deploy.json with --test_input and ' +
+    '--test_reference, or model_tool layers DIR --json > deploy.json, then tessera report --accuracy deploy.json');
   const most = Math.max(1e-30, ...rows.map(row => row.whole ? row.whole.rel_l2 || 0 : 0));
   const of = (row, side, key) => row[side] && typeof row[side][key] === 'number' ? row[side][key] : null;
   // The length is relative to the largest error, so the colour is the verdict's: outside, excused or ok.
@@ -153,15 +153,15 @@ function accuracyTab() {
 }
 
 function partitionTab() {
-  const told = model().partition, parts = [table([['subnet', r => r.name], ['on', r => r.kind], ['', r => r.isa],
+  const partition = model().partition, parts = [table([['subnet', r => r.name], ['on', r => r.kind], ['', r => r.isa],
     ['steps', r => r.steps, null, 'num'], ['ONNX nodes', r => r.nodes, null, 'num']],
     here().subnets.filter(each => each.kind !== 'Control'))];
   for (const subnet of here().subnets.filter(each => each.reason)) parts.push(
     el('h2', {}, `Why the host runs ${subnet.name}`),
     el('ul', {}, ...subnet.reason.split('; ').map(reason => el('li', {}, reason))));
-  if (told.host_ops && told.host_ops.length) parts.push(el('h2', {}, 'Ops on the host, and why'), table([
+  if (partition.host_ops && partition.host_ops.length) parts.push(el('h2', {}, 'Ops on the host, and why'), table([
     ['op', r => r.name || r.op, null, 'long'], ['reason', r => r.reason, null, 'long'],
-    ['multiplications', r => r.products, null, 'num']], told.host_ops,
+    ['multiplications', r => r.products, null, 'num']], partition.host_ops,
     op => here().layers.findIndex(layer => op.name && layer.nodes.includes(op.name)), 'host-table'));
   return parts;
 }
