@@ -396,7 +396,7 @@ const Case deviceCases[] = {
           copy.from = uint32_t(m.stage().tensors.size() - 1), copy.to = m.sum;
           m.subnet().plan[0]->op.Set(copy);
         },
-        "a copy from chip 1 to chip 2 takes two steps"),
+        "a copy from chip 1 to chip 2 must be two copy steps via the host's memory"),
     {"DimsOfAnNpusStream",
      [](AddRelu &m) {
        addDim(m, 1, 2), runOn(m, {m.x}, {m.y});

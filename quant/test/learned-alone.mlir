@@ -16,7 +16,7 @@
 // WIDE: top.constant dense<{{.*}}5.000000e-01, 2.500000e-01{{.*}}> : tensor<1x2xf32>
 // RUN: tessera-opt %s --top-quantize="precision=W8 calibration-table=%t/alone_wide.json" | FileCheck %s --check-prefix=OTHER
 // RUN: not tessera-opt %s --top-quantize="precision=W4 group-size=16 calibration-table=%t/alone_wide_scales.json" 2>&1 | FileCheck %s --check-prefix=WIDE-SCALES
-// WIDE-SCALES: error: '{{.*}}.safetensors': the weights for tensor 'y' have 2 groups, 1 are asked for
+// WIDE-SCALES: error: '{{.*}}.safetensors': the weights for tensor 'y' have 2 groups, expected 1; pass the same --group_size to run_calibration and model_deploy
 // W8 does not use weights learned for W4, nor does INT8.
 // RUN: tessera-opt %s --top-quantize="precision=W8 calibration-table=%t/alone.json" | FileCheck %s --check-prefix=OTHER
 // OTHER: top.constant dense<127> : tensor<20x2xi8>

@@ -214,7 +214,7 @@ func.func private @packing_c6_none() attributes {p = #x86.packing<channels_last,
 // -----
 
 func.func @recurrent_c4(%x: tensor<5x1x3xf32>, %w: tensor<1x2x3xf32>, %r: tensor<32xf32>) -> tensor<5x1x1x2xf32> {
-  // expected-error @below {{has w, but packing of r, allowed one of them (recurrent_c4)}}
+  // expected-error @below {{has both w and a packing of r, allowed at most one of them (recurrent_c4)}}
   %y, %h, %c = device.recurrent %x, %r w %w {kind = "rnn", direction = "forward", hiddenSize = 2 : i64, activations = ["Tanh"], packing = #x86.packing<matrix, f32, shape = [1, 2, 2], tile = 28 x 16>}
     : (tensor<5x1x3xf32>, tensor<32xf32>, tensor<1x2x3xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return %y : tensor<5x1x1x2xf32>

@@ -126,8 +126,8 @@ def repair(
             left = sum(square for name, square in stubborn.items() if name in now.narrow or name in now.wide)
             of_weights = math.sqrt(max(trials.tried(table, "INT16").error ** 2 - left, 0.0))
     if speed and speed.share_of_float(table, now) > NO_GAIN:
-        wide = {entry.name for entry in table.tensors if entry.dtype == "int16"}
-        table = table.in_float(wide | now.narrow.keys() | now.wide.keys())
+        widened = {entry.name for entry in table.tensors if entry.dtype == "int16"}
+        table = table.in_float(widened | now.narrow.keys() | now.wide.keys())
         now = trials.tried(table)
     pairs = list(zip(way.table.tensors, table.tensors))
     tensors = tuple(new.name for old, new in pairs if old.dtype != new.dtype == "int16")
