@@ -5,6 +5,9 @@
 // Include only C headers here: the linker may keep the AVX-512 version of an inline C++ function for the whole program.
 //
 //===----------------------------------------------------------------------===//
+#ifndef TESSERA_BMODEL_FORMAT_SRC_HASHVARIANT_H
+#define TESSERA_BMODEL_FORMAT_SRC_HASHVARIANT_H
+
 #define XXH_INLINE_ALL
 #include <stddef.h>
 #include <stdint.h>
@@ -14,3 +17,5 @@ namespace bmodel {
 uint64_t HASH_VARIANT(const void *data, size_t size, uint64_t seed);
 uint64_t HASH_VARIANT(const void *data, size_t size, uint64_t seed) { return XXH3_64bits_withSeed(data, size, seed); }
 } // namespace bmodel
+
+#endif // TESSERA_BMODEL_FORMAT_SRC_HASHVARIANT_H

@@ -85,8 +85,8 @@ def deploy(
 
 
 def quantization_report(folder: Path, output: Path, *flags: object, **choice: object) -> dict:
-    quantization_report = check(deploy(folder, output, "--skip_validation", "--json", *flags, **choice))  # type: ignore[arg-type]
-    return json.loads(quantization_report)["model"]["quantization"]
+    report = check(deploy(folder, output, "--skip_validation", "--json", *flags, **choice))  # type: ignore[arg-type]
+    return json.loads(report)["model"]["quantization"]
 
 
 def similarity(a: np.ndarray, b: np.ndarray) -> float:

@@ -38,8 +38,8 @@ describes the network, not the quantiser; "reported": `model_deploy` says
 - **x86 = npu-base**: every output of the INT8 models on {tried} inputs has the same bits on both.
 - **host subnets**: parts of the INT8 model on npu-base that the host runs.
 - **s, MB**: time of all commands on the machine that wrote this, and the largest of their processes.
-- **verdict**: right; wrong, reported (exit code 3); refused (1, 4: the message says why); too long; exit 70 (a fault or \
-a crash); silent (a wrong
+- **verdict**: right; wrong, reported (exit code 3); refused (1, 4: the message says why); too long; exit 70 (a fault \
+or a crash); silent (a wrong
   answer that no command complained of)."""
 
 

@@ -42,8 +42,7 @@ bmrt_code_t bmrt_model_t::chooseDevices(const char *wanted, bmrt_status_t *statu
   char *end = nullptr;
   const unsigned long number = colon ? strtoul(colon + 1, &end, 10) : 0;
   if (colon && (colon[1] < '0' || colon[1] > '9' || *end || number >= kMostDevices)) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT, "the device '%.60s' must be a family, a colon and a number, e.g. cuda:1",
-                     wanted);
+    return BMRT_FAIL(status, INVALID_ARGUMENT, "the device '%.60s' must be a family, a colon and a number", wanted);
   }
   bool isFound = false;
   for (uint32_t i = 0; i < ordinals.size(); ++i) {

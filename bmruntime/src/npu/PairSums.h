@@ -5,6 +5,9 @@
 // multiplies two pairs of 16-bit numbers and adds the products. With 8-bit numbers no sum can saturate.
 //
 //===----------------------------------------------------------------------===//
+#ifndef TESSERA_BMRUNTIME_SRC_NPU_PAIRSUMS_H
+#define TESSERA_BMRUNTIME_SRC_NPU_PAIRSUMS_H
+
 #include "DotProducts.h"
 
 #include <cstring>
@@ -78,3 +81,5 @@ void PAIR_SUMS(const int16_t *weights, const int16_t *panel, uint64_t panelStrid
 }
 
 } // namespace bmrt::npu
+
+#endif // TESSERA_BMRUNTIME_SRC_NPU_PAIRSUMS_H

@@ -135,11 +135,9 @@ def measure(
     screened = {wanted[i] for i in spread(len(wanted), SCREENED)}
     others = [number for number in wanted if number not in screened]
     first = _errors(engine, dataset, screened, {source: [choice] for source, choice in defaults.items()})
-    if measured_at_outputs := _measured_at_outputs(
-        {source: _error(first[source][0]) for source in defaults}, engine.gated
-    ):
-        engine.to_the_outputs(measured_at_outputs)
-        first.update(_errors(engine, dataset, screened, {source: [defaults[source]] for source in measured_at_outputs}))
+    if at_outputs := _measured_at_outputs({source: _error(first[source][0]) for source in defaults}, engine.gated):
+        engine.to_the_outputs(at_outputs)
+        first.update(_errors(engine, dataset, screened, {source: [defaults[source]] for source in at_outputs}))
     progress(1, 3)
     chosen = {source: replace(choice, error=_error(first[source][0])) for source, choice in defaults.items()}
     if widest and _together(chosen.values()) <= EXACT_ENOUGH:
@@ -157,9 +155,7 @@ def measure(
         measured = iter(second[source])
         alike = defaults[source].candidate()
         second[source] = [first[source][0] if c.candidate() == alike else next(measured) for c in choices]
-    finalists = {
-        source: _finalists(choices, [_error(e) for e in second[source]]) for source, choices in options.items()
-    }
+    finalists = {s: _finalists(choices, [_error(e) for e in second[s]]) for s, choices in options.items()}
     left = {source: [options[source][i] for i in finalists[source]] for source in options}
     more = _errors(engine, dataset, set(others[1:]), left)
     last = _by_last_sample(left, peaks, others[:1], screened | set(others[1:]))

@@ -81,13 +81,9 @@ def learn(
     """
     alone = precision != "INT8"
     second = {contraction.name for contraction in rounded}
+    corrects = not alone and any("bias_correction" in way for way in ways)
     batches = _batches(
-        [
-            p
-            for p in contractions
-            if source_of.get(p.input) in choices
-            and (p.name in second or any("bias_correction" in way for way in ways) and not alone)
-        ]
+        [p for p in contractions if source_of.get(p.input) in choices and (p.name in second or corrects)]
     )
     worker, done = opened(job), 0
     result: list[dict[str, Rounded]] = [{} for _ in ways]
@@ -107,9 +103,7 @@ def learn(
             each(add, batch)  # the expensive part releases the interpreter lock
             done += 1
             progress(done, (count + 1) * len(batches))
-        clean = [
-            contraction for contraction in batch if statistics[contraction.name].is_finite
-        ]  # the compiler rounds the rest
+        clean = [each for each in batch if statistics[each.name].is_finite]  # the compiler rounds the rest
 
         def choose(contraction: Contraction) -> list[Rounded]:
             mine = statistics[contraction.name]

@@ -32,7 +32,7 @@ CARRIES = 0.5
 """A remedy that removes this share of the squared error is worth any cost."""
 ROUNDS = 3
 ELEMENT = 32
-"""Storing an element in 16 bits costs about as much as this many multiplications (quant/Transforms/StorageTypes.cpp)."""
+"""Storing an element in 16 bits costs about as much as this many multiplications (StorageTypes.cpp of quant)."""
 FLOAT = 3
 """A multiplication in f32 costs this many int8 multiplications beyond the one it replaces; an element or weight costs
 this many more bytes."""
@@ -129,15 +129,22 @@ def repair(
         widened = {entry.name for entry in table.tensors if entry.dtype == "int16"}
         table = table.in_float(widened | now.narrow.keys() | now.wide.keys())
         now = trials.tried(table)
-    pairs = list(zip(way.table.tensors, table.tensors))
+    result = Repaired(table, before, now.error, floor, *_changes(way.table, table))
+    return _timed(result, way.table, first, now, speed) if speed else result
+
+
+def _changes(before: Table, after: Table) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Returns the tensors that got 16 bits, those with expanded weights, and those that stay f32."""
+    pairs = list(zip(before.tensors, after.tensors))
     tensors = tuple(new.name for old, new in pairs if old.dtype != new.dtype == "int16")
     floats = tuple(new.name for old, new in pairs if old.dtype != new.dtype == "float32")
-    ops = tuple(new.name for old, new in pairs if old.weight_terms != new.weight_terms)
-    result = Repaired(table, before, now.error, floor, tensors, ops, floats)
-    if not speed:
-        return result
-    times = speed.share_of_float(way.table, first), speed.share_of_float(table, now)
-    added = speed.added(Forms.of(way.table, first), Forms.of(table, now))
+    return tensors, tuple(new.name for old, new in pairs if old.weight_terms != new.weight_terms), floats
+
+
+def _timed(result: Repaired, table: Table, before: Tried, after: Tried, speed: Speed) -> Repaired:
+    """Returns `result` with its times. table: the table before the repair. before, after: results of both models."""
+    times = speed.share_of_float(table, before), speed.share_of_float(result.table, after)
+    added = speed.added(Forms.of(table, before), Forms.of(result.table, after))
     return replace(result, time_before=times[0], time=times[1], added=added, chip=speed.chip)
 
 

@@ -304,7 +304,7 @@ def _tell_speed(context: Context, share: float) -> None:
         return
     context.result["time_of_f32"] = share
     context.report.say(f"on {args.chip} the multiplications take about {share:.0%} of F32's time")
-    # At F32's rate, weights or results of fewer bytes may still save time; integers that were all returned to f32 do not.
+    # At F32's rate, smaller weights or results may still save time; integers that were all returned to f32 do not.
     if share > 1 or (share == 1 and args.quantize in ("INT8", "INT16")):
         context.report.warn(
             f"in {args.quantize} the multiplications take about {share:.0%} of F32's time on {args.chip}, so it saves "

@@ -137,8 +137,8 @@ def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, 
                 )
                 again = f", {journal.resumed} known from the interrupted run" if journal.resumed else ""
                 step.note = (
-                    f"{evaluator.errors_measured} output errors on {len(evaluator.guides)} samples, {evaluator.scores_taken} scores"
-                    f"{again}: {found.verdict}"
+                    f"{evaluator.errors_measured} output errors on {len(evaluator.guides)} samples, "
+                    f"{evaluator.scores_taken} scores{again}: {found.verdict}"
                 )
             chosen = _lines(found, evaluator)
             table = context.outputs.path(output)
@@ -250,21 +250,8 @@ def _print_report(
         f"{evaluator.errors_measured + evaluator.scores_taken} evaluations of {evaluator.compiled} compiled models in "
         f"{seconds:.0f} s; written to {output}"
     )
-    by_name = {op.name: op for op in ops}
     if lines:
-        rows = [("op", "kind", "type", "products", "because")]
-        rows += [
-            (
-                line.name,
-                by_name[line.name].op,
-                line.type,
-                str(by_name[line.name].products or "-"),
-                line.reason.split(";")[0],
-            )
-            for line in lines[:SHOWN]
-            if line.name in by_name
-        ]
-        report.say(compare.align(rows, right=(3,)))
+        report.say(_table_of(lines, ops))
         if len(lines) > SHOWN:
             report.say(f"… and {len(lines) - SHOWN} more in {output}")
     _warn_of_risk(context, found, evaluator)
@@ -286,6 +273,15 @@ def _print_report(
         "table": str(output),
         "ops": [vars(line) for line in lines],
     }
+
+
+def _table_of(lines: Sequence[qtable.Line], ops: Sequence[Op]) -> str:
+    """Returns the first lines of a quantise table as text."""
+    by_name = {op.name: op for op in ops}
+    known = [(line, by_name[line.name]) for line in lines[:SHOWN] if line.name in by_name]
+    rows = [("op", "kind", "type", "products", "because")]
+    rows += [(line.name, op.op, line.type, str(op.products or "-"), line.reason.split(";")[0]) for line, op in known]
+    return compare.align(rows, right=(3,))
 
 
 def _float_share(ops: Sequence[Op]) -> float:

@@ -39,7 +39,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     shown.add_argument(
         "--check",
         metavar="CMD",
-        help="a command that fails (exit code not 0) if the failure shows; {model} and {inputs} in it stand for the .onnx "
+        help="a command that fails (exit code not 0) if the failure shows; {model} and {inputs} stand for the .onnx "
         "and .npz files (default: its last two arguments)",
     )
     shown.add_argument(
