@@ -37,8 +37,8 @@ MAX_SUBJECT = 72
 SUBJECTS_SINCE = "2026-11-28T00:00:00Z"  # earlier commits keep their subjects
 SUBJECT = re.compile(r"\[([\w./-]+(?:, [\w./-]+)*)\] [A-Z]")
 
-# Line, kind and text. Kinds: "opening" is the first line of a comment or docstring, "comment" another line of a comment,
-# "message" a string.
+# Line, kind and text. The kind "opening" is the first line of a comment or docstring, "comment" another line of a
+# comment, and "message" a string.
 Text = tuple[int, str, str]
 
 
