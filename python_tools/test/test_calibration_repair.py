@@ -75,9 +75,9 @@ def repaired(monkeypatch: pytest.MonkeyPatch):
             for name, size in sizes.items()
         ]
         errors = weights if isinstance(weights, dict) else {"elsewhere": weights}
-        monkeypatch.setattr(repair.Bench, "weight_squares", {name: e**2 for name, e in errors.items()})
+        monkeypatch.setattr(repair.TableTrials, "weight_squares", {name: e**2 for name, e in errors.items()})
         squares_wide = {name: error**2 for name, error in stubborn.items()}
-        monkeypatch.setattr(repair.Bench, "wide_squares", lambda bench, wide: squares_wide)
+        monkeypatch.setattr(repair.TableTrials, "wide_squares", lambda bench, wide: squares_wide)
         model, way = Model(errors, "INT8", groups, stubborn, attention, widened), Way(table, {}, {})
         return repair.repair(model, observed, None, [0], contractions, way, max_error, at_any_price, speed=speed)
 
@@ -165,7 +165,7 @@ def test_what_weights_leave_over_gets_second_products(repaired) -> None:
     found = repaired({"a'": 0.1, "b'": 0.001}, table, {"a": 400, "b": 600})
     assert (found.tensors, found.split) == ((), ("a'",)) and found.floor > 0.1 > 0.03 > found.after
     assert [e.weight_terms for e in found.table.tensors] == [None, None, 2, None]
-    assert repair.describe_repair(found, "relative error").startswith("1 ops with a second product: relative error 1")
+    assert repair.describe_repair(found, "relative error").startswith("1 ops with residual weights: relative error 1")
 
 
 def test_where_16_bits_are_enough_there_is_no_second_product(repaired) -> None:

@@ -362,7 +362,7 @@ def describe_repair(found: Repaired, error_name: str) -> str:
         return ""
     done = [f"{len(found.tensors)} tensors in 16 bits"] if found.tensors else []
     done += [f"{len(found.floats)} tensors in f32"] if found.floats else []
-    done += [f"{len(found.split)} ops with a second product"] if found.split else []
+    done += [f"{len(found.split)} ops with residual weights"] if found.split else []
     text = f"{', '.join(done)}: {error_name} {found.before:.2%} without, {found.after:.2%} with"
     if found.chip:
         text += f"; multiplications take {found.time_before:.0%} of f32's time without, {found.time:.0%} with"

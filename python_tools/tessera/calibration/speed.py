@@ -71,7 +71,7 @@ class Speed:
         for contraction in self.products:
             more = self.in_table(contraction, after) - self.in_table(contraction, before)
             kind = "f32" if contraction.input not in {**after.narrow, **after.wide} else "16 bits"
-            kind = "second products" if kind == "16 bits" and contraction.name in after.split else kind
+            kind = "residual weights" if kind == "16 bits" and contraction.name in after.split else kind
             if more:
                 found[kind] = found.get(kind, 0.0) + more / floats
         return found
