@@ -549,7 +549,7 @@ def test_table_of_another_model_is_rejected(folder: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "content, words",
     [
-        ("{", ["q.json", "not JSON"]),
+        ("{", ["q.json", "not valid JSON"]),
         (
             '{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "outptu", "type": "F32"}]}',
             ["'outptu'", "'output'"],
