@@ -25,13 +25,13 @@ struct Family {
   std::vector<std::string> (*chips)();
   /// True if the family's chips run every device op (Target::runsEverything) and the chip with the family's name is
   /// this machine.
-  bool isHost;
+  bool isHost = false;
   /// True if users may describe their own chips in files. If |flags| contains chip_set, --chip-set changes built-in
   /// chips too.
-  bool hasDescriptions;
+  bool hasDescriptions = false;
   /// Flags of model_deploy (without dashes) that the chips of this family support, unlike the chips of some other
   /// family.
-  llvm::ArrayRef<llvm::StringRef> flags;
+  llvm::ArrayRef<llvm::StringRef> flags = {};
   /// Creates a built-in chip or one with a description. Errors explain what is wrong with the request.
   llvm::Expected<std::unique_ptr<Target>> (*create)(const ChipRequest &request);
   /// Registers dialects, and interfaces of device ops, that its passes and compile() need.

@@ -50,13 +50,13 @@ def check_ratio(small: Peak, tiny: Peak) -> None:
     assert ratio <= ALLOWED, f"{small.bytes >> 20} MiB, of which {tiny.bytes >> 20} for the programs"
 
 
-def test_transform(result: list[tuple[Path, Peak]]) -> None:
-    check_ratio(*(peak for _, peak in result))
+def test_transform(made: list[tuple[Path, Peak]]) -> None:
+    check_ratio(*(peak for _, peak in made))
 
 
 @pytest.mark.parametrize("quantize", ["W8", "W4"])
-def test_deploy(result: list[tuple[Path, Peak]], quantize: str) -> None:
-    check_ratio(*(deploy(folder, quantize, "--skip_validation") for folder, _ in result))
+def test_deploy(made: list[tuple[Path, Peak]], quantize: str) -> None:
+    check_ratio(*(deploy(folder, quantize, "--skip_validation") for folder, _ in made))
 
 
 @pytest.mark.skipif(WHOLE not in os.environ, reason=f"{WHOLE} names no folder")

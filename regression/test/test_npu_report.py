@@ -276,7 +276,7 @@ def test_a_chip_of_ones_own(builder: Builder, tmp_path: Path) -> None:
         ),
         (lambda chip: chip["local_memory"].update(banks=3), "not a multiple of banks * port_bytes = 48"),
         (lambda chip: chip.update(lanes="many"), 'lanes is "many", expected a whole number'),
-        (lambda chip: chip.update(types=["int8", "int3"]), "types has 'int3', allowed are"),
+        (lambda chip: chip.update(types=["int8", "int3"]), "types has 'int3'; allowed, each at most once, are"),
     ],
 )
 def test_bad_chip_files_are_rejected(

@@ -47,7 +47,7 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+def result(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(tmp_path_factory.mktemp("report"))
 
 
@@ -262,17 +262,17 @@ def test_times_are_not_mixed_nor_left_out(result: Made, tmp_path: Path) -> None:
     assert rows and all(row[-1][1] == "–" for row in rows) and "not comparable" in dom
 
 
-def test_what_it_rejects(output: Made, tmp_path: Path) -> None:
+def test_what_it_rejects(result: Made, tmp_path: Path) -> None:
     def failed(code: int, *words: object) -> None:
         result = run_tool("tessera", "report", *words, cwd=tmp_path)
         assert result.returncode == code and "fault in Tessera" not in result.stderr, result.stderr
 
     (tmp_path / "bad.json").write_text("{")
-    failed(2, output.npu, "-o", "r.pdf")
+    failed(2, result.npu, "-o", "r.pdf")
     failed(1, tmp_path / "none.bmodel")
-    failed(1, output.page)
-    failed(1, output.npu, "--accuracy", "bad.json")
-    failed(2, output.npu, "--accuracy", "bad.json,bad.json")
+    failed(1, result.page)
+    failed(1, result.npu, "--accuracy", "bad.json")
+    failed(2, result.npu, "--accuracy", "bad.json,bad.json")
     assert [path.name for path in tmp_path.iterdir()] == ["bad.json"]
 
 

@@ -116,19 +116,19 @@ class AbacusChip final : public codegen::Target {
 public:
   StringRef family() const override { return "abacus"; }
   bmodel::ChipDefT describe() const override {
-    bmodel::ChipDefT told;
-    told.name = told.family = "abacus", told.memory = bmodel::MemoryKind::Device;
-    return told;
+    bmodel::ChipDefT chip;
+    chip.name = chip.family = "abacus", chip.memory = bmodel::MemoryKind::Device;
+    return chip;
   }
 
   std::vector<codegen::UnsupportedOp> survey(func::FuncOp function) const override {
-    std::vector<codegen::UnsupportedOp> told;
+    std::vector<codegen::UnsupportedOp> unsupported;
     for (Operation &op : function.getBody().front().without_terminator()) {
       if (llvm::Error error = isFree(&op) ? llvm::Error::success() : Commands().add(&op)) {
-        told.push_back({&op, llvm::toString(std::move(error))});
+        unsupported.push_back({&op, llvm::toString(std::move(error))});
       }
     }
-    return told;
+    return unsupported;
   }
   /// Returns a time far below the host's, so that the partition prefers the Abacus.
   double secondsOf(Operation *) const override { return 1e-9; }
@@ -138,9 +138,8 @@ public:
   /// Gives each value its own storage. The sums of a matmul are stored in its result before the epilogue reads its
   /// operands, so none of these may be overwritten.
   void buildPasses(OpPassManager &manager, const codegen::CompileOptions &) const override {
-    OpPassManager &functions = manager.nest<func::FuncOp>();
-    functions.addPass(device::createAssignAddressesPass({.separate = true}));
-    functions.addPass(device::createVerifyAddressesPass());
+    manager.addNestedPass<func::FuncOp>(device::createAssignAddressesPass({.separate = true}));
+    manager.addNestedPass<func::FuncOp>(device::createVerifyAddressesPass());
   }
 
   llvm::Expected<std::optional<TargetProgram>> compile(ArrayRef<codegen::Subnet> subnets,
@@ -160,19 +159,15 @@ public:
   }
 };
 
-llvm::Expected<std::unique_ptr<codegen::Target>> create(const codegen::ChipRequest &) {
-  return std::make_unique<AbacusChip>();
-}
-
 } // namespace
 
-const codegen::Family kFamily = {.name = "abacus",
-                                 .chips = [] { return std::vector<std::string>{"abacus"}; },
-                                 .isHost = false,
-                                 .hasDescriptions = false,
-                                 .flags = {},
-                                 .create = create,
-                                 .registerDialects = [](DialectRegistry &) {},
-                                 .registerPasses = [] {}};
+const codegen::Family kFamily = {
+    .name = "abacus",
+    .chips = [] { return std::vector<std::string>{"abacus"}; },
+    .create = [](const codegen::ChipRequest &) -> llvm::Expected<std::unique_ptr<codegen::Target>> {
+      return std::make_unique<AbacusChip>();
+    },
+    .registerDialects = [](DialectRegistry &) {},
+    .registerPasses = [] {}};
 
 } // namespace tessera::abacus

@@ -9,7 +9,7 @@ func.func @reshape_c1(%a: tensor<2x3xf32>) {
 // -----
 
 func.func @reshape_c2(%a: tensor<2x3xf32>) {
-  // expected-error @below {{at most one -1 where there is no dynShape (C2)}}
+  // expected-error @below {{at most one -1 if there is no dynShape (C2)}}
   %0 = top.reshape %a {shape = array<i64: -1, -1>} : (tensor<2x3xf32>) -> tensor<?x?xf32>
   return
 }
