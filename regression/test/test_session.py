@@ -93,7 +93,7 @@ def test_changed_files_are_read_again(folder: Path) -> None:
         (folder / "m_top.mlir").write_text(text)
         assert (first["model_name"], second["model_name"], info(folder)["model_name"]) == ("m", "other", "m")
         (folder / "m_top.mlir").write_text("no module")
-        with pytest.raises(TesseraError, match="no valid Top module"):
+        with pytest.raises(TesseraError, match="is not a valid Top module"):
             info(folder)
         (folder / "m_top.mlir").write_text(text)
         assert info(folder) == first
