@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- ArrayCall.h - Runs on numpy arrays that need no conversion ---------===//
 //
-// What nearly every call from Python is: a dict of contiguous arrays of the shapes and types that the stage takes. It
+// Binds the most frequent kind of call: a dict of contiguous arrays with the shapes and types of the stage. It
 // is recognised and bound here in less than a microsecond; tessera/runtime.py does the same for everything else that it
 // accepts, with messages for what it does not.
 //

@@ -13,7 +13,7 @@ namespace {
 /// version with each minor version of CUDA.
 unsigned newestPtx(int driverVersion) {
   int major = driverVersion / 1000, minor = driverVersion % 1000 / 10;
-  return unsigned(major <= 12 ? 10 * (major - 4) + minor : 10 * (major - 4) + minor);
+  return unsigned(10 * (major - 4) + minor);
 }
 
 /// Writes |text| to the buffer of a JIT option, and the number of bytes written to its size option.
