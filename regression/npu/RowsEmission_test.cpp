@@ -473,9 +473,9 @@ TEST_F(Emission, ReductionsOfBytes) {
 }
 
 TEST_F(Emission, ReductionsThatAreNotEmittedAreNamed) {
-  for (auto [text, part] : {std::pair(reduceText("sum", {3, 4, 5, 6}, {0, 2}), "with others between them"),
+  for (auto [text, part] : {std::pair(reduceText("sum", {3, 4, 5, 6}, {0, 2}), "dims that are not adjacent"),
                             std::pair(reduceText("prod", {3, 4, 5}, {1}), "product over other than the last dims"),
-                            std::pair(reduceText("sum", {3, 1, 5}, {0, 2}), "and others apart from them"),
+                            std::pair(reduceText("sum", {3, 1, 5}, {0, 2}), "dims not adjacent to them"),
                             std::pair(reduceBytes({200000, 2}, {0}, false), "beyond 2^24")}) {
     std::string message = check(text);
     EXPECT_NE(message.find(part), std::string::npos) << message;
