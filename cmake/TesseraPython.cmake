@@ -20,11 +20,11 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/tessera-python.in ${TESSERA_PYTHON_LA
                FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
                                 WORLD_READ WORLD_EXECUTE)
 
-# Links every .py file of SOURCE into build/python/SUBDIR, so that an edit does not need a build. build/python/tessera
-# itself is a real folder, because the build puts compiled modules and bytecode beside the links. Without bytecode,
-# every start of a command would compile all modules that it imports.
+# Links every .py, .js and .css file of SOURCE into build/python/SUBDIR, so that an edit does not need a build.
+# build/python/tessera itself is a real folder, because the build puts compiled modules and bytecode beside the links.
+# Without bytecode, every start of a command would compile all modules that it imports.
 function(tessera_python_package source subdir)
-  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${source} ${source}/*.py)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${source} ${source}/*.py ${source}/*.js ${source}/*.css)
   foreach(file ${files})
     set(link ${TESSERA_PYTHON_DIR}/${subdir}/${file})
     get_filename_component(folder ${link} DIRECTORY)

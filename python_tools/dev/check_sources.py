@@ -17,7 +17,7 @@ MAX_COLUMNS = 120  # for Python, because black does not wrap comments and string
 MAX_LINES_OF_FUNCTION = 60
 SMALL = {"codegen/Npu/": 400}  # folders with a lower limit
 SPDX = "SPDX-License-Identifier: Apache-2.0"
-CODE = {".h", ".hpp", ".c", ".cpp", ".cc", ".cu", ".td", ".py", ".fbs"}
+CODE = {".h", ".hpp", ".c", ".cpp", ".cc", ".cu", ".td", ".py", ".fbs", ".js", ".css"}
 TEXT = CODE | {".md", ".txt", ".cmake", ".json", ".toml", ".mlir", ".test", ".sh", ".inc", ".in"}
 # Third-party files keep their own form, and generated pages may have any length.
 EXEMPT = re.compile(r"^(?:regression/models/|third_party/|docs/generated/|bmodel_format/goldens/)")

@@ -80,6 +80,7 @@ def test_an_empty_tree_is_no_success(tmp_path: Path) -> None:
     "name, text, message",
     [
         ("a.cpp", "int a;\n", "no licence line"),
+        ("a.js", "let a;\n", "no licence line"),
         ("a.py", f"# {SPDX[3:]}" + "x = 1\n" * 1000, "at most 1000"),
         ("a.py", f"# {SPDX[3:]}" + f"x = '{'x' * 116}'\n", "a.py:2: 122 columns"),
         ("a.cpp", SPDX + "int a; \n", "trailing whitespace"),

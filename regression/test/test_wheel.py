@@ -79,6 +79,7 @@ def test_console_scripts(python: str, wheels: list[Path], tmp_path: Path) -> Non
         np.testing.assert_allclose(out["Plus214_Output_0"], expected, atol=1e-3 * np.ptp(expected))
     assert "m.bmodel" in run("model_tool", "check", "m.bmodel")
     assert "Plus214_Output_0" in run("npz_tool", "dump", "out.npz")
+    run("tessera", "report", "m.bmodel", "-o", "m.html")
     assert "median" in run("bmrt_bench", "m.bmodel", "--iters", "2")
     assert "verdict: PASS" in run("tessera", "run", MNIST / "mnist-8.onnx")
     assert "import" in run("tessera-compile", "--help")

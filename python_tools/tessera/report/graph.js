@@ -1,7 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0
-"""The Graph tab of a report: layers laid out as a graph with panning and zoom; only the visible part is drawn."""
-
-GRAPH = r"""
+// SPDX-License-Identifier: Apache-2.0
+// The Graph tab of a report: layers laid out as a graph with panning and zoom; only the visible part is drawn.
+'use strict';
 const NODE = {width: 176, height: 42, across: 200, down: 72};
 
 // Rank: the longest path from a layer without inputs. Edges that would close a cycle (kept state) are ignored.
@@ -256,4 +255,3 @@ function graph() {
       ['device op, commands', r => r.op, null, 'long']], s.layers, (row, index) => index,
     'graph-table')];
 }
-"""

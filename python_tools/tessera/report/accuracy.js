@@ -1,7 +1,7 @@
-# SPDX-License-Identifier: Apache-2.0
-"""The part of a report's Accuracy tab below its table: errors by channel, and the ranges of calibration."""
+// SPDX-License-Identifier: Apache-2.0
+// The part of a report's Accuracy tab below its table: errors by channel, and the ranges of calibration.
+'use strict';
 
-ACCURACY = r"""
 // One row per tensor, one column per group of channels; the colour is the error relative to the average channel.
 function channelsDrawing(rows) {
   const known = rows.filter(row => row.whole && row.whole.channels && row.whole.channels.length);
@@ -81,4 +81,3 @@ function rangesDrawing() {
   return [el('h2', {}, 'Histograms of calibration, and the ranges of its methods'),
     el('div', {class: 'tools'}, el('label', {}, 'tensor ', choose)), holder];
 }
-"""

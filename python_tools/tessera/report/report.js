@@ -1,7 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0
-"""The script of a report: draws the tabs from the JSON in the page."""
-
-SCRIPT = r"""
+// SPDX-License-Identifier: Apache-2.0
+// Draws the tabs of a report from the JSON in the page, with graph.js and accuracy.js before it in the same script.
 'use strict';
 const models = JSON.parse(document.getElementById('data').textContent);
 const SVG = 'http://www.w3.org/2000/svg', HUES = {multiply: 210, output: 190, vector: 140, ddr: 48, latency: 0,
@@ -121,14 +119,12 @@ function sizes() {
     ['layers', r => r.layers.length, null, 'num']], m.stages, null, 'sizes-table')];
 }
 
-/* graph */
 function layerOfTensor(tensor, name) {
   const layers = here().layers, named = layers.findIndex(layer => layer.name === name);
   return named >= 0 ? named : layers.findIndex(layer => layer.name === tensor ||
     (layer.tensors || []).includes(tensor));
 }
 
-/* accuracy */
 function accuracyTab() {
   const rows = model().accuracy;
   const without = note('Nothing was passed: model_deploy --json > deploy.json with --test_input and ' +
@@ -403,4 +399,3 @@ if (location.search === '?all') for (const [name, draw] of Object.entries(TABS))
   section.replaceChildren(...draw().filter(Boolean));
   section.hidden = false;
 }
-"""
