@@ -46,7 +46,7 @@ RIGHT = (EQUAL, WITHIN)
 Row = dict[str, Any]
 EXPLANATION = (
     "Every model of `regression/cases` was deployed for `--chip cuda` and for `x86`, and both were run on the same "
-    "random inputs. The GPU code ran on the [PTX machine](../../regression/cuda/machine/README.md) with all of its "
+    "random inputs. The GPU code ran on the [PTX machine](../../bmruntime/ptx_machine/README.md) with all of its "
     "checks, which reported nothing. `equal`: every output is bit-equal to that of x86. A number is the largest "
     "difference relative to the largest value of the output; it is within the tolerance of the precision "
     "([numerics](../numerics.md)). INT8 must be equal, unless convolutions or recurrent ops of the model stay float "

@@ -2,7 +2,7 @@
 """Tests models on NVIDIA GPUs: f32 outputs agree with x86, integer outputs are bit-equal to x86, and every failure of
 the driver is reported.
 
-Where there is no GPU the PTX machine (regression/cuda/machine) executes the models' kernels, with all of its checks on.
+Where there is no GPU the PTX machine (bmruntime/ptx_machine) executes the models' kernels, with all of its checks on.
 TESSERA_CUDA=all: every model, and more random networks.
 """
 from __future__ import annotations

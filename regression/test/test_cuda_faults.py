@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests models on a GPU whose driver fails, that runs out of memory, or that is shared with threads, hosts and other
 GPUs.
-The PTX machine (regression/cuda/machine) is the driver; its variables select what fails. Tests without a model are in
+The PTX machine (bmruntime/ptx_machine) is the driver; its variables select what fails. Tests without a model are in
 bmruntime/src/cuda/CudaBackend_test.cpp.
 """
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests inputs and outputs in a GPU's memory, in the caller's stream, as torch.cuda would pass them.
-The PTX machine (regression/cuda/machine) is the driver. It reports CUDA's device type for its memory, so libraries
+The PTX machine (bmruntime/ptx_machine) is the driver. It reports CUDA's device type for its memory, so libraries
 cannot read this memory here; the driver's own copies can.
 """
 from __future__ import annotations

@@ -2,7 +2,7 @@
 //===- CudaBackend_test.cpp - The back end on the PTX machine -------------===//
 //
 // The kernels are hand-written PTX; the PTX machine's environment variables inject failures
-// (regression/cuda/machine/README.md).
+// (bmruntime/ptx_machine/README.md).
 //
 //===----------------------------------------------------------------------===//
 #include "bmodel/cuda/program.h"
