@@ -339,7 +339,7 @@ bmrt_code_t bmrt_context_output_data(bmrt_context_t *context, uint32_t output, c
 bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status) {
   BMRT_REQUIRE(context);
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  context->interrupt.begin();
+  context->resources.interrupt.begin();
   BMRT_RETURN_IF_ERROR(context->stage().run(out_status));
   return succeed(out_status);
 }
@@ -347,7 +347,7 @@ bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status)
 bmrt_code_t bmrt_context_launch(bmrt_context_t *context, bmrt_status_t *out_status) {
   BMRT_REQUIRE(context);
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  context->interrupt.begin(); // before the launch, so that a later cancel applies to this run
+  context->resources.interrupt.begin(); // before the launch, so that a later cancel applies to this run
   BMRT_RETURN_IF_ERROR(context->launch(out_status));
   return succeed(out_status);
 }
@@ -361,13 +361,13 @@ bool bmrt_context_is_done(bmrt_context_t *context) { return context ? context->i
 
 void bmrt_context_cancel(bmrt_context_t *context) {
   if (context) {
-    context->interrupt.request();
+    context->resources.interrupt.request();
   }
 }
 
 void bmrt_context_set_poll(bmrt_context_t *context, bmrt_poll_t poll, void *user) {
   if (context) {
-    context->interrupt.setPoll(poll, user);
+    context->resources.interrupt.setPoll(poll, user);
   }
 }
 
@@ -433,15 +433,15 @@ bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info
 bmrt_code_t bmrt_context_run_steps(bmrt_context_t *context, uint32_t begin, uint32_t end, bmrt_status_t *out_status) {
   BMRT_REQUIRE(context);
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  context->interrupt.begin();
+  context->resources.interrupt.begin();
   BMRT_RETURN_IF_ERROR(context->stage().runSteps(begin, end, out_status));
   return succeed(out_status);
 }
 
 void bmrt_context_set_step_hook(bmrt_context_t *context, bmrt_step_hook_t hook, void *user) {
   if (context) {
-    context->hook = hook;
-    context->hookUser = user;
+    context->resources.hook.function = hook;
+    context->resources.hook.user = user;
   }
 }
 
@@ -491,7 +491,7 @@ bmrt_code_t bmrt_context_step_part_time(const bmrt_context_t *context, uint32_t 
 
 bmrt_code_t bmrt_context_write_trace(const bmrt_context_t *context, const char *path, bmrt_status_t *out_status) {
   BMRT_REQUIRE(context && path);
-  BMRT_RETURN_IF_ERROR(
-      context->stage().profile.writeTrace(*context->getModel().view.model, context->stage().plan, path, out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().profile.writeTrace(*context->resources.getModel().view.model,
+                                                           context->stage().plan, path, out_status));
   return succeed(out_status);
 }

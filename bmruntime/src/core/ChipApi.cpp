@@ -55,7 +55,7 @@ bmrt_code_t bmrt_context_set_stream(bmrt_context_t *context, void *stream, bmrt_
     return BMRT_FAIL(out_status, FAILED_PRECONDITION,
                      "a launched run has not been waited for: call bmrt_context_wait first");
   }
-  BMRT_RETURN_IF_ERROR(context->setStream(stream, out_status));
+  BMRT_RETURN_IF_ERROR(context->resources.setStream(stream, out_status));
   return succeed(out_status);
 }
 
@@ -76,7 +76,7 @@ bmrt_code_t bmrt_context_allocate_chip_output(bmrt_context_t *context, uint32_t 
     return BMRT_FAIL(out_status, NO_MEMORY, "no memory for a buffer of a chip");
   }
   result->memory = std::move(memory);
-  result->model = &context->getModel();
+  result->model = &context->resources.getModel();
   bmrt_model_retain(result->model);
   *out_buffer = result;
   return succeed(out_status);

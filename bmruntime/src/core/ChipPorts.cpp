@@ -6,7 +6,6 @@
 // chip, or is omitted if the chip's tensor can use the caller's buffer directly.
 //
 //===----------------------------------------------------------------------===//
-#include "Context.h"
 #include "Count.h"
 #include "StageContext.h"
 

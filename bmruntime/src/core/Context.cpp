@@ -59,10 +59,6 @@ void addShapes(Text &text, const StageDef &stage) {
 
 } // namespace
 
-bmrt_context_t::bmrt_context_t()
-    : callersInterrupt{[](void *user) { return static_cast<Interrupt *>(user)->check(); }, &interrupt},
-      othersInterrupt{[](void *user) { return static_cast<Interrupt *>(user)->isRequested(); }, &interrupt} {}
-
 bmrt_context_t::~bmrt_context_t() {
   if (isLaunched) {
     (void)current->finish(nullptr);
@@ -71,10 +67,6 @@ bmrt_context_t::~bmrt_context_t() {
   for (StageContext *stage : stages) {
     destroyObject(stage);
   }
-  // Release these before the chips that they belong to, which the model owns.
-  queues.clear();
-  chipWorkspaces.clear();
-  bmrt_model_release(model);
 }
 
 bmrt_code_t bmrt_context_t::create(bmrt_model_t *newModel, const bmrt_context_options_t &options,
@@ -89,86 +81,24 @@ bmrt_code_t bmrt_context_t::create(bmrt_model_t *newModel, const bmrt_context_op
   }
   const StageProgram *first = nullptr;
   BMRT_RETURN_IF_ERROR(newModel->findStage(options.net, options.stage, options.chip, &first, status));
+  BMRT_RETURN_IF_ERROR(resources.create(*newModel, options, threads, status));
   model = newModel;
-  bmrt_model_retain(model);
   net = first->net;
   followsShapes = options.stage == BMRT_FIRST_RUNNABLE_STAGE;
   const size_t chipBytes = options.chip ? strlen(options.chip) + 1 : 0;
-  if (!stages.allocate(model->getStages().size()) || !queues.allocate(count(model->view.model->chips())) ||
-      !chipWorkspaces.allocate(queues.size()) || !chipName.allocate(chipBytes)) {
+  if (!stages.allocate(model->getStages().size()) || !chipName.allocate(chipBytes)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for a context");
   }
   if (options.chip) {
     memcpy(chipName.data(), options.chip, chipBytes);
     chip = chipName.data();
   }
-  ownsWorkspace = options.workspace == nullptr;
-  workspace = static_cast<char *>(options.workspace);
-  workspaceBytes = options.workspace ? options.workspace_bytes : 0;
-  // More threads than processors would only take turns on them.
-  const uint32_t cpus = ThreadPool::availableCpus();
-  BMRT_RETURN_IF_ERROR(pool.start(threads < cpus ? threads : cpus, status));
   return enter(*first, status);
 }
 
-bmrt_code_t bmrt_context_t::reserveFor(const StageProgram &program, uint64_t scratchBytes, bmrt_status_t *status) {
-  const StageDef &stage = *program.def;
-  const uint64_t bytes = bmrt::core::workspaceBytes(stage);
-  for (uint32_t i = 0; i < program.devices.size(); ++i) {
-    if (program.devices[i] && !queues[i].isOpen()) {
-      BMRT_RETURN_IF_ERROR(queues[i].open(*program.devices[i], status));
-      if (stream) {
-        BMRT_RETURN_IF_ERROR(queues[i].useStream(stream, status));
-      }
-    }
-    const uint64_t onChip = bmrt::core::workspaceBytes(stage, int32_t(i));
-    if (onChip > chipWorkspaces[i].bytes()) {
-      BMRT_RETURN_IF_ERROR(chipWorkspaces[i].allocate(*program.devices[i], onChip, status));
-      if (current) {
-        current->enter(); // in case entering the new stage fails
-      }
-    }
-  }
-  if (bytes > workspaceBytes && !ownsWorkspace) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT,
-                     "the workspace of %" PRIu64 " bytes is too small: see bmrt_stage_info_t.workspace_bytes",
-                     workspaceBytes);
-  }
-  if (bytes > workspaceBytes) {
-    if (!ownWorkspace.allocate(bytes)) {
-      return BMRT_FAIL(status, NO_MEMORY, "no memory for workspaces of %" PRIu64 " bytes", bytes);
-    }
-    workspace = ownWorkspace.data();
-    workspaceBytes = bytes;
-    if (current) {
-      current->enter(); // in case entering the new stage fails
-    }
-  }
-  return pool.reserveScratch(scratchBytes, status);
-}
-
-bmrt_code_t bmrt_context_t::setStream(void *newStream, bmrt_status_t *status) {
-  bool hasQueue = false;
-  for (Queue &queue : queues) {
-    if (queue.isOpen() && (newStream || stream)) {
-      BMRT_RETURN_IF_ERROR(queue.useStream(newStream, status));
-      hasQueue = true;
-    }
-  }
-  if (newStream && !hasQueue) {
-    return BMRT_FAIL(status, UNSUPPORTED, "no chip of the stage supports streams");
-  }
-  stream = newStream;
-  return BMRT_OK;
-}
-
-bmrt_code_t bmrt_context_t::enter(const StageProgram &program, bmrt_status_t *status) {
-  StageContext *&wanted = stages[size_t(&program - model->getStages().data())];
-  if (wanted && wanted == current) {
-    return BMRT_OK;
-  }
-  if (!wanted) {
-    StageContext *result = createObject<StageContext>(*this);
+bmrt_code_t bmrt_context_t::prepare(const StageProgram &program, StageContext *&stage, bmrt_status_t *status) {
+  if (!stage) {
+    StageContext *result = createObject<StageContext>(resources);
     if (!result) {
       return BMRT_FAIL(status, NO_MEMORY, "no memory for a stage");
     }
@@ -176,10 +106,21 @@ bmrt_code_t bmrt_context_t::enter(const StageProgram &program, bmrt_status_t *st
       destroyObject(result);
       return code;
     }
-    wanted = result;
+    stage = result;
   }
-  if (wanted->profile.isEnabled() != isProfiling) {
-    BMRT_RETURN_IF_ERROR(wanted->enableProfile(isProfiling, status));
+  return stage->profile.isEnabled() == isProfiling ? BMRT_OK : stage->enableProfile(isProfiling, status);
+}
+
+bmrt_code_t bmrt_context_t::enter(const StageProgram &program, bmrt_status_t *status) {
+  StageContext *&wanted = stages[size_t(&program - model->getStages().data())];
+  if (wanted && wanted == current) {
+    return BMRT_OK;
+  }
+  if (bmrt_code_t code = prepare(program, wanted, status); code != BMRT_OK) {
+    if (current) {
+      current->enter(); // workspaces may have moved
+    }
+    return code;
   }
   wanted->enter();
   current = wanted;

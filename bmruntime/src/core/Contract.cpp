@@ -4,7 +4,6 @@
 
 #include "Count.h"
 #include "Memory.h"
-#include "Model.h"
 #include "bmodel/kernel_abi.h"
 #include "bmodel/tensor_layout.h"
 #include "bmrt/bmrt.h"

@@ -3,7 +3,7 @@
 #include "DeviceConstants.h"
 
 #include "Count.h"
-#include "Model.h"
+#include "StageProgram.h"
 
 #include <algorithm>
 #include <cinttypes>

@@ -4,7 +4,7 @@
 #define TESSERA_BMRUNTIME_SRC_CORE_EXECUTIONPLAN_H
 
 #include "Memory.h"
-#include "Model.h"
+#include "StageProgram.h"
 #include "Status.h"
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 // agent, and at the end.
 //
 //===----------------------------------------------------------------------===//
-#include "Context.h"
 #include "Count.h"
+#include "StageContext.h"
 #include "StepInfo.h"
 #include "TensorInfo.h"
 
@@ -76,9 +76,9 @@ bmrt_code_t StageContext::runAndWait(Lane &lane, uint32_t begin, uint32_t end, b
 }
 
 bmrt_code_t StageContext::drain(Lane &lane, bmrt_status_t *status) {
-  Queue &queue = context.queueOf(lane.pending);
+  Queue &queue = resources.queueOf(lane.pending);
   lane.pending = kHostAgent;
-  return queue.wait(context.interruptFor(lane.isCaller), status);
+  return queue.wait(resources.interruptFor(lane.isCaller), status);
 }
 
 bmrt_code_t StageContext::runSubnet(Lane &lane, uint32_t subnet, bmrt_status_t *status) {
@@ -86,11 +86,11 @@ bmrt_code_t StageContext::runSubnet(Lane &lane, uint32_t subnet, bmrt_status_t *
 }
 
 bmrt_code_t StageContext::runRange(Lane &lane, uint32_t begin, uint32_t end, bmrt_status_t *status) {
-  const bool timed = profile.isEnabled(), isWatched = timed || context.hook;
+  const bool timed = profile.isEnabled(), isWatched = timed || resources.hook.function;
   const Array<Step> &steps = plan.getSteps();
   for (uint32_t i = begin; i < end; ++i) {
     const Step &step = steps[i];
-    if (lane.isCaller ? context.interrupt.check() : context.interrupt.isRequested()) {
+    if (lane.isCaller ? resources.interrupt.check() : resources.interrupt.isRequested()) {
       return failCancelled(status);
     }
     const uint64_t start = timed ? nowNs() : 0;
@@ -117,13 +117,13 @@ bmrt_code_t StageContext::endWatchedStep(Lane &lane, uint32_t step, uint64_t sta
   if (profile.isEnabled()) {
     profile.record(step, lane.agent, start, nowNs());
   }
-  if (!context.hook) {
+  if (!resources.hook.function) {
     return BMRT_OK;
   }
   bmrt_step_info_t info;
   describeStep(plan, step, info);
   mirrors.beginHook();
-  context.hook(context.hookUser, &context, &info);
+  resources.hook.function(resources.hook.user, resources.hook.context, &info);
   return mirrors.endHook(*this, status);
 }
 
@@ -137,7 +137,7 @@ bmrt_code_t StageContext::readDim(uint32_t slot, int64_t &value, bmrt_status_t *
 }
 
 bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
-  Launch launch{reinterpret_cast<bm_kernel_fn>(step.kernel), step.args, step.tiles, step.grain, &context.interrupt};
+  Launch launch{reinterpret_cast<bm_kernel_fn>(step.kernel), step.args, step.tiles, step.grain, &resources.interrupt};
   if (step.dimValues || dims.size() > 0) {
     const LaunchDef *def = step.def->op_as_LaunchDef();
     for (uint32_t i = 0; step.dimValues && i < def->dims()->size(); ++i) {
@@ -145,12 +145,12 @@ bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
     }
     if (def->tile_count_slot() >= 0) {
       BMRT_RETURN_IF_ERROR(readDim(uint32_t(def->tile_count_slot()), launch.tiles, status));
-      launch.grain = chooseGrain(def->grain(), launch.tiles, context.pool.threads());
+      launch.grain = chooseGrain(def->grain(), launch.tiles, resources.pool.threads());
     }
   }
   if (launch.tiles > 0) {
-    context.pool.run(launch);
-    if (context.interrupt.isRequested()) {
+    resources.pool.run(launch);
+    if (resources.interrupt.isRequested()) {
       return failCancelled(status); // some tiles may not have run
     }
   }
@@ -168,7 +168,7 @@ bmrt_code_t StageContext::runTimed(const Step &step, const bmrt_stream_t &call, 
                                    to.profile.recordPart(to.step, to.parts++, layer, ns);
                                  },
                                  &times};
-  return context.queueOf(step.agent).runTimed(step.subnet->code, call, sink, status);
+  return resources.queueOf(step.agent).runTimed(step.subnet->code, call, sink, status);
 }
 
 bmrt_code_t StageContext::runStream(Lane &lane, const Step &step, bmrt_status_t *status) {
@@ -177,12 +177,12 @@ bmrt_code_t StageContext::runStream(Lane &lane, const Step &step, bmrt_status_t 
   call.tensors = step.args;
   call.dims = step.dimValues;
   call.workspace = stream.workspace >= 0 ? workspaceData[size_t(stream.workspace)] : nullptr;
-  call.interrupt = context.interruptFor(lane.isCaller);
+  call.interrupt = resources.interruptFor(lane.isCaller);
   for (uint32_t i = 0; i < call.dim_count; ++i) {
     BMRT_RETURN_IF_ERROR(readDim(step.def->op_as_RunStreamOnDef()->dims()->Get(i), step.dimValues[i], status));
   }
   lane.pending = step.agent;
-  Queue &queue = context.queueOf(step.agent);
+  Queue &queue = resources.queueOf(step.agent);
   return profile.isEnabled() && queue.reportsTimes() ? runTimed(step, call, status)
                                                      : queue.run(step.subnet->code, call, status);
 }
@@ -196,7 +196,7 @@ bmrt_code_t StageContext::enqueueLaunch(Lane &lane, const Step &step, bmrt_statu
   launch.args = step.args, launch.arg_count = count(def.args());
   launch.dims = step.dimValues, launch.dim_count = count(def.dims());
   launch.tile_count = step.tiles, launch.grain = step.grain, launch.scratch_bytes = def.scratch_bytes();
-  launch.interrupt = context.interruptFor(lane.isCaller);
+  launch.interrupt = resources.interruptFor(lane.isCaller);
   for (uint32_t i = 0; i < launch.dim_count; ++i) {
     BMRT_RETURN_IF_ERROR(readDim(def.dims()->Get(i), step.dimValues[i], status));
   }
@@ -204,7 +204,7 @@ bmrt_code_t StageContext::enqueueLaunch(Lane &lane, const Step &step, bmrt_statu
     BMRT_RETURN_IF_ERROR(readDim(uint32_t(def.tile_count_slot()), launch.tile_count, status));
   }
   lane.pending = step.agent;
-  return launch.tile_count > 0 ? context.queueOf(step.agent).launch(launch, status) : BMRT_OK;
+  return launch.tile_count > 0 ? resources.queueOf(step.agent).launch(launch, status) : BMRT_OK;
 }
 
 bmrt_code_t StageContext::copy(Lane &lane, const Step &step, bmrt_status_t *status) {
@@ -221,7 +221,7 @@ bmrt_code_t StageContext::copy(Lane &lane, const Step &step, bmrt_status_t *stat
   const bool isToHost = memoryOf(*stage, to) == kHostMemory && !isOnChip[def.to()];
   const bmrt_copy_t direction = isFromHost ? BMRT_COPY_TO_CHIP : isToHost ? BMRT_COPY_FROM_CHIP : BMRT_COPY_ON_CHIP;
   lane.pending = step.agent;
-  return context.queueOf(step.agent).copy(direction, data[def.to()], data[def.from()], to.bytes(), status);
+  return resources.queueOf(step.agent).copy(direction, data[def.to()], data[def.from()], to.bytes(), status);
 }
 
 bmrt_code_t StageContext::runStep(Lane &lane, const Step &step, bmrt_status_t *status) {
@@ -263,8 +263,8 @@ bmrt_code_t StageContext::runLoop(Lane &lane, const LoopDef &loop, bmrt_status_t
                      stage->tensors()->Get(uint32_t(loop.trip_count()))->name()->c_str(), kMaxTrips);
   }
   for (int64_t i = 0; i < trips; ++i) {
-    if (context.interrupt.check()) { // only the host runs loops, on the caller's thread
-      return failCancelled(status);  // check here as well, because bodies may be empty
+    if (resources.interrupt.check()) { // only the host runs loops, on the caller's thread
+      return failCancelled(status);    // check here as well, because bodies may be empty
     }
     if (lane.pending != kHostAgent) { // commands of the previous iteration
       BMRT_RETURN_IF_ERROR(drain(lane, status));

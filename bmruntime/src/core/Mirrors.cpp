@@ -2,15 +2,13 @@
 //===- Mirrors.cpp - Host copies of tensors on chips ----------------------===//
 #include "Mirrors.h"
 
-#include "StageContext.h"
-
 #include <cinttypes>
 
 using namespace bmrt::core;
 
-bmrt_code_t Mirrors::look(StageContext &stage, uint32_t slot, bool isKept, char **out, bmrt_status_t *status) {
-  const uint64_t bytes = stage.tensor(slot).bytes();
-  if (mirrors.size() == 0 && !mirrors.allocate(stage.tensorCount())) {
+bmrt_code_t Mirrors::look(ChipTensors &tensors, uint32_t slot, bool isKept, char **out, bmrt_status_t *status) {
+  const uint64_t bytes = tensors.tensorBytes(slot);
+  if (mirrors.size() == 0 && !mirrors.allocate(tensors.tensorCount())) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for copies of a chip's tensors");
   }
   Mirror &mirror = mirrors[slot];
@@ -19,7 +17,7 @@ bmrt_code_t Mirrors::look(StageContext &stage, uint32_t slot, bool isKept, char 
   }
   // The caller may have changed a kept copy in this round; do not overwrite it.
   if (!(mirror.isKept && mirror.round == round)) {
-    BMRT_RETURN_IF_ERROR(stage.fetchTensor(slot, mirror.bytes.data(), status));
+    BMRT_RETURN_IF_ERROR(tensors.fetchTensor(slot, mirror.bytes.data(), status));
   }
   mirror.round = round;
   mirror.isKept = mirror.isKept || isKept;
@@ -29,29 +27,29 @@ bmrt_code_t Mirrors::look(StageContext &stage, uint32_t slot, bool isKept, char 
   return BMRT_OK;
 }
 
-bmrt_code_t Mirrors::endHook(StageContext &stage, bmrt_status_t *status) {
+bmrt_code_t Mirrors::endHook(ChipTensors &tensors, bmrt_status_t *status) {
   for (uint32_t i = 0; i < mirrors.size() && lastKept == round; ++i) {
     if (mirrors[i].isKept && mirrors[i].round == round) {
-      BMRT_RETURN_IF_ERROR(stage.storeTensor(i, mirrors[i].bytes.data(), status));
+      BMRT_RETURN_IF_ERROR(tensors.storeTensor(i, mirrors[i].bytes.data(), status));
     }
   }
   return BMRT_OK;
 }
 
-bmrt_code_t Mirrors::store(StageContext &stage, bmrt_status_t *status) {
+bmrt_code_t Mirrors::store(ChipTensors &tensors, bmrt_status_t *status) {
   for (uint32_t i = 0; i < mirrors.size() && hasKept; ++i) {
     if (mirrors[i].isKept) {
-      BMRT_RETURN_IF_ERROR(stage.storeTensor(i, mirrors[i].bytes.data(), status));
+      BMRT_RETURN_IF_ERROR(tensors.storeTensor(i, mirrors[i].bytes.data(), status));
     }
   }
   return BMRT_OK;
 }
 
-bmrt_code_t Mirrors::fetch(StageContext &stage, bmrt_status_t *status) {
+bmrt_code_t Mirrors::fetch(ChipTensors &tensors, bmrt_status_t *status) {
   ++round;
   for (uint32_t i = 0; i < mirrors.size() && hasKept; ++i) {
     if (mirrors[i].isKept) {
-      BMRT_RETURN_IF_ERROR(stage.fetchTensor(i, mirrors[i].bytes.data(), status));
+      BMRT_RETURN_IF_ERROR(tensors.fetchTensor(i, mirrors[i].bytes.data(), status));
       mirrors[i].round = round;
     }
   }

@@ -2,8 +2,10 @@
 //===- Model.cpp - An opened .bmodel --------------------------------------===//
 #include "Model.h"
 
+#include "Contract.h"
 #include "Count.h"
 #include "Integrity.h"
+#include "ScheduleBuilder.h"
 
 #include <cinttypes>
 #include <cstring>
@@ -106,7 +108,7 @@ bmrt_code_t bmrt_model_t::loadStage(StageProgram &stage, bmrt_status_t *status) 
   }
   BMRT_RETURN_IF_ERROR(openMemories(stage, status));
   BMRT_RETURN_IF_ERROR(findAlignments(stage, status));
-  stage.schedule.build(stage);
+  buildSchedule(stage, stage.schedule);
   return BMRT_OK;
 }
 

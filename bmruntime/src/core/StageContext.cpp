@@ -2,7 +2,6 @@
 //===- StageContext.cpp - Memory and bindings of a stage ------------------===//
 #include "StageContext.h"
 
-#include "Context.h"
 #include "Count.h"
 #include "TensorInfo.h"
 
@@ -13,8 +12,6 @@ using namespace bmrt::core;
 using namespace bmodel;
 
 namespace {
-
-uint64_t alignUp(uint64_t bytes) { return (bytes + BMRT_ALIGNMENT - 1) & ~uint64_t(BMRT_ALIGNMENT - 1); }
 
 bool isSymbolic(const TensorDef &def) {
   for (uint32_t i = 0; i < count(def.shape()); ++i) {
@@ -31,22 +28,10 @@ bool Port::isUsedInPlace() const {
   return ownsPlace && bound && (isOnChip || reinterpret_cast<uintptr_t>(bound) % alignment == 0);
 }
 
-uint64_t bmrt::core::workspaceBytes(const StageDef &stage, int32_t memory) {
-  uint64_t total = 0;
-  for (uint32_t i = 0; i < count(stage.workspaces()); ++i) {
-    const WorkspaceDef &workspace = *stage.workspaces()->Get(i);
-    const uint64_t bytes = memoryOf(workspace) == memory ? workspace.bytes() : 0;
-    if (bytes > UINT64_MAX / 4 || __builtin_add_overflow(total, alignUp(bytes), &total)) {
-      return UINT64_MAX;
-    }
-  }
-  return total;
-}
-
 bmrt_code_t StageContext::create(const StageProgram &newProgram, bmrt_status_t *status) {
   program = &newProgram;
   stage = program->def;
-  BMRT_RETURN_IF_ERROR(plan.build(*program, context.pool.threads(), status));
+  BMRT_RETURN_IF_ERROR(plan.build(*program, resources.pool.threads(), status));
   if (!data.allocate(count(stage->tensors())) || !isOnChip.allocate(count(stage->tensors())) ||
       !dims.allocate(count(stage->dims())) || !workspaceData.allocate(count(stage->workspaces())) ||
       !workspaceUsed.allocate(program->devices.size() + 1)) {
@@ -58,8 +43,8 @@ bmrt_code_t StageContext::create(const StageProgram &newProgram, bmrt_status_t *
   }
   BMRT_RETURN_IF_ERROR(makePorts(status));
   BMRT_RETURN_IF_ERROR(allocateState(status));
-  BMRT_RETURN_IF_ERROR(context.reserveFor(*program, plan.getScratchBytes(), status));
-  BMRT_RETURN_IF_ERROR(context.getModel().placeConstants(*program, status));
+  BMRT_RETURN_IF_ERROR(resources.reserveFor(*program, plan.getScratchBytes(), status));
+  BMRT_RETURN_IF_ERROR(resources.getModel().placeConstants(*program, status));
   onlyAgent = findOnlyAgent();
   enter();
   return resetState(status);
@@ -95,8 +80,8 @@ void StageContext::enter() {
     const WorkspaceDef &workspace = *stage->workspaces()->Get(i);
     const int32_t memory = memoryOf(workspace);
     uint64_t &used = workspaceUsed[size_t(memory + 1)];
-    workspaceData[i] = context.workspaceOf(memory) + used;
-    used += alignUp(workspace.bytes());
+    workspaceData[i] = resources.workspaceOf(memory) + used;
+    used += alignedBytes(workspace.bytes());
   }
   addressesCurrent = false;
   placeTensors();
@@ -251,7 +236,7 @@ void StageContext::placeTensors() {
       data[i] = workspaceData[def.place_index()] + def.offset();
       break;
     case Place::Segment:
-      data[i] = context.getModel().constantAddress(def);
+      data[i] = resources.getModel().constantAddress(def);
       break;
     case Place::State:
       data[i] = (def.chip() == kHostMemory ? state.data() : chipStates[size_t(def.chip())].address()) + def.offset();
@@ -327,7 +312,7 @@ const char *StageContext::fileBytes(uint32_t constant) const {
   const TensorDef &def = tensor(constant);
   const TensorDef &root = def.view_of() < 0 ? def : tensor(uint32_t(def.view_of()));
   const uint64_t offset = root.offset() + (&root == &def ? 0 : def.offset());
-  return reinterpret_cast<const char *>(context.getModel().view.segment(root.place_index()) + offset);
+  return reinterpret_cast<const char *>(resources.getModel().view.segment(root.place_index()) + offset);
 }
 
 bmrt_code_t StageContext::resetChipState(uint32_t slot, bmrt_status_t *status) {
@@ -335,7 +320,7 @@ bmrt_code_t StageContext::resetChipState(uint32_t slot, bmrt_status_t *status) {
   if (def.initial() >= 0) {
     return storeTensor(slot, fileBytes(uint32_t(def.initial())), status);
   }
-  Queue &queue = context.queueOf(uint32_t(def.chip() + 1));
+  Queue &queue = resources.queueOf(uint32_t(def.chip() + 1));
   BMRT_RETURN_IF_ERROR(queue.fillZero(data[slot], def.bytes(), status));
   return queue.wait(nullptr, status);
 }
@@ -360,13 +345,13 @@ bmrt_code_t StageContext::resetState(bmrt_status_t *status) {
 }
 
 bmrt_code_t StageContext::fetchTensor(uint32_t slot, char *bytes, bmrt_status_t *status) {
-  Queue &queue = context.queueOf(uint32_t(memoryOf(*stage, tensor(slot)) + 1));
+  Queue &queue = resources.queueOf(uint32_t(memoryOf(*stage, tensor(slot)) + 1));
   BMRT_RETURN_IF_ERROR(queue.copy(BMRT_COPY_FROM_CHIP, bytes, data[slot], tensor(slot).bytes(), status));
   return queue.wait(nullptr, status);
 }
 
 bmrt_code_t StageContext::storeTensor(uint32_t slot, const char *bytes, bmrt_status_t *status) {
-  Queue &queue = context.queueOf(uint32_t(memoryOf(*stage, tensor(slot)) + 1));
+  Queue &queue = resources.queueOf(uint32_t(memoryOf(*stage, tensor(slot)) + 1));
   BMRT_RETURN_IF_ERROR(queue.copy(BMRT_COPY_TO_CHIP, data[slot], bytes, tensor(slot).bytes(), status));
   return queue.wait(nullptr, status);
 }
@@ -396,9 +381,9 @@ bmrt_code_t StageContext::run(bmrt_status_t *status) {
     const FloatModeScope floatMode;
     Lane lane(kHostAgent, /*isCaller=*/true);
     // Hooks observe steps in plan order, so run the steps in that order.
-    BMRT_RETURN_IF_ERROR(program->schedule.isEmpty() || context.hook
+    BMRT_RETURN_IF_ERROR(program->schedule.isEmpty() || resources.hook.function
                              ? runAndWait(lane, plan.begin(0), plan.end(0), status)
-                             : context.tasks.run(*this, program->schedule, context.interrupt, status));
+                             : resources.tasks.run(*this, program->schedule, resources.interrupt, status));
   }
   BMRT_RETURN_IF_ERROR(mirrors.fetch(*this, status));
   copyOutputs();
@@ -418,7 +403,9 @@ uint32_t StageContext::findOnlyAgent() const {
   return worksByItself ? found : uint32_t(kHostAgent);
 }
 
-bool StageContext::isEnqueued() const { return onlyAgent != kHostAgent && !profile.isEnabled() && !context.hook; }
+bool StageContext::isEnqueued() const {
+  return onlyAgent != kHostAgent && !profile.isEnabled() && !resources.hook.function;
+}
 
 bmrt_code_t StageContext::enqueue(bmrt_status_t *status) {
   BMRT_RETURN_IF_ERROR(resolveAddresses(status));
@@ -441,7 +428,7 @@ bmrt_code_t StageContext::finish(bmrt_status_t *status) {
 }
 
 bool StageContext::isFinished() const {
-  return enqueued.pending == kHostAgent || context.queueOf(enqueued.pending).isDone();
+  return enqueued.pending == kHostAgent || resources.queueOf(enqueued.pending).isDone();
 }
 
 bmrt_code_t StageContext::runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status) {

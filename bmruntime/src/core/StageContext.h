@@ -3,12 +3,13 @@
 #ifndef TESSERA_BMRUNTIME_SRC_CORE_STAGECONTEXT_H
 #define TESSERA_BMRUNTIME_SRC_CORE_STAGECONTEXT_H
 
+#include "ContextResources.h"
 #include "ExecutionPlan.h"
 #include "Memory.h"
 #include "Mirrors.h"
-#include "Model.h"
 #include "Profile.h"
 #include "Status.h"
+#include "TaskRunner.h"
 
 namespace bmrt::core {
 
@@ -43,10 +44,10 @@ struct Lane {
   uint32_t pending = kHostAgent; ///< the chip queue with unfinished work; kHostAgent: none
 };
 
-/// Plan, inputs, outputs and state of one stage. The context owns what its stages share; one stage runs at a time.
-class StageContext {
+/// Plan, inputs, outputs and state of one stage. One stage of a context runs at a time.
+class StageContext final : public TaskExecutor, public ChipTensors {
 public:
-  explicit StageContext(bmrt_context_t &context) : context(context) {}
+  explicit StageContext(ContextResources &resources) : resources(resources) {}
 
   bmrt_code_t create(const StageProgram &program, bmrt_status_t *status);
   /// Makes this the current stage: takes over the context's current workspaces and invalidates addresses.
@@ -74,17 +75,16 @@ public:
   bmrt_code_t finish(bmrt_status_t *status);
   bool isFinished() const;
   bmrt_code_t runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status);
-  /// Runs one step of the first subnet, including the steps that it calls, to completion. For TaskRunner.
-  bmrt_code_t runTask(uint32_t step, uint32_t agent, bool isCaller, bmrt_status_t *status);
+  bmrt_code_t runTask(uint32_t step, uint32_t agent, bool isCaller, bmrt_status_t *status) override;
 
   /// Returns the bytes of tensor |slot| after a run or in a hook. With |isKept|, the caller may change them, and later
   /// steps see the changes.
   bmrt_code_t look(uint32_t slot, bool isKept, void **out, bmrt_status_t *status);
   const bmodel::TensorDef &tensor(uint32_t slot) const { return *stage->tensors()->Get(slot); }
-  uint32_t tensorCount() const { return uint32_t(data.size()); }
-  /// Copy tensor |slot|, which is in a chip's memory, to or from |bytes| in the host's memory.
-  bmrt_code_t fetchTensor(uint32_t slot, char *bytes, bmrt_status_t *status);
-  bmrt_code_t storeTensor(uint32_t slot, const char *bytes, bmrt_status_t *status);
+  uint32_t tensorCount() const override { return uint32_t(data.size()); }
+  uint64_t tensorBytes(uint32_t slot) const override { return tensor(slot).bytes(); }
+  bmrt_code_t fetchTensor(uint32_t slot, char *bytes, bmrt_status_t *status) override;
+  bmrt_code_t storeTensor(uint32_t slot, const char *bytes, bmrt_status_t *status) override;
   const void *outputAddress(const Port &output) const { return output.bound ? output.bound : data[output.slot]; }
 
   const StageProgram *program = nullptr;
@@ -120,7 +120,7 @@ private:
   bmrt_code_t runLoop(Lane &lane, const bmodel::LoopDef &loop, bmrt_status_t *status);
   bmrt_code_t evalDim(const bmodel::EvalDimDef &def, bmrt_status_t *status);
 
-  bmrt_context_t &context;
+  ContextResources &resources;
   const bmodel::StageDef *stage = nullptr;
   Array<char *> workspaceData;
   Array<uint64_t> workspaceUsed; ///< by memory: the host's first, then by chip
@@ -141,9 +141,6 @@ bmrt_code_t checkInputShape(const bmodel::StageDef &stage, const bmodel::TensorD
 
 /// Checks all inputs with known shapes; dims with the same symbol must be equal.
 bmrt_code_t checkInputShapes(const bmodel::StageDef &stage, const InputShapes &shapes, bmrt_status_t *status);
-
-/// Returns the bytes that the workspaces of |stage| take in |memory|, the host's or a chip's; UINT64_MAX on overflow.
-uint64_t workspaceBytes(const bmodel::StageDef &stage, int32_t memory = bmodel::kHostMemory);
 
 } // namespace bmrt::core
 

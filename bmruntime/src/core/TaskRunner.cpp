@@ -2,7 +2,6 @@
 //===- TaskRunner.cpp - Runs the steps of several chips at the same time --===//
 #include "TaskRunner.h"
 
-#include "StageContext.h"
 #include "ThreadPool.h"
 
 #include <cstring>
@@ -26,9 +25,9 @@ private:
 
 } // namespace
 
-bmrt_code_t TaskRunner::run(StageContext &newStage, const TaskSchedule &newSchedule, Interrupt &newInterrupt,
+bmrt_code_t TaskRunner::run(TaskExecutor &newExecutor, const TaskSchedule &newSchedule, Interrupt &newInterrupt,
                             bmrt_status_t *status) {
-  stage = &newStage, schedule = &newSchedule, interrupt = &newInterrupt;
+  executor = &newExecutor, schedule = &newSchedule, interrupt = &newInterrupt;
   memset(issued, 0, sizeof(issued));
   memset(done, 0, sizeof(done));
   isFinishing = hasFailed = false;
@@ -92,7 +91,7 @@ bool TaskRunner::waitFor(uint32_t task) {
 void TaskRunner::runHere(uint32_t task) {
   const TaskSchedule::Task &def = schedule->getTasks()[task];
   bmrt_status_t cause = {};
-  cause.code = stage->runTask(task, schedule->stepAgent(def.agent), /*isCaller=*/true, &cause);
+  cause.code = executor->runTask(task, schedule->stepAgent(def.agent), /*isCaller=*/true, &cause);
   const Lock lock(mutex);
   issued[def.agent] = done[def.agent] = def.number + 1;
   if (cause.code != BMRT_OK) {
@@ -152,7 +151,7 @@ void TaskRunner::serve(uint32_t agent) {
     if (!hasFailed) {
       pthread_mutex_unlock(&mutex);
       bmrt_status_t cause = {};
-      cause.code = stage->runTask(task, schedule->stepAgent(agent), /*isCaller=*/false, &cause);
+      cause.code = executor->runTask(task, schedule->stepAgent(agent), /*isCaller=*/false, &cause);
       pthread_mutex_lock(&mutex);
       if (cause.code != BMRT_OK) {
         recordFailure(cause);

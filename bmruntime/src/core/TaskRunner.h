@@ -12,7 +12,15 @@
 
 namespace bmrt::core {
 
-class StageContext;
+/// Executes the tasks of a schedule.
+class TaskExecutor {
+public:
+  /// Runs the step of a task, including the steps that it calls, to completion. |agent| as in ExecutionPlan.h.
+  virtual bmrt_code_t runTask(uint32_t step, uint32_t agent, bool isCaller, bmrt_status_t *status) = 0;
+
+protected:
+  ~TaskExecutor() = default;
+};
 
 /// Executes a schedule. The caller's thread runs the host's tasks, and those tasks of chips for which it would
 /// otherwise only wait. Tasks that can run concurrently are handed over to one thread per chip, which is started on
@@ -23,8 +31,8 @@ public:
   TaskRunner(const TaskRunner &) = delete;
   TaskRunner &operator=(const TaskRunner &) = delete;
 
-  /// Runs |newStage| once; the first error cancels other tasks. Afterwards nothing is in flight.
-  bmrt_code_t run(StageContext &newStage, const TaskSchedule &newSchedule, Interrupt &newInterrupt,
+  /// Runs all tasks once; the first error cancels other tasks. Afterwards nothing is in flight.
+  bmrt_code_t run(TaskExecutor &newExecutor, const TaskSchedule &newSchedule, Interrupt &newInterrupt,
                   bmrt_status_t *status);
 
 private:
@@ -45,7 +53,7 @@ private:
   void wait();
   void recordFailure(const bmrt_status_t &cause);
 
-  StageContext *stage = nullptr;
+  TaskExecutor *executor = nullptr;
   const TaskSchedule *schedule = nullptr;
   Interrupt *interrupt = nullptr;
   Array<Worker> workers; ///< by agent

@@ -9,12 +9,12 @@
 
 namespace bmrt::core {
 
-struct StageProgram;
 class ScheduleBuilder;
 
 /// The steps of a stage's first subnet as tasks of agents: the host (agent 0) and the queues of chips. Each agent
 /// executes its tasks in order. A task waits for the tasks of other agents that write what it reads or writes, or read
-/// what it writes. Built once per model.
+/// what it writes. Built once per model by
+/// buildSchedule; empty if the steps run one after another.
 class TaskSchedule {
 public:
   struct Task {
@@ -23,10 +23,6 @@ public:
     bool isExclusive = false;   ///< nothing else runs at the same time
     bool switchesAgent = false; ///< for queues: another agent has work to do at the same time
   };
-
-  /// Remains empty if no steps could run concurrently, or if memory for the schedule has run out; the steps then run
-  /// one after another.
-  void build(const StageProgram &stage);
 
   bool isEmpty() const { return tasks.size() == 0; }
   uint32_t agents() const { return agentCount; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- DotProducts.cpp - Vectorised dot products for the matrix unit ------===//
 #define PAIR_SUMS sumPairs
+#include "DotProducts.h"
 #include "PairSums.h"
 
 #include "EveryWidth.h"

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- PairSums.h - sumPairs, compiled for one vector width -----------------===//
 //
-// One file per vector width includes this header and defines PAIR_SUMS as the name of the function. One CPU instruction
-// multiplies two pairs of 16-bit numbers and adds the products. With 8-bit numbers no sum can saturate.
+// One file per vector width includes this header after DotProducts.h, and defines PAIR_SUMS as the name of the
+// function. One CPU instruction multiplies two pairs of 16-bit numbers and adds the products. With 8-bit numbers no sum
+// can saturate.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_BMRUNTIME_SRC_NPU_PAIRSUMS_H
 #define TESSERA_BMRUNTIME_SRC_NPU_PAIRSUMS_H
-
-#include "DotProducts.h"
 
 #include <cstring>
 #if defined(__x86_64__)

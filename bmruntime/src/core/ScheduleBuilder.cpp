@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- TaskSchedule.cpp - Concurrency of a stage's steps ------------------===//
-#include "TaskSchedule.h"
+//===- ScheduleBuilder.cpp - Finds the concurrency of a stage's steps ------===//
+#include "ScheduleBuilder.h"
 
 #include "Count.h"
 #include "ExecutionPlan.h"
@@ -238,13 +238,18 @@ public:
   ScheduleBuilder(const StageProgram &program, TaskSchedule &schedule)
       : program(program), schedule(schedule), agents(program), plan(program.def->subnets()->Get(0)->plan()) {}
 
-  /// Returns false if no steps could run concurrently, or if memory has run out.
-  bool build() {
-    return agents.build() && schedule.tasks.allocate(plan->size()) && assignAgents() && accesses.build(program) &&
-           orderTasks() && findNeeds() && findAgentSwitches();
+  void build() {
+    if (!tryBuild()) {
+      schedule.tasks.clear();
+    }
   }
 
 private:
+  /// Returns false if no steps could run concurrently, or if memory has run out.
+  bool tryBuild() {
+    return agents.build() && schedule.tasks.allocate(plan->size()) && assignAgents() && accesses.build(program) &&
+           orderTasks() && findNeeds() && findAgentSwitches();
+  }
   bool assignAgents();
   uint32_t agentOf(uint64_t mask);
   bool orderTasks();
@@ -355,14 +360,13 @@ bool ScheduleBuilder::findAgentSwitches() {
   return found;
 }
 
-void TaskSchedule::build(const StageProgram &program) {
+void bmrt::core::buildSchedule(const StageProgram &program, TaskSchedule &schedule) {
   const size_t steps = bmrt::core::count(program.def->subnets()->Get(0)->plan());
   bool hasQueues = false;
   for (const Device *device : program.devices) {
     hasQueues = hasQueues || device;
   }
-  if (hasQueues && steps >= 2 && steps <= kMostTasks && program.devices.size() <= StepAgents::kMostChips &&
-      !ScheduleBuilder(program, *this).build()) {
-    tasks.clear();
+  if (hasQueues && steps >= 2 && steps <= kMostTasks && program.devices.size() <= StepAgents::kMostChips) {
+    ScheduleBuilder(program, schedule).build();
   }
 }
