@@ -186,19 +186,6 @@ def load_npz(path: str | Path, what: str = "tensor file") -> dict[str, np.ndarra
         raise TesseraError(f"failed to read {what} {path}: not a readable .npz file: {error}") from error
 
 
-def load_tensors(path: str | Path, what: str = "tensor file") -> dict[str, np.ndarray]:
-    """Reads arrays by name from an .npz, .safetensors or .npy file (the latter under the file's stem)."""
-    from . import safetensors_io
-
-    suffix = Path(path).suffix
-    if suffix == ".safetensors":
-        require_file(path, what)
-        return safetensors_io.load(path)
-    if suffix == ".npy":
-        return {Path(path).stem: load_npy(path, what)}
-    return load_npz(path, what)
-
-
 def load_npy(path: str | Path, what: str = "tensor file") -> np.ndarray:
     """Reads the array of an .npy file."""
     require_file(path, what)

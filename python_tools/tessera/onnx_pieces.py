@@ -12,6 +12,7 @@ from typing import Iterator, Mapping, Sequence
 import numpy as np
 
 from .errors import TesseraError
+from .onnx_session import failure_of, make_session
 
 BUDGET = 256 << 20  # bytes
 
@@ -130,8 +131,6 @@ def _model_of(model: object, nodes: list, given: Mapping[str, np.ndarray], outpu
 def _run(
     model: bytes, inputs: Mapping[str, np.ndarray], outputs: list[str], path: str | Path, threads: int
 ) -> dict[str, np.ndarray]:
-    from .onnx_runner import failure_of, make_session
-
     if not outputs:
         return {}
     try:

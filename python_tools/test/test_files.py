@@ -11,8 +11,9 @@ import pytest
 
 from tessera import safetensors_io
 from tessera.errors import TesseraError
-from tessera.files import atomic_write, load_npz, load_tensors, save_npz, staging_folder
+from tessera.files import atomic_write, load_npz, save_npz, staging_folder
 from tessera.outputs import Outputs
+from tessera.tensor_files import load_tensors
 
 TENSORS = {
     "a/b:0": np.arange(6, dtype=np.float32).reshape(2, 3),

@@ -10,7 +10,8 @@ import numpy as np
 
 from .. import channels, compare, safetensors_io, tolerances
 from ..errors import ExitCode, TesseraError
-from ..files import atomic_write, load_tensors, save_npz
+from ..files import atomic_write, save_npz
+from ..tensor_files import load_tensors
 from .common import Context, Parser, run_command
 
 NAME = "npz_tool"
