@@ -3,7 +3,8 @@
 """Checks that no folder includes or links what the architecture forbids, and reports the reason for each rule.
 
 Checks `#include` lines of C and C++ files, `include` lines of TableGen files, and lines like target_link_libraries in
-CMakeLists.txt. Exit code 0: clean; 1: violations, one per line.
+CMakeLists.txt. Also checks that includes and Python imports close no circle (circles.py). Exit code 0: clean; 1:
+violations, one per line.
 """
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from circles import CPP, check_circles, read_known
 
 OUR_FOLDERS = (
     "top_dialect",
@@ -23,14 +26,26 @@ OUR_FOLDERS = (
     "regression",
 )
 
+TEST_FILE = re.compile(r"(?:^|/)test/|_test\.(?:cpp|c)$|/cts/|/fuzz/|/bench/|_fuzz\.cpp$|_bench\.cpp$")
+
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: files under `folder` must not include anything that matches `forbidden`."""
+    """A rule: files under `folder` ("": all), except those under `home`, must not include what matches `forbidden`."""
 
     folder: str
     forbidden: re.Pattern[str]
     reason: str
+    home: str = ""
+    binds_tests: bool = False
+
+    def applies_to(self, name: str) -> bool:
+        """Returns true if the rule binds the file `name`. A test may depend on more than the code under test."""
+        return (
+            (not self.folder or name.startswith(f"{self.folder}/"))
+            and not (self.home and name.startswith(f"{self.home}/"))
+            and (self.binds_tests or not TEST_FILE.search(name))
+        )
 
 
 def not_folders(*names: str) -> re.Pattern[str]:
@@ -38,11 +53,12 @@ def not_folders(*names: str) -> re.Pattern[str]:
 
 
 COMPILER_HEADERS = re.compile(r"^(?:mlir|mlir-c|llvm|llvm-c|lld|clang)/")
-RUNTIME_REASON = "bmruntime and bmodel_format run on machines without LLVM: " "move what needs MLIR/LLVM into codegen"
+RUNTIME_REASON = "bmruntime and bmodel_format run on machines without LLVM: move what needs MLIR/LLVM into codegen"
+PTX_MACHINE = "bmruntime/ptx_machine"
 
 RULES = (
-    Rule("bmodel_format", COMPILER_HEADERS, RUNTIME_REASON),
-    Rule("bmruntime", COMPILER_HEADERS, RUNTIME_REASON),
+    Rule("bmodel_format", COMPILER_HEADERS, RUNTIME_REASON, binds_tests=True),
+    Rule("bmruntime", COMPILER_HEADERS, RUNTIME_REASON, binds_tests=True),
     Rule(
         "bmodel_format",
         not_folders("top_dialect", "quant", "device_dialect", "codegen", "bmruntime"),
@@ -78,11 +94,33 @@ RULES = (
         not_folders("bmruntime"),
         "codegen writes .bmodel files and never runs them: executing belongs to bmruntime",
     ),
+    Rule(
+        "",
+        re.compile(r"^(?:onnx|google/protobuf)/"),
+        "the rest of the compiler is framework-neutral",
+        home="top_dialect/Import",
+    ),
+    Rule(
+        "",
+        not_folders(PTX_MACHINE),
+        "programs load the PTX machine as libcuda.so.1, as they load NVIDIA's driver",
+        home=PTX_MACHINE,
+        binds_tests=True,
+    ),
+    Rule(
+        PTX_MACHINE,
+        re.compile(rf"^(?!{PTX_MACHINE}/)(?:bmodel|bmrt|{'|'.join(OUR_FOLDERS)})/"),
+        "the PTX machine runs any program that uses CUDA's driver API and knows nothing of Tessera",
+        binds_tests=True,
+    ),
+    Rule(
+        "",
+        not_folders("regression"),
+        "regression tests the finished programs: nothing may depend on it",
+        home="regression",
+        binds_tests=True,
+    ),
 )
-
-# The only folder that may use protobuf and the ONNX types.
-ONNX_HEADERS = re.compile(r"^(?:onnx|google/protobuf)/")
-ONNX_HOME = "top_dialect/Import"
 
 CMAKE_RULES = (
     (
@@ -97,55 +135,56 @@ CMAKE_RULES = (
         re.compile(r"\bTessera(?:Codegen|Quant|X86)\w*\b"),
         "device_dialect links to Top and the file format only",
     ),
+    (
+        PTX_MACHINE,
+        re.compile(r"\b(?:MLIR|LLVM|Bmodel\w*|bmrt\w*|Tessera(?!Install)\w+)\b"),
+        "the PTX machine knows nothing of Tessera",
+    ),
+    *(
+        (folder, re.compile(r"\bregression/"), "regression tests the finished programs: nothing may depend on it")
+        for folder in OUR_FOLDERS
+        if folder != "regression"
+    ),
 )
 
 INCLUDE = re.compile(r'^\s*(?:#\s*include|include)\s*[<"]([^>"]+)[>"]')
-SOURCES = {".h", ".hpp", ".inc", ".c", ".cpp", ".cc", ".cu", ".td"}
-# A test may depend on more than the code under test.
-TEST_FILE = re.compile(r"(?:^|/)test/|_test\.(?:cpp|c)$|/cts/|/fuzz/|/bench/|_fuzz\.cpp$|_bench\.cpp$")
+SOURCES = CPP | {".td"}
 
 
 def check_file(root: Path, path: Path) -> list[str]:
     """Returns the violations in one source file as 'file:line: text' lines."""
     name = path.relative_to(root).as_posix()
-    folder = name.split("/", 1)[0]
+    rules = [rule for rule in RULES if rule.applies_to(name)]
     found = []
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        match = INCLUDE.match(line)
-        if not match:
-            continue
-        header = match.group(1)
-        for rule in RULES:
-            if rule.folder == folder and rule.forbidden.search(header):
-                if TEST_FILE.search(name) and not COMPILER_HEADERS.search(header):
-                    continue
-                found.append(f'{name}:{number}: {folder} must not include "{header}": {rule.reason}')
-        if ONNX_HEADERS.search(header) and not name.startswith(ONNX_HOME) and not TEST_FILE.search(name):
-            found.append(
-                f'{name}:{number}: only {ONNX_HOME} may include "{header}": '
-                "the rest of the compiler is framework-neutral"
-            )
+        if match := INCLUDE.match(line):
+            header = match.group(1)
+            found += [
+                f'{name}:{number}: {f"only {rule.home} may" if rule.home else f"{rule.folder} must not"} '
+                f'include "{header}": {rule.reason}'
+                for rule in rules
+                if rule.forbidden.search(header)
+            ]
     return found
 
 
 def check_cmake(root: Path, path: Path) -> list[str]:
     """Returns the violations in one CMakeLists.txt."""
     name = path.relative_to(root).as_posix()
-    folder = name.split("/", 1)[0]
     found = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         code = line.split("#", 1)[0]
         for rule_folder, forbidden, reason in CMAKE_RULES:
             match = forbidden.search(code)
-            if rule_folder == folder and match:
-                found.append(f"{name}:{number}: {folder} must not link {match.group(0)}: {reason}")
+            if match and name.startswith(f"{rule_folder}/"):
+                found.append(f"{name}:{number}: {rule_folder} must not use {match.group(0)}: {reason}")
     return found
 
 
 def check(root: Path) -> tuple[int, list[str]]:
     """Checks the tree under `root`; returns (number of files checked, violations)."""
-    count = 0
     found: list[str] = []
+    files: dict[str, Path] = {}
     for folder in OUR_FOLDERS:
         for path in sorted((root / folder).rglob("*")):
             if not path.is_file():
@@ -154,10 +193,11 @@ def check(root: Path) -> tuple[int, list[str]]:
                 found += check_file(root, path)
             elif path.name == "CMakeLists.txt":
                 found += check_cmake(root, path)
-            else:
+            elif path.suffix != ".py":
                 continue
-            count += 1
-    return count, found
+            files[path.relative_to(root).as_posix()] = path
+    found += check_circles(files, read_known(root))
+    return len(files), found
 
 
 def main(argv: list[str]) -> int:

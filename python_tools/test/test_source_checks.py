@@ -35,6 +35,11 @@ def write(root: Path, name: str, text: str) -> None:
         ("codegen/X86/a.cpp", '#include "onnx/onnx_pb.h"', "framework-neutral"),
         ("bmruntime/CMakeLists.txt", "target_link_libraries(bmrt PRIVATE LLVM)", "without LLVM"),
         ("top_dialect/CMakeLists.txt", "target_link_libraries(TesseraTopIR PUBLIC TesseraDeviceIR)", "nothing below"),
+        ("bmruntime/src/cuda/a_test.cpp", '#include "bmruntime/ptx_machine/PtxMachine.h"', "as libcuda.so.1"),
+        ("bmruntime/ptx_machine/Memory/a.h", '#include "bmodel/reader.h"', "knows nothing of Tessera"),
+        ("bmruntime/ptx_machine/CMakeLists.txt", "target_link_libraries(ptx_machine bmrt)", "knows nothing of Tessera"),
+        ("bmruntime/test/a_test.cpp", '#include "regression/npu/NpuRunner.h"', "nothing may depend on it"),
+        ("codegen/CMakeLists.txt", "add_test(a ${PROJECT_SOURCE_DIR}/regression/a.sh)", "nothing may depend on it"),
     ],
 )
 def test_layering_violation_is_found(tmp_path: Path, name: str, line: str, reason: str) -> None:
@@ -48,6 +53,28 @@ def test_layering_allows_the_downward_direction(tmp_path: Path) -> None:
     write(tmp_path, "codegen/a.cpp", '#include "device_dialect/IR/X.h"\n#include "top_dialect/IR/Y.h"\n')
     write(tmp_path, "top_dialect/Import/Onnx/a.cpp", '#include "onnx/onnx_pb.h"\n')
     assert run("check_layering.py", tmp_path).returncode == 0
+
+
+def test_circles_are_found(tmp_path: Path) -> None:
+    """Of C++ units, i.e. a header and its source, and of Python modules; a listed circle may not have changed."""
+    write(tmp_path, "codegen/A.h", "int a;\n")
+    write(tmp_path, "codegen/A.cpp", '#include "B.h"\n')
+    write(tmp_path, "codegen/B.h", '#include "codegen/A.h"\n')
+    write(tmp_path, "codegen/C.cpp", '#include "codegen/B.h"\n')
+    write(tmp_path, "python_tools/tessera/cli/a.py", "from ..b import x\n")
+    write(tmp_path, "python_tools/tessera/b.py", "def f():\n    from tessera.cli import a\n")
+    write(tmp_path, "python_tools/tessera/c.py", "if TYPE_CHECKING:\n    from .d import x\n")
+    write(tmp_path, "python_tools/tessera/d.py", "from .c import y\n")
+    result = run("check_layering.py", tmp_path)
+    assert "codegen/A: closes a circle of 2 units; remove one of: codegen/A -> codegen/B," in result.stdout
+    assert "python_tools/tessera/b.py: closes a circle of 2 units" in result.stdout
+    assert result.returncode == 1 and "2 violations" in result.stdout
+
+    known = "# comment\ncodegen/A codegen/B\npython_tools/tessera/b.py python_tools/tessera/cli/a.py\n"
+    write(tmp_path, "python_tools/dev/known_circles.txt", known)
+    assert run("check_layering.py", tmp_path).returncode == 0
+    write(tmp_path, "codegen/B.h", "int b;\n")
+    assert "the circle of codegen/A is open or has changed" in run("check_layering.py", tmp_path).stdout
 
 
 @pytest.mark.parametrize(
