@@ -10,7 +10,7 @@
 namespace tessera::cuda {
 
 /// Version of the keys in costReport(). Raise it when a key is removed or changes its meaning; the Python tools read
-/// only this version (REPORT_VERSION in tessera/cuda_perf.py).
+/// only this version (REPORT_VERSION in tessera/families/cuda.py).
 inline constexpr int kReportVersion = 1;
 
 /// Name of the blob of a model that holds its report.

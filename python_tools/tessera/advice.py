@@ -45,7 +45,7 @@ class Advice:
 
 
 def of_perf(info: Mapping[str, Any]) -> list[Advice]:
-    """Returns the findings of a report by npu_perf, the most expensive first."""
+    """Returns the findings of an estimate, the most expensive first."""
     looks = (_traffic, _input, _small, _weights, _lanes, _spilled) if info.get("cycles") else ()
     found = [*_host(info), *(each for look in looks for each in look(info))]
     return sorted(found, key=lambda each: -(each.microseconds or 0))
@@ -56,7 +56,8 @@ def _micro(info: Mapping[str, Any]) -> float:
     return float(info["microseconds"] / info["cycles"])
 
 
-def _moved(layer: Mapping[str, Any]) -> int:
+def moved(layer: Mapping[str, Any]) -> int:
+    """Returns the bytes that a layer moves to and from DDR."""
     return sum(traffic["moved"] for traffic in layer["ddr_bytes"].values())
 
 
@@ -70,14 +71,14 @@ def _ops(info: Mapping[str, Any]) -> Iterable[tuple[str, list[Mapping[str, Any]]
 
 def _traffic(info: Mapping[str, Any]) -> Iterable[Advice]:
     for name, parts in _ops(info):
-        moved, least = sum(map(_moved, parts)), sum(layer.get("ddr_least_bytes", 0) for layer in parts)
+        total, least = sum(map(moved, parts)), sum(layer.get("ddr_least_bytes", 0) for layer in parts)
         cycles = sum(layer["time_cycles"].get("ddr", 0.0) for layer in parts)
-        if least and moved > MOST_TIMES_LEAST * least and cycles > LEAST_SHARE * info["cycles"]:
+        if least and total > MOST_TIMES_LEAST * least and cycles > LEAST_SHARE * info["cycles"]:
             yield Advice(
                 TRAFFIC,
                 name,
-                f"moves {moved} bytes to and from DDR, {moved / least:.1f} times the least",
-                cycles * (1 - least / moved) * _micro(info),
+                f"moves {total} bytes to and from DDR, {total / least:.1f} times the least",
+                cycles * (1 - least / total) * _micro(info),
                 "model_deploy --opt 3, or --plan with other slices of this layer",
             )
 
@@ -170,7 +171,7 @@ def _lanes(info: Mapping[str, Any]) -> Iterable[Advice]:
 
 def of_quantization(info: Mapping[str, Any], perf: Mapping[str, Any] | None = None) -> list[Advice]:
     """Returns the findings about precision, given the key 'quantization' of model_deploy --json ({} for a model without
-    it). perf: a report of npu_perf, from which the costs are taken."""
+    it). perf: an estimate, from which the costs are taken."""
     products = info.get("products", 0)
     return [*_wide(info, products, perf or {}), *_float(info, products, perf or {})] if products else []
 

@@ -2,7 +2,7 @@
 """The commands as functions: compile, calibrate, estimate and accuracy.
 
     import tessera
-    model = tessera.compile("model.onnx", chip="x86", quantize="INT8", calibration="pictures/")
+    model = tessera.compile("model.onnx", quantize="INT8", calibration="pictures/")
     outputs = model.run({"input": array})
 
 Each function runs its command in this process and prints nothing. Keyword arguments are the command's flags:
@@ -24,6 +24,7 @@ from .cli import tessera as verbs
 from .cli.common import Context
 from .cli.part import run_part
 from .errors import ExitCode, TesseraError
+from .families import HOST
 from .files import save_npz
 from .progress import Report
 
@@ -58,7 +59,7 @@ def compile(  # named as users look for it
     model: str | Path,
     output: str | Path | None = None,
     *,
-    chip: str = "x86",
+    chip: str = HOST,
     quantize: str = "F32",
     calibration: Samples | None = None,
     transform: Mapping[str, object] | None = None,
@@ -100,7 +101,7 @@ def calibrate(mlir: str | Path, samples: Samples, output: str | Path, **flags: o
 
 
 def estimate(model: str | Path, chip: str = "all", **flags: object) -> dict[str, Any]:
-    """Estimates an ONNX file's time on NPUs and GPUs; returns what `tessera estimate` prints with --json."""
+    """Estimates an ONNX file's time on other chips; returns what `tessera estimate` prints with --json."""
     return _verb("estimate", [str(model), "--chip", chip], flags)
 
 

@@ -414,6 +414,10 @@ def align(rows: Sequence[Sequence[str]], right: Sequence[int] = (), longest: int
     return "\n".join(lines)
 
 
+def percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f}" if whole else "0"
+
+
 def to_csv(comparison: Comparison) -> str:
     """Formats all rows as CSV with a header line."""
     out = io.StringIO()

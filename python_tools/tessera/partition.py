@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import compare
-from .npu_perf import percent
+from . import compare, families
+from .compare import percent
 from .progress import Report
 
 OPS_SHOWN = 12
@@ -27,7 +27,7 @@ def print_report(report: Report, info: dict[str, Any], chip: str) -> None:
             f"{percent(subnet['products'], info['products'])} %",
             f"{subnet['input_bytes'] / 1024:.1f}",
             f"{subnet['output_bytes'] / 1024:.1f}",
-            f"{subnet['microseconds']:.1f}{'' if subnet['device'] == 'npu' else ' *'}",
+            f"{subnet['microseconds']:.1f}{'' if families.of(subnet['device']).is_simulated else ' *'}",
         )
         for subnet in subnets
     ]

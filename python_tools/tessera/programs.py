@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import os
 import resource
 import shutil
 import signal
 import subprocess
 from pathlib import Path
-from typing import Mapping
+from typing import Any, Callable, Mapping
 
 from . import memory
 from .errors import ExitCode, TesseraError
@@ -63,6 +64,37 @@ def run_program(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]
             f"{name} {how_it_ended(result.returncode)}", ExitCode.INTERNAL, details=result.stderr.splitlines()[-5:]
         )
     return result
+
+
+def output_of(name: str, *arguments: str, error: Callable[[str, ExitCode], TesseraError]) -> str:
+    """Returns what a program prints. error: converts the message of a program that rejects its input."""
+    result = run_program(name, *arguments)
+    if result.returncode in (ExitCode.ERROR, ExitCode.UNSUPPORTED):
+        raise error(result.stderr.strip(), ExitCode(result.returncode))
+    if result.returncode != 0:
+        raise TesseraError(
+            f"{name} {how_it_ended(result.returncode)}", ExitCode.INTERNAL, details=result.stderr.splitlines()[-5:]
+        )
+    return result.stdout
+
+
+def dump(*arguments: str) -> str:
+    """Returns the output of bmodel-dump. Raises TesseraError with its message."""
+
+    def error(text: str, code: ExitCode) -> TesseraError:
+        file = arguments[-1] if arguments[0] != "--segment" else arguments[2]
+        hint = "get a fresh copy of the file, or compile it again"
+        if file.endswith((".onnx", ".mlir")):
+            hint = "model_tool reads compiled models: compile the file with model_transform and model_deploy"
+        return TesseraError(f"{file}: {text}", hint=hint)
+
+    return output_of("bmodel-dump", *arguments, error=error)
+
+
+def read_model(path: str | Path) -> dict[str, Any]:
+    """Returns a .bmodel as described by bmodel-dump."""
+    model: dict[str, Any] = json.loads(dump(str(path)))
+    return model
 
 
 def failed_start(name: str, error: OSError) -> TesseraError:

@@ -13,16 +13,17 @@ from typing import Callable, Mapping
 
 import numpy as np
 
-from . import bmodel, compare, layers, onnx_runner, safetensors_io, tolerances, top_model
+from . import top_model
 from .calibration import table as tables
 from .compile_driver import without_reproducers
 from .errors import ExitCode, TesseraError, usage_error
+from .families import HOST, Reduction, every
 from .files import save_npz, scratch_folder
 from .progress import Report
 from .reduction import Candidate
 from .targets import targets
 
-MODES = ("x86-vs-ort", "npu-vs-reference", "deploy-fails")
+DEPLOY_FAILS = "deploy-fails"
 RANGE = (-1.0, 4.0)  # of tensors without recorded values
 LONGEST = (10.0, 10.0)  # seconds, and multiple of the previous run's time, that a command may take
 NOT_RUN = (126, 127)  # exit codes of a shell if it cannot run the command
@@ -94,9 +95,16 @@ def _kind(said: str) -> str:
     return re.sub(r"'[^']*'|\d+", "_", said.splitlines()[0])
 
 
-def of_mode(mode: str, how: Compiled, report: Report) -> Check:
-    failures = {"x86-vs-ort": _against_onnxruntime, "npu-vs-reference": _against_reference, "deploy-fails": _of_deploy}
-    return Check(lambda candidate, folder: failures[mode](candidate, folder, how, report))
+def of_mode(mode: Reduction, how: Compiled, report: Report) -> Check:
+    def failure(candidate: Candidate, folder: Path) -> str:
+        try:
+            return mode.failure(candidate, folder, how, report)
+        except TesseraError as error:
+            if mode.mode == DEPLOY_FAILS:
+                raise
+            raise Inconclusive(error.message) from error
+
+    return Check(failure)
 
 
 def of_command(command: str, seconds: float) -> Check:
@@ -151,39 +159,8 @@ def _of_deploy(candidate: Candidate, folder: Path, how: Compiled, report: Report
     return ""
 
 
-def _against_onnxruntime(candidate: Candidate, folder: Path, how: Compiled, report: Report) -> str:
-    try:
-        how.deploy(candidate, folder, report)
-        expected = onnx_runner.OnnxModel(folder / "m.onnx").run(candidate.inputs)
-        got = bmodel.open_net(folder / "m.bmodel").run(candidate.inputs)
-    except TesseraError as error:
-        raise Inconclusive(error.message) from error
-    compared = compare.compare(got, expected, tolerances.parse(None, how.quantize))
-    wrong = [row for row in compared.rows if not row.passed]
-    return f"'{wrong[0].name}' differs from onnxruntime: {compare.describe(wrong[0])}".split(":")[0] if wrong else ""
-
-
-def _against_reference(candidate: Candidate, folder: Path, how: Compiled, report: Report) -> str:
-    """Compares each layer with the reference on the chip's operands."""
-    try:
-        model, info, flags = how.deploy(candidate, folder, report)
-        if "plan" not in info:  # no layer runs on the NPU
-            return ""
-        net = bmodel.open_net(folder / "m.bmodel")
-        stored = net.stored(candidate.inputs)
-        shown = folder / "layers"
-        shown.mkdir()
-        layers.write(shown, model, report, info, how.chip, how.quantize, flags)
-        safetensors_io.save(shown / layers.INPUT, stored)
-        looked = layers.look(shown, report)
-        outputs = net.run_stored(stored, lambda name, array: None)
-    except TesseraError as error:
-        raise Inconclusive(error.message) from error
-    if not looked.layers:
-        return ""
-    try:
-        layers.require_right(looked, "the model")
-        layers.require_same(looked, outputs, "the model")
-    except TesseraError as error:
-        return error.message.split("(")[0]
-    return ""
+def modes() -> dict[str, Reduction]:
+    """Returns the failures of --mode by name."""
+    deploy_fails = Reduction(DEPLOY_FAILS, "the compiler fails with the same message", HOST, "F32", _of_deploy)
+    own = [family.reduction for family in every() if family.reduction]
+    return {each.mode: each for each in [*own, deploy_fails]}

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 
 from .errors import ExitCode, TesseraError, usage_error
 from .files import staging_folder
-from .programs import run_program
+from .programs import output_of
 from .progress import Report
 
 LEAST_SHARED = 0.5  # of the constants, for two stages of one network on one chip
@@ -21,21 +21,16 @@ def combine(
     """Writes `output` atomically. Returns for each file its name (default: its path), constant_bytes, and new_bytes,
     which no earlier file contains. Raises TesseraError if the files do not fit together."""
     names = names or [str(path) for path in files]
+
+    def error(message: str, code: ExitCode) -> TesseraError:
+        for path, name in zip(files, names or ()):
+            message = message.replace(f"'{path}'", f"'{name}'")
+        return TesseraError(message, code)
+
     with staging_folder(output) as staging:
         staged = staging / output.name
-        result = run_program("bmodel-combine", str(staged), *map(str, files))
-        if result.returncode in (ExitCode.ERROR, ExitCode.UNSUPPORTED):
-            message = result.stderr.strip()
-            for path, name in zip(files, names):
-                message = message.replace(f"'{path}'", f"'{name}'")
-            raise TesseraError(message, ExitCode(result.returncode))
-        if result.returncode != 0:
-            raise TesseraError(
-                f"bmodel-combine ended with exit code {result.returncode}",
-                ExitCode.INTERNAL,
-                details=result.stderr.splitlines()[-5:],
-            )
-        info: list[dict[str, Any]] = [{"file": name, **entry} for name, entry in zip(names, json.loads(result.stdout))]
+        printed = output_of("bmodel-combine", str(staged), *map(str, files), error=error)
+        info: list[dict[str, Any]] = [{"file": name, **entry} for name, entry in zip(names, json.loads(printed))]
         staged.replace(output)
     for entry in info:
         if entry.pop("known_chip") and entry["new_bytes"] > (1 - LEAST_SHARED) * entry["constant_bytes"]:

@@ -58,9 +58,6 @@ class Targets:
         # The compiler reports what is wrong with a description.
         return str(named) if named in self.chip_files else self.chip_files[0]
 
-    def is_npu(self, chip: str) -> bool:
-        return self.family(chip) == "npu"
-
     def require_chip(self, chip: str) -> None:
         """Raises TesseraError (exit code 2) for an unknown chip."""
         if not self.family(chip):
@@ -103,11 +100,7 @@ def targets() -> Targets:
 
 
 class Names:
-    """A list of names in a flag's help, queried from the compiler when the help is shown."""
-
-    def __init__(self, family: str = "") -> None:
-        self._family = family
+    """The chips in a flag's help, queried from the compiler when the help is shown."""
 
     def __str__(self) -> str:
-        known = targets()
-        return ", ".join(known.chips_of(self._family) if self._family else known.families)
+        return ", ".join(targets().families)

@@ -84,6 +84,8 @@ def test_circles_are_found(tmp_path: Path) -> None:
         ("device_dialect/IR/a.td", "// what NPUs want"),
         ("bmruntime/src/core/a.cpp", '#include "../npu/b.h"'),
         ("quant/a.h", '"npu-base"'),
+        ("python_tools/tessera/cli/a.py", 'if family == "npu":'),
+        ("python_tools/tessera/report/a.js", "const on = subnet.kind === 'Npu';"),
     ],
 )
 def test_a_family_is_named_in_its_rooms_only(tmp_path: Path, name: str, line: str) -> None:
@@ -92,10 +94,21 @@ def test_a_family_is_named_in_its_rooms_only(tmp_path: Path, name: str, line: st
     write(tmp_path, "bmruntime/src/npu/a.cpp", "npu::Chip chip;\n")
     write(tmp_path, "codegen/Target/a_test.cpp", "npu::Chip chip;\n")
     write(tmp_path, "quant/b.cpp", "input();\n")
+    write(tmp_path, "python_tools/tessera/families/npu.py", 'name = "npu"\n')
     assert run("check_families.py", tmp_path).returncode == 0
     write(tmp_path, name, f"{line}\n")
     result = run("check_families.py", tmp_path)
     assert result.returncode == 1 and f"{name}:1: names the family" in result.stdout
+
+
+def test_exempt_files_are_listed_while_they_name_a_family(tmp_path: Path) -> None:
+    write(tmp_path, "codegen/CMakeLists.txt", "tessera_family(npu FOLDER Npu LIB TesseraNpu)\n")
+    write(tmp_path, "bmodel_format/src/Memories.cpp", 'return "npu";\n')
+    result = run("check_families.py", tmp_path)
+    assert result.returncode == 0 and "bmodel_format/src/Memories.cpp: exempt, 1 lines" in result.stdout
+    write(tmp_path, "bmodel_format/src/Memories.cpp", "return family;\n")
+    result = run("check_families.py", tmp_path)
+    assert result.returncode == 1 and "remove it from EXEMPT" in result.stdout
 
 
 def test_an_empty_tree_is_no_success(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def test_families() -> None:
     assert known.family("x86-avx2") == "x86" and known.family("npu-base") == known.family("mine.json") == "npu"
     assert known.family("npu") == known.family("") == known.family("mine.bmodel") == ""
     assert known.chips_of("npu") == ["npu-edge", "npu-base", "npu-pro"]
-    assert str(Names("npu")) == "npu-edge, npu-base, npu-pro" and str(Names()).startswith("x86, x86-v2, ")
+    assert str(Names()).startswith("x86, x86-v2, ")
     assert known.runs_here["x86"] and known.runs_here["x86-v2"] and known.runs_here["npu-pro"]
 
 

@@ -15,9 +15,10 @@ import trace_reader
 from case_file import all_cases, data_path
 from conftest import Builder, check, run_tool
 
-from tessera import npu_perf, programs
+from tessera import programs
 from tessera.errors import TesseraError
-from tessera.npu_perf import beyond
+from tessera.families import npu
+from tessera.families.npu import beyond
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("report.json", "layers.csv", "trace.json", "memory.json", "local.svg", "ddr.svg")
@@ -103,12 +104,12 @@ def test_a_tool_of_another_build_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
     old.write_text('#!/bin/sh\necho \'{"chip": "npu-edge", "cycles": 1}\'\n')
     old.chmod(0o755)
     monkeypatch.setattr(programs, "find_program", lambda name: str(old))
-    monkeypatch.setattr(npu_perf, "find_program", lambda name: str(old))
+    monkeypatch.setattr(npu, "find_program", lambda name: str(old))
     with pytest.raises(
         TesseraError,
         match="npu-perf writes reports of version 0; this package reads version 1: they belong to different builds",
     ):
-        npu_perf.measure("m.bmodel")
+        npu.FAMILY.measure("m.bmodel")
 
 
 def test_what_is_beyond_the_roofline_adds_up() -> None:

@@ -22,7 +22,7 @@ from conftest import BUILD, Builder, check, inputs_of, run_tool, samples
 from test_cases import skip_if_missing
 from test_npu import CHIPS, deploy
 
-from tessera import npu_perf
+from tessera.families import npu
 
 SMALL = (
     "dtln_model_1",
@@ -113,7 +113,7 @@ def far_above_the_least(model: str, chip: str, report: dict) -> list[dict]:
 
 
 def check_traffic(model: str, chip: str, file: Path, table: list[dict]) -> None:
-    rows = far_above_the_least(model, chip, npu_perf.measure(file))
+    rows = far_above_the_least(model, chip, npu.FAMILY.measure(file))
     table += rows
     assert not [row for row in rows if not row["reason"]], f"{chip}: layers move more than {MOST_TRAFFIC} x the least"
     assert sum(row["share"] for row in rows if row["bound"] == "ddr") <= MOST_SHARE, f"{chip}: {rows}"

@@ -9,6 +9,7 @@ from typing import Mapping, Sequence
 import numpy as np
 
 from .. import top_model
+from ..families import HOST
 from ..progress import Report
 from ..top_model import TopModel
 from .worker import Job
@@ -33,14 +34,14 @@ class Observed:
         folder.mkdir(exist_ok=True)
         bmodel, weights = folder / "observed.bmodel", folder / "weights.safetensors"
         info = top_model.deploy(
-            model, bmodel, report, chip="x86", quantize="F32", extra=["--observe", "--weights", str(weights), *flags]
+            model, bmodel, report, chip=HOST, quantize="F32", extra=["--observe", "--weights", str(weights), *flags]
         )
         return Observed(model, bmodel, weights, info, tuple(flags))
 
     def compile_again(self, bmodel: Path, weights: Path) -> None:
         """Compiles with f32 `weights` in place of the weights with these names."""
         extra = ["--observe", "--replaced-weights", str(weights), *self.flags]
-        top_model.deploy(self.model, bmodel, Report(1, quiet=True), chip="x86", quantize="F32", extra=extra)
+        top_model.deploy(self.model, bmodel, Report(1, quiet=True), chip=HOST, quantize="F32", extra=extra)
 
     def job(self) -> Job:
         """Returns the job for workers that run this model."""

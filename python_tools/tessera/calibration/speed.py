@@ -2,7 +2,7 @@
 """The time of a table's multiplications on a chip, and the ops that would be no slower in f32.
 
 Repairs accumulate: an op that reads int16 and has expanded weights may take longer than f32, which is exact. Costs come
-from the chip's arithmetic (`Target::rates`); x86 multiplies f32 of 3x3 convolutions by Winograd's algorithm.
+from the chip's arithmetic (`Target::rates`); some chips multiply f32 of 3x3 convolutions by Winograd's algorithm.
 """
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Mapping, Sequence
 
 import numpy as np
 
+from ..families import HOST
 from .contractions import Contraction
 from .table import Table
 from .trial import Tried
 
-DEFAULT_CHIP = "x86-avx512vnni"
+DEFAULT_CHIP = f"{HOST}-avx512vnni"
 """A named level, so that the table does not depend on the machine that calibrates."""
 LEAST_CHANNELS = 16
 """Least channels on both sides of a convolution for which Winograd's algorithm pays."""

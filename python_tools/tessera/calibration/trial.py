@@ -18,6 +18,7 @@ import numpy as np
 from .. import top_model
 from ..bmodel import Net
 from ..compile_driver import side_by_side
+from ..families import HOST
 from ..output_error import judged, relative, squares_between
 from ..progress import Report
 from ..top_model import TopModel
@@ -166,7 +167,7 @@ class Trial:
         bmodel = path.with_suffix(".bmodel")
         extra = ["--calibration-table", str(path), *flags, *self.flags]
         quiet = Report(1, quiet=True)
-        return bmodel, top_model.deploy(self.model, bmodel, quiet, chip="x86", quantize=self.precision, extra=extra)
+        return bmodel, top_model.deploy(self.model, bmodel, quiet, chip=HOST, quantize=self.precision, extra=extra)
 
     def _open(self, job: Job, name: str, way: Way) -> Opened:
         net = Net(self._deploy(name, way)[0])

@@ -13,14 +13,14 @@ from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .. import bmodel, compare, cuda_perf, inputs, npu_perf, tolerances
+from .. import bmodel, compare, families, inputs, tolerances
 from ..bench import engines, results, statistics, steps
 from ..bench.measure import ROUND_SECONDS, WARM_SECONDS, Result, machine, measure
 from ..errors import TesseraError, usage_error
 from ..files import require_file, save_npz, scratch_folder, write_text
+from ..programs import read_model
 from . import from_onnx
 from .common import Context, Parser
-from .model_tool import read_model
 
 SECONDS = 5.0
 MOST_STREAMS = 1024
@@ -38,8 +38,8 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         help="measure latency and throughput, also of other engines; compare two measurements",
         allow_abbrev=False,
         description="Measures compiled models, and other engines, on this machine: each in its own "
-        "process, taking turns in short rounds, after warming up until times are steady. For models for NPUs and GPUs "
-        "the estimated time is reported, because only a simulator runs them here.",
+        "process, taking turns in short rounds, after warming up until times are steady. For models of other "
+        "chips the estimated time is reported, because at most a simulator runs them here.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -53,7 +53,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         "--model_def", metavar="FILE", help="the .onnx that the other engines run (default: the given model)"
     )
     sub.add_argument("--input", metavar="FILE", help=".npz, .npy, or NAME=FILE,… (default: seeded random)")
-    sub.add_argument("--chip", default="x86", help="chip to compile an .onnx for (default: %(default)s)")
+    sub.add_argument("--chip", default=families.HOST, help="chip to compile an .onnx for (default: %(default)s)")
     sub.add_argument("--precision", default="f32", choices=("f32", "bf16"), help="type in which OpenVINO multiplies")
     sub.add_argument("--threads", type=int, default=1, metavar="N", help="threads per engine (default: %(default)s)")
     sub.add_argument(
@@ -205,12 +205,10 @@ def look(path: Path, name: str, given: str | None) -> Model:
     net.use({key: array.shape for key, array in arrays.items()})
     stage = dump["nets"][0]["stages"][net.number]
     chip = dump["chips"][stage["chip"]]["name"]
-    if any(subnet["kind"] == "Npu" for subnet in stage["subnets"]):
-        info = npu_perf.measure(path, stage=net.number)
-        return Model(name, path, chip, info.get("total_microseconds", info["microseconds"]) / 1e3, arrays)
-    if net.number in cuda_perf.stages(dump):
-        return Model(name, path, chip, cuda_perf.measure(path, stage=net.number)["microseconds"] / 1e3, arrays)
-    return Model(name, path, chip, None, arrays)
+    every = families.every()
+    family = next((each for each in every if any(each.covers(dump, subnet) for subnet in stage["subnets"])), None)
+    time = family.microseconds(family.measure(path, stage=net.number)) / 1e3 if family else None
+    return Model(name, path, chip, time, arrays)
 
 
 def bench(context: Context, models: Sequence[Model], folder: Path) -> dict[str, Any]:

@@ -74,16 +74,16 @@ class _Changes(argparse.Action):
         setattr(namespace, self.dest, [*getattr(namespace, self.dest), *changes])
 
 
-def add_chip_set(parser: argparse.ArgumentParser, text: str) -> None:
+def add_chip_set(parser: argparse.ArgumentParser, text: str) -> argparse.Action:
     """Adds the flag --chip_set. text: the purpose of the changes."""
-    parser.add_argument(
+    return parser.add_argument(
         "--chip_set",
         "--chip-set",
         action=_Changes,
         default=[],
         metavar="FIELD=VALUE[,…]",
-        help=f"{text}, e.g. lanes=16,memories.ddr.gbps=8; may be given several times; docs/generated/npu-chips.md "
-        "lists the fields",
+        help=f"{text}, e.g. lanes=16,memories.ddr.gbps=8; may be given several times; docs/generated lists the "
+        "fields",
     )
 
 

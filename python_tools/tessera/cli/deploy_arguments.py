@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Sequence
+from typing import Any, Sequence
 
-from .. import layers, npu_perf, tolerances
+from .. import families, tolerances
 from ..errors import QUANTISED_ALREADY, ExitCode, TesseraError, usage_error
-from ..targets import Names, Targets, targets
+from ..families import EXAMPLE, HOST, Owners
+from ..targets import Names, targets
 from . import precision
 from .common import Parser, add_chip_set
 
@@ -15,14 +16,14 @@ NAME = "model_deploy"
 PURPOSE = "Compiles NAME_top.mlir to a .bmodel for a chip, and checks it layer by layer against the Top reference."
 TILES_TUNED = 8
 PIXELS = ("packed", "planar", "rgb_packed", "rgb_planar", "bgr_packed", "bgr_planar")
-EPILOG = """examples:
-  model_deploy --mlir m_top.mlir --chip x86 --quantize F32 --model m.bmodel
-  model_deploy --mlir m_top.mlir --chip x86 --quantize INT8 --calibration_table m_cali.json --model m_int8.bmodel
+EPILOG = f"""examples:
+  model_deploy --mlir m_top.mlir --chip {HOST} --quantize F32 --model m.bmodel
+  model_deploy --mlir m_top.mlir --chip {HOST} --quantize INT8 --calibration_table m_cali.json --model m_int8.bmodel
   model_deploy --mlir m_top.mlir --quantize INT8 --calibration_table m_cali.json --target "drop<=0.5" \\
       --task classification --data pictures/ --model m_int8.bmodel
-  model_deploy --mlir m_top.mlir --chip x86-avx2 --quantize F32 --test_input m_in_f32.npz \\
+  model_deploy --mlir m_top.mlir --chip {HOST}-avx2 --quantize F32 --test_input m_in_f32.npz \\
       --test_reference m_top_outputs.npz --tolerance 0.9999,0.999 --model m.bmodel
-  model_deploy --mlir m_b1_top.mlir m_b4_top.mlir --chip npu-base --quantize INT8 --calibration_table m_cali.json \\
+  model_deploy --mlir m_b1_top.mlir m_b4_top.mlir --chip {EXAMPLE} --quantize INT8 --calibration_table m_cali.json \\
                --model m.bmodel"""
 
 
@@ -40,8 +41,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     chip = parser.add_argument(
         "--chip",
         "--processor",
-        default="x86",
-        help="%(chips)s or the .json of another NPU; x86 is this machine's best variant (default: %(default)s)",
+        default=HOST,
+        help=f"%(chips)s or the .json of another {families.simulated().chip}; {HOST} is this machine's best variant "
+        "(default: %(default)s)",
     )
     chip.chips = Names()  # type: ignore[attr-defined] # of its help
     parser.add_argument(
@@ -72,54 +74,54 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _add_planning(parser: Parser) -> None:
-    """Adds flags for NPUs and GPUs: changes of the chip, the host's part, and the effort of planning."""
-    add_chip_set(parser, "for NPUs and GPUs: change fields of the chip")
-    parser.add_argument(
-        "--tf32",
+    """Adds the flags that only some families take: changes of the chip, the host's part, and the effort of planning."""
+
+    def add(flag: str, text: str, **more: Any) -> None:
+        action = parser.add_argument(f"--{flag}", help=f"for %(owners)s: {text}", **more)
+        action.owners = Owners(flag)  # type: ignore[attr-defined] # of its help
+
+    add_chip_set(parser, "for %(owners)s: change fields of the chip").owners = Owners("chip_set")  # type: ignore
+    add(
+        "tf32",
+        "round factors of f32 contractions to 10 bits of fraction and multiply them on tensor cores, as PyTorch does "
+        "with allow_tf32",
         action="store_true",
-        help="for GPUs: round factors of f32 contractions to 10 bits of fraction and multiply them on tensor cores, "
-        "as PyTorch does with allow_tf32",
     )
-    parser.add_argument(
-        "--strict",
+    add(
+        "strict",
+        "ops that the chip cannot run are an error (exit code 4) instead of running on the host",
         action="store_true",
-        help="for NPUs: ops that the chip cannot run are an error (exit code 4) instead of running on the host",
     )
-    parser.add_argument(
-        "--host_chip",
+    add(
+        "host_chip",
+        f"the {HOST} variant that the host's part is compiled for (default: this machine's best)",
         metavar="CHIP",
-        help="for NPUs: the x86 variant that the host's part is compiled for (default: this machine's best)",
     )
-    parser.add_argument(
-        "--opt",
+    add(
+        "opt",
+        "0 plans op by op, 1 keeps tensors in local memory between ops, 2 takes the best of several plans, 3 searches "
+        "for better ones (default: 2)",
         type=int,
         choices=range(4),
-        help="for NPUs: 0 plans op by op, 1 keeps tensors in local memory between ops, 2 takes the best of several "
-        "plans, 3 searches for better ones (default: 2)",
     )
-    parser.add_argument(
-        "--plan", metavar="FILE", help="for NPUs and GPUs: follow this plan, written by --plan_out and possibly edited"
-    )
-    parser.add_argument(
-        "--plan_out",
+    add("plan", "follow this plan, written by --plan_out and possibly edited", metavar="FILE")
+    add(
+        "plan_out",
+        "write the plan to FILE: which tensors stay in local memory and which layers run slice by slice, or the tile "
+        "of each contraction",
         metavar="FILE",
-        help="for NPUs and GPUs: write the plan to FILE: which tensors stay in local memory and which layers run slice "
-        "by slice, or the tile of each contraction",
     )
-    parser.add_argument(
-        "--tune",
+    add(
+        "tune",
+        "for each contraction, measure on this machine's GPU the N tiles that the cost model ranks fastest, and use "
+        f"the best; results are cached (default N: {TILES_TUNED})",
         type=int,
         nargs="?",
         const=TILES_TUNED,
         metavar="N",
-        help="for GPUs: for each contraction, measure on this machine's GPU the N tiles that the cost model ranks "
-        f"fastest, and use the best; results are cached (default N: {TILES_TUNED})",
     )
-    parser.add_argument(
-        "--report",
-        metavar="DIR",
-        help=f"for NPUs: write {', '.join(npu_perf.FILES)} to DIR: time, traffic and memories of every layer",
-    )
+    files = ", ".join(families.simulated().files)
+    add("report", f"write {files} to DIR: time, traffic and memories of every layer", metavar="DIR")
 
 
 def _add_forms(parser: Parser) -> None:
@@ -165,6 +167,7 @@ def _add_quantisation(parser: Parser) -> None:
 
 def _add_check(parser: Parser) -> None:
     """Adds flags for the check of the compiled model."""
+    owners = families.simulated().chip + "s"
     check = parser.add_argument_group("check of the .bmodel against the Top reference, layer by layer")
     check.add_argument(
         "--test_input",
@@ -193,15 +196,15 @@ def _add_check(parser: Parser) -> None:
     check.add_argument(
         "--compare_all",
         action="store_true",
-        help="show every tensor in the table, not only the worst; for NPUs also compile a variant whose layers' "
+        help=f"show every tensor in the table, not only the worst; for {owners} also compile a variant whose layers' "
         "results leave the chip, compare it layer by layer, and report the first wrong layer with its commands (exit "
         "code 3)",
     )
     check.add_argument(
         "--layers",
         metavar="DIR",
-        help=f"for NPUs: compare layer by layer, show wrong ones, and write {layers.MODEL} and its references to DIR, "
-        "for 'model_tool layers DIR' and 'model_runner --dump_all_tensors'",
+        help=f"for {owners}: compare layer by layer, show wrong ones, and write layers.bmodel and its references to "
+        "DIR, for 'model_tool layers DIR' and 'model_runner --dump_all_tensors'",
     )
     check.add_argument(
         "--threads", type=int, default=1, metavar="N", help="threads for the check (default: %(default)s)"
@@ -215,7 +218,7 @@ def reject_unsupported(args: argparse.Namespace) -> None:
     known.require_chip(args.chip)
     wanted = known.precision(args.quantize)
     args.quantize = wanted.name
-    _reject_foreign(args, known)
+    _reject_foreign(args)
     if wanted.needs_table and not args.calibration_table:
         raise TesseraError(
             f"--quantize {args.quantize} needs --calibration_table",
@@ -237,35 +240,28 @@ def reject_unsupported(args: argparse.Namespace) -> None:
         raise usage_error(f"--threads {args.threads}: must be at least 1")
 
 
-def _reject_foreign(args: argparse.Namespace, known: Targets) -> None:
+INSTEAD = {
+    "report": "for --chip {}, measure with bmrt_bench",
+    "layers": "for --chip {}, --compare_all shows every tensor",
+    "chip_set": "--chip {} is neither",
+    "tf32": "--chip {} multiplies f32 as it is",
+    "tune": "--chip {} does not choose kernels by measuring",
+}
+"""What to do on a chip of another family, by flag."""
+
+
+def _reject_foreign(args: argparse.Namespace) -> None:
     """Rejects flags that are for chips of another family."""
-
-    def is_foreign(flag: str) -> bool:
-        return known.family(args.chip) not in known.flags[flag]
-
-    if args.report and is_foreign("report"):
-        raise usage_error(f"--report is for NPUs; for --chip {args.chip}, measure with bmrt_bench")
-    if args.layers and is_foreign("opt"):
-        raise usage_error(f"--layers is for NPUs; for --chip {args.chip}, --compare_all shows every tensor")
+    known = targets()
     if args.plan and args.opt is not None:
         raise usage_error("--plan and --opt exclude each other: a plan contains all decisions of --opt")
-    if args.chip_set and is_foreign("chip_set"):
-        raise usage_error(f"--chip_set is for NPUs and GPUs; --chip {args.chip} is neither")
-    if args.tf32 and is_foreign("tf32"):
-        raise usage_error(f"--tf32 is for GPUs; --chip {args.chip} multiplies f32 as it is")
-    if args.tune is not None and is_foreign("tune"):
-        raise usage_error(f"--tune is for GPUs; --chip {args.chip} does not choose kernels by measuring")
+    for flag, like in [*((flag, flag) for flag in known.flags), ("layers", "report")]:
+        is_given = getattr(args, flag) not in (None, False, [])
+        if is_given and known.family(args.chip) not in known.flags[like]:
+            instead = INSTEAD.get(flag, "--chip {} runs the whole model itself").format(args.chip)
+            raise usage_error(f"--{flag} is for {Owners(like)}; {instead}")
     if args.tune is not None and (args.tune < 1 or args.plan):
         raise usage_error("--tune takes a number that is at least 1, and excludes --plan, because it creates a plan")
-    for flag, given in (
-        ("--strict", args.strict or None),
-        ("--host_chip", args.host_chip),
-        ("--opt", args.opt),
-        ("--plan", args.plan),
-        ("--plan_out", args.plan_out),
-    ):
-        if given is not None and is_foreign(flag[2:]):
-            raise usage_error(f"{flag} is for NPUs; --chip {args.chip} runs the whole model itself")
 
 
 def _reject_for_f32(args: argparse.Namespace) -> None:

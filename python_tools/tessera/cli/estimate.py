@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera estimate: estimates the time of a model on NPUs and GPUs from the ONNX file alone, without data, chip or
+"""tessera estimate: estimates the time of a model on other chips from the ONNX file alone, without data, chip or
 run."""
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import argparse
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-from .. import advice, compare, cuda_perf, npu_perf, partition, top_model
+from .. import advice, compare, families, partition, top_model
 from ..calibration import table as tables
+from ..compare import percent
 from ..errors import ExitCode, TesseraError, usage_error
+from ..families import EXAMPLE, HOST
 from ..files import require_file, scratch_folder
 from ..progress import Report
-from ..targets import Names, targets
+from ..targets import targets
 from ..top_model import TopModel
 from . import from_onnx
 from .common import Context, Parser, add_chip_set
@@ -25,18 +27,18 @@ LOW, HIGH = -1.0, 4.0
 # which ones. Deploy's times after default calibration lay within this share of the way from all-int8 to all-int16
 # (python_tools/RATIONALE.md).
 LIKELY = 1 / 3
-EPILOG = """examples:
+EPILOG = f"""examples:
   tessera estimate model.onnx
-  tessera estimate model.onnx --chip npu-base --chip_set memories.ddr.gbps=8 --report reports/"""
+  tessera estimate model.onnx --chip {EXAMPLE} --chip_set memories.ddr.gbps=8 --report reports/"""
 
 
 def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     """Adds 'estimate' to the verbs of `tessera`."""
     sub = verbs.add_parser(
         "estimate",
-        help="estimate time and traffic on NPUs and GPUs, and list unsupported ops, without data",
+        help="estimate time and traffic on other chips, and list unsupported ops, without data",
         allow_abbrev=False,
-        description="Compiles a model for NPUs or GPUs and reports how long it takes on each, how much DRAM traffic it "
+        description="Compiles a model for other chips and reports how long it takes on each, how much DRAM traffic it "
         "causes and what bounds it. Ranges are placeholders, because times do not depend on values. In INT8 they "
         "depend on how many tensors need int16 activations, so a range is reported. Ops that a chip "
         "cannot run are listed and run on its host. Times of GPUs are rooflines of each launch.",
@@ -44,14 +46,8 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     sub.add_argument("model", help="the .onnx file, or a NAME_top.mlir from model_transform")
-    chip = sub.add_argument(
-        "--chip",
-        default="all",
-        metavar="A,B",
-        help="%(npus)s, the .json of another NPU, all (every NPU), or %(gpus)s (default: %(default)s)",
-    )
-    chip.gpus = Names("cuda")  # type: ignore[attr-defined] # of its help
-    chip.npus = Names("npu")  # type: ignore[attr-defined] # of its help
+    chip = sub.add_argument("--chip", default="all", metavar="A,B", help="%(chips)s (default: %(default)s)")
+    chip.chips = families.Estimated()  # type: ignore[attr-defined] # of its help
     from_onnx.add_flags(sub, "INT8")
     add_chip_set(sub, "estimate for changed chips")
     sub.add_argument(
@@ -59,7 +55,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         action="store_true",
         help="treat a chip that cannot run the whole model as unsupported; exit code 4 if none can",
     )
-    sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(npu_perf.FILES)} to DIR/CHIP")
+    sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(families.simulated().files)} to DIR/CHIP")
     return sub
 
 
@@ -76,15 +72,11 @@ def work(context: Context) -> None:
 
 def chosen(text: str) -> list[str]:
     """Returns the chips of --chip without duplicates."""
-    npus = targets().chips_of("npu")
-    chips = list(dict.fromkeys(npus if text == "all" else text.split(",")))
+    every = targets().chips_of(families.simulated().name)
+    chips = list(dict.fromkeys(every if text == "all" else text.split(",")))
     for chip in chips:
-        if targets().family(chip) not in ("npu", "cuda"):
-            raise usage_error(
-                f"--chip '{chip}': expected all, {', '.join(npus)}, the .json of another NPU or "
-                f"{', '.join(targets().chips_of('cuda'))}; "
-                "measure x86 with bmrt_bench"
-            )
+        if not families.of_chip(chip).is_estimated:
+            raise usage_error(f"--chip '{chip}': expected {families.Estimated()}; measure {HOST} with bmrt_bench")
     return chips
 
 
@@ -124,8 +116,7 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
                 result = top_model.deploy(model, output, report, chip=chip, quantize=args.quantize, extra=extra)
                 # The file contains the changed chip, so that no changes are passed here.
                 written = context.outputs.folder(Path(args.report) / Path(chip).stem) if args.report else None
-                perf = npu_perf if targets().is_npu(chip) else cuda_perf
-                info[chip] = perf.measure(output, folder=written)
+                info[chip] = families.of_chip(chip).measure(output, written)
                 info[chip]["partition"] = result["partition"]
                 # With samples, the precision of every tensor is known.
                 least, precision = result["partition"]["total_microseconds"], "" if args.dataset else args.quantize
@@ -145,16 +136,16 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
         }
         for chip in chips
     ]
-    print_report(context, chips, info, rejected, "" if info else _on_x86(model, folder, report))
+    print_report(context, chips, info, rejected, "" if info else _on_host(model, folder, report))
 
 
-def _on_x86(model: TopModel, folder: Path, report: Report) -> str:
-    """Tries whether x86 can run a model that no chip can, and describes the result."""
+def _on_host(model: TopModel, folder: Path, report: Report) -> str:
+    """Tries whether this machine can run a model that no chip can, and describes the result."""
     try:
-        top_model.deploy(model, folder / "x86.bmodel", report, chip="x86", quantize="F32")
+        top_model.deploy(model, folder / "host.bmodel", report, chip=HOST, quantize="F32")
     except TesseraError as error:
-        return f"x86 cannot run it either: {error.message}"
-    return "x86 can run it: measure with tessera run"
+        return f"{HOST} cannot run it either: {error.message}"
+    return f"{HOST} can run it: measure with tessera run"
 
 
 def time_range(
@@ -184,28 +175,20 @@ def made_up_table(model: TopModel, path: Path, context: Context) -> Path:
 
 
 def print_report(
-    context: Context, chips: Sequence[str], info: dict[str, dict[str, Any]], rejected: dict[str, str], on_x86: str
+    context: Context, chips: Sequence[str], info: dict[str, dict[str, Any]], rejected: dict[str, str], on_host: str
 ) -> None:
     """Prints the table and the reasons of unsupported chips. Raises TesseraError if no chip can run the model, with
-    x86's result."""
+    this machine's result."""
     report = context.report
     rows: list[tuple[str, ...]] = [
         ("chip", "us", "host", "runs/s", "of MAC peak", "x roofline", "DDR MB", "x least", "local memory", "bound by")
     ]
     for chip in chips:
-        name = Path(chip).stem
-        rows.append(
-            _row(name, info[chip])
-            if chip in info
-            else (name, "-", "-", "-", "-", "-", "-", "-", "-", "unsupported, see below")
-        )
+        unsupported = (Path(chip).stem, *["-"] * 8, "unsupported, see below")
+        rows.append(_row(chip, info[chip]) if chip in info else unsupported)
     report.say(compare.align(rows, right=(1, 2, 3, 4, 5, 6, 7, 8)))
-    for chip in chips:
-        if chip in info and not targets().is_npu(chip):
-            cuda_perf.print_report(report, info[chip])
-    for chip in (each for each in chips if each in info and targets().is_npu(each)):
-        for line in advice.lines(advice.of_perf(info[chip]))[: npu_perf.ADVICE_SHOWN]:
-            report.say(f"advice for {Path(chip).stem}: {line}")
+    for chip in info:
+        families.of_chip(chip).print_estimate(report, Path(chip).stem, info[chip])
     _report_hosts({Path(chip).stem: info[chip]["partition"] for chip in chips if chip in info}, report)
     if needs_table(context.args.quantize) and not context.args.dataset:
         report.warn(
@@ -228,7 +211,7 @@ def print_report(
         more = f"; and {len(reasons) - REASONS_SHOWN} more (--json names all)" if len(reasons) > REASONS_SHOWN else ""
         report.say(f"{', '.join(names)}: {'; '.join(reasons[:REASONS_SHOWN])}{more}")
     if not info:
-        raise TesseraError("none of the chips can run this model", ExitCode.UNSUPPORTED, hint=on_x86)
+        raise TesseraError("none of the chips can run this model", ExitCode.UNSUPPORTED, hint=on_host)
     first = "run_calibration, then " if needs_table(context.args.quantize) else ""
     report.finish(
         [f"{first}model_deploy --chip {Path(chip).stem} --quantize {context.args.quantize}" for chip in list(info)[:1]]
@@ -248,41 +231,12 @@ def _report_hosts(partitions: dict[str, dict[str, Any]], report: Report) -> None
         report.say(f"on the host of {', '.join(chips)}: {'; '.join(texts[:REASONS_SHOWN])}{more}")
 
 
-def _row(name: str, info: dict[str, Any]) -> tuple[str, ...]:
-    return _row_of_npu(name, info) if "cycles" in info else _row_of_gpu(name, info)
-
-
-def _row_of_gpu(name: str, info: dict[str, Any]) -> tuple[str, ...]:
+def _row(chip: str, info: dict[str, Any]) -> tuple[str, ...]:
     total = info["partition"]["total_microseconds"]
-    shares = sorted(info["time_microseconds"].items(), key=lambda share: -share[1])[:2]
-    least = info["dram_least_bytes"]
     return (
-        name,
+        Path(chip).stem,
         span(info["range"]),
-        f"{npu_perf.percent(max(0.0, total - info['microseconds']), total)} %",
+        f"{percent(max(0.0, total - info['microseconds']), total)} %",
         f"{1e6 / total:.0f}" if total else "-",
-        "-",
-        f"{info['roofline']['ratio']:.2f}",
-        f"{info['dram_bytes'] / 1e6:.2f}",
-        f"{info['dram_bytes'] / least:.2f}" if least else "-",
-        "-",
-        ", ".join(f"{bound} {npu_perf.percent(time, info['microseconds'])} %" for bound, time in shares) or "-",
-    )
-
-
-def _row_of_npu(name: str, info: dict[str, Any]) -> tuple[str, ...]:
-    total = info["partition"]["total_microseconds"]
-    shares = sorted(info.get("time_cycles", {}).items(), key=lambda share: -share[1])[:2]
-    least, local = info["ddr_lower_bound_bytes"], info["local_memory"]
-    return (
-        name,
-        span(info["range"]),
-        f"{npu_perf.percent(total - info['microseconds'], total)} %",
-        f"{1e6 / total:.0f}" if total else "-",
-        f"{100 * info['mac_utilisation']:.0f} %",
-        f"{info['roofline']['ratio']:.2f}",
-        f"{info['ddr_moved_bytes'] / 1e6:.2f}",
-        f"{info['ddr_moved_bytes'] / least:.2f}" if least else "-",
-        f"{npu_perf.percent(local['peak_bytes'], local['bytes_per_lane'])} %",
-        ", ".join(f"{bound} {npu_perf.percent(cycles, info['cycles'])} %" for bound, cycles in shares) or "-",
+        *families.of_chip(chip).row(info),
     )

@@ -7,12 +7,14 @@ import difflib
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-from .. import npu_perf
+from .. import families
+from ..compare import percent
 from ..errors import TesseraError, usage_error
 from ..files import require_file
 from ..report.gather import gather
 from .common import Context, Parser
-from .model_tool import read_model, size
+from ..programs import read_model
+from .model_tool import size
 
 COMMANDS_SHOWN, NODES_SHOWN = 8, 12
 
@@ -24,7 +26,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         help="show how a layer was compiled: where it runs, how long it takes, what bounds it, its commands",
         allow_abbrev=False,
         description="Shows for a layer of a compiled model its ONNX nodes, where it runs and why, its "
-        "time and what bounds it, its traffic and the minimum, and its commands. Times are estimates, for NPUs only.",
+        "time and what bounds it, its traffic and the minimum, and its commands. Times are estimates.",
     )
     sub.add_argument("model", help="the .bmodel file")
     sub.add_argument("layer", metavar="LAYER", help="the name of an ONNX node or a layer, or a part of it")
@@ -69,11 +71,13 @@ def find(info: Mapping[str, Any], wanted: str) -> list[tuple[int, int]]:
 
 
 def _commands(path: Path, stage: Mapping[str, Any], number: int, index: int) -> list[str]:
-    """Returns the commands of an NPU's layer."""
+    """Returns the commands of a layer of a chip that has some."""
     if not stage["perf"] or index >= len(stage["perf"]["layers"]):
         return []
     name = stage["perf"]["layers"][index]["name"]
-    return [line for line in npu_perf.commands(path, number) if line.partition("#")[2].strip() == name]
+    return [
+        line for line in families.of(stage["family"]).commands(path, number) if line.partition("#")[2].strip() == name
+    ]
 
 
 def _print_report(context: Context, stage: Mapping[str, Any], layer: Mapping[str, Any]) -> None:
@@ -83,7 +87,7 @@ def _print_report(context: Context, stage: Mapping[str, Any], layer: Mapping[str
     for reason in layer["reasons"]:
         say(f"  on the host because: {reason}")
     if layer["us"] is not None:
-        share = npu_perf.percent(layer["us"], stage["perf"]["microseconds"])
+        share = percent(layer["us"], stage["perf"]["microseconds"])
         say(
             f"  {layer['us']:.2f} us, {share} % of a run, bound by {layer['bound']}; {layer['products']} "
             f"multiplications, {100 * layer['mac_utilisation']:.1f} % of the peak"

@@ -14,20 +14,19 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .. import advice, bmodel, compare, exactness, inputs, layers, npu_perf, partition, safetensors_io, stages
+from .. import advice, bmodel, compare, exactness, families, inputs, partition, safetensors_io, stages
 from .. import tolerances, top_model, verdict
 from ..background import Background
 from ..calibration import sample
 from ..calibration import table as tables
 from ..compile_driver import beside
 from ..errors import ExitCode, TesseraError, usage_error
-from ..files import load_npz, require_file, staging_folder
+from ..files import load_npz, require_file, staging_folder, write_text
 from ..precision.cost import share_of_f32
 from ..progress import command, Report
 from ..scratch import scratch_folder
-from ..targets import targets
 from ..top_model import TopModel
-from . import precision, tune
+from . import precision
 from .common import Context, run_command
 from .output_check import Tested, judge, measure_outputs, warn_by_table
 from .deploy_arguments import NAME, parse, reject_unsupported
@@ -64,7 +63,7 @@ def work(context: Context) -> None:
                 "model_runner", "--model", output, "--input", args.test_input or "INPUT.npz", "--output", "out.npz"
             ),
             command("model_tool", "perf", output, "--report", "DIR")
-            if targets().is_npu(args.chip)
+            if families.of_chip(args.chip).is_simulated
             else command("bmrt_bench", output),
             command("model_tool", "info", output),
         ]
@@ -147,11 +146,9 @@ def _open(args: argparse.Namespace, report: Report) -> TopModel:
 
 
 def _tune(context: Context, model: TopModel, folder: Path) -> dict[str, Any]:
-    """Measures tiles on this machine's GPU and returns the fastest plan, which becomes --plan of the following
+    """Measures tiles on this machine's chip and returns the fastest plan, which becomes --plan of the following
     compilation."""
     args = context.args
-    if not bmodel.can_run(args.chip):
-        raise tune.no_device()
 
     def deploy(output: Path, flags: Sequence[str]) -> dict[str, Any]:
         extra = [*_deploy_flags(args), *flags]
@@ -160,10 +157,16 @@ def _tune(context: Context, model: TopModel, folder: Path) -> dict[str, Any]:
     def inputs_of(net: bmodel.Net) -> dict[str, np.ndarray]:
         return _test_input(args, net.inputs)[0]
 
-    plan = tune.tuned_plan(deploy, inputs_of, args.tune, context.report, folder)
+    family = families.of_chip(args.chip)
+    plan = family.tune(deploy, inputs_of, args.tune, args.chip, context.report, folder)
     args.plan = str(folder / "tuned.json")
-    tune.write_plan(plan, args.plan)
+    write_text(args.plan, _plan_text(plan))
     return plan
+
+
+def _plan_text(plan: Mapping[str, Any]) -> str:
+    """Returns the plan in the form that --plan reads."""
+    return json.dumps(plan, indent=1) + "\n"
 
 
 def _compile(context: Context, model: TopModel, output: Path, plan: Mapping[str, Any] | None = None) -> None:
@@ -191,12 +194,12 @@ def _compile(context: Context, model: TopModel, output: Path, plan: Mapping[str,
     if plan:
         context.result["model"]["plan"] = plan
     if args.plan_out:
-        tune.write_plan(plan or result["plan"], args.plan_out)
-    if targets().is_npu(args.chip):
-        context.result["perf"] = info = npu_perf.measure(
-            output, folder=args.report and context.outputs.folder(args.report)
-        )
-        npu_perf.print_report(report, info, args.report)
+        write_text(args.plan_out, _plan_text(plan or result["plan"]))
+    family = families.of_chip(args.chip)
+    if family.is_simulated:
+        info = family.measure(output, args.report and context.outputs.folder(args.report))
+        context.result["perf"] = info
+        family.print_report(report, info, args.report)
     _report_advice(context, info, result.get("quantization", {}))
     _report_exactness(context, result.get("bit_equal_except"))
     if "quantization" in result:
@@ -359,8 +362,9 @@ def _check(
     context.report.say(
         compare.format_table(comparison, None if args.compare_all else 10, "FAIL" if strict else "below")
     )
-    if targets().is_npu(args.chip) and (args.compare_all or args.layers):
-        _look_at_layers(context, model, net, given)
+    if families.of_chip(args.chip).is_simulated and (args.compare_all or args.layers):
+        limit = tolerances.parse(args.tolerance, args.quantize) if args.tolerance else None
+        families.of_chip(args.chip).check_layers(context, model, net, given, _deploy_flags(args), limit)
     wanted = {spec.name: reference[spec.name] for spec in model.outputs}
 
     def evaluate(given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
@@ -454,36 +458,12 @@ def _compared(
 
 
 def _report_advice(context: Context, info: Mapping[str, Any], precisions: Mapping[str, Any]) -> None:
-    """Reports advice about precision below the times of a model for an NPU, and records all advice."""
+    """Reports advice about precision below the estimated times, and records all advice."""
     table = context.args.calibration_table
     found = advice.of_quantization(precisions, info) + (advice.of_table(tables.load(table).samples) if table else [])
     for line in advice.lines(found):
         context.report.say(line)
     context.result["advice"] = [each.as_dict() for each in [*advice.of_perf(info), *found]]
-
-
-def _look_at_layers(context: Context, model: TopModel, net: bmodel.Net, given: Mapping[str, np.ndarray]) -> None:
-    """Checks each layer of a model for an NPU, which otherwise shows only its outputs, against the reference. Raises
-    TesseraError with the first wrong layer."""
-    args, report = context.args, context.report
-    if "plan" not in context.result["model"]:
-        report.say(f"no layer runs on {args.chip}: the tensors above are complete")
-        return
-    with scratch_folder() as scratch:
-        folder = context.outputs.folder(args.layers) if args.layers else scratch
-        stored = net.stored(given)
-        with report.extra_step("compile with visible layers") as step:
-            layers.write(folder, model, report, context.result["model"], args.chip, args.quantize, _deploy_flags(args))
-            safetensors_io.save(folder / layers.INPUT, stored)
-            step.note = args.layers or ""
-        with report.extra_step("check each layer") as step:
-            tolerance = tolerances.parse(args.tolerance, args.quantize) if args.tolerance else None
-            looked = layers.look(folder, report, tolerance)
-            step.note = f"{len(looked.layers)} tensors, {len(looked.wrong)} wrong"
-        context.result["layers"] = looked.as_dict()
-        layers.print_report(report, looked, args.compare_all)
-        layers.require_right(looked, args.model)
-        layers.require_same(looked, net.run_stored(stored, lambda name, array: None), args.model)
 
 
 @contextlib.contextmanager

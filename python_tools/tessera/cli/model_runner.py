@@ -8,20 +8,21 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from .. import any_model, compare, inputs, layers
+from .. import any_model, compare, inputs
 from ..errors import TesseraError, usage_error
+from ..families import EXAMPLE, of_subnet, stages_of
 from ..files import load_npz, save_npz
+from ..programs import read_model
 from ..progress import command
 from ..stages import parse_shapes
 from .common import Context, Parser, run_command
-from .model_tool import read_model
 
 NAME = "model_runner"
 PURPOSE = "Runs a .bmodel, a NAME_top.mlir (reference evaluator) or an .onnx (onnxruntime)."
-EPILOG = """examples:
+EPILOG = f"""examples:
   model_runner --model m.bmodel --input in.npz --output out.npz
   model_runner --model m.bmodel --input cat.jpg --output out.npz --threads 2
-  model_runner --model m.bmodel --input random --input_shapes x=4x3x224x224 --chip npu-base --output out.npz
+  model_runner --model m.bmodel --input random --input_shapes x=4x3x224x224 --chip {EXAMPLE} --output out.npz
   model_runner --model m_top.mlir --input in.npz --output all.npz --dump_all_tensors"""
 
 
@@ -38,7 +39,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--dump_all_tensors",
         action="store_true",
-        help="write every named tensor, not only the outputs; for an NPU, run layers.bmodel, which "
+        help="write every named tensor, not only the outputs; for a simulated chip, run layers.bmodel, which "
         "'model_deploy --layers' writes",
     )
     parser.add_argument(
@@ -79,10 +80,10 @@ def open_model(context: Context) -> any_model.AnyModel:
 
 
 def _hides_layers(model: dict[str, Any]) -> bool:
-    """Returns true if, by bmodel-dump's description, an NPU runs part of the model and shows only outputs."""
+    """Returns true if, by bmodel-dump's description, a simulated chip runs part of the model and shows only outputs."""
     shows = any(entry == {"key": "layers", "value": "kept"} for entry in model.get("properties", []))
     return not shows and any(
-        subnet["kind"] == "Npu" for net in model["nets"] for stage in net["stages"] for subnet in stage["subnets"]
+        of_subnet(model, subnet).is_simulated for stage in stages_of(model) for subnet in stage["subnets"]
     )
 
 
@@ -108,7 +109,7 @@ def work(context: Context) -> None:
     save_npz(output, results)
     if args.dump_all_tensors and Path(args.model).suffix == ".bmodel" and _hides_layers(read_model(Path(args.model))):
         report.warn(
-            f"the results of {args.model}'s layers stay on the NPU; 'model_deploy --layers DIR' writes {layers.MODEL}, "
+            f"the results of {args.model}'s layers stay on the chip; 'model_deploy --layers DIR' writes layers.bmodel, "
             "which computes the same and shows them"
         )
     context.result["outputs"] = {n: {"shape": list(v.shape), "dtype": str(v.dtype)} for n, v in results.items()}

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
-import re
-import shutil
-import subprocess
 from pathlib import Path
-from typing import Any, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Iterable, Sequence
 
-from .. import advice, compare, cuda_perf, exactness, layers, npu_perf
-from ..errors import ExitCode, TesseraError, usage_error
-from ..files import require_file, scratch_folder
+from .. import advice, compare, exactness, families
+from ..errors import usage_error
+from ..families import stages_of
+from ..files import require_file
 from ..preprocess import Preprocess
-from ..programs import run_program
+from ..programs import dump, read_model
 from ..stages import combine as combine_files
 from .common import Context, Parser, add_chip_set, run_command
 
@@ -24,7 +21,7 @@ EPILOG = """examples:
   model_tool info m.bmodel            shows inputs, outputs, memory, steps
   model_tool check m.bmodel           checks every byte against its hash; exit code 1 if one differs
   model_tool disasm m.bmodel conv     shows the kernels whose name contains 'conv'
-  model_tool perf m.bmodel --report reports/    reports time and traffic on an NPU or a GPU
+  model_tool perf m.bmodel --report reports/    reports time and traffic
   model_tool combine m_224.bmodel m_320.bmodel -o m.bmodel    one file for both sizes, with weights stored once"""
 
 
@@ -34,8 +31,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     for name, text in (
         ("info", "show inputs, outputs, memory and steps"),
         ("check", "check every hash and digest of the file"),
-        ("disasm", "show the machine code of kernels, or the commands of an NPU"),
-        ("perf", "for NPUs and GPUs: report time, what bounds it, traffic and memories, without a run"),
+        ("disasm", "show the machine code of kernels, or the commands of a chip"),
+        ("perf", "report estimated time, what bounds it, traffic and memories, without a run"),
         ("layers", "compare each layer from model_deploy --layers with the reference; report the first wrong one"),
         ("combine", "combine files of one network for several shapes or chips; equal constants are stored once"),
     ):
@@ -57,8 +54,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
             sub.add_argument("--steps", action="store_true", help="list every step")
             sub.add_argument("--tensors", action="store_true", help="list every tensor")
         if name == "perf":
-            sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(npu_perf.FILES)} to DIR")
-            add_chip_set(sub, "for NPUs: report for a changed chip")
+            sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(families.simulated().files)} to DIR")
+            add_chip_set(sub, "report for a changed chip")
             sub.add_argument(
                 "--counts", metavar="FILE", help="for GPUs: counts from the PTX machine (PTX_MACHINE_COUNTS=FILE)"
             )
@@ -67,46 +64,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
                 "kernel",
                 nargs="?",
                 default="",
-                help="show only kernels whose name contains this; for an NPU, only commands whose line does",
+                help="show only kernels whose name, or commands whose line, contains this",
             )
     return parser.parse_args(argv)
-
-
-def dump(*arguments: str) -> str:
-    """Returns the output of bmodel-dump. Raises TesseraError with its message."""
-    result = run_program("bmodel-dump", *arguments)
-    if result.returncode == ExitCode.ERROR:
-        file = arguments[-1] if arguments[0] != "--segment" else arguments[2]
-        hint = "get a fresh copy of the file, or compile it again"
-        if file.endswith((".onnx", ".mlir")):
-            hint = "model_tool reads compiled models: compile the file with model_transform and model_deploy"
-        raise TesseraError(f"{file}: {result.stderr.strip()}", hint=hint)
-    if result.returncode != 0:
-        raise TesseraError(
-            f"bmodel-dump ended with exit code {result.returncode}",
-            ExitCode.INTERNAL,
-            details=result.stderr.splitlines()[-5:],
-        )
-    return result.stdout
-
-
-def read_model(path: Path) -> dict[str, Any]:
-    return json.loads(dump(str(path)))
-
-
-def stages(model: dict[str, Any]) -> Iterator[tuple[dict, dict]]:
-    for net in model.get("nets", []):
-        for stage in net.get("stages", []):
-            yield net, stage
-
-
-def npu_stages(model: dict[str, Any]) -> dict[int, str]:
-    """Returns the stages for an NPU by their number in the file, with a title each."""
-    return {
-        number: f"stage {number}, {stage.get('name') or 'all shapes'} on {model['chips'][stage['chip']]['name']}"
-        for number, (_, stage) in enumerate(stages(model))
-        if any(subnet["kind"] in ("Npu", "Host") for subnet in stage.get("subnets", []))
-    }
 
 
 def shape(tensor: dict[str, Any]) -> str:
@@ -139,7 +99,8 @@ def info(context: Context) -> None:
             continue
         say(f"  {prop['key']}: {prop.get('value', '')}")
     known: set[tuple[int, int]] = set()
-    for number, (net, stage) in enumerate(stages(model)):
+    staged = [(net, stage) for net in model.get("nets", []) for stage in net.get("stages", [])]
+    for number, (net, stage) in enumerate(staged):
         chip = model["chips"][stage["chip"]]
         say(f"\nnet '{net['name']}' stage {number} '{stage.get('name', '')}' for {chip['name']}")
         say_tensors(context, stage)
@@ -259,114 +220,39 @@ def check(context: Context) -> None:
 
 
 def disasm(context: Context) -> None:
-    path = require_file(context.args.model, "model")
+    path, text = require_file(context.args.model, "model"), context.args.kernel
     model = read_model(path)
-    kinds = {subnet["kind"] for _, stage in stages(model) for subnet in stage.get("subnets", [])}
-    shown = _report_commands(context, path) if "Npu" in kinds else 0
-    if not kinds & {"X86", "Host"}:
-        if not shown:
-            raise TesseraError(f"{path} does not contain a command whose line contains '{context.args.kernel}'")
-        return
-    objdump = next(
-        (
-            p
-            for p in ("llvm-objdump-22", "/usr/lib/llvm-22/bin/llvm-objdump", "llvm-objdump", "objdump")
-            if shutil.which(p)
-        ),
-        None,
-    )
-    if objdump is None:
-        raise TesseraError("disasm requires llvm-objdump or objdump", hint="apt install llvm-22 or binutils")
-    for _, stage in stages(model):
-        for subnet in stage.get("subnets", []):
-            if subnet["kind"] in ("X86", "Host") and subnet["code_segment"] >= 0:
-                shown += _disassemble(context, objdump, path, subnet)
-    if not shown:
-        names = [k["symbol"] for _, s in stages(model) for n in s.get("subnets", []) for k in n.get("kernels", [])]
-        raise TesseraError(
-            f"{path} does not contain an x86 kernel whose name contains '{context.args.kernel}'",
-            details=[f"it has: {', '.join(names[:20])}"],
-        )
-
-
-def _report_commands(context: Context, path: Path) -> int:
-    """Prints the commands of the NPU's programs whose line, layer included, contains the search text; returns how
-    many."""
-    info = npu_stages(read_model(path))
-    context.result["commands"] = []
-    for number, title in info.items():
-        lines = [line for line in npu_perf.commands(path, number) if context.args.kernel in line]
-        context.result["commands"] += lines
-        if lines and len(info) > 1:
-            context.report.say(title)
-        if lines:
-            context.report.say("\n".join(lines))
-    return len(context.result["commands"])
-
-
-def _disassemble(context: Context, objdump: str, path: Path, subnet: dict[str, Any]) -> int:
-    """Prints the functions whose name contains the search text; returns how many."""
-    with scratch_folder() as folder:
-        code = folder / "code.o"
-        dump("--segment", str(subnet["code_segment"]), str(path), str(code))
-        result = subprocess.run(
-            [objdump, "-d", "--no-show-raw-insn", "-M", "intel", str(code)], capture_output=True, text=True
-        )
-    if result.returncode != 0:
-        raise TesseraError(f"{objdump} failed: {result.stderr.strip()}")
-    shown = 0
-    for block in re.split(r"\n(?=[0-9a-f]+ <)", result.stdout):
-        match = re.match(r"[0-9a-f]+ <([^>]+)>:", block)
-        if match and context.args.kernel in match.group(1):
-            context.report.say(block.rstrip() + "\n")
-            shown += 1
-    return shown
+    found = {families.of_subnet(model, subnet).name for stage in stages_of(model) for subnet in stage["subnets"]}
+    used = [family for family in families.every() if family.name in found]
+    # The code of the chip first, then that of its host.
+    shown = [family.disassemble(context, path, model, text) for family in reversed(used)]
+    if not sum(shown):
+        raise (used or families.every())[0].nothing_shown(path, model, text)
 
 
 def perf(context: Context) -> None:
-    path = require_file(context.args.model, "model")
-    args = context.args
+    args, report = context.args, context.report
+    path = require_file(args.model, "model")
     model = read_model(path)
-    known = npu_stages(model)
-    if not known and cuda_perf.stages(model):
-        _perf_of_gpu(context, path, cuda_perf.stages(model))
-        return
-    if args.counts:
-        raise usage_error(f"--counts is for GPUs; {path} does not have a stage for a GPU")
-    if len(known) < 2:
-        context.result["report"] = info = npu_perf.measure(
-            path, args.chip_set, args.report and context.outputs.folder(args.report)
+    known = [(family, family.stages(model)) for family in families.every() if family.is_estimated]
+    family, stages = next((entry for entry in known if entry[1]), known[0])
+    if len(stages) < 2:
+        info = family.measure(
+            path, args.report and context.outputs.folder(args.report), None, args.chip_set, args.counts
         )
+        context.result["report"] = info
         context.result["advice"] = [each.as_dict() for each in advice.of_perf(info)]
-        npu_perf.print_report(context.report, info, args.report)
+        family.print_report(report, info, args.report)
         return
     context.result["stages"] = []
-    for number, title in known.items():
+    for number, title in stages.items():
         folder = args.report and str(Path(args.report) / f"stage-{number}")
-        info = npu_perf.measure(path, args.chip_set, folder and context.outputs.folder(folder), number)
-        found = [each.as_dict() for each in advice.of_perf(info)]
-        context.result["stages"].append({"stage": number, "report": info, "advice": found})
-        context.report.say(f"{title}:")
-        npu_perf.print_report(context.report, info, folder)
-
-
-def _perf_of_gpu(context: Context, path: Path, known: Mapping[int, str]) -> None:
-    args = context.args
-    if args.chip_set:
-        raise usage_error("--chip_set: model_deploy computes the estimate of a GPU; pass the flag there")
-    if args.counts and len(known) > 1:
-        raise usage_error(f"--counts: {path} has {len(known)} stages, and their kernels are counted together")
-    context.result["stages"] = []
-    for number, title in known.items():
-        folder = args.report and str(Path(args.report) / f"stage-{number}" if len(known) > 1 else Path(args.report))
-        info = cuda_perf.measure(path, folder and context.outputs.folder(folder), number, args.counts)
-        if len(known) > 1:
-            context.result["stages"].append({"stage": number, "report": info})
-            context.report.say(f"{title}:")
-        else:
-            del context.result["stages"]
-            context.result["report"] = info
-        cuda_perf.print_report(context.report, info, folder)
+        written = folder and context.outputs.folder(folder)
+        info = family.measure(path, written, number, args.chip_set, args.counts)
+        found_advice = [each.as_dict() for each in advice.of_perf(info)]
+        context.result["stages"].append({"stage": number, "report": info, "advice": found_advice})
+        report.say(f"{title}:")
+        family.print_report(report, info, folder)
 
 
 def combine(context: Context) -> None:
@@ -403,11 +289,7 @@ def combine(context: Context) -> None:
 
 
 def look_at_layers(context: Context) -> None:
-    folder = Path(context.args.folder)
-    looked = layers.look(folder, context.report)
-    context.result["layers"] = looked.as_dict()
-    layers.print_report(context.report, looked)
-    layers.require_right(looked, str(folder / layers.MODEL))
+    context.result["layers"] = families.simulated().look_at(context.report, Path(context.args.folder))
 
 
 def work(context: Context) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from .. import compare, inputs, onnx_runner, preprocess, tolerances, top_model
 from ..background import running
 from ..errors import TesseraError, usage_error
+from ..families import HOST
 from ..files import save_npz
 from ..onnx_reference import ReferenceModel
 from ..preprocess import default_order_warning, is_picture
@@ -127,8 +128,8 @@ def _transform_each(context: Context, name: str, mlir: Path, tolerance: compare.
     context.result["models"] = result
     return [
         command(
-            *("model_deploy", "--mlir", *(entry["mlir"] for entry in result), "--chip", "x86", "--quantize", "F32"),
-            *("--model", mlir.with_name(name + "_x86_f32.bmodel")),
+            *("model_deploy", "--mlir", *(entry["mlir"] for entry in result), "--chip", HOST, "--quantize", "F32"),
+            *("--model", mlir.with_name(name + f"_{HOST}_f32.bmodel")),
         )
     ]
 
@@ -190,10 +191,10 @@ def _transform(
     for spec in model.inputs:
         if spec.preprocess:
             report.say(f"pictures for '{spec.name}': {spec.preprocess.describe()}")
-    deploy = ["model_deploy", "--mlir", mlir, "--chip", "x86", "--quantize", "F32"]
+    deploy = ["model_deploy", "--mlir", mlir, "--chip", HOST, "--quantize", "F32"]
     deploy += ["--test_input", test_input] if test_input else []
     deploy += ["--test_reference", args.test_result] if args.test_result else []
-    return [command(*deploy, "--model", mlir.with_name(name + "_x86_f32.bmodel"))]
+    return [command(*deploy, "--model", mlir.with_name(name + f"_{HOST}_f32.bmodel"))]
 
 
 def _warn_of_other(context: Context, path: Path) -> None:

@@ -7,20 +7,19 @@ from typing import Callable, Sequence
 
 import numpy as np
 
-from .. import bmodel, compare, top_model
+from .. import bmodel, compare, families, top_model
 from ..calibration import checks
 from ..calibration import table as tables
 from ..errors import ExitCode, TesseraError
 from ..inputs import random_inputs
 from ..output_error import Meter, OutputError, name_for, pick_samples
 from ..scratch import scratch_folder
-from ..targets import targets
 from ..top_model import TopModel
 from ..usability import unusable
 from .common import Context
 
 MOST_SIMULATED = 100e6
-"""Multiplications of all samples up to which the simulator of an NPU runs them; x86 runs more, the simulator one."""
+"""Multiplications of all samples up to which a simulator runs them; this machine runs more, the simulator one."""
 RANDOM = 4
 """Random inputs that decide if there are no samples."""
 NARROW = ("BF16", "F16")
@@ -95,20 +94,22 @@ def _random(table: str | None, tested: Tested) -> list[Arrays]:
 
 
 def _engine(context: Context, tested: Tested, inputs: Sequence[Arrays]) -> tuple[Callable[[Arrays], Arrays], str]:
-    """Returns what runs the model on `inputs`, and a word on it. An NPU's simulator takes long: if so many inputs are
-    too many for it, the same quantised model for x86 runs them, provided that it agrees on the test input."""
+    """Returns what runs the model on `inputs`, and a word on it. A chip's simulator takes long: if so many inputs are
+    too many for it, the same quantised model for this machine runs them, provided that it agrees on the test input."""
     args = context.args
     products = context.result["model"].get("quantization", {}).get("products", 0)
-    if not targets().is_npu(args.chip) or products * len(inputs) <= MOST_SIMULATED:
+    if not families.of_chip(args.chip).is_simulated or products * len(inputs) <= MOST_SIMULATED:
         return tested.net.run, ""
     with scratch_folder() as folder:
-        path = folder / "x86.bmodel"
-        top_model.deploy(tested.model, path, context.report, chip="x86", quantize=args.quantize, extra=tested.flags)
+        path = folder / "twin.bmodel"
+        top_model.deploy(
+            tested.model, path, context.report, chip=families.HOST, quantize=args.quantize, extra=tested.flags
+        )
         twin = bmodel.open_net(path, args.threads)
     outputs = twin.run(tested.given)
     same = all(np.array_equal(outputs[n], a, equal_nan=a.dtype.kind == "f") for n, a in tested.got.items())
     if same:
-        return twin.run, f" (x86, which gives {args.chip}'s bits on the test input)"
+        return twin.run, f" ({families.HOST}, which gives {args.chip}'s bits on the test input)"
     return tested.net.run, ""
 
 

@@ -13,6 +13,7 @@ from typing import Sequence
 from .. import any_model, bmodel, compare, top_model
 from ..calibration import table as tables
 from ..errors import ExitCode, TesseraError, usage_error
+from ..families import HOST
 from ..files import require_file, require_writable_folder, scratch_folder
 from ..output_error import name_for
 from ..precision import qtable
@@ -110,7 +111,7 @@ def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, 
     if not bmodel.can_run(args.chip):
         raise TesseraError(
             f"--target runs the model, and this machine cannot execute {args.chip} code",
-            hint="search on a machine that can, or for x86, and pass the table with --quantize_table",
+            hint=f"search on a machine that can, or for {HOST}, and pass the table with --quantize_table",
         )
     lines = qtable.load(args.quantize_table) if args.quantize_table else []
     begin = time.perf_counter()

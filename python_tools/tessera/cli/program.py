@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Console scripts of the wheel for programs that are not Python; the process becomes the program."""
+"""Console scripts of the wheel for programs that are not Python; the process becomes the program of its name."""
 from __future__ import annotations
 
 import os
@@ -10,23 +10,12 @@ from ..programs import find_program
 from .common import print_error
 
 
-def become(name: str) -> int:
+def main() -> int:
     """Replaces this process by the program; returns only if the program is missing."""
+    name = os.path.basename(sys.argv[0])
     try:
         path = find_program(name)
     except TesseraError as error:
         print_error(name, error)
         return int(error.code)
     os.execv(path, [name, *sys.argv[1:]])
-
-
-def bmrt_bench() -> int:
-    return become("bmrt_bench")
-
-
-def tessera_compile() -> int:
-    return become("tessera-compile")
-
-
-def npu_describe() -> int:
-    return become("npu-describe")

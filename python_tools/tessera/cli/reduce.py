@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .. import inputs, onnx_runner, reduction_checks
 from ..errors import TesseraError, usage_error
+from ..families import EXAMPLE, HOST, of_chip, simulated
 from ..files import atomic_write, require_file, save_npz, scratch_folder
 from ..inputs import InputSpec
 from ..onnx_runner import OnnxModel
@@ -16,10 +17,10 @@ from ..reduction import Candidate, Network, Reducer
 from ..targets import targets
 from .common import Context, Parser
 
-EPILOG = """examples:
-  tessera reduce model.onnx --mode x86-vs-ort
-  tessera reduce model.onnx --mode npu-vs-reference --chip npu-base --quantize INT8 --input cat.npz
-  tessera reduce model.onnx --check "python3 mine.py {model} {inputs}" -o small.onnx"""
+EPILOG = f"""examples:
+  tessera reduce model.onnx --mode {HOST}-vs-ort
+  tessera reduce model.onnx --mode {simulated().name}-vs-reference --chip {EXAMPLE} --quantize INT8 --input cat.npz
+  tessera reduce model.onnx --check "python3 mine.py {{model}} {{inputs}}" -o small.onnx"""
 SECONDS = 600.0
 
 
@@ -44,18 +45,15 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     )
     shown.add_argument(
         "--mode",
-        choices=reduction_checks.MODES,
-        help="x86-vs-ort: the outputs differ from onnxruntime's; npu-vs-reference: a layer differs from the reference "
-        "on the same operands; deploy-fails: the compiler fails with the same message",
+        choices=reduction_checks.modes(),
+        help="; ".join(f"{mode}: {each.help}" for mode, each in reduction_checks.modes().items()),
     )
-    sub.add_argument(
-        "--chip", metavar="CHIP", help="chip for --mode (default: npu-base for npu-vs-reference, else x86)"
-    )
+    sub.add_argument("--chip", metavar="CHIP", help=f"chip for --mode (default: {_defaults('chip')})")
     sub.add_argument(
         "--quantize",
         type=str.upper,
         metavar="PRECISION",
-        help="precision for --mode (default: INT8 for npu-vs-reference, else F32); ranges come from the one input",
+        help=f"precision for --mode (default: {_defaults('quantize')}); ranges come from the one input",
     )
     sub.add_argument("--input", metavar="FILE", help=".npz, .npy, or NAME=FILE,… (default: seeded random)")
     sub.add_argument("--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8")
@@ -72,6 +70,14 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         help="output, the .onnx; the inputs are written to FILE_inputs.npz (default: NAME_reduced.onnx)",
     )
     return sub
+
+
+def _defaults(field: str) -> str:
+    """Describes the default of a flag by mode."""
+    values = {mode: getattr(each, field) for mode, each in reduction_checks.modes().items()}
+    usual = values[reduction_checks.DEPLOY_FAILS]
+    others = [f"{value} for {mode}" for mode, value in values.items() if value != usual]
+    return ", ".join([*others, f"else {usual}"])
 
 
 def work(context: Context) -> None:
@@ -110,8 +116,7 @@ def _not_shown(path: Path, check: reduction_checks.Check, is_command: bool) -> T
         return TesseraError(f"{path} cannot be judged: {check.not_judged}", hint=hint)
     return TesseraError(
         f"{path} does not show the failure on this input",
-        hint="pass an input that shows it with --input; --mode x86-vs-ort, npu-vs-reference and deploy-fails check "
-        "different failures",
+        hint="pass an input that shows it with --input; the modes of --mode check different failures",
     )
 
 
@@ -152,16 +157,17 @@ def _check(context: Context, network: Network) -> reduction_checks.Check:
         if args.chip or args.quantize:
             raise usage_error("--chip and --quantize require --mode; the command of --check compiles by itself")
         return reduction_checks.of_command(args.check, args.seconds)
-    is_npu = args.mode == "npu-vs-reference"
-    chip = args.chip or ("npu-base" if is_npu else "x86")
+    mode = reduction_checks.modes()[args.mode]
+    chip = args.chip or mode.chip
     targets().require_chip(chip)
     if chip.endswith(".json"):
         require_file(chip, "chip description")
-    if is_npu and not targets().is_npu(chip):
-        raise usage_error(f"--mode npu-vs-reference: --chip '{chip}' is not an NPU")
-    how = reduction_checks.Compiled(chip, args.quantize or ("INT8" if is_npu else "F32"), network.values)
+    family = of_chip(mode.chip)
+    if family.is_simulated and of_chip(chip) is not family:
+        raise usage_error(f"--mode {args.mode}: --chip '{chip}' is not an {family.chip}")
+    how = reduction_checks.Compiled(chip, args.quantize or mode.quantize, network.values)
     targets().precision(how.quantize)
-    return reduction_checks.of_mode(args.mode, how, Report(1, sys.stderr, quiet=True))
+    return reduction_checks.of_mode(mode, how, Report(1, sys.stderr, quiet=True))
 
 
 def _write(context: Context, found: Candidate, output: Path, before: int, seen: str, checks: int) -> None:

@@ -13,7 +13,7 @@ from ..report import model_explorer
 from ..report.gather import gather, read_report
 from ..report.page import page
 from .common import Context, Parser
-from .model_tool import read_model
+from ..programs import read_model
 
 EPILOG = """examples:
   tessera report m.bmodel -o report.html
@@ -44,7 +44,8 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         type=int,
         default=0,
         metavar="RUNS",
-        help="measure the layers of models that run entirely on x86: the median of RUNS runs on one thread, on zeros",
+        help="measure the layers of models that run entirely on this machine: the median of RUNS runs on one thread, "
+        "on zeros",
     )
     sub.add_argument("--histograms", metavar="FILE", help="the file from run_calibration --histograms")
     sub.add_argument("--model_explorer", metavar="DIR", help="also write the graphs as JSON for Model Explorer")

@@ -29,6 +29,7 @@ from ..calibration.thresholds import METHODS
 from ..calibration.trial import Golden, Trial, Tried, Way
 from ..calibration.worker import opened
 from ..errors import TesseraError
+from ..families import HOST
 from ..files import require_writable_folder, scratch_folder, write_text
 from ..output_error import name_for, pick_samples
 from ..progress import command
@@ -139,8 +140,8 @@ def _calibrate(context: Context) -> None:
 
 def _deploy(args: argparse.Namespace, table: Path) -> str:
     """The command that deploys the model with `table`."""
-    model = f"{Path(args.mlir).stem.removesuffix('_top')}_x86_{args.quantize.lower()}.bmodel"
-    flags = ["--chip", "x86", "--quantize", args.quantize, "--calibration_table", table, "--model", model]
+    model = f"{Path(args.mlir).stem.removesuffix('_top')}_{HOST}_{args.quantize.lower()}.bmodel"
+    flags = ["--chip", HOST, "--quantize", args.quantize, "--calibration_table", table, "--model", model]
     return command("model_deploy", "--mlir", args.mlir, *flags)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import accuracy, bench, estimate, explain, from_onnx, reduce
 from . import report as reports
-from .. import bmodel, compare, inputs, npu_perf, onnx_runner, preprocess, tolerances, top_model
+from .. import bmodel, compare, families, inputs, onnx_runner, preprocess, tolerances, top_model
 from ..calibration import sample
 from ..errors import TesseraError, usage_error
 from ..files import require_file, scratch_folder
@@ -23,15 +23,15 @@ from .common import Context, Parser, run_command
 from .framework_check import Framework, feed_of, top_names, warn_of_deviations
 
 NAME = "tessera"
-PURPOSE = "Compiles and checks an ONNX file, scores models on tasks, estimates times on NPUs, reduces failures."
-EPILOG = """examples:
+PURPOSE = "Compiles and checks an ONNX file, scores models on tasks, estimates times on other chips, reduces failures."
+EPILOG = f"""examples:
   tessera run model.onnx
   tessera run model.onnx --input_shapes x=1x3x224x224 --input cat.jpg --pixel_format rgb --threads 2
   tessera run model.onnx --quantize INT8 --dataset pictures/
   tessera bench model.onnx --against onnxruntime,openvino
   tessera estimate model.onnx --chip all
   tessera explain model.bmodel conv1
-  tessera reduce model.onnx --mode x86-vs-ort
+  tessera reduce model.onnx --mode {families.HOST}-vs-ort
   tessera report model.bmodel -o report.html
   tessera accuracy model.onnx model.bmodel --task classification --data pictures/"""
 MEASURE_SECONDS = 1.0
@@ -49,7 +49,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     run.add_argument("model", help="the .onnx file")
     run.add_argument("--input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
-    run.add_argument("--chip", default="x86", help="chip (default: %(default)s)")
+    run.add_argument("--chip", default=families.HOST, help="chip (default: %(default)s)")
     run.add_argument("--threads", type=int, default=1, metavar="N", help="number of threads (default: %(default)s)")
     run.add_argument(
         "--tolerance",
@@ -142,32 +142,25 @@ def test_input(args: argparse.Namespace, model: top_model.TopModel, table: Path 
 
 
 def measure(context: Context, model: Path, ours: Callable[[], object], theirs: Callable[[], object] | None) -> None:
-    """Measures the time of a run, Tessera's and onnxruntime's. For an NPU it is estimated, because only the chip's
-    simulator could be measured."""
-    args, report = context.args, context.report
-    with report.step("estimate" if targets().is_npu(args.chip) else "measure") as step:
-        other = median_ms(theirs) if theirs else None
-        beside = (
-            f", onnxruntime {other:.3f} ms" + (" on this machine" if targets().is_npu(args.chip) else "")
-            if other
-            else ""
-        )
-        if targets().is_npu(args.chip):
-            info, simulated = npu_perf.measure(model), median_ms(ours)
-            estimated = info.get("total_microseconds", info["microseconds"]) / 1e3
+    """Measures the time of a run, Tessera's and onnxruntime's. The time on a simulated chip is estimated, because only
+    its simulator could be measured."""
+    args, report, family = context.args, context.report, families.of_chip(context.args.chip)
+    with report.step("estimate" if family.is_simulated else "measure") as step:
+        other, milliseconds = median_ms(theirs) if theirs else None, median_ms(ours)
+        beside = f", onnxruntime {other:.3f} ms" if other else ""
+        if family.is_simulated:
+            info = family.measure(model)
+            estimated = family.microseconds(info) / 1e3
             step.note = (
-                f"{estimated:.3f} ms per run on {info['chip']}{beside}; "
-                f"its simulator took {simulated:.3f} ms, which is not a latency"
+                f"{estimated:.3f} ms per run on {info['chip']}{beside}{' on this machine' if other else ''}; "
+                f"its simulator took {milliseconds:.3f} ms, which is not a latency"
             )
-            context.result["estimated_ms"], context.result["simulator_ms"] = {
-                "tessera": estimated,
-                "chip": info["chip"],
-            }, simulated
-            context.result["latency_ms"] = {"onnxruntime": other, "threads": args.threads}
-            return
-        milliseconds = median_ms(ours)
-        step.note = f"{milliseconds:.3f} ms{beside}"
-    context.result["latency_ms"] = {"tessera": milliseconds, "onnxruntime": other, "threads": args.threads}
+            context.result["estimated_ms"] = {"tessera": estimated, "chip": info["chip"]}
+            context.result["simulator_ms"] = milliseconds
+        else:
+            step.note = f"{milliseconds:.3f} ms{beside}"
+    latency = {"onnxruntime": other, "threads": args.threads}
+    context.result["latency_ms"] = latency if family.is_simulated else {"tessera": milliseconds, **latency}
 
 
 Outputs = Mapping[str, np.ndarray]

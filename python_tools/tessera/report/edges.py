@@ -43,15 +43,15 @@ class Memories:
 def of_stage(
     stage: Mapping[str, Any], perf: Mapping[str, Any] | None, row_of_step: Mapping[tuple[int, int], int]
 ) -> list[list[int]]:
-    """Returns pairs [from, to] of rows, each once. perf: from npu_perf, whose layers are the first rows. row_of_step:
-    row by (subnet number, step number)."""
+    """Returns pairs [from, to] of rows, each once. perf: the estimate of a chip that runs command streams, whose
+    layers are the first rows. row_of_step: row by (subnet number, step number)."""
     layers = list(enumerate(perf["layers"])) if perf else []
     row_of_layer = {layer["layer"]: row for row, layer in layers}
     edges = {(row_of_layer[each], row) for row, layer in layers for each in layer["reads_layers"]}
     memories, streams = Memories(stage.get("tensors", [])), 0
     for subnet, number, step in _in_order(stage):
         op, written = step.get("op", {}), step.get("writes", [])
-        if step["op_type"].startswith("RunStream") and stage["subnets"][subnet]["kind"] == "Npu":
+        if perf and step["op_type"].startswith("RunStream"):
             mine = [(row, layer) for row, layer in layers if layer["stream"] == streams]
             streams += 1
             buffers = [*op["inputs"], *op["outputs"]] if "inputs" in op else [*stage["inputs"], *stage["outputs"]]

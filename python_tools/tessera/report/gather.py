@@ -3,18 +3,17 @@
 other commands wrote with --json."""
 from __future__ import annotations
 
-import bisect
 import hashlib
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from .. import advice, cuda_perf, npu_perf
+from .. import advice, families
 from ..errors import TesseraError
-from ..files import load_json, scratch_folder
+from ..families import Estimate
+from ..files import load_json
 from . import edges
 
 
@@ -27,7 +26,7 @@ def gather(
     """Collects a model's data from the file (dump: from bmodel-dump) and from the output of model_deploy or model_tool
     layers with --json, or {}. runs: number of runs that time each layer of a model that runs entirely on this machine's
     processor; 0: none."""
-    stages = [_stage(path, dump, stage, number, runs) for number, stage in enumerate(_stages(dump))]
+    stages = [_stage(path, dump, stage, number, runs) for number, stage in enumerate(families.stages_of(dump))]
     model, top_ops = _model(info), _top_ops(info)
     for layer in (layer for stage in stages for layer in stage["layers"]):
         named = (top_ops[node] for node in layer["nodes"] if node in top_ops)
@@ -127,22 +126,19 @@ def accuracy(info: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _stages(dump: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [stage for net in dump.get("nets", []) for stage in net.get("stages", [])]
-
-
 def _stage(path: Path, dump: Mapping[str, Any], stage: Mapping[str, Any], number: int, runs: int) -> dict[str, Any]:
     tensors, subnets = stage.get("tensors", []), stage.get("subnets", [])
-    on_npu = dump["chips"][stage["chip"]].get("family") == "npu"  # also if the host runs all of it
-    perf, drawn = _perf(path, number) if on_npu else (None, {})
-    gpu = cuda_perf.measure(path, stage=number) if number in cuda_perf.stages(dump) else None
-    on_host = all(subnet["kind"] in ("X86", "Host") for subnet in subnets)
+    family = families.of(dump["chips"][stage["chip"]].get("family", ""))
+    has_estimate = family.is_simulated or number in family.stages(dump)  # of a simulated chip even if its host runs all
+    estimate = family.estimate(path, number) if has_estimate else None
+    perf = estimate.info if estimate and estimate.shows_perf else None
+    on_host = all(families.of_subnet(dump, subnet).name == families.HOST for subnet in subnets)
     times = _measure(path, stage, tensors, runs) if runs and on_host else []
     constants: Counter[str] = Counter()
     for tensor in tensors:
         if tensor["place"] == "Segment" and tensor["view_of"] < 0:
             constants[tensor["dtype"]] += tensor["bytes"]
-    before = sum(len(each["layers"]) for each in (perf, gpu) if each)
+    before = len(estimate.layers) if estimate else 0
     return {
         "name": stage.get("name", ""),
         "edges": edges.of_stage(stage, perf, _rows_of_steps(dump, subnets, before)),
@@ -155,10 +151,11 @@ def _stage(path: Path, dump: Mapping[str, Any], stage: Mapping[str, Any], number
         "outputs": [_tensor(tensors[slot]) for slot in stage.get("outputs", [])],
         "workspaces": stage.get("workspaces", []),
         "subnets": [_subnet(subnet) for subnet in subnets],
-        "layers": _layers(perf, gpu, [subnet for subnet in subnets if not _on_gpu(dump, subnet)], tensors, times),
-        "time": _time(perf, gpu, times, runs),
+        "layers": _layers(dump, estimate, subnets, tensors, times),
+        "time": _time(estimate, times, runs),
+        "family": family.name,
         "perf": perf,
-        **drawn,
+        **(estimate.drawn if estimate else {}),
     }
 
 
@@ -189,9 +186,9 @@ def _written(tensors: Any, step: Mapping[str, Any]) -> list[str]:
     return [name for slot in step.get("writes", []) for name in tensors[slot].get("onnx_names", [])]
 
 
-def _has_row(subnet: Mapping[str, Any], step: Mapping[str, Any]) -> bool:
-    """Returns true if a step is a layer of its own, i.e. neither a chip's program nor a call of other steps."""
-    return subnet["kind"] != "Npu" and step["op_type"] not in edges.CALLS
+def _has_row(dump: Mapping[str, Any], subnet: Mapping[str, Any], step: Mapping[str, Any]) -> bool:
+    """Returns true if a step is a layer of its own, i.e. neither part of an estimate nor a call of other steps."""
+    return step["op_type"] not in edges.CALLS and not any(each.covers(dump, subnet) for each in families.every())
 
 
 def _rows_of_steps(dump: Mapping[str, Any], subnets: Any, first: int) -> dict[tuple[int, int], int]:
@@ -200,13 +197,9 @@ def _rows_of_steps(dump: Mapping[str, Any], subnets: Any, first: int) -> dict[tu
         (number, at)
         for number, subnet in enumerate(subnets)
         for at, step in enumerate(subnet.get("plan", []))
-        if not _on_gpu(dump, subnet) and _has_row(subnet, step)
+        if _has_row(dump, subnet, step)
     ]
     return {where: first + row for row, where in enumerate(with_rows)}
-
-
-def _on_gpu(dump: Mapping[str, Any], subnet: Mapping[str, Any]) -> bool:
-    return bool(dump["chips"][subnet["chip"]].get("family") == "cuda")
 
 
 def _measure(path: Path, stage: Mapping[str, Any], tensors: Any, runs: int) -> list[float]:
@@ -225,51 +218,21 @@ def _measure(path: Path, stage: Mapping[str, Any], tensors: Any, runs: int) -> l
     return [float(each) for each in np.median(seen, axis=0)]
 
 
-def _time(
-    perf: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None, times: Sequence[float], runs: int
-) -> dict[str, Any] | None:
+def _time(estimate: Estimate | None, times: Sequence[float], runs: int) -> dict[str, Any] | None:
     """Describes the time of a whole run: how it was determined, microseconds, and the bounds as shares of the time."""
-    if perf:
-        shares = {name: cycles / perf["cycles"] for name, cycles in perf["time_cycles"].items() if perf["cycles"]}
-        how = "estimated" if perf["cycles"] else "estimated, by a rough model of the host"
-        return {"how": how, "us": perf.get("total_microseconds", perf["microseconds"]), "shares": shares}
-    if gpu:
-        shares = {name: us / gpu["microseconds"] for name, us in gpu["time_microseconds"].items()}
-        return {"how": "estimated", "us": gpu["microseconds"], "shares": shares}
+    if estimate:
+        return estimate.time
     return {"how": f"measured, median of {runs} runs, 1 thread", "us": sum(times), "shares": {}} if times else None
 
 
 def _layers(
-    perf: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None, subnets: Any, tensors: Any, times: Sequence[float]
+    dump: Mapping[str, Any], estimate: Estimate | None, subnets: Any, tensors: Any, times: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """Returns the layers of an NPU's commands or a GPU's launches from the estimate, followed by the steps of hosts and
-    other chips. times: of all steps, or []."""
-    layers = []
-    micro = perf["microseconds"] / perf["cycles"] if perf and perf["cycles"] else 0.0
-    for layer in perf["layers"] if perf else []:
-        layers.append(
-            {
-                "name": layer["name"] or f"layer {layer['layer']}",
-                "nodes": layer["name"].split("+") if layer["name"] else [],
-                "on": perf["chip"] if perf else "",
-                "op": f"{layer['compute']['commands']} compute, {layer['dma']['commands']} dma commands",
-                "us": layer["cycles"] * micro,
-                "bound": layer["bound"],
-                "mac_utilisation": layer["mac_utilisation"],
-                "products": layer["products"],
-                "moved": sum(traffic["moved"] for traffic in layer["ddr_bytes"].values()),
-                "least": layer.get("ddr_least_bytes"),
-            }
-        )
-    for layer in gpu["layers"] if gpu else []:
-        layers.append(
-            {"name": layer["name"] or f"launch {layer['layer']}", "nodes": layer["name"].split("+") if layer["name"]
-             else [], "on": gpu["chip"] if gpu else "", "op": f"{layer['op']}, {layer['unit']}",
-             "us": layer["microseconds"], "bound": layer["bound"], "mac_utilisation": None,
-             "products": layer["products"], "moved": layer["dram_bytes"], "least": None}
-        )  # fmt: skip
+    """Returns the layers of the estimate, followed by the steps of hosts and chips without one. times: of all steps, or
+    []."""
+    layers = list(estimate.layers) if estimate else []
     for index, (subnet, step) in enumerate(_steps(subnets)):
-        if _has_row(subnet, step):
+        if _has_row(dump, subnet, step):
             debug = step.get("debug", {})
             nodes = debug.get("onnx_nodes", [])
             name = "+".join(nodes) or step.get("op_type", "").removesuffix("Def")
@@ -281,34 +244,3 @@ def _layers(
                  "least": None}
             )  # fmt: skip
     return layers
-
-
-def _perf(path: Path, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the estimate, and data to draw: every command, local memory and DDR over time."""
-    with scratch_folder() as folder:
-        perf = npu_perf.measure(path, folder=folder, stage=number)
-        trace = json.loads((folder / "trace.json").read_text())
-        events = _commands(trace["traceEvents"])
-        return perf, {"trace": events, "memory": json.loads((folder / "memory.json").read_text())}
-
-
-def _commands(events: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
-    """Returns for each slice of a queue's track: queue, command, layer, begin, duration, number, the row that it waited
-    for or -1, and its bound."""
-    slices = [event for event in events if event["ph"] == "X" and "id" in event["args"]]
-    tracks = sorted({event["tid"] for event in slices})
-    starts: dict[int, list[tuple[float, int]]] = {track: [] for track in tracks}
-    for row, event in enumerate(slices):
-        starts[event["tid"]].append((event["ts"], row))
-    sources = {event["id"]: event for event in events if event["ph"] == "s"}
-    waits = {}
-    for event in events:
-        if event["ph"] == "f":
-            source = sources[event["id"]]
-            before = bisect.bisect_right(starts[source["tid"]], (source["ts"], len(slices))) - 1
-            waits[(event["tid"], event["ts"])] = starts[source["tid"]][before][1]
-    return [
-        [tracks.index(event["tid"]), event["name"].split(" ")[0], event["args"]["layer"], event["ts"], event["dur"],
-         event["args"]["id"], waits.get((event["tid"], event["ts"]), -1), event["args"]["bound"]]
-        for event in slices
-    ]  # fmt: skip

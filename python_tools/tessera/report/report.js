@@ -97,7 +97,7 @@ function overview() {
     ...s.workspaces.map(space => card('workspace, ' + space.memory, bytes(space.bytes))),
     card('constants', bytes(total)), card('layers', s.layers.length), card('advice', m.advice.length)),
     ...sizes(), el('h2', {}, 'Types of constants'), note((shares || 'no constants') + (p ?
-      '; those packed for an NPU are bytes (I8)' : '')),
+      '; those packed for a chip are bytes (I8)' : '')),
     el('h2', {}, 'Inputs and outputs'), table([['', r => r.way], ['name', r => r.name], ['type', r => r.dtype],
       ['shape', r => r.shape.join('×')]], [...s.inputs.map(t => ({way: 'input', ...t})),
       ...s.outputs.map(t => ({way: 'output', ...t}))]),
@@ -164,7 +164,7 @@ function partitionTab() {
 
 function roofline() {
   const s = here(), p = s.perf, dots = s.layers.map((l, i) => [l, i]).filter(([l]) => l.us && l.products && l.moved);
-  if (!p || !dots.length) return note('no layer of an NPU with multiplications and traffic');
+  if (!p || !dots.length) return note('no layer with an estimate, multiplications and traffic');
   // The roofs: the rates with which the estimate computes the roofline of all layers.
   const micro = p.microseconds / p.cycles, peak = Math.max(...dots.map(([l]) => l.mac_utilisation ?
     l.products / l.us / l.mac_utilisation : 0));
@@ -204,7 +204,7 @@ function performanceTab() {
   const bounds = s.time ? [s.time.how, ...shares.map(([name, share]) => name + ' ' + (100 * share).toFixed(1) + ' %')]
     .join(', ') : '';
   const none = s.perf ? 'No times per op: the host runs all ops.' :
-    'No times: tessera report --measure 20 times x86.';
+    'No times: tessera report --measure 20 times this machine.';
   return [timed ? s.perf ? roofline() : null : note(none),
     bounds ? note('time: ' + bounds) : null,
     table([['layer', r => r.name, null, 'long'], ['on', r => r.on], ['us', r => r.us, time], ['bound by',
@@ -249,7 +249,7 @@ function timelineTab() {
     onchange: event => draw(Number(event.target.value))});
   return [el('div', {class: 'tools'}, el('label', {}, 'zoom ', range), ...Object.keys(s.perf.time_cycles).map(bound =>
     el('span', {}, el('span', {class: 'bar', style: `width:12px;background:hsl(${hue(bound)} 55% 52%)`}), bound))),
-    away ? note(`This is the NPU alone: ${fixed(s.perf.microseconds, 1)} us. The host takes another ` +
+    away ? note(`This is ${s.chip} alone: ${fixed(s.perf.microseconds, 1)} us. The host takes another ` +
       `${fixed(host.microseconds, 1)} us and handing over ${fixed(host.hand_over_microseconds, 1)} us, together ` +
       `${(100 * away / (away + s.perf.microseconds)).toFixed(0)} % of a run; they are not drawn.`) : null,
     holder].filter(Boolean);

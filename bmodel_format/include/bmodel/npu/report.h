@@ -54,7 +54,7 @@ Report reportOf(const Descriptor *commands, const Cost *costs, const Span *spans
 void append(Report &report, const Report &next, uint32_t layer);
 
 /// Version of the keys of reportJson. Raised when a key is removed or changes its meaning; the Python tools read only
-/// this version (REPORT_VERSION in tessera/npu_perf.py).
+/// this version (REPORT_VERSION in tessera/families/npu.py).
 inline constexpr int kReportVersion = 1;
 
 /// Lower bounds of the time of any schedule, in cycles.

@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of a model for a GPU: by the compiler's cost model, and by what its kernels executed on the PTX machine."""
+"""The family cuda: the cost of a model by the compiler's cost model, and by what its kernels executed on the PTX
+machine."""
 from __future__ import annotations
 
 import csv
 import json
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
-from . import compare
-from .errors import ExitCode, TesseraError
-from .files import load_json, scratch_folder
-from .npu_perf import percent
-from .programs import run_program
-from .progress import Report
+import numpy as np
+
+from .. import compare
+from ..bmodel import Net, can_run
+from ..compare import percent
+from ..errors import ExitCode, TesseraError, usage_error
+from ..files import load_json, scratch_folder
+from ..programs import dump, read_model
+from ..progress import Report
+from . import Deploy, Estimate, Family, cuda_tune
 
 LAYERS_SHOWN = 8
 REPORT_VERSION = 1  # codegen/Cuda/CostReport.h: kReportVersion
@@ -21,54 +26,116 @@ FILES = ("report.json", "layers.csv")
 SECTOR = 32  # bytes of DRAM moved at once
 
 
-def stages(model: Mapping[str, Any]) -> dict[int, str]:
-    """Returns the stages with kernels for a GPU by their number in the file, with a title each. model: from
-    bmodel-dump."""
-    chips = model.get("chips", [])
-    every = [stage for net in model.get("nets", []) for stage in net.get("stages", [])]
-    return {
-        number: f"stage {number}, {stage.get('name') or 'all shapes'} on {chips[stage['chip']]['name']}"
-        for number, stage in enumerate(every)
-        if any(chips[subnet["chip"]].get("family") == "cuda" for subnet in stage.get("subnets", []))
-    }
+class Cuda(Family):
+    name = "cuda"
+    chip = "GPU"
+    is_estimated = True
+    files = FILES
 
+    def covers(self, model: Mapping[str, Any], subnet: Mapping[str, Any]) -> bool:
+        return bool(model["chips"][subnet["chip"]].get("family") == self.name)  # also its calls of other subnets
 
-def measure(
-    model: str | Path, folder: str | Path | None = None, stage: int | None = None, counts: str | Path | None = None
-) -> dict[str, Any]:
-    """Returns the compiler's report in a .bmodel (docs/cuda.md); with `folder`, writes FILES there. stage: index among
-    all in the file; default: the first for a GPU. counts: a file that the PTX machine wrote for runs of this model,
-    joined to the report as "counted". Raises TesseraError, also for a file without GPU code."""
-    view = json.loads(_dump(str(model)))
-    known = list(stages(view))
-    blobs = [blob["segment"] for blob in view.get("blobs", []) if blob["name"] == BLOB]
-    if not known or len(blobs) != len(known):
-        raise TesseraError(
-            f"{model}: does not contain an estimate for a GPU", hint="compile it again with model_deploy"
+    def measure(
+        self,
+        model: str | Path,
+        folder: str | Path | None = None,
+        stage: int | None = None,
+        chip_set: Sequence[str] = (),
+        counts: str | None = None,
+    ) -> dict[str, Any]:
+        """Returns the compiler's report in a .bmodel (docs/cuda.md). counts: a file that the PTX machine wrote for runs
+        of this model, joined to the report as "counted"."""
+        if chip_set:
+            raise usage_error("--chip_set: model_deploy computes the estimate of a GPU; pass the flag there")
+        view = read_model(model)
+        known = list(self.stages(view))
+        blobs = [blob["segment"] for blob in view.get("blobs", []) if blob["name"] == BLOB]
+        if not known or len(blobs) != len(known):
+            raise TesseraError(
+                f"{model}: does not contain an estimate for a GPU", hint="compile it again with model_deploy"
+            )
+        if counts and len(known) > 1:
+            raise usage_error(f"--counts: {model} has {len(known)} stages, and their kernels are counted together")
+        number = known[0] if stage is None else stage
+        if number not in known:
+            raise TesseraError(f"{model}: stage {number} is not for a GPU", ExitCode.USAGE)
+        with scratch_folder() as temporary:
+            dump("--segment", str(blobs[known.index(number)]), str(model), str(temporary / "report.json"))
+            info: dict[str, Any] = json.loads((temporary / "report.json").read_bytes())
+        if info.get("report_version") != REPORT_VERSION:
+            raise TesseraError(
+                f"{model}: its estimate has version {info.get('report_version', 0)}, expected {REPORT_VERSION}"
+            )
+        if counts is not None:
+            chip = json.loads(next(chip["description"] for chip in view["chips"] if chip["name"] == info["chip"]))
+            info["counted"] = count(info, read_counts(counts), chip)
+        if folder:
+            _write(Path(folder), info)
+        return info
+
+    def print_report(self, report: Report, info: dict[str, Any], folder: str | None = None) -> None:
+        report.say(summary(info))
+        shown = sorted(info["layers"], key=lambda layer: -layer["microseconds"])[:LAYERS_SHOWN]
+        rows = [("layer", "us", "share", "bound by", "unit", "products", "DRAM KiB")]
+        rows += [
+            (
+                layer["name"] or f"layer {layer['layer']}",
+                f"{layer['microseconds']:.1f}",
+                f"{percent(layer['microseconds'], info['microseconds'])} %",
+                layer["bound"],
+                layer["unit"],
+                str(layer["products"]),
+                f"{layer['dram_bytes'] / 1024:.1f}",
+            )
+            for layer in shown
+        ]
+        report.say(compare.align(rows, right=(1, 2, 5, 6)))
+        if len(info["layers"]) > len(shown):
+            report.say(f"… and {len(info['layers']) - len(shown)} more layers (--json lists all, --report writes them)")
+        if "counted" in info:
+            report.say(_counted(info["counted"]))
+        if folder:
+            report.say(f"{folder}: {', '.join(FILES)}")
+
+    def row(self, info: Mapping[str, Any]) -> tuple[str, ...]:
+        shares = sorted(info["time_microseconds"].items(), key=lambda share: -share[1])[:2]
+        least = info["dram_least_bytes"]
+        return (
+            "-",
+            f"{info['roofline']['ratio']:.2f}",
+            f"{info['dram_bytes'] / 1e6:.2f}",
+            f"{info['dram_bytes'] / least:.2f}" if least else "-",
+            "-",
+            ", ".join(f"{bound} {percent(time, info['microseconds'])} %" for bound, time in shares) or "-",
         )
-    number = known[0] if stage is None else stage
-    if number not in known:
-        raise TesseraError(f"{model}: stage {number} is not for a GPU", ExitCode.USAGE)
-    with scratch_folder() as temporary:
-        _dump("--segment", str(blobs[known.index(number)]), str(model), str(temporary / "report.json"))
-        info: dict[str, Any] = json.loads((temporary / "report.json").read_bytes())
-    if info.get("report_version") != REPORT_VERSION:
-        raise TesseraError(
-            f"{model}: its estimate has version {info.get('report_version', 0)}, expected {REPORT_VERSION}"
-        )
-    if counts is not None:
-        chip = json.loads(next(chip["description"] for chip in view["chips"] if chip["name"] == info["chip"]))
-        info["counted"] = count(info, read_counts(counts), chip)
-    if folder:
-        _write(Path(folder), info)
-    return info
+
+    def estimate(self, path: Path, stage: int) -> Estimate:
+        info = self.measure(path, stage=stage)
+        shares = {name: us / info["microseconds"] for name, us in info["time_microseconds"].items()}
+        layers = [
+            {"name": layer["name"] or f"launch {layer['layer']}", "nodes": layer["name"].split("+") if layer["name"]
+             else [], "on": info["chip"], "op": f"{layer['op']}, {layer['unit']}", "us": layer["microseconds"],
+             "bound": layer["bound"], "mac_utilisation": None, "products": layer["products"],
+             "moved": layer["dram_bytes"], "least": None}
+            for layer in info["layers"]
+        ]  # fmt: skip
+        return Estimate(info, layers, {"how": "estimated", "us": info["microseconds"], "shares": shares})
+
+    def tune(
+        self,
+        deploy: Deploy,
+        inputs: Callable[[Net], Mapping[str, np.ndarray]],
+        candidates: int,
+        chip: str,
+        report: Report,
+        folder: Path,
+    ) -> dict[str, Any]:
+        if not can_run(chip):
+            raise cuda_tune.no_device()
+        return cuda_tune.tuned_plan(deploy, inputs, candidates, report, folder)
 
 
-def _dump(*arguments: str) -> str:
-    result = run_program("bmodel-dump", *arguments)
-    if result.returncode != 0:
-        raise TesseraError(result.stderr.strip() or f"bmodel-dump ended with exit code {result.returncode}")
-    return result.stdout
+FAMILY = Cuda()
 
 
 def read_counts(path: str | Path) -> dict[str, Any]:
@@ -157,32 +224,6 @@ def _write(folder: Path, info: Mapping[str, Any]) -> None:
             rows.writerows(info["layers"])
     except OSError as error:
         raise TesseraError(f"--report {folder}: {error.strerror}") from error
-
-
-def print_report(report: Report, info: Mapping[str, Any], folder: str | None = None) -> None:
-    """Reports the main figures, the most expensive layers, and the counts."""
-    report.say(summary(info))
-    shown = sorted(info["layers"], key=lambda layer: -layer["microseconds"])[:LAYERS_SHOWN]
-    rows = [("layer", "us", "share", "bound by", "unit", "products", "DRAM KiB")]
-    rows += [
-        (
-            layer["name"] or f"layer {layer['layer']}",
-            f"{layer['microseconds']:.1f}",
-            f"{percent(layer['microseconds'], info['microseconds'])} %",
-            layer["bound"],
-            layer["unit"],
-            str(layer["products"]),
-            f"{layer['dram_bytes'] / 1024:.1f}",
-        )
-        for layer in shown
-    ]
-    report.say(compare.align(rows, right=(1, 2, 5, 6)))
-    if len(info["layers"]) > len(shown):
-        report.say(f"… and {len(info['layers']) - len(shown)} more layers (--json lists all, --report writes them)")
-    if "counted" in info:
-        report.say(_counted(info["counted"]))
-    if folder:
-        report.say(f"{folder}: {', '.join(FILES)}")
 
 
 def summary(info: Mapping[str, Any]) -> str:

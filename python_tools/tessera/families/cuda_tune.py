@@ -17,13 +17,12 @@ import numpy as np
 
 from .. import bmodel
 from ..errors import TesseraError
-from ..files import atomic_write
+from ..files import write_text
 from ..progress import Report
+from . import Deploy
 
 RUNS = 5
 """Runs of each tile; the least time counts."""
-Deploy = Callable[[Path, Sequence[str]], dict[str, Any]]
-"""Compiles to the file with additional flags; returns the compiler's result."""
 
 
 def tuned_plan(
@@ -46,7 +45,7 @@ def tuned_plan(
             for entry in plan["products"]:
                 tiles = entry.get("candidates", [entry.get("measured", entry["tile"])])
                 entry["tile"] = tiles[min(turn, len(tiles) - 1)]
-            write_plan(plan, folder / "plan.json")
+            write_text(folder / "plan.json", json.dumps(plan))
             info = deploy(model, ["--plan", str(folder / "plan.json"), "--layers"])
             net = bmodel.open_net(model)
             measured = _by_product(info["estimate"]["layers"], net.profile(inputs(net), RUNS))
@@ -67,12 +66,6 @@ def no_device() -> TesseraError:
         "--tune measures on this machine's GPU, but NVIDIA's driver reports none that can run the model",
         hint="set BMRT_LIBCUDA=FILE for another driver than libcuda.so.1; without --tune a cost model chooses tiles",
     )
-
-
-def write_plan(plan: Mapping[str, Any], file: Path | str) -> None:
-    """Writes the plan in the form that --plan reads."""
-    with atomic_write(file) as out:
-        out.write((json.dumps(plan, indent=1) + "\n").encode())
 
 
 def _by_product(layers: Sequence[Mapping[str, Any]], steps: Sequence[Any]) -> dict[str, float]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks each layer of a model for an NPU: a variant whose results leave the chip runs beside the reference, layer by
+"""Checks each layer of a model for an NPU. A variant whose results leave the chip runs beside the reference, layer by
 layer on the operands of the chip, and the first wrong layer is reported with its commands."""
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ import re
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from . import bmodel, compare, npu_perf, safetensors_io, top_model, verdict
-from .compile_driver import run_compile
-from .errors import ExitCode, TesseraError
-from .files import require_file
-from .progress import Report
-from .scratch import scratch_folder
+from .. import bmodel, compare, safetensors_io, top_model, verdict
+from ..compile_driver import run_compile
+from ..errors import ExitCode, TesseraError, usage_error
+from ..files import require_file
+from ..programs import output_of
+from ..progress import Report
+from ..scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from ..cli.common import Context
+    from ..reduction import Candidate
+    from ..reduction_checks import Compiled
 
 MODEL, REFERENCE, RECORD, INPUT = "layers.bmodel", "layers.mlir", "layers.json", "layers_input.safetensors"
 FILES = (MODEL, REFERENCE, "layers_weights.safetensors", RECORD, INPUT)
@@ -83,6 +89,73 @@ class Looked:
         return {"layers": info, "unseen": self.unseen, "first_wrong": self.wrong[0].tensor if self.wrong else None}
 
 
+def npu_perf(model: str | Path, *arguments: str) -> str:
+    """Returns what the program npu-perf prints about a .bmodel."""
+
+    def error(text: str, code: ExitCode) -> TesseraError:
+        return usage_error(text) if text.startswith("--chip-set") else TesseraError(f"{model}: {text}")
+
+    return output_of("npu-perf", str(model), *arguments, error=error)
+
+
+def _numbered_commands(model: Path) -> Commands:
+    """Returns the commands with numbers: of the program in the stage, of the layer in the program, of the command in
+    the program."""
+    split = (line.split("\t", 1) for line in npu_perf(model, "--commands", "--numbered").splitlines())
+    return [(*map(int, numbers.split()), text) for numbers, text in split]  # type: ignore[misc]
+
+
+def check(
+    context: "Context",
+    model: top_model.TopModel,
+    net: bmodel.Net,
+    given: Mapping[str, np.ndarray],
+    flags: Sequence[str],
+    tolerance: compare.Tolerance | None,
+) -> None:
+    """Checks each layer as Family.check_layers does."""
+    args, report, result = context.args, context.report, context.result["model"]
+    if "plan" not in result:
+        report.say(f"no layer runs on {args.chip}: the tensors above are complete")
+        return
+    with scratch_folder() as scratch:
+        folder = context.outputs.folder(args.layers) if args.layers else scratch
+        stored = net.stored(given)
+        with report.extra_step("compile with visible layers") as step:
+            write(folder, model, report, result, args.chip, args.quantize, flags)
+            safetensors_io.save(folder / INPUT, stored)
+            step.note = args.layers or ""
+        with report.extra_step("check each layer") as step:
+            looked = look(folder, report, tolerance)
+            step.note = f"{len(looked.layers)} tensors, {len(looked.wrong)} wrong"
+        context.result["layers"] = looked.as_dict()
+        print_report(report, looked, args.compare_all)
+        require_right(looked, args.model)
+        require_same(looked, net.run_stored(stored, lambda name, array: None), args.model)
+
+
+def against_reference(candidate: "Candidate", folder: Path, how: "Compiled", report: Report) -> str:
+    """Compares each layer of a candidate of `tessera reduce` with the reference on the chip's operands."""
+    model, info, flags = how.deploy(candidate, folder, report)
+    if "plan" not in info:  # no layer runs on the chip
+        return ""
+    net, shown = bmodel.open_net(folder / "m.bmodel"), folder / "layers"
+    stored = net.stored(candidate.inputs)
+    shown.mkdir()
+    write(shown, model, report, info, how.chip, how.quantize, flags)
+    safetensors_io.save(shown / INPUT, stored)
+    looked = look(shown, report)
+    outputs = net.run_stored(stored, lambda name, array: None)
+    if not looked.layers:
+        return ""
+    try:
+        require_right(looked, "the model")
+        require_same(looked, outputs, "the model")
+    except TesseraError as error:
+        return error.message.split("(")[0]
+    return ""
+
+
 def write(
     folder: Path,
     model: top_model.TopModel,
@@ -130,7 +203,7 @@ def look(folder: Path, report: Report, tolerance: compare.Tolerance | None = Non
             layer.whole = compare.compare_tensor(name, operands[name], whole[name], limit)
             looked.layers.append(layer)
         if looked.wrong:
-            numbered = npu_perf.numbered_commands(folder / MODEL)
+            numbered = _numbered_commands(folder / MODEL)
             for layer in looked.wrong:
                 layer.commands = _commands(layer, operands[layer.tensor], own[layer.tensor], numbered)
     return looked
