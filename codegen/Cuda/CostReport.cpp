@@ -44,7 +44,7 @@ struct Sums {
     llvm::SmallSetVector<Value, 16> must;
     llvm::DenseMap<Value, int64_t> constants;
     for (Operation &op : function.getBody().front().without_terminator()) {
-      if (!needsKernel(&op)) {
+      if (!kernels::needsKernel(&op)) {
         continue;
       }
       add(&op, costOf(&op, chip), kernels);
@@ -116,7 +116,7 @@ double secondsOf(const codegen::Subnet &subnet, const CudaChip &chip) {
   func::FuncOp function = subnet.function;
   double seconds = clearingSeconds(function, chip);
   for (Operation &op : function.getBody().front().without_terminator()) {
-    seconds += needsKernel(&op) ? costOf(&op, chip).seconds() : 0;
+    seconds += kernels::needsKernel(&op) ? costOf(&op, chip).seconds() : 0;
   }
   return seconds;
 }

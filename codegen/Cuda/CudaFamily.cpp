@@ -53,13 +53,7 @@ public:
   std::vector<std::string> requantisations() const override { return {"float", "fixed", "tflite"}; }
 
   std::vector<UnsupportedOp> survey(func::FuncOp function) const override {
-    std::vector<UnsupportedOp> result;
-    for (Operation &op : function.getBody().front()) {
-      if (isa<device::DeviceDialect>(op.getDialect()) && !isa<kernels::KernelInterface, device::ReshapeOp>(op)) {
-        result.push_back({&op, "has no CUDA kernel"});
-      }
-    }
-    return result;
+    return kernels::findOpsWithoutKernel(function, "CUDA");
   }
 
   double secondsOf(Operation *op) const override { return isa<device::ReshapeOp>(op) ? 0 : costOf(op, chip).seconds(); }
@@ -163,7 +157,7 @@ llvm::Expected<std::optional<TargetProgram>> CudaTarget::compile(ArrayRef<codege
   for (const codegen::Subnet &subnet : subnets) {
     func::FuncOp function = subnet.function;
     for (Operation &op : function.getBody().front().without_terminator()) {
-      if (needsKernel(&op)) {
+      if (kernels::needsKernel(&op)) {
         kernels.add(&op);
       }
     }

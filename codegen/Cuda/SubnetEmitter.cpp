@@ -3,7 +3,6 @@
 #include "codegen/Cuda/SubnetEmitter.h"
 
 #include "bmodel/cuda/program.h"
-#include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Target/Tensors.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceInterfaces.h"
@@ -15,9 +14,9 @@ using namespace mlir;
 
 namespace tessera::cuda {
 
-bool needsKernel(Operation *op) { return isa<kernels::KernelInterface>(op) && !device::isElided(op); }
-
 namespace {
+
+using kernels::needsKernel;
 
 using bmodel::cuda::Argument;
 using bmodel::cuda::ArgumentKind;
@@ -41,14 +40,9 @@ public:
         return error;
       }
     }
-    auto bytesOf = [&](StringRef name) {
-      auto bytes = function->getAttrOfType<IntegerAttr>(name);
-      return bytes ? uint64_t(bytes.getInt()) : 0;
-    };
-    placed = llvm::alignTo(bytesOf(device::DeviceDialect::kWorkspaceBytesAttr), device::kAddressAlignment);
-    made.workspaceBytes = placed;
+    codegen::setWorkspaceSizes(function, made);
+    made.workspaceBytes = placed = llvm::alignTo(made.workspaceBytes, device::kAddressAlignment);
     addClearing();
-    made.workspaceLowerBound = bytesOf(device::DeviceDialect::kWorkspaceLowerBoundAttr);
     for (Operation &op : function.getBody().front().without_terminator()) {
       if (llvm::Error error = needsKernel(&op) ? addLaunch(&op) : llvm::Error::success()) {
         return error;

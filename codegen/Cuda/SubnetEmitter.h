@@ -12,9 +12,6 @@ namespace tessera::cuda {
 /// Sections of the program.
 enum Section : uint32_t { kCode, kConstants, kReport };
 
-/// Returns true if a kernel computes |op|, i.e. it is not a constant, a view or a terminator.
-bool needsKernel(mlir::Operation *op);
-
 /// Adds the subnet to |program|: one step that launches the kernels of its ops, and copies for results that are views.
 llvm::Error emitSubnet(const codegen::Subnet &subnet, const PtxKernels &kernels, codegen::ConstantSection &constants,
                        codegen::TargetProgram &program);

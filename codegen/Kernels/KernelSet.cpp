@@ -2,6 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/KernelSet.h"
 
+#include "codegen/Kernels/KernelInterface.h"
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/Transforms/Addresses.h"
+
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Threading.h"
 #include <atomic>
@@ -9,6 +14,18 @@
 using namespace mlir;
 
 namespace tessera::kernels {
+
+bool needsKernel(Operation *op) { return isa<KernelInterface>(op) && !device::isElided(op); }
+
+std::vector<codegen::UnsupportedOp> findOpsWithoutKernel(func::FuncOp function, StringRef machine) {
+  std::vector<codegen::UnsupportedOp> unsupported;
+  for (Operation &op : function.getBody().front()) {
+    if (isa<device::DeviceDialect>(op.getDialect()) && !isa<KernelInterface, device::ReshapeOp>(op)) {
+      unsupported.push_back({&op, ("has no " + machine + " kernel").str()});
+    }
+  }
+  return unsupported;
+}
 
 void KernelSet::add(Operation *op, std::string key) {
   auto [it, isNew] = byKey.try_emplace(key, entries.size());

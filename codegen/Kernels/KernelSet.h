@@ -4,12 +4,19 @@
 #define TESSERA_CODEGEN_KERNELS_KERNELSET_H
 
 #include "codegen/Kernels/KernelCache.h"
-#include "codegen/Target/Phases.h"
+#include "codegen/Target/Target.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace tessera::kernels {
+
+/// Returns true if a kernel computes |op|, i.e. it is not a constant, a view or a terminator.
+bool needsKernel(mlir::Operation *op);
+
+/// Returns the device ops of |function| that are neither views nor implement KernelInterface, as ops that |machine|,
+/// a name for messages, does not support.
+std::vector<codegen::UnsupportedOp> findOpsWithoutKernel(mlir::func::FuncOp function, llvm::StringRef machine);
 
 /// Holds the kernels that ops need, in order of first use; equal kernels are stored once.
 class KernelSet {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Target/Tensors.h"
 
+#include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/Layout.h"
 
 using namespace mlir;
@@ -70,6 +71,15 @@ std::unique_ptr<bmodel::StepDefT> copyStep(uint32_t from, uint32_t to) {
   step->op.Set(copy);
   step->writes = {to};
   return step;
+}
+
+void setWorkspaceSizes(func::FuncOp function, SubnetProgram &program) {
+  auto bytesOf = [&](StringRef name) {
+    auto attribute = function->getAttrOfType<IntegerAttr>(name);
+    return attribute ? uint64_t(attribute.getInt()) : 0;
+  };
+  program.workspaceBytes = bytesOf(device::DeviceDialect::kWorkspaceBytesAttr);
+  program.workspaceLowerBound = bytesOf(device::DeviceDialect::kWorkspaceLowerBoundAttr);
 }
 
 } // namespace tessera::codegen

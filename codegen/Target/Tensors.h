@@ -3,8 +3,8 @@
 #ifndef TESSERA_CODEGEN_TARGET_TENSORS_H
 #define TESSERA_CODEGEN_TARGET_TENSORS_H
 
-#include "bmodel/writer.h"
-#include "mlir/IR/BuiltinTypes.h"
+#include "codegen/Target/TargetProgram.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <memory>
 #include <optional>
@@ -20,6 +20,9 @@ std::optional<bmodel::TensorDefT> describeTensor(mlir::RankedTensorType type, ll
 
 /// Returns a step that copies tensor |from| to |to|, both slots.
 std::unique_ptr<bmodel::StepDefT> copyStep(uint32_t from, uint32_t to);
+
+/// Sets the sizes of the workspace, which device-assign-addresses stored in |function|, in the |program| of its subnet.
+void setWorkspaceSizes(mlir::func::FuncOp function, SubnetProgram &program);
 
 } // namespace tessera::codegen
 

@@ -1,12 +1,12 @@
-//===- KernelHarness.h - Compares kernels of single ops with the reference ---*- C++ -*-===//
+//===- KernelHarness.h - Checks kernels of every x86 variant ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: compiles one device op, runs its kernel in this process on random data, and compares the results with the
-// op's reference evaluation.
+// For tests: compiles one device op for a variant and checks its kernel with native::runKernel().
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_X86_KERNELHARNESS_H
 #define TESSERA_CODEGEN_X86_KERNELHARNESS_H
 
+#include "codegen/Native/KernelHarness.h"
 #include "codegen/X86/X86Target.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -15,19 +15,11 @@
 
 namespace tessera::x86 {
 
-struct CheckOptions {
-  double low = -2, high = 2;   ///< range of random floats and integers
-  double relative = 1e-5;      ///< allowed error over max(1, |expected|); at least 2e-2 for bf16, 4e-3 for f16
-  double indexRange = 8;       ///< i32 and i64 operands are drawn from [-indexRange, indexRange)
-  bool negativeIndices = true; ///< false: i32 and i64 operands are drawn from [0, indexRange)
-  bool allBytes = false;       ///< i8 and ui8 operands hold any byte, extreme ones often
-  bool signedZeros = false;    ///< floats are -1, -0, 0 and 1; the function is exact, and so must be every bit
-  bool exactPairs = false;     ///< sums of bf16 pairs must equal those of docs/numerics.md bit by bit
-  int64_t largest16 = 0;       ///< with allBytes: i16 operands hold any value up to that magnitude, extreme ones often
+struct CheckOptions : native::CheckOptions {
+  bool exactPairs = false; ///< sums of bf16 pairs must equal those of docs/numerics.md bit by bit
 };
 
-/// Returns the text of a tensor type, e.g. "tensor<1x3xf32>".
-std::string tensorText(llvm::ArrayRef<int64_t> shape, const std::string &element);
+using native::tensorText;
 
 /// Checks the kernel of one op on |target|. |text| is "(%a: type, ...) -> type { body }", a function whose body holds
 /// one device op and constants. Arguments are drawn at random. Returns a description of the first error, or "". Checks

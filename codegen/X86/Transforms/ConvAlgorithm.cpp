@@ -3,6 +3,7 @@
 #include "codegen/X86/Transforms/ConvAlgorithm.h"
 
 #include "codegen/X86/Transforms/RegisterTiles.h"
+#include "codegen/X86/X86Model.h"
 #include "device_dialect/IR/Layout.h"
 #include "top_dialect/IR/TensorTypes.h"
 #include "llvm/ADT/SmallVectorExtras.h"
@@ -107,20 +108,18 @@ std::optional<KSplit> amxTilesOf(device::ConvOp conv, PackedOrder order, Packing
   return faster ? std::optional(chunks) : std::nullopt;
 }
 
-/// Returns the cycles of one image. Weights arrive from beyond L2 at kStreamBytes per cycle.
+/// Returns the cycles of one image. Weights arrive from beyond L2.
 static double directCycles(device::ConvOp conv, PackingTarget target) {
-  constexpr double kStreamBytes = 8;
   TiledContraction contraction = directContraction(conv, target);
   int64_t panel = choosePanelBlocks(target.vectorBytes, contraction);
   double weights = 4.0 * contraction.steps * contraction.columns;
   if (std::optional<KSplit> chunks = amxTilesOf(conv, PackedOrder::channels_last, target)) {
-    return std::max(matrixCycles(conv, contraction, *chunks), weights / kStreamBytes);
+    return std::max(matrixCycles(conv, contraction, *chunks), weights / kCore.streamBytes);
   }
-  return std::max(tileCycles(target.vectorBytes, panel, contraction), weights / kStreamBytes);
+  return std::max(tileCycles(target.vectorBytes, panel, contraction), weights / kCore.streamBytes);
 }
 
 static double winogradCycles(device::ConvOp conv, int64_t vectorBytes, int64_t tile) {
-  constexpr double kStreamBytes = 8;
   ConvWeightDims d = weightDims(conv);
   TiledContraction contraction = winogradContraction(conv, tile);
   double points = (tile + 2) * (tile + 2), vectors = 64.0 / vectorBytes;
@@ -130,7 +129,7 @@ static double winogradCycles(device::ConvOp conv, int64_t vectorBytes, int64_t t
   double tiles = contraction.rowsPerRun, perTile = tile == 4 ? 300 : 110;
   double transforms = tiles * perTile * vectors * (llvm::divideCeil(d.groupC, kBlock) + llvm::divideCeil(d.oc, kBlock));
   // Streaming the weights overlaps only partly with the arithmetic.
-  return products + transforms + 0.6 * weights / kStreamBytes;
+  return products + transforms + 0.6 * weights / kCore.streamBytes;
 }
 
 std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget target, bool winograd) {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/RegisterTiles.h"
 
+#include "codegen/X86/X86Model.h"
+
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
@@ -20,11 +22,11 @@ int64_t depthwiseTileRows(int64_t vectorBytes, bool integers) {
   return vectorBytes == 64 ? (integers ? 16 : 14) : vectorBytes == 32 ? (integers ? 6 : 8) : (integers ? 3 : 6);
 }
 
-/// Returns the cycles of one tile of |rows| rows, with two multiply-adds and two loads per cycle, a latency of four
-/// cycles, and multiply-adds that take |slowdown| times as long.
+/// Returns the cycles of one tile of |rows| rows with multiply-adds that take |slowdown| times as long.
 static double cyclesOfTile(double vectors, int64_t rows, int64_t blocks, int64_t steps, double slowdown) {
   double loads = vectors == 1 && blocks == 1 ? rows + 1.0 + rows * 0.15 : rows + blocks * vectors;
-  double perStep = std::max({rows * blocks * vectors / 2 * slowdown, loads / 2, 4.0});
+  double perStep =
+      std::max({rows * blocks * vectors / kCore.multiplyAdds * slowdown, loads / kCore.loads, kCore.latency});
   return perStep * steps + 1.5 * rows * blocks * vectors + 30;
 }
 

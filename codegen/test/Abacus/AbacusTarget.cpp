@@ -36,8 +36,7 @@ public:
         return error;
       }
     }
-    auto bytes = function->getAttrOfType<IntegerAttr>(device::DeviceDialect::kWorkspaceBytesAttr);
-    made.workspaceBytes = made.workspaceLowerBound = bytes ? uint64_t(bytes.getInt()) : 0;
+    codegen::setWorkspaceSizes(function, made);
     made.ops = commands.commands.size();
     made.subnet.kind = bmodel::SubnetKind::Device, made.subnet.kernel_abi = bmodel::abacus::kVersion;
     made.subnet.code_segment = int32_t(kCode);

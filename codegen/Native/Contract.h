@@ -1,12 +1,12 @@
 //===- Contract.h - Kernel contract notes -----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_X86_CONTRACT_H
-#define TESSERA_CODEGEN_X86_CONTRACT_H
+#ifndef TESSERA_CODEGEN_NATIVE_CONTRACT_H
+#define TESSERA_CODEGEN_NATIVE_CONTRACT_H
 
-#include "codegen/X86/X86KernelBuilder.h"
+#include "codegen/Kernels/KernelBuilder.h"
 #include "llvm/IR/Module.h"
 
-namespace tessera::x86 {
+namespace tessera::native {
 
 /// Returns the alignment in bytes that the kernel of |op| requires of argument |index| (operands first, then results).
 /// Kernels may read an argument aligned to BM_ALIGNMENT up to the end of its last cache line, because they read
@@ -15,9 +15,10 @@ namespace tessera::x86 {
 uint32_t argumentAlignment(mlir::Operation *op, unsigned index);
 
 /// Adds the ELF note of bmodel/kernel_contract.h to |module|, which defines the kernel of |op|. The note states that
-/// operands are read and results written, and the size in bytes of each. The loader compares it with every launch.
-void addContract(llvm::Module &module, mlir::Operation *op, const X86Target &target, const KernelFrame &frame);
+/// operands are read and results written, the size in bytes of each, and the |cpuFeatures| (bmodel/cpu_features.inc)
+/// that the code requires. The loader compares it with every launch.
+void addContract(llvm::Module &module, mlir::Operation *op, uint64_t cpuFeatures, const kernels::KernelFrame &frame);
 
-} // namespace tessera::x86
+} // namespace tessera::native
 
-#endif // TESSERA_CODEGEN_X86_CONTRACT_H
+#endif // TESSERA_CODEGEN_NATIVE_CONTRACT_H

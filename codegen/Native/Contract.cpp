@@ -1,10 +1,10 @@
 //===- Contract.cpp - Kernel contract notes -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/X86/Contract.h"
+#include "codegen/Native/Contract.h"
 
 #include "bmodel/kernel_abi.h"
 #include "bmodel/kernel_contract.h"
-#include "codegen/X86/IR/PackedWeights.h"
+#include "device_dialect/IR/DeviceInterfaces.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
 
@@ -14,7 +14,7 @@
 
 using namespace mlir;
 
-namespace tessera::x86 {
+namespace tessera::native {
 
 namespace {
 template <typename T>
@@ -32,7 +32,7 @@ RankedTensorType typeOfArgument(Operation *op, unsigned index) {
 /// input sequence.
 bool isPacked(Operation *op, unsigned index) {
   bool isWeight = isa<device::RecurrentOp>(op) ? index >= 1 && index < op->getNumOperands() : index == 1;
-  return isWeight && packingOf(op);
+  return isWeight && op->getAttrOfType<device::PackingInterface>("packing");
 }
 
 /// Returns true if operand |index| of a convolution or matmul holds one number per channel, e.g. a bias or an epilogue
@@ -48,12 +48,12 @@ bool isOfChannels(Operation *op, unsigned index) {
          numbers <= result.getDimSize(isa<device::ConvOp>(op) ? 1 : result.getRank() - 1);
 }
 
-std::string contractOf(Operation *op, const X86Target &target, const KernelFrame &frame) {
+std::string contractOf(Operation *op, uint64_t cpuFeatures, const kernels::KernelFrame &frame) {
   bm_kernel_contract head = {};
   head.version = BM_CONTRACT_VERSION;
   head.arg_count = op->getNumOperands() + op->getNumResults();
   head.tiles = frame.tiles, head.scratch_bytes = frame.scratchBytes;
-  head.cpu_features = target.cpuFeatureBits();
+  head.cpu_features = cpuFeatures;
   head.alignment = BM_ALIGNMENT;
   head.symbol_bytes = frame.symbol.size() + 1;
   std::string bytes;
@@ -73,8 +73,8 @@ uint32_t argumentAlignment(Operation *op, unsigned index) {
   return wholeLines ? BM_ALIGNMENT : uint32_t(device::elementBytes(type.getElementType()));
 }
 
-void addContract(llvm::Module &module, Operation *op, const X86Target &target, const KernelFrame &frame) {
-  const std::string contract = contractOf(op, target, frame);
+void addContract(llvm::Module &module, Operation *op, uint64_t cpuFeatures, const kernels::KernelFrame &frame) {
+  const std::string contract = contractOf(op, cpuFeatures, frame);
   llvm::ELF::Elf64_Nhdr header = {};
   header.n_namesz = sizeof(BM_CONTRACT_OWNER);
   header.n_descsz = contract.size() + 1;
@@ -92,4 +92,4 @@ void addContract(llvm::Module &module, Operation *op, const X86Target &target, c
   llvm::appendToCompilerUsed(module, {global});
 }
 
-} // namespace tessera::x86
+} // namespace tessera::native

@@ -1,6 +1,6 @@
 //===- Linker.cpp - Links kernels to one shared object --------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/X86/Linker.h"
+#include "codegen/Native/Linker.h"
 
 #include "lld/Common/Driver.h"
 #include "llvm/Support/Errno.h"
@@ -13,7 +13,7 @@
 
 LLD_HAS_DRIVER(elf)
 
-namespace tessera::x86 {
+namespace tessera::native {
 
 namespace {
 /// An anonymous file in memory, which lld opens through /proc/self/fd.
@@ -77,7 +77,7 @@ private:
 };
 } // namespace
 
-llvm::Expected<std::vector<char>> linkSharedObject(llvm::ArrayRef<llvm::ArrayRef<char>> objects) {
+llvm::Expected<std::vector<char>> linkSharedObject(llvm::ArrayRef<llvm::ArrayRef<char>> objects, unsigned pageBytes) {
   static std::mutex mutex; // lld keeps global state
   std::lock_guard<std::mutex> lock(mutex);
   auto systemError = [](const char *what) {
@@ -94,9 +94,9 @@ llvm::Expected<std::vector<char>> linkSharedObject(llvm::ArrayRef<llvm::ArrayRef
   if (!output.valid()) {
     return systemError("pipe");
   }
-  std::vector<std::string> arguments = {
-      "ld.lld",          "-shared",     "-nostdlib", "--hash-style=gnu", "-z", "now", "-z", "max-page-size=4096", "-s",
-      "--build-id=none", "--threads=1", "-o",        output.path()};
+  std::vector<std::string> arguments = {"ld.lld", "-shared", "-nostdlib", "--hash-style=gnu", "-z", "now"};
+  arguments.insert(arguments.end(), {"-z", "max-page-size=" + std::to_string(pageBytes), "-s", "--build-id=none",
+                                     "--threads=1", "-o", output.path()});
   for (const MemoryFile &input : inputs) {
     arguments.push_back(input.path());
   }
@@ -114,4 +114,4 @@ llvm::Expected<std::vector<char>> linkSharedObject(llvm::ArrayRef<llvm::ArrayRef
   return bytes;
 }
 
-} // namespace tessera::x86
+} // namespace tessera::native

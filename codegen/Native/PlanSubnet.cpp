@@ -1,9 +1,8 @@
 //===- PlanSubnet.cpp - Turns a placed function into the steps of a subnet --===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/X86/PlanSubnet.h"
+#include "codegen/Native/PlanSubnet.h"
 
 #include "bmodel/kernel_abi.h"
-#include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Target/Tensors.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceInterfaces.h"
@@ -14,11 +13,9 @@
 
 using namespace mlir;
 
-namespace tessera::x86 {
+namespace tessera::native {
 
 using namespace kernels;
-
-bool needsKernel(Operation *op) { return isa<KernelInterface>(op) && !device::isElided(op); }
 
 namespace {
 
@@ -213,12 +210,7 @@ LogicalResult SubnetPlanner::addSteps() {
       return failure();
     }
   }
-  auto bytesOf = [&](StringRef name) {
-    auto attribute = function->getAttrOfType<IntegerAttr>(name);
-    return attribute ? uint64_t(attribute.getInt()) : 0;
-  };
-  planned.workspaceBytes = bytesOf(device::DeviceDialect::kWorkspaceBytesAttr);
-  planned.workspaceLowerBound = bytesOf(device::DeviceDialect::kWorkspaceLowerBoundAttr);
+  codegen::setWorkspaceSizes(function, planned);
   return success();
 }
 
@@ -243,4 +235,4 @@ LogicalResult planSubnet(func::FuncOp function, const KernelSet &kernels, codege
   return SubnetPlanner(function, kernels, constants, std::move(secondsOf), planned).plan();
 }
 
-} // namespace tessera::x86
+} // namespace tessera::native

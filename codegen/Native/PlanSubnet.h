@@ -1,16 +1,13 @@
 //===- PlanSubnet.h - Turns a placed function into the steps of a subnet ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_X86_PLANSUBNET_H
-#define TESSERA_CODEGEN_X86_PLANSUBNET_H
+#ifndef TESSERA_CODEGEN_NATIVE_PLANSUBNET_H
+#define TESSERA_CODEGEN_NATIVE_PLANSUBNET_H
 
 #include "codegen/Kernels/KernelSet.h"
 #include "codegen/Target/ConstantSection.h"
 #include "codegen/Target/Target.h"
 
-namespace tessera::x86 {
-
-/// Returns true if a kernel computes |op|, i.e. it is not a constant, a view or a terminator.
-bool needsKernel(mlir::Operation *op);
+namespace tessera::native {
 
 /// Adds to |planned| the steps of |function|, whose kernels are in |kernels|, and its tensors, which are at the ops'
 /// addresses. Reports errors at the ops. |secondsOf| returns the estimated time of a step; it may be empty.
@@ -18,6 +15,6 @@ llvm::LogicalResult planSubnet(mlir::func::FuncOp function, const kernels::Kerne
                                codegen::ConstantSection &constants, std::function<double(mlir::Operation *)> secondsOf,
                                codegen::SubnetProgram &planned);
 
-} // namespace tessera::x86
+} // namespace tessera::native
 
-#endif // TESSERA_CODEGEN_X86_PLANSUBNET_H
+#endif // TESSERA_CODEGEN_NATIVE_PLANSUBNET_H
