@@ -1,0 +1,142 @@
+//===- CrossCompile_test.cpp - Loop kernels for CPUs without a family -----===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compiles every operator of probes.mlir for 64-bit RISC-V and Arm and checks the shared objects. The building machine
+// cannot execute them.
+//===----------------------------------------------------------------------===//
+#include "LoopChip.h"
+#include "codegen/Pipelines/Deploy.h"
+#include "codegen/Target/Registry.h"
+#include "top_dialect/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Object/ELFObjectFile.h"
+
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace mlir;
+using namespace tessera;
+
+namespace {
+
+std::unique_ptr<MLIRContext> createContext() {
+  DialectRegistry registry;
+  codegen::registerFamilies(registry);
+  registry.insert<arith::ArithDialect, math::MathDialect, func::FuncDialect>();
+  auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  return context;
+}
+
+/// The facts about a shared object that a loader depends on.
+struct SharedObject {
+  uint16_t machine = 0;
+  std::set<std::string> defined, imported;
+};
+
+SharedObject inspect(ArrayRef<char> bytes) {
+  auto object = llvm::cantFail(llvm::object::ObjectFile::createELFObjectFile(
+      llvm::MemoryBufferRef(StringRef(bytes.data(), bytes.size()), "kernels")));
+  auto *elf = cast<llvm::object::ELFObjectFileBase>(object.get());
+  SharedObject result;
+  result.machine = elf->getEMachine();
+  for (const llvm::object::ELFSymbolRef symbol : elf->getDynamicSymbolIterators()) {
+    bool isDefined = !(llvm::cantFail(symbol.getFlags()) & llvm::object::SymbolRef::SF_Undefined);
+    (isDefined ? result.defined : result.imported).insert(llvm::cantFail(symbol.getName()).str());
+  }
+  result.imported.erase(""); // the first symbol of every table
+  return result;
+}
+
+/// Lowers |function|, the only one of |module|, in |precision| and compiles it for |chip| as a whole model.
+llvm::Expected<codegen::TargetProgram> compile(ModuleOp module, const codegen::Target &chip,
+                                               quant::Precision precision) {
+  llvm::Expected<func::FuncOp> function = codegen::deployableFunction(module);
+  if (!function) {
+    return function.takeError();
+  }
+  std::optional<codegen::Quantization> quantization;
+  PassManager passes(module.getContext());
+  if (precision == quant::Precision::F32) {
+    passes.addPass(top::createWidenFloatsPass());
+  } else {
+    quantization = codegen::madeUp(*function, precision);
+  }
+  if (auto report = codegen::prepareModel(*function, quantization, {}, {}); !report) {
+    return report.takeError();
+  }
+  codegen::buildLowering(passes, chip, chip.requantisations().front(), /*instrument=*/false);
+  codegen::CompileOptions options;
+  options.cacheFolder = "";
+  chip.buildPasses(passes, options);
+  if (failed(passes.run(module))) {
+    return llvm::createStringError("the passes failed");
+  }
+  std::vector<codegen::UnsupportedOp> unsupported = chip.survey(*function);
+  auto program = chip.compile({{"main", *function, /*isWhole=*/true}}, options, {}, unsupported);
+  if (!program) {
+    return program.takeError();
+  }
+  if (!unsupported.empty()) {
+    return llvm::createStringError(unsupported.front().reason);
+  }
+  return std::move(**program);
+}
+
+/// Checks that the shared object of |program| is for |machine|, defines the kernels that the steps launch, and imports
+/// only what the loader provides. Returns the number of kernels.
+size_t check(const codegen::TargetProgram &program, uint16_t machine) {
+  if (program.subnets.front().subnet.kernels.empty()) {
+    return 0; // only views
+  }
+  SharedObject object = inspect(program.memory.front());
+  EXPECT_EQ(object.machine, machine);
+  for (const auto &kernel : program.subnets.front().subnet.kernels) {
+    EXPECT_TRUE(object.defined.contains(kernel->symbol)) << kernel->symbol;
+  }
+  for (const std::string &name : object.imported) {
+    EXPECT_TRUE(name == "memcpy" || name == "memset" || name == "memmove") << "imports " << name;
+  }
+  return program.subnets.front().subnet.kernels.size();
+}
+
+void compileProbes(const codegen::Target &chip, uint16_t machine, quant::Precision precision) {
+  auto context = createContext();
+  auto probes = parseSourceFile<ModuleOp>(SOURCE_ROOT "/codegen/Pipelines/probes.mlir", context.get());
+  ASSERT_TRUE(probes);
+  size_t kernels = 0;
+  for (auto probe : probes->getOps<func::FuncOp>()) {
+    SCOPED_TRACE(probe->getAttrOfType<StringAttr>("title").str());
+    OwningOpRef<ModuleOp> module = ModuleOp::create(probe.getLoc());
+    func::FuncOp copy = probe.clone();
+    copy.setName("main");
+    module->push_back(copy);
+    llvm::Expected<codegen::TargetProgram> program = compile(*module, chip, precision);
+    if (!program) {
+      ADD_FAILURE() << llvm::toString(program.takeError());
+      continue;
+    }
+    kernels += check(*program, machine);
+  }
+  EXPECT_GT(kernels, 100u);
+}
+
+constexpr quant::Precision kPrecisions[] = {quant::Precision::F32, quant::Precision::F16, quant::Precision::INT8};
+
+TEST(CrossCompile, Riscv64) {
+  for (quant::Precision precision : kPrecisions) {
+    compileProbes(*test::createRiscv64(), llvm::ELF::EM_RISCV, precision);
+  }
+}
+
+TEST(CrossCompile, Aarch64) {
+  for (quant::Precision precision : kPrecisions) {
+    compileProbes(*test::createAarch64(), llvm::ELF::EM_AARCH64, precision);
+  }
+}
+
+} // namespace
