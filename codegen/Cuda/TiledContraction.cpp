@@ -14,6 +14,7 @@
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,7 +33,7 @@ namespace tessera::cuda {
 static bool joinsBatch(device::MatMulOp op) {
   RankedTensorType a = typeOf(op.getA()), y = typeOf(op.getY());
   bool oneMatrix = op.getPacking() || ShapedType::getNumElements(typeOf(op.getB()).getShape().drop_back(2)) == 1;
-  return oneMatrix && !op.getTransA() && a.getShape().drop_back(2) == y.getShape().drop_back(2);
+  return oneMatrix && !op.getTransA() && sameSizes(Shape(a).dropBack(2), Shape(y).dropBack(2));
 }
 
 /// Returns the number of elements along K.

@@ -3,6 +3,7 @@
 #include "codegen/X86/MicroShape.h"
 
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -12,8 +13,8 @@ using namespace mlir;
 namespace tessera::x86 {
 
 ConvShape::ConvShape(device::ConvOp op) {
-  auto x = cast<RankedTensorType>(op.getX().getType()).getShape();
-  auto y = cast<RankedTensorType>(op.getY().getType()).getShape();
+  auto x = Shape(op.getX()).values();
+  auto y = Shape(op.getY()).values();
   ArrayRef<int64_t> weight = op.getWeightShape();
   assert(x.size() == 4 && "2-D convolutions only");
   n = x[0], c = x[1], h = x[2], w = x[3];
@@ -220,20 +221,20 @@ std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange
     }
     TileExtra extra{ExtraKind::Full, element, device::elementBytes(element)};
     SmallVector<int64_t> dims(y.getRank() - type.getRank(), 1);
-    llvm::append_range(dims, type.getShape());
+    llvm::append_range(dims, Shape(type).values());
     bool onlyColumn = llvm::all_of(llvm::enumerate(dims), [&](auto dim) {
       return dim.value() == 1 || static_cast<int64_t>(dim.index()) == columnDim;
     });
-    if (type.getNumElements() == 1) {
+    if (numElements(type) == 1) {
       extra.kind = ExtraKind::Scalar;
-    } else if (type.getShape() == y.getShape() && device::isBlocked(type) == blocked) {
+    } else if (sameSizes(type, y) && device::isBlocked(type) == blocked) {
       extra.kind = ExtraKind::Full;
-    } else if (onlyColumn && dims[columnDim] == y.getDimSize(columnDim)) {
+    } else if (onlyColumn && Shape(y)[columnDim].is(dims[columnDim])) {
       extra.kind = ExtraKind::Column;
-    } else if (!blocked && y.getRank() > 2 && dims.back() == y.getShape().back() && dims[y.getRank() - 2] == 1 &&
-               ArrayRef(dims).drop_back(2) == y.getShape().drop_back(2)) {
+    } else if (!blocked && y.getRank() > 2 && Shape(y).back().is(dims.back()) && dims[y.getRank() - 2] == 1 &&
+               sameSizes(Shape(dims).dropBack(2), Shape(y).dropBack(2))) {
       extra.kind = ExtraKind::Column, extra.perMatrix = true;
-    } else if (!blocked && dims.back() == 1 && ArrayRef(dims).drop_back() == y.getShape().drop_back()) {
+    } else if (!blocked && dims.back() == 1 && sameSizes(Shape(dims).dropBack(), Shape(y).dropBack())) {
       extra.kind = ExtraKind::Row, extra.rowStride = 1;
     } else {
       return std::nullopt;

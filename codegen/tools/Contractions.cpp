@@ -6,6 +6,7 @@
 #include "quant/Transforms/WeightOnly.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/IR/WeightStore.h"
 
@@ -36,7 +37,7 @@ std::optional<llvm::json::Object> geometryOf(Operation *op) {
     return llvm::json::Object{{"kind", "matmul"}, {"trans_b", matmul.getTransB()}};
   }
   if (auto transposed = dyn_cast<top::ConvTransposeOp>(op)) {
-    ArrayRef<int64_t> kernel = cast<RankedTensorType>(transposed.getW().getType()).getShape().drop_front(2);
+    ArrayRef<int64_t> kernel = Shape(transposed.getW()).values().drop_front(2);
     bool isDisjoint = kernel == transposed.getStrides(); // each result depends on one tap, so the op is a set of
                                                          // matmuls
     return isDisjoint && transposed.getGroups() == 1 && llvm::all_equal(transposed.getDilations()) &&
@@ -99,7 +100,7 @@ llvm::Error tessera::tool::replaceContractionWeights(func::FuncOp function, Stri
     }
     OpOperand *weight = quant::weightOf(&op).operand;
     auto type = cast<RankedTensorType>(weight->get().getType());
-    if (found->elementType != type.getElementType() || ArrayRef<int64_t>(found->shape) != type.getShape()) {
+    if (found->elementType != type.getElementType() || !sameSizes(found->shape, type)) {
       return llvm::createStringError("'" + path + "': '" + name + "' does not fit the op's weight");
     }
     builder.setInsertionPoint(&op);

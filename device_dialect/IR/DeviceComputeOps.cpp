@@ -5,10 +5,13 @@
 #include "device_dialect/IR/Pieces.h"
 #include "device_dialect/IR/Verify.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Sizes.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <limits>
 
 using namespace mlir;
+using tessera::knownNumElements;
+using tessera::sameSizes;
 using tessera::typeOf;
 using namespace tessera::device;
 using verify::agree;
@@ -104,7 +107,7 @@ Type ConvOp::getAccumulatorType() { return sumType(typeOf(getX()).getElementType
 
 /// Returns true for y's shape, one value per channel ([C, 1, 1] or [1, C, 1, 1]), or a single value.
 static bool fitsChannels(RankedTensorType extra, RankedTensorType y) {
-  if (extra.getNumElements() == 1 || extra.getShape() == y.getShape()) {
+  if (knownNumElements(extra) == 1 || sameSizes(extra, y)) {
     return true;
   }
   ArrayRef<int64_t> dims = extra.getShape();
@@ -120,7 +123,7 @@ static bool fitsChannels(RankedTensorType extra, RankedTensorType y) {
 bool ConvOp::canReadExtra(Value extra) {
   RankedTensorType type = typeOf(extra), y = typeOf(getY());
   // A full-size constant would have to be converted to the result's layout in every run.
-  bool moves = type.getNumElements() != 1 && type.getShape() == y.getShape() && tessera::top::isConstant(extra);
+  bool moves = knownNumElements(type) != 1 && sameSizes(type, y) && tessera::top::isConstant(extra);
   return isEpilogueElement(type.getElementType()) && fitsChannels(type, y) && !moves;
 }
 
@@ -460,7 +463,7 @@ static LogicalResult verifyView(AttentionOp op, unsigned index) {
     }
   } else if (fits) {
     llvm::SmallDenseSet<int64_t> dims(piece.getSrcDims().begin(), piece.getSrcDims().end());
-    fits = dims.size() == rank && piece.getSizes() == type.getShape() && llvm::all_of(piece.getSrcOffsets(), isZero) &&
+    fits = dims.size() == rank && sameSizes(piece.getSizes(), type) && llvm::all_of(piece.getSrcOffsets(), isZero) &&
            llvm::all_of(piece.getSrcSteps(), isOne);
   }
   AttentionOp::View view = fits ? op.view(index) : AttentionOp::View();

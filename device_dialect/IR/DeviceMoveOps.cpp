@@ -225,7 +225,7 @@ LogicalResult ResizeOp::verify() {
     for (Value table : {index, weight}) {
       ArrayRef<int64_t> dims = typeOf(table).getShape();
       if (dims.size() != 2 || !agree(dims[0], y.getDimSize(axis)) || dims[1] < 1 ||
-          dims != typeOf(index).getShape()) { // resize_c1
+          !agree(dims[1], typeOf(index).getDimSize(1))) { // resize_c1
         return emitOpError() << "a table of axis " << axis << " has dims " << verify::printDims(dims) << ", expected "
                              << y.getDimSize(axis) << " x taps (resize_c1)";
       }

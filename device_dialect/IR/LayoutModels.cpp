@@ -3,6 +3,7 @@
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Verify.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Sizes.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -11,7 +12,7 @@ using namespace tessera::device;
 /// Returns true if an operand has an element for each element of the result and is not constant; constants are read
 /// row-major.
 static bool isElementwise(OpOperand &operand, Value result) {
-  return typeOf(operand.get()).getShape() == typeOf(result).getShape() && !top::isConstant(operand.get());
+  return sameSizes(operand.get(), result) && !top::isConstant(operand.get());
 }
 
 /// Returns the layout for an op that iterates over operand 0, and over operands of the result's shape, together with
@@ -46,7 +47,7 @@ OperandLayout ConvOp::getOperandLayout(OpOperand &operand, bool blockedResult) {
     return OperandLayout::RowMajor;
   }
   RankedTensorType extra = typeOf(operand.get());
-  bool full = extra.getShape() == typeOf(getY()).getShape() && extra.getNumElements() > 1;
+  bool full = sameSizes(extra, getY()) && numElements(extra) > 1;
   return full ? OperandLayout::AsResult : OperandLayout::Any;
 }
 

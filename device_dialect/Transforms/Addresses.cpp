@@ -5,6 +5,7 @@
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Layout.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 
 using namespace mlir;
@@ -44,7 +45,7 @@ std::optional<int64_t> contiguousOffset(RankedTensorType whole, ArrayRef<int64_t
   SmallVector<int64_t> shape = physicalShape(whole), first(offsets), extent(sizes);
   if (BlockedAttr layout = getBlockedLayout(whole)) {
     int64_t block = layout.getBlock();
-    if (offsets[1] % block || (sizes[1] % block && offsets[1] + sizes[1] != whole.getDimSize(1))) {
+    if (offsets[1] % block || (sizes[1] % block && offsets[1] + sizes[1] != Shape(whole)[1].value())) {
       return std::nullopt;
     }
     first[1] /= block;
@@ -82,7 +83,7 @@ std::optional<int64_t> sliceOffset(CopyOp copy) {
   }
   auto piece = cast<PieceAttr>(copy.getPieces()[0]);
   RankedTensorType x = typeOf(copy.getSources().front()), y = typeOf(copy.getY());
-  if (!isBox(piece) || piece.getSizes() != y.getShape() || getBlockedLayout(x) != getBlockedLayout(y)) {
+  if (!isBox(piece) || !sameSizes(piece.getSizes(), y) || getBlockedLayout(x) != getBlockedLayout(y)) {
     return std::nullopt;
   }
   return contiguousOffset(x, piece.getSrcOffsets(), piece.getSizes());
@@ -90,7 +91,7 @@ std::optional<int64_t> sliceOffset(CopyOp copy) {
 
 std::optional<int64_t> partOffset(CopyOp copy, PieceAttr piece) {
   RankedTensorType x = typeOf(copy.getSources()[piece.getSource()]), y = typeOf(copy.getY());
-  if (!isBox(piece) || piece.getSizes() != x.getShape()) {
+  if (!isBox(piece) || !sameSizes(piece.getSizes(), x)) {
     return std::nullopt;
   }
   return contiguousOffset(y, piece.getDstOffsets(), piece.getSizes());
@@ -99,7 +100,7 @@ std::optional<int64_t> partOffset(CopyOp copy, PieceAttr piece) {
 bool canWriteOver(Operation *op, unsigned index) {
   Value operand = op->getOperand(index);
   RankedTensorType x = typeOf(operand), y = typeOf(op->getResult(0));
-  if (x.getShape() != y.getShape() || getBlockedLayout(x) != getBlockedLayout(y) ||
+  if (!sameSizes(x, y) || getBlockedLayout(x) != getBlockedLayout(y) ||
       elementBytes(x.getElementType()) != elementBytes(y.getElementType())) {
     return false;
   }

@@ -3,6 +3,7 @@
 #include "device_dialect/Transforms/ComposePieces.h"
 
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -139,8 +140,8 @@ bool keepsByteOrder(CopyOp copy) {
   }
   auto x = cast<RankedTensorType>(copy.getSources().front().getType());
   Piece piece(cast<PieceAttr>(copy.getPieces()[0]));
-  if (isBlocked(x) || isBlocked(y) || !x.hasStaticShape() || !y.hasStaticShape() ||
-      x.getNumElements() != y.getNumElements() || ArrayRef<int64_t>(piece.sizes) != y.getShape()) {
+  if (isBlocked(x) || isBlocked(y) || !Shape(x).isKnown() || !Shape(y).isKnown() || numElements(x) != numElements(y) ||
+      !sameSizes(piece.sizes, y)) {
     return false;
   }
   // Iterating y from its last dim, each dim must advance in x by the number of elements passed so far.
@@ -148,7 +149,7 @@ bool keepsByteOrder(CopyOp copy) {
   int64_t unit = 1;
   for (int64_t s = x.getRank() - 1; s >= 0; --s) {
     strides[s] = unit;
-    unit *= x.getDimSize(s);
+    unit *= Shape(x)[s].value();
   }
   unit = 1;
   for (int64_t d = y.getRank() - 1; d >= 0; --d) {

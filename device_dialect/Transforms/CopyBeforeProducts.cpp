@@ -5,6 +5,7 @@
 #include "device_dialect/IR/Pieces.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -112,7 +113,7 @@ private:
     });
     bool repeatsRows = typeOf(result).getNumElements() > typeOf(y).getNumElements(); // rows would be multiplied more
                                                                                      // than once
-    bool broadcasts = typeOf(a).getShape().drop_back() != typeOf(y).getShape().drop_back();
+    bool broadcasts = !sameSizes(Shape(a).dropBack(), Shape(y).dropBack());
     if (!canHaveIt || repeatsRows || broadcasts) {
       return;
     }

@@ -5,6 +5,7 @@
 #include "device_dialect/IR/Pieces.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -105,7 +106,7 @@ Value positionsOf(OpBuilder &builder, ScatterOp op, const SingleWrite &write) {
 
 Value reshaped(OpBuilder &builder, Value value, ArrayRef<int64_t> dims) {
   RankedTensorType type = typeOf(value);
-  return type.getShape() == dims
+  return sameSizes(type, dims)
              ? value
              : ReshapeOp::create(builder, value.getLoc(), RankedTensorType::get(dims, type.getElementType()), value)
                    .getY();

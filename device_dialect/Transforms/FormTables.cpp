@@ -5,6 +5,7 @@
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 #include "top_dialect/IR/TopDialect.h"
 
@@ -34,15 +35,14 @@ HostTensor operandOf(const top::TensorData &data) {
   }
   Type element = data.type.getElementType();
   return isSplat ? HostTensor(RankedTensorType::get({1}, element), first)
-                 : HostTensor(RankedTensorType::get({data.type.getNumElements(), 1}, element), data.bytes);
+                 : HostTensor(RankedTensorType::get({numElements(data.type), 1}, element), data.bytes);
 }
 
 /// A map with byte results and the maps from which it is computed, down to one tensor of bytes.
 class Function {
 public:
   Function(MapOp root, bool perChannel) : root(root), perChannel(perChannel) {
-    valid =
-        visit(root) && argument && channels * 256 * 4 <= std::max<int64_t>(typeOf(root.getY()).getNumElements(), 1024);
+    valid = visit(root) && argument && channels * 256 * 4 <= std::max<int64_t>(numElements(root.getY()), 1024);
   }
 
   bool isTable() const { return valid; }
@@ -94,15 +94,15 @@ private:
 
   bool visitInput(Value input) {
     RankedTensorType type = typeOf(input);
-    if (type.getNumElements() == 1 && top::isConstant(input)) {
+    if (numElements(type) == 1 && top::isConstant(input)) {
       return true;
     }
     if (perChannel && isOfChannels(input)) {
       bool isSplat = operandOf(*top::getConstantData(input)).getRank() == 1;
-      channels = isSplat ? channels : type.getNumElements();
+      channels = isSplat ? channels : numElements(type);
       return true;
     }
-    if (type.getShape() != typeOf(root.getY()).getShape()) {
+    if (!sameSizes(type, root.getY())) {
       return false;
     }
     if (isByte(input)) {
@@ -116,12 +116,12 @@ private:
 
   /// Returns true if the value is a constant with one element per channel of a 4-D result.
   bool isOfChannels(Value value) {
-    ArrayRef<int64_t> y = typeOf(root.getY()).getShape(), dims = typeOf(value).getShape();
+    ArrayRef<int64_t> y = Shape(root.getY()).values(), dims = Shape(value).values();
     if (y.size() != 4 || dims.size() < 3 || !top::getConstantData(value)) {
       return false;
     }
     dims = dims.take_back(3);
-    return typeOf(value).getNumElements() == y[1] && dims[0] == y[1];
+    return numElements(value) == y[1] && dims[0] == y[1];
   }
 
   MapOp root;
@@ -139,7 +139,7 @@ public:
   void runOnOperation() override {
     SmallVector<MapOp> roots;
     getOperation().walk([&](MapOp map) {
-      if (isByte(map.getY()) && typeOf(map.getY()).hasStaticShape()) {
+      if (isByte(map.getY()) && Shape(map.getY()).isKnown()) {
         roots.push_back(map);
       }
     });

@@ -13,6 +13,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -120,7 +121,7 @@ private:
     bool converts = makesRows(producer) || (isa<ConvOp, MatMulOp>(producer) &&
                                             cast<EpilogueInterface>(producer).getAccumulatorType().isInteger(32));
     bool rounds = from.getElementType().isF32() && isNarrowFloat(typeOf(y).getElementType());
-    return from == y.getType() || ((converts || rounds) && from.getShape() == typeOf(y).getShape());
+    return sameSizes(from, y) && (from == y.getType() || converts || rounds);
   }
 
   bool canTake(Operation *producer, MapOp map) {
@@ -168,7 +169,7 @@ private:
   static bool canInline(MapOp producer, MapOp map) {
     bool fits = bodySize(producer.getBody().front()) + bodySize(map.getBody().front()) <= kMaxBodyOps &&
                 producer.getInputs().size() + map.getInputs().size() <= kMaxInputs;
-    if (!fits || typeOf(producer.getY()).getShape() != typeOf(map.getY()).getShape()) {
+    if (!fits || !sameSizes(producer.getY(), map.getY())) {
       return false;
     }
     return onlyUsedBy(producer.getY(), map) || isWorthRepeating(producer);
@@ -177,13 +178,12 @@ private:
   /// Returns true for a cheap computation on one tensor that all users can repeat, so that its result need not be
   /// stored.
   static bool isWorthRepeating(MapOp producer) {
-    auto shape = typeOf(producer.getY()).getShape();
-    auto isLarge = [](Value input) { return typeOf(input).getNumElements() > 1; };
+    auto isLarge = [](Value input) { return numElements(input) > 1; };
     return isCheap(producer.getBody().front()) && llvm::count_if(producer.getInputs(), isLarge) <= 1 &&
            std::distance(producer->user_begin(), producer->user_end()) <= kMaxRepeats &&
            llvm::all_of(producer->getUsers(), [&](Operation *user) {
              return isa<MapOp>(user) && user->getBlock() == producer->getBlock() &&
-                    typeOf(user->getResult(0)).getShape() == shape;
+                    sameSizes(user->getResult(0), producer.getY());
            });
   }
 
@@ -192,9 +192,8 @@ private:
   MapOp liftOverReshape(MapOp map) {
     for (Value input : map.getInputs()) {
       auto reshape = input.getDefiningOp<ReshapeOp>();
-      if (!reshape || reshape->getBlock() != map->getBlock() ||
-          typeOf(input).getShape() != typeOf(map.getY()).getShape() || !onlyUsedBy(input, map) ||
-          !onlyUsedBy(reshape.getX(), reshape)) {
+      if (!reshape || reshape->getBlock() != map->getBlock() || !sameSizes(input, map.getY()) ||
+          !onlyUsedBy(input, map) || !onlyUsedBy(reshape.getX(), reshape)) {
         continue;
       }
       Operation *producer = reshape.getX().getDefiningOp();
@@ -210,25 +209,24 @@ private:
   /// result.
   static bool canLift(MapOp map, ReshapeOp reshape, Operation *producer) {
     return llvm::all_of(map.getInputs(), [&](Value input) {
-      if (input == reshape.getY() || typeOf(input).getNumElements() == 1) {
+      if (input == reshape.getY() || numElements(input) == 1) {
         return true;
       }
-      return typeOf(input).getShape() == typeOf(map.getY()).getShape() &&
-             (!isa<ConvOp>(producer) || !top::isConstant(input));
+      return sameSizes(input, map.getY()) && (!isa<ConvOp>(producer) || !top::isConstant(input));
     });
   }
 
   MapOp lift(MapOp map, ReshapeOp reshape) {
-    auto dims = typeOf(reshape.getX()).getShape();
+    ArrayRef<int64_t> dims = Shape(reshape.getX()).values();
     OpBuilder builder(map);
     SmallVector<Value> inputs;
     for (Value input : map.getInputs()) {
       auto same = input.getDefiningOp<ReshapeOp>();
-      bool one = typeOf(input).getNumElements() == 1;
+      bool one = numElements(input) == 1;
       SmallVector<int64_t> wanted(one ? ArrayRef<int64_t>() : dims);
-      if (same && typeOf(same.getX()).getShape() == ArrayRef(wanted)) {
+      if (same && sameSizes(same.getX(), wanted)) {
         inputs.push_back(same.getX());
-      } else if (typeOf(input).getShape() == ArrayRef(wanted)) {
+      } else if (sameSizes(input, wanted)) {
         inputs.push_back(input);
       } else {
         auto type = RankedTensorType::get(wanted, typeOf(input).getElementType());

@@ -9,6 +9,7 @@
 #include "device_dialect/Transforms/Passes.h"
 #include "device_dialect/Transforms/RefinePieces.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -175,7 +176,7 @@ private:
     auto inner = reshape ? reshape.getX().getDefiningOp<CopyOp>() : CopyOp();
     if (!inner || !reshape->hasOneUse() || !inner->hasOneUse() || inner->getBlock() != copy->getBlock() ||
         inner.getSources().size() != 1 || inner.getFill() || copy.getFill() || !isRowMajor(copy) ||
-        !isRowMajor(inner) || !typeOf(copy.getY()).hasStaticShape() || !typeOf(inner.getY()).hasStaticShape()) {
+        !isRowMajor(inner) || !Shape(copy.getY()).isKnown() || !Shape(inner.getY()).isKnown()) {
       return copy;
     }
     ArrayRef<int64_t> made = typeOf(inner.getY()).getShape(), read = typeOf(reshape.getY()).getShape();
@@ -198,7 +199,7 @@ private:
     }
     RankedTensorType type = typeOf(copy.getY());
     auto before = int64_t(copy.getPieces().size() + inner.getPieces().size());
-    int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    int64_t bytes = numElements(type) * type.getElementTypeBitWidth() / 8;
     if (pieces.size() > kMaxPieces || (int64_t(pieces.size()) - before) * kBytesOfPiece > 2 * bytes) {
       return copy;
     }
@@ -265,7 +266,7 @@ private:
       return true;
     }
     std::vector<Piece> pieces = piecesOf(inner);
-    bool isSlice = pieces.size() == 1 && pieces.front().sizes == typeOf(inner.getY()).getShape() &&
+    bool isSlice = pieces.size() == 1 && sameSizes(pieces.front().sizes, inner.getY()) &&
                    llvm::all_of(llvm::enumerate(pieces.front().srcDims),
                                 [](auto dim) { return dim.value() == static_cast<int64_t>(dim.index()); });
     return isSlice && llvm::all_of(inner->getUsers(), [](Operation *user) { return isa<CopyOp>(user); });

@@ -3,6 +3,7 @@
 #include "quant/Transforms/LearnedWeights.h"
 
 #include "top_dialect/IR/RegularFile.h"
+#include "top_dialect/IR/Sizes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -57,7 +58,7 @@ llvm::Expected<std::optional<LearnedGroups>> LearnedWeights::groupsAt(StringRef 
     return std::nullopt;
   }
   auto scales = store->lookup((tensor + ":scale" + suffix).str());
-  if (!integers->elementType.isInteger(8) || integers->shape != weight.getShape() || !scales ||
+  if (!integers->elementType.isInteger(8) || !sameSizes(integers->shape, weight) || !scales ||
       !scales->elementType.isF32() || scales->shape.size() != 2 || scales->shape[0] != channels) {
     return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' do not match the model");
   }
@@ -88,7 +89,7 @@ llvm::Expected<std::optional<LearnedWeight>> LearnedWeights::find(StringRef tens
   auto isVector = [&](const top::WeightStore::TensorView &view) {
     return view.elementType.isF32() && view.shape.size() == 1 && view.shape.front() == channels;
   };
-  if (!integers->elementType.isInteger(8) || integers->shape != weight.getShape() || !scales || !isVector(*scales) ||
+  if (!integers->elementType.isInteger(8) || !sameSizes(integers->shape, weight) || !scales || !isVector(*scales) ||
       (bias && !isVector(*bias))) {
     return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' do not match the model");
   }

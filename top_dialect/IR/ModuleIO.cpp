@@ -9,6 +9,7 @@
 #include "top_dialect/IR/KnownHashes.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/RegularFile.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopConstOps.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/WeightStore.h"
@@ -40,7 +41,7 @@ static llvm::Error checkWeight(WeightOp op, WeightStore &store) {
     return fail("weight '{0}' is not in the weight file", op.getKey());
   }
   auto type = cast<RankedTensorType>(op.getType());
-  if (view->elementType != type.getElementType() || view->shape != type.getShape()) {
+  if (view->elementType != type.getElementType() || !tessera::sameSizes(view->shape, type)) {
     return fail("weight '{0}' is {1} in the module, but {2} in the weight file", op.getKey(), type,
                 RankedTensorType::get(view->shape, view->elementType));
   }

@@ -1,6 +1,7 @@
 //===- AffineChain.cpp - Per-channel arithmetic after an op ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Transforms/AffineChain.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Rewrite.h"
 #include "top_dialect/Transforms/Values.h"
@@ -57,7 +58,7 @@ static std::optional<Step> binaryStep(Operation *op, Value running, int64_t axis
 }
 
 static std::optional<Step> stepOf(Operation *op, Value running, const AffineChain &chain) {
-  if (op->getNumResults() != 1 || op->getResult(0).getType() != running.getType()) {
+  if (op->getNumResults() != 1 || !sameType(op->getResult(0), running)) {
     return std::nullopt;
   }
   if (auto norm = dyn_cast<BatchNormOp>(op)) {

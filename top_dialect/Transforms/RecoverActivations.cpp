@@ -1,5 +1,6 @@
 //===- RecoverActivations.cpp - Recovers activations from their formulas --===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Matchers.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -183,7 +184,7 @@ Operation *matchGated(Operation *root, RewriterBase &rewriter) {
   }
   for (auto [x, gate] :
        {std::pair(product.factors[0], product.factors[1]), std::pair(product.factors[1], product.factors[0])}) {
-    if (x.getType() != root->getResult(0).getType()) {
+    if (!sameType(x, root->getResult(0))) {
       continue;
     }
     if (Gated kind = matchGate(gate, x, product.scale); kind != Gated::none) {
@@ -197,7 +198,7 @@ Operation *matchGated(Operation *root, RewriterBase &rewriter) {
 Operation *matchDividedSilu(DivOp root, RewriterBase &rewriter) {
   Value exponential = minusOne(root.getB());
   Value exponent = exponential ? inputOf<ExpOp>(exponential) : Value();
-  bool fits = exponent && inputOf<NegOp>(exponent) == root.getA() && Value(root.getA()).getType() == root.getType();
+  bool fits = exponent && inputOf<NegOp>(exponent) == root.getA() && sameType(root.getA(), root);
   return fits ? SiluOp::create(rewriter, root.getLoc(), root.getType(), root.getA()) : nullptr;
 }
 

@@ -1,6 +1,7 @@
 //===- RecoverAttention.cpp - Recovers attention from matmuls and a softmax --===//
 // SPDX-License-Identifier: Apache-2.0
 #include "mlir/Dialect/Traits.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Matchers.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -96,7 +97,7 @@ Probabilities matchProbabilities(Value v) {
   auto softmax = Value(where.getB()).getDefiningOp<SoftmaxOp>();
   bool isGuard = isNan && softmax && isNan.getX() == softmax.getY() && getScalar(where.getA()) == 0.0 &&
                  where->hasOneUse() && isNan->hasOneUse() && Value(softmax.getY()).hasNUses(2) &&
-                 where.getType() == softmax.getType();
+                 sameType(where, softmax);
   return {isGuard ? softmax : SoftmaxOp(), true};
 }
 
@@ -111,7 +112,7 @@ bool matchMasked(Value scores, Attention &match) {
   }
   for (auto [inner, mask] :
        {std::pair<Value, Value>(add.getA(), add.getB()), std::pair<Value, Value>(add.getB(), add.getA())}) {
-    if (inner.getType() == add.getType() && matchMasked(inner, match)) {
+    if (sameType(inner, add) && matchMasked(inner, match)) {
       match.masks.push_back(mask);
       return true;
     }

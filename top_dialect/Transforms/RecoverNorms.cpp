@@ -1,5 +1,6 @@
 //===- RecoverNorms.cpp - Recovers normalisations from means and roots ----===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Matchers.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -77,7 +78,7 @@ std::optional<Normalised> matchNormalised(Operation *op) {
   }
   for (auto [value, below] : candidates) {
     std::optional<MeanSquare> meanSquare = matchMeanSquare(below, value);
-    if (meanSquare && value.getType() == op->getResult(0).getType()) {
+    if (meanSquare && sameType(value, op->getResult(0))) {
       return Normalised{value, *meanSquare};
     }
   }
@@ -124,7 +125,7 @@ Operation *absorb(Op op, RewriterBase &rewriter) {
     auto norm = value.getDefiningOp<LayerNormOp>();
     // The scale comes before the bias, and each occurs once.
     if (!norm || !norm->hasOneUse() || norm.getBias() || (isScale && norm.getScale()) || (!isScale && norm.getRms()) ||
-        norm.getType() != op.getType()) {
+        !sameType(norm, op)) {
       continue;
     }
     if (Value operand = asNormOperand(other, norm, rewriter)) {
@@ -188,7 +189,7 @@ Operation *recoverExpandedNorm(AddOp op, Value x, Value a, Value shift, Rewriter
   Value mean = sub ? otherFactor(sub.getB(), a) : Value();
   std::optional<int64_t> axis = mean ? matchTrailingMean(mean, x) : std::nullopt;
   ScaledRsqrt scaled = matchScaledRsqrt(a);
-  if (!axis || !scaled.below || x.getType() != op.getType()) {
+  if (!axis || !scaled.below || !sameType(x, op)) {
     return nullptr;
   }
   auto variance = matchScalar<AddOp>(scaled.below, /*anyOrder=*/true);

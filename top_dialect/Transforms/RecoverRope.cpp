@@ -1,5 +1,6 @@
 //===- RecoverRope.cpp - Recovers rotary embeddings from their formulas ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Passes.h"
 #include "top_dialect/Transforms/Rewrite.h"
@@ -75,7 +76,7 @@ std::optional<PickedProduct> matchPickedProduct(Value v, int64_t index) {
   for (auto [picked, factor] :
        {std::pair<Value, Value>(mul.getA(), mul.getB()), std::pair<Value, Value>(mul.getB(), mul.getA())}) {
     std::optional<Pick> pick = matchPick(picked);
-    if (pick && pick->index == index && picked.getType() == mul.getType()) {
+    if (pick && pick->index == index && sameType(picked, mul)) {
       return PickedProduct{picked, factor, *pick};
     }
   }
@@ -101,7 +102,7 @@ std::optional<Rotation> matchRotation(Value y1, Value y2) {
   }
   auto first = matchPickedProduct(sub.getA(), 0), second = matchPickedProduct(sub.getB(), 1);
   if (!first || !second || first->pick.source != second->pick.source || first->pick.part != second->pick.part ||
-      sub.getType() != first->picked.getType()) {
+      !sameType(sub, first->picked)) {
     return std::nullopt;
   }
   Value cos = first->factor, sin = second->factor;
@@ -236,7 +237,7 @@ bool recoverRotateHalf(AddOp add, RewriterBase &rewriter) {
     for (Value operand : {Value(sinMul.getA()), Value(sinMul.getB())}) {
       Value x = matchRotatedHalves(operand);
       Value cos = x ? otherOperand(cosMul, x) : Value(), sin = otherOperand(sinMul, operand);
-      if (!cos || !sin || x.getType() != add.getType() || !fitsAngles(cos, x, dimsOf(x).back()) ||
+      if (!cos || !sin || !sameType(x, add) || !fitsAngles(cos, x, dimsOf(x).back()) ||
           !fitsAngles(sin, x, dimsOf(x).back()) || !hasEqualHalves(cos) || !hasEqualHalves(sin)) {
         continue;
       }

@@ -5,6 +5,7 @@
 // at several.
 //===----------------------------------------------------------------------===//
 #include "top_dialect/Transforms/Simplify.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Rewrite.h"
 #include "top_dialect/Transforms/Values.h"
@@ -217,8 +218,7 @@ static Value addWithoutView(ReshapeOp op, RewriterBase &rewriter) {
   for (auto [viewed, added] :
        {std::pair<Value, Value>(add.getA(), add.getB()), std::pair<Value, Value>(add.getB(), add.getA())}) {
     auto view = viewed.getDefiningOp<ReshapeOp>();
-    if (!view || view.getX().getType() != op.getType() || viewed.getType() != add.getType() ||
-        !typeOf(added).hasStaticShape()) {
+    if (!view || !sameType(view.getX(), op) || !sameType(viewed, add) || !typeOf(added).hasStaticShape()) {
       continue;
     }
     if (auto dims = seenAs(dimsOf(added), dimsOf(viewed), dimsOf(op.getY()))) {

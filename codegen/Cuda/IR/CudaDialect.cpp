@@ -10,6 +10,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Sizes.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/InterleavedRange.h"
 
@@ -280,7 +281,7 @@ bool tessera::cuda::fitsGemv(Operation *op) {
   ArrayRef<int64_t> shape = matmul.getWeightShape();
   bool isOne = ShapedType::getNumElements(shape.drop_back(2)) == 1;
   if (!a.getElementType().isF32() || !b.getElementType().isInteger(8) || (packing && !isPacked) || !isOne ||
-      a.getShape().drop_back(2) != y.getShape().drop_back(2) ||
+      !sameSizes(Shape(a).dropBack(2), Shape(y).dropBack(2)) ||
       ShapedType::getNumElements(y.getShape().drop_back()) > kMostGemvRows) {
     return false;
   }

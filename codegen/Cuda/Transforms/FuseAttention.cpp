@@ -12,6 +12,7 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/MaskedRows.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 #include "top_dialect/IR/TopDialect.h"
 
@@ -154,7 +155,7 @@ private:
   bool writeThrough() {
     Value value = last->getResult(0);
     auto map = onlyUserOf<device::MapOp>(value);
-    map = map && map.getInputs().size() == 1 && typeOf(map.getY()).getShape() == result.getShape() ? map : nullptr;
+    map = map && map.getInputs().size() == 1 && sameSizes(map.getY(), result) ? map : nullptr;
     Value moved = map ? map.getY() : value;
     while (auto reshape = onlyUserOf<device::ReshapeOp>(moved)) {
       moved = reshape.getY();

@@ -4,6 +4,7 @@
 
 #include "device_dialect/IR/Layout.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "top_dialect/IR/Sizes.h"
 
 using namespace mlir;
 
@@ -83,7 +84,7 @@ LogicalResult verifyConv(device::ConvOp conv, PackingAttr packing) {
 LogicalResult verifyRecurrent(device::RecurrentOp op, PackingAttr packing) {
   int64_t hidden = op.getHiddenSize();
   int64_t dims[] = {op.getNumDirections(), op.getNumGates() * hidden, hidden};
-  if (packing.getShape() != ArrayRef(dims)) {
+  if (!sameSizes(packing.getShape(), dims)) {
     return reject(op, packing) << "has weights of dims " << dims[0] << "x" << dims[1] << "x" << dims[2];
   }
   if (!isFloatStep(packing.getStep()) || packing.getScaleGroup()) {

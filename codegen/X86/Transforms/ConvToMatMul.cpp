@@ -4,6 +4,7 @@
 #include "codegen/X86/Transforms/Passes.h"
 #include "device_dialect/IR/Layout.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -26,15 +27,15 @@ using Dims = SmallVector<int64_t>;
 class OpenConv {
 public:
   explicit OpenConv(device::ConvOp conv)
-      : conv(conv), build(conv), x(typeOf(conv.getX()).getShape()), w(typeOf(conv.getW()).getShape()),
-        y(typeOf(conv.getY()).getShape()), groups(static_cast<int64_t>(conv.getGroups())) {}
+      : conv(conv), build(conv), x(Shape(conv.getX()).values()), w(Shape(conv.getW()).values()),
+        y(Shape(conv.getY()).values()), groups(static_cast<int64_t>(conv.getGroups())) {}
 
   bool canReplace() {
     auto isTileFloat = [](Value value) {
       Type element = typeOf(value).getElementType();
       return element.isF32() || device::isNarrowFloat(element);
     };
-    auto knows = [&](Value extra) { return typeOf(extra).getShape() == ArrayRef(y) || isByChannel(extra); };
+    auto knows = [&](Value extra) { return sameSizes(extra, y) || isByChannel(extra); };
     bool isDepthwise = groups > 1 && w[1] == 1;
     return !top::isConstant(conv.getW()) && !isDepthwise && !conv.getScales() && isTileFloat(conv.getX()) &&
            isTileFloat(conv.getW()) && isTileFloat(conv.getY()) && llvm::all_of(conv.getExtras(), knows);
@@ -45,7 +46,7 @@ public:
     Dims dims{y[0], groups, y[1] / groups, positions};
     SmallVector<Value> extras;
     for (Value extra : conv.getExtras()) {
-      extras.push_back(typeOf(extra).getShape() == ArrayRef(y) ? build.reshape(extra, dims) : byRow(extra));
+      extras.push_back(sameSizes(extra, y) ? build.reshape(extra, dims) : byRow(extra));
     }
     if (conv.getBias()) {
       extras.push_back(byRow(conv.getBias()));
@@ -65,15 +66,15 @@ public:
 private:
   /// Returns true if |extra| holds one value per channel, or a single value.
   bool isByChannel(Value extra) const {
-    ArrayRef<int64_t> dims = typeOf(extra).getShape();
-    int64_t count = typeOf(extra).getNumElements();
+    ArrayRef<int64_t> dims = Shape(extra).values();
+    int64_t count = numElements(extra);
     bool channels = dims.size() >= 3 && dims[dims.size() - 3] == y[1];
     return count == 1 || (count == y[1] && channels);
   }
 
   /// Returns |extra|, which holds values per channel, as one value per row of the matmul, for every image.
   Value byRow(Value extra) {
-    if (typeOf(extra).getNumElements() == 1 && y[1] != 1) {
+    if (numElements(extra) == 1 && y[1] != 1) {
       return build.reshape(extra, {1, 1, 1, 1});
     }
     Dims rows{1, groups, y[1] / groups, 1};
@@ -155,9 +156,9 @@ public:
     SmallVector<device::ConvOp> convs;
     getOperation().walk([&](device::ConvOp conv) { convs.push_back(conv); });
     for (device::ConvOp conv : convs) {
-      bool isStatic = llvm::all_of(conv->getOperands(), [](Value value) { return typeOf(value).hasStaticShape(); });
-      if (typeOf(conv.getX()).getRank() == 4 && isStatic && typeOf(conv.getY()).getNumElements() > 0 &&
-          typeOf(conv.getX()).getNumElements() > 0 && OpenConv(conv).canReplace()) {
+      bool isStatic = llvm::all_of(conv->getOperands(), [](Value value) { return Shape(value).isKnown(); });
+      if (typeOf(conv.getX()).getRank() == 4 && isStatic && numElements(conv.getY()) > 0 &&
+          numElements(conv.getX()) > 0 && OpenConv(conv).canReplace()) {
         OpenConv(conv).replace();
         ++numReplaced;
       }

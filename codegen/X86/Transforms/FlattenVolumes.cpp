@@ -3,6 +3,7 @@
 #include "codegen/X86/Transforms/MoveBuilder.h"
 #include "codegen/X86/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/WeightLifetime.h"
 
@@ -39,7 +40,7 @@ public:
 
   /// Returns |x| with dims |first| and |first| + 1 swapped.
   Value swapped(Value x, size_t first) {
-    Dims dims(typeOf(x).getShape());
+    Dims dims(Shape(x).values());
     std::swap(dims[first], dims[first + 1]);
     if (dims[first] == 1 || dims[first + 1] == 1) {
       return reshape(x, dims);
@@ -56,7 +57,7 @@ public:
 
   /// Returns volume |x| in |view|.
   Value viewed(Value x, View view) {
-    return reshape(view == View::Columns ? x : swapped(x, 1), dimsOf(typeOf(x).getShape(), view));
+    return reshape(view == View::Columns ? x : swapped(x, 1), dimsOf(Shape(x).values(), view));
   }
 
   /// Returns |y|, which is in |view|, as a volume of dims |d|.
@@ -66,14 +67,14 @@ public:
 
   /// Returns true if viewedExtras() supports all of the epilogue operands |extras|.
   static bool knowsExtras(OperandRange extras, ArrayRef<int64_t> y) {
-    return llvm::all_of(extras, [&](Value extra) { return typeOf(extra).getShape() == y || isByChannel(extra); });
+    return llvm::all_of(extras, [&](Value extra) { return sameSizes(extra, y) || isByChannel(extra); });
   }
 
   SmallVector<Value> viewedExtras(OperandRange extras, View view) {
     SmallVector<Value> views;
     for (Value extra : extras) {
       bool byChannel = isByChannel(extra);
-      views.push_back(byChannel ? reshape(extra, {1, typeOf(extra).getNumElements(), 1, 1}) : viewed(extra, view));
+      views.push_back(byChannel ? reshape(extra, {1, numElements(extra), 1, 1}) : viewed(extra, view));
     }
     return views;
   }
@@ -81,9 +82,9 @@ public:
 private:
   /// Returns true if |extra| holds one value per channel of a volume, or a single value.
   static bool isByChannel(Value extra) {
-    ArrayRef<int64_t> dims = typeOf(extra).getShape();
+    ArrayRef<int64_t> dims = Shape(extra).values();
     bool spatial = dims.size() >= 4 && isAll(dims.take_back(3), 1) && (dims.size() == 4 || dims[0] == 1);
-    return typeOf(extra).getNumElements() == 1 || spatial;
+    return numElements(extra) == 1 || spatial;
   }
 };
 
@@ -92,13 +93,13 @@ private:
 class FlatConv {
 public:
   explicit FlatConv(device::ConvOp conv)
-      : conv(conv), build(conv), x(typeOf(conv.getX()).getShape()), w(typeOf(conv.getW()).getShape()),
-        y(typeOf(conv.getY()).getShape()), groups(static_cast<int64_t>(conv.getGroups())) {}
+      : conv(conv), build(conv), x(Shape(conv.getX()).values()), w(Shape(conv.getW()).values()),
+        y(Shape(conv.getY()).values()), groups(static_cast<int64_t>(conv.getGroups())) {}
 
   bool canReplace() {
     bool depthwise = groups > 1 && w[1] == 1 && w[0] == groups && w[2] > 1;
     // Scales of several groups of input channels would have to be reordered with the channels.
-    bool scaled = conv.getScales() && w[2] > 1 && typeOf(conv.getScales()).getDimSize(0) != 1;
+    bool scaled = conv.getScales() && w[2] > 1 && !Shape(conv.getScales())[0].is(1);
     return !conv.getPacking() && top::isConstant(conv.getW()) && !depthwise && !scaled &&
            Builder2d::knowsExtras(conv.getExtras(), y);
   }
@@ -192,7 +193,7 @@ private:
 /// are the same bytes.
 void replacePool(device::PoolOp pool) {
   Builder2d build(pool);
-  Dims x(typeOf(pool.getX()).getShape()), y(typeOf(pool.getY()).getShape());
+  Dims x(Shape(pool.getX()).values()), y(Shape(pool.getY()).values());
   ArrayRef<int64_t> kernel = pool.getKernel(), strides = pool.getStrides(), pads = pool.getPads(),
                     dilations = pool.getDilations();
   OpBuilder &b = build.builder;
@@ -221,8 +222,8 @@ bool sharesFrames(device::PoolOp pool) {
 }
 
 bool isVolume(Value x, Value y) {
-  return typeOf(x).getRank() == 5 && typeOf(x).hasStaticShape() && typeOf(y).hasStaticShape() &&
-         typeOf(x).getNumElements() > 0 && typeOf(y).getNumElements() > 0;
+  return typeOf(x).getRank() == 5 && Shape(x).isKnown() && Shape(y).isKnown() && numElements(x) > 0 &&
+         numElements(y) > 0;
 }
 
 class FlattenVolumes : public impl::FlattenVolumesPassBase<FlattenVolumes> {
@@ -239,7 +240,7 @@ public:
         FlatConv(conv).replace();
         ++numFlattened;
       } else if (pool && sharesFrames(pool) && isVolume(pool.getX(), pool.getY()) &&
-                 Builder2d::knowsExtras(pool.getExtras(), typeOf(pool.getY()).getShape())) {
+                 Builder2d::knowsExtras(pool.getExtras(), Shape(pool.getY()).values())) {
         replacePool(pool);
         ++numFlattened;
       }
