@@ -14,6 +14,7 @@
 #include "codegen/Kernels/Rows.h"
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "top_dialect/IR/MaskedRows.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -107,14 +108,14 @@ Value AttentionShape::maskOffset(ArrayRef<Value> at, Value row, Value key) const
   int64_t missing = int64_t(indices.size()) - type.getRank();
   SmallVector<Value> own;
   for (int64_t d = 0; d < type.getRank(); ++d) {
-    own.push_back(type.getDimSize(d) == 1 ? kb.constant(0) : indices[d + missing]);
+    own.push_back(Shape(type)[d].is(1) ? kb.constant(0) : indices[d + missing]);
   }
   return Strides(type).offset(kb, own);
 }
 
 Value AttentionShape::loadMask(ArrayRef<Value> at, Value row, Value key, unsigned lanes, Value active) const {
   RankedTensorType type = kb.operandType(3);
-  int64_t stride = type.getRank() && type.getShape().back() != 1 ? 1 : 0;
+  int64_t stride = type.getRank() && !Shape(type).back().is(1) ? 1 : 0;
   return loadLanes(kb, type.getElementType(), kb.operand(3), stride, VectorStep{{}, active, lanes},
                    maskOffset(at, row, key));
 }
@@ -271,7 +272,7 @@ struct AttentionModel : KernelInterface::ExternalModel<AttentionModel, device::A
       return failure();
     }
     AttentionShape shape(kb);
-    if (kb.target.shuffle && kb.resultType().getNumElements() * shape.keys * shape.depth > 0) {
+    if (kb.target.shuffle && numElements(kb.resultType()) * shape.keys * shape.depth > 0) {
       emitSharedAttention(shape);
     } else {
       AttentionEmitter(shape).emit();

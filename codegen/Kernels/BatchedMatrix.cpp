@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/BatchedMatrix.h"
 
+#include "top_dialect/IR/Sizes.h"
+
 using namespace mlir;
 
 namespace tessera::kernels {
@@ -12,7 +14,7 @@ BatchedMatrix matrixAt(KernelBuilder &kb, RankedTensorType type, int64_t rank, A
   int64_t own = type.getRank(), missing = rank - own;
   Value base = kb.constant(0);
   for (int64_t d = 0; d + 2 < own; ++d) {
-    if (type.getDimSize(d) != 1) {
+    if (!Shape(type)[d].is(1)) {
       base = kb.add(base, kb.mul(indices[d + missing], strides.dims[d]));
     }
   }

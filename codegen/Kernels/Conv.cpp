@@ -13,6 +13,7 @@
 
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -29,14 +30,14 @@ public:
   GenericConv(KernelBuilder &kb, device::ConvOp op)
       : kb(kb), op(op), x(kb.operandType(0)), w(kb.operandType(1)), y(kb.resultType()),
         epilogue(kb, cast<device::EpilogueInterface>(*op)), accumulator(registerType(op.getAccumulatorType())) {
-    windows = windowDims(x, y, w.getShape().drop_front(2), op.getStrides(), op.getPads(), op.getDilations());
+    windows = windowDims(x, y, Shape(w).dropFront(2).values(), op.getStrides(), op.getPads(), op.getDilations());
     lanes = 2 * kb.target.lanes(32);
   }
 
   void emit() {
-    SmallVector<int64_t> rows = {y.getDimSize(0), Strides(y).block
-                                                      ? int64_t(llvm::alignTo(y.getDimSize(1), Strides(y).block))
-                                                      : y.getDimSize(1)};
+    SmallVector<int64_t> rows = {Shape(y)[0].value(),
+                                 Strides(y).block ? int64_t(llvm::alignTo(Shape(y)[1].value(), Strides(y).block))
+                                                  : Shape(y)[1].value()};
     for (const WindowDim &window : ArrayRef(windows).drop_back()) {
       rows.push_back(window.output);
     }
@@ -52,7 +53,7 @@ public:
         emitVector(at);
       });
     }
-    int64_t work = windows.back().output * w.getNumElements() / std::max<int64_t>(1, w.getDimSize(0));
+    int64_t work = windows.back().output * numElements(w) / std::max<int64_t>(1, Shape(w)[0].value());
     forItems(kb, count, work, 65536, [&](Value row) { emitRow(delinearize(kb, row, rows)); });
   }
 
@@ -67,14 +68,14 @@ private:
   }
 
   void emitVector(SmallVector<Value> at) {
-    int64_t channels = y.getDimSize(1);
+    int64_t channels = Shape(y)[1].value();
     Value outputMask = kb.maskBelow(lanes, kb.sub(kb.constant(windows.back().output), at.back()));
     // Padding channels of a blocked result repeat the last channel and store zeros.
     Value channel = kb.min(at[1], kb.constant(channels - 1));
     SmallVector<Value> clamped = at;
     clamped[1] = channel;
     Value sum = kb.splat(initial(channel), lanes);
-    int64_t perGroup = w.getDimSize(1);
+    int64_t perGroup = Shape(w)[1].value();
     Value firstChannel = kb.mul(kb.div(channel, channels / op.getGroups()), perGroup);
     sum = kb.forLoop(kb.constant(0), kb.constant(perGroup), 1, sum, [&](Value ic, ValueRange sums) {
       SmallVector<Value> input = {at[0], kb.add(firstChannel, ic)}, weight = {channel, ic};
@@ -151,8 +152,9 @@ private:
       return factor;
     }
     Value row = kb.div(at[1], std::max<int64_t>(1, op.getWeightGroup()));
-    Value scale = kb.loadElements(cast<RankedTensorType>(op.getScales().getType()).getElementType(), 0,
-                                  kb.operand(op->getNumOperands() - 1), kb.add(kb.mul(row, w.getDimSize(0)), at[0]));
+    Value scale =
+        kb.loadElements(cast<RankedTensorType>(op.getScales().getType()).getElementType(), 0,
+                        kb.operand(op->getNumOperands() - 1), kb.add(kb.mul(row, Shape(w)[0].value()), at[0]));
     return arith::MulFOp::create(kb.b, factor, scale);
   }
 
@@ -187,7 +189,7 @@ struct ConvModel : KernelInterface::ExternalModel<ConvModel, device::ConvOp> {
       return op->emitError("internal error: the loop kernel does not support packed weights");
     }
     bool isPlain = !device::isBlocked(kb.operandType(0)) && !device::isBlocked(kb.resultType());
-    int64_t products = kb.operandType(1).getNumElements() * kb.resultType().getNumElements();
+    int64_t products = numElements(kb.operandType(1)) * numElements(kb.resultType());
     if (kb.target.tileIsThread && isPlain && products > 0) {
       emitConvByThreads(kb, conv);
     } else {

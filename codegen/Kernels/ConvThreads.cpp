@@ -12,6 +12,7 @@
 #include "codegen/Kernels/Reduction.h"
 #include "codegen/Kernels/Rows.h"
 #include "codegen/Kernels/Window.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -31,15 +32,14 @@ public:
   ThreadConv(KernelBuilder &kb, device::ConvOp op)
       : kb(kb), op(op), x(kb.operandType(0)), w(kb.operandType(1)), y(kb.resultType()),
         epilogue(kb, cast<device::EpilogueInterface>(*op)), accumulator(registerType(op.getAccumulatorType())),
-        windows(windowDims(x, y, w.getShape().drop_front(2), op.getStrides(), op.getPads(), op.getDilations())),
-        positions(ShapedType::getNumElements(y.getShape().drop_front(2))),
-        taps(ShapedType::getNumElements(w.getShape().drop_front(2))), inputs(w.getDimSize(1)),
-        outputs(y.getDimSize(1) / op.getGroups()) {
+        windows(windowDims(x, y, Shape(w).dropFront(2).values(), op.getStrides(), op.getPads(), op.getDilations())),
+        positions(numElements(Shape(y).dropFront(2))), taps(numElements(Shape(w).dropFront(2))),
+        inputs(Shape(w)[1].value()), outputs(Shape(y)[1].value() / op.getGroups()) {
     choose();
   }
 
   void emit() {
-    int64_t images = y.getDimSize(0), groups = op.getGroups();
+    int64_t images = Shape(y)[0].value(), groups = op.getGroups();
     if (isShared) {
       SmallVector<int64_t> space = {images, groups, outputs, apart};
       return kb.forSharedRows(ShapedType::getNumElements(space), [&](Value row) {
@@ -70,7 +70,7 @@ private:
 
   /// Chooses the number of pixels and channels per thread, the largest that leave enough threads.
   void choose() {
-    int64_t others = y.getDimSize(0) * op.getGroups();
+    int64_t others = Shape(y)[0].value() * op.getGroups();
     auto threads = [&] { return others * llvm::divideCeil(outputs, channels) * llvm::divideCeil(positions, pixels); };
     if (threads() < kFewThreads && inputs * taps >= 2 * kRowThreads && accumulator.getIntOrFloatBitWidth() == 32) {
       isShared = kb.target.shuffle != nullptr;
@@ -95,15 +95,15 @@ private:
   void place(Value imageIndex, Value groupIndex, Value firstChannel, Value firstPixel) {
     image = imageIndex, group = groupIndex, first = firstChannel;
     own.clear();
-    SmallVector<int64_t> sizes(y.getShape().drop_front(2));
+    SmallVector<int64_t> sizes(Shape(y).dropFront(2).values());
     for (int64_t p = 0; p < pixels; ++p) {
       Value position = kb.add(firstPixel, p * apart);
       // Pixels beyond the last one repeat the last pixel and are not stored.
       Value clamped = (p + 1) * apart <= positions ? position : kb.min(position, kb.constant(positions - 1));
       own.push_back({position, delinearize(kb, clamped, sizes)});
     }
-    xBase = kb.mul(kb.add(kb.mul(image, x.getDimSize(1)), kb.mul(group, inputs)),
-                   ShapedType::getNumElements(x.getShape().drop_front(2)));
+    xBase =
+        kb.mul(kb.add(kb.mul(image, Shape(x)[1].value()), kb.mul(group, inputs)), numElements(Shape(x).dropFront(2)));
   }
 
   /// Returns the offset at which |pixel| reads its |tap| within a channel of x, and whether it lies inside x (null:
@@ -148,7 +148,7 @@ private:
   Value scaleAt(Value channel, Value input) {
     Value row = kb.div(input, std::max<int64_t>(1, op.getWeightGroup()));
     return kb.loadElements(cast<RankedTensorType>(op.getScales().getType()).getElementType(), 0,
-                           kb.operand(op->getNumOperands() - 1), kb.add(kb.mul(row, w.getDimSize(0)), channel));
+                           kb.operand(op->getNumOperands() - 1), kb.add(kb.mul(row, Shape(w)[0].value()), channel));
   }
 
   Value weight(Value loaded, Value channel, Value input) {
@@ -162,7 +162,7 @@ private:
     for (int64_t c = 0; c < channels; ++c) {
       std::fill_n(sums.begin() + c * pixels, pixels, initial(channelAt(c)));
     }
-    SmallVector<int64_t> kernel(w.getShape().drop_front(2));
+    SmallVector<int64_t> kernel(Shape(w).dropFront(2).values());
     sums = kb.forLoop(kb.constant(0), kb.constant(taps), 1, sums, [&](Value tap, ValueRange old) {
       SmallVector<Source> sources;
       Values at = delinearize(kb, tap, kernel), bases;
@@ -184,7 +184,7 @@ private:
     unsigned bits = w.getElementType().getIntOrFloatBitWidth();
     unsigned unrolled = inputs % 4 == 0 && bits >= 8 && bits <= 32 ? 4 : 1;
     bool isRun = unrolled > 1 && taps == 1;
-    int64_t plane = ShapedType::getNumElements(x.getShape().drop_front(2));
+    int64_t plane = numElements(Shape(x).dropFront(2));
     return kb.forLoop(kb.constant(0), kb.constant(inputs), unrolled, sums, [&](Value input, ValueRange old) {
       Values next(old), runs;
       for (int64_t c = 0; isRun && c < channels; ++c) {
@@ -213,8 +213,8 @@ private:
   /// Computes one output channel whose weights the threads of a row share.
   void sumInRow() {
     Value channel = channelAt(0), base = kb.mul(channel, inputs * taps);
-    SmallVector<int64_t> kernel(w.getShape().drop_front(2));
-    int64_t plane = ShapedType::getNumElements(x.getShape().drop_front(2));
+    SmallVector<int64_t> kernel(Shape(w).dropFront(2).values());
+    int64_t plane = numElements(Shape(x).dropFront(2));
     Values sums = overRow(kb, inputs * taps, kRowThreads, Values(pixels, kb.zero(accumulator)),
                           [&](Value i, Value mask, ValueRange old) {
                             Value at = kb.add(i, kb.sharedLane());

@@ -12,6 +12,7 @@
 
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -79,7 +80,7 @@ private:
     for (auto [d, size] : llvm::enumerate(physical)) {
       (d < leading ? slabs : slabElements) *= size;
     }
-    bool fills = op.getFill() || (device::isBlocked(y) && y.getDimSize(1) % Strides(y).block);
+    bool fills = op.getFill() || (device::isBlocked(y) && Shape(y)[1].value() % Strides(y).block);
     forItems(kb, slabs, slabElements, 16384, [&](Value slab) {
       if (fills) {
         fillSlab(kb.mul(slab, slabElements), slabElements);
@@ -94,7 +95,7 @@ private:
   void fillSlab(Value start, int64_t elements) {
     // Padding lanes must hold zero whatever the fill value is. A blocked result with another fill value is zeroed here;
     // fillChannels then writes its channels.
-    bool zero = device::isBlocked(y) && y.getDimSize(1) % Strides(y).block;
+    bool zero = device::isBlocked(y) && Shape(y)[1].value() % Strides(y).block;
     Value value = zero ? kb.zero(registerType(element)) : fillValue(kb, op, element);
     unsigned lanes = kb.target.lanes(32);
     Value vector = kb.splat(value, lanes);
@@ -109,10 +110,10 @@ private:
   void fillChannels(Value start, int64_t elements) {
     Strides strides(y);
     Value value = fillValue(kb, op, element);
-    int64_t blockElements = strides.dims[1], blocks = llvm::divideCeil(y.getDimSize(1), strides.block);
+    int64_t blockElements = strides.dims[1], blocks = llvm::divideCeil(Shape(y)[1].value(), strides.block);
     Value block = kb.rem(kb.div(start, blockElements), blocks);
     Value channels =
-        kb.min(kb.constant(strides.block), kb.sub(kb.constant(y.getDimSize(1)), kb.mul(block, strides.block)));
+        kb.min(kb.constant(strides.block), kb.sub(kb.constant(Shape(y)[1].value()), kb.mul(block, strides.block)));
     kb.forLoop(0, elements / strides.block, 1, [&](Value position) {
       kb.forLoop(kb.constant(0), channels, 1, [&](Value lane) {
         kb.storeElements(element, value, kb.result(), kb.add(start, kb.add(kb.mul(position, strides.block), lane)));

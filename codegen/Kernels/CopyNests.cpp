@@ -3,6 +3,7 @@
 #include "codegen/Kernels/CopyNests.h"
 
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include <array>
 
@@ -57,7 +58,7 @@ std::optional<Side> resultSide(RankedTensorType y, const device::Piece &piece) {
     if (layout.block && d == 1) {
       int64_t end = piece.dstOffsets[d] + piece.sizes[d];
       if (piece.dstSteps[d] != 1 || piece.dstOffsets[d] % layout.block ||
-          (end % layout.block && end != y.getDimSize(1))) {
+          (end % layout.block && end != Shape(y)[1].value())) {
         return std::nullopt;
       }
       side.strides.push_back(layout.dims[d]);
@@ -260,7 +261,7 @@ bool addCutPiece(ArrayRef<RankedTensorType> sources, RankedTensorType y, const d
   SmallVector<std::array<int64_t, 3>> runs; // first channel, blocks, lanes
   for (int64_t c = 0, lanes = 0; c < size; c += lanes) {
     lanes = to->room(c, sides.front().room(c, std::min(size - c, block)));
-    bool padded = to->block && to->channelOffset + c + lanes == y.getDimSize(1);
+    bool padded = to->block && to->channelOffset + c + lanes == Shape(y)[1].value();
     auto *run = llvm::find_if(runs, [&](const auto &run) { return run[0] + run[1] * block == c && run[2] == lanes; });
     if (run != runs.end() && !padded) {
       ++(*run)[1];
@@ -271,7 +272,7 @@ bool addCutPiece(ArrayRef<RankedTensorType> sources, RankedTensorType y, const d
   for (auto [c, blocks, lanes] : runs) {
     LoopNest nest = cutNest(piece.sizes, sides, channel, block, c, blocks, lanes);
     int64_t free = to->block ? to->block - to->lane(c) : lanes;
-    bool last = to->block && to->channelOffset + c + (blocks - 1) * block + lanes == y.getDimSize(1);
+    bool last = to->block && to->channelOffset + c + (blocks - 1) * block + lanes == Shape(y)[1].value();
     nest.paddedLanes = last && lanes < free ? free : 0;
     nest.simplify();
     nests.push_back({piece.source, nest});
@@ -303,7 +304,7 @@ bool addPiece(ArrayRef<RankedTensorType> sources, RankedTensorType y, const devi
 }
 
 bool addFill(RankedTensorType y, ArrayRef<device::Piece> pieces, SmallVectorImpl<CopyNest> &nests) {
-  SmallVector<Box> rest = {{SmallVector<int64_t>(y.getRank(), 0), llvm::to_vector(y.getShape())}};
+  SmallVector<Box> rest = {{SmallVector<int64_t>(y.getRank(), 0), llvm::to_vector(Shape(y).values())}};
   for (const device::Piece &piece : pieces) {
     Box hole{piece.dstOffsets, piece.dstOffsets};
     for (size_t d = 0; d < piece.sizes.size(); ++d) {

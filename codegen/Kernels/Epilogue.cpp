@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/Epilogue.h"
 
+#include "top_dialect/IR/Sizes.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -46,10 +48,10 @@ Value EpilogueStore::loadExtra(unsigned operand, ArrayRef<Value> indices, int64_
   int64_t missing = indices.size() - type.getRank();
   SmallVector<Value> own;
   for (int64_t d = 0; d < type.getRank(); ++d) {
-    own.push_back(type.getDimSize(d) == 1 ? kb.constant(0) : indices[d + missing]);
+    own.push_back(Shape(type)[d].is(1) ? kb.constant(0) : indices[d + missing]);
   }
   int64_t ownLane = laneDim - missing;
-  int64_t stride = laneDim < 0 || ownLane < 0 || type.getDimSize(ownLane) == 1 ? 0 : laneStride(type, ownLane);
+  int64_t stride = laneDim < 0 || ownLane < 0 || Shape(type)[ownLane].is(1) ? 0 : laneStride(type, ownLane);
   Value offset = Strides(type).offset(kb, own);
   if (laneDim < 0) {
     return kb.loadElements(type.getElementType(), 0, kb.operand(operand), offset);

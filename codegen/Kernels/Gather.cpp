@@ -8,6 +8,7 @@
 
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -61,10 +62,10 @@ struct GatherModel : KernelInterface::ExternalModel<GatherModel, device::GatherO
       return failure();
     }
     int64_t axis = cast<device::GatherOp>(op).getAxis();
-    ArrayRef<int64_t> shape = kb.operandType(0).getShape();
+    ArrayRef<int64_t> shape = Shape(kb.operandType(0)).values();
     int64_t outer = ShapedType::getNumElements(shape.take_front(axis)), size = shape[axis],
             inner = ShapedType::getNumElements(shape.drop_front(axis + 1));
-    int64_t indices = kb.operandType(1).getNumElements();
+    int64_t indices = numElements(kb.operandType(1));
     forItems(kb, outer * indices, inner, 16384, [&](Value item) {
       SmallVector<Value> at = delinearize(kb, item, {outer, indices});
       Value row = kb.add(kb.mul(at[0], size), loadIndex(kb, 1, at[1], size));
@@ -84,14 +85,14 @@ struct GatherElementsModel : KernelInterface::ExternalModel<GatherElementsModel,
     RankedTensorType x = kb.operandType(0), y = kb.resultType();
     Type storage = storageElement(kb, y.getElementType());
     // The innermost dim is cut into runs, so that only its index changes from element to element.
-    int64_t width = y.getDimSize(last), run = std::min<int64_t>(width, kMostInRun);
-    SmallVector<int64_t> space(y.getShape());
+    int64_t width = Shape(y)[last].value(), run = std::min<int64_t>(width, kMostInRun);
+    SmallVector<int64_t> space(Shape(y).values());
     space[last] = llvm::divideCeil(width, std::max<int64_t>(run, 1));
     Strides strides(x);
     forItems(kb, ShapedType::getNumElements(space), run, 4096, [&](Value item) {
       SmallVector<Value> at = delinearize(kb, item, space);
       Value first = kb.mul(at[last], run), to = kb.constant(0);
-      for (auto [index, size] : llvm::zip_equal(ArrayRef(at).drop_back(), y.getShape().drop_back())) {
+      for (auto [index, size] : llvm::zip_equal(ArrayRef(at).drop_back(), Shape(y).dropBack().values())) {
         to = kb.add(kb.mul(to, size), index);
       }
       to = kb.mul(to, width);
@@ -102,7 +103,7 @@ struct GatherElementsModel : KernelInterface::ExternalModel<GatherElementsModel,
         return gatherRun(kb, storage, from, to, first, end);
       }
       kb.forLoop(first, end, 1, [&](Value i) {
-        Value offset = kb.mul(loadIndex(kb, 1, kb.add(to, i), x.getDimSize(axis)), strides.dims[axis]);
+        Value offset = kb.mul(loadIndex(kb, 1, kb.add(to, i), Shape(x)[axis].value()), strides.dims[axis]);
         offset = axis == last ? offset : kb.add(offset, i);
         kb.store(kb.load(storage, kb.operand(0), kb.add(from, offset)), kb.result(), kb.add(to, i));
       });
@@ -116,9 +117,9 @@ private:
   /// Emits elements [|first|, |end|) of a row of the result, which begins at |to|, from the row of x at |from|.
   static void gatherRun(KernelBuilder &kb, Type storage, Value from, Value to, Value first, Value end) {
     ImplicitLocOpBuilder &b = kb.b;
-    bool isWhole = kb.resultType().getShape().back() % kLanes == 0;
+    bool isWhole = Shape(kb.resultType()).back().value() % kLanes == 0;
     auto wide = VectorType::get({kLanes}, b.getI64Type());
-    Value size = kb.splat(kb.constant(kb.operandType(0).getShape().back()), kLanes), zero = kb.zero(wide);
+    Value size = kb.splat(kb.constant(Shape(kb.operandType(0)).back().value()), kLanes), zero = kb.zero(wide);
     Value last = arith::SubIOp::create(b, size, kb.splat(kb.constant(1), kLanes));
     kb.forLoop(first, end, kLanes, [&](Value i) {
       Value mask = isWhole ? Value() : kb.maskBelow(kLanes, kb.sub(end, i));
@@ -143,15 +144,15 @@ struct GatherNdModel : KernelInterface::ExternalModel<GatherNdModel, device::Gat
     }
     int64_t batchDims = cast<device::GatherNdOp>(op).getBatchDims();
     RankedTensorType x = kb.operandType(0), indices = kb.operandType(1);
-    int64_t tuple = indices.getShape().back();
-    int64_t inner = ShapedType::getNumElements(x.getShape().drop_front(batchDims + tuple));
-    int64_t batches = ShapedType::getNumElements(x.getShape().take_front(batchDims));
-    int64_t perBatch = indices.getNumElements() / std::max<int64_t>(1, tuple) / std::max<int64_t>(1, batches);
-    int64_t batchStride = ShapedType::getNumElements(x.getShape().drop_front(batchDims));
+    int64_t tuple = Shape(indices).back().value();
+    int64_t inner = numElements(Shape(x).dropFront(batchDims + tuple));
+    int64_t batches = ShapedType::getNumElements(Shape(x).values().take_front(batchDims));
+    int64_t perBatch = numElements(indices) / std::max<int64_t>(1, tuple) / std::max<int64_t>(1, batches);
+    int64_t batchStride = numElements(Shape(x).dropFront(batchDims));
     Strides strides(x);
     forItems(kb, batches * perBatch, inner, 16384, [&](Value item) {
       Value batch = kb.div(item, perBatch);
-      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, x.getShape().drop_front(batchDims),
+      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, Shape(x).dropFront(batchDims).values(),
                                  ArrayRef(strides.dims).drop_front(batchDims));
       copyRow(kb, x.getElementType(), inner, kb.operand(0), kb.add(kb.mul(batch, batchStride), offset), kb.result(),
               kb.mul(item, inner));

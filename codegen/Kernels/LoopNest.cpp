@@ -3,6 +3,7 @@
 #include "codegen/Kernels/LoopNest.h"
 
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -20,7 +21,7 @@ Strides::Strides(RankedTensorType type) {
   int64_t stride = block ? block : 1;
   for (int64_t d = type.getRank(); d-- > 0;) {
     dims[d] = stride;
-    int64_t size = type.getDimSize(d);
+    int64_t size = Shape(type)[d].value();
     stride *= block && d == 1 ? llvm::divideCeil(size, block) : size;
   }
 }
@@ -32,7 +33,7 @@ unsigned channelLanes(const KernelBuilder &kb, RankedTensorType blocked) {
 }
 
 int64_t paddedChannels(RankedTensorType type) {
-  int64_t block = Strides(type).block, channels = type.getDimSize(1);
+  int64_t block = Strides(type).block, channels = Shape(type)[1].value();
   return block ? int64_t(llvm::alignTo(channels, block)) : channels;
 }
 
@@ -90,13 +91,13 @@ void LoopNest::simplify() {
 /// Returns the stride of |type| along dim |d| of a result of rank |rank|; 0 if |type| broadcasts along it.
 static int64_t broadcastStride(RankedTensorType type, const Strides &strides, int64_t d, int64_t rank) {
   int64_t own = d - (rank - type.getRank());
-  return own < 0 || type.getDimSize(own) == 1 ? 0 : strides.dims[own];
+  return own < 0 || Shape(type)[own].is(1) ? 0 : strides.dims[own];
 }
 
 static SmallVector<LoopNest> blockedNests(ArrayRef<RankedTensorType> tensors, ArrayRef<Strides> strides,
                                           int64_t block) {
   RankedTensorType result = tensors.back();
-  int64_t rank = result.getRank(), channels = result.getDimSize(1);
+  int64_t rank = result.getRank(), channels = Shape(result)[1].value();
   auto dimOf = [&](int64_t size, auto stride) {
     NestDim dim{size, {}};
     for (unsigned t = 0; t < tensors.size(); ++t) {
@@ -105,7 +106,8 @@ static SmallVector<LoopNest> blockedNests(ArrayRef<RankedTensorType> tensors, Ar
     return dim;
   };
   auto plain = [&](int64_t d) {
-    return dimOf(result.getDimSize(d), [&](unsigned t) { return broadcastStride(tensors[t], strides[t], d, rank); });
+    return dimOf(Shape(result)[d].value(),
+                 [&](unsigned t) { return broadcastStride(tensors[t], strides[t], d, rank); });
   };
   // From block to block, a row-major tensor advances by `block` channels; within a block, the lanes of a blocked tensor
   // have stride 1.
@@ -163,7 +165,7 @@ SmallVector<LoopNest> elementwiseNests(ArrayRef<RankedTensorType> operands, Rank
   }
   LoopNest nest;
   for (int64_t d = 0; d < result.getRank(); ++d) {
-    NestDim dim{result.getDimSize(d), {}};
+    NestDim dim{Shape(result)[d].value(), {}};
     for (unsigned t = 0; t < tensors.size(); ++t) {
       dim.strides.push_back(broadcastStride(tensors[t], strides[t], d, result.getRank()));
     }

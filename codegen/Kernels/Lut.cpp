@@ -8,6 +8,7 @@
 
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -45,14 +46,14 @@ private:
     Type byte = kb.b.getI8Type();
     Value index = arith::ExtUIOp::create(kb.b, kb.b.getI64Type(), kb.load(byte, kb.operand(0), i));
     device::BlockedAttr layout = device::getBlockedLayout(y);
-    int64_t block = layout ? layout.getBlock() : 1, used = layout ? y.getDimSize(1) % block : 0;
+    int64_t block = layout ? layout.getBlock() : 1, used = layout ? Shape(y)[1].value() % block : 0;
     if (perChannel) {
       index = kb.add(index, kb.mul(channelOf(layout ? start : i, lane), 256));
     }
     Value value = kb.load(byte, kb.operand(1), index);
     if (used && lane % block >= used) {
       // Padding lanes of the last block stay zero.
-      int64_t blocks = llvm::divideCeil(y.getDimSize(1), block);
+      int64_t blocks = llvm::divideCeil(Shape(y)[1].value(), block);
       Value current = kb.rem(kb.div(start, elementsOfBlock()), blocks);
       Value isLast = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, current, kb.constant(blocks - 1));
       value = arith::SelectOp::create(kb.b, isLast, kb.zero(byte), value);
@@ -63,15 +64,15 @@ private:
   /// Returns the number of elements of one image that share a channel block.
   int64_t elementsOfBlock() const {
     device::BlockedAttr layout = device::getBlockedLayout(y);
-    int64_t blocks = layout ? llvm::divideCeil(y.getDimSize(1), layout.getBlock()) : y.getDimSize(1);
-    return physicalElements(y) / y.getDimSize(0) / blocks;
+    int64_t blocks = layout ? llvm::divideCeil(Shape(y)[1].value(), layout.getBlock()) : Shape(y)[1].value();
+    return physicalElements(y) / Shape(y)[0].value() / blocks;
   }
 
   /// Returns the channel of element |i| or, if y is blocked, of lane |lane| of the lanes that begin at |i|. For padding
   /// lanes, returns the last channel.
   Value channelOf(Value i, int64_t lane) {
     device::BlockedAttr layout = device::getBlockedLayout(y);
-    int64_t channels = y.getDimSize(1), block = layout ? layout.getBlock() : 1;
+    int64_t channels = Shape(y)[1].value(), block = layout ? layout.getBlock() : 1;
     Value current = kb.rem(kb.div(i, elementsOfBlock()), llvm::divideCeil(channels, block));
     return layout ? kb.min(kb.add(kb.mul(current, block), lane % block), kb.constant(channels - 1)) : current;
   }

@@ -14,6 +14,7 @@
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -31,14 +32,14 @@ public:
       : kb(kb), op(op), a(kb.operandType(0)), b(kb.operandType(1)), y(kb.resultType()),
         epilogue(kb, cast<device::EpilogueInterface>(*op)), accumulator(registerType(op.getAccumulatorType())) {
     int64_t rank = y.getRank();
-    rows = y.getDimSize(rank - 2);
-    columns = y.getDimSize(rank - 1);
-    depth = a.getDimSize(a.getRank() - (op.getTransA() ? 2 : 1));
+    rows = Shape(y)[rank - 2].value();
+    columns = Shape(y)[rank - 1].value();
+    depth = Shape(a)[a.getRank() - (op.getTransA() ? 2 : 1)].value();
     lanes = 2 * kb.target.lanes(32);
   }
 
   void emit() {
-    SmallVector<int64_t> space(y.getShape().drop_back(2));
+    SmallVector<int64_t> space(Shape(y).dropBack(2).values());
     int64_t batch = 1;
     for (int64_t size : space) {
       batch *= size;
@@ -142,7 +143,7 @@ struct MatMulModel : KernelInterface::ExternalModel<MatMulModel, device::MatMulO
   static bool isPlain(KernelBuilder &kb) {
     return llvm::all_of(
         ArrayRef<RankedTensorType>{kb.operandType(0), kb.operandType(1), kb.resultType()}, [](RankedTensorType type) {
-          return !device::isBlocked(type) && type.getNumElements() > 0 && type.getElementTypeBitWidth() >= 8;
+          return !device::isBlocked(type) && numElements(type) > 0 && type.getElementTypeBitWidth() >= 8;
         });
   }
 };

@@ -14,6 +14,7 @@
 #include "codegen/Kernels/Rows.h"
 
 #include "device_dialect/IR/Exact.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -32,13 +33,13 @@ public:
   ThreadMatMul(KernelBuilder &kb, device::MatMulOp op)
       : kb(kb), op(op), a(kb.operandType(0)), b(kb.operandType(1)), y(kb.resultType()),
         epilogue(kb, cast<device::EpilogueInterface>(*op)), accumulator(registerType(op.getAccumulatorType())),
-        isOrdered(device::isOrderedContraction(op)), rows(y.getDimSize(y.getRank() - 2)),
-        columns(y.getDimSize(y.getRank() - 1)), depth(a.getDimSize(a.getRank() - (op.getTransA() ? 2 : 1))) {
+        isOrdered(device::isOrderedContraction(op)), rows(Shape(y)[y.getRank() - 2].value()),
+        columns(Shape(y)[y.getRank() - 1].value()), depth(Shape(a)[a.getRank() - (op.getTransA() ? 2 : 1)].value()) {
     choose();
   }
 
   void emit() {
-    SmallVector<int64_t> space(y.getShape().drop_back(2));
+    SmallVector<int64_t> space(Shape(y).dropBack(2).values());
     space.append({int64_t(llvm::divideCeil(rows, rowsPerThread)), columns / columnsPerThread});
     if (isShared) {
       return kb.forSharedRows(ShapedType::getNumElements(space), [&](Value item) {
@@ -60,7 +61,7 @@ private:
   using Values = SmallVector<Value>;
 
   void choose() {
-    int64_t batch = ShapedType::getNumElements(y.getShape().drop_back(2));
+    int64_t batch = numElements(Shape(y).dropBack(2));
     isShared = kb.target.shuffle && !isOrdered && accumulator.getIntOrFloatBitWidth() == 32 &&
                depth >= 2 * kRowThreads && (op.getTransB() || batch * rows * columns < kFewThreads);
     auto grow = [&](int64_t &size, int64_t most, bool fits) {

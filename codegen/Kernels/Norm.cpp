@@ -8,6 +8,7 @@
 #include "codegen/Kernels/Rows.h"
 
 #include "device_dialect/IR/DeviceComputeOps.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -22,7 +23,7 @@ class NormEmitter {
 public:
   NormEmitter(KernelBuilder &kb, device::NormOp op)
       : kb(kb), op(op), element(kb.operandType(0).getElementType()), type(registerType(element)) {
-    ArrayRef<int64_t> shape = kb.operandType(0).getShape();
+    ArrayRef<int64_t> shape = Shape(kb.operandType(0)).values();
     rows = ShapedType::getNumElements(shape.take_front(op.getAxis()));
     row = ShapedType::getNumElements(shape.drop_front(op.getAxis()));
     lanes = 2 * kb.target.lanes(type.getIntOrFloatBitWidth());

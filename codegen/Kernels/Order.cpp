@@ -10,6 +10,7 @@
 #include "codegen/Kernels/Reduction.h"
 #include "codegen/Kernels/Requantise.h"
 #include "codegen/Kernels/Rows.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -20,8 +21,8 @@ using namespace mlir;
 namespace tessera::kernels {
 
 AxisView::AxisView(RankedTensorType type, int64_t dim)
-    : outer(ShapedType::getNumElements(type.getShape().take_front(dim))), axis(type.getDimSize(dim)),
-      inner(ShapedType::getNumElements(type.getShape().drop_front(dim + 1))) {}
+    : outer(ShapedType::getNumElements(Shape(type).values().take_front(dim))), axis(Shape(type)[dim].value()),
+      inner(numElements(Shape(type).dropFront(dim + 1))) {}
 
 Value comesBefore(KernelBuilder &kb, Type elementType, Value x, Value y, bool descending) {
   ImplicitLocOpBuilder &b = kb.b;

@@ -14,6 +14,7 @@
 
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -34,11 +35,11 @@ public:
   }
 
   void emit() {
-    channels = y.getDimSize(1);
+    channels = Shape(y)[1].value();
     if (blocked && kb.target.tileIsThread) {
       return emitThreads();
     }
-    SmallVector<int64_t> rows = {y.getDimSize(0), blocked ? int64_t(llvm::divideCeil(channels, lanes)) : channels};
+    SmallVector<int64_t> rows = {Shape(y)[0].value(), blocked ? int64_t(llvm::divideCeil(channels, lanes)) : channels};
     for (const WindowDim &window : ArrayRef(windows).drop_back()) {
       rows.push_back(window.output);
     }
@@ -85,7 +86,7 @@ private:
   /// Emits one thread per vector; the vectors of a block are consecutive threads, followed by the next position.
   void emitThreads() {
     int64_t block = Strides(y).block;
-    SmallVector<int64_t> sizes = {y.getDimSize(0), paddedChannels(y) / block};
+    SmallVector<int64_t> sizes = {Shape(y)[0].value(), paddedChannels(y) / block};
     for (const WindowDim &window : windows) {
       sizes.push_back(window.output);
     }

@@ -4,6 +4,7 @@
 
 #include "codegen/Kernels/MathApprox.h"
 #include "codegen/Kernels/Rows.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -16,7 +17,7 @@ namespace tessera::kernels {
 RecurrentCell::RecurrentCell(KernelBuilder &kb, device::RecurrentOp op)
     : kb(kb), op(op), element(cast<RankedTensorType>(op.getY().getType()).getElementType()) {
   type = registerType(element);
-  ArrayRef<int64_t> shape = kb.operandType(0).getShape();
+  ArrayRef<int64_t> shape = Shape(kb.operandType(0)).values();
   steps = shape[0], batch = shape[1], inputs = shape[2], hidden = op.getHiddenSize();
   directions = op.getNumDirections(), gates = op.getNumGates();
   isLstm = op.getKind() == "lstm", isGru = op.getKind() == "gru";

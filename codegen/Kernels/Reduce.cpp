@@ -12,6 +12,7 @@
 
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -38,7 +39,7 @@ public:
     bool ordered = op.getKind() == device::ReduceKind::sum || op.getKind() == device::ReduceKind::prod;
     if (kb.exact && ordered && isa<FloatType>(accumulator) && last >= 0 && reduced[last]) {
       bool byChannel = device::isBlocked(x) && !reduced[1];
-      if (byChannel && kb.target.shuffle && accumulator.isF32() && y.getNumElements() > 0) {
+      if (byChannel && kb.target.shuffle && accumulator.isF32() && numElements(y) > 0) {
         return inOrderByThreads();
       }
       return device::isBlocked(x) || device::isBlocked(y) ? inOrder(byChannel) : alongTerms();
@@ -50,7 +51,7 @@ public:
       if (reduced[last]) {
         return alongTerms();
       }
-      if (y.getDimSize(last) > 1) {
+      if (Shape(y)[last].value() > 1) {
         return acrossResults(last, 2 * kb.target.lanes(32));
       }
     }
@@ -111,13 +112,13 @@ private:
     if (d == x.getRank()) {
       return body(sum);
     }
-    return kb.forLoop(kb.constant(0), kb.constant(x.getDimSize(d)), 1, sum, [&](Value i, ValueRange old) {
+    return kb.forLoop(kb.constant(0), kb.constant(Shape(x)[d].value()), 1, sum, [&](Value i, ValueRange old) {
       indices[d] = i;
       return SmallVector<Value>{overTerms(d + 1, indices, old[0], body)};
     })[0];
   }
 
-  SmallVector<Value> resultIndices(Value item) { return delinearize(kb, item, y.getShape()); }
+  SmallVector<Value> resultIndices(Value item) { return delinearize(kb, item, Shape(y).values()); }
 
   /// Returns the result indices of |item| in a space of |sizes|, which counts dim |laneDim| in units of |lanes|.
   SmallVector<Value> resultIndices(Value item, ArrayRef<int64_t> sizes, int64_t laneDim, int64_t lanes) {
@@ -128,10 +129,10 @@ private:
     return indices;
   }
 
-  int64_t terms() { return x.getNumElements() / std::max<int64_t>(1, y.getNumElements()); }
+  int64_t terms() { return numElements(x) / std::max<int64_t>(1, numElements(y)); }
 
   void acrossResults(int64_t laneDim, int64_t lanes) {
-    SmallVector<int64_t> sizes(y.getShape());
+    SmallVector<int64_t> sizes(Shape(y).values());
     int64_t extent = sizes[laneDim], written = device::isBlocked(y) ? paddedChannels(y) : extent;
     sizes[laneDim] = llvm::divideCeil(written, lanes);
     forItems(kb, ShapedType::getNumElements(sizes), terms() * lanes, 32768, [&](Value item) {
@@ -154,10 +155,10 @@ private:
   void alongTerms() {
     int64_t row = 1, first = x.getRank();
     while (first > 0 && reduced[first - 1]) {
-      row *= x.getDimSize(--first);
+      row *= Shape(x)[--first].value();
     }
     unsigned lanes = kb.exact ? kExactLanes : 4 * kb.target.lanes(32);
-    forRows(kb, y.getNumElements(), terms(), 32768, accumulator, lanes, [&](Value item) {
+    forRows(kb, numElements(y), terms(), 32768, accumulator, lanes, [&](Value item) {
       SmallVector<Value> at = resultIndices(item);
       SmallVector<Value> indices = at;
       Value start = neutral(kb.sharedLane() ? accumulator : valueType(lanes));
@@ -185,12 +186,12 @@ private:
     while (first > 0 && reduced[first - 1]) {
       --first;
     }
-    SmallVector<int64_t> sizes(y.getShape());
+    SmallVector<int64_t> sizes(Shape(y).values());
     int64_t extent = byChannel ? sizes[1] : 0;
     if (byChannel) {
       sizes[1] = llvm::divideCeil(extent, lanes);
     }
-    SmallVector<int64_t> run(x.getShape().drop_front(first));
+    SmallVector<int64_t> run(Shape(x).dropFront(first).values());
     std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
     outer.resize(x.getRank(), false);
     forItems(kb, ShapedType::getNumElements(sizes), terms() * std::max<int64_t>(lanes, 1), 32768, [&](Value item) {
@@ -232,7 +233,7 @@ private:
     while (first > 0 && reduced[first - 1]) {
       --first;
     }
-    SmallVector<int64_t> sizes(y.getShape()), row(x.getShape().drop_front(first));
+    SmallVector<int64_t> sizes(Shape(y).values()), row(Shape(x).dropFront(first).values());
     sizes[1] = llvm::divideCeil(sizes[1], run);
     std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
     outer.resize(x.getRank(), false);
@@ -259,7 +260,7 @@ private:
         for (auto [i, total] : llvm::enumerate(totals)) {
           SmallVector<Value> place = at;
           place[1] = kb.add(at[1], int64_t(i));
-          kb.ifThen(kb.less(place[1], kb.constant(y.getDimSize(1))), [&, sum = total] {
+          kb.ifThen(kb.less(place[1], kb.constant(Shape(y)[1].value())), [&, sum = total] {
             epilogue.store(sum, place, -1, Value());
             storePadding(place);
           });
@@ -269,7 +270,7 @@ private:
   }
 
   void scalar() {
-    forItems(kb, y.getNumElements(), terms(), 8192, [&](Value item) {
+    forItems(kb, numElements(y), terms(), 8192, [&](Value item) {
       SmallVector<Value> at = resultIndices(item);
       SmallVector<Value> indices = at;
       Value sum = overTerms(0, indices, neutral(accumulator), [&](Value old) {
@@ -283,10 +284,10 @@ private:
 
   /// Zeroes the padding lanes of a blocked result, together with its last channel.
   void storePadding(ArrayRef<Value> at) {
-    if (!device::isBlocked(y) || y.getDimSize(1) % Strides(y).block == 0) {
+    if (!device::isBlocked(y) || Shape(y)[1].value() % Strides(y).block == 0) {
       return;
     }
-    int64_t channels = y.getDimSize(1);
+    int64_t channels = Shape(y)[1].value();
     Value isLast = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, at[1], kb.constant(channels - 1));
     kb.ifThen(isLast, [&] {
       for (int64_t c = channels; c % Strides(y).block; ++c) {

@@ -9,6 +9,7 @@
 
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -46,10 +47,10 @@ private:
     int64_t width;
   };
 
-  int64_t rowsIn() { return x.getDimSize(x.getRank() - 2); }
-  int64_t rowsOut() { return y.getDimSize(x.getRank() - 2); }
-  int64_t widthIn() { return x.getDimSize(x.getRank() - 1); }
-  int64_t widthOut() { return y.getDimSize(x.getRank() - 1); }
+  int64_t rowsIn() { return Shape(x)[x.getRank() - 2].value(); }
+  int64_t rowsOut() { return Shape(y)[x.getRank() - 2].value(); }
+  int64_t widthIn() { return Shape(x)[x.getRank() - 1].value(); }
+  int64_t widthOut() { return Shape(y)[x.getRank() - 1].value(); }
 
   /// Columns are gathered, which is what costs: they are resized while there are fewer rows.
   bool stretchesFirst() { return rowsIn() <= rowsOut(); }
@@ -62,7 +63,7 @@ private:
   }
 
   void emitPlanes() {
-    int64_t planes = ShapedType::getNumElements(y.getShape().drop_back(2));
+    int64_t planes = numElements(Shape(y).dropBack(2));
     // With few planes the result's rows are split too. If columns come first, each split resizes all rows again.
     int64_t most = stretchesFirst() ? rowsOut() / std::max<int64_t>(1, 4 * rowsIn()) : rowsOut() / 8;
     int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, planes), 1, std::max<int64_t>(1, most));
@@ -154,7 +155,7 @@ private:
   // All other cases, vector by vector
 
   void emitItems() {
-    SmallVector<int64_t> sizes(y.getShape());
+    SmallVector<int64_t> sizes(Shape(y).values());
     int64_t extent = sizes[laneDim];
     sizes[laneDim] = llvm::divideCeil(extent, lanes);
     forItems(kb, ShapedType::getNumElements(sizes), lanes * allTaps(), 16384, [&](Value item) {
@@ -170,7 +171,7 @@ private:
     });
   }
 
-  int64_t taps(unsigned axis) { return kb.operandType(1 + 2 * axis).getDimSize(1); }
+  int64_t taps(unsigned axis) { return Shape(kb.operandType(1 + 2 * axis))[1].value(); }
   int64_t allTaps() {
     int64_t count = 1;
     for (unsigned a = 0; a < op.getAxes().size(); ++a) {
@@ -198,14 +199,15 @@ private:
     for (int64_t tap = 0; tap < count; ++tap) {
       Value entry = kb.add(kb.mul(at[d], count), tap);
       if (d != laneDim) {
-        Value index = toIndex(kb.load(kb.b.getI32Type(), kb.operand(table), entry), x.getDimSize(d));
+        Value index = toIndex(kb.load(kb.b.getI32Type(), kb.operand(table), entry), Shape(x)[d].value());
         Value factor =
             weighted() ? kb.splat(toType(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry)), lanes) : Value();
         overTaps(d + 1, at, kb.add(offset, kb.mul(index, stride)), lanesOffset, times(weight, factor));
         continue;
       }
       VectorStep step{{}, mask, lanes};
-      Value indices = toIndex(loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry), x.getDimSize(d));
+      Value indices =
+          toIndex(loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry), Shape(x)[d].value());
       Value factor =
           weighted() ? toType(loadLanes(kb, kb.b.getF32Type(), kb.operand(table + 1), count, step, entry)) : Value();
       overTaps(d + 1, at, offset, indices, times(weight, factor));

@@ -12,6 +12,7 @@
 #include "codegen/Kernels/Rows.h"
 
 #include "device_dialect/IR/Exact.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -23,8 +24,8 @@ namespace {
 struct Sizes {
   explicit Sizes(device::MatMulOp op) {
     auto a = cast<RankedTensorType>(op.getA().getType()), y = cast<RankedTensorType>(op.getY().getType());
-    rows = y.getDimSize(y.getRank() - 2), columns = y.getShape().back();
-    depth = a.getDimSize(a.getRank() - (op.getTransA() ? 2 : 1));
+    rows = Shape(y)[y.getRank() - 2].value(), columns = Shape(y).back().value();
+    depth = Shape(a)[a.getRank() - (op.getTransA() ? 2 : 1)].value();
   }
   int64_t rows, columns, depth;
 };
@@ -47,7 +48,7 @@ public:
   }
 
   void emit() {
-    SmallVector<int64_t> space(y.getShape().drop_back(2));
+    SmallVector<int64_t> space(Shape(y).dropBack(2).values());
     space.append({int64_t(llvm::divideCeil(rightRows, tile.right)), int64_t(llvm::divideCeil(leftRows, tile.left))});
     // A tile of one row is bound by memory, so it gets its own thread at less work than a compute-bound tile.
     int64_t work = tile.left * tile.right * tile.depth, workPerTile = tile.left == 1 ? 65536 : 262144;

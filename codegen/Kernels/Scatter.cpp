@@ -12,6 +12,7 @@
 #include "codegen/Kernels/Rows.h"
 
 #include "device_dialect/IR/DeviceMoveOps.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -26,20 +27,20 @@ public:
       : kb(kb), op(op), y(kb.resultType()), updates(kb.operandType(2)), element(y.getElementType()) {}
 
   void emit() {
-    int64_t axis = op.getAxis(), tuple = op.getNd() ? kb.operandType(1).getShape().back() : 0;
-    int64_t count = !op.getNd() ? updates.getDimSize(axis)
-                    : tuple > 0 ? kb.operandType(1).getNumElements() / tuple
+    int64_t axis = op.getAxis(), tuple = op.getNd() ? Shape(kb.operandType(1)).back().value() : 0;
+    int64_t count = !op.getNd() ? Shape(updates)[axis].value()
+                    : tuple > 0 ? numElements(kb.operandType(1)) / tuple
                                 : kMostUpdates + 1;
-    if (kb.target.tileIsThread && y.getNumElements() > 0 && count <= kMostUpdates) {
+    if (kb.target.tileIsThread && numElements(y) > 0 && count <= kMostUpdates) {
       element = op.getReduction() == "none" ? storageElement(kb, element) : element; // pure moves keep all bits
-      return forItems(kb, y.getNumElements(), 1, 1, [&](Value item) {
+      return forItems(kb, numElements(y), 1, 1, [&](Value item) {
         Value value = kb.loadElements(element, 0, kb.operand(0), item);
         kb.storeElements(element, op.getNd() ? updatedSlice(item, value, count) : updatedElement(item, value, count),
                          kb.result(), item);
       });
     }
     kb.forTiles(1, [&](Value) {
-      copyRow(kb, element, y.getNumElements(), kb.operand(0), kb.constant(0), kb.result(), kb.constant(0));
+      copyRow(kb, element, numElements(y), kb.operand(0), kb.constant(0), kb.result(), kb.constant(0));
       op.getNd() ? scatterSlices() : scatterElements();
     });
   }
@@ -52,18 +53,18 @@ private:
   /// Returns element |item| of the result, initially |value|, after |count| updates along the axis.
   Value updatedElement(Value item, Value value, int64_t count) {
     int64_t axis = op.getAxis();
-    SmallVector<Value> at = delinearize(kb, item, y.getShape());
+    SmallVector<Value> at = delinearize(kb, item, Shape(y).values());
     Value inside = arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(true)), target = at[axis];
     for (int64_t d = 0; d < y.getRank(); ++d) {
-      if (d != axis && updates.getDimSize(d) < y.getDimSize(d)) {
-        inside = arith::AndIOp::create(kb.b, inside, kb.less(at[d], kb.constant(updates.getDimSize(d))));
+      if (d != axis && Shape(updates)[d].value() < Shape(y)[d].value()) {
+        inside = arith::AndIOp::create(kb.b, inside, kb.less(at[d], kb.constant(Shape(updates)[d].value())));
       }
     }
     auto walk = [&] {
       return kb.forLoop(kb.constant(0), kb.constant(count), 1, value, [&](Value k, ValueRange old) {
         at[axis] = k;
         Value from = Strides(updates).offset(kb, at);
-        return SmallVector<Value>{updateIf(loadIndex(kb, 1, from, y.getDimSize(axis)), target, from, old[0])};
+        return SmallVector<Value>{updateIf(loadIndex(kb, 1, from, Shape(y)[axis].value()), target, from, old[0])};
       })[0];
     };
     return kb.ifElse(inside, walk, value);
@@ -71,12 +72,11 @@ private:
 
   /// Returns element |item| of the result, initially |value|, after |count| updates of slices.
   Value updatedSlice(Value item, Value value, int64_t count) {
-    int64_t tuple = kb.operandType(1).getShape().back(),
-            inner = ShapedType::getNumElements(y.getShape().drop_front(tuple));
+    int64_t tuple = Shape(kb.operandType(1)).back().value(), inner = numElements(Shape(y).dropFront(tuple));
     Strides strides(y);
     Value place = kb.rem(item, inner), target = kb.sub(item, place);
     return kb.forLoop(kb.constant(0), kb.constant(count), 1, value, [&](Value k, ValueRange old) {
-      Value offset = tupleOffset(kb, 1, kb.mul(k, tuple), tuple, y.getShape(), strides.dims);
+      Value offset = tupleOffset(kb, 1, kb.mul(k, tuple), tuple, Shape(y).values(), strides.dims);
       return SmallVector<Value>{updateIf(offset, target, kb.add(kb.mul(k, inner), place), old[0])};
     })[0];
   }
@@ -93,21 +93,21 @@ private:
 
   void scatterElements() {
     int64_t axis = op.getAxis();
-    kb.forLoop(0, updates.getNumElements(), 1, [&](Value item) {
-      SmallVector<Value> at = delinearize(kb, item, updates.getShape());
-      at[axis] = loadIndex(kb, 1, item, y.getDimSize(axis));
+    kb.forLoop(0, numElements(updates), 1, [&](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, Shape(updates).values());
+      at[axis] = loadIndex(kb, 1, item, Shape(y)[axis].value());
       update(Strides(y).offset(kb, at), item);
     });
   }
 
   void scatterSlices() {
     RankedTensorType indices = kb.operandType(1);
-    int64_t tuple = indices.getShape().back();
-    int64_t inner = ShapedType::getNumElements(y.getShape().drop_front(tuple));
-    int64_t count = indices.getNumElements() / std::max<int64_t>(1, tuple);
+    int64_t tuple = Shape(indices).back().value();
+    int64_t inner = numElements(Shape(y).dropFront(tuple));
+    int64_t count = numElements(indices) / std::max<int64_t>(1, tuple);
     Strides strides(y);
     kb.forLoop(0, count, 1, [&](Value item) {
-      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, y.getShape(), strides.dims);
+      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, Shape(y).values(), strides.dims);
       Value from = kb.mul(item, inner);
       if (op.getReduction() == "none") {
         return copyRow(kb, element, inner, kb.operand(2), from, kb.result(), offset);

@@ -9,6 +9,7 @@
 
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -24,7 +25,7 @@ public:
   SoftmaxEmitter(KernelBuilder &kb, device::SoftmaxOp op)
       : kb(kb), element(kb.operandType(0).getElementType()), log(op.getLog()) {
     type = registerType(element);
-    ArrayRef<int64_t> shape = kb.operandType(0).getShape();
+    ArrayRef<int64_t> shape = Shape(kb.operandType(0)).values();
     for (int64_t d = 0; d < int64_t(shape.size()); ++d) {
       (d < int64_t(op.getAxis()) ? outer : d == int64_t(op.getAxis()) ? axis : inner) *= shape[d];
     }

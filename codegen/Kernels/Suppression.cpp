@@ -10,6 +10,7 @@
 #include "codegen/Kernels/Rows.h"
 
 #include "device_dialect/IR/DeviceMoveOps.h"
+#include "top_dialect/IR/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -35,15 +36,15 @@ struct Box {
 class Suppression {
 public:
   Suppression(KernelBuilder &kb, device::NonMaxSuppressionOp op)
-      : kb(kb), b(kb.b), op(op), classes(kb.operandType(1).getDimSize(1)), count(kb.operandType(1).getDimSize(2)),
-        k(op.getK()), f32(b.getF32Type()) {}
+      : kb(kb), b(kb.b), op(op), classes(Shape(kb.operandType(1))[1].value()),
+        count(Shape(kb.operandType(1))[2].value()), k(op.getK()), f32(b.getF32Type()) {}
 
   void emit() {
-    if (kb.target.shuffle && kb.operandType(1).getNumElements() > 0) {
+    if (kb.target.shuffle && numElements(kb.operandType(1)) > 0) {
       return emitShared();
     }
     kb.setScratchBytes(count * static_cast<int64_t>(sizeof(int64_t)));
-    forItems(kb, kb.operandType(1).getDimSize(0) * classes, count * 4, 16384, [&](Value item) {
+    forItems(kb, Shape(kb.operandType(1))[0].value() * classes, count * 4, 16384, [&](Value item) {
       scores = kb.mul(item, count);
       boxes = kb.mul(kb.div(item, classes), count * 4);
       Value to = kb.mul(item, k), none = kb.constant(-1);
@@ -105,7 +106,7 @@ private:
   void emitShared() {
     int64_t each = llvm::alignTo(llvm::divideCeil(count, kThreads) + kPlaces * 8 / kThreads, 8);
     kb.setScratchBytes(each);
-    kb.forSharedRows(kb.operandType(1).getDimSize(0) * classes * kBlockRows, [&](Value row) {
+    kb.forSharedRows(Shape(kb.operandType(1))[0].value() * classes * kBlockRows, [&](Value row) {
       Value item = kb.div(row, kBlockRows), to = kb.mul(item, k);
       scores = kb.mul(item, count);
       boxes = kb.mul(kb.div(item, classes), count * 4);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Kernels/Window.h"
 
+#include "top_dialect/IR/Sizes.h"
+
 using namespace mlir;
 
 namespace tessera::kernels {
@@ -47,7 +49,7 @@ SmallVector<WindowDim> windowDims(RankedTensorType x, RankedTensorType y, ArrayR
   SmallVector<WindowDim> dims;
   for (size_t d = 0, n = kernel.size(); d < n; ++d) {
     dims.push_back(
-        {x.getDimSize(d + 2), y.getDimSize(d + 2), kernel[d], strides[d], dilations[d], pads[d], pads[d + n]});
+        {Shape(x)[d + 2].value(), Shape(y)[d + 2].value(), kernel[d], strides[d], dilations[d], pads[d], pads[d + n]});
   }
   return dims;
 }
