@@ -56,7 +56,7 @@ def test_layering_allows_the_downward_direction(tmp_path: Path) -> None:
 
 
 def test_circles_are_found(tmp_path: Path) -> None:
-    """Of C++ units, i.e. a header and its source, and of Python modules; a listed circle may not have changed."""
+    """Covers C++ units (a header and its source), Python modules, and listed circles that have changed."""
     write(tmp_path, "codegen/A.h", "int a;\n")
     write(tmp_path, "codegen/A.cpp", '#include "B.h"\n')
     write(tmp_path, "codegen/B.h", '#include "codegen/A.h"\n')
@@ -109,6 +109,26 @@ def test_exempt_files_are_listed_while_they_name_a_family(tmp_path: Path) -> Non
     write(tmp_path, "bmodel_format/src/Memories.cpp", "return family;\n")
     result = run("check_families.py", tmp_path)
     assert result.returncode == 1 and "remove it from EXEMPT" in result.stdout
+
+
+def test_direct_reads_of_sizes_may_only_become_fewer(tmp_path: Path) -> None:
+    sizes = tmp_path / "python_tools/dev/direct_sizes.txt"
+    read = "auto n = typeOf(x).getDimSize(0);\n"
+    write(tmp_path, "codegen/Kernels/a.cpp", read)
+    write(tmp_path, "codegen/Npu/a.cpp", read)
+    write(tmp_path, "top_dialect/Reference/a.cpp", read)
+    result = run("check_sizes.py", tmp_path)
+    assert result.returncode == 1 and "1 violations" in result.stdout
+    assert "codegen/Kernels/a.cpp:1: 1 direct reads of sizes (lines 1), at most 0 allowed" in result.stdout
+
+    write(tmp_path, "python_tools/dev/direct_sizes.txt", "codegen/Kernels/a.cpp 1\n")
+    assert run("check_sizes.py", tmp_path).returncode == 0
+    write(tmp_path, "codegen/Kernels/a.cpp", read + read)
+    assert subprocess.run([sys.executable, str(DEV / "check_sizes.py"), "--update", str(tmp_path)]).returncode == 1
+    write(tmp_path, "codegen/Kernels/a.cpp", "")
+    assert "has 0 direct reads, not 1" in run("check_sizes.py", tmp_path).stdout
+    assert subprocess.run([sys.executable, str(DEV / "check_sizes.py"), "--update", str(tmp_path)]).returncode == 0
+    assert "a.cpp" not in sizes.read_text()
 
 
 def test_an_empty_tree_is_no_success(tmp_path: Path) -> None:
