@@ -3,13 +3,10 @@
 #ifndef TESSERA_BMRUNTIME_SRC_CORE_INTERRUPT_H
 #define TESSERA_BMRUNTIME_SRC_CORE_INTERRUPT_H
 
+#include "Cpu.h"
 #include "Status.h"
 
 #include <atomic>
-#include <ctime>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
 namespace bmrt::core {
 
@@ -22,14 +19,14 @@ public:
   /// Starts a run; discards earlier requests.
   void begin() {
     requested.store(false, std::memory_order_relaxed);
-    lastPoll = poll ? ticks() : 0;
+    lastPoll = poll ? cpu::ticks() : 0;
   }
   bool isRequested() const { return requested.load(std::memory_order_relaxed); }
 
   /// Calls the poll function if it is due; returns true if the run should stop. Only for the running thread.
   bool check() {
-    if (poll && ticks() - lastPoll > kPollTicks) {
-      lastPoll = ticks();
+    if (poll && cpu::ticks() - lastPoll > kPollTicks) {
+      lastPoll = cpu::ticks();
       if (poll(pollUser)) {
         request();
       }
@@ -45,16 +42,6 @@ public:
 private:
   /// About 30 to 60 ms: the counter runs at the base clock of the CPU, or in units of half a nanosecond.
   static constexpr uint64_t kPollTicks = uint64_t(1) << 27;
-
-  static uint64_t ticks() {
-#if defined(__x86_64__)
-    return __rdtsc();
-#else
-    timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec)) * 2;
-#endif
-  }
 
   std::atomic<bool> requested = false;
   static_assert(std::atomic<bool>::is_always_lock_free, "signal handlers write it");

@@ -9,9 +9,6 @@
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 using namespace bmrt::core;
 
@@ -34,12 +31,6 @@ uint64_t nowNs() {
   return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
 }
 
-void pauseCpu() {
-#if defined(__x86_64__)
-  _mm_pause();
-#endif
-}
-
 void futexWait(std::atomic<uint32_t> &word, uint32_t expected) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
 }
@@ -54,19 +45,6 @@ void futexWakeAll(std::atomic<uint32_t> &word) {
 }
 
 } // namespace
-
-FloatModeScope::FloatModeScope() : saved(0) {
-#if defined(__x86_64__)
-  saved = _mm_getcsr();
-  _mm_setcsr(0x1f80);
-#endif
-}
-
-FloatModeScope::~FloatModeScope() {
-#if defined(__x86_64__)
-  _mm_setcsr(saved);
-#endif
-}
 
 uint32_t ThreadPool::availableCpus() {
   cpu_set_t set;
@@ -145,7 +123,7 @@ void ThreadPool::runShared(const Launch &launch) {
   }
   uint64_t now = state.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
   for (uint32_t spins = 0; now & kJoined; ++spins) {
-    pauseCpu();
+    cpu::pause();
     // With more threads than cores, the awaited thread may need the core of this one.
     if (spinNs == 0 || spins % 4096 == 4095) {
       sched_yield();
@@ -264,7 +242,7 @@ uint64_t ThreadPool::waitForChange(uint64_t seen) {
       if (now >> 32 != seen >> 32 || stopping.load(std::memory_order_relaxed)) {
         return now;
       }
-      pauseCpu();
+      cpu::pause();
     }
   } while (nowNs() < deadline);
 

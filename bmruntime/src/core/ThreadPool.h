@@ -3,6 +3,7 @@
 #ifndef TESSERA_BMRUNTIME_SRC_CORE_THREADPOOL_H
 #define TESSERA_BMRUNTIME_SRC_CORE_THREADPOOL_H
 
+#include "Cpu.h"
 #include "Interrupt.h"
 #include "Memory.h"
 #include "Status.h"
@@ -130,11 +131,11 @@ private:
 /// Sets the floating-point mode that kernels rely on (kernel_abi.h) for the lifetime of the object.
 class FloatModeScope {
 public:
-  FloatModeScope();
-  ~FloatModeScope();
+  FloatModeScope() : saved(cpu::setKernelFloatMode()) {}
+  ~FloatModeScope() { cpu::restoreFloatMode(saved); }
 
 private:
-  uint32_t saved;
+  cpu::FloatMode saved;
 };
 
 } // namespace bmrt::core

@@ -2,74 +2,25 @@
 //===- X86Backend.cpp - Native code on the CPU ----------------------------===//
 #include "X86Backend.h"
 
-#include "../core/Memory.h"
-#include "ElfImage.h"
-#include "bmodel/cpu_features.h"
-#include "bmodel/kernel_abi.h"
-
-#include <cinttypes>
-#include <cstring>
+#include "../native/KernelPrograms.h"
 
 using namespace bmrt;
-using bmrt::x86::ElfImage;
 
 namespace {
 
-ElfImage *imageOf(bmrt_program_t *program) { return reinterpret_cast<ElfImage *>(program); }
+constexpr char kAdvice[] = "x86-avx2 or x86-v2";
 
 bmrt_code_t check(bmrt_device_t *, const bmrt_subnet_t *subnet, bmrt_status_t *status) {
-  if (subnet->kernel_count > 0 && subnet->code_version != BM_KERNEL_ABI_VERSION) {
-    return BMRT_FAIL(status, UNSUPPORTED,
-                     "subnet '%.60s' has code for kernel interface %" PRIu32
-                     ", this runtime supports %d: deploy the model "
-                     "anew",
-                     subnet->name, subnet->code_version, BM_KERNEL_ABI_VERSION);
-  }
-  const uint64_t missing = subnet->cpu_features & ~bmodel::requestCpuFeatures(subnet->cpu_features);
-  if (missing == 0) {
-    return BMRT_OK;
-  }
-  char names[160];
-  return BMRT_FAIL(status, UNSUPPORTED,
-                   "subnet '%.60s' was compiled for %.40s; this CPU or operating system lacks %s; "
-                   "compile the model for an older chip (--chip x86-avx2 or x86-v2)",
-                   subnet->name, subnet->isa[0] ? subnet->isa : "another CPU",
-                   bmodel::cpuFeatureNames(missing, names, sizeof(names)));
+  return native::check(subnet, kAdvice, status);
 }
 
 bmrt_code_t load(bmrt_device_t *, const unsigned char *code, uint64_t bytes, bmrt_program_t **out,
                  bmrt_status_t *status) {
-  ElfImage *image = core::createObject<ElfImage>();
-  if (!image) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory for a code image");
-  }
-  if (bmrt_code_t result = image->load(code, bytes, status); result != BMRT_OK) {
-    core::destroyObject(image);
-    return result;
-  }
-  *out = reinterpret_cast<bmrt_program_t *>(image);
-  return BMRT_OK;
+  return native::load(native::x86_64, code, bytes, out, status);
 }
 
-void unload(bmrt_program_t *program) { core::destroyObject(imageOf(program)); }
-
-void *findKernel(bmrt_program_t *program, const char *symbol) { return imageOf(program)->findFunction(symbol); }
-
-/// Rejects a kernel that needs another CPU, whatever the tables of the file state.
 bmrt_code_t findContract(bmrt_program_t *program, const char *symbol, const void **out, bmrt_status_t *status) {
-  BMRT_RETURN_IF_ERROR(imageOf(program)->findContract(symbol, *out, status));
-  bm_kernel_contract head = {};
-  if (*out) {
-    memcpy(&head, *out, sizeof(head));
-  }
-  const uint64_t missing = head.cpu_features & ~bmodel::requestCpuFeatures(head.cpu_features);
-  char names[160];
-  return missing == 0
-             ? BMRT_OK
-             : BMRT_FAIL(status, UNSUPPORTED,
-                         "kernel '%.80s' needs %s, which this CPU or operating system lacks; compile the model "
-                         "for an older chip (--chip x86-avx2 or x86-v2)",
-                         symbol, bmodel::cpuFeatureNames(missing, names, sizeof(names)));
+  return native::findContract(program, symbol, kAdvice, out, status);
 }
 
 } // namespace
@@ -84,8 +35,8 @@ const bmrt_backend_t x86::backend = {.abi = BMRT_BACKEND_ABI,
                                      .release = nullptr,
                                      .check = check,
                                      .load = load,
-                                     .unload = unload,
-                                     .find_kernel = findKernel,
+                                     .unload = native::unload,
+                                     .find_kernel = native::findKernel,
                                      .find_contract = findContract,
                                      .verify = nullptr,
                                      .make_queue = nullptr,

@@ -2,6 +2,7 @@
 //===- ElfImage_test.cpp - Valid, foreign and damaged shared objects ------===//
 #include "ElfImage.h"
 
+#include "bmodel/kernel_abi.h"
 #include "bmodel_format/test/TestModel.h"
 
 #include <cstring>
@@ -10,7 +11,7 @@
 #include <string>
 #include <vector>
 
-using namespace bmrt::x86;
+using namespace bmrt::native;
 
 namespace {
 
@@ -26,7 +27,7 @@ std::string loadError(const Bytes &bytes) {
   std::vector<unsigned char> exact(bytes.begin(), bytes.end());
   ElfImage image;
   bmrt_status_t status = {};
-  const bmrt_code_t code = image.load(exact.data(), exact.size(), &status);
+  const bmrt_code_t code = image.load(x86_64, exact.data(), exact.size(), &status);
   if (code == BMRT_OK) {
     // Look-ups traverse tables of the file as well.
     image.findFunction("add");
@@ -68,7 +69,7 @@ Elf64_Dyn &dynamic(Bytes &bytes, int64_t tag) {
 TEST(ElfImage, FindsFunctionsAndNothingElse) {
   ElfImage image;
   bmrt_status_t status = {};
-  ASSERT_EQ(image.load(reinterpret_cast<const unsigned char *>(good().data()), good().size(), &status), BMRT_OK)
+  ASSERT_EQ(image.load(x86_64, reinterpret_cast<const unsigned char *>(good().data()), good().size(), &status), BMRT_OK)
       << status.message;
   for (const char *name : {"add", "relu", "increment", "double_or_negate"}) {
     EXPECT_NE(image.findFunction(name), nullptr) << name;
@@ -141,6 +142,59 @@ TEST(ElfImage, RejectsRelocationsOutsideOfData) {
   Bytes bytes = good();
   dynamic(bytes, DT_RELASZ).d_un.d_val = uint64_t(1) << 50;
   EXPECT_NE(loadError(bytes).find("exceed the image"), std::string::npos);
+}
+
+/// Returns good() as if its relocations were those of another machine: |relative| and |jumpSlot| replace the types.
+Bytes disguise(const ElfMachine &machine, uint32_t relative, uint32_t jumpSlot) {
+  Bytes bytes = good();
+  at<Elf64_Ehdr>(bytes, 0).e_machine = machine.number;
+  auto rewrite = [&](int64_t table, int64_t size, uint32_t type) {
+    const uint64_t first = dynamic(bytes, table).d_un.d_ptr, end = first + dynamic(bytes, size).d_un.d_val;
+    for (uint64_t entry = first; entry < end; entry += sizeof(Elf64_Rela)) {
+      Elf64_Rela &rela = at<Elf64_Rela>(bytes, entry);
+      rela.r_info = ELF64_R_INFO(ELF64_R_SYM(rela.r_info), type);
+    }
+  };
+  rewrite(DT_RELA, DT_RELASZ, relative);
+  rewrite(DT_JMPREL, DT_PLTRELSZ, jumpSlot);
+  return bytes;
+}
+
+/// Loads |bytes| and runs a kernel that calls an imported function and one that calls through relocated addresses.
+void checkRelocated(const ElfMachine &machine, const Bytes &bytes) {
+  ElfImage image;
+  bmrt_status_t status = {};
+  ASSERT_EQ(image.load(machine, reinterpret_cast<const unsigned char *>(bytes.data()), bytes.size(), &status), BMRT_OK)
+      << machine.name << ": " << status.message;
+  float x[16], y[16] = {}, scratch[16];
+  std::fill(std::begin(x), std::end(x), 3.0f);
+  void *const arguments[] = {x, y};
+  auto call = [&](const char *name) {
+    reinterpret_cast<bm_kernel_fn>(image.findFunction(name))(arguments, 0, 1, scratch);
+  };
+  call("copy_by_scratch");
+  EXPECT_EQ(y[15], 3) << machine.name;
+  call("double_or_negate");
+  EXPECT_EQ(y[14], 6) << machine.name;
+  EXPECT_EQ(y[15], -3) << machine.name;
+}
+
+// The code is that of this machine, so that it can be called; only the relocations belong to the other machines.
+TEST(ElfImage, AppliesTheRelocationsOfEveryMachine) {
+  checkRelocated(x86_64, good());
+  checkRelocated(riscv64, disguise(riscv64, R_RISCV_RELATIVE, R_RISCV_JUMP_SLOT));
+  ElfMachine smallPages = aarch64; // the file has the pages of this machine
+  smallPages.pageBytes = 4096;
+  checkRelocated(smallPages, disguise(aarch64, R_AARCH64_RELATIVE, R_AARCH64_JUMP_SLOT));
+}
+
+TEST(ElfImage, RejectsSegmentsOnOnePage) {
+  Bytes bytes = good();
+  at<Elf64_Ehdr>(bytes, 0).e_machine = EM_AARCH64;
+  ElfImage image;
+  bmrt_status_t status = {};
+  EXPECT_NE(image.load(aarch64, reinterpret_cast<const unsigned char *>(bytes.data()), bytes.size(), &status), BMRT_OK);
+  EXPECT_NE(std::string(status.message).find("overlaps"), std::string::npos) << status.message;
 }
 
 TEST(ElfImage, DamageNeverCrashes) {

@@ -7,11 +7,10 @@
 #include <sys/mman.h>
 
 using namespace bmrt;
-using namespace bmrt::x86;
+using namespace bmrt::native;
 
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMaxSpan = uint64_t(1) << 30;
 
 struct Import {
@@ -24,8 +23,8 @@ const Import kImports[] = {{"memcpy", reinterpret_cast<void *>(&memcpy)},
                            {"memset", reinterpret_cast<void *>(&memset)},
                            {"memmove", reinterpret_cast<void *>(&memmove)}};
 
-uint64_t pageDown(uint64_t address) { return address & ~(kPage - 1); }
-uint64_t pageUp(uint64_t address) { return (address + kPage - 1) & ~(kPage - 1); }
+uint64_t pageDown(uint64_t address, uint64_t page) { return address & ~(page - 1); }
+uint64_t pageUp(uint64_t address, uint64_t page) { return (address + page - 1) & ~(page - 1); }
 
 bool inRange(uint64_t offset, uint64_t bytes, uint64_t limit) { return offset <= limit && bytes <= limit - offset; }
 
@@ -38,10 +37,10 @@ uint32_t gnuHashOf(const char *name) {
   return hash;
 }
 
-bmrt_code_t checkHeader(const Elf64_Ehdr &header, uint64_t bytes, bmrt_status_t *status) {
+bmrt_code_t checkHeader(const ElfMachine &machine, const Elf64_Ehdr &header, uint64_t bytes, bmrt_status_t *status) {
   if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
-      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != EM_X86_64 || header.e_type != ET_DYN) {
-    return BMRT_FAIL(status, CORRUPT, "code is not an x86-64 ELF shared object");
+      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != machine.number || header.e_type != ET_DYN) {
+    return BMRT_FAIL(status, CORRUPT, "code is not an ELF shared object for %s", machine.name);
   }
   if (header.e_phentsize != sizeof(Elf64_Phdr) ||
       !inRange(header.e_phoff, uint64_t(header.e_phnum) * sizeof(Elf64_Phdr), bytes)) {
@@ -59,24 +58,24 @@ ElfImage::~ElfImage() {
   }
 }
 
-bmrt_code_t ElfImage::load(const unsigned char *data, uint64_t bytes, bmrt_status_t *status) {
-#if !defined(__x86_64__)
-  return BMRT_FAIL(status, UNSUPPORTED, "x86-64 code on another machine");
-#endif
-  BMRT_RETURN_IF_ERROR(mapSegments(data, bytes, status));
+bmrt_code_t ElfImage::load(const ElfMachine &machine, const unsigned char *data, uint64_t bytes,
+                           bmrt_status_t *status) {
+  pageBytes = machine.pageBytes;
+  BMRT_RETURN_IF_ERROR(mapSegments(machine, data, bytes, status));
   BMRT_RETURN_IF_ERROR(readDynamic(status));
-  BMRT_RETURN_IF_ERROR(relocate(dynamic.rela, dynamic.relaBytes, status));
-  BMRT_RETURN_IF_ERROR(relocate(dynamic.jmprel, dynamic.jmprelBytes, status));
+  BMRT_RETURN_IF_ERROR(relocate(machine, dynamic.rela, dynamic.relaBytes, status));
+  BMRT_RETURN_IF_ERROR(relocate(machine, dynamic.jmprel, dynamic.jmprelBytes, status));
   return protect(status);
 }
 
-bmrt_code_t ElfImage::mapSegments(const unsigned char *data, uint64_t bytes, bmrt_status_t *status) {
+bmrt_code_t ElfImage::mapSegments(const ElfMachine &machine, const unsigned char *data, uint64_t bytes,
+                                  bmrt_status_t *status) {
   Elf64_Ehdr header;
   if (bytes < sizeof(header)) {
     return BMRT_FAIL(status, CORRUPT, "code of %" PRIu64 " bytes is too short for ELF", bytes);
   }
   memcpy(&header, data, sizeof(header));
-  BMRT_RETURN_IF_ERROR(checkHeader(header, bytes, status));
+  BMRT_RETURN_IF_ERROR(checkHeader(machine, header, bytes, status));
   uint64_t end = 0;
   for (uint32_t i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr program;
@@ -99,7 +98,7 @@ bmrt_code_t ElfImage::mapSegments(const unsigned char *data, uint64_t bytes, bmr
     const bool fits = inRange(program.p_offset, program.p_filesz, bytes) && program.p_filesz <= program.p_memsz &&
                       inRange(program.p_vaddr, program.p_memsz, kMaxSpan);
     // Segments are ascending and do not share pages, so that each page has one protection.
-    if (!fits || segmentCount == kMaxSegments || pageDown(program.p_vaddr) < end) {
+    if (!fits || segmentCount == kMaxSegments || pageDown(program.p_vaddr, pageBytes) < end) {
       return BMRT_FAIL(status, CORRUPT,
                        "code: segment %" PRIu32 " of %" PRIu64 " bytes at %" PRIx64 " is out of range or overlaps", i,
                        uint64_t(program.p_memsz), uint64_t(program.p_vaddr));
@@ -108,7 +107,7 @@ bmrt_code_t ElfImage::mapSegments(const unsigned char *data, uint64_t bytes, bmr
       return BMRT_FAIL(status, CORRUPT, "code: segment %" PRIu32 " is writable and executable", i);
     }
     segments[segmentCount++] = program;
-    end = pageUp(program.p_vaddr + program.p_memsz);
+    end = pageUp(program.p_vaddr + program.p_memsz, pageBytes);
   }
   if (end == 0) {
     return BMRT_FAIL(status, CORRUPT, "code has no segment to load");
@@ -173,7 +172,7 @@ bmrt_code_t ElfImage::readDynamic(bmrt_status_t *status) {
                        "relocations) is not allowed in a model",
                        int64_t(entry.d_tag));
     default:
-      break; // flags, debug information, sizes of entries that are fixed for x86-64
+      break; // flags, debug information, sizes of entries that are fixed for 64-bit ELF
     }
   }
   if (!dynamic.symtab || !dynamic.strtab || !dynamic.gnuHash || !inRange(dynamic.strtab, dynamic.strsz, span)) {
@@ -182,14 +181,13 @@ bmrt_code_t ElfImage::readDynamic(bmrt_status_t *status) {
   return BMRT_OK;
 }
 
-bmrt_code_t ElfImage::relocate(uint64_t table, uint64_t tableBytes, bmrt_status_t *status) {
+bmrt_code_t ElfImage::relocate(const ElfMachine &machine, uint64_t table, uint64_t tableBytes, bmrt_status_t *status) {
   for (uint64_t at = 0; at + sizeof(Elf64_Rela) <= tableBytes; at += sizeof(Elf64_Rela)) {
     Elf64_Rela entry;
     if (!inRange(table, tableBytes, span) || !read(table + at, entry)) {
       return BMRT_FAIL(status, CORRUPT, "code: relocations exceed the image");
     }
-    const uint32_t type = ELF64_R_TYPE(entry.r_info);
-    if (type == R_X86_64_NONE) {
+    if (machine.relocationOf(ELF64_R_TYPE(entry.r_info)) == Relocation::none) {
       continue;
     }
     const Elf64_Phdr *target = segmentOf(entry.r_offset, sizeof(uint64_t));
@@ -198,24 +196,31 @@ bmrt_code_t ElfImage::relocate(uint64_t table, uint64_t tableBytes, bmrt_status_
                        uint64_t(entry.r_offset));
     }
     uint64_t value = 0;
-    switch (type) {
-    case R_X86_64_RELATIVE:
-      value = reinterpret_cast<uint64_t>(base) + uint64_t(entry.r_addend);
-      break;
-    case R_X86_64_GLOB_DAT:
-    case R_X86_64_JUMP_SLOT:
-      BMRT_RETURN_IF_ERROR(resolve(uint32_t(ELF64_R_SYM(entry.r_info)), value, status));
-      break;
-    case R_X86_64_64:
-      BMRT_RETURN_IF_ERROR(resolve(uint32_t(ELF64_R_SYM(entry.r_info)), value, status));
-      value += uint64_t(entry.r_addend);
-      break;
-    default:
-      return BMRT_FAIL(status, CORRUPT, "code: relocation type %" PRIu32 " is not supported", type);
-    }
+    BMRT_RETURN_IF_ERROR(valueOf(machine, entry, value, status));
     memcpy(base + entry.r_offset, &value, sizeof(value));
   }
   return BMRT_OK;
+}
+
+bmrt_code_t ElfImage::valueOf(const ElfMachine &machine, const Elf64_Rela &entry, uint64_t &value,
+                              bmrt_status_t *status) const {
+  switch (machine.relocationOf(ELF64_R_TYPE(entry.r_info))) {
+  case Relocation::none:
+    return BMRT_OK;
+  case Relocation::basePlusAddend:
+    value = reinterpret_cast<uint64_t>(base) + uint64_t(entry.r_addend);
+    return BMRT_OK;
+  case Relocation::symbol:
+    return resolve(uint32_t(ELF64_R_SYM(entry.r_info)), value, status);
+  case Relocation::symbolPlusAddend:
+    BMRT_RETURN_IF_ERROR(resolve(uint32_t(ELF64_R_SYM(entry.r_info)), value, status));
+    value += uint64_t(entry.r_addend);
+    return BMRT_OK;
+  case Relocation::unsupported:
+    break;
+  }
+  return BMRT_FAIL(status, CORRUPT, "code: relocation type %" PRIu32 " is not supported",
+                   uint32_t(ELF64_R_TYPE(entry.r_info)));
 }
 
 bmrt_code_t ElfImage::resolve(uint32_t index, uint64_t &value, bmrt_status_t *status) const {
@@ -244,14 +249,16 @@ bmrt_code_t ElfImage::resolve(uint32_t index, uint64_t &value, bmrt_status_t *st
 bmrt_code_t ElfImage::protect(bmrt_status_t *status) {
   for (uint32_t i = 0; i < segmentCount; ++i) {
     const Elf64_Phdr &segment = segments[i];
-    const uint64_t begin = pageDown(segment.p_vaddr);
-    const uint64_t end = pageUp(segment.p_vaddr + segment.p_memsz);
+    const uint64_t begin = pageDown(segment.p_vaddr, pageBytes);
+    const uint64_t end = pageUp(segment.p_vaddr + segment.p_memsz, pageBytes);
     // Always readable, because findFunction reads the tables later.
     const int protection =
         PROT_READ | (segment.p_flags & PF_W ? PROT_WRITE : 0) | (segment.p_flags & PF_X ? PROT_EXEC : 0);
     if (mprotect(base + begin, end - begin, protection) != 0) {
       return BMRT_FAIL(status, IO, "the operating system does not allow executable memory");
     }
+    // Some machines fetch instructions through a cache that stores do not update.
+    __builtin___clear_cache(reinterpret_cast<char *>(base + begin), reinterpret_cast<char *>(base + end));
   }
   return BMRT_OK;
 }

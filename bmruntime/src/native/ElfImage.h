@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- ElfImage.h - Loader of shared objects for kernels ------------------===//
-#ifndef TESSERA_BMRUNTIME_SRC_X86_ELFIMAGE_H
-#define TESSERA_BMRUNTIME_SRC_X86_ELFIMAGE_H
+#ifndef TESSERA_BMRUNTIME_SRC_NATIVE_ELFIMAGE_H
+#define TESSERA_BMRUNTIME_SRC_NATIVE_ELFIMAGE_H
 
 #include "../core/Status.h"
+#include "ElfMachine.h"
 #include "bmodel/kernel_contract.h"
 
 #include <cstdint>
 #include <elf.h>
 
-namespace bmrt::x86 {
+namespace bmrt::native {
 
-/// An ELF64 x86-64 shared object in memory, loaded without the dynamic linker.
+/// An ELF64 shared object in memory, loaded without the dynamic linker.
 ///
 /// Accepts only what a linker produces from compiled kernels: position-independent code, no needed libraries, no
 /// initialisers, no thread-local storage, no relocations in code, no imports except memcpy, memset and memmove, and no
@@ -24,9 +25,9 @@ public:
   ElfImage &operator=(const ElfImage &) = delete;
   ~ElfImage();
 
-  /// Copies the loadable segments, relocates them, and sets the protection of their pages. |data| is not needed
-  /// afterwards.
-  bmrt_code_t load(const unsigned char *data, uint64_t bytes, bmrt_status_t *status);
+  /// Copies the loadable segments of a shared object for |machine|, relocates them, and sets the protection of their
+  /// pages. |data| is not needed afterwards. The image of another machine can be examined but not called.
+  bmrt_code_t load(const ElfMachine &machine, const unsigned char *data, uint64_t bytes, bmrt_status_t *status);
 
   /// Returns the address of a defined function in executable pages, or null.
   void *findFunction(const char *name) const;
@@ -42,9 +43,11 @@ private:
     uint64_t rela = 0, relaBytes = 0, jmprel = 0, jmprelBytes = 0;
   };
 
-  bmrt_code_t mapSegments(const unsigned char *data, uint64_t bytes, bmrt_status_t *status);
+  bmrt_code_t mapSegments(const ElfMachine &machine, const unsigned char *data, uint64_t bytes, bmrt_status_t *status);
   bmrt_code_t readDynamic(bmrt_status_t *status);
-  bmrt_code_t relocate(uint64_t table, uint64_t tableBytes, bmrt_status_t *status);
+  bmrt_code_t relocate(const ElfMachine &machine, uint64_t table, uint64_t tableBytes, bmrt_status_t *status);
+  /// Computes the |value| that the relocation |entry| of |machine| stores.
+  bmrt_code_t valueOf(const ElfMachine &machine, const Elf64_Rela &entry, uint64_t &value, bmrt_status_t *status) const;
   bmrt_code_t resolve(uint32_t symbol, uint64_t &value, bmrt_status_t *status) const;
   bmrt_code_t protect(bmrt_status_t *status);
 
@@ -62,6 +65,7 @@ private:
   static constexpr uint32_t kMaxSegments = 16;
   unsigned char *base = nullptr;
   uint64_t span = 0;
+  uint64_t pageBytes = 0; ///< of the machine
   Elf64_Phdr segments[kMaxSegments];
   uint32_t segmentCount = 0;
   static constexpr uint32_t kMaxNotes = 4;
@@ -71,6 +75,6 @@ private:
   Dynamic dynamic;
 };
 
-} // namespace bmrt::x86
+} // namespace bmrt::native
 
-#endif // TESSERA_BMRUNTIME_SRC_X86_ELFIMAGE_H
+#endif // TESSERA_BMRUNTIME_SRC_NATIVE_ELFIMAGE_H
