@@ -18,6 +18,9 @@
 #include <gtest/gtest.h>
 #include <set>
 
+// Last, because the macros of <elf.h> would rename the constants of LLVM.
+#include "bmruntime/src/native/ElfImage.h"
+
 using namespace mlir;
 using namespace tessera;
 
@@ -87,24 +90,41 @@ llvm::Expected<codegen::TargetProgram> compile(ModuleOp module, const codegen::T
   return std::move(**program);
 }
 
+/// Checks that the runtime's loader accepts the shared object of |program| for |machine| alone and finds the kernels
+/// that the steps launch and their contracts.
+void checkLoader(const codegen::TargetProgram &program, const bmrt::native::ElfMachine &machine) {
+  const auto *bytes = reinterpret_cast<const unsigned char *>(program.memory.front().data());
+  bmrt_status_t status = {};
+  bmrt::native::ElfImage image, other;
+  ASSERT_EQ(image.load(machine, bytes, program.memory.front().size(), &status), BMRT_OK) << status.message;
+  for (const auto &kernel : program.subnets.front().subnet.kernels) {
+    const void *contract = nullptr;
+    EXPECT_NE(image.findFunction(kernel->symbol.c_str()), nullptr) << kernel->symbol;
+    EXPECT_EQ(image.findContract(kernel->symbol.c_str(), contract, &status), BMRT_OK) << status.message;
+    EXPECT_NE(contract, nullptr) << kernel->symbol;
+  }
+  EXPECT_NE(other.load(bmrt::native::x86_64, bytes, program.memory.front().size(), &status), BMRT_OK);
+}
+
 /// Checks that the shared object of |program| is for |machine|, defines the kernels that the steps launch, and imports
 /// only what the loader provides. Returns the number of kernels.
-size_t check(const codegen::TargetProgram &program, uint16_t machine) {
+size_t check(const codegen::TargetProgram &program, const bmrt::native::ElfMachine &machine) {
   if (program.subnets.front().subnet.kernels.empty()) {
     return 0; // only views
   }
   SharedObject object = inspect(program.memory.front());
-  EXPECT_EQ(object.machine, machine);
+  EXPECT_EQ(object.machine, machine.number);
   for (const auto &kernel : program.subnets.front().subnet.kernels) {
     EXPECT_TRUE(object.defined.contains(kernel->symbol)) << kernel->symbol;
   }
   for (const std::string &name : object.imported) {
     EXPECT_TRUE(name == "memcpy" || name == "memset" || name == "memmove") << "imports " << name;
   }
+  checkLoader(program, machine);
   return program.subnets.front().subnet.kernels.size();
 }
 
-void compileProbes(const codegen::Target &chip, uint16_t machine, quant::Precision precision) {
+void compileProbes(const codegen::Target &chip, const bmrt::native::ElfMachine &machine, quant::Precision precision) {
   auto context = createContext();
   auto probes = parseSourceFile<ModuleOp>(SOURCE_ROOT "/codegen/Pipelines/probes.mlir", context.get());
   ASSERT_TRUE(probes);
@@ -129,13 +149,13 @@ constexpr quant::Precision kPrecisions[] = {quant::Precision::F32, quant::Precis
 
 TEST(CrossCompile, Riscv64) {
   for (quant::Precision precision : kPrecisions) {
-    compileProbes(*test::createRiscv64(), llvm::ELF::EM_RISCV, precision);
+    compileProbes(*test::createRiscv64(), bmrt::native::riscv64, precision);
   }
 }
 
 TEST(CrossCompile, Aarch64) {
   for (quant::Precision precision : kPrecisions) {
-    compileProbes(*test::createAarch64(), llvm::ELF::EM_AARCH64, precision);
+    compileProbes(*test::createAarch64(), bmrt::native::aarch64, precision);
   }
 }
 
