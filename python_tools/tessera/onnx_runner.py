@@ -201,11 +201,22 @@ def _modern(model: "onnx.ModelProto", path: str | Path) -> "tuple[onnx.ModelProt
         raise Unreadable(f"{reads}, and onnx.version_converter cannot convert it: {reason_of(error)}") from error
 
 
+def _blocked_tensors(model: "onnx.ModelProto") -> set[str]:
+    """Returns the tensors between operators of com.microsoft.nchwc. onnxruntime stores them with blocks of channels,
+    Tessera does not, so they cannot be compared."""
+    blocked: set[str] = set()
+    for node in model.graph.node:
+        is_own = node.domain == "com.microsoft.nchwc"
+        if (is_own or blocked.intersection(node.input)) and not (is_own and node.op_type == "ReorderOutput"):
+            blocked.update(node.output)
+    return blocked
+
+
 def _add_all_outputs(model: "onnx.ModelProto") -> None:
-    """Makes every node output of the top graph a graph output."""
+    """Makes every node output of the top graph a graph output, except tensors in another layout than Tessera's."""
     import onnx
 
-    have = {value.name for value in model.graph.output}
+    have = {value.name for value in model.graph.output} | _blocked_tensors(model)
     for node in model.graph.node:
         for name in node.output:
             if name and name not in have:

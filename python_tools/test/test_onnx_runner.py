@@ -90,3 +90,20 @@ def test_reference_implementation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx.reference", None)
     with pytest.raises(onnx_runner.Unreadable, match="is not installed"):
         ReferenceModel("m.onnx")
+
+
+def test_tensors_in_blocks_are_not_compared() -> None:
+    """onnxruntime stores tensors between operators of com.microsoft.nchwc in another order than Tessera."""
+    from onnx import helper
+
+    domain = "com.microsoft.nchwc"
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("ReorderInput", ["a"], ["b"], domain=domain),
+        helper.make_node("Relu", ["b"], ["c"]),
+        helper.make_node("ReorderOutput", ["c"], ["y"], domain=domain, channels=3),
+        helper.make_node("Relu", ["y"], ["z"]),
+    ]
+    model = helper.make_model(helper.make_graph(nodes, "g", [], [helper.make_empty_tensor_value_info("z")]))
+    onnx_runner._add_all_outputs(model)
+    assert [value.name for value in model.graph.output] == ["z", "a", "y"]
