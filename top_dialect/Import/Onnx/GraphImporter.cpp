@@ -46,6 +46,7 @@ const HandlerTable &handlerTable() {
                                                              microsoftAttentionHandlers(),
                                                              microsoftHandlers(),
                                                              packedWeightHandlers(),
+                                                             blockedLayoutHandlers(),
                                                              deformConvHandlers(),
                                                              featureHandlers(),
                                                              tfIdfHandlers(),

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,11 @@ inline constexpr int64_t kFirstModernOpset = 7;
 
 /// Counts and warnings for a whole file, including its functions.
 struct ImportState {
-  int64_t nodes = 0;       ///< nodes imported so far; nodes of a function count once per call
-  int64_t loopBodies = 0;  ///< loop bodies imported so far
-  int64_t readBytes = 0;   ///< size of the file's constants used so far
-  int64_t foldedBytes = 0; ///< size of the constants computed so far
+  int64_t nodes = 0;                   ///< nodes imported so far; nodes of a function count once per call
+  int64_t loopBodies = 0;              ///< loop bodies imported so far
+  int64_t readBytes = 0;               ///< size of the file's constants used so far
+  int64_t foldedBytes = 0;             ///< size of the constants computed so far
+  std::optional<int64_t> channelBlock; ///< block size of the layout of com.microsoft.nchwc, once it is known
   std::function<void(llvm::StringRef)> warn;
   llvm::StringSet<> warned; ///< messages that have been given
 

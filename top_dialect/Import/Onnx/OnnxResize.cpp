@@ -204,6 +204,16 @@ void upsample(NodeImporter &n) {
              {});
 }
 
+/// Upsample of com.microsoft.nchwc: integer scales; "nearest" repeats elements.
+void blockedUpsample(NodeImporter &n) {
+  n.allowOnly({"coordinate_transformation_mode", "mode", "scales"}, 1);
+  Ints factors = n.intsAttr("scales");
+  ResizeMode mode = modeOf(n);
+  ResizeCoord coord = mode == ResizeMode::nearest ? ResizeCoord::asymmetric : coordOf(n);
+  emitResize(n, targetFromScales(n, NodeImporter::shape(n.input(0)), Doubles(factors.begin(), factors.end())), mode,
+             coord, ResizeRound::floor, {});
+}
+
 //===----------------------------------------------------------------------===//
 // GridSample
 //===----------------------------------------------------------------------===//
@@ -417,9 +427,8 @@ void gridSample(NodeImporter &n) { GridSampler(n).run(); }
 
 llvm::ArrayRef<HandlerEntry> resizeHandlers() {
   static const HandlerEntry entries[] = {
-      {"", "Upsample", upsample},
-      {"", "Resize", upsample, 10},
-      {"", "Resize", resize, 11},
+      {"", "Upsample", upsample},     {"", "Resize", upsample, 10},
+      {"", "Resize", resize, 11},     {"com.microsoft.nchwc", "Upsample", blockedUpsample},
       {"", "GridSample", gridSample},
   };
   return entries;
