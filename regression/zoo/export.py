@@ -60,6 +60,27 @@ def awaken(module) -> None:
                 buffer.mul_(1 + noise(buffer, 0.3).clamp(-0.6, 0.6))
 
 
+def optimise(network: registry.Network, exporter: str, folder: Path) -> None:
+    """Writes the file of the exporter "dynamo" as onnxruntime optimises it for this machine."""
+    import onnxruntime
+
+    source = folder.with_name(f"{network.name}.dynamo")
+    if not any((source / name).exists() for name in ("inputs.json", "error.txt")):
+        one(network, "dynamo", source)
+    if not (source / "model.onnx").exists():
+        raise RuntimeError("torch does not export the network")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.optimized_model_filepath = str(folder / "model.onnx")
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, registry.OPTIMISED[exporter])
+    onnxruntime.InferenceSession(str(source / "model.onnx"), options, providers=["CPUExecutionProvider"])
+    must_run(folder / "model.onnx", sample(network, np.random.default_rng(seed_of(network.name))))
+
+
+def sample(network: registry.Network, generator: np.random.Generator) -> dict[str, np.ndarray]:
+    return {name: info.sample(generator) for name, info in network.inputs.items()}
+
+
 def export(network: registry.Network, exporter: str, folder: Path) -> None:
     """Builds the network and exports it to `folder`/model.onnx. Passes on all exceptions of torch and the exporter."""
     import torch
@@ -68,8 +89,8 @@ def export(network: registry.Network, exporter: str, folder: Path) -> None:
     module = network.build().eval().requires_grad_(False)
     awaken(module)
     generator = np.random.default_rng(seed_of(network.name))
-    arrays = [result.sample(generator) for result in network.inputs.values()]
-    tensors = tuple(torch.from_numpy(array) for array in arrays)
+    arrays = sample(network, generator)
+    tensors = tuple(torch.from_numpy(array) for array in arrays.values())
     path = folder / "model.onnx"
     names = list(network.inputs)
     if exporter == "torchscript":
@@ -87,12 +108,10 @@ def export(network: registry.Network, exporter: str, folder: Path) -> None:
             external_data=False,
             verbose=False,
         )
-    must_run(path, dict(zip(names, arrays)))
+    must_run(path, arrays)
     if network.after:
         plain = path.rename(folder / "float.onnx")
-        samples = [
-            dict(zip(names, [result.sample(generator) for result in network.inputs.values()])) for _ in range(SAMPLES)
-        ]
+        samples = [sample(network, generator) for _ in range(SAMPLES)]
         registry.resolve(network.after)(plain, path, samples)
         for left in ("float.onnx", "prepared.onnx"):
             (folder / left).unlink(missing_ok=True)
@@ -107,15 +126,13 @@ def must_run(path: Path, arrays: dict[str, np.ndarray]) -> None:
     session.run(None, {given.name: arrays[given.name] for given in session.get_inputs()})
 
 
-def one(name: str, exporter: str, networks: dict[str, registry.Network], root: Path) -> str:
-    """Exports one network into the folder NAME.EXPORTER of `root`. Returns the error, or ""."""
-    folder = root / f"{name}.{exporter}"
+def one(network: registry.Network, exporter: str, folder: Path) -> str:
+    """Exports one network into `folder`. Returns the error, or ""."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    network = networks[name]
     signal.alarm(LIMIT_SECONDS)
     try:
-        export(network, exporter, folder)
+        (optimise if exporter in registry.OPTIMISED else export)(network, exporter, folder)
         (folder / "inputs.json").write_text(
             json.dumps({key: asdict(value) for key, value in network.inputs.items()}, indent=1)
         )
@@ -147,7 +164,8 @@ def main() -> int:
     networks = {network.name: network for network in known}
     for text in sys.argv[2:]:
         name, exporter = text.split(":")
-        print(f"{name}:{exporter} {one(name, exporter, networks, root) or 'exported'}", flush=True)
+        error = one(networks[name], exporter, root / f"{name}.{exporter}")
+        print(f"{name}:{exporter} {error or 'exported'}", flush=True)
     return 0
 
 

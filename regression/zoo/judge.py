@@ -14,6 +14,8 @@ from typing import Callable, Mapping, Sequence
 import numpy as np
 
 COLUMNS = ("f32", "int8", "npu")
+MORE_COLUMNS = ("npu_f32", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni")
+"""Columns that are compiled on request only: F32 on npu-base, and INT8 on further x86 variants."""
 CALIBRATED, TRIED = 4, 3
 """Number of calibration samples, and of further samples that are run."""
 LEAST = {"f32": 0.999, "quantised": 0.95}
@@ -171,17 +173,21 @@ def _deploy(run: Callable[..., bool], columns: Sequence[str], sample: Path, quan
     deploy = ("model_deploy", "--mlir", "m_top.mlir", "--chip")
     if "f32" in columns:
         run("f32", *deploy, "x86", "--test_input", sample, "--model", "f32.bmodel")
+    if "npu_f32" in columns:
+        run("npu_f32", *deploy, "npu-base", "--skip_validation", "--model", "npu_f32.bmodel")
     flags = []
     if not quantised:
         quickly = ("--cali_method", "max", "--methods", "none", "--workers", 1)
         calibrate = ("run_calibration", "m_top.mlir", "--dataset", "samples", *quickly, "-o", "m_cali.json")
-        if not set(columns) & {"int8", "npu"} or not run("calibrate", *calibrate):
+        if not set(columns) - {"f32", "npu_f32"} or not run("calibrate", *calibrate):
             return
         flags = ["--quantize", "INT8", "--calibration_table", "m_cali.json"]
     if "int8" in columns:
         run("int8", *deploy, "x86", *flags, "--test_input", sample, "--model", "int8.bmodel")
     if "npu" in columns:
         run("npu", *deploy, "npu-base", *flags, "--skip_validation", "--model", "npu.bmodel")
+    for chip in (column for column in columns if column.startswith("x86-")):
+        run(chip, *deploy, chip, *flags, "--skip_validation", "--model", f"{chip}.bmodel")
 
 
 def _compare(
@@ -195,8 +201,8 @@ def _compare(
 ) -> None:
     files = {
         name: folder / f"{name}.bmodel"
-        for name in COLUMNS
-        if name in steps and steps[name].exit in (0, 3) and (folder / f"{name}.bmodel").exists()
+        for name, step in steps.items()
+        if step.exit in (0, 3) and (folder / f"{name}.bmodel").exists()
     }
     if not files:
         return

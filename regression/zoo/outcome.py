@@ -2,14 +2,14 @@
 """Runs the compiled models of a network on samples and compares the outputs. This is a separate process, so that a
 crash affects one network only.
 
-    outcome.py onnx=FILE f32=FILE int8=FILE npu=FILE SAMPLE.npz [SAMPLE.npz ..]
+    outcome.py onnx=FILE f32=FILE npu_f32=FILE int8=FILE npu=FILE [CHIP=FILE ..] SAMPLE.npz [SAMPLE.npz ..]
 
-Any of the four may be left out. padded=yes: the command reported that outputs have the largest possible size. Prints a
-JSON object:
-  reference_f32: agreement of f32 with onnxruntime, of the worst output of all samples
+Any file may be left out; npu and CHIP are INT8 models for other chips than that of int8. padded=yes: the command
+reported that outputs have the largest possible size. Prints a JSON object:
+  reference_f32: agreement of f32 and npu_f32 with onnxruntime, of the worst output of all samples
   f32_int8: agreement of int8 with f32, or with onnxruntime if there is no f32 model
-  different: number of elements of all outputs in which int8 and npu differ
-  elements: number of elements of all outputs
+  different: number of elements of all outputs in which int8 and the models for other chips differ
+  elements: number of elements of all these outputs
 """
 from __future__ import annotations
 
@@ -99,16 +99,14 @@ def main() -> int:
             key: {name: np.ascontiguousarray(value) for name, value in run(arrays).items()}
             for key, run in models.items()
         }
-        if "onnx" in found and "f32" in found:
-            info["reference_f32"] = min(
-                info.get("reference_f32", 1.0),
-                worst(leading(found["f32"], found["onnx"]) if padded else found["f32"], found["onnx"]),
-            )
+        for key in found.keys() & {"f32", "npu_f32"} if "onnx" in found else ():
+            got = leading(found[key], found["onnx"]) if padded else found[key]
+            info["reference_f32"] = min(info.get("reference_f32", 1.0), worst(got, found["onnx"]))
         like = found.get("f32", found.get("onnx"))
         if like is not None and "int8" in found:
             info["f32_int8"] = min(info.get("f32_int8", 1.0), worst(found["int8"], like))
-        if "int8" in found and "npu" in found:
-            count, total = different(found["int8"], found["npu"])
+        for key in found.keys() - {"onnx", "f32", "npu_f32", "int8"} if "int8" in found else ():
+            count, total = different(found["int8"], found[key])
             info["different"] = info.get("different", 0) + count
             info["elements"] = info.get("elements", 0) + total
     print(json.dumps(info))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
-EXPORTERS = ("torchscript", "dynamo")
+OPTIMISED = {"ort-extended": "ORT_ENABLE_EXTENDED", "ort-all": "ORT_ENABLE_ALL"}
+"""Forms that onnxruntime's optimiser writes of the file of "dynamo", and their optimisation level."""
+EXPORTERS = ("torchscript", "dynamo", *OPTIMISED)
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Network:
     family: str
     build: Callable[[], Any]
     inputs: Mapping[str, Input]
-    exporters: Sequence[str] = EXPORTERS
+    exporters: Sequence[str] = ("torchscript", "dynamo")
     after: str = ""
     opset: int = 18
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -134,6 +136,11 @@ def own(label: str, family: str, path: str, inputs: Mapping[str, Input], **argum
     return Network(f"own-{label}", family, lambda: resolve(path)(**arguments), inputs)
 
 
+def recent(network: Network) -> Network:
+    """Returns the network exported as users export today: by the newest exporter, also through onnxruntime."""
+    return replace(network, exporters=("dynamo", *OPTIMISED))
+
+
 def quantised(label: str, of: Network, after: str, exporter: str = "torchscript", opset: int = 17) -> Network:
     """Describes a network that is exported and then quantised with onnxruntime's tools."""
     return Network(f"quantised-{label}", "quantised", of.build, of.inputs, (exporter,), after, opset)
@@ -141,10 +148,10 @@ def quantised(label: str, of: Network, after: str, exporter: str = "torchscript"
 
 def all_networks() -> list[Network]:
     """Returns every description, by family."""
-    from networks import audio_text, generative, vision
+    from networks import audio_text, generative, recent_audio, recent_text, recent_vision, vision
 
-    found = [*vision.NETWORKS, *audio_text.NETWORKS, *generative.NETWORKS]
-    return _named_once(found)
+    groups = (vision, audio_text, generative, recent_vision, recent_text, recent_audio)
+    return _named_once([network for group in groups for network in group.NETWORKS])
 
 
 def full_size_networks() -> list[Network]:

@@ -3,8 +3,10 @@
 """./dev zoo: tests whether networks outside the developed cases work. Rebuilds, exports, compiles, runs and compares
 them.
 
-    ./dev zoo [--only PART[,PART ..]] [--family FAMILY ..] [--exporters torchscript,dynamo] [--columns f32,int8,npu]
+    ./dev zoo [--only PART[,PART ..]] [--family FAMILY ..] [--exporters torchscript,dynamo,..] [--columns f32,int8,npu]
               [--jobs N] [--write]
+
+Columns on request: npu_f32 (F32 on npu-base), x86-v2, x86-avx2, x86-avx512, x86-avx512vnni (INT8 on these variants).
 
 Results are stored in build/zoo and reused while neither the network's file nor the build has changed; --fresh repeats
 them.
@@ -30,7 +32,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 
 import table  # noqa: E402
-from judge import CALIBRATED, COLUMNS, TRIED, Result, Tools, judge  # noqa: E402
+from judge import CALIBRATED, COLUMNS, MORE_COLUMNS, TRIED, Result, Tools, judge  # noqa: E402
 from registry import EXPORTERS, Network, all_networks  # noqa: E402
 
 BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build"))
@@ -63,7 +65,10 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     )
     args = parser.parse_args(argv)
     args.columns, args.exporters = args.columns.split(","), args.exporters.split(",")
-    for flag, given, there in (("--columns", args.columns, COLUMNS), ("--exporters", args.exporters, EXPORTERS)):
+    for flag, given, there in (
+        ("--columns", args.columns, COLUMNS + MORE_COLUMNS),
+        ("--exporters", args.exporters, EXPORTERS),
+    ):
         if unknown := [word for word in given if word not in there]:
             parser.error(f"{flag}: no {unknown[0]}; there are {', '.join(there)}")
     return args

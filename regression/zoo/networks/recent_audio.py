@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audio codecs, recognisers and vocoders of 2023 to 2026 in small sizes."""
+from __future__ import annotations
+
+from networks.audio_text import SMALL, WORDS
+from registry import ids, normal, own, recent, transformer
+
+CODEC = dict(codebook_size=32, sampling_rate=16000)
+ENCODER = dict(encoder_hidden_size=8, decoder_hidden_size=32, downsampling_ratios=(2, 4), n_codebooks=2, codebook_dim=8)
+AUDIO = [
+    transformer(
+        "dac",
+        "audio",
+        "DacConfig",
+        "DacModel",
+        {"input_values": normal(1, 1, 512)},
+        ["audio_values"],
+        **CODEC,
+        **ENCODER,
+    ),
+    transformer(
+        "encodec",
+        "audio",
+        "EncodecConfig",
+        "EncodecModel",
+        {"input_values": normal(1, 1, 640)},
+        ["audio_values"],
+        **CODEC,
+        hidden_size=32,
+        num_filters=8,
+        upsampling_ratios=[4, 2],
+        target_bandwidths=[20.0],
+    ),
+    transformer(
+        "mimi",
+        "audio",
+        "MimiConfig",
+        "MimiModel",
+        {"input_values": normal(1, 1, 640)},
+        ["audio_values"],
+        **CODEC,
+        **SMALL,
+        num_filters=8,
+        upsampling_ratios=[4, 2],
+        num_quantizers=2,
+        codebook_dim=16,
+        vector_quantization_hidden_dimension=16,
+        upsample_groups=64,
+        num_key_value_heads=4,
+        frame_rate=1000.0,
+    ),
+    transformer(
+        "moonshine",
+        "audio",
+        "MoonshineConfig",
+        "MoonshineForConditionalGeneration",
+        {"input_values": normal(1, 4000), "decoder_input_ids": ids(WORDS, 1, 6)},
+        ["logits"],
+        hidden_size=64,
+        intermediate_size=128,
+        encoder_num_hidden_layers=2,
+        decoder_num_hidden_layers=2,
+        encoder_num_attention_heads=4,
+        decoder_num_attention_heads=4,
+        vocab_size=WORDS,
+        max_position_embeddings=64,
+    ),
+    own("parakeet", "audio", "networks.recent:parakeet", {"mel": normal(1, 64, 80)}),
+    transformer(
+        "wav2vec2-bert",
+        "audio",
+        "Wav2Vec2BertConfig",
+        "Wav2Vec2BertForCTC",
+        {"input_features": normal(1, 32, 160)},
+        ["logits"],
+        **SMALL,
+        vocab_size=32,
+        apply_spec_augment=False,
+        conv_depthwise_kernel_size=7,
+    ),
+    own("hifigan-speecht5", "audio", "networks.recent:HifiGan", {"spectrogram": normal(1, 16, 20)}),
+    transformer(
+        "univnet",
+        "audio",
+        "UnivNetConfig",
+        "UnivNetModel",
+        {"input_features": normal(1, 8, 20), "noise_sequence": normal(1, 8, 16)},
+        ["waveforms"],
+        model_in_channels=16,
+        model_hidden_channels=8,
+        num_mel_bins=20,
+        kernel_predictor_hidden_channels=16,
+    ),
+]
+NETWORKS = [recent(network) for network in AUDIO]
