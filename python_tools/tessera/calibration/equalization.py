@@ -12,19 +12,18 @@ import numpy as np
 
 from .. import safetensors_io
 from ..errors import TesseraError
-from ..output_error import pick_samples
 from ..progress import Report
 from .choose import EXACT_ENOUGH, choice_by
 from .collect import State
 from .dataset import Dataset, Unreadable, spread
 from .distribution import Distribution
-from .learn import is_worth_it, pick, read_contractions, share_of, to_round
+from .learn import read_contractions, share_of
 from .observed import Observed
 from .rounding import is_exact
 from .table import Table, entries_of
 from .thresholds import DEFAULT_PERCENTILE
 from .trial import Golden, Trial, Way
-from .worker import Job, Worker, look, opened
+from .worker import Worker, look, opened
 
 METHODS = {"cross_layer_equalization": "conv", "smooth_quant": "matmul"}
 """The ops whose inputs are scaled (quant/Transforms/Equalize.h)."""
@@ -37,9 +36,6 @@ LEAST_GAIN = 0.9
 CLEARLY = 0.8
 """Factors are kept only if they reduce the output error to this part: they leave less headroom to channels that the
 samples hardly use, and other inputs may need it."""
-LEARNED = 0.75
-"""Part of the weights' squared error that disappears once the weights are learned from samples. The weights' error is
-measured with 16-bit activations, where little else contributes."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +95,7 @@ def _try(
     """Decides whether factors pay off, and measures only as much as the decision needs."""
     job, some = observed.job(), [wanted[i] for i in spread(len(wanted), TRIED)]
     trial = Trial(observed.model, "INT8", bench.flags, bench.folder, bench.golden)
-    ways = [_plain_way(observed, seen)]
-    plain = trial.open(job, ways)
-    without = trial.measure(job, plain, bench.dataset, some)[0].error
+    (without,) = trial.output_errors(job, bench.dataset, some, [_plain_way(observed, seen)])
     progress(2, 3)
     if without <= EXACT_ENOUGH:
         return Found(None, seen, without=without)
@@ -110,12 +104,9 @@ def _try(
     if not scaled.factors or info["noise_after"] >= LEAST_GAIN * info["noise_before"]:
         return Found(None, seen, without=without)
     seen_scaled, _ = _look(scaled, bench, wanted, with_channels=False)
-    ways.append(_plain_way(scaled, seen_scaled))
-    scaled_error = trial.output_errors(job, bench.dataset, some, ways[1:])[0]
-    if will_learn(observed, bench.dataset):
-        without, scaled_error = _once_learned(trial, job, [without, scaled_error], ways, bench, some)
+    (scaled_error,) = trial.output_errors(job, bench.dataset, some, [_plain_way(scaled, seen_scaled)])
     progress(3, 3)
-    pays = without > EXACT_ENOUGH and scaled_error < CLEARLY * without
+    pays = scaled_error < CLEARLY * without
     return Found(
         scaled if pays else None,
         seen_scaled if pays else seen,
@@ -123,26 +114,6 @@ def _try(
         without=without,
         with_them=scaled_error,
     )
-
-
-def will_learn(observed: Observed, dataset: Dataset) -> bool:
-    """Returns true if the samples will choose the weights, which is the default except for long sums on few samples."""
-    numbers = [sample.number for sample in dataset.samples()]
-    count = pick(dataset, numbers, pick_samples(numbers, observed.model.specs))[1]
-    contractions = read_contractions(observed.info["products"], observed.weights)
-    return is_worth_it(to_round(contractions, observed.shape_of, count, "INT8"), contractions)
-
-
-def _once_learned(
-    trial: Trial, job: Job, eight: Sequence[float], ways: Sequence[Way], bench: FactorTrials, some: Sequence[int]
-) -> Sequence[float]:
-    """Returns the output errors of int8 without and with factors as expected once the samples have chosen the weights.
-    eight: the errors before that, which are returned if the decision is already clear."""
-    left = math.sqrt(1 - LEARNED)  # at least this part of the error remains, however large the weights' part is
-    if left * eight[0] > EXACT_ENOUGH and eight[1] < CLEARLY * left * eight[0]:
-        return eight
-    weights = replace(trial, precision="INT16").output_errors(job, bench.dataset, some, ways)
-    return [math.sqrt(max(a * a - LEARNED * b * b, 0.0)) for a, b in zip(eight, weights)]
 
 
 def is_coarsened(observed: Observed) -> bool:

@@ -11,17 +11,13 @@ from ..errors import TesseraError
 from ..output_error import pick_samples
 from . import learn, sequence
 from .choose import Choice
-from .dataset import Dataset, Sample, spread
+from .dataset import Dataset, Sample
 from .observed import Observed
 from .contractions import Contraction
 from .rounding import Rounded
 from .table import Table
 from .trial import Golden, Trial, Tried, Way
 from .worker import Job
-
-FIRST, CLEARLY_WORSE = 4, 1.3
-"""A variant whose error exceeds the best one's by this factor on the first half of the samples, and at least on the
-first 4, is not measured further."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ def choose(
         trial = Trial(request.observed.model, request.precision, request.flags, request.folder, request.golden)
         nothing_and_learned: list[Mapping[str, Rounded]] = [{}, *learned]
         ways = [Way(table, weights, request.observed.factors) for weights in nothing_and_learned]
-        found_of_ways = _try(trial, request, tried, ways)
+        found_of_ways = trial.run(request.job, request.dataset, tried, ways)
     except TesseraError as error:
         if not request.auto:
             raise
@@ -118,20 +114,6 @@ def choose(
     )
     if request.auto and not found.with_them < without:
         return replace(found, weights={}, left_out="left out", wide=(), tried=found_of_ways[0])
-    return found
-
-
-def _try(trial: Trial, request: Request, numbers: Collection[int], ways: Sequence[Way]) -> list[Tried]:
-    """Measures the variants on the samples `numbers`. Variants that are clearly not the best on the first of them are
-    measured on these only."""
-    ordered = sorted(numbers)
-    first = [ordered[i] for i in spread(len(ordered), max(FIRST, len(ordered) // 2))]
-    models = trial.open(request.job, ways)
-    found = trial.measure(request.job, models, request.dataset, first)
-    most = CLEARLY_WORSE * min(tried.error for tried in found)
-    left = [i for i, tried in enumerate(found) if tried.error <= most]
-    for i, tried in zip(left, trial.measure(request.job, [models[i] for i in left], request.dataset, ordered)):
-        found[i] = tried
     return found
 
 
