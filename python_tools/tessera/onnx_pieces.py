@@ -11,7 +11,6 @@ from typing import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .errors import TesseraError
 from .onnx_session import failure_of, make_session
 
 BUDGET = 256 << 20  # bytes

@@ -18,7 +18,6 @@ import numpy as np
 
 from ..files import load_npz
 from ..programs import environment
-from .engines import Wanted
 
 PACKAGES = str(Path(__file__).absolute().parents[2])  # the folder that contains this package
 ROUND_SECONDS = 0.25

@@ -52,6 +52,10 @@ class Choice:
     symmetric: bool
     error: float | None = None
 
+    @property
+    def range(self) -> Range:
+        return self.symmetric_range if self.symmetric else self.asymmetric_range
+
     def candidate(self) -> Candidate:
         if self.symmetric:
             return Candidate(*symmetric_quant(self.symmetric_range.threshold), lowest=-127)
@@ -101,9 +105,7 @@ def cautious(histogram: "_calibration.Histogram", scheme: str, percentile: float
 
 
 def _local_error(values: Distribution, choice: Choice) -> float:
-    return squared_error(
-        values, choice.symmetric_range if choice.symmetric else choice.asymmetric_range, choice.symmetric
-    )
+    return squared_error(values, choice.range, choice.symmetric)
 
 
 def measure(

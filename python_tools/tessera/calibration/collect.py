@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Callable, Iterator, Sequence
@@ -18,22 +17,14 @@ from ..errors import TesseraError
 from ..files import load_npz, save_npz
 from .dataset import Dataset, Sample
 from .engine import Engine
-from .worker import Peak, Result, add_peaks
+from .worker import Observations, Result, add_peaks
 
 LARGEST_CHUNK = 16
 
 
-@dataclass
-class State:
+class State(Observations):
     """The observations of the samples so far. Merging does not depend on the order: integers are added, and dicts are
-    indexed by sample number. answers, peaks: see worker.Result."""
-
-    histograms: dict[str, "_calibration.Histogram"]
-    digests: dict[int, str] = field(default_factory=dict)
-    names: dict[int, str] = field(default_factory=dict)
-    skipped: dict[int, str] = field(default_factory=dict)
-    answers: dict[int, dict[str, "int | None"]] = field(default_factory=dict)
-    peaks: dict[str, Peak] = field(default_factory=dict)
+    indexed by sample number."""
 
     @staticmethod
     def empty(sources: Sequence[str]) -> "State":

@@ -80,9 +80,10 @@ class Distribution:
         inside = (wanted - (cumulative[i] - self.counts[i])) / self.counts[i]
         return float(self.low[i] + (self.high[i] - self.low[i]) * min(max(inside, 0.0), 1.0))
 
-    def above(self, threshold: float) -> float:
-        """Returns the share of values whose magnitude exceeds the threshold, by bin centres."""
-        return float(self.counts[np.abs(self.centres) > threshold].sum() / self.total) if self.total else 0.0
+    def outside(self, low: float, high: float) -> float:
+        """Returns the share of values outside the range, by bin centres."""
+        beyond = (self.centres < low) | (self.centres > high)
+        return float(self.counts[beyond].sum() / self.total) if self.total else 0.0
 
     def on_grid(self, edges: np.ndarray) -> np.ndarray:
         """Returns the counts in the intervals between ascending edges. Values are uniform inside a bin; a bin of zero

@@ -46,8 +46,8 @@ def _entry(histogram: "_calibration.Histogram", choice: "Choice") -> dict[str, A
     ranges = {}
     for method in METHODS:
         found = find_range(method, values, choice.symmetric)
-        ranges[method] = {"low": found.low, "high": found.high, "clipped": _clipped(values, found.low, found.high)}
-    chosen = choice.symmetric_range if choice.symmetric else choice.asymmetric_range
+        ranges[method] = {"low": found.low, "high": found.high, "clipped": values.outside(found.low, found.high)}
+    chosen = choice.range
     return {
         "min": low,
         "max": high,
@@ -58,12 +58,6 @@ def _entry(histogram: "_calibration.Histogram", choice: "Choice") -> dict[str, A
         "chosen_range": [chosen.low, chosen.high],
         "ranges": ranges,
     }
-
-
-def _clipped(values: Distribution, low: float, high: float) -> float:
-    """Returns the share of the values outside the range, by bin centres."""
-    beyond = (values.centres < low) | (values.centres > high)
-    return float(values.counts[beyond].sum() / values.total) if values.total else 0.0
 
 
 def load(path: str | Path) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from .dataset import Dataset, readable
 from .learn import save
 from .rounding import Rounded
 from .table import Table
-from .worker import Form, Job, Worker, opened
+from .worker import Candidate, Job, Worker, opened
 
 SIMULATED = ("INT8", "INT16")
 KEPT = 256 << 20
@@ -185,7 +185,7 @@ class Trial:
             worker = Worker(replace(job, key=f"{job.key} {name} {self.precision}", model=str(bmodel)))
         simulated.used(info["contents"], (worker, sources))
         forms = {
-            sources[form["name"]]: Form(form["scale"], form["zero_point"], form["lowest"], form["highest"])
+            sources[form["name"]]: Candidate(form["scale"], form["zero_point"], form["lowest"], form["highest"])
             for form in info["forms"]
             if sources.get(form["name"])
         }

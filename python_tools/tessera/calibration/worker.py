@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import Collection, Mapping, Protocol, Sequence
+from typing import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -28,8 +28,8 @@ from .dataset import Sample, Unreadable
 class Job:
     """Everything a worker needs. model: path of the .bmodel, or its bytes for a worker without access to the path.
     origins: what computes some of the outputs (output_error.py). logits: for some of these, the sources of their
-    sigmoids' inputs. stretches: where errors are measured. loud: sources whose errors are always measured at the
-    outputs."""
+    sigmoids' inputs. segments: where errors are measured. measured_at_outputs: sources whose
+    errors are always measured there."""
 
     key: str
     model: "str | bytes"
@@ -62,32 +62,27 @@ class Segment:
     beyond: str = ""
 
 
-@dataclass(frozen=True)
-class Form:
-    """The integers of one source."""
-
-    scale: float
-    zero_point: int
-    lowest: int
-    highest: int
-
-
 Peak = tuple[float, int]
 
 
 @dataclass
-class Result:
-    """Result for one chunk of samples. errors[sample][source]: squares (output_error.py) per candidate. answers: by
-    sample and output, see Worker.answers. peaks: of each source the largest magnitude and the sample that contains
-    it."""
+class Observations:
+    """Observations of samples. answers: by sample and output, see Worker.answers. peaks: of each source the largest
+    magnitude and the sample that contains it."""
 
     histograms: dict[str, "_calibration.Histogram"] = field(default_factory=dict)
     digests: dict[int, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     skipped: dict[int, str] = field(default_factory=dict)
-    errors: dict[int, dict[str, list[np.ndarray]]] = field(default_factory=dict)
     answers: dict[int, dict[str, "int | None"]] = field(default_factory=dict)
     peaks: dict[str, Peak] = field(default_factory=dict)
+
+
+@dataclass
+class Result(Observations):
+    """Result for one chunk of samples. errors[sample][source]: squares (output_error.py) per candidate."""
+
+    errors: dict[int, dict[str, list[np.ndarray]]] = field(default_factory=dict)
     failure: "dict | None" = None
 
 
@@ -139,16 +134,7 @@ def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" =
     return result
 
 
-class Seen(Protocol):
-    """Accumulated observations; the fields are those of Result."""
-
-    histograms: "dict[str, _calibration.Histogram]"
-    digests: dict[int, str]
-    answers: dict[int, dict[str, "int | None"]]
-    peaks: dict[str, Peak]
-
-
-def look(worker: "Worker", job: Job, number: int, arrays: Mapping[str, np.ndarray], seen: Seen) -> None:
+def look(worker: "Worker", job: Job, number: int, arrays: Mapping[str, np.ndarray], seen: Observations) -> None:
     """Runs the model on sample `number` and adds the observations to `seen`."""
     seen.digests[number] = digest(arrays, job.specs)
     worker.observe(arrays, number, seen.histograms)
@@ -307,8 +293,8 @@ class Worker:
         measured_at_outputs: Collection[str] = (),
     ) -> dict[str, list[np.ndarray]]:
         """Measures the outputs' squares (output_error.py) with one tensor quantised and all others float, for every
-        candidate of each source. Sources with a gate in `stretches`, except the `loud` ones, are measured at the gate.
-        number: the sample's.
+        candidate of each source. Sources with a gate in `segments` are measured there, unless they are in
+        `measured_at_outputs`. number: the sample's.
 
         Works from the last tensor to the first: every tensor has its own memory, so everything before it is still as in
         the float run, and only the steps after it run again.
@@ -442,7 +428,7 @@ class Worker:
                 squares[:, 0] /= noise
                 found[gate] = squares
 
-    def simulate(self, arrays: Mapping[str, np.ndarray], forms: Mapping[str, Form]) -> dict[str, np.ndarray]:
+    def simulate(self, arrays: Mapping[str, np.ndarray], forms: Mapping[str, Candidate]) -> dict[str, np.ndarray]:
         """Returns the judged outputs with the sources rounded to their forms, each as soon as it is computed."""
         if not self._places:
             self.run(arrays)

@@ -34,7 +34,46 @@ examples:
   run_calibration m_top.mlir --export_table m_cali.json -o tpu_mlir_cali_table"""
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+class Options(argparse.Namespace):
+    """The flags of run_calibration. at_any_price: --max_error was given."""
+
+    mlir: str
+    dataset: str
+    input_num: int
+    cali_method: str
+    percentile: float
+    methods: str
+    quantize: str
+    max_error: float
+    at_any_price: bool
+    chip: str
+    group_size: int | None
+    symmetric: bool
+    asymmetric: bool
+    tune_num: int | None
+    workers: int | None
+    distributed: str | None
+    resume: bool
+    checkpoint_every: float
+    cache_dir: str | None
+    check_table: str | None
+    import_table: str | None
+    export_table: str | None
+    output: str
+    histograms: str | None
+
+    @property
+    def scheme(self) -> str:
+        """The kind of ranges, as choose.choice_by takes it."""
+        return "symmetric" if self.symmetric else "asymmetric" if self.asymmetric else "best"
+
+    @property
+    def compiler_flags(self) -> tuple[str, ...]:
+        flags = {"--cache-dir": self.cache_dir, "--group-size": self.group_size}
+        return tuple(word for flag, value in flags.items() if value is not None for word in (flag, str(value)))
+
+
+def parse(argv: Sequence[str] | None) -> Options:
     parser = Parser(NAME, PURPOSE, EPILOG)
     parser.add_argument("mlir", metavar="NAME_top.mlir", help="from model_transform")
     parser.add_argument("--dataset", "--data_list", metavar="DATA", help="the samples, see below")
@@ -69,7 +108,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="FILE",
         help="also write each tensor's histogram and the range of every method, for tessera report",
     )
-    return parser.add_common().parse_args(argv)
+    return parser.add_common().parse_args(argv, Options())
 
 
 def _add_weights(parser: Parser) -> None:
@@ -135,7 +174,7 @@ def _add_table_tools(parser: Parser) -> None:
     other.add_argument("--export_table", metavar="FILE", help="convert a table to tpu-mlir's text format")
 
 
-def check_usage(args: argparse.Namespace) -> None:
+def check_usage(args: Options) -> None:
     if args.check_table:
         return
     if not args.output:
@@ -161,7 +200,7 @@ def check_usage(args: argparse.Namespace) -> None:
         raise usage_error("--workers and --distributed exclude each other: a Dask scheduler has its own workers")
 
 
-def chosen_methods(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def chosen_methods(args: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the methods that choose weights and the kinds of contractions whose inputs are equalised, from --methods;
     auto stands for all methods of the precision. Raises TesseraError for unknown names."""
     scaling = EQUALIZATION if args.quantize == "INT8" else {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import math
 import os
@@ -12,7 +11,7 @@ import sys
 import tempfile
 import traceback
 from dataclasses import dataclass, field
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Generic, Sequence, TypeVar
 
 from .. import __version__, interrupts, memory
 from ..compile_session import session
@@ -87,26 +86,30 @@ def add_chip_set(parser: argparse.ArgumentParser, text: str) -> argparse.Action:
     )
 
 
+O = TypeVar("O", bound=argparse.Namespace)
+
+
 @dataclass
-class Context:
-    """The state of a running command: its arguments, its report on the screen and its JSON result."""
+class Context(Generic[O]):
+    """The state of a running command: its arguments, its report on the screen and its JSON result. O: the class that
+    declares the command's flags with their types."""
 
     name: str
-    args: argparse.Namespace
+    args: O
     report: Report
     result: dict[str, Any] = field(default_factory=dict)
     outputs: Outputs = field(default_factory=Outputs)
 
     @staticmethod
-    def make(name: str, args: argparse.Namespace, steps: int = 1) -> "Context":
+    def make(name: str, args: O, steps: int = 1) -> "Context[O]":
         stream = sys.stderr if args.json else sys.stdout
         return Context(name, args, Report(steps, stream, quiet=args.quiet))
 
 
 def run_command(
     name: str,
-    parse: Callable[[Sequence[str] | None], argparse.Namespace],
-    work: Callable[[Context], int | None],
+    parse: Callable[[Sequence[str] | None], O],
+    work: Callable[[Context[O]], int | None],
     steps: int = 1,
     argv: Sequence[str] | None = None,
 ) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import compare, inputs, onnx_runner, preprocess, tolerances, top_model
 from ..background import running
-from ..errors import TesseraError, usage_error
+from ..errors import usage_error
 from ..families import HOST
 from ..files import save_npz
 from ..onnx_reference import ReferenceModel

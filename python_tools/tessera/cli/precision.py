@@ -14,7 +14,7 @@ from .. import any_model, bmodel, compare, top_model
 from ..calibration import table as tables
 from ..errors import ExitCode, TesseraError, usage_error
 from ..families import HOST
-from ..files import require_file, require_writable_folder, scratch_folder
+from ..files import require_writable_folder, scratch_folder
 from ..output_error import name_for
 from ..precision import qtable
 from ..precision.evaluator import CompiledEvaluator, Recorder, Setup

@@ -2,14 +2,13 @@
 """run_calibration: runs sample data through the compiled f32 model and writes the table of ranges for int8."""
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import math
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Sequence
 
 from .. import top_model
 from ..background import usable_cores
@@ -32,10 +31,10 @@ from ..errors import TesseraError
 from ..families import HOST
 from ..files import require_writable_folder, scratch_folder, write_text
 from ..output_error import name_for, pick_samples
-from ..progress import command
+from ..progress import Report, command
 from ..targets import targets
 from ..tasks.answers import mostly_alike
-from .calibration_arguments import NAME, TUNED, check_usage, chosen_methods, parse
+from .calibration_arguments import NAME, TUNED, Options, check_usage, chosen_methods, parse
 from .common import Context, run_command
 
 FEW_SAMPLES = 32
@@ -43,7 +42,7 @@ MANY_CLIPPED = 0.01
 NAMED = 5
 
 
-def work(context: Context) -> None:
+def work(context: Context[Options]) -> None:
     args = context.args
     check_usage(args)
     if args.check_table or args.import_table or args.export_table:
@@ -52,7 +51,7 @@ def work(context: Context) -> None:
         _calibrate(context)
 
 
-def _convert(context: Context) -> None:
+def _convert(context: Context[Options]) -> None:
     """Checks, imports or exports a table."""
     args, report = context.args, context.report
     report.total = 2
@@ -69,7 +68,7 @@ def _convert(context: Context) -> None:
             table.save(context.outputs.path(args.output))
             _warn_of_edited(context)
         else:
-            path = args.check_table or args.export_table
+            path = args.check_table or args.export_table or ""
             table = tables.load(path)
             tables.check_model(table, path, info)
             if args.export_table:
@@ -81,13 +80,12 @@ def _convert(context: Context) -> None:
     report.finish([])
 
 
-def _calibrate(context: Context) -> None:
+def _calibrate(context: Context[Options]) -> None:
     args, report = context.args, context.report
     if args.quantize != "INT8" and args.cali_method == "auto":
         args.cali_method = "mse"  # ranges are not used, so a measurement does not pay
-    auto = args.cali_method == "auto"
     methods, kinds = chosen_methods(args)
-    report.total = (5 if auto else 4) + bool(methods) + bool(kinds)
+    report.total = (5 if args.cali_method == "auto" else 4) + bool(methods) + bool(kinds)
     staged = context.outputs.path(args.output)
     output = require_writable_folder(args.output) / Path(args.output).name
     check_beside(output)
@@ -96,85 +94,58 @@ def _calibrate(context: Context) -> None:
             model = top_model.open_top(args.mlir, report)
             dataset = open_dataset(args.dataset, model.inputs, args.input_num)
             pool = _pool(args, dataset, at_end)
-            observed = Observed.compile(model, folder, report, _compiler_flags(args))
+            observed = Observed.compile(model, folder, report, args.compiler_flags)
             step.note = f"{len(observed.info['tensors'])} tensors"
-        golden, seen = Golden(observed.job()), None
-        if kinds:
-            bench = equalization.FactorTrials(dataset, tuple(_compiler_flags(args)), folder, golden)
-            observed, seen = _equalize(context, observed, kinds, bench)
-        engine = _engine(args, observed, pool, at_end)
-        state = _collect(context, engine, dataset, observed, output, seen)
-        _reject_no_numbers(args, state)
-        choices = _choose(context, engine, dataset, state, observed)
-        table = _table(args, observed, state, choices)
+        run = Calibration(context, args, report, output, folder, dataset, observed, Golden(observed.job()))
+        seen = run.equalize(kinds) if kinds else None
+        engine = _engine(args, run.observed, pool, at_end)
+        run.state = run.collect(engine, seen)
+        run.reject_no_numbers()
+        run.choices = run.choose(engine)
         if args.histograms:
-            text = histograms.as_json(observed, state.histograms, choices)
+            text = histograms.as_json(run.observed, run.state.histograms, run.choices)
             write_text(context.outputs.path(args.histograms), text)
-        learned: dict[str, Rounded] = {}
+        table, learned = run.table(), dict[str, Rounded]()
         known: Tried | None = None
         if methods:
-            learned, known = _learn(context, observed, dataset, state, methods, folder, choices, table, golden)
-        table = replace(table, max_error=args.max_error, same_answers=tuple(mostly_alike(state.answers)))
+            learned, known = run.learn(methods, table)
+        table = replace(table, max_error=args.max_error, same_answers=tuple(mostly_alike(run.state.answers)))
         left = known.error if known else None
         limit = repair.allowed(table, args.max_error, args.at_any_price)
-        if known and args.quantize == "INT8" and auto and known.error > limit:
-            trial = Trial(observed.model, args.quantize, tuple(_compiler_flags(args)), folder, golden)
-            way = Way(table, learned, observed.factors)
-            table, left = _repair(context, observed, dataset, state, choices, trial, way, known)
+        if known and args.quantize == "INT8" and args.cali_method == "auto" and known.error > limit:
+            table, left = run.repair(Way(table, learned, run.observed.factors), known)
         table = replace(table, output_error=None if left is None else float(f"{left:.4g}"))
-        _keep_sample(context, output, dataset, state, observed)
+        run.keep_sample()
     with report.step("write table") as step:
         context.outputs.path(output.with_suffix(".safetensors"))
-        table = save_table(staged, table, learned, observed.factors)
+        table = save_table(staged, table, learned, run.observed.factors)
         if not table.weights_hash:
             context.outputs.remove(output.with_suffix(".safetensors"))  # of the previous table
         for partial_state in (_partial(output, False), _partial(output, True)):
             context.outputs.remove(partial_state)
         _warn_of_edited(context)
         step.note = str(output)
-    _warn(context, dataset, observed, state, choices)
-    _tell_error(context, table, state, observed)
-    _results(context, dataset, table, state, choices, error_name(observed))
+    run.warn()
+    run.report_error(table)
+    run.report_table(table)
     report.finish([_deploy(args, output)])
 
 
-def _deploy(args: argparse.Namespace, table: Path) -> str:
-    """The command that deploys the model with `table`."""
+def _deploy(args: Options, table: Path) -> str:
+    """Returns the command that deploys the model with `table`."""
     model = f"{Path(args.mlir).stem.removesuffix('_top')}_{HOST}_{args.quantize.lower()}.bmodel"
     flags = ["--chip", HOST, "--quantize", args.quantize, "--calibration_table", table, "--model", model]
     return command("model_deploy", "--mlir", args.mlir, *flags)
 
 
-def _keep_sample(context: Context, output: Path, dataset: Dataset, state: State, observed: Observed) -> None:
-    """Writes the sample and check files beside the table; removes those of the previous table."""
-    staged = context.outputs.path(output)
-    beside = (sample.sample_path(output), checks.checks_path(output))
-    for path in beside:
-        context.outputs.path(path)
-    sample.save(staged, dataset, state.digests, observed.model.inputs)
-    numbers = pick_samples(state.digests, observed.model.specs)
-    checks.save(staged, dataset, numbers, observed.model.inputs, opened(observed.job()))
-    for path in beside:
-        there = context.outputs.path(path).exists()
-        if output.exists() and not there:
-            context.outputs.remove(path)
-        elif not output.exists() and there and (text := context.outputs.keep_other(path)):
-            context.report.warn(text)
-
-
-def _warn_of_edited(context: Context) -> None:
+def _warn_of_edited(context: Context[Options]) -> None:
     """Warns about a manually edited table, which is kept under another name instead of overwritten."""
     output = Path(context.args.output)
     if tables.may_be_edited(output) and (text := context.outputs.keep_other(output)):
         context.report.warn(f"{text}; it was edited")
 
 
-def _compiler_flags(args: argparse.Namespace) -> list[str]:
-    flags = {"--cache-dir": args.cache_dir, "--group-size": args.group_size}
-    return [word for flag, value in flags.items() if value is not None for word in (flag, str(value))]
-
-
-def _pool(args: argparse.Namespace, dataset: Dataset, at_end: contextlib.ExitStack) -> Pool | None:
+def _pool(args: Options, dataset: Dataset, at_end: contextlib.ExitStack) -> Pool | None:
     """Starts worker processes on this machine, if several are wanted, while the model is compiled."""
     workers = min(args.workers or usable_cores(), dataset.count)
     if args.distributed or workers == 1:
@@ -184,7 +155,7 @@ def _pool(args: argparse.Namespace, dataset: Dataset, at_end: contextlib.ExitSta
     return pool
 
 
-def _engine(args: argparse.Namespace, observed: Observed, pool: Pool | None, at_end: contextlib.ExitStack) -> Engine:
+def _engine(args: Options, observed: Observed, pool: Pool | None, at_end: contextlib.ExitStack) -> Engine:
     if pool:
         return PoolEngine(observed.job(), pool)
     if not args.distributed:
@@ -198,336 +169,339 @@ def _partial(output: Path, equalized: bool) -> Path:
     return output.with_name(output.name + (".equalized" if equalized else "") + ".partial")
 
 
-def _collect(
-    context: Context, engine: Engine, dataset: Dataset, observed: Observed, output: Path, seen: State | None
-) -> State:
-    """Collects what all samples show. seen: observations of some of them."""
-    args, report = context.args, context.report
-    factors = [array.tobytes() for array in observed.factors.values()]
-    of_factors = hashlib.sha256(b"".join(factors)).hexdigest()
-    identity = f"{observed.info['model_hash']}\n{args.input_num}\n{dataset.identity}\n{of_factors}"
-    checkpoint = Checkpoint(_partial(output, bool(observed.factors)), identity, args.checkpoint_every)
-    state = checkpoint.load(observed.sources) if args.resume else None
-    resumed = len(state.done) if state else 0
-    with report.step(f"observe on {engine.workers} worker(s)") as step:
-        state = state or seen or State.empty(observed.sources)
-        step.progress(len(state.done), dataset.count)
-        state = collect(engine, dataset, state, checkpoint, lambda done: step.progress(done, dataset.count))
-        step.note = f"{len(state.digests)} samples"
-        step.note += f" of {dataset.available}" if dataset.available > dataset.count else ""
-        step.note += f", {resumed} of them from before the interruption" if resumed else ""
-    if not state.digests:
-        raise TesseraError(
-            f"--dataset {args.dataset}: no sample could be read",
-            details=[text for _, text in sorted(state.skipped.items())][:NAMED],
-        )
-    return state
-
-
-def _reject_no_numbers(args: argparse.Namespace, state: State) -> None:
-    """Raises TesseraError if a tensor holds only NaN in every sample, so that no range can be found."""
-    for source, histogram in state.histograms.items():
-        summary = histogram.summary()
-        if summary["nan"] and not summary["finite"]:
-            names = [state.names[number] for number in sorted(state.digests)]
-            raise TesseraError(
-                f"--dataset {args.dataset}: tensor '{source}' has no finite value in any of the {len(names)} samples, "
-                f"only NaN: {_names(names)}",
-                hint="check the samples and their pre-processing; model_deploy --compare_all shows where " "NaN begins",
-            )
-
-
-def _choose(context: Context, engine: Engine, dataset: Dataset, state: State, observed: Observed) -> dict[str, Choice]:
-    """Chooses the range of each source; auto measures those that int8 stores as integers."""
-    args, report = context.args, context.report
-    auto = args.cali_method == "auto"
-    scheme = "symmetric" if args.symmetric else "asymmetric" if args.asymmetric else "best"
-    find = partial(candidates_for, scheme=scheme, percentile=args.percentile)
-    with report.step("thresholds") as step:
-        plain: dict[str, Choice] = {}
-        method = "mse" if auto else args.cali_method
-        for source, (choice,) in zip(
-            state.histograms, engine.map(find, list(state.histograms.values()), [method] * len(state.histograms))
-        ):
-            plain[source] = choice
-            step.progress(len(plain), len(state.histograms))
-        if not auto:
-            return plain
-    with report.step("measure output errors") as step:
-        wide = partial(cautious, scheme=scheme, percentile=args.percentile)
-        sources = [source for source in plain if source in observed.integers]
-        defaults = dict(zip(sources, engine.map(wide, [state.histograms[source] for source in sources])))
-        engine.measure_at(gates.segments(observed, defaults))
-
-        def options_for(some: Sequence[str]) -> dict[str, list[Choice]]:
-            found = engine.map(find, [state.histograms[source] for source in some], ["auto"] * len(some))
-            return dict(zip(some, found))
-
-        count = args.tune_num or max(1, min(TUNED, len(state.digests) // 4))
-        peaks = {source: number for source, (_, number) in state.peaks.items()}
-        widest = None
-        if mostly_alike(state.answers):
-            found = engine.map(find, [state.histograms[source] for source in sources], ["max"] * len(sources))
-            widest = {source: choice for source, (choice,) in zip(sources, found)}
-        measured = measure(
-            engine, dataset, list(state.digests), count, defaults, options_for, peaks, step.progress, widest
-        )
-        chosen = {**plain, **measured}
-        counts = {method: sum(c.method == method for c in chosen.values()) for method in METHODS}
-        step.note = ", ".join(f"{method} {count}" for method, count in counts.items() if count)
-    return chosen
-
-
-def _table(args: argparse.Namespace, observed: Observed, state: State, choices: dict[str, Choice]) -> tables.Table:
-    method = f"percentile {args.percentile:g}" if args.cali_method == "percentile" else args.cali_method
-    name = Path(args.mlir).stem.removesuffix("_top")
-    return tables.Table(
-        name,
-        observed.info["model_hash"],
-        method,
-        len(state.digests),
-        state.sample_hash(),
-        tables.entries_of(observed, state.histograms, choices),
-        sample_digests=tuple(state.digests[number][: tables.DIGEST_LENGTH] for number in sorted(state.digests)),
-        network=str(observed.info.get("network", "")),
-    )
-
-
-def _equalize(
-    context: Context, observed: Observed, kinds: Sequence[str], bench: equalization.FactorTrials
-) -> tuple[Observed, State | None]:
-    """Returns the model, with equalised channels if requested or if that lowers the output error, and the observations
-    of its tensors so far."""
-    args, report = context.args, context.report
-    with report.step("equalise channels") as step:
-        found = equalization.equalize(observed, kinds, args.methods != "auto", bench, step.progress)
-        step.note = f"{found.tensors} tensors" if found.observed else "left out"
-        if found.without:
-            step.note += f": {error_name(observed)} {found.without:.2%} without"
-            step.note += f", {found.with_them:.2%} with it" if found.with_them else ""
-    if found.failure:
-        report.warn(f"channels were not equalised: {found.failure}")
-    context.result["equalization"] = {
-        "tensors": found.tensors if found.observed else 0,
-        "error_without": found.without or None,
-        "error_with": found.with_them or None,
-    }
-    return found.observed or observed, found.seen
-
-
-def _learn(
-    context: Context,
-    observed: Observed,
-    dataset: Dataset,
-    state: State,
-    methods: tuple[str, ...],
-    folder: Path,
-    choices: dict[str, Choice],
-    table: tables.Table,
-    golden: Golden,
-) -> tuple[dict[str, Rounded], Tried | None]:
-    """Returns weights learned from the samples, empty if auto finds them worse than default rounding, and the model's
-    result with them, if it was tried."""
-    args, report = context.args, context.report
-    request = weights.Request(
-        observed.job(),
-        observed,
-        dataset,
-        tuple(state.digests),
-        methods,
-        args.methods == "auto",
-        args.quantize,
-        tuple(_compiler_flags(args)),
-        folder,
-        golden,
-    )
-    with report.step("learn weights from samples") as step:
-        found = weights.choose(request, choices, table, step.progress)
-        step.note = found.left_out
-        if found.failure:
-            report.warn(f"weights were not learned from the samples: {found.failure}")
-        if not found.methods:
-            return {}, found.tried
-        step.note = f"{found.ops} ops by {'+'.join(found.methods)}, {found.samples} samples; "
-        step.note += f"{error_name(observed)} {found.without:.2%} without, {found.with_them:.2%} with"
-        step.note += f": {found.left_out}" if found.left_out else ""
-    if found.wide:
-        report.say(
-            f"{len(found.wide)} ops keep 8 bits, {found.wide_share:.1%} of the weights: rounding them to 4 "
-            "bits affects "
-            f"the outputs most for their size: {_names(list(found.wide))}"
-        )
-    context.result["methods"] = {
-        "methods": list(found.methods),
-        "ops": found.ops,
-        "wide": list(found.wide),
-        "error_without": found.without,
-        "error_with": found.with_them,
-    }
-    if found.with_them > found.without and not request.auto:
-        report.warn(
-            f"--methods {args.methods} raises the measured {error_name(observed)} from {found.without:.2%} to "
-            f"{found.with_them:.2%}"
-        )
-    return found.weights, found.tried
-
-
-def _repair(
-    context: Context,
-    observed: Observed,
-    dataset: Dataset,
-    state: State,
-    choices: Mapping[str, Choice],
-    trial: Trial,
-    way: Way,
-    known: Tried,
-) -> tuple[tables.Table, float]:
-    """Returns the table with 16 bits, f32 and residual weights if int8 exceeds the allowed error, and the remaining
-    output error."""
-    report = context.report
-    with report.extra_step("16 bits, f32 and residual weights where they pay") as step:
-        products = read_contractions(observed.info["products"], observed.weights)
-        chip = context.args.chip
-        found = repair.repair(
-            trial,
-            observed,
-            dataset,
-            pick_samples(state.digests, observed.model.specs),
-            products,
-            way,
-            context.args.max_error,
-            context.args.at_any_price,
-            known,
-            gates.segments(observed, {source: choices[source] for source in choices if source in observed.integers}),
-            Speed.of(chip, targets().rates[chip], products, observed.shape_of),
-        )
-        step.note = repair.describe_repair(found, error_name(observed)) or "none do"
-    if found.time >= 1:
-        report.warn(
-            f"int8 saves no time on {found.chip} once its outputs are exact enough, so every tensor stays f32: "
-            "calibrate with samples that contain what the model looks for, or give --max_error "
-            f"{math.ceil(found.before * 100) / 100:.2f} to keep int8 as it is"
-        )
-    context.result["repair"] = {
-        "tensors": list(found.tensors),
-        "floats": list(found.floats),
-        "split": list(found.split),
-        "error_before": found.before,
-        "floor": found.floor,
-        "chip": found.chip,
-        "time_before": found.time_before,
-        "time": found.time,
-        "added": dict(found.added),
-    }
-    return found.table, found.after
-
-
-def error_name(observed: Observed) -> str:
-    """Returns what the error of the model's outputs is called."""
-    return name_for(observed.model.outputs, observed.model.origins)
-
-
 def _names(names: list[str]) -> str:
     return ", ".join(f"'{name}'" for name in names[:NAMED]) + (
         f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     )
 
 
-def _warn(context: Context, dataset: Dataset, observed: Observed, state: State, choices: dict[str, Choice]) -> None:
-    """Warns about problems that may make the table worse than it looks."""
-    _warn_of_samples(context, dataset, observed, state)
-    warn = context.report.warn
-    summaries = {source: histogram.summary() for source, histogram in state.histograms.items()}
-    for source, summary in summaries.items():
-        if summary["nan"] or summary["infinite"]:
-            sample = state.names[summary["first_bad_sample"]]
-            warn(
-                f"tensor '{source}' has {summary['nan']} NaN and {summary['infinite']} infinite values, "
-                f"first in sample {sample}; its range is that of the {summary['finite']} finite values"
+@dataclass
+class Calibration:
+    """One run of the command. output: the table. folder: for temporary files. observed: the model, with equalised
+    channels once equalize() has chosen them. state: what all samples show. choices: the ranges by source."""
+
+    context: Context[Options]
+    args: Options
+    report: Report
+    output: Path
+    folder: Path
+    dataset: Dataset
+    observed: Observed
+    golden: Golden
+    state: State = field(default_factory=State)
+    choices: dict[str, Choice] = field(default_factory=dict)
+
+    @property
+    def error_name(self) -> str:
+        """Name of the error of the model's outputs."""
+        return name_for(self.observed.model.outputs, self.observed.model.origins)
+
+    def equalize(self, kinds: Sequence[str]) -> State | None:
+        """Equalises channels if requested or if that lowers the output error. Returns what samples have shown of the
+        model so far."""
+        args, report = self.args, self.report
+        bench = equalization.FactorTrials(self.dataset, args.compiler_flags, self.folder, self.golden)
+        with report.step("equalise channels") as step:
+            found = equalization.equalize(self.observed, kinds, args.methods != "auto", bench, step.progress)
+            step.note = f"{found.tensors} tensors" if found.observed else "left out"
+            if found.without:
+                step.note += f": {self.error_name} {found.without:.2%} without"
+                step.note += f", {found.with_them:.2%} with it" if found.with_them else ""
+        if found.failure:
+            report.warn(f"channels were not equalised: {found.failure}")
+        self.context.result["equalization"] = {
+            "tensors": found.tensors if found.observed else 0,
+            "error_without": found.without or None,
+            "error_with": found.with_them or None,
+        }
+        self.observed = found.observed or self.observed
+        return found.seen
+
+    def collect(self, engine: Engine, seen: State | None) -> State:
+        """Collects what all samples show. seen: observations of some of them."""
+        args, dataset, observed = self.args, self.dataset, self.observed
+        factors = [array.tobytes() for array in observed.factors.values()]
+        of_factors = hashlib.sha256(b"".join(factors)).hexdigest()
+        identity = f"{observed.info['model_hash']}\n{args.input_num}\n{dataset.identity}\n{of_factors}"
+        checkpoint = Checkpoint(_partial(self.output, bool(observed.factors)), identity, args.checkpoint_every)
+        state = checkpoint.load(observed.sources) if args.resume else None
+        resumed = len(state.done) if state else 0
+        with self.report.step(f"observe on {engine.workers} worker(s)") as step:
+            state = state or seen or State.empty(observed.sources)
+            step.progress(len(state.done), dataset.count)
+            state = collect(engine, dataset, state, checkpoint, lambda done: step.progress(done, dataset.count))
+            step.note = f"{len(state.digests)} samples"
+            step.note += f" of {dataset.available}" if dataset.available > dataset.count else ""
+            step.note += f", {resumed} of them from before the interruption" if resumed else ""
+        if not state.digests:
+            raise TesseraError(
+                f"--dataset {args.dataset}: no sample could be read",
+                details=[text for _, text in sorted(state.skipped.items())][:NAMED],
             )
-    constant = [source for source, s in summaries.items() if s["finite"] and s["min"] == s["max"]]
-    if constant:
-        warn(
-            f"{len(constant)} tensor(s) have the same value everywhere: {_names(constant)}; check that the samples "
-            "suit the model"
+        return state
+
+    def reject_no_numbers(self) -> None:
+        """Raises TesseraError if a tensor holds only NaN in every sample, so that no range can be found."""
+        for source, histogram in self.state.histograms.items():
+            summary = histogram.summary()
+            if summary["nan"] and not summary["finite"]:
+                names = [self.state.names[number] for number in sorted(self.state.digests)]
+                raise TesseraError(
+                    f"--dataset {self.args.dataset}: tensor '{source}' has no finite value in any of the "
+                    f"{len(names)} samples, only NaN: {_names(names)}",
+                    hint="check the samples and their pre-processing; model_deploy --compare_all shows where "
+                    "NaN begins",
+                )
+
+    def choose(self, engine: Engine) -> dict[str, Choice]:
+        """Chooses the range of each source; auto measures those that int8 stores as integers."""
+        args, report, state, observed = self.args, self.report, self.state, self.observed
+        auto = args.cali_method == "auto"
+        find = partial(candidates_for, scheme=args.scheme, percentile=args.percentile)
+        with report.step("thresholds") as step:
+            plain: dict[str, Choice] = {}
+            method = "mse" if auto else args.cali_method
+            for source, (choice,) in zip(
+                state.histograms, engine.map(find, list(state.histograms.values()), [method] * len(state.histograms))
+            ):
+                plain[source] = choice
+                step.progress(len(plain), len(state.histograms))
+            if not auto:
+                return plain
+        with report.step("measure output errors") as step:
+            wide = partial(cautious, scheme=args.scheme, percentile=args.percentile)
+            sources = [source for source in plain if source in observed.integers]
+            defaults = dict(zip(sources, engine.map(wide, [state.histograms[source] for source in sources])))
+            engine.measure_at(gates.segments(observed, defaults))
+
+            def options_for(some: Sequence[str]) -> dict[str, list[Choice]]:
+                found = engine.map(find, [state.histograms[source] for source in some], ["auto"] * len(some))
+                return dict(zip(some, found))
+
+            count = args.tune_num or max(1, min(TUNED, len(state.digests) // 4))
+            peaks = {source: number for source, (_, number) in state.peaks.items()}
+            widest = None
+            if mostly_alike(state.answers):
+                found = engine.map(find, [state.histograms[source] for source in sources], ["max"] * len(sources))
+                widest = {source: choice for source, (choice,) in zip(sources, found)}
+            measured = measure(
+                engine, self.dataset, list(state.digests), count, defaults, options_for, peaks, step.progress, widest
+            )
+            chosen = {**plain, **measured}
+            counts = {method: sum(c.method == method for c in chosen.values()) for method in METHODS}
+            step.note = ", ".join(f"{method} {count}" for method, count in counts.items() if count)
+        return chosen
+
+    def table(self) -> tables.Table:
+        args, observed, state = self.args, self.observed, self.state
+        method = f"percentile {args.percentile:g}" if args.cali_method == "percentile" else args.cali_method
+        name = Path(args.mlir).stem.removesuffix("_top")
+        return tables.Table(
+            name,
+            observed.info["model_hash"],
+            method,
+            len(state.digests),
+            state.sample_hash(),
+            tables.entries_of(observed, state.histograms, self.choices),
+            sample_digests=tuple(state.digests[number][: tables.DIGEST_LENGTH] for number in sorted(state.digests)),
+            network=str(observed.info.get("network", "")),
         )
-    clipped = [source for source, choice in choices.items() if _clipped(state, source, choice) > MANY_CLIPPED]
-    if clipped:
-        warn(f"{len(clipped)} tensor(s) have more than {MANY_CLIPPED:.0%} of their values clipped: {_names(clipped)}")
-    lost = [t["name"] for t in observed.info["tensors"] if not t["source"] and not t["constant"]]
-    if lost:
-        warn(f"{len(lost)} tensor(s) could not be observed and stay in float: {_names(lost)}")
 
+    def learn(self, methods: tuple[str, ...], table: tables.Table) -> tuple[dict[str, Rounded], Tried | None]:
+        """Returns weights learned from the samples, empty if auto finds them worse than default rounding, and the
+        model's result with them, if it was tried."""
+        args, report, observed = self.args, self.report, self.observed
+        request = weights.Request(
+            observed.job(),
+            observed,
+            self.dataset,
+            tuple(self.state.digests),
+            methods,
+            args.methods == "auto",
+            args.quantize,
+            args.compiler_flags,
+            self.folder,
+            self.golden,
+        )
+        with report.step("learn weights from samples") as step:
+            found = weights.choose(request, self.choices, table, step.progress)
+            step.note = found.left_out
+            if found.failure:
+                report.warn(f"weights were not learned from the samples: {found.failure}")
+            if not found.methods:
+                return {}, found.tried
+            step.note = f"{found.ops} ops by {'+'.join(found.methods)}, {found.samples} samples; "
+            step.note += f"{self.error_name} {found.without:.2%} without, {found.with_them:.2%} with"
+            step.note += f": {found.left_out}" if found.left_out else ""
+        if found.wide:
+            report.say(
+                f"{len(found.wide)} ops keep 8 bits, {found.wide_share:.1%} of the weights: rounding them to 4 "
+                "bits affects "
+                f"the outputs most for their size: {_names(list(found.wide))}"
+            )
+        self.context.result["methods"] = {
+            "methods": list(found.methods),
+            "ops": found.ops,
+            "wide": list(found.wide),
+            "error_without": found.without,
+            "error_with": found.with_them,
+        }
+        if found.with_them > found.without and not request.auto:
+            report.warn(
+                f"--methods {args.methods} raises the measured {self.error_name} from {found.without:.2%} to "
+                f"{found.with_them:.2%}"
+            )
+        return found.weights, found.tried
 
-def _tell_error(context: Context, table: tables.Table, state: State, observed: Observed) -> None:
-    args, warn = context.args, context.report.warn
-    if table.output_error is not None and args.quantize == "INT8":
-        count = len(pick_samples(state.digests, observed.model.specs))
-        measured = f"{error_name(observed)} {table.output_error:.2%} on {count} samples"
-        context.report.say(f"the outputs of {args.quantize} have a {measured}")
-        if text := checks.error_warning(table.output_error, args.max_error, args.quantize, measured, args.output):
+    def repair(self, way: Way, known: Tried) -> tuple[tables.Table, float]:
+        """Returns the table with 16 bits, f32 and residual weights if int8 exceeds the allowed error, and the remaining
+        output error."""
+        args, report, observed, choices = self.args, self.report, self.observed, self.choices
+        trial = Trial(observed.model, args.quantize, args.compiler_flags, self.folder, self.golden)
+        with report.extra_step("16 bits, f32 and residual weights where they pay") as step:
+            products = read_contractions(observed.info["products"], observed.weights)
+            found = repair.repair(
+                trial,
+                observed,
+                self.dataset,
+                pick_samples(self.state.digests, observed.model.specs),
+                products,
+                way,
+                args.max_error,
+                args.at_any_price,
+                known,
+                gates.segments(
+                    observed, {source: choices[source] for source in choices if source in observed.integers}
+                ),
+                Speed.of(args.chip, targets().rates[args.chip], products, observed.shape_of),
+            )
+            step.note = repair.describe_repair(found, self.error_name) or "none do"
+        if found.time >= 1:
+            report.warn(
+                f"int8 saves no time on {found.chip} once its outputs are exact enough, so every tensor stays f32: "
+                "calibrate with samples that contain what the model looks for, or give --max_error "
+                f"{math.ceil(found.before * 100) / 100:.2f} to keep int8 as it is"
+            )
+        self.context.result["repair"] = {
+            "tensors": list(found.tensors),
+            "floats": list(found.floats),
+            "split": list(found.split),
+            "error_before": found.before,
+            "floor": found.floor,
+            "chip": found.chip,
+            "time_before": found.time_before,
+            "time": found.time,
+            "added": dict(found.added),
+        }
+        return found.table, found.after
+
+    def keep_sample(self) -> None:
+        """Writes the sample and check files beside the table; removes those of the previous table."""
+        outputs, output, observed = self.context.outputs, self.output, self.observed
+        staged = outputs.path(output)
+        beside = (sample.sample_path(output), checks.checks_path(output))
+        for path in beside:
+            outputs.path(path)
+        sample.save(staged, self.dataset, self.state.digests, observed.model.inputs)
+        numbers = pick_samples(self.state.digests, observed.model.specs)
+        checks.save(staged, self.dataset, numbers, observed.model.inputs, opened(observed.job()))
+        for path in beside:
+            there = outputs.path(path).exists()
+            if output.exists() and not there:
+                outputs.remove(path)
+            elif not output.exists() and there and (text := outputs.keep_other(path)):
+                self.report.warn(text)
+
+    def warn(self) -> None:
+        """Warns about problems that may make the table worse than it looks."""
+        self.warn_of_samples()
+        warn, state = self.report.warn, self.state
+        summaries = {source: histogram.summary() for source, histogram in state.histograms.items()}
+        for source, summary in summaries.items():
+            if summary["nan"] or summary["infinite"]:
+                sample = state.names[summary["first_bad_sample"]]
+                warn(
+                    f"tensor '{source}' has {summary['nan']} NaN and {summary['infinite']} infinite values, "
+                    f"first in sample {sample}; its range is that of the {summary['finite']} finite values"
+                )
+        constant = [source for source, s in summaries.items() if s["finite"] and s["min"] == s["max"]]
+        if constant:
+            warn(
+                f"{len(constant)} tensor(s) have the same value everywhere: {_names(constant)}; check that the samples "
+                "suit the model"
+            )
+        clipped = [source for source in self.choices if self.clipped(source) > MANY_CLIPPED]
+        if clipped:
+            warn(
+                f"{len(clipped)} tensor(s) have more than {MANY_CLIPPED:.0%} of their values clipped: {_names(clipped)}"
+            )
+        lost = [t["name"] for t in self.observed.info["tensors"] if not t["source"] and not t["constant"]]
+        if lost:
+            warn(f"{len(lost)} tensor(s) could not be observed and stay in float: {_names(lost)}")
+
+    def warn_of_samples(self) -> None:
+        warn, dataset, state = self.report.warn, self.dataset, self.state
+        if state.skipped:
+            skipped = [state.names[number] for number in sorted(state.skipped)]
+            first = state.skipped[min(state.skipped)]
+            warn(
+                f"{len(skipped)} of {dataset.count} samples could not be read and were left out: {_names(skipped)} "
+                f"({first})"
+            )
+        if len(state.digests) < FEW_SAMPLES:
+            warn(
+                f"only {len(state.digests)} sample(s): ranges are less certain below {FEW_SAMPLES} samples; 100 are "
+                "usual"
+            )
+        if any(s.preprocess is None and len(s.shape) == 4 for s in self.observed.model.inputs) and dataset.kind in (
+            "folder",
+            "picture",
+        ):
+            if any(Path(name).suffix != ".npz" for name in state.names.values()):
+                warn(
+                    "the model has no pre-processing: pictures were fed as BGR 0..255; see model_transform --mean, "
+                    "--scale, --pixel_format"
+                )
+
+    def clipped(self, source: str) -> float:
+        """Returns the share of values outside the range."""
+        found = self.choices[source].range
+        return Distribution.from_histogram(self.state.histograms[source]).outside(found.low, found.high)
+
+    def report_error(self, table: tables.Table) -> None:
+        args, warn, state = self.args, self.report.warn, self.state
+        if table.output_error is not None and args.quantize == "INT8":
+            count = len(pick_samples(state.digests, self.observed.model.specs))
+            measured = f"{self.error_name} {table.output_error:.2%} on {count} samples"
+            self.report.say(f"the outputs of {args.quantize} have a {measured}")
+            if text := checks.error_warning(table.output_error, args.max_error, args.quantize, measured, args.output):
+                warn(text)
+        if text := checks.answers_warning(table.same_answers, mostly_alike(state.answers), len(state.answers)):
             warn(text)
-    if text := checks.answers_warning(table.same_answers, mostly_alike(state.answers), len(state.answers)):
-        warn(text)
 
-
-def _warn_of_samples(context: Context, dataset: Dataset, observed: Observed, state: State) -> None:
-    warn = context.report.warn
-    if state.skipped:
-        skipped = [state.names[number] for number in sorted(state.skipped)]
-        first = state.skipped[min(state.skipped)]
-        warn(
-            f"{len(skipped)} of {dataset.count} samples could not be read and were left out: {_names(skipped)} "
-            f"({first})"
-        )
-    if len(state.digests) < FEW_SAMPLES:
-        warn(f"only {len(state.digests)} sample(s): ranges are less certain below {FEW_SAMPLES} samples; 100 are usual")
-    if any(s.preprocess is None and len(s.shape) == 4 for s in observed.model.inputs) and dataset.kind in (
-        "folder",
-        "picture",
-    ):
-        if any(Path(name).suffix != ".npz" for name in state.names.values()):
-            warn(
-                "the model has no pre-processing: pictures were fed as BGR 0..255; see model_transform --mean, "
-                "--scale, --pixel_format"
+    def report_table(self, table: tables.Table) -> None:
+        state = self.state
+        measured = {source: choice.error for source, choice in self.choices.items() if choice.error is not None}
+        worst = sorted(measured.items(), key=lambda item: -item[1])[:NAMED]
+        self.context.result["table"] = {
+            "file": str(self.args.output),
+            "tensors": len(table.tensors),
+            "samples": table.samples,
+            "skipped": {state.names[n]: text for n, text in sorted(state.skipped.items())},
+            "model_hash": table.model_hash,
+            "sample_hash": table.sample_hash,
+            "methods": {c.name: c.method for c in table.tensors},
+            "measured_error": measured,
+            "max_error": table.max_error,
+            "output_error": table.output_error,
+            "error_name": self.error_name,
+            "same_answers": list(table.same_answers),
+        }
+        if worst:
+            self.report.say(
+                f"most sensitive, {self.error_name} with only this tensor in int8: "
+                + ", ".join(f"'{name}' {error:.2%}" for name, error in worst)
             )
-
-
-def _clipped(state: State, source: str, choice: Choice) -> float:
-    """Returns the share of values outside the range."""
-    values = Distribution.from_histogram(state.histograms[source])
-    if values.total == 0:
-        return 0.0
-    if choice.symmetric:
-        return values.above(choice.symmetric_range.threshold)
-    r = choice.asymmetric_range
-    return float(values.counts[(values.centres < r.low) | (values.centres > r.high)].sum() / values.total)
-
-
-def _results(
-    context: Context, dataset: Dataset, table: tables.Table, state: State, choices: dict[str, Choice], error_name: str
-) -> None:
-    measured = {source: choice.error for source, choice in choices.items() if choice.error is not None}
-    worst = sorted(measured.items(), key=lambda item: -item[1])[:NAMED]
-    context.result["table"] = {
-        "file": str(context.args.output),
-        "tensors": len(table.tensors),
-        "samples": table.samples,
-        "skipped": {state.names[n]: text for n, text in sorted(state.skipped.items())},
-        "model_hash": table.model_hash,
-        "sample_hash": table.sample_hash,
-        "methods": {c.name: c.method for c in table.tensors},
-        "measured_error": measured,
-        "max_error": table.max_error,
-        "output_error": table.output_error,
-        "error_name": error_name,
-        "same_answers": list(table.same_answers),
-    }
-    if worst:
-        context.report.say(
-            f"most sensitive, {error_name} with only this tensor in int8: "
-            + ", ".join(f"'{name}' {error:.2%}" for name, error in worst)
-        )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
