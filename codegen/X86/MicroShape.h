@@ -23,6 +23,7 @@ struct ConvShape {
   int64_t groupOc() const { return oc / groups; }
   int64_t icBlocks() const { return ceilDiv(groupC(), kBlock); }
   int64_t ocBlocks() const { return ceilDiv(groupOc(), kBlock); }
+  bool isPointwise() const { return kh == 1 && kw == 1; }
   bool padded() const { return padTop || padLeft || padBottom || padRight; }
   int64_t flops() const { return 2 * n * oc * oh * ow * groupC() * kh * kw; }
 };
@@ -62,6 +63,14 @@ struct EvenSplit {
   int64_t begin(int64_t piece) const { return piece * size + std::min(piece, wide); }
 };
 
+/// Blocks of columns as panels. The last panel may be narrower.
+struct PanelSplit {
+  PanelSplit(int64_t columnBlocks, int64_t panelBlocks)
+      : count(ceilDiv(columnBlocks, panelBlocks)), blocks(panelBlocks),
+        lastBlocks(columnBlocks - (count - 1) * panelBlocks) {}
+  int64_t count, blocks, lastBlocks;
+};
+
 /// How the panels (columns) and row steps of a matmul are split into launch tiles.
 struct WorkSplit {
   int64_t rowParts = 1, panelParts = 1;
@@ -92,6 +101,9 @@ std::optional<llvm::SmallVector<TileExtra>> classifyExtras(mlir::Operation *op, 
 llvm::LogicalResult emitDepthwise(device::ConvOp op, KernelBuilder &kb, llvm::ArrayRef<TileExtra> extras);
 llvm::LogicalResult emitDepthwise8(device::ConvOp op, KernelBuilder &kb, llvm::ArrayRef<TileExtra> extras);
 llvm::LogicalResult emitWinograd(device::ConvOp op, KernelBuilder &kb, llvm::ArrayRef<TileExtra> extras);
+void emitFloatConv(device::ConvOp op, KernelBuilder &kb, llvm::ArrayRef<TileExtra> extras);
+void emitIntegerConv(device::ConvOp op, KernelBuilder &kb, llvm::ArrayRef<TileExtra> extras);
+void emitAmxConv(device::ConvOp op, KernelBuilder &kb, llvm::ArrayRef<TileExtra> extras);
 
 } // namespace tessera::x86
 
