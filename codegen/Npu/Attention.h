@@ -33,11 +33,11 @@ AttentionMapping chooseMapping(const AttentionSizes &sizes, int64_t blocks, cons
 /// Builds the tiles of one attention.
 class AttentionTiles {
 public:
-  AttentionTiles(const AttentionSizes &sizes, AttentionMapping way, uint32_t blocks, Tiler &tiler,
+  AttentionTiles(const AttentionSizes &sizes, AttentionMapping mapping, uint32_t blocks, Tiler &tiler,
                  const AttentionScales &scales)
-      : sizes(sizes), byMatrix(way == AttentionMapping::matrix), byBatch(way == AttentionMapping::batches),
-        blocks(way == AttentionMapping::blocks ? blocks : 0), scales(scales), stream(tiler.stream), chip(stream.chip),
-        budget(tiler.budget), overlaps(tiler.overlaps) {
+      : sizes(sizes), byMatrix(mapping == AttentionMapping::matrix), byBatch(mapping == AttentionMapping::batches),
+        blocks(mapping == AttentionMapping::blocks ? blocks : 0), scales(scales), stream(tiler.stream),
+        chip(stream.chip), budget(tiler.budget), overlaps(tiler.overlaps) {
     scaled = {{bmodel::npu::Op::constant, 4, 0, 0, llvm::bit_cast<uint32_t>(scales.scores)},
               {bmodel::npu::Op::mul, 4, 0, 4, 0}};
     if (sizes.hasMask) {
@@ -57,25 +57,25 @@ public:
   Instructions mapped;       ///< map computed on the result; may be empty
   size_t mappedOperands = 1; ///< operands of |mapped|, all of which are the result
 
-  /// Chooses the tile size and the keys per chunk. Returns false if not even the smallest tile fits.
+  /// Chooses the tile size and the keys per block. Returns false if not even the smallest tile fits.
   bool choose();
   std::vector<Tile> make();
   /// Bytes per lane: for the chosen tile size, and for the smallest one that is still fast.
-  uint64_t requirement() const { return requirementOf(size, chunk); }
+  uint64_t requirement() const { return requirementOf(size, keyBlock); }
   uint64_t minimum() const;
 
 private:
   /// Returns true if the f32 sums need their own buffer, because the result is mapped or not f32.
   bool sumsAreApart() const { return !mapped.empty() || y[0].tensor.type != bmodel::npu::Type::f32; }
-  uint64_t requirementOf(const Shape &tile, uint32_t chunk) const;
+  uint64_t requirementOf(const Shape &tile, uint32_t keyBlock) const;
   bool shrink();
   void makeTile(const Shape &begin, const Shape &part);
   TileView partOf(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, bool hasRows) const;
-  TileView loadChunk(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim, uint32_t key,
-                     uint32_t count, Tile &tile);
+  TileView loadKeyBlock(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim, uint32_t key,
+                        uint32_t count, Tile &tile);
 
-  TileView loadChunkOfBlocks(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim,
-                             uint32_t key, uint32_t count, Tile &tile);
+  TileView loadKeyBlockOfBlocks(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim,
+                                uint32_t key, uint32_t count, Tile &tile);
   TileView blockOf(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, uint32_t row) const;
   void moveBlocks(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, const TileView &local,
                   bool stores, Tile &tile) const;
@@ -104,7 +104,7 @@ private:
   bool overlaps;
   Instructions scaled;
   Shape size;
-  uint32_t chunk = 0;
+  uint32_t keyBlock = 0;
   uint16_t lane = 0;
   std::optional<TileView> mask; ///< mask of the current tile; the next tile may reuse it
   Shape maskBegin, maskPart;    ///< position and size of the tile that |mask| was loaded for

@@ -1,7 +1,7 @@
 //===- AttentionTiles.cpp - Tiles of attention ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scores of all keys are in local memory at once. Keys, then values, are loaded in chunks, or whole for the matrix
+// The scores of all keys are in local memory at once. Keys, then values, are loaded in blocks, or whole for the matrix
 // unit.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Attention.h"
@@ -19,8 +19,8 @@ using bmodel::npu::Type;
 namespace {
 
 constexpr uint64_t kFloat = sizeof(float);
-/// Number of keys that are worth a chunk. Smaller chunks are used only if there is no room for this many.
-constexpr uint32_t kGoodChunk = 64;
+/// Number of keys that are worth a block. Smaller blocks are used only if there is no room for this many.
+constexpr uint32_t kGoodKeyBlock = 64;
 /// Number of tiles that lets loads and stores overlap computation, and bytes of keys and values that are worth a tile.
 constexpr uint32_t kGoodTiles = 4, kGoodBytes = 16384;
 
@@ -57,14 +57,14 @@ SmallVector<Run> runsOf(uint32_t rows, llvm::function_ref<TileView(uint32_t)> pl
 
 } // namespace
 
-uint64_t AttentionTiles::requirementOf(const Shape &tile, uint32_t chunk) const {
+uint64_t AttentionTiles::requirementOf(const Shape &tile, uint32_t keyBlock) const {
   uint64_t groups = llvm::divideCeil(tile.dims[1], chip.lanes), rows = tile.dims[0] * groups * tile.dims[2];
-  uint64_t chunks = overlaps ? 2 : 1; // buffers per loaded operand: the next one beside the current one
-  uint64_t held = rows * uint64_t(chunks * sizes.depth + (sumsAreApart() ? 2 : 1) * sizes.features + sizes.keys + 2);
+  uint64_t buffers = overlaps ? 2 : 1; // buffers per loaded operand: the next one beside the current one
+  uint64_t held = rows * uint64_t(buffers * sizes.depth + (sumsAreApart() ? 2 : 1) * sizes.features + sizes.keys + 2);
   uint64_t lanes = chip.lanes, spread = llvm::divideCeil(uint64_t(sizes.depth), lanes) * uint64_t(sizes.keys) +
                                         llvm::divideCeil(uint64_t(sizes.keys), lanes) * uint64_t(sizes.features);
-  uint64_t moved = byMatrix ? chunks * tile.dims[0] * spread
-                            : chunks * (byBatch || blocks ? groups : tile.dims[0]) * chunk *
+  uint64_t moved = byMatrix ? buffers * tile.dims[0] * spread
+                            : buffers * (byBatch || blocks ? groups : tile.dims[0]) * keyBlock *
                                   uint64_t(std::max(sizes.depth, sizes.features));
   uint64_t added = 0;
   if (!masks.empty()) {
@@ -72,15 +72,15 @@ uint64_t AttentionTiles::requirementOf(const Shape &tile, uint32_t chunk) const 
     added = groups * (strides[0] ? tile.dims[0] : 1) * (strides[2] || blocks ? tile.dims[2] : 1) * uint64_t(sizes.keys);
   }
   if (sizes.ofIntegers) { // the u8 powers are a separate copy of the scores
-    held = rows * uint64_t(chunks * sizes.depth + kFloat * ((sumsAreApart() ? 2 : 1) * sizes.features + 2) +
+    held = rows * uint64_t(buffers * sizes.depth + kFloat * ((sumsAreApart() ? 2 : 1) * sizes.features + 2) +
                            (kFloat + 1) * sizes.keys);
-    return held + moved + kFloat * chunks * added;
+    return held + moved + kFloat * buffers * added;
   }
-  return kFloat * (held + moved + chunks * added);
+  return kFloat * (held + moved + buffers * added);
 }
 
-/// Halves one dim of the tile or the chunk, cheapest first: tiles of fewer batches cost nothing, smaller chunks cost
-/// some commands, and other smaller tiles load the keys again. Returns false if nothing can be halved.
+/// Halves one dim of the tile or the block of keys, cheapest first: tiles of fewer batches cost nothing, smaller blocks
+/// cost some commands, and other smaller tiles load the keys again. Returns false if nothing can be halved.
 bool AttentionTiles::shrink() {
   auto halve = [](uint32_t &value, uint32_t least, uint32_t unit) {
     if (value <= least) {
@@ -89,22 +89,23 @@ bool AttentionTiles::shrink() {
     value = uint32_t(llvm::alignTo(llvm::divideCeil(value, 2), unit));
     return true;
   };
-  uint32_t all = byMatrix ? chunk : 0; // the matrix unit does not add up chunks
-  return halve(size.dims[0], 1, 1) || halve(chunk, std::max(kGoodChunk, all), 1) ||
-         halve(size.dims[1], chip.lanes, chip.lanes) || halve(chunk, std::max(1u, all), 1) || halve(size.dims[2], 1, 1);
+  uint32_t all = byMatrix ? keyBlock : 0; // the matrix unit does not add up blocks
+  return halve(size.dims[0], 1, 1) || halve(keyBlock, std::max(kGoodKeyBlock, all), 1) ||
+         halve(size.dims[1], chip.lanes, chip.lanes) || halve(keyBlock, std::max(1u, all), 1) ||
+         halve(size.dims[2], 1, 1);
 }
 
 uint64_t AttentionTiles::minimum() const {
   Shape small{{1, std::min(whole.dims[1], chip.lanes), whole.dims[2], 0}};
-  return requirementOf(small, byMatrix ? uint32_t(sizes.keys) : std::min(uint32_t(sizes.keys), kGoodChunk));
+  return requirementOf(small, byMatrix ? uint32_t(sizes.keys) : std::min(uint32_t(sizes.keys), kGoodKeyBlock));
 }
 
 bool AttentionTiles::choose() {
-  size = whole, chunk = uint32_t(sizes.keys);
+  size = whole, keyBlock = uint32_t(sizes.keys);
   bool isOne = !sideBySide && llvm::any_of(ArrayRef({&q, &y, &keys, &values, &masks}), // each n has its own view
                                            [](const auto *each) { return each->size() > 1; });
   size.dims[0] = isOne ? 1 : size.dims[0];
-  while (requirementOf(size, chunk) > budget) {
+  while (requirementOf(size, keyBlock) > budget) {
     if (!shrink()) {
       return false;
     }
@@ -129,10 +130,10 @@ TileView AttentionTiles::partOf(ArrayRef<TileView> of, const Shape &begin, const
 }
 
 /// Loads keys [key, key + count) along |dim|. All lanes get the same, or each lane the keys of its batches.
-TileView AttentionTiles::loadChunk(ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim,
-                                   uint32_t key, uint32_t count, Tile &tile) {
+TileView AttentionTiles::loadKeyBlock(ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim,
+                                      uint32_t key, uint32_t count, Tile &tile) {
   if (blocks) {
-    return loadChunkOfBlocks(of, begin, part, dim, key, count, tile);
+    return loadKeyBlockOfBlocks(of, begin, part, dim, key, count, tile);
   }
   TileView from = slice(partOf(of, begin, part, false), dim, key, count, chip);
   Shape shape = from.shape;
@@ -147,9 +148,10 @@ TileView AttentionTiles::loadChunk(ArrayRef<TileView> of, const Shape &begin, co
   return result;
 }
 
-/// Loads a chunk for blocks. Consecutive blocks whose keys are the same or evenly spaced are loaded by one command.
-TileView AttentionTiles::loadChunkOfBlocks(ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim,
-                                           uint32_t key, uint32_t count, Tile &tile) {
+/// Loads a block of keys for blocks of queries. Consecutive blocks whose keys are the same or evenly spaced are loaded
+/// by one command.
+TileView AttentionTiles::loadKeyBlockOfBlocks(ArrayRef<TileView> of, const Shape &begin, const Shape &part,
+                                              unsigned dim, uint32_t key, uint32_t count, Tile &tile) {
   Shape shape = of[0].shape;
   shape.dims[1] = part.dims[1], shape.dims[dim] = count;
   TileView result = stream.addLocal(shape, Type::f32, lane);
@@ -276,10 +278,10 @@ void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
     SmallVector<TileView> rows = loadRows(keys, begin, part, localBudget, tiles.back());
     multiplyAll(scores, from, rows, masks.empty() ? scales.scores : 1, tiles.back());
   }
-  for (uint32_t key = 0; key < sizes.keys && !byMatrix; key += chunk) {
-    uint32_t count = std::min(chunk, uint32_t(sizes.keys) - key);
+  for (uint32_t key = 0; key < sizes.keys && !byMatrix; key += keyBlock) {
+    uint32_t count = std::min(keyBlock, uint32_t(sizes.keys) - key);
     Tile &tile = key ? tiles.emplace_back() : tiles.back();
-    TileView some = loadChunk(keys, begin, part, 3, key, count, tile);
+    TileView some = loadKeyBlock(keys, begin, part, 3, key, count, tile);
     dot(slice(scores, 3, key, count, chip), from, some, false, tile);
   }
   if (!byMatrix || !masks.empty()) {
@@ -290,10 +292,10 @@ void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
     Tile &tile = tiles.emplace_back();
     multiplyAll(result, scores, loadRows(values, begin, part, localBudget, tile), 1, tile);
   }
-  for (uint32_t key = 0; key < sizes.keys && !byMatrix; key += chunk) {
-    uint32_t count = std::min(chunk, uint32_t(sizes.keys) - key);
+  for (uint32_t key = 0; key < sizes.keys && !byMatrix; key += keyBlock) {
+    uint32_t count = std::min(keyBlock, uint32_t(sizes.keys) - key);
     Tile &tile = tiles.emplace_back();
-    TileView some = loadChunk(values, begin, part, 2, key, count, tile);
+    TileView some = loadKeyBlock(values, begin, part, 2, key, count, tile);
     dot(result, slice(scores, 3, key, count, chip), some, key > 0, tile);
   }
   finish(result, total, begin, part, localBudget, tiles.back());
