@@ -8,6 +8,7 @@
 #include "codegen/Npu/Tiler.h"
 #include "device_dialect/IR/WeightScales.h"
 #include "mlir/IR/ValueRange.h"
+#include <array>
 
 namespace tessera::npu {
 
@@ -48,24 +49,20 @@ struct MappedInput {
   Instructions program;
 };
 
-/// A convolution or matmul as the matrix unit executes it.
-struct Contraction {
-  TileView x, y; ///< x has only sizes and type if it is computed from |mapped|
-  std::optional<MappedInput> mapped;
-  Shape weights; ///< 1, outputs, taps, channels of a group; depthwise: 1, outputs, kernel rows, columns
-  bmodel::npu::Type weightType = bmodel::npu::Type::i8;
-  std::vector<char> ordered;      ///< weights in that order; empty if |record| is known
-  std::optional<TileView> second; ///< weights that are not constant, as 1, outputs, 1, channels
-  uint64_t *record = nullptr;     ///< offset of the outputs' weights, biases and factors among the constants
-  bmodel::npu::Window window;     ///< with the paddings of the complete x
-  Depth depth;
-  uint32_t groups = 1;
-  unsigned outputsDim = 1;   ///< dim of the outputs in y and in operands of the epilogue; 3 if rows are spread over the
-                             ///< lanes
-  Im2col im2col;             ///< if set, |weights| has the remaining columns as taps, and all folded taps as channels
+/// The weights of a contraction.
+struct ContractionWeights {
+  Shape shape; ///< 1, outputs, taps, channels of a group; depthwise: 1, outputs, kernel rows, columns
+  bmodel::npu::Type type = bmodel::npu::Type::i8;
+  std::vector<char> ordered;        ///< weights in that order; empty if |record| is known
+  std::optional<TileView> variable; ///< weights that are not constant, as 1, outputs, 1, channels
+  uint64_t *record = nullptr;       ///< offset of the outputs' weights, biases and factors among the constants
+};
+
+/// How sums become results.
+struct ContractionEpilogue {
   std::vector<int32_t> bias; ///< one per output, or none; for float sums the bits of f32
 
-  // How sums become results: either by the output stage ...
+  // Either by the output stage ...
   std::optional<bmodel::npu::Output> stage;
   std::vector<int32_t> factors;     ///< one per output, if the stage needs them: bits of f32, or mantissas
   std::vector<int32_t> gains;       ///< likewise, applied behind the function; or shifts
@@ -73,6 +70,26 @@ struct Contraction {
   // ... or by a program on raw sums and operands that broadcast to y.
   Instructions program;
   llvm::SmallVector<TileView> extras;
+
+  /// Returns the number of parameters per output: none, bias and factor, or bias, factor and gain (mantissa and shift
+  /// in integral stages).
+  uint32_t parameters() const;
+  /// Returns the bias, factor and gain of an output; those that do not exist are 0, 1 and 1.
+  std::array<int32_t, 3> parametersOf(size_t output) const;
+};
+
+/// A convolution or matmul as the matrix unit executes it.
+struct Contraction {
+  TileView x, y; ///< x has only sizes and type if it is computed from |mapped|
+  std::optional<MappedInput> mapped;
+  ContractionWeights weights;
+  bmodel::npu::Window window; ///< with the paddings of the complete x
+  Depth depth;
+  uint32_t groups = 1;
+  unsigned outputsDim = 1; ///< dim of the outputs in y and in operands of the epilogue; 3 if rows are spread over the
+                           ///< lanes
+  Im2col im2col;           ///< if set, weights.shape has the remaining columns as taps, and all folded taps as channels
+  ContractionEpilogue epilogue;
 
   bool sumsFloats() const { return bmodel::npu::isFloat(x.tensor.type); }
   bool isDepthwise() const { return groups > 1 && groups == x.dim(1) && groups == y.dim(1); }

@@ -12,6 +12,19 @@ using namespace mlir;
 namespace tessera::npu {
 using bmodel::npu::Output;
 
+uint32_t ContractionEpilogue::parameters() const {
+  if (bias.empty() && factors.empty() && gains.empty()) {
+    return 0;
+  }
+  return stage && stage->flags & (Output::integral | Output::gains) ? 3 : 2;
+}
+
+std::array<int32_t, 3> ContractionEpilogue::parametersOf(size_t output) const {
+  constexpr int32_t kOne = 0x3f800000; // the bits of 1.0f
+  return {bias.empty() ? 0 : bias[output], factors.empty() ? kOne : factors[output],
+          gains.empty() ? kOne : gains[output]};
+}
+
 namespace {
 
 bool isRepeated(const TileView &place, unsigned dim) {
@@ -57,7 +70,7 @@ llvm::Expected<bool> useStage(Contraction &contraction, mlir::Region &epilogue, 
                               const CommandStream &stream, PlaceExtra placeExtra) {
   if (epilogue.empty()) {
     bool keeps = contraction.sumsFloats() ? result.isF32() : result.isInteger(32);
-    contraction.stage = contraction.sumsFloats() ? Output() : Output{.flags = Output::raw};
+    contraction.epilogue.stage = contraction.sumsFloats() ? Output() : Output{.flags = Output::raw};
     return keeps;
   }
   std::optional<StageForm> form = matchStage(epilogue, result, stream.chip.requantise);
@@ -65,8 +78,8 @@ llvm::Expected<bool> useStage(Contraction &contraction, mlir::Region &epilogue, 
   if (!form || used(form->factorExtra) + used(form->gainExtra) + used(form->residualExtra) != int(extras.size())) {
     return false;
   }
-  for (auto [extra, numbers] :
-       {std::pair(form->factorExtra, &contraction.factors), std::pair(form->gainExtra, &contraction.gains)}) {
+  for (auto [extra, numbers] : {std::pair(form->factorExtra, &contraction.epilogue.factors),
+                                std::pair(form->gainExtra, &contraction.epilogue.gains)}) {
     llvm::Expected<std::vector<int32_t>> values =
         perOutput(extras, extra, stream.constants, contraction.outputsDim, placeExtra);
     if (!values) {
@@ -85,9 +98,9 @@ llvm::Expected<bool> useStage(Contraction &contraction, mlir::Region &epilogue, 
     if (!isWhole(*residual)) {
       return false;
     }
-    contraction.residual = *residual;
+    contraction.epilogue.residual = *residual;
   }
-  contraction.stage = form->output;
+  contraction.epilogue.stage = form->output;
   return true;
 }
 
@@ -113,7 +126,8 @@ llvm::Error setEpilogue(Contraction &contraction, mlir::Region &epilogue, ValueR
   if (!byStage || *byStage) {
     return byStage.takeError();
   }
-  contraction.factors.clear(), contraction.gains.clear(), contraction.residual.reset(), contraction.stage.reset();
+  contraction.epilogue.factors.clear(), contraction.epilogue.gains.clear(), contraction.epilogue.residual.reset(),
+      contraction.epilogue.stage.reset();
   if (epilogue.empty() || extras.size() > 3) {
     return llvm::createStringError(
         "has more than three epilogue operands, or a result type that needs an epilogue, which is not supported yet");
@@ -127,11 +141,11 @@ llvm::Error setEpilogue(Contraction &contraction, mlir::Region &epilogue, ValueR
     if (!place) {
       return place.takeError();
     }
-    contraction.extras.push_back(*place);
+    contraction.epilogue.extras.push_back(*place);
   }
   llvm::Expected<Instructions> program = programOf(epilogue, intervals, result);
   if (program) {
-    contraction.program = std::move(*program);
+    contraction.epilogue.program = std::move(*program);
   }
   return program.takeError();
 }

@@ -14,8 +14,6 @@ namespace {
 
 /// Cuts a contraction into tiles over images, outputs and rows.
 class ContractionTiles {
-  static constexpr int32_t kOne = 0x3f800000; // the bits of 1.0f
-
 public:
   ContractionTiles(Contraction &contraction, Tiler &tiler)
       : contraction(contraction), tiler(tiler), stream(tiler.stream), chip(stream.chip) {}
@@ -40,36 +38,29 @@ private:
     return perGroup % chip.lanes == 0 && bytes > chip.laneBytes / 4 ? chip.lanes : perGroup;
   }
 
-  /// Returns the number of parameters per output: none, bias and factor, or bias, factor and gain (mantissa and shift
-  /// in integral stages).
-  uint32_t parameters() const {
-    bool hasThree = contraction.stage && contraction.stage->flags & (Output::integral | Output::gains);
-    bool none = contraction.bias.empty() && contraction.factors.empty() && contraction.gains.empty();
-    return none ? 0 : hasThree ? 3 : 2;
-  }
+  uint32_t parameters() const { return contraction.epilogue.parameters(); }
 
   /// Returns the view of the outputs' records among the constants. A record is loaded at once and consists of the
   /// weights of an output, followed by its parameters.
   TileView placeRecord() {
-    uint32_t outputs = contraction.y.dim(1), size = uint32_t(hw::sizeOf(contraction.weightType));
-    uint32_t weights = contraction.second ? 0 : contraction.weights.dims[2] * contraction.weights.dims[3] * size;
+    uint32_t outputs = contraction.y.dim(1), size = uint32_t(hw::sizeOf(contraction.weights.type));
+    uint32_t weights =
+        contraction.weights.variable ? 0 : contraction.weights.shape.dims[2] * contraction.weights.shape.dims[3] * size;
     parametersAt = uint32_t(llvm::alignTo(weights, sizeof(int32_t)));
     uint32_t bytes = parameters() ? parametersAt + parameters() * uint32_t(sizeof(int32_t)) : weights;
-    if (!contraction.ordered.empty() || (contraction.second && parameters())) {
+    if (!contraction.weights.ordered.empty() || (contraction.weights.variable && parameters())) {
       std::vector<char> table(size_t(outputs) * bytes);
       for (uint32_t o = 0; o < outputs; ++o) {
         char *row = &table[size_t(o) * bytes];
-        std::copy_n(contraction.ordered.begin() + size_t(o) * weights, weights, row);
-        int32_t numbers[] = {contraction.bias.empty() ? 0 : contraction.bias[o],
-                             contraction.factors.empty() ? kOne : contraction.factors[o],
-                             contraction.gains.empty() ? kOne : contraction.gains[o]};
-        std::memcpy(row + parametersAt, numbers, parameters() * sizeof(int32_t));
+        std::copy_n(contraction.weights.ordered.begin() + size_t(o) * weights, weights, row);
+        std::array<int32_t, 3> numbers = contraction.epilogue.parametersOf(o);
+        std::memcpy(row + parametersAt, numbers.data(), parameters() * sizeof(int32_t));
       }
-      *contraction.record = stream.addConstant(table);
+      *contraction.weights.record = stream.addConstant(table);
     }
     TileView result;
     result.shape = {{1, outputs, 1, bytes}};
-    result.tensor = {.offset = *contraction.record,
+    result.tensor = {.offset = *contraction.weights.record,
                      .strides = {0, int32_t(bytes), 0, 1},
                      .region = Region::constants,
                      .type = Type::i8};
@@ -78,10 +69,10 @@ private:
 
   /// Returns the view of the weights in a local record.
   TileView weightsOf(TileView local) const {
-    local.shape.dims[2] = contraction.weights.dims[2], local.shape.dims[3] = contraction.weights.dims[3];
-    int32_t size = int32_t(hw::sizeOf(contraction.weightType));
-    local.tensor.type = contraction.weightType;
-    local.tensor.strides[2] = int32_t(contraction.weights.dims[3]) * size, local.tensor.strides[3] = size;
+    local.shape.dims[2] = contraction.weights.shape.dims[2], local.shape.dims[3] = contraction.weights.shape.dims[3];
+    int32_t size = int32_t(hw::sizeOf(contraction.weights.type));
+    local.tensor.type = contraction.weights.type;
+    local.tensor.strides[2] = int32_t(contraction.weights.shape.dims[3]) * size, local.tensor.strides[3] = size;
     return local;
   }
 
@@ -102,20 +93,20 @@ private:
     TileView y = resultOf(to, localBudget), sums = y;
     std::optional<TileView> r;
     llvm::SmallVector<TileView> operands;
-    if (contraction.stage) {
-      if (contraction.residual) {
-        r = load(tileOf(*contraction.residual, begin, size, chip), localBudget, tile);
+    if (contraction.epilogue.stage) {
+      if (contraction.epilogue.residual) {
+        r = load(tileOf(*contraction.epilogue.residual, begin, size, chip), localBudget, tile);
       }
     } else {
       sums = localBudget.allocate(to.shape, contraction.sumsFloats() ? Type::f32 : Type::i32);
       operands.push_back(sums);
-      for (const TileView &extra : contraction.extras) {
+      for (const TileView &extra : contraction.epilogue.extras) {
         operands.push_back(load(tileOf(extra, begin, size, chip), localBudget, tile));
       }
     }
     multiply(x, w, p, r, sums, begin.dims[1], windowOf(begin, size), tile);
-    if (!contraction.stage) {
-      compute(stream, contraction.program, y, operands, tile);
+    if (!contraction.epilogue.stage) {
+      compute(stream, contraction.epilogue.program, y, operands, tile);
     }
     store(y, to, tile);
   }
@@ -149,13 +140,14 @@ private:
                                                            LocalBudget &localBudget, Tile &tile) {
     uint32_t outputs = size.dims[1], firstOutput = begin.dims[1];
     std::pair<TileView, std::optional<TileView>> result;
-    if (contraction.second) {
-      result.first =
-          loadOnce(slice(*contraction.second, 1, firstOutput, outputs, chip), begin, localBudget, tile, keptSecond);
+    if (contraction.weights.variable) {
+      result.first = loadOnce(slice(*contraction.weights.variable, 1, firstOutput, outputs, chip), begin, localBudget,
+                              tile, keptSecond);
     }
-    if (!contraction.second || parameters()) {
+    if (!contraction.weights.variable || parameters()) {
       TileView local = loadOnce(slice(record, 1, firstOutput, outputs, chip), begin, localBudget, tile, liveAcross);
-      result.second = parametersOf(local), result.first = contraction.second ? result.first : weightsOf(local);
+      result.second = parametersOf(local),
+      result.first = contraction.weights.variable ? result.first : weightsOf(local);
     }
     return result;
   }
@@ -198,10 +190,10 @@ private:
   void multiply(const TileView &x, const TileView &w, const std::optional<TileView> &p,
                 const std::optional<TileView> &r, const TileView &y, uint32_t firstOutput, const hw::Window &window,
                 Tile &tile) {
-    Output sums{.flags = uint8_t(!contraction.sumsFloats()     ? Output::raw
-                                 : contraction.factors.empty() ? 0
-                                                               : Output::perChannel)};
-    Output output = contraction.stage.value_or(sums);
+    Output sums{.flags = uint8_t(!contraction.sumsFloats()              ? Output::raw
+                                 : contraction.epilogue.factors.empty() ? 0
+                                                                        : Output::perChannel)};
+    Output output = contraction.epilogue.stage.value_or(sums);
     if (contraction.sumsFloats() && !contraction.isDepthwise()) {
       output.flags |= Output::fused;
     }
@@ -268,10 +260,10 @@ uint16_t laneOfTile(const Contraction &contraction, bool hasColumns, const Shape
   if (hasColumns) {
     whole.push_back(contraction.x);
   }
-  if (contraction.residual) {
-    whole.push_back(*contraction.residual);
+  if (contraction.epilogue.residual) {
+    whole.push_back(*contraction.epilogue.residual);
   }
-  whole.append(contraction.extras);
+  whole.append(contraction.epilogue.extras);
   for (TileView &each : whole) {
     each = slice(each, 1, begin.dims[1], size.dims[1], chip);
   }

@@ -63,9 +63,9 @@ std::vector<char> orderWeights(std::vector<char> bytes, size_t outputs, size_t c
 /// Uses scales with one number per output as factors of the sums. The bias, which is added before the factors, is
 /// divided by them. Returns false if that is not possible.
 bool ContractionConstants::setFactors(Contraction &contraction, llvm::ArrayRef<float> scales) const {
-  std::vector<int32_t> bias = contraction.bias, factors;
-  bool isIndependent =
-      !contraction.stage || (contraction.stage->factor == 1 && !(contraction.stage->flags & Output::perChannel));
+  std::vector<int32_t> bias = contraction.epilogue.bias, factors;
+  bool isIndependent = !contraction.epilogue.stage || (contraction.epilogue.stage->factor == 1 &&
+                                                       !(contraction.epilogue.stage->flags & Output::perChannel));
   if (order.groups() != 1 || !isIndependent) {
     return false;
   }
@@ -79,9 +79,9 @@ bool ContractionConstants::setFactors(Contraction &contraction, llvm::ArrayRef<f
     }
     factors.push_back(llvm::bit_cast<int32_t>(scale));
   }
-  contraction.bias = std::move(bias), contraction.factors = std::move(factors);
-  if (contraction.stage) {
-    contraction.stage->flags |= Output::perChannel;
+  contraction.epilogue.bias = std::move(bias), contraction.epilogue.factors = std::move(factors);
+  if (contraction.epilogue.stage) {
+    contraction.epilogue.stage->flags |= Output::perChannel;
   }
   return true;
 }
@@ -92,11 +92,11 @@ llvm::Error ContractionConstants::setParameters(Contraction &contraction) const 
     if (!values) {
       return values.takeError();
     }
-    contraction.bias = std::move(*values);
+    contraction.epilogue.bias = std::move(*values);
   }
-  contraction.weightType = elementOf(w);
+  contraction.weights.type = elementOf(w);
   if (!scales) {
-    return contraction.sumsFloats() && !bmodel::npu::isFloat(contraction.weightType)
+    return contraction.sumsFloats() && !bmodel::npu::isFloat(contraction.weights.type)
                ? reject("multiplies floats by integers without scales, which is not supported yet")
                : llvm::Error::success();
   }
@@ -104,7 +104,7 @@ llvm::Error ContractionConstants::setParameters(Contraction &contraction) const 
   if (!values) {
     return values.takeError();
   }
-  contraction.weightType = setFactors(contraction, *values) ? Type::i8 : Type::f32;
+  contraction.weights.type = setFactors(contraction, *values) ? Type::i8 : Type::f32;
   return llvm::Error::success();
 }
 

@@ -29,7 +29,7 @@ double multiplyCycles(const Contraction &contraction, uint64_t channels, uint64_
   double sums =
       double(positions * taps * llvm::divideCeil(channels, std::min(chip.reduction, chip.lanes))) / chip.pixels;
   double divisor =
-      divisorOf(contraction.x.tensor.type, chip) * passesOf(contraction.x.tensor.type, contraction.weightType);
+      divisorOf(contraction.x.tensor.type, chip) * passesOf(contraction.x.tensor.type, contraction.weights.type);
   return double(groups) * std::max(sums * divisor, double(positions) / chip.outputs);
 }
 
@@ -216,7 +216,7 @@ static Im2colPlan planMapped(const Contraction &contraction, const Chip &chip) {
 /// Returns a contraction that reads |x| directly, with the properties of |contraction| that plans depend on.
 static Contraction readerOf(const TileView &x, const Contraction &contraction) {
   Contraction reader;
-  reader.x = x, reader.y = contraction.y, reader.weightType = contraction.weightType;
+  reader.x = x, reader.y = contraction.y, reader.weights.type = contraction.weights.type;
   reader.window = contraction.window, reader.depth = contraction.depth, reader.groups = contraction.groups;
   return reader;
 }

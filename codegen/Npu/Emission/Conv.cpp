@@ -43,7 +43,7 @@ llvm::Error setWindow(Contraction &contraction, device::ConvOp op) {
 /// channels.
 std::vector<char> orderOf(std::vector<char> weights, const Contraction &contraction, uint32_t channels, uint32_t rows,
                           uint32_t taps) {
-  size_t size = hw::sizeOf(contraction.weightType);
+  size_t size = hw::sizeOf(contraction.weights.type);
   if (contraction.isDepthwise()) {
     return weights;
   }
@@ -72,20 +72,20 @@ llvm::Error setWeights(Contraction &contraction, device::ConvOp op, int64_t volu
   auto &records = context.stream.constants.weights;
   auto [known, isNew] = records.try_emplace({op.getOperation(), fusedOps, volume});
   if (isNew) {
-    llvm::Expected<std::vector<char>> weights = constants.weights(contraction.weightType);
+    llvm::Expected<std::vector<char>> weights = constants.weights(contraction.weights.type);
     if (!weights) {
       records.erase(known);
       return weights.takeError();
     }
-    contraction.ordered = orderOf(std::move(*weights), contraction, channels, rows, taps);
+    contraction.weights.ordered = orderOf(std::move(*weights), contraction, channels, rows, taps);
   }
   // The channels of a tap lie one after another, so columns that become channels do not change the order.
   uint32_t columns = contraction.im2col.columns;
-  contraction.record = &known->second;
-  contraction.weights = Shape{{1, outputs, taps / columns, channels * rows * columns}};
+  contraction.weights.record = &known->second;
+  contraction.weights.shape = Shape{{1, outputs, taps / columns, channels * rows * columns}};
   if (contraction.isDepthwise()) {
-    contraction.weights.dims[2] = planes * contraction.window.kernel[0],
-    contraction.weights.dims[3] = contraction.window.kernel[1];
+    contraction.weights.shape.dims[2] = planes * contraction.window.kernel[0],
+    contraction.weights.shape.dims[3] = contraction.window.kernel[1];
   }
   return llvm::Error::success();
 }

@@ -50,17 +50,18 @@ llvm::Error setWeights(Contraction &contraction, device::MatMulOp op, int64_t in
   auto &records = stream.constants.weights;
   auto [known, isNew] = records.try_emplace({op.getOperation(), false, 0});
   if (isNew) {
-    llvm::Expected<std::vector<char>> weights = constants.weights(contraction.weightType);
+    llvm::Expected<std::vector<char>> weights = constants.weights(contraction.weights.type);
     if (!weights) {
       records.erase(known);
       return weights.takeError();
     }
     // The matrix unit reads one row per output. Weights with outputs as columns are transposed, as if rows were taps.
-    contraction.ordered =
+    contraction.weights.ordered =
         op.getTransB() ? std::move(*weights)
-                       : orderWeights(std::move(*weights), 1, inner, outputs, hw::sizeOf(contraction.weightType));
+                       : orderWeights(std::move(*weights), 1, inner, outputs, hw::sizeOf(contraction.weights.type));
   }
-  contraction.record = &known->second, contraction.weights = Shape{{1, uint32_t(outputs), 1, uint32_t(inner)}};
+  contraction.weights.record = &known->second,
+  contraction.weights.shape = Shape{{1, uint32_t(outputs), 1, uint32_t(inner)}};
   return llvm::Error::success();
 }
 
@@ -161,9 +162,9 @@ llvm::Error BatchedContractions::emitOne(int64_t index, int64_t aBatch, int64_t 
   }
   uint64_t record = 0;
   Contraction contraction;
-  contraction.x = *x, contraction.y = *y, contraction.second = *w, contraction.weightType = w->tensor.type,
-  contraction.bias = bias;
-  contraction.record = &record, contraction.weights = Shape{{1, uint32_t(outputs), 1, uint32_t(inner)}};
+  contraction.x = *x, contraction.y = *y, contraction.weights.variable = *w, contraction.weights.type = w->tensor.type,
+  contraction.epilogue.bias = bias;
+  contraction.weights.record = &record, contraction.weights.shape = Shape{{1, uint32_t(outputs), 1, uint32_t(inner)}};
   auto place = [&](Value value) { return placeExtra(value, index); };
   if (llvm::Error error = setEpilogue(contraction, op.getEpilogue(), op.getExtras(),
                                       npu::typeOf(op.getY()).getElementType(), context.stream, place)) {

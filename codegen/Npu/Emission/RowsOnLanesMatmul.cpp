@@ -23,7 +23,6 @@ using bmodel::npu::Output;
 using bmodel::npu::Type;
 namespace {
 
-constexpr int32_t kOne = 0x3f800000; // the bits of 1.0f
 /// Granule of columns of a tile, which makes rows whole bursts.
 constexpr uint32_t kColumns = 64;
 /// Inverse of the largest share of a lane that rows may take while they wait for the next matmul to read them.
@@ -115,7 +114,7 @@ llvm::Error RowLanes::placeWeights(const ContractionConstants &constants) {
   auto &records = stream.constants.weights;
   auto [known, isNew] = records.try_emplace({op.getOperation(), true, 0});
   if (isNew) {
-    llvm::Expected<std::vector<char>> bytes = constants.weights(contraction.weightType);
+    llvm::Expected<std::vector<char>> bytes = constants.weights(contraction.weights.type);
     if (!bytes) {
       records.erase(known);
       return bytes.takeError();
@@ -127,24 +126,20 @@ llvm::Error RowLanes::placeWeights(const ContractionConstants &constants) {
   weights.tensor = {.offset = known->second,
                     .strides = {0, int32_t(sizes.outputs), 0, 1},
                     .region = Region::constants,
-                    .type = contraction.weightType};
+                    .type = contraction.weights.type};
   return llvm::Error::success();
 }
 
 /// Places bias, factor and gain (mantissa and shift in integral stages) of each column.
 void RowLanes::placeParameters() {
-  if (contraction.bias.empty() && contraction.factors.empty() && contraction.gains.empty()) {
+  uint32_t count = contraction.epilogue.parameters(), outputs = uint32_t(sizes.outputs);
+  if (!count) {
     return;
   }
-  bool hasThree = contraction.stage && contraction.stage->flags & (Output::integral | Output::gains);
-  uint32_t count = hasThree ? 3 : 2, outputs = uint32_t(sizes.outputs);
   std::vector<int32_t> table;
   for (uint32_t o = 0; o < outputs; ++o) {
-    table.push_back(contraction.bias.empty() ? 0 : contraction.bias[o]);
-    table.push_back(contraction.factors.empty() ? kOne : contraction.factors[o]);
-    if (hasThree) {
-      table.push_back(contraction.gains.empty() ? kOne : contraction.gains[o]);
-    }
+    std::array<int32_t, 3> numbers = contraction.epilogue.parametersOf(o);
+    table.insert(table.end(), numbers.begin(), numbers.begin() + count);
   }
   ArrayRef<char> bytes(reinterpret_cast<const char *>(table.data()), table.size() * sizeof(int32_t));
   parameters.emplace();
@@ -214,23 +209,23 @@ void RowLanes::build(Fixed fixed, const Shape &begin, const Shape &size, LocalBu
   localBudget.lane = lane;
   TileView to = tileOf(contraction.y, begin, size, chip), y = resultOf(to, localBudget), sums = y;
   SmallVector<TileView> operands;
-  if (contraction.stage) {
-    c.output = *contraction.stage;
-    if (contraction.residual) {
-      c.r = load(tileOf(*contraction.residual, begin, size, chip), localBudget, tile).tensor;
+  if (contraction.epilogue.stage) {
+    c.output = *contraction.epilogue.stage;
+    if (contraction.epilogue.residual) {
+      c.r = load(tileOf(*contraction.epilogue.residual, begin, size, chip), localBudget, tile).tensor;
     }
   } else {
     c.output.flags = Output::raw;
     sums = localBudget.allocate(to.shape, Type::i32);
     operands.push_back(sums);
-    for (const TileView &extra : contraction.extras) {
+    for (const TileView &extra : contraction.epilogue.extras) {
       operands.push_back(operandOf(extra, begin, size, localBudget, tile));
     }
   }
   c.y = sums.tensor, c.shape = to.shape, c.channels = uint32_t(sizes.inner);
   tile.computes.push_back(hw::encode(c));
-  if (!contraction.stage) {
-    compute(stream, contraction.program, y, operands, tile);
+  if (!contraction.epilogue.stage) {
+    compute(stream, contraction.epilogue.program, y, operands, tile);
   }
   store(y, to, tile);
 }
