@@ -116,7 +116,7 @@ FailureOr<ScheduledStream> streamOfSchedule(func::FuncOp function, const Chip &c
     return failure();
   }
   result.workspaceBytes = plan.workspaceBytes, result.workspaceLowerBound = plan.workspaceLowerBound;
-  result.layerSchedule = describe(plan, Schedule(plan, groups));
+  result.layerSchedule = describe(plan, LocalSchedule(plan, groups));
   return result;
 }
 

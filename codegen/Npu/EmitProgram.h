@@ -3,10 +3,10 @@
 #ifndef TESSERA_CODEGEN_NPU_EMITPROGRAM_H
 #define TESSERA_CODEGEN_NPU_EMITPROGRAM_H
 
+#include "codegen/Npu/LocalSchedule.h"
 #include "codegen/Npu/Npu.h"
 #include "codegen/Npu/PlanGroups.h"
 #include "codegen/Npu/PlanMemory.h"
-#include "codegen/Npu/Schedule.h"
 
 namespace tessera::npu {
 class FunctionEmission;

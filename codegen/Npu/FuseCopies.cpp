@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ChipPass.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
-#include "codegen/Npu/Schedule.h"
+#include "codegen/Npu/LocalSchedule.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/MathExtras.h"

@@ -28,7 +28,7 @@ RowRange rowsRead(Operation *op, Value operand, uint32_t size, RowRange y) {
 
 /// Returns the bytes per lane of one row of all channels and images.
 uint64_t rowBytes(const AliasSet &aliasSet, const Chip &chip) {
-  const int64_t *sizes = aliasSet.view.sizes;
+  const int64_t *sizes = aliasSet.local.view.sizes;
   return uint64_t(sizes[3]) * hw::sizeOf(aliasSet.type) * llvm::divideCeil(uint64_t(sizes[1]), chip.lanes) *
          uint64_t(sizes[0]);
 }
@@ -39,7 +39,7 @@ RowRange unionOf(RowRange a, RowRange b) {
 
 /// Returns true if a use sees whole planes of an alias set and begins in lane 0.
 bool seesPlanes(const Use &use, const AliasSet &aliasSet, const Chip &chip) {
-  const View &a = use.view, &b = aliasSet.view;
+  const View &a = use.view, &b = aliasSet.local.view;
   bool images = a.sizes[0] == b.sizes[0] && (a.sizes[0] == 1 || a.strides[0] == b.strides[0]);
   return images && std::equal(a.sizes + 2, a.sizes + 4, b.sizes + 2) &&
          std::equal(a.strides + 2, a.strides + 4, b.strides + 2) && use.channel % chip.lanes == 0;
@@ -66,7 +66,7 @@ bool GroupPlan::canSlice(uint32_t number) const {
   return type.getRank() == 4 && op.uses.front().access == Access::write &&
          llvm::all_of(llvm::seq(0, 4), [&](int i) { return int64_t(op.whole.dims[i]) == type.getDimSize(i); }) &&
          llvm::all_of(op.uses, [&](const Use &use) {
-           return use.access != Access::write || use.fits || !plan.aliasSets()[use.aliasSet].canBeResident;
+           return use.access != Access::write || use.fits || !plan.aliasSets()[use.aliasSet].residency.isPossible;
          });
 }
 
@@ -96,18 +96,18 @@ bool GroupPlan::findAliasSets(SliceGroup &group) const {
       const AliasSet &aliasSet = plan.aliasSets()[use.aliasSet];
       // An op that reads what it writes handles a piece of a result, which leaves when the group is complete.
       if (use.access != Access::write && result.access == Access::write && result.aliasSet == use.aliasSet &&
-          !aliasSet.isResident) {
+          !aliasSet.residency.isChosen) {
         leaving.push_back(use.aliasSet);
         continue;
       }
       bool madeInside = aliasSet.first >= group.first && aliasSet.first <= group.last;
-      if (use.access == Access::write || !madeInside || aliasSet.isResident) {
-        if (use.access != Access::write && aliasSet.isResident && !use.fits) {
+      if (use.access == Access::write || !madeInside || aliasSet.residency.isChosen) {
+        if (use.access != Access::write && aliasSet.residency.isChosen && !use.fits) {
           return false; // the value may not be in off-chip memory yet
         }
         continue;
       }
-      if (!use.fits || !aliasSet.canBeResident || !aliasSet.dense || !seesPlanes(use, aliasSet, chip) ||
+      if (!use.fits || !aliasSet.residency.isPossible || !aliasSet.local.dense || !seesPlanes(use, aliasSet, chip) ||
           !isWritten(group, use.aliasSet, op)) {
         return false;
       }
@@ -133,8 +133,8 @@ void GroupPlan::findParts(SliceGroup &group, uint32_t slices) const {
       unsigned result = op.uses.front().aliasSet;
       const AliasSet &aliasSet = plan.aliasSets()[result];
       auto needed = needs.find(result);
-      bool isRead =
-          aliasSet.isResident ? aliasSet.last > group.first + k && aliasSet.last <= group.last : group.holds(result);
+      bool isRead = aliasSet.residency.isChosen ? aliasSet.last > group.first + k && aliasSet.last <= group.last
+                                                : group.holds(result);
       // Results that no op of the group reads advance evenly; those that other ops read must be complete at the end.
       RowRange holds = needed != needs.end() ? needed->second : RowRange{done[k], done[k]};
       if (!isRead) {
@@ -151,8 +151,9 @@ void GroupPlan::findParts(SliceGroup &group, uint32_t slices) const {
         continue;
       }
       for (const Use &use : op.uses) {
-        uint32_t height = uint32_t(plan.aliasSets()[use.aliasSet].view.sizes[2]);
-        if (use.access != Access::write && (group.holds(use.aliasSet) || plan.aliasSets()[use.aliasSet].isResident)) {
+        uint32_t height = uint32_t(plan.aliasSets()[use.aliasSet].local.view.sizes[2]);
+        if (use.access != Access::write &&
+            (group.holds(use.aliasSet) || plan.aliasSets()[use.aliasSet].residency.isChosen)) {
           RowRange &need = needs[use.aliasSet];
           need = unionOf(need, rowsRead(op.op, use.value, height, part.computes));
         }
@@ -167,7 +168,7 @@ uint64_t GroupPlan::temporariesOf(uint32_t number) const {
   uint64_t values = 0;
   for (const Use &use : op.uses) {
     const AliasSet &aliasSet = plan.aliasSets()[use.aliasSet];
-    values += rowBytes(aliasSet, chip) * uint64_t(aliasSet.view.sizes[2]);
+    values += rowBytes(aliasSet, chip) * uint64_t(aliasSet.local.view.sizes[2]);
   }
   return op.used > values ? (op.used - values) / rowsOf(number) : 0;
 }
@@ -189,7 +190,7 @@ uint64_t GroupPlan::bytesOf(const SliceGroup &group) const {
     for (const Use &use : op.uses) {
       const AliasSet &aliasSet = plan.aliasSets()[use.aliasSet];
       bool isWrite = use.access == Access::write;
-      if (aliasSet.isResident || (group.holds(use.aliasSet) && !isWrite)) {
+      if (aliasSet.residency.isChosen || (group.holds(use.aliasSet) && !isWrite)) {
         continue;
       }
       if (isWrite && group.holds(use.aliasSet) && aliasSet.first != group.first + k) {

@@ -56,7 +56,7 @@ View wholeOf(const View &write, Value value) {
 } // namespace
 
 ValuePlan::ValuePlan(func::FuncOp function, const Chip &chip)
-    : function(function), chip(chip), keepsAll(function->hasAttr(NpuDialect::kPreservedAttr)) {
+    : function(function), chip(chip), preservesAll(function->hasAttr(NpuDialect::kPreservedAttr)) {
   for (Operation &op : function.getBody().front()) {
     for (Value result : op.getResults()) {
       add(result);
@@ -69,7 +69,7 @@ ValuePlan::ValuePlan(func::FuncOp function, const Chip &chip)
     }
   }
   for (auto &[value, member] : members) {
-    member.offset -= known[member.aliasSet].begin;
+    member.offset -= known[member.aliasSet].offChip.begin;
   }
 }
 
@@ -83,7 +83,8 @@ bool ValuePlan::add(Value value) {
   int64_t bytes = type.getNumElements() * int64_t(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
   members[value] = {unsigned(known.size()), address->offset};
   AliasSet aliasSet;
-  aliasSet.memory = address->memory, aliasSet.begin = address->offset, aliasSet.end = address->offset + bytes;
+  aliasSet.offChip.memory = address->memory, aliasSet.offChip.begin = address->offset,
+  aliasSet.offChip.end = address->offset + bytes;
   known.push_back(aliasSet);
   return true;
 }
@@ -93,9 +94,9 @@ void ValuePlan::join(Value a, Value b) {
     return;
   }
   unsigned from = members[a].aliasSet, to = members[b].aliasSet;
-  known[to].begin = std::min(known[to].begin, known[from].begin);
-  known[to].end = std::max(known[to].end, known[from].end);
-  known[from].end = known[from].begin;
+  known[to].offChip.begin = std::min(known[to].offChip.begin, known[from].offChip.begin);
+  known[to].offChip.end = std::max(known[to].offChip.end, known[from].offChip.end);
+  known[from].offChip.end = known[from].offChip.begin;
   for (auto &[value, member] : members) {
     member.aliasSet = member.aliasSet == from ? to : member.aliasSet;
   }
@@ -113,7 +114,7 @@ void ValuePlan::note(uint32_t op, Value value, const View &view, int64_t offset,
 
 void ValuePlan::keepOutside(Value value) {
   if (auto member = members.find(value); member != members.end()) {
-    known[member->second.aliasSet].neverResident = true;
+    known[member->second.aliasSet].residency.isExcluded = true;
   }
 }
 
@@ -139,14 +140,14 @@ void ValuePlan::noteOp(uint32_t number, Operation *op, const Shape &whole, uint3
 }
 
 bool ValuePlan::isInsidePlanes(const AliasSet &aliasSet, const View &view) {
-  return aliasSet.dense && aliasSet.view.sizes[0] == 1 && view.sizes[0] > 1 && view.strides[0] != 0;
+  return aliasSet.local.dense && aliasSet.local.view.sizes[0] == 1 && view.sizes[0] > 1 && view.strides[0] != 0;
 }
 
 /// Returns true if the local form of an alias set provides a view that begins |offset| bytes into it.
 bool ValuePlan::matches(const AliasSet &aliasSet, int64_t offset, const View &view, bool isWrite) const {
   int64_t size = int64_t(hw::sizeOf(aliasSet.type));
-  const View &whole = aliasSet.view;
-  if (!aliasSet.dense) {
+  const View &whole = aliasSet.local.view;
+  if (!aliasSet.local.dense) {
     return offset == 0 && llvm::all_of(llvm::seq(0, 4), [&](int i) {
              bool repeats = !isWrite && i != 1 && view.strides[i] == 0;
              return repeats || (view.sizes[i] == whole.sizes[i] && view.strides[i] == whole.strides[i]);
@@ -167,22 +168,22 @@ bool ValuePlan::matches(const AliasSet &aliasSet, int64_t offset, const View &vi
 /// Determines the local form of an alias set and its uses. Returns false if it cannot be resident.
 bool ValuePlan::analyzeResidency(unsigned index, ArrayRef<Request> all) {
   AliasSet &aliasSet = known[index];
-  int64_t size = int64_t(hw::sizeOf(aliasSet.type)), total = (aliasSet.end - aliasSet.begin) / size;
+  int64_t size = int64_t(hw::sizeOf(aliasSet.type)), total = aliasSet.offChip.bytes() / size;
   // An op may write only part of each plane; an earlier op has then filled the rest.
   auto write = llvm::find_if(all, [](const Request &each) { return each.access == Access::write; });
-  if (write == all.end() || aliasSet.neverResident) {
+  if (write == all.end() || aliasSet.residency.isExcluded) {
     return false;
   }
-  aliasSet.view = wholeOf(write->view, write->value);
-  int64_t plane = planeOf(aliasSet.view);
-  aliasSet.dense = plane && (aliasSet.view.sizes[1] == 1 || aliasSet.view.strides[1] == plane);
-  if (aliasSet.dense) {
-    int64_t images = aliasSet.view.sizes[0], channels = total / (images * plane);
-    aliasSet.view.sizes[1] = channels, aliasSet.view.strides[1] = channels == 1 ? 0 : plane;
-    aliasSet.view.strides[0] = images == 1 ? 0 : channels * plane;
+  aliasSet.local.view = wholeOf(write->view, write->value);
+  int64_t plane = planeOf(aliasSet.local.view);
+  aliasSet.local.dense = plane && (aliasSet.local.view.sizes[1] == 1 || aliasSet.local.view.strides[1] == plane);
+  if (aliasSet.local.dense) {
+    int64_t images = aliasSet.local.view.sizes[0], channels = total / (images * plane);
+    aliasSet.local.view.sizes[1] = channels, aliasSet.local.view.strides[1] = channels == 1 ? 0 : plane;
+    aliasSet.local.view.strides[0] = images == 1 ? 0 : channels * plane;
   }
-  aliasSet.stored = aliasSet.memory > 0 || keepsAll, aliasSet.first = UINT32_MAX, aliasSet.last = 0,
-  aliasSet.spared = 0, aliasSet.writers = 0;
+  aliasSet.stored = aliasSet.offChip.memory > 0 || preservesAll, aliasSet.first = UINT32_MAX, aliasSet.last = 0,
+  aliasSet.residency.spared = 0, aliasSet.writers = 0;
   bool isRead = false;
   for (const Request &each : all) {
     bool fits =
@@ -197,22 +198,22 @@ bool ValuePlan::analyzeResidency(unsigned index, ArrayRef<Request> all) {
       ++aliasSet.writers;
     } else if (fits) {
       isRead = true;
-      aliasSet.last = std::max(aliasSet.last, each.op), aliasSet.spared += bytes;
+      aliasSet.last = std::max(aliasSet.last, each.op), aliasSet.residency.spared += bytes;
     } else {
       aliasSet.stored = true;
     }
   }
-  const int64_t *sizes = aliasSet.view.sizes;
-  aliasSet.bytes = llvm::alignTo(
+  const int64_t *sizes = aliasSet.local.view.sizes;
+  aliasSet.local.bytes = llvm::alignTo(
       uint64_t(sizes[2] * sizes[3] * size) * llvm::divideCeil(sizes[1], chip.lanes) * sizes[0], chip.portBytes);
-  aliasSet.spared += aliasSet.stored ? 0 : uint64_t(total * size);
+  aliasSet.residency.spared += aliasSet.stored ? 0 : uint64_t(total * size);
   return isRead;
 }
 
 void ValuePlan::keep(AliasSet &aliasSet, bool isResident) {
-  aliasSet.isResident = isResident;
+  aliasSet.residency.isChosen = isResident;
   for (uint32_t op = aliasSet.first; op <= aliasSet.last; ++op) {
-    live[op] += isResident ? aliasSet.bytes : -aliasSet.bytes;
+    live[op] += isResident ? aliasSet.local.bytes : -aliasSet.local.bytes;
   }
 }
 
@@ -223,27 +224,27 @@ void ValuePlan::analyzeResidency(bool mayBeResident) {
   }
   live.assign(byOp.size(), 0);
   for (unsigned index = 0; index < known.size(); ++index) {
-    known[index].canBeResident = analyzeResidency(index, byFamily[index]) && mayBeResident;
+    known[index].residency.isPossible = analyzeResidency(index, byFamily[index]) && mayBeResident;
   }
   findUses();
 }
 
 bool ValuePlan::hasRoom(const AliasSet &aliasSet, uint64_t reserve) const {
   return llvm::all_of(llvm::seq(aliasSet.first, aliasSet.last + 1), [&](uint32_t op) {
-    return live[op] + aliasSet.bytes + std::max(reserve, 2 * byOp[op].requirement) <= chip.laneBytes;
+    return live[op] + aliasSet.local.bytes + std::max(reserve, 2 * byOp[op].requirement) <= chip.laneBytes;
   });
 }
 
 void ValuePlan::choose(double share) {
   std::vector<unsigned> order;
   for (unsigned index = 0; index < known.size(); ++index) {
-    if (known[index].canBeResident) {
+    if (known[index].residency.isPossible) {
       order.push_back(index);
     }
   }
   auto worth = [&](unsigned index) {
     const AliasSet &aliasSet = known[index];
-    return double(aliasSet.spared) / (double(aliasSet.bytes) * (aliasSet.last - aliasSet.first + 1));
+    return double(aliasSet.residency.spared) / (double(aliasSet.local.bytes) * (aliasSet.last - aliasSet.first + 1));
   };
   llvm::stable_sort(order, [&](unsigned a, unsigned b) { return worth(a) > worth(b); });
   for (unsigned index : order) {
@@ -255,7 +256,7 @@ void ValuePlan::choose(double share) {
 
 void ValuePlan::choose(ArrayRef<unsigned> aliasSets) {
   for (unsigned index : aliasSets) {
-    if (known[index].canBeResident && hasRoom(known[index], 0)) {
+    if (known[index].residency.isPossible && hasRoom(known[index], 0)) {
       keep(known[index], true);
     }
   }
@@ -263,7 +264,7 @@ void ValuePlan::choose(ArrayRef<unsigned> aliasSets) {
 
 /// Returns the bytes of a channel's plane. A value that is not dense can only be viewed as a whole.
 static int64_t planeBytes(const ValuePlan::AliasSet &aliasSet) {
-  return aliasSet.dense ? planeOf(aliasSet.view) * int64_t(hw::sizeOf(aliasSet.type)) : INT64_MAX;
+  return aliasSet.local.dense ? planeOf(aliasSet.local.view) * int64_t(hw::sizeOf(aliasSet.type)) : INT64_MAX;
 }
 
 void ValuePlan::findUses() {
@@ -275,8 +276,8 @@ void ValuePlan::findUses() {
       Member member = members.lookup(each.value);
       const AliasSet &aliasSet = known[member.aliasSet];
       int64_t at = member.offset + each.offset * int64_t(hw::sizeOf(aliasSet.type));
-      bool fits =
-          aliasSet.canBeResident && each.access != Access::readOutside && matches(aliasSet, at, each.view, writes);
+      bool fits = aliasSet.residency.isPossible && each.access != Access::readOutside &&
+                  matches(aliasSet, at, each.view, writes);
       int64_t channel = fits ? at / planeBytes(aliasSet) : 0;
       byOp[each.op].uses.push_back({each.value, each.view, member.aliasSet, each.access, fits, channel,
                                     uint64_t(bytesOf(each.value, aliasSet.type))});
@@ -288,7 +289,7 @@ int64_t ValuePlan::channelOf(Value value, int64_t offset) const {
   Member member = members.lookup(value);
   const AliasSet &aliasSet = known[member.aliasSet];
   int64_t size = int64_t(hw::sizeOf(aliasSet.type));
-  return (member.offset + offset * size) / (planeOf(aliasSet.view) * size);
+  return (member.offset + offset * size) / (planeOf(aliasSet.local.view) * size);
 }
 
 std::optional<unsigned> ValuePlan::aliasSetOf(Value value) const {
@@ -303,21 +304,21 @@ void ValuePlan::placeOutside(ArrayRef<std::pair<uint32_t, uint32_t>> ranges, Arr
     int64_t first = range == ranges.end() ? op : range->first, last = range == ranges.end() ? op : range->second;
     for (const Use &use : byOp[op].uses) {
       device::Buffer &life = lives[use.aliasSet];
-      life.first = std::min(life.first, first), life.last = keepsAll ? INT64_MAX : std::max(life.last, last);
+      life.first = std::min(life.first, first), life.last = preservesAll ? INT64_MAX : std::max(life.last, last);
     }
   }
   std::vector<device::Buffer> needed;
   std::vector<unsigned> order;
   for (auto [index, aliasSet] : llvm::enumerate(known)) {
-    bool isInside = (aliasSet.isResident || llvm::is_contained(sliced, index)) && !aliasSet.stored;
-    if (aliasSet.memory == 0 && lives[index].last >= 0 && !isInside && !onlyStoredDirectly(aliasSet)) {
-      needed.push_back({aliasSet.end - aliasSet.begin, lives[index].first, lives[index].last});
+    bool isInside = (aliasSet.residency.isChosen || llvm::is_contained(sliced, index)) && !aliasSet.stored;
+    if (aliasSet.offChip.memory == 0 && lives[index].last >= 0 && !isInside && !onlyStoredDirectly(aliasSet)) {
+      needed.push_back({aliasSet.offChip.bytes(), lives[index].first, lives[index].last});
       order.push_back(unsigned(index));
     }
   }
   device::Placement placement = device::placeBuffers(needed, device::kAddressAlignment);
   for (auto [index, offset] : llvm::zip_equal(order, placement.offsets)) {
-    known[index].placed = uint64_t(offset);
+    known[index].offChip.placed = uint64_t(offset);
   }
   workspaceBytes = uint64_t(placement.bytes);
   workspaceLowerBound = uint64_t(device::lowerBound(needed, device::kAddressAlignment));
@@ -325,15 +326,15 @@ void ValuePlan::placeOutside(ArrayRef<std::pair<uint32_t, uint32_t>> ranges, Arr
 
 std::optional<uint64_t> ValuePlan::outsideOf(Value value) const {
   auto member = members.find(value);
-  if (member == members.end() || known[member->second.aliasSet].memory != 0) {
+  if (member == members.end() || known[member->second.aliasSet].offChip.memory != 0) {
     return std::nullopt;
   }
-  return known[member->second.aliasSet].placed + uint64_t(member->second.offset);
+  return known[member->second.aliasSet].offChip.placed + uint64_t(member->second.offset);
 }
 
 std::optional<ValuePlan::Resident> ValuePlan::find(Value value, const View &view, int64_t offset, Access access) const {
   auto member = members.find(value);
-  if (member == members.end() || !known[member->second.aliasSet].isResident || access == Access::readOutside) {
+  if (member == members.end() || !known[member->second.aliasSet].residency.isChosen || access == Access::readOutside) {
     return std::nullopt;
   }
   const AliasSet &aliasSet = known[member->second.aliasSet];
@@ -347,8 +348,8 @@ std::optional<ValuePlan::Resident> ValuePlan::find(Value value, const View &view
 bool ValuePlan::drop(uint32_t first, uint32_t last) {
   AliasSet *largest = nullptr;
   for (AliasSet &aliasSet : known) {
-    if (aliasSet.isResident && aliasSet.first <= last && aliasSet.last >= first &&
-        (!largest || aliasSet.bytes > largest->bytes)) {
+    if (aliasSet.residency.isChosen && aliasSet.first <= last && aliasSet.last >= first &&
+        (!largest || aliasSet.local.bytes > largest->local.bytes)) {
       largest = &aliasSet;
     }
   }

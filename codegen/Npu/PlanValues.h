@@ -62,24 +62,37 @@ public:
   /// Makes the alias set resident without checking that it fits.
   void keepWhole(unsigned aliasSet) { keep(known[aliasSet], true); }
 
-  /// Values that share bytes in off-chip memory. All sizes are in bytes.
-  struct AliasSet {
-    int64_t memory = 0, begin = 0, end = 0; ///< address in off-chip memory, as in device::Address, in bytes
-    bmodel::npu::Type type{};
-    // Set by analyzeResidency:
+  /// A range of off-chip memory, as in device::Address. All sizes are in bytes.
+  struct OffChipRange {
+    int64_t memory = 0, begin = 0, end = 0;
+    uint64_t placed = 0; ///< offset in the workspace
+    int64_t bytes() const { return end - begin; }
+  };
+  /// The form that an alias set has in local memory.
+  struct LocalForm {
     bool dense = false; ///< planes lie one after another; otherwise only exactly |view| is possible
     View view{};        ///< of the whole alias set
     uint64_t bytes = 0; ///< per lane
-    uint32_t first = 0, last = 0;
-    bool canBeResident = false;
-    bool stored = false; ///< also stored in off-chip memory, because it is read there
-    bool isResident = false;
-    bool neverResident = false;  ///< excluded from residency
+  };
+  /// The decision about residency.
+  struct Residency {
+    bool isExcluded = false; ///< by keepOutside()
+    bool isPossible = false;
+    bool isChosen = false;
+    uint64_t spared = 0; ///< bytes of traffic that residency saves
+  };
+  /// Values that share bytes in off-chip memory.
+  struct AliasSet {
+    OffChipRange offChip;
+    bmodel::npu::Type type{};
     bool storedDirectly = false; ///< by direct stores
     bool isRead = false;         ///< read by other means than direct stores
+    // Set by analyzeResidency, except for residency.isExcluded and isChosen:
+    LocalForm local;
+    uint32_t first = 0, last = 0; ///< first op that writes it, last op that can read it in local memory
     uint32_t writers = 0;
-    uint64_t placed = 0; ///< offset in the workspace
-    uint64_t spared = 0; ///< bytes of traffic saved by residency
+    bool stored = false; ///< also stored in off-chip memory, because it is read there
+    Residency residency;
   };
   const std::vector<AliasSet> &aliasSets() const { return known; }
   /// Returns true if the images of a view are parts of the planes of a single image, e.g. heads of attention.
@@ -150,7 +163,7 @@ private:
   void join(mlir::Value a, mlir::Value b);
   bool add(mlir::Value value);
   bool onlyStoredDirectly(const AliasSet &aliasSet) const {
-    return aliasSet.storedDirectly && !aliasSet.isRead && aliasSet.memory == 0;
+    return aliasSet.storedDirectly && !aliasSet.isRead && aliasSet.offChip.memory == 0;
   }
   bool analyzeResidency(unsigned aliasSet, llvm::ArrayRef<Request> requests);
   bool matches(const AliasSet &aliasSet, int64_t offset, const View &view, bool isWrite) const;
@@ -160,7 +173,7 @@ private:
 
   mlir::func::FuncOp function;
   const Chip &chip;
-  bool keepsAll; ///< npu.kept: every alias set is stored, and its address is not reused
+  bool preservesAll; ///< npu.preserved: every alias set is stored, and its address is not reused
   std::vector<AliasSet> known;
   llvm::DenseMap<mlir::Value, Member> members;
   std::vector<Request> requests;

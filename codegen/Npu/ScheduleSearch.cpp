@@ -125,7 +125,7 @@ LogicalResult ScheduleSearch::tryGroups(const ValuePlan &chosen, const GroupPlan
     return failure();
   }
   if (!best || trial.cycles < best->cycles) {
-    trial.schedule = Schedule(plan, groups);
+    trial.schedule = LocalSchedule(plan, groups);
     trial.program.layerSchedule = describe(plan, trial.schedule);
     trial.program.preserved = options.preserveLayers ? preservedValues(function, plan) : std::vector<PreservedValue>();
     best = std::move(trial);
@@ -176,7 +176,7 @@ llvm::Expected<std::vector<unsigned>> ScheduleSearch::findAliasSets(const LayerS
     }
     auto matches = [&](unsigned index) {
       const ValuePlan::AliasSet &aliasSet = surveyed->aliasSets()[index];
-      return aliasSet.canBeResident && aliasSet.first + options.firstLayer == stay.first &&
+      return aliasSet.residency.isPossible && aliasSet.first + options.firstLayer == stay.first &&
              aliasSet.last + options.firstLayer == stay.last && !llvm::is_contained(whole, index);
     };
     auto aliasSets = llvm::seq<unsigned>(0, unsigned(surveyed->aliasSets().size()));
@@ -266,7 +266,7 @@ void ScheduleSearch::refine() {
   for (bool found = true; found && tries < kMostTries;) {
     found = false;
     for (unsigned index = 0; index < surveyed->aliasSets().size() && tries < kMostTries; ++index) {
-      if (surveyed->aliasSets()[index].canBeResident) {
+      if (surveyed->aliasSets()[index].residency.isPossible) {
         found |= improves([&] { toggle(index); });
       }
     }

@@ -25,7 +25,7 @@ private:
   struct Trial {
     NpuProgram program;
     double cycles = 0;
-    Schedule schedule;
+    LocalSchedule schedule;
     std::unique_ptr<CommandStream> stream; ///< source of the program's commands
     Overlap overlap;                       ///< of these commands
     double share = 0;                      ///< share of local memory for which resident values were chosen

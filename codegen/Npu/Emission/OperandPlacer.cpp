@@ -87,14 +87,14 @@ std::optional<TileView> OperandPlacer::placeLocal(Value value, const View &view,
   auto [entry, isNew] = locals.try_emplace(stay->aliasSet);
   if (isNew) {
     Shape shape;
-    std::copy(std::begin(aliasSet.view.sizes), std::end(aliasSet.view.sizes), shape.dims);
+    std::copy(std::begin(aliasSet.local.view.sizes), std::end(aliasSet.local.view.sizes), shape.dims);
     entry->second = stream.addLocal(shape, aliasSet.type, 0);
   }
   TileView result = entry->second;
   int64_t size = int64_t(hw::sizeOf(aliasSet.type));
   for (int i = 0; i < 4; ++i) {
     bool repeats = view.sizes[i] > 1 && view.strides[i] == 0;
-    bool asOutside = aliasSet.dense && (i >= 2 || (i == 0 && ValuePlan::isInsidePlanes(aliasSet, view)));
+    bool asOutside = aliasSet.local.dense && (i >= 2 || (i == 0 && ValuePlan::isInsidePlanes(aliasSet, view)));
     result.shape.dims[i] = uint32_t(view.sizes[i]);
     result.tensor.strides[i] = repeats ? 0 : asOutside ? int32_t(view.strides[i] * size) : result.tensor.strides[i];
   }
@@ -166,7 +166,7 @@ std::vector<Descriptor> OperandPlacer::openSlice(const SliceGroup &group, Operat
   }
   const ValuePlan::AliasSet &aliasSet = plan.aliasSets()[*index];
   Shape shape;
-  std::copy(std::begin(aliasSet.view.sizes), std::end(aliasSet.view.sizes), shape.dims);
+  std::copy(std::begin(aliasSet.local.view.sizes), std::end(aliasSet.local.view.sizes), shape.dims);
   shape.dims[2] = rows.size();
   slice->second = {stream.addLocal(shape, aliasSet.type, 0), rows};
   RowRange again = {std::max(rows.begin, old.rows.begin), std::min(rows.end, old.rows.end)};

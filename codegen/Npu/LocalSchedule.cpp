@@ -1,6 +1,6 @@
-//===- Schedule.cpp - What stays in local memory, and slices --------------===//
+//===- LocalSchedule.cpp - What stays in local memory, and slices ---------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/Schedule.h"
+#include "codegen/Npu/LocalSchedule.h"
 
 #include "codegen/Npu/IR/NpuDialect.h"
 #include "top_dialect/IR/Names.h"
@@ -11,9 +11,9 @@ using namespace mlir;
 
 namespace tessera::npu {
 
-Schedule::Schedule(const ValuePlan &plan, const GroupPlan &groups) : groups(groups.groups()) {
+LocalSchedule::LocalSchedule(const ValuePlan &plan, const GroupPlan &groups) : groups(groups.groups()) {
   for (auto [index, aliasSet] : llvm::enumerate(plan.aliasSets())) {
-    if (aliasSet.isResident) {
+    if (aliasSet.residency.isChosen) {
       resident.push_back(unsigned(index));
     }
   }
@@ -25,7 +25,8 @@ Schedule::Schedule(const ValuePlan &plan, const GroupPlan &groups) : groups(grou
 }
 
 static ResidentAttr residentOf(const ValuePlan::AliasSet &aliasSet, MLIRContext *context) {
-  return ResidentAttr::get(context, aliasSet.first, aliasSet.last, aliasSet.bytes, aliasSet.dense, aliasSet.stored);
+  return ResidentAttr::get(context, aliasSet.first, aliasSet.last, aliasSet.local.bytes, aliasSet.local.dense,
+                           aliasSet.stored);
 }
 
 /// Returns the slices of layer |k| of a group.
@@ -46,7 +47,7 @@ void eraseSchedule(func::FuncOp function) {
   }
 }
 
-void writeSchedule(func::FuncOp function, const ValuePlan &surveyed, const Schedule &schedule, unsigned effort) {
+void writeSchedule(func::FuncOp function, const ValuePlan &surveyed, const LocalSchedule &schedule, unsigned effort) {
   eraseSchedule(function);
   Builder builder(function.getContext());
   function->setAttr(NpuDialect::kEffortAttr, builder.getI32IntegerAttr(int32_t(effort)));
@@ -139,7 +140,7 @@ private:
   }
 
   LogicalResult check(Operation *op, ResidentAttr says, const ValuePlan::AliasSet &aliasSet) {
-    if (!aliasSet.canBeResident) {
+    if (!aliasSet.residency.isPossible) {
       return op->emitError(
           "has npu.resident, but its result cannot stay in local memory: it is not read there, or it is "
           "written with another layout than it is read");
@@ -214,14 +215,14 @@ std::string nameOfLayer(const ValuePlan &plan, uint32_t layer) {
   return op ? top::getDisplayName(op->getLoc()) : "output";
 }
 
-LayerSchedule describe(const ValuePlan &plan, const Schedule &schedule) {
+LayerSchedule describe(const ValuePlan &plan, const LocalSchedule &schedule) {
   LayerSchedule layerSchedule;
   auto note = [&](uint32_t first, uint32_t last) {
     layerSchedule.names[first] = nameOfLayer(plan, first), layerSchedule.names[last] = nameOfLayer(plan, last);
   };
   for (unsigned index : schedule.resident) {
     const ValuePlan::AliasSet &aliasSet = plan.aliasSets()[index];
-    layerSchedule.whole.push_back({aliasSet.first, aliasSet.last, aliasSet.bytes, aliasSet.stored});
+    layerSchedule.whole.push_back({aliasSet.first, aliasSet.last, aliasSet.local.bytes, aliasSet.stored});
     note(aliasSet.first, aliasSet.last);
   }
   for (const SliceGroup &group : schedule.groups) {
