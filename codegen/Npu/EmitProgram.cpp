@@ -50,9 +50,9 @@ Assembly assemble(CommandStream &stream, uint32_t inputs, unsigned effort) {
   stream.findIndependentStages();
   Overlap overlap{.prefetch = effort > 0};
   std::optional<MemoryPlan> memory;
-  for (bool apart : {true, false}) {
+  for (bool disjoint : {true, false}) {
     if (!memory || !memory->misfits().empty()) {
-      overlap.apart = apart;
+      overlap.disjointStores = disjoint;
       memory.emplace(stream, inputs, overlap).run();
     }
   }
@@ -68,10 +68,10 @@ Assembly assemble(CommandStream &stream, uint32_t inputs, unsigned effort) {
       }
     };
     if (effort > 1) {
-      tryToo({.prefetch = true, .apart = true, .across = true});
-      Overlap held = result.overlap;
-      held.held = true;
-      tryToo(held);
+      tryToo({.prefetch = true, .disjointStores = true, .crossLayerPrefetch = true});
+      Overlap holding = result.overlap;
+      holding.holdStores = true;
+      tryToo(holding);
     }
   }
   return result;

@@ -158,7 +158,7 @@ void MemoryPlan::findUses() {
         touch(command, step, false);
       }
       // While this tile is stored, the next one is computed.
-      bool overlaps = overlap.apart && step + 1 < stream.stages.size() && hoistsLoads(step + 1);
+      bool overlaps = overlap.disjointStores && step + 1 < stream.stages.size() && hoistsLoads(step + 1);
       for (const Descriptor &command : each.stores) {
         touch(command, step, false);
         touch(command, step + (overlaps ? 1 : 0), false);
@@ -171,7 +171,7 @@ void MemoryPlan::findUses() {
       use.loadAt = use.first;
     }
   }
-  if (!overlap.held) {
+  if (!overlap.holdStores) {
     return;
   }
   std::vector<size_t> last = lastStepsBesideStores();

@@ -13,11 +13,12 @@ namespace tessera::npu {
 /// Kinds of overlap that a program may use.
 struct Overlap {
   bool prefetch = false; ///< load constants and inputs as early as there is room for them
-  bool apart = false;    ///< buffers that a stage stores from and buffers that the next stage computes in do not
-                         ///< overlap, so neither waits for the other
-  bool across = false;   ///< loads of an op may begin before the computation of the previous op
-  bool held = false;     ///< a buffer keeps its address until storing it is estimated to be complete, so no computation
-                         ///< waits for the store
+  /// Buffers that a stage stores from and buffers that the next stage computes in do not overlap, so neither waits for
+  /// the other.
+  bool disjointStores = false;
+  bool crossLayerPrefetch = false; ///< loads of an op may begin before the computation of the previous op
+  /// A buffer keeps its address until storing it is estimated to be complete, so no computation waits for the store.
+  bool holdStores = false;
 };
 
 /// Assigns every buffer of a stream an address in the lanes' memory and a range of steps, from the beginning of its
@@ -92,7 +93,7 @@ private:
   void subtractStep(std::vector<Range> &gaps, size_t step, uint64_t bytes) const;
   uint64_t sizeOf(uint64_t buffer) const;
   bool hoistsLoads(size_t step) const {
-    return stream.stages[step].hoisted || (overlap.across && stream.stages[step].isIndependent);
+    return stream.stages[step].hoisted || (overlap.crossLayerPrefetch && stream.stages[step].isIndependent);
   }
   bool isGiven(const Descriptor &command) const;
   /// Returns the buffer that a load fills if the load may move, else 0.

@@ -12,7 +12,7 @@
 namespace tessera::npu {
 class ValuePlan;
 
-/// A value that is preserved for debugging (npu.kept), and its location after the program has run.
+/// A value that is preserved for debugging (npu.preserved), and its location after the program has run.
 struct PreservedValue {
   mlir::Value value;
   int64_t memory = 0;           ///< numbered as in device::Address

@@ -24,7 +24,7 @@ def Npu_Dialect : Dialect {
     | `npu.resident` | ops whose results stay in local memory | the first and the last layer | `npu-schedule` |
     | `npu.slices` | ops of a slice group | the rows of each slice | `npu-schedule` |
     | `npu.single_buffered` | any | only one tile of the op is in local memory at a time | `npu-schedule` |
-    | `npu.kept` | function | results of all layers are also stored, each in its own memory, for debugging | the user |
+    | `npu.preserved` | function | results of all layers are also stored, each in its own memory, for debugging | the user |
     | `npu.effort` | function | the effort of the search, also used by later phases | `npu-schedule` |
 
     Layers are the ops that are neither constants, views nor fused into other ops. They count from 0 in the order of the
@@ -54,7 +54,7 @@ def Npu_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kResidentAttr = "npu.resident";
     static constexpr ::llvm::StringLiteral kSlicesAttr = "npu.slices";
     static constexpr ::llvm::StringLiteral kSingleBufferedAttr = "npu.single_buffered";
-    static constexpr ::llvm::StringLiteral kPreservedAttr = "npu.kept";
+    static constexpr ::llvm::StringLiteral kPreservedAttr = "npu.preserved";
     static constexpr ::llvm::StringLiteral kEffortAttr = "npu.effort";
     /// Registers the types and ops of NpuOps.td.
     void addPrograms();

@@ -32,15 +32,15 @@ def Npu_ProgramOp : Op<Npu_Dialect, "program", [
   let summary = "One stream of commands";
   let description = [{
     The arguments of its block are the off-chip memories: constants, workspace, then the caller's buffers, inputs before
-    outputs. `chip` is the name of a built-in chip or a JSON description. `prefetch`, `apart`, `across` and `held` are
+    outputs. `chip` is the name of a built-in chip or a JSON description. `prefetch`, `disjoint_stores`, `cross_layer_prefetch` and `hold_stores` are
     the kinds of overlap that scheduling may use, chosen by the search over schedules. `prefetch`: loads of constants
-    and inputs begin as early as there is room. `apart`: the buffers that a stage stores from and those that the next
-    stage computes in do not overlap. `across`: loads of an op may begin before the computation of the previous op.
-    `held`: a stored buffer keeps its address until the store is estimated to be complete.
+    and inputs begin as early as there is room. `disjoint_stores`: the buffers that a stage stores from and those that the next
+    stage computes in do not overlap. `cross_layer_prefetch`: loads of an op may begin before the computation of the previous op.
+    `hold_stores`: a stored buffer keeps its address until the store is estimated to be complete.
 
     Example:
     ```mlir
-    npu.program @main staged chip "npu-base" inputs 1 layers ["conv"] prefetch apart {
+    npu.program @main staged chip "npu-base" inputs 1 layers ["conv"] prefetch disjoint_stores {
     ^bb0(%constants: !npu.memory, %workspace: !npu.memory, %input0: !npu.memory, %output0: !npu.memory):
       %0 = npu.buffer 64 : [1, 8, 4, 4] "i8"
       npu.stage load {
@@ -53,12 +53,12 @@ def Npu_ProgramOp : Op<Npu_Dialect, "program", [
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Npu_Phase:$phase, StrAttr:$chip, I32Attr:$inputs, StrArrayAttr:$layers,
-                       UnitAttr:$prefetch, UnitAttr:$apart, UnitAttr:$across, UnitAttr:$held,
+                       UnitAttr:$prefetch, UnitAttr:$disjointStores, UnitAttr:$crossLayerPrefetch, UnitAttr:$holdStores,
                        OptionalAttr<ElementsAttr>:$code);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name $phase `chip` $chip `inputs` $inputs `layers` $layers (`prefetch` $prefetch^)? (`apart` $apart^)?
-    (`across` $across^)? (`held` $held^)? (`code` $code^)? attr-dict-with-keyword $body
+    $sym_name $phase `chip` $chip `inputs` $inputs `layers` $layers (`prefetch` $prefetch^)? (`disjoint_stores` $disjointStores^)?
+    (`cross_layer_prefetch` $crossLayerPrefetch^)? (`hold_stores` $holdStores^)? (`code` $code^)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -89,7 +89,7 @@ def Npu_StageOp : Op<Npu_Dialect, "stage", [NoTerminator, SingleBlock]> {
   let summary = "One stage of the pipeline: loads, computation and stores, in this order";
   let description = [{
     `overlapped`: the loads may begin before the computation of the previous stage. `independent`: likewise if the
-    previous stage belongs to another op; only programs with `across` use this.
+    previous stage belongs to another op; only programs with `cross_layer_prefetch` use this.
   }];
   let arguments = (ins UnitAttr:$overlapped, UnitAttr:$independent);
   let regions = (region SizedRegion<1>:$loads, SizedRegion<1>:$computes, SizedRegion<1>:$stores);

@@ -54,9 +54,9 @@ void Builder::build(ModuleOp module, const ProgramFrame &frame) {
       builder, module.getLoc(), builder.getStringAttr(frame.name), PhaseAttr::get(builder.getContext(), Phase::staged),
       builder.getStringAttr(ProgramOp::nameChip(stream.chip)), builder.getI32IntegerAttr(int32_t(frame.inputs)),
       builder.getStrArrayAttr(layers), frame.overlap.prefetch ? builder.getUnitAttr() : UnitAttr(),
-      frame.overlap.apart ? builder.getUnitAttr() : UnitAttr(),
-      frame.overlap.across ? builder.getUnitAttr() : UnitAttr(),
-      frame.overlap.held ? builder.getUnitAttr() : UnitAttr(), ElementsAttr());
+      frame.overlap.disjointStores ? builder.getUnitAttr() : UnitAttr(),
+      frame.overlap.crossLayerPrefetch ? builder.getUnitAttr() : UnitAttr(),
+      frame.overlap.holdStores ? builder.getUnitAttr() : UnitAttr(), ElementsAttr());
   body = &program.getBody().emplaceBlock();
   for (unsigned i = 0; i < 2 + frame.inputs + frame.outputs; ++i) {
     body->addArgument(MemoryType::get(builder.getContext()), module.getLoc());
@@ -153,7 +153,9 @@ hw::Chip chipOf(ProgramOp program) {
 
 StagedProgram::StagedProgram(ProgramOp program)
     : program(program), chip(chipOf(program)), stream(chip, constants),
-      overlap{program.getPrefetch(), program.getApart(), program.getAcross(), program.getHeld()}, buffers(1) {
+      overlap{program.getPrefetch(), program.getDisjointStores(), program.getCrossLayerPrefetch(),
+              program.getHoldStores()},
+      buffers(1) {
   llvm::DenseMap<Value, uint64_t> begins;
   for (auto buffer : program.getBody().getOps<BufferOp>()) {
     LocalBuffer result{uint64_t(buffer.getBytes())};

@@ -44,7 +44,7 @@ npu.program @full staged chip "npu-base" inputs 0 layers ["a"] {
 }
 
 //--- early.mlir
-npu.program @early staged chip "npu-base" inputs 1 layers ["a", "b"] prefetch apart {
+npu.program @early staged chip "npu-base" inputs 1 layers ["a", "b"] prefetch disjoint_stores {
 ^bb0(%constants: !npu.memory, %workspace: !npu.memory, %input0: !npu.memory):
   %0 = npu.buffer 64 : [1, 1, 1, 64] "i8"
   %1 = npu.buffer 64 : [1, 1, 1, 64] "i8"
@@ -67,7 +67,7 @@ npu.program @early staged chip "npu-base" inputs 1 layers ["a", "b"] prefetch ap
 }
 
 //--- held.mlir
-npu.program @held staged chip "npu-base" inputs 0 layers ["a", "b", "c", "d"] held {
+npu.program @held staged chip "npu-base" inputs 0 layers ["a", "b", "c", "d"] hold_stores {
 ^bb0(%constants: !npu.memory, %workspace: !npu.memory, %output0: !npu.memory):
   %0 = npu.buffer 16384 : [1, 32, 1, 16384] "i8"
   %1 = npu.buffer 16384 : [1, 32, 1, 4096] "f32"

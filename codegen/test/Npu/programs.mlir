@@ -21,7 +21,7 @@
 // RUN: tessera-opt %t.numbered.mlir --emit-bytecode -o %t.bytecode
 // RUN: tessera-opt %t.bytecode | diff - %t.numbered.mlir
 
-// STAGED: npu.program @main staged chip "npu-base" inputs 2 layers ["conv", "add"] prefetch apart
+// STAGED: npu.program @main staged chip "npu-base" inputs 2 layers ["conv", "add"] prefetch disjoint_stores
 // STAGED: ^bb0(%constants: !npu.memory, %workspace: !npu.memory, %input0: !npu.memory, %input1: !npu.memory, %output0: !npu.memory):
 // STAGED: %[[X:.*]] = npu.buffer {{[0-9]+}} : [1, 8, {{[0-9]+}}, 16] "f32"
 // STAGED-NOT: at {{[0-9]+}} live
