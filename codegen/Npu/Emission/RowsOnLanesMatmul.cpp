@@ -76,9 +76,9 @@ llvm::Expected<TileView> placeExtra(Value value, const Sizes &sizes, EmissionCon
 }
 
 /// Builds tiles of columns with all rows or, if the rows do not fit, tiles of rows with all columns.
-class RowLanes {
+class RowsOnLanesMatmul {
 public:
-  RowLanes(device::MatMulOp op, Contraction &contraction, EmissionContext &context)
+  RowsOnLanesMatmul(device::MatMulOp op, Contraction &contraction, EmissionContext &context)
       : op(op), contraction(contraction), context(context), stream(context.stream), chip(context.chip),
         sizes(sizesOf(op)) {}
 
@@ -110,7 +110,7 @@ private:
 };
 
 /// Places the weights, as one row per column of a. All schedules that are tried share them.
-llvm::Error RowLanes::placeWeights(const ContractionConstants &constants) {
+llvm::Error RowsOnLanesMatmul::placeWeights(const ContractionConstants &constants) {
   auto &records = stream.constants.weights;
   auto [known, isNew] = records.try_emplace({op.getOperation(), true, 0});
   if (isNew) {
@@ -131,7 +131,7 @@ llvm::Error RowLanes::placeWeights(const ContractionConstants &constants) {
 }
 
 /// Places bias, factor and gain (mantissa and shift in integral stages) of each column.
-void RowLanes::placeParameters() {
+void RowsOnLanesMatmul::placeParameters() {
   uint32_t count = contraction.epilogue.parameters(), outputs = uint32_t(sizes.outputs);
   if (!count) {
     return;
@@ -151,8 +151,9 @@ void RowLanes::placeParameters() {
 }
 
 /// Loads data once if all tiles share it; the first tile does so. Sets |bytes| to its size.
-TileView RowLanes::loadShared(const TileView &from, bool isShared, const Shape &begin, std::optional<TileView> &kept,
-                              uint64_t &bytes, LocalBudget &localBudget, Tile &tile) {
+TileView RowsOnLanesMatmul::loadShared(const TileView &from, bool isShared, const Shape &begin,
+                                       std::optional<TileView> &kept, uint64_t &bytes, LocalBudget &localBudget,
+                                       Tile &tile) {
   if (!isShared) {
     return load(from, localBudget, tile);
   }
@@ -167,7 +168,7 @@ TileView RowLanes::loadShared(const TileView &from, bool isShared, const Shape &
 }
 
 /// Returns all rows in local memory. The first tile loads them, unless the previous matmul has loaded the same rows.
-TileView RowLanes::loadRows(const TileView &rows, const Shape &begin, LocalBudget &localBudget, Tile &tile) {
+TileView RowsOnLanesMatmul::loadRows(const TileView &rows, const Shape &begin, LocalBudget &localBudget, Tile &tile) {
   const std::optional<LoadedRows> &known = stream.loadedRows;
   if (known && known->isOf(device::withoutReshapes(op.getA()), rows) && known->local.tensor.lane == localBudget.lane) {
     keptRows = known->local, rowBytes = known->bytes;
@@ -179,8 +180,8 @@ TileView RowLanes::loadRows(const TileView &rows, const Shape &begin, LocalBudge
 
 /// Loads an operand of a map on raw sums: a number per element, a number per row, or a row shared by all rows, once per
 /// lane.
-TileView RowLanes::operandOf(const TileView &extra, const Shape &begin, const Shape &size, LocalBudget &localBudget,
-                             Tile &tile) {
+TileView RowsOnLanesMatmul::operandOf(const TileView &extra, const Shape &begin, const Shape &size,
+                                      LocalBudget &localBudget, Tile &tile) {
   TileView part = tileOf(extra, begin, size, chip);
   if (extra.tensor.strides[1] || extra.dim(1) == 1) {
     return load(part, localBudget, tile);
@@ -190,7 +191,8 @@ TileView RowLanes::operandOf(const TileView &extra, const Shape &begin, const Sh
   return loadPerLane(part, first, size.dims[1], chip, localBudget, tile, kept);
 }
 
-void RowLanes::build(Fixed fixed, const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
+void RowsOnLanesMatmul::build(Fixed fixed, const Shape &begin, const Shape &size, LocalBudget &localBudget,
+                              Tile &tile) {
   hw::matmul_command c;
   localBudget.lane = laneOfTile(contraction, true, begin, size, chip);
   TileView rows = slice(contraction.x, 0, begin.dims[0], size.dims[0], chip);
@@ -230,7 +232,7 @@ void RowLanes::build(Fixed fixed, const Shape &begin, const Shape &size, LocalBu
   store(y, to, tile);
 }
 
-llvm::Error RowLanes::append(Fixed fixed) {
+llvm::Error RowsOnLanesMatmul::append(Fixed fixed) {
   Shape granule = fixed == Fixed::rows ? Shape{{0, 0, 0, kColumns}} : Shape{{1, chip.lanes, 0, 0}};
   llvm::Error error = context.tiler.append(contraction.y.shape, granule,
                                            [&](const Shape &begin, const Shape &size, LocalBudget &localBudget,
@@ -253,7 +255,7 @@ std::pair<uint64_t, uint64_t> bytesOf(device::MatMulOp op, const Sizes &sizes, c
   return {rows, llvm::divideCeil(uint64_t(sizes.inner), chip.lanes) * uint64_t(sizes.outputs)};
 }
 
-llvm::Error RowLanes::append() {
+llvm::Error RowsOnLanesMatmul::append() {
   Fixed first = bytesOf(op, sizes, chip).first <= chip.laneBytes / 2 ? Fixed::rows : Fixed::columns;
   if (context.surveys()) {
     return append(first);
@@ -374,7 +376,7 @@ llvm::Error emitRowsOnLanesMatmul(device::MatMulOp op, EmissionContext &context)
   if (llvm::Error error = constants.setParameters(contraction)) {
     return error;
   }
-  RowLanes tiles(op, contraction, context);
+  RowsOnLanesMatmul tiles(op, contraction, context);
   if (llvm::Error error = tiles.placeWeights(constants)) {
     return error;
   }
