@@ -306,7 +306,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   }
   DeployResult result;
   result.outputOrigins = listOutputOrigins(*function); // before quantisation puts ops behind them
-  auto quantization = prepareModel(*function, asked, options.inputsOutputs, observer);
+  auto quantization = prepareModel(*function, asked, options.inputsOutputs, observer, observeIr);
   if (!quantization) {
     return quantization.takeError();
   }

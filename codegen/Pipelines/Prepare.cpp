@@ -3,7 +3,9 @@
 #include "codegen/Pipelines/Prepare.h"
 
 #include "bmodel/properties.h"
+#include "codegen/Target/IrDump.h"
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
+#include "quant/Transforms/PrecisionAttributes.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/OutputOrigin.h"
 #include "top_dialect/IR/TensorNames.h"
@@ -22,9 +24,12 @@ using namespace mlir;
 namespace tessera::codegen {
 
 llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const Quantization &quantization,
-                                                    llvm::function_ref<void(size_t, size_t)> progress) {
+                                                    llvm::function_ref<void(size_t, size_t)> progress,
+                                                    const IrObserver &observeIr) {
   top::nameEveryTensor(function);
-  if (llvm::Error error = quant::checkTables(function, quantization.table, quantization.choices)) {
+  if (llvm::Error error = quant::isAssigned(function)
+                              ? llvm::Error::success()
+                              : quant::checkTables(function, quantization.table, quantization.choices)) {
     return error;
   }
   PassManager passes(function.getContext());
@@ -32,7 +37,8 @@ llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const
   if (mlir::failed(passes.run(function->getParentOfType<ModuleOp>()))) {
     return llvm::createStringError("internal error: f16 values cannot be widened");
   }
-  return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.options, progress);
+  return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.options, progress,
+                                 [&](PassManager &manager) { watch(manager, "quantize", observeIr); });
 }
 
 /// Returns a typical range of an activation, for every tensor.
@@ -64,7 +70,6 @@ Quantization madeUp(func::FuncOp function, quant::Precision precision) {
   if (precision == quant::Precision::INT8 || precision == quant::Precision::INT16) {
     result.table = quant::CalibrationTable(std::move(ranges));
   }
-  result.choices.standard = precision;
   return result;
 }
 
@@ -79,15 +84,14 @@ llvm::Expected<func::FuncOp> deployableFunction(ModuleOp module) {
   return function;
 }
 
-llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(func::FuncOp function,
-                                                                  const std::optional<Quantization> &quantization,
-                                                                  const quant::InputsOutputs &inputsOutputs,
-                                                                  const PhaseObserver &observer) {
+llvm::Expected<std::optional<quant::QuantizeReport>>
+prepareModel(func::FuncOp function, const std::optional<Quantization> &quantization,
+             const quant::InputsOutputs &inputsOutputs, const PhaseObserver &observer, const IrObserver &observeIr) {
   std::optional<quant::QuantizeReport> result;
   if (quantization) {
     observer.begin("quantize");
-    llvm::Expected<quant::QuantizeReport> report =
-        quantizeModel(function, *quantization, [&](size_t done, size_t total) { observer.progress({done, total}); });
+    llvm::Expected<quant::QuantizeReport> report = quantizeModel(
+        function, *quantization, [&](size_t done, size_t total) { observer.progress({done, total}); }, observeIr);
     if (!report) {
       return report.takeError();
     }

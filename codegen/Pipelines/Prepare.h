@@ -23,10 +23,10 @@ struct Quantization {
 };
 
 /// Inserts quantize/dequantize pairs, or pairs of casts, into the function according to the tables. f16 models are
-/// widened first; their tensors must be named before.
+/// widened first; their tensors must be named before. Precisions that the function's ops have already are kept.
 llvm::Expected<quant::QuantizeReport> quantizeModel(
     mlir::func::FuncOp function, const Quantization &quantization,
-    llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {});
+    llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {}, const IrObserver &observeIr = {});
 
 /// Returns a quantisation with a range for every tensor, for questions that do not depend on the values. Names the
 /// tensors.
@@ -39,7 +39,8 @@ llvm::Expected<mlir::func::FuncOp> deployableFunction(mlir::ModuleOp module);
 llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(mlir::func::FuncOp function,
                                                                   const std::optional<Quantization> &quantization,
                                                                   const quant::InputsOutputs &inputsOutputs,
-                                                                  const PhaseObserver &observer);
+                                                                  const PhaseObserver &observer,
+                                                                  const IrObserver &observeIr = {});
 
 llvm::Error writeText(mlir::ModuleOp module, const std::string &path);
 

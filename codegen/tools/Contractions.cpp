@@ -72,7 +72,7 @@ llvm::Expected<llvm::json::Array> tessera::tool::writeContractionWeights(func::F
     }
     std::optional<top::TensorData> weight = top::getConstantData(quant::weightOf(&op).operand->get());
     weights.emplace_back(name, top::HostTensor(weight->type, weight->bytes));
-    quant::WeightForm form = quant::weightFormOf(&op, /*fourBits=*/true, groupSize, last.contains(&op));
+    quant::WeightForm form = quant::weightFormOf(&op, !quant::keepsEightBits(&op, last.contains(&op)), groupSize);
     entry->try_emplace("bits", form.bits);
     entry->try_emplace("group", form.group);
     entry->try_emplace("name", llvm::json::fixUTF8(name));

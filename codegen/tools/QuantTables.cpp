@@ -3,6 +3,7 @@
 #include "codegen/tools/QuantTables.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/Subcommand.h"
+#include "quant/Transforms/PrecisionAttributes.h"
 #include "top_dialect/IR/TensorNames.h"
 
 using namespace mlir;
@@ -13,7 +14,9 @@ llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(q
                                                                                const std::string &calibration,
                                                                                const std::string &choices,
                                                                                ModuleOp module) {
-  if (precision == quant::Precision::F32) {
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  const bool isAssigned = function && quant::isAssigned(function);
+  if (precision == quant::Precision::F32 && !isAssigned) {
     return std::nullopt;
   }
   codegen::Quantization quantization;
@@ -25,7 +28,10 @@ llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(q
     }
     quantization.table = std::move(*table);
   }
-  std::string hash = calibration.empty() ? "" : top::hashModule(module), network = top::networkOf(module);
+  std::string hash = calibration.empty() ? ""
+                     : isAssigned        ? quant::calibratedModel(function)
+                                         : top::hashModule(module),
+              network = top::networkOf(module);
   quantization.table.isOfOtherShapes =
       quantization.table.modelHash() != hash && !network.empty() && quantization.table.network() == network;
   if (quantization.table.modelHash() != hash && !quantization.table.isOfOtherShapes) {
@@ -50,6 +56,5 @@ llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(q
       }
     }
   }
-  quantization.choices.standard = precision;
   return quantization;
 }

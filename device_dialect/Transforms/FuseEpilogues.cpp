@@ -12,6 +12,7 @@
 
 #include "mlir/IR/TypeUtilities.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/EpilogueFusion.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
@@ -104,14 +105,9 @@ private:
 
   /// Returns the last op whose epilogue |map| can become part of, or null.
   Operation *findProducer(MapOp map) {
-    Operation *best = nullptr;
-    for (Value input : map.getInputs()) {
-      Operation *producer = input.getDefiningOp();
-      if (producer && producer != best && canTake(producer, map) && (!best || order[best] < order[producer])) {
-        best = producer;
-      }
-    }
-    return best;
+    return top::findEpilogueOwner(
+        map, [&](Operation *producer) { return canTake(producer, map); },
+        [&](Operation *a, Operation *b) { return order[a] < order[b]; });
   }
 
   /// Returns true if |producer|'s kernel can store y's type. Kernels of integer sums, norms and attention convert at

@@ -3,6 +3,7 @@
 #include "quant/Transforms/Decisions.h"
 
 #include "quant/Transforms/OpKinds.h"
+#include "quant/Transforms/PrecisionRules.h"
 #include "quant/Transforms/StorageTypes.h"
 #include "quant/Transforms/TableNames.h"
 #include "top_dialect/IR/Constants.h"
@@ -11,6 +12,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
+#include <deque>
 
 using namespace mlir;
 
@@ -28,9 +30,16 @@ constexpr float kLeastMagnitude = 1e-25f;
 /// Checks that the magnitude is too small for integers. A tensor of zeros is not: every scale represents it exactly.
 bool isTooSmall(const Range *range) { return range && range->magnitude() > 0 && range->magnitude() < kLeastMagnitude; }
 
+llvm::Error rejection(Operation *op, Precision precision, StringRef reason) {
+  return llvm::createStringError("'" + displayName(op) + "' (" + op->getName().getStringRef() + ") cannot be " +
+                                 toString(precision) + ": " + reason);
+}
+
+/// Finds the ops that run on integers and the tensors that become integers.
 class Decider {
 public:
-  Decider(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices, Precision precision)
+  /// `choices`: null if the precisions are assigned already.
+  Decider(func::FuncOp function, const CalibrationTable &table, const QuantizeTable *choices, Precision precision)
       : function(function), table(table), choices(choices), precision(precision) {}
 
   llvm::Expected<Decisions> run() {
@@ -42,16 +51,19 @@ public:
         quantized.insert(argument);
       }
     }
-    if (llvm::Error error = checkAsked()) {
+    if (llvm::Error error = choices ? checkAsked() : checkIntegers()) {
       return error;
     }
     auto kindOf = [&](Operation *op) { return kinds.lookup_or(op, OpKind::other); };
     auto choiceOf = [&](Operation *op) { return pinned.lookup(op); };
     auto rangeOf = [&](Value v) { return table.find(names.lookup(v)); };
     auto nameOf = [&](Value v) { return names.lookup(v); };
-    assignStorageTypes({function, ops, choices.standard, !table.weightsPath().empty(), table.decidesTypes, quantized,
+    assignStorageTypes({function, ops, precision, !choices, !table.weightsPath().empty(), table.decidesTypes, quantized,
                         kindOf, choiceOf, rangeOf, nameOf},
                        decisions);
+    if (llvm::Error error = choices ? llvm::Error::success() : checkWidths()) {
+      return error;
+    }
     return std::move(decisions);
   }
 
@@ -65,7 +77,6 @@ private:
     for (Operation &op : function.getBody().front().without_terminator()) {
       if (isa<top::TopDialect>(op.getDialect()) && !top::isConstant(op.getResult(0))) {
         ops.push_back(&op);
-        order[&op] = ops.size();
       }
     }
     function.walk([&](Operation *op) {
@@ -73,11 +84,18 @@ private:
         names[result] = top::getTensorName(result);
       }
     });
+    if (!choices) {
+      function.walk([&](Operation *op) {
+        if (isRequested(op)) {
+          pinned[op] = &read.emplace_back(Choice{displayName(op), requestedOf(op), ""});
+        }
+      });
+      return;
+    }
     TableNames index(function);
-    for (const Choice &choice : choices.choices) {
+    for (const Choice &choice : choices->choices) {
       for (Operation *op : index.ops.lookup(choice.name)) {
         pinned[op] = &choice;
-        decisions.asked[op] = &choice;
       }
     }
   }
@@ -86,35 +104,61 @@ private:
 
   void classify(Operation *op) {
     OpKind kind = kindOf(op);
-    std::string against;
-    const Choice *choice = pinned.lookup(op);
-    Precision wanted = choice ? choice->precision : precision;
-    if (wanted != Precision::INT8 && wanted != Precision::INT16) {
-      against = choice ? ("the quantise table says " + toString(wanted)).str() +
-                             (choice->reason.empty() ? "" : ": " + choice->reason)
-                       : (toString(wanted) + " is the precision of ops that the quantise table does not list").str();
-    } else if (kind == OpKind::contraction && multipliesActivations(op) &&
-               !(choice && choice->precision == Precision::INT8)) {
-      against = "neither of its operands is a constant (an INT8 line in a quantise table makes it run on integers)";
-    } else if (kind == OpKind::attention && wanted == Precision::INT16) {
-      against = "attention supports 8-bit integers only, but INT16 was requested";
-    } else if (kind == OpKind::other) {
-      against = op->getName().getStringRef().str() + " has no integer form";
-    } else if (std::optional<std::string> reason = isContraction(kind) ? reasonAgainst(op) : std::nullopt) {
-      against = *reason;
-    } else if (Value lost = rangelessOperand(op, kind)) {
-      against = lacking(lost);
-    } else if (double error = kind == OpKind::attention && !choice ? errorOfAttention(op) : 0;
-               error > kMostOfAttention) {
-      against = llvm::formatv("q, k and v in int8 would change the outputs by {0:P1}; at most {1:P0} is allowed", error,
-                              kMostOfAttention);
-    } else if (isPieceWithFinerStep(op)) {
-      against =
-          "its values are much smaller than the rest of the tensor that it is sliced from, so it gets its own range";
-    }
+    std::string against = choices ? reasonToStayFloat(op, kind) : assignedReason(op, kind);
     kind = kind == OpKind::contraction && multipliesActivations(op) ? OpKind::pairwise : kind;
     kinds[op] = against.empty() ? kind : OpKind::other;
     reasons[op] = against;
+  }
+
+  /// Returns why an op stays float; empty if it may become an integer op.
+  std::string reasonToStayFloat(Operation *op, OpKind kind) {
+    const Choice *choice = pinned.lookup(op);
+    Precision wanted = choice ? choice->precision : precision;
+    if (!quant::isInteger(wanted)) {
+      return choice ? ("the quantise table says " + toString(wanted)).str() +
+                          (choice->reason.empty() ? "" : ": " + choice->reason)
+                    : (toString(wanted) + " is the precision of ops that the quantise table does not list").str();
+    }
+    if (kind == OpKind::contraction && multipliesActivations(op) && !(choice && choice->precision == Precision::INT8)) {
+      return "neither of its operands is a constant (an INT8 line in a quantise table makes it run on integers)";
+    }
+    if (std::string reason = reasonAgainstIntegers(op, kind, wanted); !reason.empty()) {
+      return reason;
+    }
+    if (double error = kind == OpKind::attention && !choice ? errorOfAttention(op) : 0; error > kMostOfAttention) {
+      return llvm::formatv("q, k and v in int8 would change the outputs by {0:P1}; at most {1:P0} is allowed", error,
+                           kMostOfAttention);
+    }
+    return isPieceWithFinerStep(op) ? "its values are much smaller than the rest of the tensor that it is sliced from, "
+                                      "so it gets its own range"
+                                    : "";
+  }
+
+  /// Returns why an op is not computed on integers by its attribute, or cannot be; empty if it is.
+  std::string assignedReason(Operation *op, OpKind kind) {
+    if (isAssignedIntegers(op)) {
+      return reasonAgainstIntegers(op, kind, precisionOf(op));
+    }
+    return reasonOf(op);
+  }
+
+  static bool isAssignedIntegers(Operation *op) {
+    return op->hasAttr(kPrecisionAttr) && quant::isInteger(precisionOf(op)) && !isQuantizedByModel(op);
+  }
+
+  /// Returns why the op cannot run on integers; empty if it can.
+  std::string reasonAgainstIntegers(Operation *op, OpKind kind, Precision wanted) {
+    if (kind == OpKind::attention && wanted == Precision::INT16) {
+      return "attention supports 8-bit integers only, but INT16 was requested";
+    }
+    if (kind == OpKind::other) {
+      return op->getName().getStringRef().str() + " has no integer form";
+    }
+    if (std::optional<std::string> reason = isContraction(kind) ? reasonAgainst(op) : std::nullopt) {
+      return *reason;
+    }
+    Value lost = rangelessOperand(op, kind);
+    return lost ? lacking(lost) : "";
   }
 
   static bool isContraction(OpKind kind) { return kind == OpKind::contraction || kind == OpKind::attention; }
@@ -228,21 +272,54 @@ private:
 
   /// Rejects INT8 and INT16 lines without any effect: the user would expect one.
   llvm::Error checkAsked() {
-    for (const Choice &choice : choices.choices) {
+    for (const Choice &choice : choices->choices) {
       SmallVector<Operation *> named;
       for (auto [op, line] : pinned) {
         if (line == &choice) {
           named.push_back(op);
         }
       }
-      bool integers = choice.precision == Precision::INT8 || choice.precision == Precision::INT16;
-      if (named.empty() || !integers || llvm::any_of(named, [&](Operation *op) { return isInteger(op); })) {
+      if (named.empty() || !quant::isInteger(choice.precision) ||
+          llvm::any_of(named, [&](Operation *op) { return isInteger(op); })) {
         continue;
       }
       std::string reason = reasons.lookup(named.front());
-      return llvm::createStringError("'" + choices.path + "': '" + choice.name + "' cannot be " +
+      return llvm::createStringError("'" + choices->path + "': '" + choice.name + "' cannot be " +
                                      toString(choice.precision) + ": " +
                                      (reason.empty() ? "it is a constant, or is inside a loop or a branch" : reason));
+    }
+    return llvm::Error::success();
+  }
+
+  /// Rejects INT8 and INT16 on ops that cannot run on integers.
+  llvm::Error checkIntegers() {
+    for (Operation *op : ops) {
+      if (isAssignedIntegers(op) && !isInteger(op)) {
+        return rejection(op, precisionOf(op), reasons.lookup(op));
+      }
+    }
+    return llvm::Error::success();
+  }
+
+  /// Checks that the tensors with attributes of INT16 are i16, and that the ops of INT16 are those that read i16.
+  llvm::Error checkWidths() {
+    for (auto [value, name] : names) {
+      auto form = decisions.tensors.find(value);
+      if (storedAs(value) == Precision::INT16 && (form == decisions.tensors.end() || !form->second.isWide())) {
+        return llvm::createStringError("tensor '" + name +
+                                       "' cannot be stored in INT16: no integer op reads it in 16 bits");
+      }
+    }
+    for (Operation *op : ops) {
+      const bool isWide = decisions.wide.contains(op);
+      if (isInteger(op) && isWide != (precisionOf(op) == Precision::INT16)) {
+        return rejection(op, precisionOf(op),
+                         isWide ? "one of its operands is stored in INT16"
+                                : "none of its operands is stored in INT16 (top.stores)");
+      }
+    }
+    for (auto &[op, reason] : decisions.wide) {
+      reason = reasonOf(op);
     }
     return llvm::Error::success();
   }
@@ -292,22 +369,12 @@ private:
     return llvm::any_of(v.getUsers(), [&](Operation *user) { return !isInteger(user); });
   }
 
-  /// Checks that `user` is fused into the op that computes `v`, so that `v` is never stored. If several operands
-  /// qualify, the op that comes last is chosen, because the other operands exist by then.
-  bool fusesInto(Value v, Operation *user) {
-    if (!isFusable(v, user)) {
-      return false;
-    }
-    return llvm::none_of(user->getOperands(), [&](Value other) {
-      return other != v && isFusable(other, user) &&
-             order.lookup(other.getDefiningOp()) > order.lookup(v.getDefiningOp());
+  /// Checks that `user` is fused into the op that computes `v`, so that `v` is never stored.
+  bool fusesInto(Value v, Operation *user) const {
+    return quant::fusesInto(v, user, [&](Operation *producer) {
+      OpKind kind = kinds.lookup_or(producer, OpKind::other);
+      return kind == OpKind::contraction || kind == OpKind::pairwise || kind == OpKind::elementwise;
     });
-  }
-
-  bool isFusable(Value v, Operation *user) {
-    OpKind kind = kindAt(v);
-    return (kind == OpKind::contraction || kind == OpKind::pairwise || kind == OpKind::elementwise) && v.hasOneUse() &&
-           v.getType() == user->getResult(0).getType();
   }
 
   /// Checks that an elementwise op on integers fuses with the op that computes `v`.
@@ -319,10 +386,10 @@ private:
 
   func::FuncOp function;
   const CalibrationTable &table;
-  const QuantizeTable &choices;
+  const QuantizeTable *choices; ///< null if the precisions are assigned already
   Precision precision;
+  std::deque<Choice> read;      ///< the precisions that attributes request
   SmallVector<Operation *> ops; ///< top-level ops except constants, in program order
-  llvm::DenseMap<Operation *, unsigned> order;
   llvm::DenseMap<Value, StringRef> names;
   llvm::MapVector<Operation *, const Choice *> pinned;
   llvm::DenseMap<Operation *, OpKind> kinds;        ///< `other` also for ops that a table, or a missing entry, excludes
@@ -331,11 +398,67 @@ private:
   Decisions decisions;
 };
 
+/// Rejects attributes that are not names of precisions. In a list, "" is allowed: the usual type.
+llvm::Error checkNames(const Twine &owner, DictionaryAttr attributes) {
+  for (StringRef name : {kPrecisionAttr, kRequestedAttr, kStoresAttr}) {
+    Attribute value = attributes ? attributes.get(name) : Attribute();
+    auto list = dyn_cast_or_null<ArrayAttr>(value);
+    for (Attribute each : list ? list.getValue() : value ? ArrayRef(value) : ArrayRef<Attribute>()) {
+      auto text = dyn_cast<StringAttr>(each);
+      if (!text || !(parsePrecision(text.getValue()) || (list && text.empty()))) {
+        return llvm::createStringError(owner + ": " + name + " is '" + (text ? text.getValue() : "not a string") +
+                                       "'; allowed: " + precisionNames());
+      }
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error checkFunction(func::FuncOp function) {
+  if (!isAssigned(function)) {
+    return llvm::createStringError("the ops of the function have no precisions: run assign-precision first");
+  }
+  llvm::Error error = checkNames("the function", function->getAttrDictionary());
+  for (unsigned i = 0; !error && i < function.getNumArguments(); ++i) {
+    error = checkNames("input '" + top::getInputName(function.getArgument(i)) + "'", function.getArgAttrDict(i));
+  }
+  return error;
+}
+
+/// Rejects an op without a precision, and a precision that it cannot have. INT8 and INT16 are checked later.
+llvm::Error checkOp(Operation *op, const CalibrationTable &table) {
+  const std::string name = ("'" + displayName(op) + "' (" + op->getName().getStringRef() + ")").str();
+  const bool hasPrecision = op->hasAttr(kPrecisionAttr);
+  if (needsPrecision(op) != hasPrecision) {
+    return llvm::createStringError(
+        name + (hasPrecision ? " has the attribute 'top.precision' but computes no floats"
+                             : " has no attribute 'top.precision'; remove that of the function to have all precisions "
+                               "assigned"));
+  }
+  if (llvm::Error error = checkNames(name, op->getAttrDictionary())) {
+    return error;
+  }
+  std::string reason = hasPrecision ? reasonAgainst(op, precisionOf(op), table) : "";
+  return reason.empty() ? llvm::Error::success() : rejection(op, precisionOf(op), reason);
+}
+
 } // namespace
 
 llvm::Expected<Decisions> decide(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices,
                                  Precision precision) {
-  return Decider(function, table, choices, precision).run();
+  return Decider(function, table, &choices, precision).run();
+}
+
+llvm::Expected<Decisions> readDecisions(func::FuncOp function, const CalibrationTable &table) {
+  if (llvm::Error error = checkFunction(function)) {
+    return error;
+  }
+  for (Operation &op : function.getBody().front()) {
+    if (llvm::Error error = checkOp(&op, table)) {
+      return error;
+    }
+  }
+  return Decider(function, table, nullptr, precisionOf(function)).run();
 }
 
 } // namespace tessera::quant

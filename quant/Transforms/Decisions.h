@@ -27,15 +27,18 @@ struct Decisions {
   llvm::DenseSet<mlir::Operation *> integers;           ///< ops that run on integers or in the epilogue of such an op
   llvm::MapVector<mlir::Operation *, std::string> wide; ///< subset of `integers` that reads i16, with the reason
   llvm::MapVector<mlir::Operation *, std::string> kept; ///< other ops with a float result, with the reason
-  llvm::DenseMap<mlir::Operation *, const Choice *> asked; ///< ops that the quantise table names
-  llvm::DenseSet<mlir::Operation *> readsFloat;            ///< ops that read unquantised values if they are available
+  llvm::DenseSet<mlir::Operation *> readsFloat;         ///< ops that read unquantised values if they are available
 };
 
-/// Decides for the top level of `function`, whose tensors must have names (top::nameEveryTensor) and whose tables must
-/// be checked (checkTables). `precision` applies to ops without a line in `choices`. Fails if the quantise table
-/// requests something impossible.
+/// Decides which ops of the top level of `function` become integer ops. Tensors must have names (top::nameEveryTensor)
+/// and tables must be checked (checkTables). `precision` applies to ops without a line in `choices`. The levels of i16
+/// tensors are not chosen yet. Fails if the quantise table requests something impossible.
 llvm::Expected<Decisions> decide(mlir::func::FuncOp function, const CalibrationTable &table,
                                  const QuantizeTable &choices, Precision precision);
+
+/// Reads the decisions from the attributes (PrecisionAttributes.h), and chooses the scales of the tensors that become
+/// integers. Fails if an op cannot have its precision.
+llvm::Expected<Decisions> readDecisions(mlir::func::FuncOp function, const CalibrationTable &table);
 
 } // namespace tessera::quant
 

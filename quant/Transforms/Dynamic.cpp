@@ -3,6 +3,7 @@
 #include "quant/Transforms/Dynamic.h"
 
 #include "quant/Transforms/OpKinds.h"
+#include "quant/Transforms/PrecisionAttributes.h"
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
@@ -17,21 +18,6 @@ namespace {
 using Dims = SmallVector<int64_t>;
 
 ArrayRef<int64_t> dimsOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
-
-/// Returns why `op` cannot multiply rows that are quantised at run time; empty if it can. `op` may be of any kind.
-std::string reasonAgainstDynamic(Operation *op) {
-  auto matmul = dyn_cast<top::MatMulOp>(op);
-  if (!matmul || kindOf(op) != OpKind::contraction) {
-    return op->getName().getStringRef().str() + " cannot be quantised at run time; only top.matmul can";
-  }
-  if (multipliesActivations(op)) {
-    return "neither of its operands is a constant";
-  }
-  if (std::optional<std::string> reason = reasonAgainst(op)) {
-    return *reason;
-  }
-  return matmul.getTransA() || dimsOf(matmul.getA()).size() < 2 ? "its first operand is transposed or a vector" : "";
-}
 
 class DynamicQuantizer {
 public:
@@ -120,33 +106,13 @@ private:
 
 } // namespace
 
-llvm::Expected<DynamicContractions> quantizeDynamically(func::FuncOp function, const Decisions &decisions,
-                                                        Precision precision, StringRef path) {
+DynamicContractions quantizeDynamically(func::FuncOp function) {
   DynamicContractions result;
   DynamicQuantizer quantizer(function);
-  llvm::MapVector<const Choice *, std::string> rejected; // reasons of rejection; empty if at least one op of the line
-                                                         // was rewritten
   for (Operation &op : llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
-    const Choice *choice = decisions.asked.lookup(&op);
-    bool wanted = (choice ? choice->precision : precision) == Precision::DYNAMIC_INT8;
-    if (!wanted || decisions.integers.contains(&op) || (!choice && countMacs(&op) == 0)) {
-      continue;
-    }
-    std::string reason = reasonAgainstDynamic(&op);
-    if (choice && (reason.empty() || !rejected.contains(choice))) {
-      rejected[choice] = reason;
-    }
-    if (reason.empty()) {
+    if (op.hasAttr(kPrecisionAttr) && precisionOf(&op) == Precision::DYNAMIC_INT8) {
       result.ops.insert(quantizer.rewrite(cast<top::MatMulOp>(op)));
       result.removed.emplace_back(&op);
-    } else if (!choice) {
-      result.kept.insert({&op, reason});
-    }
-  }
-  for (const auto &[choice, reason] : rejected) {
-    if (!reason.empty()) {
-      return llvm::createStringError("'" + path + "': '" + choice->name + "' cannot be " + toString(choice->precision) +
-                                     ": " + reason);
     }
   }
   return result;

@@ -3,24 +3,17 @@
 #include "quant/Transforms/NarrowFloats.h"
 
 #include "quant/Transforms/OpKinds.h"
+#include "quant/Transforms/PrecisionRules.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/NarrowFloats.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopOps.h"
-#include "llvm/Support/FormatVariadic.h"
-#include <cmath>
 
 using namespace mlir;
 
 namespace tessera::quant {
 namespace {
-
-constexpr float kLargestF16 = 65504;
-
-/// Returns the length up to which a reduction counts as short. Rounding errors of few products hardly average out, and
-/// such ops have few weights. f16's rounding errors are an eighth of bf16's.
-int64_t fewProducts(Type type) { return type.isBF16() ? 63 : 32; }
 
 /// Checks that |op| can compute on 16-bit operands. All other ops compute in f32 on f32 operands.
 bool readsNarrow(Operation *op) {
@@ -37,37 +30,48 @@ bool takesEpilogue(Operation *op) {
   return kind == OpKind::contraction || kind == OpKind::elementwise || isa<top::AvgPoolOp, top::ReduceOp>(op);
 }
 
+/// Checks that |op| reads f32 but may hold its result in 16 bits, because it sums few products (sumsFew).
+bool readsF32(Operation *op) {
+  return op->hasAttr(kStoresAttr) && op->hasAttr(kPrecisionAttr) && precisionOf(op) == Precision::F32 &&
+         sumsFew(op, requestedOf(op));
+}
+
+/// Checks that |op| reads values that are not rounded to 16 bits: f32 was requested, or 16 bits are too few.
+bool staysF32(Operation *op) {
+  const bool isAssigned = op->hasAttr(kPrecisionAttr);
+  if (isAssigned && ((precisionOf(op) != Precision::F32 && !isQuantizedByModel(op)) || readsF32(op))) {
+    return false;
+  }
+  return requestedOf(op) == Precision::F32 ? isRequested(op)
+                                           : isAssigned && isNarrow(requestedOf(op)) && isNarrowable(op);
+}
+
 class Narrower {
 public:
-  Narrower(func::FuncOp function, const CalibrationTable &table, const Decisions &decisions, Precision precision)
-      : function(function), table(table), decisions(decisions), precision(precision), builder(function.getContext()) {
+  Narrower(func::FuncOp function, const Decisions &decisions)
+      : function(function), decisions(decisions), builder(function.getContext()) {
     for (Operation &op : function.getBody().front().without_terminator()) {
-      order[&op] = order.size();
       ops.push_back(&op);
     }
   }
 
-  NarrowFloats run() {
+  llvm::DenseSet<Operation *> run() {
     for (Operation *op : ops) {
-      Type type = typeOf(op);
-      if (!type) {
-        continue;
-      }
-      if (std::string reason = type.isF16() ? beyondF16(op) : ""; !reason.empty()) {
-        result.kept.insert({op, reason});
-      } else {
+      if (Type type = typeOf(op)) {
         types[op] = type;
-        result.ops.insert(op);
+      }
+      if (types.contains(op) || readsF32(op)) {
+        narrow.insert(op);
       }
     }
     llvm::for_each(llvm::reverse(ops), [&](Operation *op) { noteReaders(op); });
     for (Operation *op : ops) {
       if (Type type = types.lookup(op)) {
-        if (!sumsFew(op)) {
+        if (!readsF32(op)) {
           narrowWeights(op, type);
         }
         for (Value value : op->getResults()) {
-          if (isF32(value) && isStored(value) && !exact.contains(value) && !(type.isBF16() && isSensitive(value))) {
+          if (isF32(value) && isStored(value) && !exact.contains(value) && storedAs(value) != Precision::F32) {
             insertPair(value, type);
           }
         }
@@ -75,12 +79,12 @@ public:
     }
     for (BlockArgument input : function.getArguments()) {
       // f16 might overflow.
-      if (Type type = typeOfReaders(input); type && type.isBF16() && !isSensitive(input)) {
+      if (Type type = typeOfReaders(input); type && type.isBF16() && storedAs(input) != Precision::F32) {
         builder.setInsertionPointToStart(&function.getBody().front());
         round(input, type);
       }
     }
-    return std::move(result);
+    return std::move(narrow);
   }
 
 private:
@@ -92,7 +96,7 @@ private:
       Operation *user = use.getOwner();
       Type own = types.lookup(user);
       bool first = use.getOperandNumber() == 0 && isa<top::ConvOp>(user);
-      if (!first || !own || (type && own != type) || sumsFew(user) || staysF32(user)) {
+      if (!first || !own || (type && own != type) || readsF32(user)) {
         return {};
       }
       type = own;
@@ -100,23 +104,17 @@ private:
     return isF32(input) ? type : Type();
   }
 
-  /// Checks that |op| is a 16-bit convolution with a short reduction, such as a depthwise one. Matmuls are excluded:
-  /// their weights make up most of their models' memory.
-  bool sumsFew(Operation *op) {
-    Type type = types.lookup(op);
-    return type && kindOf(op) == OpKind::contraction && !isa<top::MatMulOp>(op) &&
-           top::isConstant(weightOf(op).operand->get()) && reductionLength(op) <= fewProducts(type);
-  }
-
   /// Returns the 16-bit type that |op|'s results are held in, or null.
   Type typeOf(Operation *op) {
-    bool plain = !isa<top::QuantizeOp, top::DequantizeOp, top::CastOp>(op) && isa<top::TopDialect>(op->getDialect()) &&
-                 llvm::any_of(op->getResults(), isF32) && !top::isConstant(op->getResult(0));
-    if (!plain || decisions.integers.contains(op)) {
+    if (decisions.integers.contains(op) || !isNarrowable(op)) {
       return {};
     }
-    const Choice *choice = decisions.asked.lookup(op);
-    switch (choice ? choice->precision : precision) {
+    Precision precision = precisionOf(op);
+    if (readsF32(op)) { // other readers may want the result in i16
+      std::optional<Precision> stored = storedAs(op->getResult(0));
+      precision = stored == Precision::INT16 ? requestedOf(op) : stored.value_or(Precision::F32);
+    }
+    switch (precision) {
     case Precision::BF16:
       return builder.getBF16Type();
     case Precision::F16:
@@ -124,40 +122,6 @@ private:
     default:
       return {};
     }
-  }
-
-  bool staysF32(Operation *op) {
-    const Choice *choice = decisions.asked.lookup(op);
-    return result.kept.contains(op) || (choice && choice->precision == Precision::F32);
-  }
-
-  /// Returns why f16 cannot hold a constant or a result of |op|; empty if it can. Infinities are allowed.
-  std::string beyondF16(Operation *op) {
-    for (Value operand : op->getOperands()) {
-      std::optional<top::TensorData> data = isF32(operand) ? top::getConstantData(operand) : std::nullopt;
-      float largest = 0;
-      for (float value : data ? data->data<float>() : ArrayRef<float>()) {
-        largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
-      }
-      if (largest > kLargestF16) {
-        return llvm::formatv("a constant reaches {0:e3}, the largest f16 is {1}", largest, int64_t(kLargestF16));
-      }
-    }
-    for (Value value : op->getResults()) {
-      const Range *range = table.find(top::getTensorName(value));
-      if (float largest = range ? range->magnitude() : 0; largest > kLargestF16) {
-        return llvm::formatv("its result reaches {0:e3}, the largest f16 is {1}", largest, int64_t(kLargestF16));
-      }
-    }
-    return "";
-  }
-
-  /// Checks that, by the table, 8 bits in |value| alone change the outputs by more than kMostError. bf16 has equally
-  /// few significant bits.
-  bool isSensitive(Value value) {
-    constexpr double kMostError = 0.05;
-    const Range *range = table.find(top::getTensorName(value));
-    return range && range->error.value_or(0) > kMostError;
   }
 
   void narrowWeights(Operation *op, Type type) {
@@ -204,22 +168,11 @@ private:
   }
 
   /// Checks that |value| is stored in memory and, possibly after moves, read by an op that benefits from 16 bits. A
-  /// value with a single elementwise reader is not stored if that op is fused into its producer. If several operands of
-  /// the reader qualify, it is fused into the last producer.
+  /// value with a single elementwise reader is not stored if that op is fused into its producer.
   bool isStored(Value value) {
-    if (value.hasOneUse()) {
-      Operation *user = *value.user_begin();
-      auto fuses = [&](Value v) {
-        return v.hasOneUse() && v.getDefiningOp() && takesEpilogue(v.getDefiningOp()) &&
-               v.getType() == user->getResult(0).getType();
-      };
-      if (kindOf(user) == OpKind::elementwise && fuses(value) && llvm::none_of(user->getOperands(), [&](Value other) {
-            return fuses(other) && order.lookup(other.getDefiningOp()) > order.lookup(value.getDefiningOp());
-          })) {
-        return false;
-      }
-    }
-    return useful.contains(value);
+    Operation *user = value.hasOneUse() ? *value.user_begin() : nullptr;
+    bool fuses = user && kindOf(user) == OpKind::elementwise && fusesInto(value, user, takesEpilogue);
+    return !fuses && useful.contains(value);
   }
 
   /// Records which of |op|'s results need f32 and which benefit from 16 bits. Readers of moved results are already
@@ -227,7 +180,7 @@ private:
   void noteReaders(Operation *op) {
     for (OpOperand &use : op->getUses()) {
       Operation *user = use.getOwner();
-      if (isMove(user) ? exact.contains(user->getResult(0)) : use.getOperandNumber() == 0 && sumsFew(user)) {
+      if (isMove(user) ? exact.contains(user->getResult(0)) : use.getOperandNumber() == 0 && readsF32(user)) {
         exact.insert(use.get());
       }
       if (!staysF32(user) && (isMove(user) ? useful.contains(user->getResult(0)) : readsNarrow(user))) {
@@ -260,24 +213,20 @@ private:
   }
 
   func::FuncOp function;
-  const CalibrationTable &table;
   const Decisions &decisions;
-  Precision precision;
   OpBuilder builder;
   SmallVector<Operation *> ops;
-  llvm::DenseMap<Operation *, unsigned> order;
   llvm::DenseMap<Operation *, Type> types;
   llvm::DenseSet<Value> exact;  ///< read by short reductions, for which 16 bits are too coarse
   llvm::DenseSet<Value> useful; ///< read by ops that compute on 16 bits
   llvm::DenseMap<std::pair<Value, Type>, Value> constants;
-  NarrowFloats result;
+  llvm::DenseSet<Operation *> narrow;
 };
 
 } // namespace
 
-NarrowFloats narrowFloats(func::FuncOp function, const CalibrationTable &table, const Decisions &decisions,
-                          Precision precision) {
-  return Narrower(function, table, decisions, precision).run();
+llvm::DenseSet<Operation *> narrowFloats(func::FuncOp function, const Decisions &decisions) {
+  return Narrower(function, decisions).run();
 }
 
 } // namespace tessera::quant

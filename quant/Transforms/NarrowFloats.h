@@ -7,17 +7,9 @@
 
 namespace tessera::quant {
 
-/// Results for the ops of precision BF16 or F16.
-struct NarrowFloats {
-  llvm::DenseSet<mlir::Operation *> ops;                ///< ops whose weights and stored results are in 16 bits
-  llvm::MapVector<mlir::Operation *, std::string> kept; ///< ops that had to stay f32, with the reason
-};
-
-/// Inserts pairs of casts after stored results, and casts of 16-bit constants before weights (see `top-quantize` in
-/// Passes.td). This applies to ops outside of `decisions.integers` whose precision (by `decisions.asked`, else
-/// `precision`) is BF16 or F16. `table` may be empty; its ranges show which tensors exceed f16.
-NarrowFloats narrowFloats(mlir::func::FuncOp function, const CalibrationTable &table, const Decisions &decisions,
-                          Precision precision);
+/// Inserts pairs of casts after stored results, and casts of 16-bit constants before weights (see `apply-precision` in
+/// Passes.td), for the ops that are assigned BF16 or F16. Returns the ops whose weights or results are in 16 bits.
+llvm::DenseSet<mlir::Operation *> narrowFloats(mlir::func::FuncOp function, const Decisions &decisions);
 
 } // namespace tessera::quant
 

@@ -4,6 +4,7 @@
 
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/EpilogueFusion.h"
 #include "top_dialect/IR/TensorTypes.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -143,6 +144,18 @@ int64_t countMacs(Operation *op) {
   }
   RankedTensorType w = typeOf(op->getOperand(1));
   return type.getNumElements() * (w.getNumElements() / std::max<int64_t>(w.getDimSize(0), 1));
+}
+
+bool fusesInto(Value v, Operation *user, llvm::function_ref<bool(Operation *)> takesEpilogue) {
+  auto canTake = [&](Operation *producer) {
+    return producer->getNumResults() == 1 && producer->hasOneUse() &&
+           producer->getResult(0).getType() == user->getResult(0).getType() && takesEpilogue(producer);
+  };
+  Operation *maker = v.getDefiningOp();
+  auto isBefore = [&](Operation *a, Operation *b) { // producers inside a loop or branch count as earlier
+    return a->getBlock() == b->getBlock() ? a->isBeforeInBlock(b) : b->getBlock() == maker->getBlock();
+  };
+  return maker && top::findEpilogueOwner(user, canTake, isBefore) == maker;
 }
 
 std::optional<std::string> reasonAgainst(Operation *op) {

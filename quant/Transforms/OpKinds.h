@@ -58,6 +58,10 @@ int64_t reductionLength(mlir::Operation *op);
 /// Returns the number of multiplications of a convolution or matmul with static dims; 0 for other ops.
 int64_t countMacs(mlir::Operation *op);
 
+/// Checks that `user` is fused into the op that computes `v`, so that `v` is never stored. `takesEpilogue` says which
+/// ops compute elementwise ops on their results.
+bool fusesInto(mlir::Value v, mlir::Operation *user, llvm::function_ref<bool(mlir::Operation *)> takesEpilogue);
+
 /// Returns why a convolution, matmul or attention cannot run on integers, for any ranges of its inputs; nothing if it
 /// can.
 std::optional<std::string> reasonAgainst(mlir::Operation *op);

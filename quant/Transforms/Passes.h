@@ -12,7 +12,7 @@ namespace tessera::quant {
 #define GEN_PASS_DECL
 #include "quant/Transforms/Passes.h.inc"
 
-/// Registers `--top-quantize` and `--top-isolate`.
+/// Registers the passes, and the pipeline `--top-quantize` of assign-precision and apply-precision.
 void registerQuantTransforms();
 
 } // namespace tessera::quant

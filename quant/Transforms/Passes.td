@@ -5,12 +5,51 @@
 
 include "mlir/Pass/PassBase.td"
 
-def QuantizePass : Pass<"top-quantize", "::mlir::ModuleOp"> {
-  let summary = "Quantise a function with the ranges of a calibration table";
+def AssignPrecisionPass : Pass<"assign-precision", "::mlir::ModuleOp"> {
+  let summary = "Decide in which precision every op is computed";
   let description = [{
-    Before: a float function @main after the Top pipeline. After: the weights of conv, conv_transpose and matmul are
-    dequantised i8 constants with one scale per output channel. The tensors that these ops read, and tensors between
-    them, become pairs of quantize and dequantize in i8.
+    Before: a float function @main after the Top pipeline. After: each op that computes floats states its precision and
+    the reason. All decisions about precisions are made here; `apply-precision` and its parts only read them.
+    ```
+    func.func @main(%x: tensor<1x2x4x4xf32> {top.stores = "INT16"}) attributes {top.precision = "INT8"}
+    %y = top.conv %x, %w {top.precision = "INT16", top.precision_reason = "the calibration table says int16"}
+    %z = top.softmax %y  {top.precision = "F32", top.precision_reason = "top.softmax has no integer form"}
+    ```
+    - `top.precision` of the function is the precision requested for ops that the quantise table does not list.
+      `top.precision_requested` of an op is that of its line in the table.
+    - An op is INT8 or INT16 if it reads i8 or i16, or belongs to the epilogue of such an op. It stays F32 if the
+      quantise table says so, or if a tensor that needs a range is not in the calibration table. Convolutions and
+      matmuls of a model with quantize and dequantize ops are INT8.
+    - Integer ops exchange i8, other ops store their results in their own precision. `top.stores` lists the exceptions:
+      i16 tensors, f32 results of BF16 ops in which 8 bits alone change the outputs by more than 5 %, and 16-bit results
+      of convolutions that compute in f32 because they sum fewer than 64 products (BF16) or at most 32 (F16).
+    - An op stays F32 instead of F16 if it has a constant above 65504, the largest f16, or if the calibration table
+      lists a larger result.
+    - W4 becomes W8 for tables, for the last contraction, for convolutions with fewer than 16 input channels, and where
+      the calibration says so.
+
+    A user may edit the attributes. On a function that has them, the pass only checks them: an op that cannot have its
+    precision is an error. If the calibration table has channel factors, the pass divides the channels by them and
+    records them as `top.channel_factors` of the function.
+  }];
+  let options = [
+    Option<"calibrationTable", "calibration-table", "std::string", /*default=*/"",
+           "NAME_cali.json from run_calibration; optional if no op is INT8">,
+    Option<"quantizeTable", "quantize-table", "std::string", /*default=*/"", "NAME_qtable.json; optional">,
+    Option<"precision", "precision", "std::string", /*default=*/"\"INT8\"",
+           "Precision of ops that the quantise table does not name">,
+    Option<"groupSize", "group-size", "int64_t", /*default=*/"32",
+           "Number of products along the sum that share a scale in W4; a multiple of 16">,
+  ];
+  let dependentDialects = ["::tessera::top::TopDialect", "::mlir::func::FuncDialect"];
+}
+
+def ApplyPrecisionPass : Pass<"apply-precision", "::mlir::ModuleOp"> {
+  let summary = "Quantise a function as its precisions say, with the ranges of a calibration table";
+  let description = [{
+    Before: a function after `assign-precision`. After: the attributes are gone, and the function does what they said.
+    The weights of integer conv, conv_transpose and matmul are dequantised i8 constants with one scale per output
+    channel. The tensors that these ops read, and tensors between them, become pairs of quantize and dequantize in i8.
     ```
     %y = top.conv %x, %w        ==>   %xq = quantize(%x) ; %xd = dequantize(%xq) ; %wd = dequantize(%w_i8)
                                       %y = top.conv %xd, %wd
@@ -18,8 +57,7 @@ def QuantizePass : Pass<"top-quantize", "::mlir::ModuleOp"> {
     A result that only an elementwise op reads stays float: that op becomes the epilogue, which computes in float
     anyway. Results of reshape, transpose, slice, gather, max_pool, pad, tile, expand, nearest resize, and of reduce
     with max or min, have the same quantisation parameters as their input, because these ops only move integers.
-    concat gives all its inputs one range. An op stays float if the quantise table says so, or if a tensor that needs
-    a range is not in the calibration table; a remark at the op states the reason.
+    concat gives all its inputs one range. A remark states why an op stays float.
 
     A contraction whose result has `weight_terms` 2 in the calibration table gets a second contraction of the same
     input. Its weights are the rounding error of the first weights; its i16 result is added in the epilogue of the
@@ -32,9 +70,7 @@ def QuantizePass : Pass<"top-quantize", "::mlir::ModuleOp"> {
     Ops of precision BF16 or F16 hold their weights and their stored results in 16 bits: weights as constants of the
     type cast to f32, results as pairs of casts. The ops themselves compute on f32. Outputs of the network are not
     rounded, and inputs only to bf16, if all their readers are convolutions in bf16. A result is not rounded either if
-    no op that benefits from 16 bits reads it, directly or after moves. Convolutions that sum fewer than 64 products
-    in BF16, or at most 32 in F16 (depthwise ones, first layers), have f32 weights and read f32. In BF16, a result
-    stays f32 if by the calibration table 8 bits in it alone change the outputs by more than 5 %.
+    no op that benefits from 16 bits reads it, directly or after moves.
     ```
     %y = top.conv %x, %w        ==>   %wd = cast(%w_bf16) ; %y = top.conv %x, %wd
                                       %yn = cast(%y) : bf16 ; %yd = cast(%yn) : f32
@@ -56,18 +92,13 @@ def QuantizePass : Pass<"top-quantize", "::mlir::ModuleOp"> {
     %y = top.matmul %x, %w      ==>   %s, %z = .. reduce min, max of %x ; %q = quantize(%x, %s, %z) : ui8
                                       %p = top.matmul (i32(%q) - i32(%z)), i32(%w_i8) ; %y = f32(%p) * %w_scales * %s
     ```
-    The largest finite f16 is 65504: an op stays f32 if it has a larger constant, or if the calibration table lists a
-    larger result.
   }];
   let options = [
     Option<"calibrationTable", "calibration-table", "std::string", /*default=*/"",
            "NAME_cali.json from run_calibration; optional if no op is INT8">,
-    Option<"quantizeTable", "quantize-table", "std::string", /*default=*/"", "NAME_qtable.json; optional">,
     Option<"quantInputs", "quant-inputs", "bool", /*default=*/"false",
            "Turn inputs that integer ops read into integers">,
     Option<"quantOutputs", "quant-outputs", "bool", /*default=*/"false", "Turn f32 outputs with a range into integers">,
-    Option<"precision", "precision", "std::string", /*default=*/"\"INT8\"",
-           "Precision of ops that the quantise table does not name">,
     Option<"groupSize", "group-size", "int64_t", /*default=*/"32",
            "Number of products along the sum that share a scale in W4; a multiple of 16">,
   ];

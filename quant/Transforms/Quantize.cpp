@@ -4,10 +4,9 @@
 
 #include "quant/Transforms/Decisions.h"
 #include "quant/Transforms/Dynamic.h"
-#include "quant/Transforms/InputsOutputs.h"
 #include "quant/Transforms/NarrowFloats.h"
 #include "quant/Transforms/OpKinds.h"
-#include "quant/Transforms/Passes.h"
+#include "quant/Transforms/PrecisionAttributes.h"
 #include "quant/Transforms/ResidualWeights.h"
 #include "quant/Transforms/WeightOnly.h"
 #include "quant/Transforms/Weights.h"
@@ -16,13 +15,10 @@
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopOps.h"
 
-namespace tessera::quant {
-#define GEN_PASS_DEF_QUANTIZEPASS
-#define GEN_PASS_DEF_FUSEPREPROCESSPASS
-#include "quant/Transforms/Passes.h.inc"
-
-namespace {
 using namespace mlir;
+
+namespace tessera::quant {
+namespace {
 
 /// Inserts dequantize(quantize(v)) before all readers of `v` except those that `decisions` excludes. The integers take
 /// over the name of the tensor.
@@ -53,11 +49,6 @@ top::QuantizeOp insertPair(OpBuilder &builder, Value v, const IntegerForm &form,
   return q;
 }
 
-std::string displayName(Operation *op) {
-  std::string name = top::getDisplayName(op->getLoc());
-  return name.empty() && op->getNumResults() ? top::getTensorName(op->getResult(0)).str() : name;
-}
-
 int64_t countElements(ValueRange values, bool constants) {
   int64_t count = 0;
   for (Value value : values) {
@@ -81,7 +72,7 @@ std::string tableName(Operation *op, const llvm::StringMap<unsigned> &uses) {
 }
 
 /// Lists the top-level ops with a float result that a table can name.
-std::vector<DecidedOp> listOps(func::FuncOp function, const Decisions &decisions, Precision precision) {
+std::vector<DecidedOp> listOps(func::FuncOp function, const Decisions &decisions) {
   llvm::StringMap<unsigned> uses;
   function.walk([&](Operation *op) {
     for (StringRef name : top::getNodeNames(op->getLoc())) {
@@ -97,12 +88,9 @@ std::vector<DecidedOp> listOps(func::FuncOp function, const Decisions &decisions
     DecidedOp entry;
     entry.name = tableName(&op, uses);
     entry.op = op.getName().getStringRef().str();
-    const Choice *choice = decisions.asked.lookup(&op);
-    Precision wanted = choice ? choice->precision : precision;
-    bool plain = wanted == Precision::INT8 || wanted == Precision::INT16;
-    entry.precision = isInteger ? (decisions.wide.contains(&op) ? Precision::INT16 : Precision::INT8)
-                      : plain   ? Precision::F32
-                                : wanted;
+    // An op that cannot have the requested precision is listed with it, except for INT8 and INT16.
+    entry.precision = isInteger || quant::isInteger(requestedOf(&op)) ? precisionOf(&op) : requestedOf(&op);
+    entry.precision = !isInteger && quant::isInteger(entry.precision) ? Precision::F32 : entry.precision;
     OpKind kind = kindOf(&op);
     entry.moves = kind == OpKind::move || kind == OpKind::concat;
     entry.macs = countMacs(&op);
@@ -127,13 +115,20 @@ OpNames displayNames(func::FuncOp function) {
   return names;
 }
 
-void reportOn(func::FuncOp function, const OpNames &names, const Decisions &decisions, const NarrowFloats &narrow,
-              const WeightOnly &weights, const DynamicContractions &dynamic, Precision precision,
+/// Returns false for ops without weights if only weights were to become integers.
+bool isReported(Operation *op) {
+  const Precision wanted = requestedOf(op);
+  bool onlyWeights = wanted == Precision::W8 || wanted == Precision::W4 || wanted == Precision::DYNAMIC_INT8;
+  return !onlyWeights || isRequested(op) || isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op);
+}
+
+void reportOn(func::FuncOp function, const OpNames &names, const Decisions &decisions,
+              const llvm::DenseSet<Operation *> &narrow, const llvm::DenseSet<Operation *> &dynamic,
               QuantizeReport &report) {
-  bool onlyProducts = precision == Precision::W8 || precision == Precision::W4 || precision == Precision::DYNAMIC_INT8;
   for (Operation &op : function.getBody().front()) {
     int64_t macs = countMacs(&op);
     report.macs += macs;
+    const Precision precision = op.hasAttr(kPrecisionAttr) ? precisionOf(&op) : Precision::F32;
     if (decisions.integers.contains(&op)) {
       ++report.integerOps;
       report.integerMacs += macs;
@@ -141,55 +136,19 @@ void reportOn(func::FuncOp function, const OpNames &names, const Decisions &deci
         report.wideMacs += macs;
         report.wide.push_back({names.lookup(&op), op.getName().getStringRef().str(), it->second, macs});
       }
-    } else if (narrow.ops.contains(&op)) {
+    } else if (narrow.contains(&op)) {
       ++report.narrowOps;
       report.narrowMacs += macs;
-    } else if (weights.ops.contains(&op)) {
+    } else if (precision == Precision::W8 || precision == Precision::W4) {
       ++report.weightOps;
       report.weightMacs += macs;
-    } else if (dynamic.ops.contains(&op)) {
+    } else if (dynamic.contains(&op)) {
       ++report.integerOps;
       report.integerMacs += macs;
-    } else if (auto it = decisions.kept.find(&op); it != decisions.kept.end()) {
-      if (onlyProducts && !decisions.asked.contains(&op) && !weights.kept.contains(&op) &&
-          !dynamic.kept.contains(&op)) {
-        continue; // does not have weights to quantise
-      }
-      std::string reason = it->second;
-      for (const auto *other : {&narrow.kept, &weights.kept, &dynamic.kept}) {
-        auto better = other->find(&op);
-        reason = better == other->end() ? reason : better->second;
-      }
-      report.kept.push_back({names.lookup(&op), op.getName().getStringRef().str(), reason, macs});
+    } else if (auto it = decisions.kept.find(&op); it != decisions.kept.end() && isReported(&op)) {
+      report.kept.push_back({names.lookup(&op), op.getName().getStringRef().str(), it->second, macs});
     }
   }
-}
-
-llvm::Expected<std::optional<LearnedWeights>> loadLearned(MLIRContext *context, const CalibrationTable &table) {
-  if (table.weightsPath().empty()) {
-    return std::nullopt;
-  }
-  return LearnedWeights::load(context, table.weightsPath(), table.weightsHash());
-}
-
-/// Applies the channel factors with which the table's weights were learned.
-llvm::Expected<TensorFactors> equalize(func::FuncOp function, const std::optional<LearnedWeights> &learned) {
-  if (!learned) {
-    return TensorFactors();
-  }
-  ChannelFlow flow(function);
-  OriginFactors origins;
-  for (Value origin : flow.origins()) {
-    StringRef name = top::getTensorName(origin);
-    llvm::Expected<ArrayRef<float>> factors = learned->factors(name);
-    if (!factors) {
-      return factors.takeError();
-    }
-    if (!factors->empty()) {
-      origins[name] = factors->vec();
-    }
-  }
-  return origins.empty() ? TensorFactors() : applyFactors(function, flow, origins);
 }
 
 /// Returns the learned weights of a convolution or matmul, if there are any.
@@ -271,103 +230,23 @@ void splitWeights(OpBuilder &builder, const Contractions &macs, Decisions &decis
   }
 }
 
-class QuantizePass : public impl::QuantizePassBase<QuantizePass> {
-  using QuantizePassBase::QuantizePassBase;
-
-  void runOnOperation() override {
-    if (llvm::Error error = run()) {
-      mlir::emitError(getOperation().getLoc()) << llvm::toString(std::move(error));
-      signalPassFailure();
-    }
-  }
-
-  llvm::Error run() {
-    auto function = getOperation().lookupSymbol<func::FuncOp>("main");
-    if (!function || !llvm::hasSingleElement(function.getBody())) {
-      return llvm::createStringError("the module has no function @main of one block");
-    }
-    std::optional<Precision> wanted = parsePrecision(precision);
-    if (!wanted) {
-      return llvm::createStringError("precision '" + precision + "'; allowed: " + precisionNames());
-    }
-    CalibrationTable table;
-    if (!calibrationTable.empty()) {
-      llvm::Expected<CalibrationTable> loaded = CalibrationTable::load(calibrationTable);
-      if (!loaded) {
-        return loaded.takeError();
-      }
-      table = std::move(*loaded);
-    }
-    QuantizeTable choices;
-    if (!quantizeTable.empty()) {
-      llvm::Expected<QuantizeTable> loaded = QuantizeTable::load(quantizeTable);
-      if (!loaded) {
-        return loaded.takeError();
-      }
-      choices = std::move(*loaded);
-    }
-    top::nameEveryTensor(function);
-    if (llvm::Error error = checkTables(function, table, choices)) {
-      return error;
-    }
-    if (groupSize < 16 || groupSize % 16) {
-      return llvm::createStringError("group size " + llvm::Twine(groupSize) + "; allowed: multiples of 16");
-    }
-    llvm::Expected<QuantizeReport> report = quantizeFunction(function, table, choices, {*wanted, groupSize});
-    if (!report) {
-      return report.takeError();
-    }
-    exposeIntegers(function, table, {quantInputs, quantOutputs, ""}, *report);
-    for (const std::string &text : report->floatInputsOutputs) {
-      emitRemark(function.getLoc()) << text;
-    }
-    for (const FloatOp &kept : report->kept) {
-      emitRemark(function.getLoc()) << "'" << kept.name << "' (" << kept.op << ") stays float: " << kept.reason;
-    }
-    for (const FloatOp &wide : report->wide) {
-      emitRemark(function.getLoc()) << "'" << wide.name << "' (" << wide.op << ") reads i16: " << wide.reason;
-    }
-    return llvm::Error::success();
-  }
-};
-class FusePreprocessPass : public impl::FusePreprocessPassBase<FusePreprocessPass> {
-  using FusePreprocessPassBase::FusePreprocessPassBase;
-
-  void runOnOperation() override {
-    auto function = getOperation().lookupSymbol<func::FuncOp>("main");
-    llvm::Error error =
-        function ? fusePreprocess(function, format) : llvm::createStringError("the module has no function @main");
-    if (error) {
-      mlir::emitError(getOperation().getLoc()) << llvm::toString(std::move(error));
-      signalPassFailure();
-    }
-  }
-};
 } // namespace
 
-llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const CalibrationTable &table,
-                                                const QuantizeTable &choices, const QuantizeOptions &options,
-                                                llvm::function_ref<void(size_t, size_t)> progress) {
-  const Precision precision = options.precision;
-  llvm::Expected<std::optional<LearnedWeights>> learned = loadLearned(function.getContext(), table);
-  if (!learned) {
-    return learned.takeError();
-  }
-  llvm::Expected<TensorFactors> factors = equalize(function, *learned);
-  if (!factors) {
-    return factors.takeError();
-  }
-  llvm::Expected<Decisions> decisions = decide(function, table, choices, precision);
+llvm::Expected<QuantizeReport> applyPrecision(func::FuncOp function, const CalibrationTable &table,
+                                              const QuantizeOptions &options,
+                                              const std::optional<LearnedWeights> &learned,
+                                              llvm::function_ref<void(size_t, size_t)> progress) {
+  llvm::Expected<Decisions> decisions = readDecisions(function, table);
   if (!decisions) {
     return decisions.takeError();
   }
   QuantizeReport report;
-  report.factors = std::move(*factors);
-  report.ops = listOps(function, *decisions, precision);
+  report.factors = factorsOf(function);
+  report.ops = listOps(function, *decisions);
   const OpNames names = displayNames(function);
   // Make integers first: their ranges were measured on tensors that are not rounded to 16-bit floats.
   OpBuilder builder(function.getContext());
-  llvm::Expected<Contractions> residualWeights = roundWeights(function, table, *learned, *decisions, report, progress);
+  llvm::Expected<Contractions> residualWeights = roundWeights(function, table, learned, *decisions, report, progress);
   if (!residualWeights) {
     return residualWeights.takeError();
   }
@@ -381,26 +260,16 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
   if (options.splitWeights) {
     splitWeights(builder, *residualWeights, *decisions, report);
   }
-  NarrowFloats narrow = narrowFloats(function, table, *decisions, precision);
-  llvm::Expected<WeightOnly> weights =
-      quantizeWeightsOnly(function, *decisions, precision, options.groupSize, *learned, progress);
-  if (!weights) {
-    return weights.takeError();
+  llvm::DenseSet<Operation *> narrow = narrowFloats(function, *decisions);
+  llvm::Expected<int64_t> adopted = quantizeWeightsOnly(function, options.groupSize, learned, progress);
+  if (!adopted) {
+    return adopted.takeError();
   }
-  report.learnedWeights += weights->learned;
-  llvm::Expected<DynamicContractions> dynamic = quantizeDynamically(function, *decisions, precision, choices.path);
-  if (!dynamic) {
-    return dynamic.takeError();
-  }
-  reportOn(function, names, *decisions, narrow, *weights, *dynamic, precision, report);
+  report.learnedWeights += *adopted;
+  DynamicContractions dynamic = quantizeDynamically(function);
+  reportOn(function, names, *decisions, narrow, dynamic.ops, report);
+  dropAssignment(function);
   return report;
 }
-
-namespace {
-#define GEN_PASS_REGISTRATION
-#include "quant/Transforms/Passes.h.inc"
-} // namespace
-
-void registerQuantTransforms() { registerQuantPasses(); }
 
 } // namespace tessera::quant

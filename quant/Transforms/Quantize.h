@@ -6,7 +6,12 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "quant/Transforms/CalibrationTable.h"
 #include "quant/Transforms/Equalize.h"
+#include "quant/Transforms/LearnedWeights.h"
 #include "quant/Transforms/QuantizeTable.h"
+
+namespace mlir {
+class PassManager;
+} // namespace mlir
 
 namespace tessera::quant {
 
@@ -73,12 +78,21 @@ struct QuantizeOptions {
   bool splitWeights = true;
 };
 
-/// Inserts pairs of quantize and dequantize, or of casts (see `top-quantize` in Passes.td). Tensors must have names
-/// (top::nameEveryTensor). `table` may be empty if no op is INT8. Weights in the table's weight file replace those of
-/// the model. `progress` is called with the number of ops done and the total, in each pass over the ops.
+/// Rewrites a function whose ops have precisions (AssignPrecision.h): inserts pairs of quantize and dequantize, or of
+/// casts, and rounds weights (see `apply-precision` in Passes.td). `table` may be empty if no op is INT8. `learned`:
+/// the weights in the table's weight file, which replace those of the model. `progress` is called with the number of
+/// ops done and the total, in each pass over the ops. Fails if an op cannot have its precision.
+llvm::Expected<QuantizeReport> applyPrecision(mlir::func::FuncOp function, const CalibrationTable &table,
+                                              const QuantizeOptions &options,
+                                              const std::optional<LearnedWeights> &learned,
+                                              llvm::function_ref<void(size_t, size_t)> progress);
+
+/// Runs the passes `assign-precision` and `apply-precision` on the module of `function`. Tensors must have names
+/// (top::nameEveryTensor). `prepare` may add instrumentation.
 llvm::Expected<QuantizeReport> quantizeFunction(
     mlir::func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices,
-    const QuantizeOptions &options, llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {});
+    const QuantizeOptions &options, llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {},
+    llvm::function_ref<void(mlir::PassManager &)> prepare = [](mlir::PassManager &) {});
 
 } // namespace tessera::quant
 

@@ -42,7 +42,6 @@ struct QuantizeTable {
   /// Reads and checks a table. Errors name the file, the op, the value and the allowed values.
   static llvm::Expected<QuantizeTable> load(llvm::StringRef path);
 
-  Precision standard = Precision::INT8; ///< precision of ops without a line: INT8 or INT16
   std::string path;
   std::vector<Choice> choices;
 };

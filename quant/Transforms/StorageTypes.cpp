@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/StorageTypes.h"
 
+#include "quant/Transforms/PrecisionAttributes.h"
 #include "quant/Transforms/ResidualWeights.h"
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/TopOps.h"
@@ -70,10 +71,11 @@ public:
         weigh(v, group);
       }
     });
-    if (!query.decidesTypes) {
+    if (query.isAssigned) {
+      forEachTensor([&](Value v) { limitLevels(v, groups[leader(v)]); });
+    } else if (!query.decidesTypes) {
       widenWorst();
     }
-    forEachTensor([&](Value v) { limitLevels(v, groups[leader(v)]); });
     forEachTensor([&](Value v) { decisions.tensors.insert({v, formOf(groups[leader(v)])}); });
     listWideOps();
   }
@@ -218,6 +220,9 @@ private:
 
   /// Returns why `v` needs 16 bits; empty if it does not.
   std::string reasonForWide(Value v) const {
+    if (query.isAssigned) {
+      return storedAs(v) == Precision::INT16 ? "it is stored in INT16" : "";
+    }
     SmallVector<Operation *> readers = integerReaders(v);
     auto asksFor = [&](Operation *op, Precision precision) {
       const Choice *choice = op ? query.choiceOf(op) : nullptr;

@@ -11,8 +11,9 @@ namespace tessera::quant {
 /// Input of assignStorageTypes: what is known when the integer form of each tensor is chosen.
 struct StorageTypeQuery {
   mlir::func::FuncOp function;
-  llvm::ArrayRef<mlir::Operation *> ops; ///< in program order
-  Precision standard;
+  llvm::ArrayRef<mlir::Operation *> ops;        ///< in program order
+  Precision standard;                           ///< precision of ops without a line
+  bool isAssigned;                              ///< attributes say which tensors are wide
   bool learnedWeights;                          ///< the calibration table may replace weights
   bool decidesTypes;                            ///< the calibration table says which tensors are wide
   const llvm::DenseSet<mlir::Value> &quantized; ///< the tensors that become integers

@@ -3,14 +3,13 @@
 #include "quant/Transforms/WeightOnly.h"
 
 #include "mlir/IR/Threading.h"
+#include "quant/Transforms/PrecisionAttributes.h"
 #include "quant/Transforms/SumKeepingRounding.h"
 #include "quant/Transforms/WeightScale.h"
-#include "quant/Transforms/WideVectors.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/IR/WeightLifetime.h"
-#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -19,6 +18,8 @@ namespace tessera::quant {
 namespace {
 
 using Dims = SmallVector<int64_t>;
+
+constexpr int64_t kBlockChannels = 16; ///< number of input channels that kernels of 4-bit weights read at once
 
 /// A weight tensor seen as [before, depth, after]. Output channels run along `after` if |channelsLast|, else along
 /// `before`. Products are summed over `depth` and, unless |channelsLast|, over `after`, the taps of a kernel.
@@ -34,16 +35,6 @@ struct View {
     return channelsLast ? g * channels() + channel : channel * groups() + g;
   }
 };
-
-/// Checks that all values are finite. It does not stop early, because loops with an early exit are not vectorised.
-TESSERA_WIDE_VECTORS bool areFinite(const float *values, size_t count) {
-  uint32_t others = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const uint32_t infinity = 0x7f800000, bits = llvm::bit_cast<uint32_t>(values[i]);
-    others |= (bits & infinity) == infinity;
-  }
-  return others == 0;
-}
 
 struct Rounded {
   std::vector<char> integers; ///< [before, groups * group, after]
@@ -167,87 +158,64 @@ Rounded adopt(const LearnedGroups &learned, const View &view) {
   return result;
 }
 
+/// Returns the number of the operand with the weights: 0 for tables from which rows are gathered, else 1.
+unsigned weightIndex(Operation *op) { return isa<top::GatherOp>(op) ? 0 : 1; }
+
+/// Returns true if the output channels run along the last dim of the weight.
+bool hasChannelsLast(Operation *op) {
+  auto matmul = dyn_cast<top::MatMulOp>(op);
+  return matmul && !matmul.getTransB();
+}
+
+View viewOf(Operation *op, int64_t group) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op->getOperand(weightIndex(op)).getType()).getShape();
+  if (hasChannelsLast(op)) {
+    return {1, shape[0], shape[1], true, group};
+  }
+  View view{shape[0], shape[1], 1, false, group};
+  for (int64_t dim : shape.drop_front(2)) {
+    view.after *= dim;
+  }
+  return view;
+}
+
 class WeightQuantizer {
 public:
-  WeightQuantizer(func::FuncOp function, const Decisions &decisions, Precision precision, int64_t groupSize,
-                  const std::optional<LearnedWeights> &learned)
-      : function(function), decisions(decisions), precision(precision), groupSize(groupSize), learned(learned),
-        last(lastContractions(function)), builder(function.getContext()) {}
+  WeightQuantizer(func::FuncOp function, int64_t groupSize, const std::optional<LearnedWeights> &learned)
+      : function(function), groupSize(groupSize), learned(learned), builder(function.getContext()) {}
 
-  llvm::Expected<WeightOnly> run(llvm::function_ref<void(size_t, size_t)> progress) {
+  llvm::Expected<int64_t> run(llvm::function_ref<void(size_t, size_t)> progress) {
     const size_t total = function.getBody().front().getOperations().size(); // the rewrite adds more
     size_t done = 0;
     for (Operation &op : llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
       progress(std::min(++done, total), total);
-      const Choice *choice = decisions.asked.lookup(&op);
-      Precision wanted = choice ? choice->precision : precision;
-      if ((wanted == Precision::W8 || wanted == Precision::W4) && !decisions.integers.contains(&op)) {
-        if (llvm::Error error = quantize(&op, wanted == Precision::W4)) {
+      const Precision precision = precisionOf(&op);
+      if (op.hasAttr(kPrecisionAttr) && (precision == Precision::W8 || precision == Precision::W4)) {
+        if (llvm::Error error = replace(&op, precision == Precision::W4)) {
           return std::move(error);
         }
       }
     }
-    return std::move(result);
+    return countLearned;
   }
 
 private:
-  llvm::Error quantize(Operation *op, bool fourBits) {
-    if (auto gather = dyn_cast<top::GatherOp>(op)) {
-      // Use one scale per row of an embedding table. Its entries are not summed, so they keep 8 bits.
-      if (gather.getAxis() == 0 && isWeight(op->getOperand(0), 2)) {
-        return replace(op, 0, {8, cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(1)}, false);
-      }
-      return llvm::Error::success();
-    }
-    if (!isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op)) {
-      return llvm::Error::success();
-    }
-    Value weight = op->getOperand(1);
-    auto matmul = dyn_cast<top::MatMulOp>(op);
-    if (!top::isConstant(weight)) {
-      result.kept.insert({op, "its weight is computed at run time"});
-    } else if (isa<top::ConvTransposeOp>(op)) {
-      result.kept.insert({op, "weights of top.conv_transpose stay f32"});
-    } else if (matmul && cast<RankedTensorType>(weight.getType()).getRank() != 2) {
-      result.kept.insert({op, "its weight is not a single matrix"});
-    } else if (!isWeight(weight, 2)) {
-      result.kept.insert({op, "its weight is not f32, or contains NaN or infinity"});
-    } else {
-      return replace(op, 1, weightFormOf(op, fourBits, groupSize, last.contains(op)), matmul && !matmul.getTransB());
-    }
-    return llvm::Error::success();
-  }
-
-  /// Checks that `value` is a finite f32 constant of rank at least |rank|.
-  static bool isWeight(Value value, int64_t rank) {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    std::optional<top::TensorData> data =
-        type && type.getElementType().isF32() && type.getRank() >= rank ? top::getConstantData(value) : std::nullopt;
-    return data && type.getNumElements() > 0 && areFinite(data->data<float>().data(), data->data<float>().size());
-  }
-
-  llvm::Error replace(Operation *op, unsigned index, WeightForm form, bool channelsLast) {
+  llvm::Error replace(Operation *op, bool fourBits) {
+    const unsigned index = weightIndex(op);
     Value weight = op->getOperand(index);
     auto type = cast<RankedTensorType>(weight.getType());
-    ArrayRef<int64_t> shape = type.getShape();
-    View view{shape[0], shape[1], 1, channelsLast, form.group};
-    for (int64_t dim : shape.drop_front(2)) {
-      view.after *= dim;
-    }
-    if (channelsLast) {
-      view = {1, shape[0], shape[1], true, form.group};
-    }
+    const WeightForm form = weightFormOf(op, fourBits, groupSize);
+    const View view = viewOf(op, form.group);
     llvm::Expected<std::optional<LearnedGroups>> own = learnedFor(op, index, type, view, form);
     if (!own) {
       return own.takeError();
     }
-    result.ops.insert(op);
-    result.learned += own->has_value();
+    countLearned += own->has_value();
     if (*own) { // learned weights are not shared: they depend on the op's inputs
       op->setOperand(index, dequantised(weight, type, view, form.bits, adopt(**own, view)));
       return llvm::Error::success();
     }
-    Value &known = replaced[{weight, form.bits * 4 + channelsLast * 2 + index}];
+    Value &known = replaced[{weight, form.bits * 4 + view.channelsLast * 2 + index}];
     if (!known) {
       known = dequantised(weight, type, view, form.bits,
                           roundWeights(function.getContext(), top::getConstantData(weight)->data<float>(), view,
@@ -258,22 +226,20 @@ private:
     return llvm::Error::success();
   }
 
-  /// Returns the weights learned for the op, if any. If the op keeps 8 bits, `view` and `form` are set to 8 bits.
+  /// Returns the weights learned for the op, if any.
   llvm::Expected<std::optional<LearnedGroups>> learnedFor(Operation *op, unsigned index, RankedTensorType type,
-                                                          View &view, WeightForm &form) const {
+                                                          const View &view, const WeightForm &form) const {
     if (!learned || index != 1) {
       return std::nullopt;
     }
     StringRef tensor = top::getTensorName(op->getResult(0));
-    auto found = learned->findGroups(tensor, type, view.channels(), view.groups(), form.bits);
-    if (!found || *found || form.bits != 4) {
-      return found;
+    if (form.bits == 8 && requestedOf(op) == Precision::W4) {
+      auto wide = learned->findWide(tensor, type, view.channels());
+      if (!wide || *wide) {
+        return wide;
+      }
     }
-    auto wide = learned->findWide(tensor, type, view.channels());
-    if (wide && *wide) {
-      view.group = view.depth, form = {8, view.depth};
-    }
-    return wide;
+    return learned->findGroups(tensor, type, view.channels(), view.groups(), form.bits);
   }
 
   /// Creates dequantize of [before, groups, group * after] with one scale per group, and restores the shape that the op
@@ -327,14 +293,11 @@ private:
   }
 
   func::FuncOp function;
-  const Decisions &decisions;
-  Precision precision;
   int64_t groupSize;
   const std::optional<LearnedWeights> &learned;
-  llvm::DenseSet<Operation *> last;
   OpBuilder builder;
   llvm::DenseMap<std::pair<Value, int>, Value> replaced;
-  WeightOnly result;
+  int64_t countLearned = 0;
 };
 
 } // namespace
@@ -356,26 +319,46 @@ llvm::DenseSet<Operation *> lastContractions(func::FuncOp function) {
   return last;
 }
 
-WeightForm weightFormOf(Operation *op, bool fourBits, int64_t groupSize, bool isLast) {
-  auto type = cast<RankedTensorType>(op->getOperand(1).getType());
-  auto matmul = dyn_cast<top::MatMulOp>(op);
-  int64_t depth = type.getDimSize(matmul && !matmul.getTransB() ? 0 : 1), taps = 1;
-  for (int64_t dim : type.getShape().drop_front(2)) {
-    taps *= dim;
-  }
-  // Depthwise ops and first layers have few input channels, hence few weights, and their errors hardly average out.
-  // Errors of the last contraction appear in the output unchanged. These ops keep 8 bits, which do not need groups.
-  if (!fourBits || isLast || (!matmul && depth < 16)) {
+WeightForm weightFormOf(Operation *op, bool fourBits, int64_t groupSize) {
+  auto shape = cast<RankedTensorType>(op->getOperand(weightIndex(op)).getType()).getShape();
+  const int64_t depth = shape[hasChannelsLast(op) ? 0 : 1];
+  if (!fourBits) {
     return {8, depth};
   }
+  int64_t taps = 1;
+  for (int64_t dim : shape.drop_front(2)) {
+    taps *= dim;
+  }
   // A group consists of whole blocks of 16 input channels with all their taps, the order in which kernels read them.
-  return {4, std::min<int64_t>(llvm::alignTo(llvm::divideCeil(groupSize, taps), 16), depth)};
+  return {4, std::min<int64_t>(llvm::alignTo(llvm::divideCeil(groupSize, taps), kBlockChannels), depth)};
 }
 
-llvm::Expected<WeightOnly> quantizeWeightsOnly(func::FuncOp function, const Decisions &decisions, Precision precision,
-                                               int64_t groupSize, const std::optional<LearnedWeights> &learned,
-                                               llvm::function_ref<void(size_t, size_t)> progress) {
-  return WeightQuantizer(function, decisions, precision, groupSize, learned).run(progress);
+bool hasGroups(Operation *op) {
+  return isa<top::MatMulOp>(op) || cast<RankedTensorType>(op->getOperand(1).getType()).getDimSize(1) >= kBlockChannels;
+}
+
+bool keepsEightBits(Operation *op, bool isLast) {
+  // Depthwise ops and first layers have few input channels, hence few weights, and their errors hardly average out.
+  // Errors of the last contraction appear in the output unchanged. Entries of tables are not summed.
+  return isa<top::GatherOp>(op) || isLast || !hasGroups(op);
+}
+
+llvm::Expected<bool> isLearnedInEightBits(Operation *op, int64_t groupSize, const LearnedWeights &learned) {
+  StringRef tensor = top::getTensorName(op->getResult(0));
+  auto type = cast<RankedTensorType>(op->getOperand(1).getType());
+  const View view = viewOf(op, weightFormOf(op, /*fourBits=*/true, groupSize).group);
+  auto narrow = learned.findGroups(tensor, type, view.channels(), view.groups(), 4);
+  if (!narrow) {
+    return narrow.takeError();
+  }
+  auto wide = learned.findWide(tensor, type, view.channels());
+  return wide ? llvm::Expected<bool>(!*narrow && *wide) : wide.takeError();
+}
+
+llvm::Expected<int64_t> quantizeWeightsOnly(func::FuncOp function, int64_t groupSize,
+                                            const std::optional<LearnedWeights> &learned,
+                                            llvm::function_ref<void(size_t, size_t)> progress) {
+  return WeightQuantizer(function, groupSize, learned).run(progress);
 }
 
 } // namespace tessera::quant

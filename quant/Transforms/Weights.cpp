@@ -4,8 +4,10 @@
 
 #include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/SumKeepingRounding.h"
+#include "quant/Transforms/WideVectors.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/TopOps.h"
+#include "llvm/ADT/bit.h"
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -17,10 +19,14 @@ using namespace mlir;
 namespace tessera::quant {
 namespace {
 
-bool isFinite(Value constant) {
-  std::optional<top::TensorData> data = top::getConstantData(constant);
-  return data && data->type.getElementType().isF32() &&
-         llvm::all_of(data->data<float>(), [](float v) { return std::isfinite(v); });
+/// Checks that all values are finite. It does not stop early, because loops with an early exit are not vectorised.
+TESSERA_WIDE_VECTORS bool areFinite(const float *values, size_t count) {
+  uint32_t others = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t infinity = 0x7f800000, bits = llvm::bit_cast<uint32_t>(values[i]);
+    others |= (bits & infinity) == infinity;
+  }
+  return others == 0;
 }
 
 /// Returns one scale per channel. The groups of a conv_transpose share the scales of the channel dim, so the largest
@@ -166,6 +172,12 @@ Channels channelsOf(RankedTensorType type, int64_t dim) {
     channels.inner *= size;
   }
   return channels;
+}
+
+bool isFinite(Value constant) {
+  std::optional<top::TensorData> data = top::getConstantData(constant);
+  return data && data->type.getElementType().isF32() &&
+         areFinite(data->data<float>().data(), data->data<float>().size());
 }
 
 bool hasFiniteWeights(Operation *op) {

@@ -34,6 +34,9 @@ struct Channels {
 /// Returns the channels of a weight of a given type whose output channels are dim `dim` (see weightOf).
 Channels channelsOf(mlir::RankedTensorType type, int64_t dim);
 
+/// Checks that a value is an f32 constant without NaN and infinity.
+bool isFinite(mlir::Value constant);
+
 /// Checks that the weight and bias of a contraction are f32 constants without NaN and infinity.
 bool hasFiniteWeights(mlir::Operation *op);
 
