@@ -90,8 +90,8 @@ def padded(array: np.ndarray, *dims: int) -> np.ndarray:
     return np.pad(array, [(0, dim - have) for dim, have in zip(dims, array.shape)])
 
 
-def two_convolutions(block: int, channels: int) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """Returns two convolutions over `channels` channels, as usual and in blocks."""
+def two_convolutions(block: int, channels: int, activation: str = "Relu") -> tuple[onnx.ModelProto, onnx.ModelProto]:
+    """Returns two convolutions over `channels` channels: as usual, and in blocks with an activation."""
     make, stored = helper.make_node, -(-channels // block) * block
     first, second = (
         numpy_helper.to_array(weights(name, channels, inner, 3, 3)) for name, inner in (("w1", 3), ("w2", channels))
@@ -110,7 +110,7 @@ def two_convolutions(block: int, channels: int) -> tuple[onnx.ModelProto, onnx.M
         tensor.name = name
     nodes = [
         make("Conv", ["x", "w1"], ["h"], domain=DOMAIN, kernel_shape=[3, 3]),
-        make("Conv", ["h", "w2"], ["b"], domain=DOMAIN, kernel_shape=[3, 3], activation="Relu"),
+        make("Conv", ["h", "w2"], ["b"], domain=DOMAIN, kernel_shape=[3, 3], activation=activation),
         make("ReorderOutput", ["b"], ["y"], domain=DOMAIN, channels=channels),
     ]
     return usual, model(nodes, changed, ["y"], blocked=True)
@@ -121,6 +121,15 @@ def test_the_block_size_that_the_channels_prove(block: int, channels: int, tmp_p
     usual, changed = two_convolutions(block, channels)
     compiler = Compiler()
     wanted = np.maximum(imported(usual, tmp_path, compiler)["y"], 0)
+    np.testing.assert_allclose(imported(changed, tmp_path, compiler)["y"], wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_fused_hard_swish(tmp_path: Path) -> None:
+    """onnxruntime 1.32 fuses it into a convolution, without parameters."""
+    usual, changed = two_convolutions(16, 20, "HardSwish")
+    compiler = Compiler()
+    plain = imported(usual, tmp_path, compiler)["y"]
+    wanted = plain * np.clip(plain / 6 + 0.5, 0, 1)
     np.testing.assert_allclose(imported(changed, tmp_path, compiler)["y"], wanted, rtol=1e-4, atol=1e-4)
 
 

@@ -133,6 +133,9 @@ Value makeFusedActivation(NodeImporter &n, Value y, llvm::ArrayRef<double> param
   if (activation == "HardSigmoid" && params.size() == 2) {
     return n.create<HardSigmoidOp>(y, number(0), number(1));
   }
+  if (activation == "HardSwish" && params.empty()) {
+    return n.create<HardSwishOp>(y);
+  }
   n.unsupported(llvm::formatv("activation '{0}' with {1} parameters is not supported", activation, params.size()));
   return y;
 }
