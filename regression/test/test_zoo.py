@@ -2,8 +2,10 @@
 """Tests the zoo without torch: its judge on small models, its verdicts, and the page that ./dev zoo writes."""
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ sys.path.insert(0, str(ROOT / "regression" / "zoo"))
 import outcome  # noqa: E402
 import registry  # noqa: E402
 import table  # noqa: E402
+import zoo  # noqa: E402
 from judge import CALIBRATED, TRIED, VERDICTS, Result, Step, Tools, judge, said_unequal, verdict_of  # noqa: E402
 
 PAGE = ROOT / "docs" / "generated" / "zoo.md"
@@ -167,6 +170,23 @@ def test_the_page_is_what_the_script_writes() -> None:
     assert len({row.cells[0] for row in rows}) >= 120 and len({(row.cells[0], row.cells[2]) for row in rows}) == len(
         rows
     )
+
+
+def test_lines_without_a_result_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page written from the results of some networks keeps the lines of the others."""
+    old, missing, _ = table.parse(PAGE.read_text())
+    monkeypatch.setattr(zoo, "BUILD", tmp_path)
+    monkeypatch.setattr(zoo, "PAGE", tmp_path / "zoo.md")
+    monkeypatch.setattr(zoo, "fingerprint", lambda: "print")
+    zoo.PAGE.write_text(PAGE.read_text())
+    name, family, exporter = old[-1].cells[:3]
+    results = zoo.result_file(next(n for n in registry.all_networks() if n.name == name), exporter)
+    results.parent.mkdir(parents=True)
+    results.write_text(json.dumps(asdict(Result(name, exporter, family, key="print", verdict="too long"))))
+    zoo.write_page()
+    rows, still_missing, older = table.parse(zoo.PAGE.read_text())
+    assert (rows[:-1], still_missing, older) == (old[:-1], missing, len(old) - 1)
+    assert rows[-1].verdict == "too long"
 
 
 def test_without_torch_it_is_skipped_by_name() -> None:

@@ -132,6 +132,6 @@ def parse(text: str) -> tuple[list[Row], list[str], int]:
     older = re.search(OLDER.format(r"(\d+)"), text)
     return (
         rows,
-        [line[2:] for line in text.splitlines() if re.match(r"- [\w.-]+ \(\w+\): ", line)],
+        [line[2:] for line in text.splitlines() if re.match(r"- [^ ]+ \([\w-]+\): ", line)],
         int(older[1]) if older else 0,
     )

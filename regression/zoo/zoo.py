@@ -33,7 +33,7 @@ sys.path.insert(0, str(HERE))
 
 import table  # noqa: E402
 from judge import CALIBRATED, COLUMNS, MORE_COLUMNS, TRIED, Result, Tools, judge  # noqa: E402
-from registry import EXPORTERS, Network, all_networks  # noqa: E402
+from registry import EXPORTERS, OPTIMISED, Network, all_networks  # noqa: E402
 
 BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build"))
 PAGE = ROOT / "docs" / "generated" / "zoo.md"
@@ -158,21 +158,29 @@ def judged(network: Network, exporter: str, tools_print: str, args: argparse.Nam
     return result, False
 
 
-def write_page() -> str:
-    """Writes the page of all stored results. Returns its totals."""
+def write_page() -> None:
+    """Writes the page of all stored results. Files without a result keep the line that the page has."""
+    old_rows, old_missing, _ = table.parse(PAGE.read_text())
+    kept = {(row.cells[0], row.cells[2]): row for row in old_rows}
     rows, missing, older, tools_print = [], [], 0, fingerprint()
     for network in all_networks():
         for exporter in network.exporters:
-            error = folder_of(network, exporter) / "error.txt"
+            error, title = folder_of(network, exporter) / "error.txt", f"{network.name} ({exporter}): "
             if result_file(network, exporter).exists():
                 result = Result(**json.loads(result_file(network, exporter).read_text()))
                 rows.append(table.row_of(result))
                 older += tools_print not in result.key
+            elif exporter in OPTIMISED and (folder_of(network, "dynamo") / "error.txt").exists():
+                continue  # there is no file to optimise
             elif error.exists():
                 last = [line for line in error.read_text().splitlines() if line and not line.startswith(" ")]
-                missing.append(f"{network.name} ({exporter}): {table.short(last[-1] if last else 'no message')}")
+                missing.append(title + table.short(last[-1] if last else "no message"))
+            elif row := kept.get((network.name, exporter)):
+                rows.append(row)
+                older += 1
+            else:
+                missing += [line for line in old_missing if line.startswith(title)]
     PAGE.write_text(table.render(rows, missing, older, TRIED, CALIBRATED))
-    return "\n".join(table.totals(rows))
 
 
 def main() -> int:
