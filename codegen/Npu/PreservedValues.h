@@ -15,9 +15,9 @@ class ValuePlan;
 /// A value that is preserved for debugging (npu.preserved), and its location after the program has run.
 struct PreservedValue {
   mlir::Value value;
-  int64_t memory = 0;           ///< numbered as in device::Address
-  uint64_t offset = 0;          ///< in bytes
-  std::vector<uint32_t> layers; ///< layers that write parts of the value, in program order
+  int64_t memory = 0;                ///< numbered as in device::Address
+  uint64_t offset = 0;               ///< in bytes
+  std::vector<uint32_t> layers = {}; ///< layers that write parts of the value, in program order
 };
 
 /// Returns all values that can be preserved, in the order in which they are complete. |plan| has placed everything.

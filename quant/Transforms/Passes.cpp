@@ -23,9 +23,9 @@ struct Inputs {
   CalibrationTable table;
   QuantizeTable choices;
   QuantizeOptions options;
-  std::optional<LearnedWeights> learned;
-  QuantizeReport report;
-  std::string error; ///< of the pass that failed
+  std::optional<LearnedWeights> learned = {};
+  QuantizeReport report = {};
+  std::string error = {}; ///< of the pass that failed
 
   llvm::Error loadLearned(MLIRContext *context) {
     if (table.weightsPath().empty()) {

@@ -158,7 +158,8 @@ StagedProgram::StagedProgram(ProgramOp program)
       buffers(1) {
   llvm::DenseMap<Value, uint64_t> begins;
   for (auto buffer : program.getBody().getOps<BufferOp>()) {
-    LocalBuffer result{uint64_t(buffer.getBytes())};
+    LocalBuffer result;
+    result.bytes = uint64_t(buffer.getBytes());
     begins[buffer.getMemory()] = stream.addBuffer(result);
     buffers.push_back(buffer);
   }

@@ -33,10 +33,10 @@ struct Job {
   Operation *op = nullptr;
   top::TensorData data; ///< logical weights
   PackingAttr packing;
-  RankedTensorType type; ///< type of the packed weights
-  Packer pack;
+  RankedTensorType type = {}; ///< type of the packed weights
+  Packer pack = {};
   bool narrows = false; ///< store the f32 weights of Winograd as f16 if that is accurate enough
-  std::vector<char> packed;
+  std::vector<char> packed = {};
 
   /// Returns true if the bias must be lowered by 128 * sum(w), because signed bytes are multiplied as x + 128.
   bool lowersBias() const { return flipsBytes(packing) && !isUnsignedInput(op); }

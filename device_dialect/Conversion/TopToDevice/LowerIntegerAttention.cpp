@@ -33,7 +33,7 @@ void lowerIntegerAttention(PatternRewriter &rewriter, Operation *attention) {
                                      factors[2].values, op.getMask(), APFloat(scale), /*views=*/nullptr,
                                      op.getLevelsAttr(), rewriter.getF64FloatAttr(factors[2].scaling.scale));
   top::setZeroMaskedRows(lowered, top::zeroesMaskedRows(op));
-  lower.replace(lowered.getY());
+  (void)lower.replace(lowered.getY());
 }
 
 } // namespace tessera::device

@@ -193,7 +193,7 @@ Value encode(NodeImporter &n, Value values, const StorageType &type) {
   if (!type.isFloat() || n.failed()) {
     return values;
   }
-  mlir::Type f32 = n.b.getF32Type(), i32 = n.b.getI32Type();
+  mlir::Type i32 = n.b.getI32Type();
   Value finite = clip(n, values, type.largest);
   Parts parts = partsOf(n, finite, type);
   Value exponent = n.create<SubOp>(n.create<DivOp>(parts.exponentBits, scalar(n, i32, 0x1p23)), scalar(n, i32, 127));
@@ -234,9 +234,9 @@ Value clampToStorage(NodeImporter &n, Value x, const StorageType &type) {
 bool movesElements(llvm::StringRef op, unsigned &data) {
   data = op == "Where" ? 1 : 0;
   return llvm::StringSwitch<bool>(op)
-      .Cases("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", true)
-      .Cases("Concat", "Slice", "Split", "Expand", "Tile", "Gather", "GatherElements", "GatherND", true)
-      .Cases("DepthToSpace", "SpaceToDepth", "Pad", "Where", "ScatterElements", "ScatterND", "Compress", true)
+      .Cases({"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"}, true)
+      .Cases({"Concat", "Slice", "Split", "Expand", "Tile", "Gather", "GatherElements", "GatherND"}, true)
+      .Cases({"DepthToSpace", "SpaceToDepth", "Pad", "Where", "ScatterElements", "ScatterND", "Compress"}, true)
       .Default(false);
 }
 
