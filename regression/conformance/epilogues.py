@@ -120,8 +120,10 @@ def draw_function(net: QuantisedNetwork, value: str) -> str:
     return FUNCTIONS[net.rng.choice(names)](net, value)
 
 
-def _beside(net: QuantisedNetwork, shape: tuple[int, ...]) -> str:
+def _beside(net: QuantisedNetwork, shape: tuple[int, ...] | None) -> str:
     """Returns a second operand for a value of this shape that broadcasts to it."""
+    if shape is None:  # the sizes of the value are unknown
+        return net.weights(offset=1.2, scale=0.2)
     r = net.rng
     kind = r.choice(["same", "same", "same", "new", "new", "broadcast", "channels", "scalar"])
     other = net.pick(lambda s: s == shape) if kind == "same" else None
@@ -138,7 +140,7 @@ def _beside(net: QuantisedNetwork, shape: tuple[int, ...]) -> str:
     return next(reversed(net.values))
 
 
-def draw_epilogue(net: QuantisedNetwork, value: str, shape: tuple[int, ...]) -> str:
+def draw_epilogue(net: QuantisedNetwork, value: str, shape: tuple[int, ...] | None) -> str:
     """Appends a random epilogue program to `value`, which is not a value of the network yet: functions (f) and
     operations with a second operand (+)."""
     r = net.rng
