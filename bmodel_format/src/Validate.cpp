@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "ValidateText.h"
 
+#include "bmodel/dim_terms.h"
 #include "bmodel/kernel_abi.h"
 #include "bmodel/reader.h"
 #include "bmodel/tensor_layout.h"
@@ -27,7 +28,6 @@ constexpr uint32_t kMaxInterface = 4096;
 constexpr uint32_t kMaxRank = 16;
 /// Limits of the buffers that a stream can name: NPU commands, and programs of other families.
 constexpr uint32_t kMaxStreamTensors = 240, kMaxProgramTensors = 1 << 16;
-constexpr uint32_t kMaxExpressionDepth = 32;
 constexpr uint64_t kMaxScratchBytes = uint64_t(1) << 32;
 /// Limit of state memory on a chip. The allocator of that memory knows the actual capacity.
 constexpr uint64_t kMaxChipState = uint64_t(1) << 40;
@@ -64,6 +64,8 @@ private:
   bool chips();
   bool stage(const StageDef &def);
   bool dims();
+  bool derivedDim(const DimSlotDef &def, uint32_t slots);
+  bool expression(const flatbuffers::Vector<const DimTerm *> *terms, uint32_t slots, const char *name);
   bool workspaces();
   bool stateSize();
   bool runBounds();
@@ -319,12 +321,48 @@ bool Validator::workspaces() {
 bool Validator::dims() {
   for (uint32_t i = 0; i < count(current->dims()); ++i) {
     const DimSlotDef &def = *current->dims()->Get(i);
-    if (def.min() < 0 || def.min() > def.max() || def.divisor() < 1) {
+    if (def.min() < 0 || def.divisor() < 1 || def.max() / def.divisor() * def.divisor() < def.min()) {
       return FAIL("dim '%.60s' ranges from %" PRId64 " to %" PRId64 " in steps of %" PRId64, def.name()->c_str(),
                   def.min(), def.max(), def.divisor());
     }
+    if (def.likely() != -1 &&
+        (def.likely() < def.min() || def.likely() > def.max() || def.likely() % def.divisor() != 0)) {
+      return FAIL("the likely value %" PRId64 " of dim '%.60s' is not one of its values", def.likely(),
+                  def.name()->c_str());
+    }
+    if (count(def.terms()) > 0 && !derivedDim(def, i)) {
+      return false;
+    }
   }
   return true;
+}
+
+/// Checks the expression of a derived slot, which may refer only to the |slots| slots before it, so that there are no
+/// cycles. Rejects expressions that overflow at a corner of the ranges of these slots.
+bool Validator::derivedDim(const DimSlotDef &def, uint32_t slots) {
+  if (!expression(def.terms(), slots, def.name()->c_str())) {
+    return false;
+  }
+  auto rangeOf = [](const void *stage, uint32_t slot) {
+    const DimSlotDef &operand = *static_cast<const StageDef *>(stage)->dims()->Get(slot);
+    return DimRange{operand.min(), operand.max()};
+  };
+  DimRange range;
+  if (!findRange(DimExpression(def.terms()), rangeOf, current, range)) {
+    return FAIL("dim '%.60s' may overflow or divide by zero", def.name()->c_str());
+  }
+  return (range.min <= def.max() && range.max >= def.min()) ||
+         FAIL("dim '%.60s' ranges from %" PRId64 " to %" PRId64 ", its expression only from %" PRId64 " to %" PRId64,
+              def.name()->c_str(), def.min(), def.max(), range.min, range.max);
+}
+
+/// Checks the structure of the expression for dim |name|, whose terms may refer to slots below |slots|.
+bool Validator::expression(const flatbuffers::Vector<const DimTerm *> *terms, uint32_t slots, const char *name) {
+  if (!isAligned(terms)) {
+    return FAIL("the expression of dim '%.60s' is misaligned", name);
+  }
+  const char *fault = findFault(DimExpression(terms), slots);
+  return !fault || FAIL("the expression of dim '%.60s' %s", name, fault);
 }
 
 bool Validator::tensor(const TensorDef &def) {
@@ -676,9 +714,18 @@ bool Validator::shareBytes(const TensorDef &a, const TensorDef &b) const {
   return samePlace && xBegin < yBegin + b.bytes() && yBegin < xBegin + a.bytes();
 }
 
-/// Checks that a tensor does not lie in the workspace that is reserved for streams.
+/// Checks that a tensor does not lie in the workspace that is reserved for streams, nor in a buffer of the caller that
+/// may be smaller than the tensor's largest size, which the stream accesses.
 bool Validator::streamsOwn(const SubnetDef &net, const TensorDef &tensor) {
   const TensorDef &root = rootOf(tensor);
+  for (uint32_t i = 0; i < count(root.shape()) && root.place() == Place::Caller; ++i) {
+    if (root.shape()->Get(i)->slot() >= 0) {
+      return FAIL("dimension %" PRIu32
+                  " of tensor '%.60s' of a stream is symbolic: a copy step must move it out of the "
+                  "caller's memory",
+                  i, root.name()->c_str());
+    }
+  }
   return root.place() != Place::Workspace || int64_t(root.place_index()) != net.workspace() ||
          FAIL("tensor '%.60s' of a stream lies in workspace %" PRId32 ", which is reserved for streams",
               tensor.name()->c_str(), net.workspace());
@@ -727,32 +774,15 @@ bool Validator::loop(const LoopDef &def) {
 }
 
 bool Validator::evalDim(const EvalDimDef &def) {
-  if (!isAligned(def.terms())) {
-    return FAIL("a dim expression is misaligned");
-  }
-  uint32_t depth = 0;
-  for (uint32_t i = 0; i < count(def.terms()); ++i) {
-    const DimTerm &term = *def.terms()->Get(i);
-    if (term.op() > DimOp::MAX) {
-      return FAIL("unknown operation %u in a dim expression", unsigned(term.op()));
-    }
-    if (term.op() == DimOp::Slot && !dimSlot(term.value(), "dim expression")) {
-      return false;
-    }
-    const bool pushes = term.op() == DimOp::Const || term.op() == DimOp::Slot;
-    if (!pushes && depth < 2) {
-      return FAIL("a dim expression lacks operands");
-    }
-    depth = pushes ? depth + 1 : depth - 1;
-    if (depth > kMaxExpressionDepth) {
-      return FAIL("a dim expression needs a stack of more than %" PRIu32, kMaxExpressionDepth);
-    }
-  }
-  if (depth != 1) {
-    return FAIL("a dim expression leaves %" PRIu32 " values", depth);
-  }
   if (!dimSlot(def.slot(), "target")) {
     return false;
+  }
+  const DimSlotDef &target = *current->dims()->Get(def.slot());
+  if (!expression(def.terms(), count(current->dims()), target.name()->c_str())) {
+    return false;
+  }
+  if (count(target.terms()) > 0) {
+    return FAIL("a step sets dim '%.60s', which follows from other dims", target.name()->c_str());
   }
   // Dims of inputs are bound to the caller's buffers and must not change during a run.
   for (uint32_t i = 0; i < count(current->inputs()); ++i) {

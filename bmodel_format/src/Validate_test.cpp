@@ -90,6 +90,12 @@ void addExpression(AddRelu &m, std::vector<DimTerm> terms) {
   replaceStep(m, eval);
 }
 
+/// Adds the dim "N" in 1..10 and the dim "D" in 0..20, which |terms| derive.
+void addDerived(AddRelu &m, std::vector<DimTerm> terms) {
+  addDim(m, 1, 10);
+  addDerivedDim(m.stage(), "D", std::move(terms), {0, 20});
+}
+
 /// Subnet i calls subnet i + 1 |times| times, to a depth of |depth|.
 void callTwice(AddRelu &m, uint32_t depth, int times = 2) {
   for (uint32_t i = 0; i < depth; ++i) {
@@ -308,13 +314,61 @@ const Case cases[] = {
        replaceStep(m, copy);
      },
      "target 'w' is a constant"},
-    {"EmptyExpression", [](AddRelu &m) { addExpression(m, {}); }, "leaves 0 values"},
+    {"EmptyExpression", [](AddRelu &m) { addExpression(m, {}); },
+     "expression of dim 'N' does not leave exactly one value"},
     {"ExpressionLacksOperand", [](AddRelu &m) { addExpression(m, {DimTerm(1, DimOp::Const), DimTerm(0, DimOp::Add)}); },
      "lacks operands"},
     {"ExpressionTooDeep", [](AddRelu &m) { addExpression(m, std::vector<DimTerm>(33, DimTerm(1, DimOp::Const))); },
      "stack of more than 32"},
-    {"ExpressionOp", [](AddRelu &m) { addExpression(m, {DimTerm(1, DimOp(77))}); }, "unknown operation 77"},
-    {"ExpressionSlot", [](AddRelu &m) { addExpression(m, {DimTerm(5, DimOp::Slot)}); }, "dim slot 5 of 1"},
+    {"ExpressionOp", [](AddRelu &m) { addExpression(m, {DimTerm(1, DimOp(77))}); }, "has an unknown operation"},
+    {"ExpressionSlot", [](AddRelu &m) { addExpression(m, {DimTerm(5, DimOp::Slot)}); }, "refers to a dim that"},
+    {"ExpressionForADerivedDim",
+     [](AddRelu &m) {
+       addExpression(m, {constantTerm(1)});
+       m.stage().dims[0]->terms = {constantTerm(1)};
+     },
+     "a step sets dim 'N', which follows from other dims"},
+    {"DerivedFromItself", [](AddRelu &m) { addDerived(m, {slotTerm(1)}); }, "does not precede it"},
+    {"DerivedFromALaterDim",
+     [](AddRelu &m) {
+       addDerived(m, {slotTerm(2)});
+       addDim(m, 1, 2);
+     },
+     "does not precede it"},
+    {"DerivedLacksOperand", [](AddRelu &m) { addDerived(m, {slotTerm(0), opTerm(DimOp::Mul)}); },
+     "the expression of dim 'D' lacks operands"},
+    {"DerivedOverflows",
+     [](AddRelu &m) { addDerived(m, {slotTerm(0), constantTerm(INT64_MAX / 9), opTerm(DimOp::Mul)}); },
+     "dim 'D' may overflow or divide by zero"},
+    {"DerivedDividesByZero",
+     [](AddRelu &m) {
+       addDerived(m, {constantTerm(8), slotTerm(0), constantTerm(1), opTerm(DimOp::Sub), opTerm(DimOp::FloorDiv)});
+     },
+     "dim 'D' may overflow or divide by zero"},
+    {"DerivedOutOfRange", [](AddRelu &m) { addDerived(m, {slotTerm(0), constantTerm(20), opTerm(DimOp::Add)}); },
+     "dim 'D' ranges from 0 to 20, its expression only from 21 to 30"},
+    {"DimWithoutValue", [](AddRelu &m) { addDim(m, 33, 60, 32); }, "dim 'N' ranges from 33 to 60 in steps of 32"},
+    {"LikelyTooLarge",
+     [](AddRelu &m) {
+       addDim(m, 1, 8);
+       m.stage().dims[0]->likely = 9;
+     },
+     "the likely value 9 of dim 'N' is not one of its values"},
+    {"LikelyNotAMultiple",
+     [](AddRelu &m) {
+       addDim(m, 32, 96, 32);
+       m.stage().dims[0]->likely = 40;
+     },
+     "the likely value 40"},
+    {"StreamOnASymbolicInput",
+     [](AddRelu &m) {
+       addDim(m, 1, 1024);
+       m.tensor(m.x).shape[1] = Dim(1024, 0);
+       m.subnet().kind = SubnetKind::Npu;
+       m.subnet().plan.pop_back();
+       replaceStep(m, RunStreamDefT());
+     },
+     "dimension 1 of tensor 'x' of a stream is symbolic"},
 };
 
 RunStreamOnDefT &deviceStream(AddRelu &m) { return *m.stage().subnets[1]->plan[0]->op.AsRunStreamOnDef(); }

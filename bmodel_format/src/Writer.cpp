@@ -182,14 +182,24 @@ uint32_t bmodel::addKernel(SubnetDefT &subnet, std::string_view symbol, uint32_t
 }
 
 uint32_t bmodel::addTensor(StageDefT &stage, std::string_view name, DType dtype, std::span<const int64_t> shape) {
+  std::vector<Dim> dims;
+  for (int64_t size : shape) {
+    dims.push_back(constantDim(size));
+  }
+  return addTensor(stage, name, dtype, dims);
+}
+
+uint32_t bmodel::addTensor(StageDefT &stage, std::string_view name, DType dtype, std::span<const Dim> shape) {
   auto tensor = std::make_unique<TensorDefT>();
   tensor->name = name;
   tensor->dtype = dtype;
-  for (int64_t size : shape) {
-    tensor->shape.push_back(constantDim(size));
+  tensor->shape.assign(shape.begin(), shape.end());
+  std::vector<int64_t> largest;
+  for (const Dim &dim : shape) {
+    largest.push_back(dim.value());
   }
   // The size stays 0 if it does not fit; validateModel then reports the tensor.
-  storedBytes(dtype, shape.data(), uint32_t(shape.size()), LayoutKind::RowMajor, 0, 0, tensor->bytes);
+  storedBytes(dtype, largest.data(), uint32_t(largest.size()), LayoutKind::RowMajor, 0, 0, tensor->bytes);
   stage.tensors.push_back(std::move(tensor));
   return uint32_t(stage.tensors.size() - 1);
 }
@@ -206,3 +216,36 @@ StepDefT &bmodel::addLaunch(SubnetDefT &subnet, uint32_t kernel, std::vector<uin
   subnet.plan.push_back(std::move(step));
   return *subnet.plan.back();
 }
+
+StepDefT &bmodel::addLaunch(SubnetDefT &subnet, uint32_t kernel, std::vector<uint32_t> args, std::vector<uint32_t> dims,
+                            Dim tileCount, std::vector<uint32_t> writes) {
+  const bool isConstant = tileCount.slot() < 0;
+  StepDefT &step = addLaunch(subnet, kernel, std::move(args), isConstant ? tileCount.value() : 0, std::move(writes));
+  step.op.AsLaunchDef()->dims = std::move(dims);
+  step.op.AsLaunchDef()->tile_count_slot = isConstant ? -1 : tileCount.slot();
+  return step;
+}
+
+uint32_t bmodel::addDim(StageDefT &stage, std::string_view name, DimRange range, int64_t divisor, int64_t likely) {
+  auto dim = std::make_unique<DimSlotDefT>();
+  dim->name = name;
+  dim->min = range.min, dim->max = range.max, dim->divisor = divisor, dim->likely = likely;
+  stage.dims.push_back(std::move(dim));
+  return uint32_t(stage.dims.size() - 1);
+}
+
+uint32_t bmodel::addDerivedDim(StageDefT &stage, std::string_view name, std::vector<DimTerm> terms, DimRange range,
+                               int64_t likely) {
+  auto isSame = [](const DimTerm &a, const DimTerm &b) { return a.op() == b.op() && a.value() == b.value(); };
+  for (size_t i = 0; i < stage.dims.size(); ++i) {
+    const std::vector<DimTerm> &present = stage.dims[i]->terms;
+    if (!present.empty() && std::equal(present.begin(), present.end(), terms.begin(), terms.end(), isSame)) {
+      return uint32_t(i);
+    }
+  }
+  const uint32_t slot = addDim(stage, name, range, 1, likely);
+  stage.dims[slot]->terms = std::move(terms);
+  return slot;
+}
+
+Dim bmodel::slotDim(const StageDefT &stage, uint32_t slot) { return Dim(stage.dims[slot]->max, int32_t(slot)); }

@@ -9,6 +9,7 @@
 #define BMODEL_WRITER_H
 
 #include "bmodel/bmodel_generated.h"
+#include "bmodel/dim_terms.h"
 #include "bmodel/file_header.h"
 
 #include <cstddef>
@@ -70,6 +71,36 @@ StepDefT &addLaunch(SubnetDefT &subnet, uint32_t kernel, std::vector<uint32_t> a
 
 /// A dimension that is the same in every run.
 inline Dim constantDim(int64_t value) { return Dim(value, -1); }
+
+// Sizes that are known at run time.
+
+/// Appends a dim slot that the shapes of inputs bind to a multiple of |divisor| from |min| to |max|.
+///
+/// An input dimension is a constant or one slot. If the compiler writes it as 32 * h0, bind a slot "h" with the divisor
+/// 32, and add h0 as the derived slot h / 32 (addDerivedDim).
+uint32_t addDim(StageDefT &stage, std::string_view name, DimRange range, int64_t divisor = 1, int64_t likely = -1);
+
+/// Appends a dim slot that the postfix expression |terms| over existing slots computes, or returns the existing slot
+/// with these terms. |range| contains every value. The slot may also be a dimension of an input; a run then requires
+/// that the input has the computed size.
+uint32_t addDerivedDim(StageDefT &stage, std::string_view name, std::vector<DimTerm> terms, DimRange range,
+                       int64_t likely = -1);
+
+/// A dimension whose size is the value of |slot|; memory is laid out for the slot's maximum.
+Dim slotDim(const StageDefT &stage, uint32_t slot);
+
+/// Terms of postfix expressions.
+inline DimTerm constantTerm(int64_t value) { return DimTerm(value, DimOp::Const); }
+inline DimTerm slotTerm(uint32_t slot) { return DimTerm(slot, DimOp::Slot); }
+inline DimTerm opTerm(DimOp op) { return DimTerm(0, op); }
+
+/// Appends a row-major tensor like addTensor above; it is stored in its largest size.
+uint32_t addTensor(StageDefT &stage, std::string_view name, DType dtype, std::span<const Dim> shape);
+
+/// Appends the launch of a kernel with dims: parameter i of the kernel's contract is slot dims[i], and |tileCount| is a
+/// constant or a slot.
+StepDefT &addLaunch(SubnetDefT &subnet, uint32_t kernel, std::vector<uint32_t> args, std::vector<uint32_t> dims,
+                    Dim tileCount, std::vector<uint32_t> writes);
 
 } // namespace bmodel
 
