@@ -6,6 +6,7 @@
 #include "device_dialect/IR/DeviceDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/TensorEncoding.h"
+#include "top_dialect/IR/TopAttrs.h"
 
 #define GET_ATTRDEF_CLASSES
 #include "device_dialect/IR/DeviceAttrs.h.inc"

@@ -7,17 +7,23 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/TensorEncoding.td"
 include "device_dialect/IR/DeviceDialect.td"
+include "top_dialect/IR/SizesInterface.td"
 
 // Tensor encoding: the layout in memory. Without an encoding: row-major.
-def Device_BlockedAttr : AttrDef<Device_Dialect, "Blocked", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+def Device_BlockedAttr
+    : AttrDef<Device_Dialect, "Blocked", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>,
+                                          DeclareAttrInterfaceMethods<SizesInterface, ["withSizes"]>]> {
   let mnemonic = "blocked";
   let summary = "Channel-blocked layout";
   let description = [{
     Logical [N, C, D...] is stored as [N, ceil(C / block), D..., block]. The lanes beyond C hold zero: every op that
-    writes such a tensor writes them. (C1) block positive. (C2) rank at least 2.
+    writes such a tensor writes them. `sizes` are those of a tensor with symbolic sizes, as in `#top.dims`, which this
+    encoding replaces: `#device.blocked<16, [batch[1:8], 3, 4, 4]>`. (C1) block positive. (C2) rank at least 2. (C3) the
+    number of channels is not symbolic.
   }];
-  let parameters = (ins "int64_t":$block);
-  let assemblyFormat = "`<` $block `>`";
+  let parameters = (ins "int64_t":$block, OptionalArrayRefParameter<"::tessera::top::SizeAttr">:$sizes);
+  let builders = [AttrBuilder<(ins "int64_t":$block), "return $_get($_ctxt, block, ::llvm::ArrayRef<::tessera::top::SizeAttr>());">];
+  let assemblyFormat = "`<` $block (`,` custom<Sizes>($sizes)^)? `>`";
   let genVerifyDecl = 1;
 }
 

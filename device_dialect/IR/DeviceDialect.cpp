@@ -15,6 +15,12 @@ using namespace tessera::device;
 #include "device_dialect/IR/DeviceDialect.cpp.inc"
 #include "device_dialect/IR/DeviceInterfaces.cpp.inc"
 #include "device_dialect/IR/PackingInterface.cpp.inc"
+
+static ParseResult parseSizes(AsmParser &parser, FailureOr<SmallVector<tessera::top::SizeAttr>> &sizes) {
+  sizes.emplace();
+  return tessera::top::parseSizes(parser, *sizes);
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "device_dialect/IR/DeviceAttrs.cpp.inc"
 
@@ -33,7 +39,8 @@ void DeviceDialect::initialize() {
       >();
 }
 
-LogicalResult BlockedAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t block) {
+LogicalResult BlockedAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t block,
+                                  ArrayRef<tessera::top::SizeAttr>) {
   if (block < 1) { // blocked_c1
     return emitError() << "block " << block << " is not positive (blocked_c1)";
   }
@@ -46,5 +53,15 @@ LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementT
     return emitError() << "a channel-blocked tensor needs rank 2 or more, but has rank " << shape.size()
                        << " (blocked_c2)";
   }
+  if (failed(tessera::top::verifySizes(getSizes(), shape, [&] { return emitError(); }))) {
+    return failure();
+  }
+  if (!getSizes().empty() && ShapedType::isDynamic(shape[1])) { // blocked_c3
+    return emitError() << "the number of channels of a channel-blocked tensor must be a number (blocked_c3)";
+  }
   return success();
+}
+
+Attribute BlockedAttr::withSizes(ArrayRef<tessera::top::SizeAttr> sizes) const {
+  return get(getContext(), getBlock(), sizes);
 }

@@ -1,7 +1,6 @@
 //===- Layout.cpp - Memory layout of tensors ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/Layout.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -13,22 +12,25 @@ BlockedAttr getBlockedLayout(Type type) {
 }
 
 RankedTensorType getRowMajorType(RankedTensorType type) {
-  return RankedTensorType::get(type.getShape(), type.getElementType());
+  return tensorType(Shape(type).dims(), type.getElementType());
 }
 
 RankedTensorType getBlockedType(RankedTensorType type, int64_t block) {
-  return RankedTensorType::get(type.getShape(), type.getElementType(), BlockedAttr::get(type.getContext(), block));
+  return tensorType(Shape(type).dims(), type.getElementType(), BlockedAttr::get(type.getContext(), block));
+}
+
+SmallVector<Dim> physicalDims(RankedTensorType type) {
+  SmallVector<Dim> dims = Shape(type).dims();
+  if (BlockedAttr layout = getBlockedLayout(type)) {
+    dims[1] = ceilDiv(dims[1], layout.getBlock());
+    dims.push_back(layout.getBlock());
+  }
+  return dims;
 }
 
 SmallVector<int64_t> physicalShape(RankedTensorType type) {
-  SmallVector<int64_t> shape(type.getShape());
-  if (BlockedAttr layout = getBlockedLayout(type)) {
-    if (!ShapedType::isDynamic(shape[1])) {
-      shape[1] = llvm::divideCeil(shape[1], layout.getBlock());
-    }
-    shape.push_back(layout.getBlock());
-  }
-  return shape;
+  return llvm::map_to_vector(physicalDims(type),
+                             [](Dim dim) { return dim.isKnown() ? dim.value() : int64_t(ShapedType::kDynamic); });
 }
 
 int64_t elementBytes(Type elementType) {
@@ -39,45 +41,40 @@ int64_t elementBytes(Type elementType) {
   return llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8);
 }
 
-int64_t physicalBytes(RankedTensorType type) {
-  int64_t bytes = elementBytes(type.getElementType());
-  for (int64_t dim : physicalShape(type)) {
-    assert(!ShapedType::isDynamic(dim) && "the size of a dynamic tensor is not known");
+Dim symbolicBytes(RankedTensorType type) {
+  Dim bytes = elementBytes(type.getElementType());
+  for (Dim dim : physicalDims(type)) {
     bytes *= dim;
   }
   return bytes;
 }
 
-/// Returns the dims other than 1, which determine the addresses.
-static SmallVector<int64_t> significantDims(ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> dims;
-  llvm::copy_if(shape, std::back_inserter(dims), [](int64_t dim) { return dim != 1; });
-  return dims;
+int64_t physicalBytes(RankedTensorType type) {
+  Dim bytes = symbolicBytes(type);
+  assert(!bytes.isUnknown() && "the size of a tensor of unknown shape is not known");
+  return maxOf(bytes);
 }
 
 bool sameBytes(RankedTensorType a, RankedTensorType b) {
-  if (a.getElementType() != b.getElementType()) {
+  Shape shapeA = a, shapeB = b;
+  if (a.getElementType() != b.getElementType() || !sameSize(countElements(shapeA), countElements(shapeB))) {
     return false;
   }
-  if (a == b) {
-    return true;
-  }
   BlockedAttr layoutA = getBlockedLayout(a), layoutB = getBlockedLayout(b);
-  if (!layoutA && !layoutB) {
-    return a.getNumElements() == b.getNumElements();
+  if (a == b || (!layoutA && !layoutB)) {
+    return true;
   }
   if (!layoutA) {
     return sameBytes(b, a);
   }
-  int64_t channels = a.getDimSize(1);
   if (layoutB) {
-    return layoutA == layoutB && channels == b.getDimSize(1) && a.getDimSize(0) == b.getDimSize(0) &&
-           a.getNumElements() == b.getNumElements();
+    return layoutA.getBlock() == layoutB.getBlock() &&
+           sameSizes(shapeA.dropBack(shapeA.rank() - 2), shapeB.dropBack(shapeB.rank() - 2));
   }
   // Blocked and row-major bytes are equal if there is a single position and no padding lane: [N, C / b, 1.., b] is [N,
   // C].
-  return channels % layoutA.getBlock() == 0 && significantDims(a.getShape().drop_front(2)).empty() &&
-         a.getNumElements() == b.getNumElements();
+  return isMultipleOf(shapeA[1], layoutA.getBlock()) &&
+         llvm::all_of(shapeA.dropFront(2).dims(), [](Dim dim) { return dim.is(1); });
 }
 
 Type scalarType(Type elementType) {

@@ -9,6 +9,7 @@
 #include "device_dialect/IR/DeviceAttrs.h"
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "top_dialect/IR/Sizes.h"
 #include "top_dialect/IR/TensorTypes.h"
 
 namespace tessera::device {
@@ -24,14 +25,18 @@ mlir::RankedTensorType getRowMajorType(mlir::RankedTensorType type);
 /// Returns the type of the same tensor in channel blocks of `block`; the rank must be at least 2.
 mlir::RankedTensorType getBlockedType(mlir::RankedTensorType type, int64_t block);
 
-/// Returns the dims in memory, outermost first: the logical dims, or [N, ceil(C / b), D..., b] if blocked. `?` dims
-/// stay `?`.
+/// Returns the dims in memory, outermost first: the logical dims, or [N, ceil(C / b), D..., b] if blocked.
+llvm::SmallVector<Dim> physicalDims(mlir::RankedTensorType type);
+/// Returns the same as numbers; sizes that are not numbers are `?`.
 llvm::SmallVector<int64_t> physicalShape(mlir::RankedTensorType type);
 
 /// Returns the bytes of one element in memory; asserts on types that tensors here never have (index, tuples).
 int64_t elementBytes(mlir::Type elementType);
 
-/// Returns the bytes in memory, including padding lanes. The type must be static.
+/// Returns the bytes in memory, including padding lanes, as a size.
+Dim symbolicBytes(mlir::RankedTensorType type);
+/// Returns the bytes in memory, including padding lanes; the largest possible number if sizes are symbolic. No size may
+/// be unknown.
 int64_t physicalBytes(mlir::RankedTensorType type);
 inline int64_t physicalBytes(mlir::Value value) { return physicalBytes(typeOf(value)); }
 

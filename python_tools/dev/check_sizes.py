@@ -15,7 +15,7 @@ from pathlib import Path
 
 FOLDERS = ("top_dialect", "quant", "device_dialect", "codegen")
 # The NPU's models and the reference are always static. Tests build their own tensors.
-EXEMPT = re.compile(r"^codegen/Npu/|/Reference/|/test/|_test\.cpp$|^top_dialect/IR/Sizes\.h$")
+EXEMPT = re.compile(r"^codegen/Npu/|/Reference/|/test/|_test\.cpp$|^top_dialect/IR/Sizes\.(h|cpp)$")
 DIRECT = re.compile(r"(?:\.|->)(?:getShape|getDimSize|getNumElements|hasStaticShape|isDynamicDim|getNumDynamicDims)\(")
 LIST = "python_tools/dev/direct_sizes.txt"
 HEADER = """\

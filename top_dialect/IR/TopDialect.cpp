@@ -15,6 +15,7 @@ using namespace tessera::top;
 
 void TopDialect::initialize() {
   weightStore = std::make_shared<WeightStore>(getContext());
+  registerAttributes();
   registerConstOps();
   registerElementwiseOps();
   registerConvOps();

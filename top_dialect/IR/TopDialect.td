@@ -23,6 +23,7 @@ def Top_Dialect : Dialect {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let hasConstantMaterializer = 1;
+  let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kNameAttr = "top.name";
     static constexpr ::llvm::StringLiteral kOutputsAttr = "top.outputs";
@@ -36,6 +37,7 @@ def Top_Dialect : Dialect {
 
   private:
     // Each family registers its ops next to its generated definitions, so that it can be compiled alone.
+    void registerAttributes();
     void registerConstOps();
     void registerElementwiseOps();
     void registerConvOps();
