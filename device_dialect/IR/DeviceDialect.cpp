@@ -16,11 +16,6 @@ using namespace tessera::device;
 #include "device_dialect/IR/DeviceInterfaces.cpp.inc"
 #include "device_dialect/IR/PackingInterface.cpp.inc"
 
-static ParseResult parseSizes(AsmParser &parser, FailureOr<SmallVector<tessera::top::SizeAttr>> &sizes) {
-  sizes.emplace();
-  return tessera::top::parseSizes(parser, *sizes);
-}
-
 #define GET_ATTRDEF_CLASSES
 #include "device_dialect/IR/DeviceAttrs.cpp.inc"
 
